@@ -1,0 +1,1 @@
+"""Controllers, one per file: `Params`, the keys of a rig's section, and `load(params, context)`, a block."""

@@ -1,0 +1,64 @@
+"""Computed torque: the effort the reference needs by the model, and a PD loop in the drive for the rest.
+
+effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ comes from the hybrid dynamics:
+the controlled joints move as the reference says, the others are free at their measured position and
+velocity (Featherstone, Rigid Body Dynamics Algorithms, §9.1; Spong et al., Robot Modeling and Control, §8.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, joint_signals, param, params
+
+
+@params
+class Params:
+    kp: PerJoint = param(unit="N*m/rad", min=0, doc="effort per position error")
+    kd: PerJoint = param(unit="N*m*s/rad", min=0, doc="effort per velocity error")
+    friction: bool = param(default=True, doc="overcome the joints' friction at the reference velocity")
+
+
+class ComputedTorque:
+    def __init__(self, params: Params, context: ControllerContext) -> None:
+        n, nv = len(context.joints), context.model.nv
+        self.params = params
+        self.inputs = {**joint_signals(REFERENCE, n), **joint_signals(("all_position", "all_velocity"), nv)}
+        self.outputs = joint_signals(COMMAND, n)
+        self._model = context.model
+        self._index = context.index
+        self._prescribed = np.isin(np.arange(nv), context.index)
+
+    def initial(self) -> State:
+        return {}
+
+    def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+        model, nothing = self._model.pure, ops.zeros(len(self._prescribed))
+        q = self._with_reference(u["all_position"], u["reference_position"])
+        v = self._with_reference(u["all_velocity"], u["reference_velocity"])
+        a = self._with_reference(nothing, u["reference_acceleration"])
+        _, effort = model.hybrid_dynamics(q, v, a, nothing, self._prescribed)
+        if p.friction:
+            effort = effort + model.friction_effort(v)
+        return {}, {
+            "position": u["reference_position"],
+            "velocity": u["reference_velocity"],
+            "effort": effort[self._index] + u["reference_effort"],
+            "kp": ops.array(p.kp),
+            "kd": ops.array(p.kd),
+        }
+
+    def _with_reference(self, measured: Any, reference: Any) -> Any:
+        """(nv,) of the whole mechanism: `reference` (n,) at the controlled joints, else `measured` (nv,)."""
+        values = list(measured)
+        for place, value in zip(self._index, reference, strict=True):
+            values[place] = value
+        return ops.array(values)
+
+
+def load(params: Params, context: ControllerContext) -> ComputedTorque:
+    return ComputedTorque(params, context)

@@ -1,0 +1,58 @@
+"""PID without a model: the drive closes the proportional and derivative loops, the integral is added here.
+
+The integral is kept in units of effort, so a change of `ki` does not make it jump. It stands still while
+the request is beyond the effort limit and the error would push it further (conditional integration,
+Åström and Hägglund, Advanced PID Control, §3.5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from cosim import ops
+from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, joint_signals, param, params
+
+
+@params
+class Params:
+    kp: PerJoint = param(unit="N*m/rad", min=0, doc="effort per position error")
+    ki: PerJoint = param(unit="1", min=0, doc="growth of effort per position error, N·m/(rad·s)")
+    kd: PerJoint = param(unit="N*m*s/rad", min=0, doc="effort per velocity error")
+    integral_limit: PerJoint = param(
+        unit="joint effort", min=0, default=math.inf, doc="bound of the integral"
+    )
+
+
+class Pid:
+    def __init__(self, params: Params, context: ControllerContext) -> None:
+        self._n = len(context.joints)
+        self.params = params
+        self.inputs = joint_signals((*REFERENCE, "position", "velocity"), self._n)
+        self.outputs = joint_signals(COMMAND, self._n)
+        self._period = context.period
+        self._effort_limit = context.limits.effort
+
+    def initial(self) -> State:
+        return {"integral": ops.zeros(self._n)}
+
+    def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+        kp, ki, kd, bound = (ops.array(gain) for gain in (p.kp, p.ki, p.kd, p.integral_limit))
+        error = u["reference_position"] - u["position"]
+        effort = x["integral"] + u["reference_effort"]
+        request = kp * error + kd * (u["reference_velocity"] - u["velocity"]) + effort
+        saturated = ops.logical_and(ops.absolute(request) >= self._effort_limit, request * error > 0.0)
+        step = ops.where(saturated, 0.0, ki * error * self._period)
+        integral = ops.clip(x["integral"] + step, -bound, bound)
+        return {"integral": integral}, {
+            "position": u["reference_position"],
+            "velocity": u["reference_velocity"],
+            "effort": effort,
+            "kp": kp,
+            "kd": kd,
+        }
+
+
+def load(params: Params, context: ControllerContext) -> Pid:
+    return Pid(params, context)

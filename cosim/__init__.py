@@ -1,0 +1,1 @@
+"""Robotics control co-simulation with hardware in the loop."""

@@ -1,0 +1,182 @@
+"""The callable that users get: numpy arrays of one state or of a batch in, numpy arrays out."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cosim.compile import emit, entry, mathlib
+from cosim.compile.entry import Port
+from cosim.compile.jit import Library, vector_lanes
+from cosim.compile.routine import Routine, with_callees
+from cosim.errors import CompileError
+
+INTERPRET_VARIABLE = "COSIM_INTERPRET"
+
+_METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+
+
+def interpreting() -> bool:
+    """Whether the environment asks for the Python reference instead of machine code."""
+    return os.environ.get(INTERPRET_VARIABLE, "") not in ("", "0")
+
+
+class _Function:
+    """What the interpreted and the compiled form share: the checks of arguments and outputs."""
+
+    def __init__(self, name: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
+
+    def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
+        raise NotImplementedError
+
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        """One state: arrays of the ports' shapes; a batch: with k rows in front (single arrays are
+        repeated). Returns a new array (a tuple when there are several outputs), or `out` filled.
+
+        Raises TypeError or ValueError naming the argument that does not fit.
+        """
+        if len(arguments) == len(self.inputs) + 1 and out is None:
+            *arguments, out = arguments
+        if len(arguments) != len(self.inputs):
+            wanted = ", ".join(p.name for p in self.inputs)
+            raise TypeError(f"{self.name}({wanted}) takes {len(self.inputs)} arrays, got {len(arguments)}")
+        arrays = [self._array(a, p) for a, p in zip(arguments, self.inputs, strict=True)]
+        rows = {len(a) for a, p in zip(arrays, self.inputs, strict=True) if a.ndim > len(p.shape)}
+        if len(rows) > 1:
+            raise ValueError(f"{self.name}: batches of different lengths {sorted(rows)}")
+        k = rows.pop() if rows else None
+        lead = () if k is None else (k,)
+        arrays = [
+            np.ascontiguousarray(np.broadcast_to(a, lead + p.shape)) for a, p in zip(arrays, self.inputs, strict=True)
+        ]
+        targets = self._targets(out, lead)
+        if k != 0:
+            self._evaluate(arrays, targets, k)
+        if out is not None:
+            return out
+        return targets[0] if len(targets) == 1 else tuple(targets)
+
+    def _array(self, value: Any, port: Port) -> np.ndarray:
+        try:
+            array = np.asarray(value, dtype=bool if port.boolean else float)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{self.name}: {port.name} is not an array of numbers: {error}") from None
+        n = len(port.shape)
+        if array.shape[array.ndim - n :] != port.shape or array.ndim not in (n, n + 1):
+            raise ValueError(
+                f"{self.name}: {port.name} has shape {array.shape}; it must be {port.shape},"
+                f" or (k, {', '.join(map(str, port.shape))}) for a batch of k"
+            )
+        return array
+
+    def _targets(self, out: Any, lead: tuple[int, ...]) -> list[np.ndarray]:
+        shapes = [lead + p.shape for p in self.outputs]
+        if out is None:
+            return [np.empty(s) for s in shapes]
+        targets = [out] if len(shapes) == 1 else list(out)
+        if len(targets) != len(shapes):
+            raise ValueError(f"{self.name}: out must be a tuple of {len(shapes)} arrays")
+        for target, shape in zip(targets, shapes, strict=True):
+            fits = isinstance(target, np.ndarray) and target.shape == shape and target.dtype == np.float64
+            if not (fits and target.flags.c_contiguous and target.flags.writeable):
+                raise ValueError(f"{self.name}: out must be a writeable, contiguous float64 array of shape {shape}")
+        return targets
+
+
+class Interpreted(_Function):
+    """The Python function itself, row by row: the reference."""
+
+    def __init__(self, fn: Callable[..., Any], name: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        super().__init__(name, inputs, outputs)
+        self.fn = fn
+        self.native = self
+
+    def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
+        for row in [()] if k is None else np.ndindex(k):
+            results = self.fn(*(a[row] for a in arrays))
+            results = results if isinstance(results, tuple) else (results,)
+            for target, result in zip(targets, results, strict=True):
+                target[row] = result
+
+
+class Compiled(_Function):
+    """Machine code. `native` is the same function as a CPython builtin with the shortest call path:
+    exact float64 arrays and `out=` are checked and run without any Python code."""
+
+    def __init__(self, routine: Routine, inputs: Sequence[Port]) -> None:
+        outputs = [Port(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
+        super().__init__(routine.name, inputs, outputs)
+        self.routine, symbol = routine, routine.symbol
+        lanes = vector_lanes()
+        parts = [emit.declarations({1, lanes}), entry.declarations(), *map(mathlib.sincos, (1, lanes))]
+        parts += [item.definition(n) for item in with_callees(routine) for n in (1, lanes)]
+        parts += [
+            entry.single(symbol, inputs, outputs),
+            entry.batch(symbol, inputs, outputs, lanes),
+            entry.python_call(symbol, inputs, outputs),
+        ]
+        names = [f"{symbol}.{entry_point}" for entry_point in ("one", "batch", "call")]
+        self.library = Library("\n".join(parts), names, entry.symbol_addresses())
+        pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
+        self._one = ctypes.CFUNCTYPE(None, *pointers)(self.library[names[0]])
+        self._batch = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library[names[1]])
+        self.native = self._builtin(self.library[names[2]]) if entry.layout_is_known() else self
+
+    def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
+        pointers = [a.ctypes.data for a in (*arrays, *targets)]
+        if k is None:
+            self._one(*pointers)
+        else:
+            self._batch(*pointers, k)
+
+    def _builtin(self, address: int) -> Any:
+        """A builtin function object on the generated entry; its `__self__`, this object, keeps the code alive."""
+
+        class MethodDef(ctypes.Structure):
+            _fields_ = [
+                ("name", ctypes.c_char_p),
+                ("call", ctypes.c_void_p),
+                ("flags", ctypes.c_int),
+                ("doc", ctypes.c_char_p),
+            ]
+
+        self._definition = MethodDef(self.name.encode(), address, _METH_FASTCALL_KEYWORDS, None)
+        new = ctypes.pythonapi.PyCFunction_NewEx
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        return new(ctypes.addressof(self._definition), self, None)
+
+
+def compile(
+    fn: Callable[..., Any] | Routine,
+    inputs: Sequence[Port],
+    name: str = "",
+    outputs: Sequence[Port] | None = None,
+    interpret: bool | None = None,
+) -> Compiled | Interpreted:
+    """A callable on numpy arrays from a pure function.
+
+    fn: takes one array per port and returns an array or a tuple of arrays, or a ready `Routine`.
+    interpret: run the Python function instead of machine code (default: the environment's word);
+    then `outputs` must say the shapes, unless fn is a Routine.
+    Raises CompileError when the function cannot be traced or uses an operation without machine code.
+    """
+    name = name or getattr(fn, "name", None) or getattr(fn, "__name__", "function")
+    if interpret if interpret is not None else interpreting():
+        if outputs is None:
+            shapes = _routine(fn, inputs, name).output_shapes
+            outputs = [Port(f"out{i}", s) for i, s in enumerate(shapes)]
+        return Interpreted(getattr(fn, "fn", fn), name, inputs, outputs)
+    routine = _routine(fn, inputs, name)
+    declared = tuple(p.shape for p in outputs) if outputs is not None else routine.output_shapes
+    if declared != routine.output_shapes:
+        raise CompileError(f"'{name}' returns arrays of shapes {routine.output_shapes}, declared are {declared}")
+    return Compiled(routine, inputs)
+
+
+def _routine(fn: Any, inputs: Sequence[Port], name: str) -> Any:
+    return fn if hasattr(fn, "definition") else Routine(fn, [p.shape for p in inputs], name)

@@ -1,0 +1,177 @@
+"""From a graph of operations to LLVM IR, for one state or for a vector of lanes at a time.
+
+Every routine is `void @symbol.<lanes>(ptr in_0, …, ptr out_0, …)`; arrays are contiguous values of type T.
+All inputs are loaded before anything is stored, so an output may share memory with an input.
+"""
+
+from __future__ import annotations
+
+from cosim.compile.lower import Graph
+from cosim.compile.mathlib import constant, lane_calls, real, suffix
+from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC
+
+_WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
+_SUPPORTED = _WRITTEN_OUT.union(INSTRUCTIONS, INTRINSICS, LIBM, COMPARISONS, LOGIC)
+
+
+def supported(operation: str) -> bool:
+    return operation in _SUPPORTED
+
+
+class Emitter:
+    """Writes one function; a node is emitted when it is first needed."""
+
+    def __init__(self, graph: Graph, lanes: int, input_pointers: list[str]) -> None:
+        self.graph, self.lanes = graph, lanes
+        self.t, self.s = real(lanes), suffix(lanes)
+        self.bit = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        self.inputs = input_pointers
+        self.results: list[list[str]] = []  # pointers to the outputs of the calls made so far
+        self.lines: list[str] = []
+        self.value: dict[int, str] = {}
+        self.boolean: set[int] = set()
+        self.sincos: dict[int, str] = {}
+        self.fresh = 0
+
+    def name(self) -> str:
+        self.fresh += 1
+        return f"%v{self.fresh}"
+
+    def add(self, text: str) -> str:
+        result = self.name()
+        self.lines.append(f"  {result} = {text}")
+        return result
+
+    def load(self, pointer: str, index: int) -> str:
+        address = self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
+        return self.add(f"load {self.t}, ptr {address}, align 8")
+
+    def store(self, value: str, pointer: str, index: int) -> None:
+        address = self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
+        self.lines.append(f"  store {self.t} {value}, ptr {address}, align 8")
+
+    def real(self, node: int) -> str:
+        """The node as a float: conditions become 0 or 1."""
+        self.need(node)
+        if node in self.boolean:
+            return self.add(f"uitofp {self.bit} {self.value[node]} to {self.t}")
+        return self.value[node]
+
+    def condition(self, node: int) -> str:
+        """The node as a condition: floats hold when they are not 0."""
+        self.need(node)
+        if node in self.boolean:
+            return self.value[node]
+        return self.add(f"fcmp une {self.t} {self.value[node]}, {constant(0.0, self.lanes)}")
+
+    def need(self, node: int) -> None:
+        """Emit the node and all it depends on (iteratively: expressions can be deep)."""
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top in self.value:
+                stack.pop()
+                continue
+            kind, *operands = self.graph.nodes[top]
+            leaf = kind in ("INPUT", "RESULT", "CONST")
+            missing = [] if leaf else [i for i in operands if i not in self.value]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            self.value[top] = self.emit(top, kind, operands)
+            stack.pop()
+
+    def emit(self, node: int, kind: str, operands: list) -> str:
+        t, bit = self.t, self.bit
+        if kind == "CONST":
+            return constant(operands[0], self.lanes)
+        if kind == "INPUT":
+            return self.load(self.inputs[operands[0]], operands[1])
+        if kind == "RESULT":
+            return self.load(self.results[operands[0]][operands[1]], operands[2])
+        if kind in LOGIC or kind == "NOT" or kind in COMPARISONS:
+            self.boolean.add(node)
+            if kind in COMPARISONS:
+                a, b = (self.real(i) for i in operands)
+                return self.add(f"fcmp {COMPARISONS[kind]} {t} {a}, {b}")
+            conditions = [self.condition(i) for i in operands]
+            if kind == "NOT":
+                true = "true" if self.lanes == 1 else "splat (i1 true)"
+                return self.add(f"xor {bit} {conditions[0]}, {true}")
+            return self.add(f"{LOGIC[kind]} {bit} {conditions[0]}, {conditions[1]}")
+        if kind in ("IF_ELSE_ZERO", "SELECT"):
+            condition = self.condition(operands[0])
+            a = self.real(operands[1])
+            b = self.real(operands[2]) if kind == "SELECT" else constant(0.0, self.lanes)
+            return self.add(f"select {bit} {condition}, {t} {a}, {t} {b}")
+        values = [self.real(i) for i in operands]
+        if kind in INSTRUCTIONS:
+            return self.add(f"{INSTRUCTIONS[kind]} contract {t} {values[0]}, {values[1]}")
+        if kind == "NEG":
+            return self.add(f"fneg {t} {values[0]}")
+        if kind in INTRINSICS:
+            typed = ", ".join(f"{t} {v}" for v in values)
+            return self.add(f"call {t} @{INTRINSICS[kind]}.{self.s}({typed})")
+        if kind in ("SIN", "COS"):
+            both = self.sincos.get(operands[0])
+            if both is None:
+                both = self.add(f"call {{ {t}, {t} }} @cosim.sincos.{self.lanes}({t} {values[0]})")
+                self.sincos[operands[0]] = both
+            return self.add(f"extractvalue {{ {t}, {t} }} {both}, {0 if kind == 'SIN' else 1}")
+        if kind == "SIGN":
+            one = self.add(f"call {t} @llvm.copysign.{self.s}({t} {constant(1.0, self.lanes)}, {t} {values[0]})")
+            moving = self.add(f"fcmp one {t} {values[0]}, {constant(0.0, self.lanes)}")
+            return self.add(f"select {bit} {moving}, {t} {one}, {t} {values[0]}")
+        result = self.name()
+        self.lines += lane_calls(result, LIBM[kind], values, self.lanes)
+        return result
+
+
+def function(symbol: str, graph: Graph, calls: list, lanes: int, n_inputs: int, private: bool) -> str:
+    """The text of `@symbol.<lanes>`; `calls` are the routines of the recorded calls, in order."""
+    ins = [f"%in{k}" for k in range(n_inputs)]
+    outs = [f"%out{k}" for k in range(len(graph.outputs))]
+    e = Emitter(graph, lanes, ins)
+    for routine, arguments in zip(calls, graph.arguments, strict=True):
+        pointers = []
+        sizes = [len(a) for a in arguments] + [int(n) for n in routine.output_sizes]
+        for size in sizes:
+            pointers.append(e.add(f"alloca [{max(size, 1)} x {e.t}], align 64"))
+        for pointer, argument in zip(pointers, arguments, strict=False):
+            for index, node in enumerate(argument):
+                e.store(e.real(node), pointer, index)
+        typed = ", ".join(f"ptr {p}" for p in pointers)
+        e.lines.append(f"  call void @{routine.symbol}.{lanes}({typed})")
+        e.results.append(pointers[len(arguments) :])
+    values = [[e.real(node) for node in output] for output in graph.outputs]
+    for pointer, output in zip(outs, values, strict=True):
+        for index, v in enumerate(output):
+            e.store(v, pointer, index)
+    parameters = ", ".join(f"ptr {p}" for p in ins + outs)
+    linkage = "internal" if private else "dso_local"
+    head = f"define {linkage} void @{symbol}.{lanes}({parameters}) nounwind {{"
+    return "\n".join([head, *_allocations_first(e.lines), "  ret void", "}"]) + "\n"
+
+
+def _allocations_first(lines: list[str]) -> list[str]:
+    """Stack slots belong to the entry of a function, before everything else."""
+    slots = [line for line in lines if "= alloca " in line]
+    return slots + [line for line in lines if "= alloca " not in line] if slots else lines
+
+
+def declarations(lanes: set[int]) -> str:
+    """What the routines of a module may call."""
+    lines = ['!0 = !{!"branch_weights", i32 1, i32 1000000}']
+    binary = {"llvm.copysign", "llvm.minnum", "llvm.maxnum"}
+    for n in sorted(lanes):
+        t, s = real(n), suffix(n)
+        for intrinsic in [*INTRINSICS.values(), "llvm.rint"]:
+            arguments = f"{t}, {t}" if intrinsic in binary else t
+            lines.append(f"declare {t} @{intrinsic}.{s}({arguments})")
+        lines.append(f"declare {t} @llvm.fma.{s}({t}, {t}, {t})")
+        if n > 1:
+            lines.append(f"declare i1 @llvm.vector.reduce.or.v{n}i1(<{n} x i1>)")
+    two = {"pow", "atan2", "hypot", "fmod", "remainder"}
+    for name in sorted({*LIBM.values(), "sin", "cos"}):
+        lines.append(f"declare double @{name}({'double, double' if name in two else 'double'}) nounwind")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,158 @@
+"""sin and cos in LLVM IR, for one double or a vector of lanes, both from one range reduction.
+
+Argument reduction by three parts of π/2 with fused multiply-adds (Cody and Waite), then the minimax
+polynomials of fdlibm on [−π/4, π/4]. Accurate to 1 ulp for |x| < 2³¹; a lane beyond that (or not
+finite) takes the C library's way.
+"""
+
+from __future__ import annotations
+
+import struct
+
+TWO_OVER_PI = 0.6366197723675814
+PIO2_PARTS = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
+SIN_COEFFICIENTS = (
+    -1.66666666666666324348e-01,
+    8.33333333332248946124e-03,
+    -1.98412698298579493134e-04,
+    2.75573137070700676789e-06,
+    -2.50507602534068634195e-08,
+    1.58969099521155010221e-10,
+)
+COS_COEFFICIENTS = (
+    4.16666666666666019037e-02,
+    -1.38888888888741095749e-03,
+    2.48015872894767294178e-05,
+    -2.75573143513906633035e-07,
+    2.08757232129817482790e-09,
+    -1.13596475577881948265e-11,
+)
+REDUCIBLE = 2147483000.0
+
+
+def real(lanes: int) -> str:
+    return "double" if lanes == 1 else f"<{lanes} x double>"
+
+
+def suffix(lanes: int) -> str:
+    """The type suffix of an LLVM intrinsic."""
+    return "f64" if lanes == 1 else f"v{lanes}f64"
+
+
+def constant(value: float, lanes: int = 1) -> str:
+    """A literal of type T, exact to the bit."""
+    literal = "0x" + struct.pack(">d", value).hex().upper()
+    if lanes == 1:
+        return literal
+    return f"splat (double {literal})"
+
+
+def sincos(lanes: int) -> str:
+    """IR of `@cosim.sincos.<lanes>(T) -> {T, T}`, (sin, cos)."""
+    t, s, n = real(lanes), suffix(lanes), lanes
+    integer = "i32" if lanes == 1 else f"<{lanes} x i32>"
+    bit = "i1" if lanes == 1 else f"<{lanes} x i1>"
+
+    def splat(value: int) -> str:
+        return str(value) if lanes == 1 else f"splat (i32 {value})"
+
+    def fma(name: str, a: str, b: str, c: str) -> str:
+        return f"  %{name} = call {t} @llvm.fma.{s}({t} {a}, {t} {b}, {t} {c})"
+
+    def horner(prefix: str, coefficients: tuple[float, ...]) -> list[str]:
+        lines, last = [], constant(coefficients[-1], n)
+        for k in range(len(coefficients) - 2, -1, -1):
+            lines.append(fma(f"{prefix}{k}", last, "%z", constant(coefficients[k], n)))
+            last = f"%{prefix}{k}"
+        return lines
+
+    if lanes == 1:
+        reduce_any = ["  %any = or i1 %far, false"]
+    else:
+        reduce_any = [f"  %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({bit} %far)"]
+    body = [
+        f"define internal {{ {t}, {t} }} @cosim.sincos.{n}({t} %x) alwaysinline nounwind {{",
+        f"  %size = call {t} @llvm.fabs.{s}({t} %x)",
+        f"  %far = fcmp uge {t} %size, {constant(REDUCIBLE, n)}",
+        *reduce_any,
+        "  br i1 %any, label %slow, label %fast, !prof !0",
+        "slow:",
+        f"  %exact = call {{ {t}, {t} }} @cosim.sincos.libm.{n}({t} %x)",
+        "  br label %done",
+        "fast:",
+        f"  %turns = fmul {t} %x, {constant(TWO_OVER_PI, n)}",
+        f"  %k = call {t} @llvm.rint.{s}({t} %turns)",
+        f"  %quadrant = fptosi {t} %k to {integer}",
+        f"  %minus = fneg {t} %k",
+        fma("r1", "%minus", constant(PIO2_PARTS[0], n), "%x"),
+        fma("r2", "%minus", constant(PIO2_PARTS[1], n), "%r1"),
+        fma("r", "%minus", constant(PIO2_PARTS[2], n), "%r2"),
+        f"  %z = fmul {t} %r, %r",
+        f"  %rz = fmul {t} %r, %z",
+        *horner("s", SIN_COEFFICIENTS),
+        fma("sine", "%rz", "%s0", "%r"),
+        *horner("c", COS_COEFFICIENTS),
+        f"  %half = fmul {t} %z, {constant(0.5, n)}",
+        f"  %near = fsub {t} {constant(1.0, n)}, %half",
+        f"  %lost = fsub {t} {constant(1.0, n)}, %near",
+        f"  %rest = fsub {t} %lost, %half",
+        f"  %zz = fmul {t} %z, %z",
+        fma("tail", "%zz", "%c0", "%rest"),
+        f"  %cosine = fadd {t} %near, %tail",
+        f"  %odd.bit = and {integer} %quadrant, {splat(1)}",
+        f"  %odd = icmp ne {integer} %odd.bit, {splat(0)}",
+        f"  %sin.abs = select {bit} %odd, {t} %cosine, {t} %sine",
+        f"  %cos.abs = select {bit} %odd, {t} %sine, {t} %cosine",
+        f"  %sin.bit = and {integer} %quadrant, {splat(2)}",
+        f"  %sin.neg = icmp ne {integer} %sin.bit, {splat(0)}",
+        f"  %next = add {integer} %quadrant, {splat(1)}",
+        f"  %cos.bit = and {integer} %next, {splat(2)}",
+        f"  %cos.neg = icmp ne {integer} %cos.bit, {splat(0)}",
+        f"  %sin.minus = fneg {t} %sin.abs",
+        f"  %cos.minus = fneg {t} %cos.abs",
+        f"  %sin = select {bit} %sin.neg, {t} %sin.minus, {t} %sin.abs",
+        f"  %cos = select {bit} %cos.neg, {t} %cos.minus, {t} %cos.abs",
+        f"  %near.0 = insertvalue {{ {t}, {t} }} undef, {t} %sin, 0",
+        f"  %near.1 = insertvalue {{ {t}, {t} }} %near.0, {t} %cos, 1",
+        "  br label %done",
+        "done:",
+        f"  %result = phi {{ {t}, {t} }} [ %exact, %slow ], [ %near.1, %fast ]",
+        f"  ret {{ {t}, {t} }} %result",
+        "}",
+        *_by_libm(lanes),
+    ]
+    return "\n".join(body) + "\n"
+
+
+def _by_libm(lanes: int) -> list[str]:
+    t = real(lanes)
+    lines = [f"define internal {{ {t}, {t} }} @cosim.sincos.libm.{lanes}({t} %x) noinline cold nounwind {{"]
+    names = {}
+    for fn in ("sin", "cos"):
+        lines += lane_calls(f"%{fn}", fn, ["%x"], lanes)
+        names[fn] = f"%{fn}"
+    lines += [
+        f"  %r.0 = insertvalue {{ {t}, {t} }} undef, {t} %sin, 0",
+        f"  %r.1 = insertvalue {{ {t}, {t} }} %r.0, {t} %cos, 1",
+        f"  ret {{ {t}, {t} }} %r.1",
+        "}",
+    ]
+    return lines
+
+
+def lane_calls(result: str, function: str, arguments: list[str], lanes: int) -> list[str]:
+    """IR that calls a C function on each lane of the arguments."""
+    if lanes == 1:
+        typed = ", ".join(f"double {a}" for a in arguments)
+        return [f"  {result} = call double @{function}({typed})"]
+    t, lines, vector = real(lanes), [], "undef"
+    for lane in range(lanes):
+        parts = []
+        for k, argument in enumerate(arguments):
+            lines.append(f"  {result}.{lane}.{k} = extractelement {t} {argument}, i32 {lane}")
+            parts.append(f"double {result}.{lane}.{k}")
+        lines.append(f"  {result}.{lane} = call double @{function}({', '.join(parts)})")
+        name = result if lane == lanes - 1 else f"{result}.v{lane}"
+        lines.append(f"  {name} = insertelement {t} {vector}, double {result}.{lane}, i32 {lane}")
+        vector = name
+    return lines

@@ -1,0 +1,63 @@
+"""The one table of operations: what each casadi operation becomes in LLVM IR.
+
+Every value is of type T, a double or a vector of doubles; conditions are i1 or a vector of i1.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+# casadi name -> LLVM instruction on two floats
+INSTRUCTIONS = {"ADD": "fadd", "SUB": "fsub", "MUL": "fmul", "DIV": "fdiv"}
+
+# casadi name -> LLVM intrinsic of the same meaning (works on lanes)
+INTRINSICS = {
+    "SQRT": "llvm.sqrt",
+    "FABS": "llvm.fabs",
+    "FLOOR": "llvm.floor",
+    "CEIL": "llvm.ceil",
+    "COPYSIGN": "llvm.copysign",
+    "FMIN": "llvm.minnum",
+    "FMAX": "llvm.maxnum",
+}
+
+# casadi name -> function of the C library (called lane by lane)
+LIBM = {
+    "EXP": "exp",
+    "LOG": "log",
+    "POW": "pow",
+    "CONSTPOW": "pow",
+    "TAN": "tan",
+    "ASIN": "asin",
+    "ACOS": "acos",
+    "ATAN": "atan",
+    "ATAN2": "atan2",
+    "SINH": "sinh",
+    "COSH": "cosh",
+    "TANH": "tanh",
+    "ASINH": "asinh",
+    "ACOSH": "acosh",
+    "ATANH": "atanh",
+    "ERF": "erf",
+    "LOG1P": "log1p",
+    "EXPM1": "expm1",
+    "HYPOT": "hypot",
+    "FMOD": "fmod",
+    "REMAINDER": "remainder",
+}
+
+COMPARISONS = {"LT": "olt", "LE": "ole", "EQ": "oeq", "NE": "une"}
+
+LOGIC = {"AND": "and", "OR": "or"}
+
+# written out in `emit`: ASSIGN NEG SQ TWICE INV SIGN NOT IF_ELSE_ZERO SIN COS
+
+COMMUTATIVE = frozenset({"ADD", "MUL", "FMIN", "FMAX", "AND", "OR", "EQ", "NE", "HYPOT"})
+
+
+@cache
+def casadi_names() -> dict[int, str]:
+    """casadi's operation numbers by name, without the OP_ prefix."""
+    import casadi
+
+    return {getattr(casadi, name): name[3:] for name in dir(casadi) if name.startswith("OP_")}

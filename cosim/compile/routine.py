@@ -1,0 +1,81 @@
+"""A routine: a pure function on arrays of known shapes that has, or will have, machine code."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile import emit
+from cosim.compile.lower import Graph, lower
+from cosim.compile.trace import Shape, Trace, origin, record_call, trace
+
+
+class Routine:
+    """A traced function. Called with numbers it is the Python function; called with symbols while
+    another function is traced it becomes one call in that function's code."""
+
+    def __init__(self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> None:
+        """`fn` takes one array per shape and returns an array or a tuple of arrays.
+
+        Raises CompileError when it cannot be traced.
+        """
+        self.fn, self.name, self.shapes = fn, _identifier(name), tuple(shapes)
+        self._trace: Trace = trace(fn, shapes, self.name)
+        self.output_shapes = tuple(self._trace.output_shapes)
+
+    @property
+    def output_sizes(self) -> tuple[int, ...]:
+        return tuple(int(np.prod(s, dtype=int)) for s in self.output_shapes)
+
+    @cached_property
+    def graph(self) -> Graph:
+        return lower(self._trace, emit.supported, origin(self.fn))
+
+    @property
+    def callees(self) -> list[Routine]:
+        return [call.routine for call in self._trace.calls]
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic operations of one evaluation, calls included."""
+        return self.graph.operations + sum(callee.operations for callee in self.callees)
+
+    @cached_property
+    def symbol(self) -> str:
+        """A name in LLVM that is the same for the same code and differs for different code."""
+        text = emit.function("_", self.graph, self.callees, 1, len(self.shapes), True)
+        return f"{self.name}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    def definition(self, lanes: int) -> str:
+        return emit.function(self.symbol, self.graph, self.callees, lanes, len(self.shapes), True)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not any(map(ops.is_symbolic, arguments)):
+            return self.fn(*arguments)
+        results = record_call(self, arguments)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def _identifier(name: str) -> str:
+    """The name with everything that LLVM would not take in a symbol replaced."""
+    return re.sub(r"\W", "_", name)
+
+
+def with_callees(routine: Any) -> list[Any]:
+    """The routine and all it calls, each once, callees first."""
+    found: dict[str, Any] = {}
+
+    def visit(item: Any) -> None:
+        if item.symbol not in found:
+            for callee in item.callees:
+                visit(callee)
+            found.setdefault(item.symbol, item)
+
+    visit(routine)
+    return list(found.values())

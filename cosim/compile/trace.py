@@ -1,0 +1,121 @@
+"""From a pure function to an expression: call it with symbols, keep what it did as a list of operations.
+
+A function is traced on flat arrays of known shapes. A `Routine` called while another one is traced is not
+inlined but recorded as a call, so that four evaluations of the same dynamics are one piece of code.
+"""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.errors import CompileError
+
+Shape = tuple[int, ...]
+
+_active: list[Trace] = []
+
+
+@dataclass(frozen=True)
+class Call:
+    """One recorded call: `arguments` are expressions, `results` the fresh symbols that stand for its outputs."""
+
+    routine: Any
+    arguments: tuple[Any, ...]  # casadi SX columns
+    results: tuple[Any, ...]
+
+
+@dataclass
+class Trace:
+    """A traced function: casadi SX columns of inputs and outputs, and the calls in between."""
+
+    name: str
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    output_shapes: list[Shape] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+
+def symbols(name: str, shape: Shape) -> tuple[Any, Any]:
+    """A fresh casadi column and the same symbols as an array of `shape`."""
+    import casadi
+
+    column = casadi.SX.sym(name, math.prod(shape))
+    box = np.empty(math.prod(shape), dtype=object)
+    for k in range(box.size):
+        box[k] = column[k]
+    return column, box.reshape(shape).view(ops.Traced)
+
+
+def column(value: Any) -> Any:
+    """A casadi column of the elements of `value` (numbers or symbols, any shape)."""
+    import casadi
+
+    flat = np.asarray(ops._boxed(value), dtype=object).ravel()
+    return casadi.vertcat(*flat) if flat.size else casadi.SX(0, 1)
+
+
+def record_call(routine: Any, arguments: Sequence[Any]) -> list[Any]:
+    """Note a call of `routine` in the function that is being traced; its outputs as symbols."""
+    if not _active:
+        raise CompileError(f"routine '{routine.name}' was called with symbols outside of a trace")
+    fresh = [symbols(f"{routine.name}_{k}", shape) for k, shape in enumerate(routine.output_shapes)]
+    call = Call(routine, tuple(column(a) for a in arguments), tuple(c for c, _ in fresh))
+    _active[-1].calls.append(call)
+    return [box for _, box in fresh]
+
+
+def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
+    """Call `fn` with symbols of the given shapes; it returns one array or a tuple of arrays.
+
+    Raises CompileError where the function does what symbols cannot, such as an `if` on a traced value.
+    """
+    result = Trace(name)
+    boxes = []
+    for k, shape in enumerate(shapes):
+        col, box = symbols(f"x{k}", shape)
+        result.inputs.append(col)
+        boxes.append(box)
+    _active.append(result)
+    try:
+        outputs = fn(*boxes)
+    except CompileError:
+        raise
+    except Exception as error:
+        raise CompileError(_why_untraceable(error), _where(error)) from error
+    finally:
+        _active.pop()
+    for value in outputs if isinstance(outputs, (tuple, list)) else (outputs,):
+        value = ops._boxed(value) if ops.is_symbolic(value) else np.asarray(value, dtype=float)
+        result.outputs.append(column(value))
+        result.output_shapes.append(value.shape)
+    return result
+
+
+def _why_untraceable(error: Exception) -> str:
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if "truth value" in text:
+        return "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
+    return f"cannot be traced: {type(error).__name__}: {text}"
+
+
+def _where(error: Exception) -> str:
+    """file:line of the deepest frame that is neither of casadi nor of this package's machinery."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [f for f in frames if "casadi" not in f.filename and not f.filename.endswith(("ops.py", "trace.py"))]
+    frame = (outside or list(frames))[-1]
+    return f"{frame.filename}:{frame.lineno}"
+
+
+def origin(fn: Callable[..., Any]) -> str:
+    """Where a function is written: file:line name."""
+    fn = getattr(fn, "func", fn)
+    code = getattr(getattr(fn, "__func__", fn), "__code__", None)
+    name = getattr(fn, "__qualname__", repr(fn))
+    return f"{code.co_filename}:{code.co_firstlineno} {name}" if code else name

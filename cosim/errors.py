@@ -1,0 +1,68 @@
+"""Errors for people: one line each, the place, what is wrong, the mend.
+
+Exit codes: 2 when the input is wrong (`InputError`), 1 when the run failed (`RunError`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a mistake stands: a file, a line of it (1-based), a dotted key or an element."""
+
+    file: str
+    line: int | None = None
+    key: str = ""
+
+    def __str__(self) -> str:
+        line = f":{self.line}" if self.line is not None else ""
+        return f"{self.file}{line}" + (f" {self.key}" if self.key else "")
+
+
+class CosimError(Exception):
+    """Base of every error this package raises on purpose.
+
+    `what` says what is wrong and, after a semicolon, how to mend it; `place` says where.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, place: Place | str | None = None) -> None:
+        self.what = what
+        self.place = place
+        super().__init__(f"{place}: {what}" if place else what)
+
+
+class InputError(CosimError):
+    """The input (rig, URDF, command line, data file) is wrong."""
+
+    exit_code = 2
+
+
+class InputErrors(InputError):
+    """Every mistake found in one input, one line each, in the order of their lines."""
+
+    def __init__(self, errors: Iterable[InputError]) -> None:
+        self.errors = tuple(errors)
+        CosimError.__init__(self, "\n".join(str(error) for error in self.errors))
+
+
+class CompileError(CosimError):
+    """A function could not be traced or turned into machine code."""
+
+
+class RunError(CosimError):
+    """A run stopped: a limit, a fault, a value that is not finite."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` when a known name is close, else `; known: a, b, c`."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known: {', '.join(known)}" if known else ""

@@ -1,0 +1,206 @@
+"""The separate-body method (Vereshchagin 1974; articulated bodies) in O(n): theory §1 and §2 on one page.
+
+Notation of the theory: M, Q are the articulated inertia and force of a body and all that hangs on it,
+a = C a_p + S q̈ + a′ its acceleration, R = M a − Q the force through its joint, τ = Sᵀ R (+ rotor) the
+effort along it. A joint with several degrees of freedom is a chain of single ones: each column s of S obeys
+one scalar equation,
+
+    U q̈ + (M s)·a − u = τ,      U = sᵀ M s + J_rotor,   u = s·Q̃,   Q̃ = Q − M a′,
+
+which is solved for q̈ where the joint is free and for τ where its motion is prescribed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim import ops
+from cosim.multibody.joints import JOINTS
+from cosim.multibody.spatial import Inertia, Vector
+from cosim.multibody.sweeps import Sweeps
+
+
+class Body(NamedTuple):
+    """Constants of a body: its joint's frame in the parent (H, d), its mass, m·c and J about its origin,
+    and the inertia of the rotor on each velocity of its joint (reflected to the joint)."""
+
+    rotation: Any
+    position: Any
+    mass: Any
+    moment: Any
+    inertia: Any
+    rotor: Any
+
+
+class Motion(NamedTuple):
+    """Where a body is and how it moves, seen from its parent."""
+
+    turn: Any  # Q: the body's axes in the joint's frame
+    position: Any  # d: its origin in the parent's axes
+    hinge: tuple[Vector, ...]  # columns of S, body axes
+    omega: Any  # angular velocity, body axes
+    bias: Vector  # a′
+
+
+class Column(NamedTuple):
+    """The scalar equation of one degree of freedom."""
+
+    response: Vector  # M s
+    U: Any
+    u: Any
+
+
+def to_body(body: Body, motion: Motion, a: Any) -> Any:
+    """A vector along the parent's axes, along the body's: Qᵀ Hᵀ a."""
+    return motion.turn.T @ (body.rotation.T @ a)
+
+
+def to_parent(body: Body, motion: Motion, a: Any) -> Any:
+    """A vector along the body's axes, along the parent's: H Q a."""
+    return body.rotation @ (motion.turn @ a)
+
+
+def move(kind: str, body: Body, omega: Any, q: Any, v: Any) -> Motion:
+    """The kinematics of one joint; `omega` is the parent's angular velocity in the parent's axes."""
+    joint = JOINTS[kind]
+    turn, slide = joint.place(q)
+    hinge, bias = joint.hinge(q, v)
+    motion = Motion(turn, body.position + body.rotation @ slide, hinge, omega, bias)
+    carried = to_body(body, motion, omega)
+    slip = ops.total(s.linear * v[i] for i, s in enumerate(hinge))
+    spin = ops.total(s.angular * v[i] for i, s in enumerate(hinge))
+    centripetal = ops.cross(omega, ops.cross(omega, motion.position))
+    linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(carried, slip) + bias.linear
+    angular = ops.cross(carried, spin) + bias.angular
+    return motion._replace(omega=carried + spin, bias=Vector(linear, angular))
+
+
+def transport(body: Body, motion: Motion, a: Vector) -> Vector:
+    """C a_p: the acceleration of the body if its joint were welded and nothing turned."""
+    linear = a.linear + ops.cross(a.angular, motion.position)
+    return Vector(to_body(body, motion, linear), to_body(body, motion, a.angular))
+
+
+def transport_force(body: Body, motion: Motion, force: Vector) -> Vector:
+    """Cᵀ Q: a force on the body as felt at the parent's origin."""
+    f, n = to_parent(body, motion, force.linear), to_parent(body, motion, force.angular)
+    return Vector(f, n + ops.cross(motion.position, f))
+
+
+def transport_inertia(body: Body, motion: Motion, m: Inertia) -> Inertia:
+    """Cᵀ M C."""
+    return m.turned(motion.turn).turned(body.rotation).shifted(motion.position)
+
+
+def rigid_inertia(body: Body) -> Inertia:
+    """M of the body alone."""
+    return Inertia(body.mass * np.eye(3), ops.skew(body.moment), body.inertia)
+
+
+def turning_force(body: Body, omega: Any) -> Vector:
+    """Q of the body alone: what turning demands, −ω × (ω × m c) and −ω × J ω."""
+    centrifugal = ops.cross(omega, ops.cross(omega, body.moment))
+    return Vector(-centrifugal, -ops.cross(omega, body.inertia @ omega))
+
+
+def motions(sweeps: Sweeps, q: Any, v: Any) -> Any:
+    """The motion of every body."""
+
+    def step(kind: str, body: Body, omega: Any, q: Any, v: Any) -> tuple[Any, Motion]:
+        motion = move(kind, body, omega, q, v)
+        return motion.omega, motion
+
+    return sweeps.outward(step, np.zeros(3), sweeps.by_q(q), sweeps.by_v(v))
+
+
+def hybrid_dynamics(
+    sweeps: Sweeps, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, gravity: Any
+) -> tuple[Any, Any]:
+    """(q̈, τ) of all joints from q̈ of the prescribed ones and τ of the free ones; theory §1 and §2.
+
+    q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
+    """
+
+    def own(kind: str, body: Body, motion: Motion, *_: Any) -> tuple[Inertia, Vector]:
+        return rigid_inertia(body), turning_force(body, motion.omega)
+
+    def articulate(kind: str, body: Body, both: Any, motion: Motion, *given: Any) -> Any:
+        M, Q = both
+        Q = Q - M @ motion.bias
+        columns: list[Column] = []
+        for s, rotor, qdd, tau, held in reversed(list(zip(motion.hinge, body.rotor, *given, strict=True))):
+            response = M @ s
+            U, u = s.dot(response) + rotor, s.dot(Q)
+            pivot = ops.where(held, 1.0, U)
+            Q = Q - response * ops.where(held, qdd, (tau + u) / pivot)
+            gain, keep = ops.where(held, 0.0, 1.0 / pivot), ops.where(held, 1.0, rotor / pivot)
+            M = M.without(s, response, gain, keep)
+            columns.insert(0, Column(response, U, u))
+        return (transport_inertia(body, motion, M), transport_force(body, motion, Q)), tuple(columns)
+
+    def accelerate(kind: str, body: Body, a: Vector, motion: Motion, columns: Any, *given: Any) -> Any:
+        a = transport(body, motion, a)
+        accelerations, efforts = [], []
+        for i, (s, column, qdd, tau, held) in enumerate(zip(motion.hinge, columns, *given, strict=True)):
+            load = column.response.dot(a) - column.u
+            accelerations.append(ops.where(held, qdd, (tau - load) / ops.where(held, 1.0, column.U)))
+            efforts.append(ops.where(held, column.U * qdd + load, tau))
+            a = a + s * accelerations[i]
+        return a + motion.bias, (ops.array(accelerations), ops.array(efforts))
+
+    moving = motions(sweeps, q, v)
+    given = sweeps.by_v(qdd), sweeps.by_v(tau), sweeps.by_v(prescribed)
+    columns = sweeps.inward(own, articulate, moving, *given)
+    result = sweeps.outward(accelerate, Vector(-gravity, np.zeros(3)), moving, columns, *given)
+    return sweeps.vector(sweeps.pick(result, 0)), sweeps.vector(sweeps.pick(result, 1))
+
+
+def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any) -> Any:
+    """τ (nv,) that moves the joints with q̈; the case of §2 with every joint prescribed, where no
+    articulated inertia is needed: R = M a − Q per body, summed over what hangs on it."""
+
+    def accelerate(kind: str, body: Body, above: Any, q: Any, v: Any, qdd: Any) -> Any:
+        omega, a = above
+        motion = move(kind, body, omega, q, v)
+        pull = ops.total(s.linear * qdd[i] for i, s in enumerate(motion.hinge))
+        twist = ops.total(s.angular * qdd[i] for i, s in enumerate(motion.hinge))
+        a = transport(body, motion, a) + motion.bias + Vector(pull, twist)
+        return (motion.omega, a), (motion, a)
+
+    def own(kind: str, body: Body, moving: Any, qdd: Any) -> Vector:
+        motion, a = moving
+        return rigid_inertia(body) @ a - turning_force(body, motion.omega)
+
+    def pass_on(kind: str, body: Body, force: Vector, moving: Any, qdd: Any) -> Any:
+        motion, _ = moving
+        efforts = ops.array([s.dot(force) + body.rotor[i] * qdd[i] for i, s in enumerate(motion.hinge)])
+        return transport_force(body, motion, force), efforts
+
+    wanted = sweeps.by_v(qdd)
+    root = np.zeros(3), Vector(-gravity, np.zeros(3))
+    moving = sweeps.outward(accelerate, root, sweeps.by_q(q), sweeps.by_v(v), wanted)
+    return sweeps.vector(sweeps.inward(own, pass_on, moving, wanted))
+
+
+def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
+    """U of each degree of freedom, per body: the inertia its effort meets while joints further out are free.
+
+    A joint that meets none is passed over as if it were held, so that it does not hide the others.
+    """
+
+    def own(kind: str, body: Body, motion: Motion) -> Inertia:
+        return rigid_inertia(body)
+
+    def articulate(kind: str, body: Body, M: Inertia, motion: Motion) -> Any:
+        resistances = []
+        for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
+            response = M @ s
+            U = s.dot(response) + rotor
+            resistances.insert(0, U)
+            pivot = ops.where(U > 0.0, U, 1.0)
+            M = M.without(s, response, ops.where(U > 0.0, 1.0 / pivot, 0.0), rotor / pivot)
+        return transport_inertia(body, motion, M), ops.array(resistances)
+
+    return sweeps.inward(own, articulate, motions(sweeps, q, np.zeros(nv)))

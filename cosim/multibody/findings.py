@@ -1,0 +1,30 @@
+"""What is found wrong or remarkable while one mechanism is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cosim.errors import InputError, InputErrors, Place
+
+
+@dataclass
+class Findings:
+    """Mistakes are gathered, so that a reader reports all of them at once; notes do no harm."""
+
+    errors: list[InputError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def error(self, what: str, place: Place) -> None:
+        self.errors.append(InputError(what, place))
+
+    def note(self, what: str, place: Place) -> None:
+        self.notes.append(f"{place}: {what}")
+
+    def raise_errors(self) -> None:
+        """Raises InputErrors with every mistake in the order of their lines, if there is one."""
+        if self.errors:
+            raise InputErrors(sorted(self.errors, key=_line))
+
+
+def _line(error: InputError) -> int:
+    return error.place.line or 0 if isinstance(error.place, Place) else 0

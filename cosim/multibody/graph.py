@@ -1,0 +1,165 @@
+"""The graph of a mechanism: is it one tree, in which order are its joints, who follows whom.
+
+Shared by every reader of mechanisms. Everything here is iterative: chains may be thousands of links long.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from cosim.errors import InputError, Place, did_you_mean
+from cosim.multibody.description import Joint, Link, Mechanism, Mimic
+from cosim.multibody.findings import Findings
+
+
+def build_mechanism(
+    name: str, links: Sequence[Link], joints: Sequence[Joint], findings: Findings
+) -> Mechanism:
+    """The mechanism of these parts, in their order, with mimics of mimics resolved.
+
+    Raises InputErrors with the mistakes in `findings` and those of the graph, in the order of their lines.
+    """
+    root, tree_errors = check_tree(links, joints)
+    resolved, mimic_errors = resolve_mimics(joints)
+    findings.errors += tree_errors + mimic_errors
+    findings.raise_errors()
+    return Mechanism(name, root, tuple(links), resolved, tuple(findings.notes))
+
+
+def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, list[InputError]]:
+    """(name of the root, mistakes): names given twice, unknown links, loops, more than one root.
+
+    The name "" stands for one that could not be read; it is not reported again. Roots and loops are
+    judged only when every joint connects two known links, else one slip would give many mistakes.
+    """
+    known: dict[str, Link] = {}
+    for link in links:
+        known.setdefault(link.name, link)
+    repeated = {name for name, count in Counter(link.name for link in links).items() if count > 1}
+    errors = _repeated_names("link", links) + _repeated_names("joint", joints)
+    above: dict[str, Joint] = {}
+    connected = True
+    for joint in joints:
+        for role, end in (("parent", joint.parent), ("child", joint.child)):
+            if end not in known:
+                connected = False
+                if end:
+                    what = f"{role} link '{end}' does not exist{did_you_mean(end, known)}"
+                    errors.append(InputError(what, joint.place))
+        first = above.setdefault(joint.child, joint)
+        if joint.child in known and joint.child not in repeated and joint.name != first.name:
+            connected = False
+            what = (
+                f"link '{joint.child}' is the child of joints '{first.name}'{_line_of(first.place)} and"
+                f" '{joint.name}': a tree is needed; cut the loop at one of them"
+            )
+            errors.append(InputError(what, joint.place))
+    roots = [link for link in known.values() if link.name not in above]
+    if connected:
+        errors += _loops_and_roots(roots, above)
+    return roots[0].name if roots else "", errors
+
+
+def _loops_and_roots(roots: Sequence[Link], above: Mapping[str, Joint]) -> list[InputError]:
+    errors = []
+    for loop in _loops({child: joint.parent for child, joint in above.items()}):
+        what = f"links {_circle(loop)} form a loop: a tree is needed; cut the loop at one of its joints"
+        place = min((above[name].place for name in loop), key=lambda place: place.line or 0)
+        errors.append(InputError(what, place))
+    if len(roots) > 1:
+        names = ", ".join(f"'{link.name}'" for link in roots)
+        what = f"links {names} have no parent: one root is needed; connect them with joints"
+        errors.append(InputError(what, roots[1].place))
+    return errors
+
+
+def _circle(loop: Sequence[str]) -> str:
+    return " -> ".join(f"'{name}'" for name in [*loop, loop[0]])
+
+
+def _repeated_names(what: str, parts: Sequence[Link] | Sequence[Joint]) -> list[InputError]:
+    first: dict[str, Link | Joint] = {}
+    return [
+        InputError(
+            f"{what} '{part.name}' exists already{_line_of(first[part.name].place)}; names must be unique",
+            part.place,
+        )
+        for part in parts
+        if part.name and first.setdefault(part.name, part) is not part
+    ]
+
+
+def _line_of(place: Place) -> str:
+    return f" (line {place.line})" if place.line is not None else ""
+
+
+def _loops(up: Mapping[str, str]) -> Iterator[list[str]]:
+    """Every loop of the walk name -> up[name], once, against the walk: from above to below."""
+    done: set[str] = set()
+    for start in up:
+        path: dict[str, None] = {}
+        name = start
+        while name in up and name not in done and name not in path:
+            path[name] = None
+            name = up[name]
+        if name in path:
+            walk = list(path)
+            yield walk[walk.index(name) :][::-1]
+        done.update(path)
+
+
+def resolve_mimics(joints: Sequence[Joint]) -> tuple[tuple[Joint, ...], list[InputError]]:
+    """(joints, mistakes): the joints with each mimic led by a joint that moves on its own.
+
+    With q_a = m_a q_b + o_a and q_b = m_b q_c + o_b follows q_a = m_a m_b q_c + (m_a o_b + o_a).
+    """
+    by_name = {joint.name: joint for joint in joints}
+    errors = []
+    for joint in joints:
+        if joint.mimic is not None and (what := _bad_leader(joint.name, joint.mimic.joint, by_name)):
+            errors.append(InputError(what, joint.place))
+    leaders = {joint.name: joint.mimic.joint for joint in joints if joint.mimic}
+    for loop in _loops({name: leader for name, leader in leaders.items() if leader != name}):
+        what = f"joints {_circle(loop)} mimic each other in a loop; let one of them move on its own"
+        errors.append(InputError(what, by_name[loop[0]].place))
+    if errors:
+        return tuple(joints), errors
+    return tuple(_led(joint, by_name) for joint in joints), []
+
+
+def _bad_leader(name: str, leader: str, by_name: Mapping[str, Joint]) -> str | None:
+    if leader not in by_name:
+        others = [other for other in by_name if other not in ("", name)]
+        return f"mimics joint '{leader}', which does not exist{did_you_mean(leader, others)}"
+    if leader == name:
+        return "mimics itself; name another joint"
+    if by_name[leader].kind == "fixed":
+        return f"mimics joint '{leader}', which is fixed; name a joint that moves"
+    return None
+
+
+def _led(joint: Joint, by_name: Mapping[str, Joint]) -> Joint:
+    mimic = joint.mimic
+    while mimic is not None and (further := by_name[mimic.joint].mimic) is not None:
+        mimic = Mimic(
+            further.joint,
+            mimic.multiplier * further.multiplier,
+            mimic.multiplier * further.offset + mimic.offset,
+        )
+    return joint if mimic is joint.mimic else dataclasses.replace(joint, mimic=mimic)
+
+
+def depth_first(mechanism: Mechanism) -> list[Joint]:
+    """All joints, each after the joint of its parent, depth first, siblings in file order."""
+    below: dict[str, list[Joint]] = defaultdict(list)
+    for joint in reversed(mechanism.joints):
+        below[joint.parent].append(joint)
+    order: list[Joint] = []
+    stack = below[mechanism.root][:]
+    while stack:
+        joint = stack.pop()
+        order.append(joint)
+        stack += below[joint.child]
+    return order

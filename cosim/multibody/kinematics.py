@@ -1,0 +1,125 @@
+"""What follows from positions and velocities alone: poses, Jacobians, energies, the mass matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.multibody.description import Pose
+from cosim.multibody.dynamics import (
+    Body,
+    Motion,
+    motions,
+    move,
+    rigid_inertia,
+    to_body,
+    transport_force,
+    transport_inertia,
+)
+from cosim.multibody.spatial import Vector
+from cosim.multibody.sweeps import Sweeps, Unrolled
+
+
+def kinetic_energy(sweeps: Sweeps, q: Any, v: Any) -> Any:
+    """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]; shape (1,)."""
+
+    def step(kind: str, body: Body, above: Vector, q: Any, v: Any) -> Any:
+        motion = move(kind, body, above.angular, q, v)
+        slip = ops.total(s.linear * v[i] for i, s in enumerate(motion.hinge))
+        velocity = to_body(body, motion, above.linear + ops.cross(above.angular, motion.position)) + slip
+        return Vector(velocity, motion.omega), (Vector(velocity, motion.omega), v)
+
+    def own(kind: str, body: Body, moving: Any) -> Any:
+        twist, v = moving
+        rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
+        return ops.array([0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)])
+
+    still = Vector(np.zeros(3), np.zeros(3))
+    return sweeps.gather(own, sweeps.outward(step, still, sweeps.by_q(q), sweeps.by_v(v)))
+
+
+def potential_energy(sweeps: Sweeps, q: Any, gravity: Any) -> Any:
+    """−Σ m g·r, zero with every centre of mass at the height of the ground's origin [J]; shape (1,)."""
+
+    def step(kind: str, body: Body, above: Any, q: Any) -> Any:
+        height, g = above  # −g·r of the body's origin, g in the body's axes
+        motion = move(kind, body, np.zeros(3), q, np.zeros(6))
+        below = height - g @ motion.position, to_body(body, motion, g)
+        return below, below
+
+    def own(kind: str, body: Body, placed: Any) -> Any:
+        height, g = placed
+        return ops.array([body.mass * height - g @ body.moment])
+
+    return sweeps.gather(own, sweeps.outward(step, (0.0, gravity), sweeps.by_q(q)))
+
+
+def mass_matrix(sweeps: Unrolled, q: Any, nv: int) -> Any:
+    """M(q) (nv, nv) from composite inertias: column s moves all that hangs on its joint as one rigid body,
+    and its force is felt along every hinge on the way to the ground."""
+
+    def own(kind: str, body: Body, motion: Motion) -> Any:
+        return rigid_inertia(body)
+
+    def compose(kind: str, body: Body, inertia: Any, motion: Motion) -> Any:
+        return transport_inertia(body, motion, inertia), inertia
+
+    moving = motions(sweeps, q, np.zeros(nv))
+    composite = sweeps.inward(own, compose, moving)
+    columns = sweeps.by_v(np.arange(nv))
+    m: list[list[Any]] = [[0.0] * nv for _ in range(nv)]
+    for k, body in enumerate(sweeps.bodies):
+        for j, s in zip(columns[k], moving[k].hinge, strict=True):
+            force, at = composite[k] @ s, k
+            while at >= 0:
+                for i, other in zip(columns[at], moving[at].hinge, strict=True):
+                    m[i][j] = m[j][i] = other.dot(force)
+                force = transport_force(sweeps.bodies[at], moving[at], force)
+                at = sweeps.parents[at]
+        for i, j in enumerate(columns[k]):
+            m[j][j] = m[j][j] + body.rotor[i]
+    return ops.array(m)
+
+
+def body_path(sweeps: Unrolled, k: int) -> list[int]:
+    """The bodies from the ground to body k."""
+    path = []
+    while k >= 0:
+        path.insert(0, k)
+        k = sweeps.parents[k]
+    return path
+
+
+def frame_pose(sweeps: Unrolled, q: Any, body: int, frame: Pose) -> Any:
+    """The homogeneous matrix (4, 4) of a frame fixed to a body (−1: the ground), in ground axes."""
+    rotation, position = np.eye(3), np.zeros(3)
+    coordinates = sweeps.by_q(q)
+    for k in body_path(sweeps, body):
+        here = sweeps.bodies[k]
+        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(6))
+        position = position + rotation @ motion.position
+        rotation = rotation @ here.rotation @ motion.turn
+    position = position + rotation @ frame.position
+    rotation = rotation @ frame.rotation
+    return ops.array([[*rotation[i], position[i]] for i in range(3)] + [[0.0, 0.0, 0.0, 1.0]])
+
+
+def frame_jacobian(sweeps: Unrolled, q: Any, nv: int, body: int, frame: Pose) -> Any:
+    """J (6, nv): velocity of the frame's origin and angular velocity, both in ground axes, = J v."""
+    target = frame_pose(sweeps, q, body, frame)[:3, 3]
+    coordinates, columns = sweeps.by_q(q), sweeps.by_v(np.arange(nv))
+    jacobian: list[list[Any]] = [[0.0] * nv for _ in range(6)]
+    rotation, position = np.eye(3), np.zeros(3)
+    for k in body_path(sweeps, body):
+        here = sweeps.bodies[k]
+        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(6))
+        position = position + rotation @ motion.position
+        rotation = rotation @ here.rotation @ motion.turn
+        for j, s in zip(columns[k], motion.hinge, strict=True):
+            turn = rotation @ s.angular
+            slide = rotation @ s.linear + ops.cross(turn, target - position)
+            for i in range(3):
+                jacobian[i][j], jacobian[i + 3][j] = slide[i], turn[i]
+    return ops.array(jacobian)

@@ -1,0 +1,110 @@
+"""The two recursions of the separate-body method over a tree.
+
+Algorithms are written with these and a function per body; whether they become straight-line code or a
+loop over bodies is decided by the object that carries them out (`Unrolled` here, or `compile.rolled`).
+Joints are numbered so that a parent comes before its children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cosim import ops
+from cosim.multibody.joints import JOINTS
+
+Column = Any  # one value per body, as made by the functions below
+
+
+class Sweeps(Protocol):
+    def by_q(self, q: Any) -> Column:
+        """The vector of coordinates (nq,) cut into what belongs to each joint."""
+        ...
+
+    def by_v(self, v: Any) -> Column:
+        """The same for vectors of velocities, accelerations, efforts (nv,)."""
+        ...
+
+    def vector(self, column: Column) -> Any:
+        """What each joint yields (nv_k,), as one vector (nv,)."""
+        ...
+
+    def outward(self, step: Callable[..., Any], root: Any, *columns: Column) -> Column:
+        """(down, out)[k] = step(kind, body, down[parent], *columns[k]), root to leaves; gives out.
+        The ground hands down `root`."""
+        ...
+
+    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: Column) -> Column:
+        """sum[k] = own(kind, body, *columns[k]) + Σ over children of `up`;
+        (up, out)[k] = step(kind, body, sum[k], *columns[k]), leaves to root. Gives out."""
+        ...
+
+    def gather(self, own: Callable[..., Any], *columns: Column) -> Any:
+        """Σ over bodies of own(kind, body, *columns[k])."""
+        ...
+
+    def pick(self, column: Column, index: int) -> Column:
+        """Element `index` of each body's value."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """Plain loops: on numbers the reference, on symbols straight-line code."""
+
+    parents: Sequence[int]  # −1 for the ground
+    kinds: Sequence[str]
+    bodies: Sequence[Any]
+
+    def by_q(self, q: Any) -> list[Any]:
+        return self._cut(q, [JOINTS[k].nq for k in self.kinds])
+
+    def by_v(self, v: Any) -> list[Any]:
+        return self._cut(v, [JOINTS[k].nv for k in self.kinds])
+
+    @staticmethod
+    def _cut(x: Any, sizes: list[int]) -> list[Any]:
+        parts, start = [], 0
+        for n in sizes:
+            parts.append(x[start : start + n])
+            start += n
+        return parts
+
+    def vector(self, column: list[Any]) -> Any:
+        return ops.concatenate(column)
+
+    def outward(self, step: Callable[..., Any], root: Any, *columns: list[Any]) -> list[Any]:
+        down: list[Any] = []
+        out: list[Any] = []
+        for k, parent in enumerate(self.parents):
+            above = root if parent < 0 else down[parent]
+            below, own = step(self.kinds[k], self.bodies[k], above, *(c[k] for c in columns))
+            down.append(below)
+            out.append(own)
+        return out
+
+    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: list[Any]) -> list[Any]:
+        n = len(self.parents)
+        sums = [own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(n)]
+        out: list[Any] = [None] * n
+        for k in reversed(range(n)):
+            up, out[k] = step(self.kinds[k], self.bodies[k], sums[k], *(c[k] for c in columns))
+            parent = self.parents[k]
+            if parent >= 0:
+                sums[parent] = add(sums[parent], up)
+        return out
+
+    def gather(self, own: Callable[..., Any], *columns: list[Any]) -> Any:
+        return ops.total(own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(len(self.kinds)))
+
+    def pick(self, column: list[Any], index: int) -> list[Any]:
+        return [value[index] for value in column]
+
+
+def add(x: Any, y: Any) -> Any:
+    """The sum of two records (nested tuples of arrays) field by field."""
+    if not isinstance(x, tuple):
+        return x + y
+    parts = [add(a, b) for a, b in zip(x, y, strict=True)]
+    return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)

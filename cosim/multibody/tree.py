@@ -1,0 +1,136 @@
+"""From a description to the tree of moving bodies that the sweeps work on.
+
+Links joined by fixed joints become one body. Each body's frame sits at its joint with z along the joint's
+axis, so that one row of the joint table serves every direction and constants become exact zeros and ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.errors import InputError, InputErrors
+from cosim.multibody.description import Inertial, Joint, Mechanism, Pose
+from cosim.multibody.dynamics import Body, articulated_resistance
+from cosim.multibody.graph import depth_first
+from cosim.multibody.joints import JOINTS, KINDS
+from cosim.multibody.sweeps import Unrolled
+
+# below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
+ROUNDING = 1e-15
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Moving bodies in depth-first order: body k hangs on `parents[k]` (−1: ground) by `joints[k]`."""
+
+    mechanism: Mechanism
+    joints: tuple[Joint, ...]
+    parents: tuple[int, ...]
+    kinds: tuple[str, ...]
+    bodies: tuple[Body, ...]
+    frames: dict[str, tuple[int, Pose]]  # link -> (body, pose of the link in the body's frame)
+
+    @property
+    def sweeps(self) -> Unrolled:
+        return Unrolled(self.parents, self.kinds, self.bodies)
+
+    def with_rotors(self, rotors: Sequence[np.ndarray]) -> Tree:
+        """The same tree with the given inertias of rotors, one array (nv_k,) per body."""
+        bodies = tuple(b._replace(rotor=r) for b, r in zip(self.bodies, rotors, strict=True))
+        return Tree(self.mechanism, self.joints, self.parents, self.kinds, bodies, self.frames)
+
+
+def build_tree(mechanism: Mechanism) -> Tree:
+    """Merge what is fixed, turn axes to z. Raises InputErrors naming links that could move without mass."""
+    frames: dict[str, tuple[int, Pose]] = {mechanism.root: (-1, Pose.identity())}
+    joints: list[Joint] = []
+    parents: list[int] = []
+    mounts: list[Pose] = []
+    for joint in depth_first(mechanism):
+        parent, pose = frames[joint.parent]
+        mount = pose @ joint.pose
+        if joint.kind == "fixed":
+            frames[joint.child] = (parent, _exact(mount))
+            continue
+        aligned = Pose(_turn_z_to(joint.axis), np.zeros(3))
+        frames[joint.child] = (len(joints), _exact(aligned.inverse()))
+        joints.append(joint)
+        parents.append(parent)
+        mounts.append(_exact(mount @ aligned))
+    inertials: list[list[Inertial]] = [[] for _ in joints]
+    for link in mechanism.links:
+        k, pose = frames[link.name]
+        if k >= 0 and link.inertial is not None:
+            inertials[k].append(_moved(link.inertial, pose))
+    kinds = tuple(KINDS[j.kind] for j in joints)
+    bodies = tuple(
+        _body(mount, parts, JOINTS[kind].nv) for mount, parts, kind in zip(mounts, inertials, kinds, strict=True)
+    )
+    tree = Tree(mechanism, tuple(joints), tuple(parents), kinds, bodies, frames)
+    _refuse_massless_motion(tree)
+    return tree
+
+
+def _body(mount: Pose, parts: list[Inertial], nv: int) -> Body:
+    mass = sum(p.mass for p in parts)
+    moment = sum((p.mass * p.com for p in parts), np.zeros(3))
+    inertia = sum(
+        (p.inertia + p.mass * (p.com @ p.com * np.eye(3) - np.outer(p.com, p.com)) for p in parts), np.zeros((3, 3))
+    )
+    scale = np.abs(inertia).max(initial=0.0) * ROUNDING
+    inertia = np.where(np.abs(inertia) <= scale, 0.0, inertia)
+    return Body(mount.rotation, mount.position, float(mass), moment, inertia, np.zeros(nv))
+
+
+def _moved(inertial: Inertial, pose: Pose) -> Inertial:
+    """An inertial of a link's frame in the frame that `pose` leads to."""
+    r = pose.rotation
+    return Inertial(inertial.mass, pose.position + r @ inertial.com, r @ inertial.inertia @ r.T)
+
+
+def _turn_z_to(axis: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is `axis`; for a coordinate axis a permutation with signs."""
+    k = int(np.argmax(np.abs(axis)))
+    if abs(abs(axis[k]) - 1.0) < ROUNDING:
+        sign = np.sign(axis[k])
+        columns = [np.eye(3)[(k + 1) % 3], sign * np.eye(3)[(k + 2) % 3], sign * np.eye(3)[k]]
+        return np.column_stack(columns)
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(axis)))], axis)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis])
+
+
+def _exact(pose: Pose) -> Pose:
+    """The pose with the rounding of exact zeros and ones taken back."""
+    rotation = pose.rotation.copy()
+    for value in (-1.0, 0.0, 1.0):
+        rotation[np.abs(rotation - value) < ROUNDING] = value
+    return Pose(rotation, np.where(np.abs(pose.position) < 1e-16, 0.0, pose.position))
+
+
+def _refuse_massless_motion(tree: Tree) -> None:
+    """Each joint must have something to accelerate: its effort must not move it without resistance.
+
+    Mass counts that moves when the joint moves while the joints further out are free, the U of theory §1;
+    it is looked at in one configuration in general position.
+    """
+    if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
+        return
+    q = np.random.default_rng(0).uniform(0.3, 1.2, sum(JOINTS[k].nq for k in tree.kinds))
+    resistances = articulated_resistance(tree.sweeps, q, sum(JOINTS[k].nv for k in tree.kinds))
+    scale = max((float(r.max()) for r in resistances), default=0.0)
+    errors = []
+    for joint, resistance in zip(tree.joints, resistances, strict=True):
+        if resistance.min() <= 1e-14 * scale:
+            errors.append(
+                InputError(
+                    f"link '{joint.child}' can move on its own but has no inertia that resists;"
+                    f" give it (or what hangs on it) mass, or make joint '{joint.name}' fixed",
+                    joint.place,
+                )
+            )
+    if errors:
+        raise InputErrors(errors)

@@ -1,0 +1,178 @@
+"""Actuators, trajectories and controllers: a section of a rig names a module by its `type`.
+
+The module's `Params` says which further keys the section has. A new kind of part is one new file in the
+folder of its package; nothing here or elsewhere lists them. Modules of these packages whose names begin
+with `_` are helpers, not parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, get_type_hints
+
+from cosim import schema
+from cosim.errors import InputError, Place, did_you_mean
+
+
+class Plugin(NamedTuple):
+    """A module and the instance of its `Params` that a section of the rig stands for."""
+
+    module: ModuleType
+    params: Any
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of plug-in: where its modules are and what each must define."""
+
+    word: str
+    package: str
+    needs: tuple[str, ...]
+    group: str | None = None  # entry points of other packages
+    files: bool = False  # may the type be a path ending in `.py`?
+
+
+ACTUATOR = Kind("actuator", "cosim.actuators", ("Params",))
+TRAJECTORY = Kind("trajectory", "cosim.trajectories", ("Params", "load"))
+CONTROLLER = Kind("controller", "controllers", ("Params", "load"), group="cosim.controllers", files=True)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A rig file while it is read: where its keys stand, the mistakes found so far, its folder."""
+
+    place: Callable[[tuple], Place]
+    errors: list[InputError]
+    folder: Path
+
+    def fail(self, path: tuple, what: str) -> None:
+        self.errors.append(InputError(what, self.place(path)))
+
+    def mapping(self, data: Any, path: tuple) -> dict[str, Any]:
+        """`data` if it is a mapping; an empty one, after noting the mistake, if it is not."""
+        if isinstance(data, dict):
+            return data
+        if data is not None:
+            self.fail(path, f"expected a mapping, got {schema.show(data)}")
+        return {}
+
+
+def read_plugin(
+    kind: Kind,
+    data: Mapping[str, Any],
+    path: tuple,
+    reading: Reading,
+    joints: Mapping[str, str | None] | None,
+    n: int | None = None,
+    besides: Iterable[str] = (),
+) -> Plugin | None:
+    """The plug-in that the section `data` at `path` asks for; None after mistakes, noted in `reading`.
+
+    joints, n, besides: as in `schema.read`.
+    """
+    name = data.get("type")
+    if not isinstance(name, str):
+        wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
+        at = (*path, "type") if "type" in data else path
+        return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
+    try:
+        module = find(kind, name, reading.folder, reading.place((*path, "type")))
+    except InputError as error:
+        reading.errors.append(error)
+        return None
+    params = schema.read(
+        module.Params, data, reading.place, path, reading.errors, n, joints, besides=("type", *besides)
+    )
+    return None if params is None else Plugin(module, params)
+
+
+def find(kind: Kind, name: str, folder: Path, place: Place) -> ModuleType:
+    """The module of the plug-in called `name`: of the package, else an entry point, or a file below `folder`.
+
+    Raises InputError: at `place` when there is none or it is of another kind, in the module's own file when
+    it cannot be imported.
+    """
+    if kind.files and name.endswith(".py"):
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"no such file '{name}' beside the rig", place)
+        return _import(kind, lambda: _module_of(path), str(path), place)
+    if name in _names(kind.package):
+        target = f"{kind.package}.{name}"
+        spec = importlib.util.find_spec(target)
+        file = str(spec.origin if spec else target)
+        return _import(kind, lambda: importlib.import_module(target), file, place)
+    for entry in entry_points(group=kind.group) if kind.group else ():
+        if entry.name == name:
+            return _import(kind, entry.load, f"entry point {entry.value}", place)
+    raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, _known(kind))}", place)
+
+
+def _names(package: str) -> list[str]:
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+def _known(kind: Kind) -> list[str]:
+    entries = entry_points(group=kind.group) if kind.group else ()
+    return [*_names(kind.package), *(entry.name for entry in entries)]
+
+
+def _module_of(file: Path) -> ModuleType:
+    """The module in `file`, imported anew; known to `sys.modules` because dataclasses look there."""
+    name = os.path.abspath(file)
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None  # the name ends in .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _import(kind: Kind, load: Callable[[], Any], file: str, place: Place) -> ModuleType:
+    """The module that `load` imports, after checking that it is a plug-in of this kind."""
+    try:
+        module = load()
+        missing = [name for name in kind.needs if not hasattr(module, name)]
+        if not missing:
+            get_type_hints(module.Params)
+    except (Exception, SystemExit) as error:  # the file is the user's: anything may happen in it
+        raise InputError(*_failure(kind, error, file)) from error
+    if missing or not dataclasses.is_dataclass(module.Params):
+        lack = f"does not define {' and '.join(missing)}" if missing else "has a Params that is no dataclass"
+        raise InputError(f"{file} is no {kind.word}: it {lack}", place)
+    return module
+
+
+def _failure(kind: Kind, error: BaseException, file: str) -> tuple[str, Place]:
+    """What to say of a module that failed, and the line of it where that happened."""
+    if isinstance(error, SyntaxError) and error.filename:
+        line, text = Place(_shown(error.filename, file), error.lineno), error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if f.filename == os.path.abspath(file)]
+        other = [f for f in frames if "importlib" not in f.filename and f.filename != __file__]
+        last = (own or other or [None])[-1]
+        line = Place(_shown(last.filename, file), last.lineno) if last else Place(file)
+        text = str(error)
+    return f"the {kind.word} cannot be imported: {type(error).__name__}: {' '.join(text.split())}", line
+
+
+def _shown(filename: str, file: str) -> str:
+    """The file as the user calls it, when it is the plug-in's own."""
+    return file if filename == os.path.abspath(file) else filename

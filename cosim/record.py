@@ -1,0 +1,253 @@
+"""Recordings: what a run measured, as an MCAP file that this package and Foxglove read.
+
+One topic per joint, `/joints/<joint>`, holds an object of its interfaces, so a viewer plots
+`/joints/elbow_joint.position`; `/energy` holds the energies of the whole rig and `/log` the events.
+Format: https://mcap.dev/spec, messages as JSON, described by JSON schemas.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.errors import CosimError, InputError, RunError
+
+Channels = Sequence[tuple[str, str]]  # (signal, unit), a signal is `<joint>/<interface>` or `energy/<kind>`
+
+CHUNK_BYTES = 256 * 1024  # of messages, before compression
+CHUNK_NS = 1_000_000_000
+SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
+RIG_GROUPS = ("energy",)  # groups of signals that belong to the rig, not to a joint
+WRITE_MENDS: dict[type[CosimError], str] = {
+    InputError: "name a file in a folder that exists and that you may write to",
+    RunError: "free space on the disk and run again",
+}
+LOG_LEVELS = {"info": 2, "error": 4}
+LOG_SCHEMA = {
+    "title": "foxglove.Log",
+    "description": "An event of the run",
+    "type": "object",
+    "properties": {
+        "timestamp": {
+            "type": "object",
+            "title": "time",
+            "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
+            "description": "Time of the event since the start of the run",
+        },
+        "level": {"type": "integer", "description": "Level: 2 info, 4 error"},
+        "message": {"type": "string", "description": "What happened"},
+        "name": {"type": "string", "description": "Program that logged it"},
+        "file": {"type": "string", "description": "Not used, empty"},
+        "line": {"type": "integer", "description": "Not used, 0"},
+    },
+    "required": ["timestamp", "level", "message", "name", "file", "line"],
+}
+
+
+class Recorder:
+    """Writes one run to an MCAP file; use it in a `with` statement, or call `close`.
+
+    path: the file, replaced when it exists. channels: (signal, unit) of every column. metadata: facts
+    about the run, stored as the MCAP metadata record `run`.
+
+    Leaving the `with` block finishes the file even when an exception passes. A killed process loses at
+    most the last 256 KiB of messages or the last second of the run, whichever is less: everything
+    before is in complete chunks on disk, which `read_recording` and `mcap recover` read.
+
+    Raises InputError when the file cannot be created, RunError when it cannot be written further.
+    """
+
+    def __init__(self, path: str | Path, channels: Channels, metadata: dict[str, str]) -> None:
+        from mcap.writer import CompressionType, Writer
+
+        self._path = path
+        self._groups = _columns_by_group(channels)
+        self._order = [column for columns in self._groups.values() for column in columns.values()]
+        self._pending_bytes = 0
+        self._flushed_ns = 0
+        try:
+            self._file = open(path, "wb")  # noqa: SIM115 (closed by `close`)
+        except OSError as cause:
+            raise self._failure(InputError, cause) from cause
+        with self._writing(InputError):
+            # chunks end in `_flush`, between two ticks, never inside the writer
+            self._writer = Writer(self._file, chunk_size=1 << 62, compression=CompressionType.ZSTD)
+            self._writer.start(library="cosim")
+            self._writer.add_metadata("run", metadata)
+            self._topics = self._register(channels)
+            self._log = self._register_topic("/log", "foxglove.Log", LOG_SCHEMA)
+            self._writer.flush()
+
+    def append(self, t_ns: np.ndarray, rows: np.ndarray) -> None:
+        """Add samples: t_ns (k,) integer ns, not negative; rows (k, len(channels)) in the channels' units.
+
+        Values that are not finite are stored as null.
+        """
+        from orjson import dumps
+
+        add = self._writer.add_message
+        with self._writing(RunError):
+            for t, row in zip(t_ns.tolist(), rows[:, self._order].tolist(), strict=True):
+                for topic, names, begin, end in self._topics:
+                    data = dumps(dict(zip(names, row[begin:end], strict=True)))
+                    add(topic, t, data, t)
+                    self._pending_bytes += len(data)
+                if self._pending_bytes >= CHUNK_BYTES or t - self._flushed_ns >= CHUNK_NS:
+                    self._flush(t)
+
+    def event(self, t_ns: int, text: str, level: str = "info") -> None:
+        """Add a line to the topic `/log`; level is `info` or `error`. An error is on disk on return."""
+        from orjson import dumps
+
+        sec, nsec = divmod(int(t_ns), 1_000_000_000)
+        message = {
+            "timestamp": {"sec": sec, "nsec": nsec},
+            "level": LOG_LEVELS[level],
+            "message": text,
+            "name": "cosim",
+            "file": "",
+            "line": 0,
+        }
+        with self._writing(RunError):
+            self._writer.add_message(self._log, int(t_ns), dumps(message), int(t_ns))
+            if level == "error":
+                self._flush(int(t_ns))
+
+    def attach(self, name: str, data: bytes, media_type: str) -> None:
+        """Store a whole file, such as the text of the rig, beside the samples."""
+        with self._writing(RunError):
+            self._writer.add_attachment(0, 0, name, media_type, data)
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Write the last chunk and the index, and close the file; idempotent."""
+        if self._file.closed:
+            return
+        with self._writing(RunError):
+            self._writer.finish()
+            self._file.close()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _register(self, channels: Channels) -> list[tuple[int, list[str], int, int]]:
+        """(topic id, fields, first and past-the-last column in `_order`) of every group."""
+        topics, begin = [], 0
+        for group, columns in self._groups.items():
+            # null stands for "not finite" but is not declared: Foxglove refuses schemas with union types
+            fields = {
+                field: {"type": "number", "description": f"[{channels[column][1]}], null if not finite"}
+                for field, column in columns.items()
+            }
+            schema = {"title": SCHEMA_PREFIX + group, "type": "object", "properties": fields}
+            topic = f"/{group}" if group in RIG_GROUPS else f"/joints/{group}"
+            topic_id = self._register_topic(topic, SCHEMA_PREFIX + group, schema)
+            end = begin + len(columns)
+            topics.append((topic_id, list(columns), begin, end))
+            begin = end
+        return topics
+
+    def _register_topic(self, topic: str, name: str, schema: dict[str, Any]) -> int:
+        from orjson import dumps
+
+        schema_id = self._writer.register_schema(name, "jsonschema", dumps(schema))
+        return self._writer.register_channel(topic, "json", schema_id)
+
+    def _flush(self, t_ns: int) -> None:
+        self._writer.flush()
+        self._pending_bytes = 0
+        self._flushed_ns = t_ns
+
+    @contextmanager
+    def _writing(self, error: type[CosimError]) -> Iterator[None]:
+        """Turn a failed write into `error` and give the file up; what is complete on disk stays readable."""
+        if self._file.closed:
+            raise RunError("the recording is closed; nothing can be added to it", str(self._path))
+        try:
+            yield
+        except OSError as cause:
+            with suppress(OSError):
+                self._file.close()
+            raise self._failure(error, cause) from cause
+
+    def _failure(self, error: type[CosimError], cause: OSError) -> CosimError:
+        return error(f"cannot write the recording: {cause.strerror}; {WRITE_MENDS[error]}", str(self._path))
+
+
+def _columns_by_group(channels: Channels) -> dict[str, dict[str, int]]:
+    """group -> field -> column, e.g. {"elbow_joint": {"position": 0}, "energy": {"work": 1}}."""
+    groups: dict[str, dict[str, int]] = {}
+    for column, (signal, _) in enumerate(channels):
+        group, _, field = signal.rpartition("/")
+        groups.setdefault(group, {})[field] = column
+    return groups
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_recording(path: str | Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The samples of a recording: t_ns (k,) int64 and, by the name of the signal, values (k,) in its unit.
+
+    Values stored as null come back as NaN. Of a file cut off by a crash, the complete chunks are read.
+    Raises InputError when the file cannot be read, is no MCAP file, is damaged or holds no samples.
+    """
+    from mcap.records import Channel, Message, Schema
+    from orjson import loads
+
+    fields: dict[int, tuple[str, ...]] = {}  # schema -> signals
+    signals: dict[int, tuple[str, ...]] = {}  # topic -> signals
+    times: dict[int, list[int]] = {}
+    rows: dict[int, list[list[float | None]]] = {}
+    for record in _records(path):
+        if isinstance(record, Message) and record.channel_id in signals:
+            times[record.channel_id].append(record.log_time)
+            rows[record.channel_id].append(list(loads(record.data).values()))
+        elif isinstance(record, Schema) and record.name.startswith(SCHEMA_PREFIX):
+            group = record.name.removeprefix(SCHEMA_PREFIX)
+            fields[record.id] = tuple(f"{group}/{field}" for field in loads(record.data)["properties"])
+        elif isinstance(record, Channel) and record.schema_id in fields and record.id not in signals:
+            signals[record.id] = fields[record.schema_id]
+            times[record.id], rows[record.id] = [], []
+    if not signals:
+        raise InputError("the recording holds no samples; record the run again", str(path))
+
+    k = min(map(len, times.values()))  # an interrupt may have left the last tick on some topics only
+    samples: dict[str, np.ndarray] = {}
+    for topic, names in signals.items():
+        columns = np.array(rows[topic][:k], dtype=float).reshape(-1, len(names)).T  # null becomes NaN
+        samples.update(zip(names, columns, strict=True))
+    t_ns = np.array(next(iter(times.values()))[:k], dtype=np.int64)
+    return t_ns, samples
+
+
+def _records(path: str | Path) -> Iterator[Any]:
+    """Every MCAP record of a file, chunks unpacked; ends early, in silence, where the file is cut off."""
+    from mcap.exceptions import McapError
+    from mcap.stream_reader import StreamReader
+    from mcap.writer import MCAP0_MAGIC
+    from zstandard import ZstdError
+
+    try:
+        file = open(path, "rb")  # noqa: SIM115 (closed by the `with` below)
+    except OSError as cause:
+        raise InputError(f"cannot read the recording: {cause.strerror}; check the path", str(path)) from cause
+    with file:
+        if file.read(len(MCAP0_MAGIC)) != MCAP0_MAGIC:
+            what = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
+            raise InputError(what, str(path))
+        file.seek(0)
+        try:
+            yield from StreamReader(file, validate_crcs=True).records
+        except (McapError, ZstdError, struct.error, ValueError) as cause:
+            # a record that is cut off takes the reader to the end of the file, a damaged one leaves it before
+            if file.read(1):
+                raise InputError("the recording is damaged; record the run again", str(path)) from cause

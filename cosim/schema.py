@@ -1,0 +1,294 @@
+"""One loader for every section of a file: plain data in, a checked dataclass of parameters out.
+
+The dataclasses (`cosim.types.params`) are the only schema: the annotation of a field says what may stand
+there, its `param` says unit and bounds. Rig sections, controllers, trajectories and actuators are all read
+here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from cosim.errors import InputError, Place, did_you_mean
+from cosim.types import PerJoint
+from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
+
+T = TypeVar("T")
+KeyPath = tuple[str | int, ...]
+PlaceOf = Callable[[tuple], Place]
+
+_BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
+_ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false"}
+
+
+def read(
+    cls: type[T],
+    data: Any,
+    place: PlaceOf,
+    path: KeyPath,
+    errors: list[InputError],
+    n: int | None = None,
+    joints: Mapping[str, str | None] | None = None,
+    besides: Iterable[str] = (),
+) -> T | None:
+    """An instance of the dataclass `cls` from the mapping `data` that stands at `path`; None after mistakes.
+
+    Numbers become SI values. Every mistake is appended to `errors` as one InputError at `place(path of it)`.
+    n: how many joints a `PerJoint` field is for, default the number of `joints`; when neither is known, the
+    length is not checked. joints: name -> kind (revolute, continuous, prismatic; None when unknown) of these
+    joints, which settles whether a `joint position` is an angle or a length and lets a `PerJoint` be given as
+    a mapping {joint: value}. besides: keys of `data` that are read elsewhere.
+    A ValueError of `__post_init__` is a mistake of the section as a whole.
+    """
+    return _instance(_reading(place, errors, n, joints), cls, data, path, besides)
+
+
+def read_fields(
+    cls: type,
+    data: Any,
+    place: PlaceOf,
+    path: KeyPath,
+    errors: list[InputError],
+    n: int | None = None,
+    joints: Mapping[str, str | None] | None = None,
+    besides: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Like `read`, but only the values of those fields that are right, defaults included.
+
+    For checks between fields that should not wait until every field is right.
+    """
+    return _fields(_reading(place, errors, n, joints), cls, data, path, besides)
+
+
+def show(value: Any) -> str:
+    """A value of a file as an error message quotes it, on one line."""
+    words = {NoneType: "nothing", dict: "a mapping", list: "a list", bool: str(value).lower()}
+    return words.get(type(value)) or repr(value)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What holds for a whole section."""
+
+    place: PlaceOf
+    errors: list[InputError]
+    n: int | None
+    joints: Mapping[str, str | None] | None
+
+    def fail(self, path: KeyPath, what: str) -> None:
+        self.errors.append(InputError(what, self.place(path)))
+
+    def unit(self, unit: str, joint: str | None) -> str:
+        """The unit of a value of `joint` (None: of all of them), angular or linear as its joint is."""
+        if unit not in JOINT_DIMENSIONS or not self.joints:
+            return unit
+        kinds = {self.joints.get(joint)} if joint is not None else set(self.joints.values())
+        angular, linear = JOINT_DIMENSIONS[unit]
+        if kinds == {"prismatic"}:
+            return linear
+        return unit if kinds & {"prismatic", None} else angular
+
+
+def _reading(
+    place: PlaceOf, errors: list[InputError], n: int | None, joints: Mapping[str, str | None] | None
+) -> _Reading:
+    return _Reading(place, errors, len(joints) if n is None and joints is not None else n, joints)
+
+
+def _instance(
+    reading: _Reading, cls: type[T], data: Any, path: KeyPath, besides: Iterable[str] = ()
+) -> T | None:
+    before = len(reading.errors)
+    values = _fields(reading, cls, data, path, besides)
+    if len(reading.errors) > before:
+        return None
+    try:
+        return cls(**values)
+    except ValueError as error:
+        return reading.fail(path, str(error))
+
+
+def _fields(
+    reading: _Reading, cls: type, data: Any, path: KeyPath, besides: Iterable[str] = ()
+) -> dict[str, Any]:
+    data = {} if data is None else data
+    if not isinstance(data, dict):
+        reading.fail(path, f"expected a mapping, got {show(data)}")
+        return {}
+    hints = get_type_hints(cls, include_extras=True)
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    for key in data:
+        if key not in fields and key not in besides:
+            _unknown_key(reading, key, path, [*fields, *besides])
+    values = {}
+    for name, field in fields.items():
+        before = len(reading.errors)
+        if name in data:
+            value = _value(reading, hints[name], data[name], field.metadata, (*path, name))
+        else:
+            value = _default(reading, hints[name], field, path)
+        if len(reading.errors) == before:
+            values[name] = value
+    return values
+
+
+def _unknown_key(reading: _Reading, key: str, path: KeyPath, known: Iterable[str]) -> None:
+    """Reported in the line of the key, under the name of its section."""
+    place = reading.place((*path, key))
+    if place.line is not None:
+        place = dataclasses.replace(place, key=reading.place(path).key)
+    reading.errors.append(InputError(f"unknown key '{key}'{did_you_mean(key, known)}", place))
+
+
+def _default(reading: _Reading, hint: Any, field: dataclasses.Field, path: KeyPath) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    if field.default is dataclasses.MISSING:
+        return reading.fail(path, f"missing key '{field.name}'")
+    if isinstance(field.default, (int, float)) and PerJoint in (hint, *get_args(hint)):
+        return (float(field.default),) * (reading.n or 1)
+    return field.default
+
+
+# --- one reader per kind of annotation: (reading, hint, value, metadata of the field, path) -> value --------
+
+
+def _value(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    reader = _READERS.get(hint) or _READERS.get(get_origin(hint), _record)
+    return reader(reading, hint, value, meta, path)
+
+
+def _number(
+    reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath, joint: str | None = None
+) -> float | None:
+    unit = reading.unit(meta.get("unit", "1"), joint)
+    if isinstance(value, str) and (unit in UNITS or unit in JOINT_DIMENSIONS):
+        try:
+            value = parse_quantity(" ".join(value.split()), unit)
+        except ValueError as error:
+            return reading.fail(path, str(error))
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return reading.fail(path, f"expected a number, got {show(value)}")
+    if not abs(value) <= sys.float_info.max:
+        return reading.fail(path, f"must be a finite number, is {value}")
+    suffix = "" if unit == "1" or unit in JOINT_DIMENSIONS else f" {unit}"
+    for key, holds, words in _BOUNDS:
+        bound = meta.get(key)
+        if bound is not None and not holds(value, bound):
+            what = f"must be {words} {bound:.12g}{suffix}, is {value:.12g}{suffix}"
+            return reading.fail(path, what)
+    return float(value)
+
+
+def _whole(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> int | None:
+    number = _number(reading, hint, value, meta, path)
+    if number is None:
+        return None
+    if not number.is_integer():
+        return reading.fail(path, f"expected a whole number, got {show(value)}")
+    return value if isinstance(value, int) else int(number)
+
+
+def _flag(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return reading.fail(path, f"expected true or false, got {show(value)}")
+
+
+def _text(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> str | None:
+    if isinstance(value, str):
+        return value
+    mend = "; put it in quotes" if isinstance(value, (bool, int, float)) else ""
+    return reading.fail(path, f"expected text, got {show(value)}{mend}")
+
+
+def _choice(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    options = get_args(hint)
+    for option in options:
+        if type(option) is type(value) and option == value:
+            return option
+    return reading.fail(path, f"expected one of {', '.join(map(str, options))}; got {show(value)}")
+
+
+def _optional(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    if value is None:
+        return None
+    inner = [arg for arg in get_args(hint) if arg is not NoneType]
+    if len(inner) != 1:
+        return _record(reading, hint, value, meta, path)
+    return _value(reading, inner[0], value, meta, path)
+
+
+def _mapping(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> dict | None:
+    if isinstance(value, dict):
+        return value
+    return {} if value is None else reading.fail(path, f"expected a mapping, got {show(value)}")
+
+
+def _sequence(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    """`list` as it stands; `list[X]` and `tuple[X, ...]` of any length; `tuple[X, Y]` of that length."""
+    args = get_args(hint)
+    fixed = get_origin(hint) is tuple and ... not in args
+    words = _ELEMENTS.get(args[0], "values") if args else "values"
+    expected = f"{len(args)} {words}" if fixed else f"a list of {words}"
+    if not isinstance(value, list):
+        return reading.fail(path, f"expected {expected}, got {show(value)}")
+    if fixed and len(value) != len(args):
+        return reading.fail(path, f"expected {expected}, got {len(value)}")
+    if not args:
+        return value
+    hints = args if fixed else args[:1] * len(value)
+    items = (_value(reading, hints[i], item, meta, (*path, i)) for i, item in enumerate(value))
+    return list(items) if get_origin(hint) is list else tuple(items)
+
+
+def _per_joint(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    """One number for all joints, a list with one per joint, or a mapping {joint: number}."""
+    n, names = reading.n, tuple(reading.joints or ())
+    if isinstance(value, dict) and names:
+        for key in value:
+            if key not in names:
+                _unknown_key(reading, key, path, names)
+        missing = [f"'{name}'" for name in names if name not in value]
+        if missing:
+            return reading.fail(path, f"missing the number of {', '.join(missing)}")
+        items = [((*path, name), value[name]) for name in names]
+    elif isinstance(value, list):
+        if n is not None and len(value) != n:
+            return reading.fail(path, f"expected {n} numbers (one per joint), got {len(value)}")
+        items = [((*path, i), item) for i, item in enumerate(value)]
+    else:
+        items = [(path, value)] * (n or 1)
+    numbers: list[Any] = []
+    for i, (at, item) in enumerate(items):
+        numbers.append(_number(reading, hint, item, meta, at, names[i] if i < len(names) else None))
+        if numbers[-1] is None and at == path:
+            break  # the one number for all is one mistake
+    return tuple(numbers)
+
+
+def _record(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
+        return reading.fail(path, f"is declared as {hint}, which cannot be read from a file")
+    return _instance(reading, hint, value, path)
+
+
+_READERS: dict[Any, Callable[[_Reading, Any, Any, Mapping[str, Any], KeyPath], Any]] = {
+    float: _number,
+    int: _whole,
+    bool: _flag,
+    str: _text,
+    dict: _mapping,
+    list: _sequence,
+    tuple: _sequence,
+    PerJoint: _per_joint,
+    Literal: _choice,
+    Union: _optional,
+    UnionType: _optional,
+}

@@ -1,0 +1,95 @@
+"""Live telemetry: samples of a running rig on a ZeroMQ PUB socket, for dashboards and other onlookers.
+
+Messages have two parts, a topic and a msgpack map:
+`<rig>/channels` {"names": [str, ...], "units": [str, ...]} and
+`<rig>/sample` {"t_ns": int, "values": [float, ...]}, the values in the order of the names.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from cosim.errors import InputError
+
+CHANNELS_EVERY = 50  # samples; a subscriber that joins late learns the names within that many
+BIND_MENDS = {
+    errno.EADDRINUSE: "stop the other program or give another port",
+    errno.EACCES: "give a port above 1023 or a folder you may write to",
+}
+BIND_MEND = "give an endpoint such as tcp://127.0.0.1:5556 or ipc:///tmp/rig"
+
+
+class Publisher:
+    """Publishes at most `rate_hz` samples per second of the run and never makes the run wait.
+
+    endpoint: any ZeroMQ endpoint to bind. It is taken literally: `tcp://127.0.0.1:5556` and `ipc://...`
+    stay on this machine, while `tcp://*:5556` and `tcp://0.0.0.0:5556` let the whole network listen.
+    The attribute `endpoint` is the bound one, with the port that `tcp://127.0.0.1:*` chose.
+    channels: (signal, unit) of every column. rate_hz: above 0, in simulated time.
+
+    A subscriber that is too slow misses samples. Raises InputError when the endpoint cannot be bound.
+    """
+
+    def __init__(
+        self, endpoint: str, channels: Sequence[tuple[str, str]], rate_hz: float, rig_name: str
+    ) -> None:
+        import zmq
+
+        self._rig_name = rig_name
+        self._channels = {"names": [name for name, _ in channels], "units": [unit for _, unit in channels]}
+        self._period_ns = 1e9 / rate_hz
+        self._slot = -1  # of the last sample looked at
+        self._sent = 0
+        self._socket = zmq.Context.instance().socket(zmq.PUB)
+        self._socket.setsockopt(zmq.SNDHWM, 1000)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        try:
+            self._socket.bind(endpoint)
+        except zmq.ZMQError as cause:
+            self._socket.close()
+            mend = BIND_MENDS.get(cause.errno or 0, BIND_MEND)
+            reason = zmq.strerror(cause.errno or 0)
+            raise InputError(f"cannot publish telemetry: {reason}; {mend}", endpoint) from cause
+        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+    def publish(self, t_ns: np.ndarray, rows: np.ndarray) -> None:
+        """Send what is due of samples t_ns (k,) integer ns, rows (k, len(channels)); never blocks."""
+        slots = (t_ns // self._period_ns).astype(np.int64)
+        for i in first_of_each(slots, self._slot):
+            if self._sent % CHANNELS_EVERY == 0:
+                self._send("channels", self._channels)
+            self._send("sample", {"t_ns": int(t_ns[i]), "values": rows[i].tolist()})
+            self._sent += 1
+        if len(slots):
+            self._slot = int(slots[-1])
+
+    def close(self) -> None:
+        """Free the endpoint, dropping what no subscriber has taken; idempotent."""
+        self._socket.close()
+
+    def __enter__(self) -> Publisher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _send(self, topic: str, body: dict[str, Any]) -> None:
+        import msgpack
+        import zmq
+
+        payload: Any = msgpack.packb(body)
+        with suppress(zmq.Again):
+            self._socket.send_multipart([f"{self._rig_name}/{topic}".encode(), payload], zmq.NOBLOCK)
+
+
+def first_of_each(slots: np.ndarray, previous: int) -> np.ndarray:
+    """Indices where `slots` (k,) differs from the element before; `previous` stands before the first.
+
+    Slots are laid out from time zero, so a late sample does not shift those after it.
+    """
+    return np.flatnonzero(np.diff(slots, prepend=previous))

@@ -1,0 +1,78 @@
+"""Sines about the initial positions, faded in so that the motion can start at rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.trajectories.quintic import minimum_jerk
+from cosim.types import Array, PerJoint, param, params
+from cosim.units import TURN
+
+Jet = tuple[Any, Any, Any]  # a function of time at one instant: value, first and second derivative
+
+
+@params
+class Params:
+    amplitude: PerJoint = param(unit="joint position", doc="half of the way from end to end")
+    frequency: PerJoint = param(unit="Hz", min=0, doc="swings per second")
+    phase: PerJoint = param(unit="rad", default=0.0, doc="at time 0")
+    offset: PerJoint = param(unit="joint position", default=0.0, doc="middle from initial position")
+    ramp: float = param(unit="s", min=0, default=0.0, doc="time in which the amplitude grows from zero")
+
+
+def fade(t: Any, ramp: float) -> Jet:
+    """From 0 at t = 0 to 1 at t = ramp along a quintic; a ramp of 0 is 1 throughout."""
+    if ramp == 0:
+        return 1.0, 0.0, 0.0
+    value, rate, bend = minimum_jerk(t / ramp)
+    return value, rate / ramp, bend / ramp**2
+
+
+def modulated_sine(amplitude: Jet, angle: Jet) -> Jet:
+    """a(t) sin φ(t) with the derivatives that the product and the chain rule give."""
+    (a, da, dda), (phi, dphi, ddphi) = amplitude, angle
+    sine, cosine = ops.sin(phi), ops.cos(phi)
+    return (
+        a * sine,
+        da * sine + a * dphi * cosine,
+        dda * sine + 2.0 * da * dphi * cosine + a * (ddphi * cosine - dphi**2 * sine),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Sine:
+    """middle + fade(t) · amplitude · sin(ω t + phase)."""
+
+    middle: Array  # (n,)
+    amplitude: Array  # (n,)
+    omega: Array  # (n,), rad/s
+    phase: Array  # (n,)
+    ramp: float
+    end: float = math.inf
+
+    def sample(self, t: Any) -> dict[str, Any]:
+        growth = fade(t, self.ramp)
+        angle = (self.omega * t + self.phase, self.omega, 0.0)
+        value, rate, bend = modulated_sine(growth, angle)
+        return {
+            "position": self.middle + self.amplitude * value,
+            "velocity": self.amplitude * rate,
+            "acceleration": self.amplitude * bend,
+            "effort": np.zeros(len(self.middle)),
+        }
+
+
+def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Sine:
+    return Sine(
+        middle=start + np.array(params.offset),
+        amplitude=np.array(params.amplitude),
+        omega=TURN * np.array(params.frequency),
+        phase=np.array(params.phase),
+        ramp=params.ramp,
+    )

@@ -1,0 +1,150 @@
+"""Through the rows of a CSV file along a cubic spline that starts and ends at rest.
+
+The header names the columns, `t` [s] and the joints (SI), in any order; other columns are left alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.errors import InputError, InputErrors, Place, did_you_mean
+from cosim.types import Array, param, params
+
+
+@params
+class Params:
+    file: str = param(doc="CSV file, relative to the rig's folder")
+
+
+@dataclass(frozen=True, eq=False)
+class Waypoints:
+    """Pieces of cubic polynomials in the time since each piece began, a constant one before and behind.
+
+    `table` (pieces, 1 + 4 n): the time when the piece begins, then the coefficients of the powers 3, 2, 1, 0
+    of the n joints.
+    """
+
+    begins: Array  # (pieces,), the first is -inf
+    table: Array
+    end: float
+
+    def sample(self, t: Any) -> dict[str, Any]:
+        row = _row_at(t, self.begins, self.table)
+        n = (len(row) - 1) // 4
+        s = t - row[:1]
+        a, b, c, d = (row[1 + k * n : 1 + (k + 1) * n] for k in range(4))
+        return {
+            "position": ((a * s + b) * s + c) * s + d,
+            "velocity": (3.0 * a * s + 2.0 * b) * s + c,
+            "acceleration": 6.0 * a * s + 2.0 * b,
+            "effort": np.zeros(n),
+        }
+
+
+def _row_at(t: Any, begins: Array, rows: Any) -> Any:
+    """The row whose piece t is in: of each two neighbours the right one stays if t is past its begin, else
+    the left one, until one row is left. Symbols cannot index a table; this takes one choice per row."""
+    while len(rows) > 1:
+        pairs = len(rows) // 2
+        passed = t >= begins[1::2]
+        chosen = ops.where(passed[:, None], rows[1::2], rows[: 2 * pairs : 2])
+        rows = ops.array([*chosen, *rows[2 * pairs :]])
+        begins = begins[::2]
+    return rows[0]
+
+
+def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Waypoints:
+    """Raises InputError (or InputErrors, one per wrong cell) for a file that is not as described."""
+    from scipy.interpolate import CubicSpline
+
+    times, positions = read_waypoints(folder / params.file, joints)
+    m, n = positions.shape
+    spline = CubicSpline(times, positions, bc_type="clamped").c  # (4, m - 1, n)
+    table = np.zeros((m + 1, 1 + 4 * n))
+    table[1:, 0] = times
+    table[1:m, 1:] = spline.transpose(1, 0, 2).reshape(m - 1, 4 * n)
+    table[[0, m], 1 + 3 * n :] = positions[[0, -1]]
+    begins = np.concatenate(([-math.inf], times))
+    return Waypoints(begins, table, float(times[-1]))
+
+
+def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
+    """Times (m,) and positions (m, n) of the joints, in their order. Raises InputError, InputErrors."""
+    lines = _lines(path)
+    if not lines:
+        raise InputError(
+            "the file is empty; write a header t,<joint>,… and a row per waypoint", Place(str(path))
+        )
+    (header_line, header), *rows = lines
+    columns = _columns(header, joints, Place(str(path), header_line))
+    errors: list[InputError] = []
+    values = [_numbers(row, header, columns, Place(str(path), line), errors) for line, row in rows]
+    if errors:
+        raise InputErrors(errors)
+    if len(rows) < 2:
+        raise InputError(f"two waypoints or more are needed, got {len(rows)}", Place(str(path), lines[-1][0]))
+    for before, after, (line, _) in zip(values, values[1:], rows[1:], strict=False):
+        if after[0] <= before[0]:
+            what = f"time must increase, but {after[0]:g} s follows {before[0]:g} s"
+            errors.append(InputError(what, Place(str(path), line, "t")))
+    if errors:
+        raise InputErrors(errors)
+    table = np.array(values)
+    return table[:, 0], table[:, 1:]
+
+
+def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    """(line number, cells) of the lines that are not blank."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
+    except FileNotFoundError:
+        raise InputError("no such file; `file` is relative to the rig's folder", Place(str(path))) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", Place(str(path))) from None
+    except (csv.Error, UnicodeDecodeError):
+        raise InputError("is not a CSV file in UTF-8", Place(str(path))) from None
+
+
+def _columns(header: list[str], joints: tuple[str, ...], place: Place) -> list[int]:
+    """Where `t` and the joints stand in the header."""
+    wanted = ("t", *joints)
+    errors = [
+        InputError(f"no column '{name}'{did_you_mean(name, header)}", place)
+        for name in wanted
+        if name not in header
+    ]
+    errors += [
+        InputError(f"two columns '{name}'; keep one", place) for name in wanted if header.count(name) > 1
+    ]
+    if errors:
+        raise InputErrors(errors)
+    return [header.index(name) for name in wanted]
+
+
+def _numbers(
+    row: list[str], header: list[str], columns: list[int], place: Place, errors: list[InputError]
+) -> list[float]:
+    """The numbers of one row at the columns; mistakes are added to `errors`."""
+    if len(row) != len(header):
+        errors.append(InputError(f"expected {len(header)} cells as in the header, got {len(row)}", place))
+        return []
+    numbers = []
+    for column in columns:
+        try:
+            number = float(row[column])
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            key = Place(place.file, place.line, header[column])
+            errors.append(InputError(f"expected a finite number, got '{row[column]}'", key))
+        numbers.append(number)
+    return numbers

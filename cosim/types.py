@@ -1,0 +1,194 @@
+"""The words everything shares: signals, joint state and command, the contracts of blocks and drivers.
+
+Names follow ros2_control: position, velocity, acceleration, effort; a signal is `<joint>/<interface>`.
+Arrays are preallocated `(n,)` in joint order, SI; time between parts is integer nanoseconds,
+inside a pure block it is seconds (a number or a symbol).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol, TypeVar, dataclass_transform, runtime_checkable
+
+import numpy as np
+
+Array = np.ndarray
+T = TypeVar("T")
+State = dict[str, Any]  # named arrays, nested by part
+PerJoint = Annotated[tuple[float, ...], "per joint"]  # a parameter with one value per joint; one number means all
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One named input or output of a block: its shape and its unit (of `cosim.units`)."""
+
+    shape: tuple[int, ...]
+    unit: str
+
+
+Signals = Mapping[str, Signal]
+
+FEEDBACK = ("position", "velocity", "effort")
+REFERENCE = ("reference_position", "reference_velocity", "reference_acceleration", "reference_effort")
+COMMAND = ("position", "velocity", "effort", "kp", "kd")
+
+
+def joint_signals(names: tuple[str, ...], n: int) -> Signals:
+    """Signals of shape (n,), one per name, with the unit of the interface the name ends in."""
+    units = {
+        "position": "joint position",
+        "velocity": "joint velocity",
+        "acceleration": "joint acceleration",
+        "effort": "joint effort",
+        "kp": "N*m/rad",
+        "kd": "N*m*s/rad",
+    }
+    return {name: Signal((n,), units[name.rsplit("_", 1)[-1]]) for name in names}
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def param(
+    *,
+    unit: str = "1",
+    min: float | None = None,
+    max: float | None = None,
+    above: float | None = None,
+    default: Any = dataclasses.MISSING,
+    doc: str = "",
+) -> Any:
+    """A field of a parameter dataclass, with the unit and the bounds that rig, tuner and dashboard read.
+
+    `min` and `max` are inclusive, `above` is an exclusive lower bound; bounds hold for every element
+    of a vector field. A field without `default` must be given in the rig.
+    """
+    metadata = {"unit": unit, "min": min, "max": max, "above": above, "doc": doc}
+    if isinstance(default, (list, dict)):
+        raise TypeError("use a tuple or a number as the default of a parameter")
+    return field(default=default, metadata=metadata)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(param, field))
+def params(cls: type[T]) -> type[T]:
+    """Class decorator: a frozen dataclass of parameters whose fields are made with `param`."""
+    return dataclass(frozen=True)(cls)
+
+
+# --- blocks -------------------------------------------------------------------------------------
+
+
+@runtime_checkable
+class Block(Protocol):
+    """A pure part of a rig: what comes out depends only on (t, p, x, u).
+
+    t: time in s; p: the params; x: the state as made by `initial`; u: the inputs by name.
+    A discrete block has `update`, called once per period; a continuous one has `flow`.
+    """
+
+    inputs: Signals
+    outputs: Signals
+    params: Any
+
+    def initial(self) -> State: ...
+
+
+class DiscreteBlock(Block, Protocol):
+    def update(self, t: Any, p: Any, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+        """(next state, outputs by name)."""
+        ...
+
+
+class ContinuousBlock(Block, Protocol):
+    def flow(self, t: Any, p: Any, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+        """(time derivative of the state, outputs by name)."""
+        ...
+
+
+# --- joints: what drivers read and write -----------------------------------------------------------
+
+
+@dataclass
+class JointState:
+    """What is measured of n joints at t_ns: position, velocity, effort (SI), fault (0 = none)."""
+
+    t_ns: int
+    position: Array
+    velocity: Array
+    effort: Array
+    fault: Array
+
+    @classmethod
+    def zeros(cls, n: int) -> JointState:
+        return cls(0, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64))
+
+
+@dataclass
+class JointCommand:
+    """What n joints are told: requested effort = kp (position − q) + kd (velocity − v) + effort."""
+
+    position: Array
+    velocity: Array
+    effort: Array
+    kp: Array
+    kd: Array
+    valid_until_ns: int
+
+    @classmethod
+    def zeros(cls, n: int) -> JointCommand:
+        return cls(*(np.zeros(n) for _ in COMMAND), valid_until_ns=0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of n joints: position in [lower, upper], |velocity|, |effort|; infinite where unbounded."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    effort: Array
+
+
+class Driver(Protocol):
+    """A group of joints behind one piece of hardware, or behind its simulation."""
+
+    joints: tuple[str, ...]
+    modes: frozenset[str]
+    limits: Limits
+
+    def open(self) -> None:
+        """Connect; may block; motors stay off."""
+        ...
+
+    def enable(self, mode: str) -> None:
+        """Switch the motors on in one of `modes`."""
+        ...
+
+    def read(self, out: JointState, deadline_ns: int) -> None:
+        """Fill `out`; when late, keep the old values and the old `out.t_ns`; never block past the deadline."""
+        ...
+
+    def write(self, cmd: JointCommand, deadline_ns: int) -> None:
+        """Send one command; never block past the deadline."""
+        ...
+
+    def stop(self) -> None:
+        """Motors off, from any state; idempotent; never raises."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the hardware, motors off."""
+        ...
+
+
+@dataclass(frozen=True)
+class ControllerContext:
+    """What a controller may know of its rig when it is loaded."""
+
+    joints: tuple[str, ...]  # the n joints it commands
+    index: Array  # (n,) their places in the model's joint order
+    model: Any  # cosim.multibody.Model of the whole mechanism
+    period: float  # s
+    limits: Limits  # of the n joints

@@ -1,0 +1,77 @@
+"""Units at the border of the program: SI inside, `27 V`, `90 deg` or `6000 rpm` in files.
+
+The only home of 2π, degrees, rpm and turns.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+TURN = 2.0 * math.pi
+DEGREE = math.pi / 180.0
+RPM = TURN / 60.0
+
+# unit -> (dimension, factor to SI); a dimension is named by its SI unit
+UNITS: dict[str, tuple[str, float]] = {
+    "1": ("1", 1.0),
+    "%": ("1", 1e-2),
+    **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}.items()},
+    **{u: ("Hz", f) for u, f in {"Hz": 1.0, "kHz": 1e3}.items()},
+    **{u: ("rad", f) for u, f in {"rad": 1.0, "mrad": 1e-3, "deg": DEGREE, "turn": TURN}.items()},
+    **{
+        u: ("rad/s", f)
+        for u, f in {"rad/s": 1.0, "deg/s": DEGREE, "rpm": RPM, "turn/s": TURN}.items()
+    },
+    **{u: ("rad/s^2", f) for u, f in {"rad/s^2": 1.0, "deg/s^2": DEGREE}.items()},
+    **{u: ("m", f) for u, f in {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}.items()},
+    **{u: ("m/s", f) for u, f in {"m/s": 1.0, "mm/s": 1e-3}.items()},
+    "m/s^2": ("m/s^2", 1.0),
+    **{u: ("kg", f) for u, f in {"kg": 1.0, "g": 1e-3, "t": 1e3}.items()},
+    **{
+        u: ("kg*m^2", f)
+        for u, f in {"kg*m^2": 1.0, "kg*cm^2": 1e-4, "g*cm^2": 1e-7}.items()
+    },
+    **{u: ("N", f) for u, f in {"N": 1.0, "kN": 1e3}.items()},
+    **{u: ("N*m", f) for u, f in {"N*m": 1.0, "N*cm": 1e-2, "mN*m": 1e-3}.items()},
+    "N*m/rad": ("N*m/rad", 1.0),
+    "N*m*s/rad": ("N*m*s/rad", 1.0),
+    **{u: ("N*m/A", f) for u, f in {"N*m/A": 1.0, "mN*m/A": 1e-3}.items()},
+    **{u: ("V", f) for u, f in {"V": 1.0, "mV": 1e-3}.items()},
+    **{u: ("A", f) for u, f in {"A": 1.0, "mA": 1e-3}.items()},
+    **{u: ("ohm", f) for u, f in {"ohm": 1.0, "mohm": 1e-3}.items()},
+    **{u: ("H", f) for u, f in {"H": 1.0, "mH": 1e-3, "uH": 1e-6}.items()},
+    **{u: ("W", f) for u, f in {"W": 1.0, "kW": 1e3}.items()},
+    "J": ("J", 1.0),
+}
+
+# what a joint's own coordinate may be: an angle or a length, with the rates and efforts that belong to it
+JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
+    "joint position": ("rad", "m"),
+    "joint velocity": ("rad/s", "m/s"),
+    "joint acceleration": ("rad/s^2", "m/s^2"),
+    "joint effort": ("N*m", "N"),
+}
+
+_QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?)?\s*")
+
+
+def parse_quantity(text: str, unit: str) -> float:
+    """The SI value of `text`, a number with an optional unit of the dimension that `unit` names.
+
+    `unit` is a unit of `UNITS` or a key of `JOINT_DIMENSIONS`. A bare number is SI already.
+    Raises ValueError with a message for people.
+    """
+    allowed = JOINT_DIMENSIONS.get(unit) or (UNITS[unit][0],)
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a number, got '{text}'")
+    number, given = float(match[1]), match[2]
+    if given is None:
+        return number
+    given = given.replace("·", "*").replace("²", "^2")
+    dimension, factor = UNITS.get(given, (None, 1.0))
+    if dimension not in allowed:
+        fitting = ", ".join(u for u, (d, _) in UNITS.items() if d in allowed)
+        raise ValueError(f"unit '{given}' does not fit here; use {fitting}")
+    return number * factor

@@ -1,0 +1,326 @@
+"""Controllers: what they ask of the drive, by hand on two pendulums, for numbers and for symbols."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+from types import ModuleType, SimpleNamespace
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+from cosim import ops
+from cosim.compile import Port, compile
+from cosim.errors import InputError
+from cosim.types import COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits
+
+NAMES = ("computed_torque", "passthrough", "pd_gravity", "pid")
+INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
+WEIGHT = np.array([9.0, 5.0, 2.0])
+DAMPING = np.array([0.5, 0.25, 0.125])
+
+
+class Pendulums:
+    """Three coupled pendulums: INERTIA a + v² + WEIGHT sin q = effort."""
+
+    nv = 3
+
+    @property
+    def pure(self) -> Pendulums:
+        return self
+
+    def inverse_dynamics(self, q: Any, v: Any, qdd: Any) -> Any:
+        return INERTIA @ qdd + v * v + WEIGHT * ops.sin(q)
+
+    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: np.ndarray) -> tuple[Any, Any]:
+        assert prescribed.dtype == bool
+        free = np.flatnonzero(~prescribed)
+        still = ops.array([a if moved else 0.0 for a, moved in zip(qdd, prescribed, strict=True)])
+        missing = (tau - self.inverse_dynamics(q, v, still))[free]
+        inverse = np.linalg.inv(INERTIA[np.ix_(free, free)])
+        found = iter(inverse @ missing) if len(free) else iter(())
+        qdd = ops.array([a if moved else next(found) for a, moved in zip(qdd, prescribed, strict=True)])
+        return qdd, self.inverse_dynamics(q, v, qdd)
+
+    def friction_effort(self, v: Any) -> Any:
+        return DAMPING * v
+
+
+def context(*index: int, effort: float = 50.0) -> ControllerContext:
+    joints = tuple("abc"[k] for k in index)
+    n = len(index)
+    limits = Limits(np.full(n, -3.0), np.full(n, 3.0), np.full(n, 5.0), np.full(n, effort))
+    return ControllerContext(joints, np.array(index), Pendulums(), 0.01, limits)
+
+
+def module(name: str) -> ModuleType:
+    return importlib.import_module(f"controllers.{name}")
+
+
+def make(name: str, where: ControllerContext, **keys: Any) -> Any:
+    return module(name).load(module(name).Params(**keys), where)
+
+
+def gains(n: int, **more: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
+    return {"kp": tuple(100.0 + k for k in range(n)), "kd": tuple(10.0 + k for k in range(n)), **more}
+
+
+INPUTS = {
+    "all_position": np.array([0.3, -0.7, 1.1]),
+    "all_velocity": np.array([0.4, 0.9, -0.6]),
+    "position": np.array([1.1, 0.3]),
+    "velocity": np.array([-0.6, 0.4]),
+    "effort": np.array([7.0, 8.0]),
+    "reference_position": np.array([1.0, 0.5]),
+    "reference_velocity": np.array([-0.5, 0.2]),
+    "reference_acceleration": np.array([3.0, -2.0]),
+    "reference_effort": np.array([0.25, -0.5]),
+}
+CASES = {
+    "computed_torque": gains(2),
+    "computed_torque without friction": {**gains(2), "friction": False},
+    "pd_gravity": gains(2),
+    "pid": gains(2, ki=(5.0, 6.0), integral_limit=(1.0, 2.0)),
+    "pid without a bound": gains(2, ki=(5.0, 6.0)),
+    "passthrough": gains(2),
+    "passthrough of velocity": {**gains(2), "interface": "velocity"},
+    "passthrough of effort": {"interface": "effort"},
+}
+
+
+@pytest.fixture(params=CASES)
+def block(request: pytest.FixtureRequest) -> Any:
+    return make(request.param.split()[0], context(2, 0), **CASES[request.param])
+
+
+def step(
+    block: Any, state: dict[str, Any] | None = None, **inputs: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """One update with just the inputs that the block declares."""
+    given = {**INPUTS, **inputs}
+    u = {name: given[name] for name in block.inputs}
+    return block.update(0.0, block.params, block.initial() if state is None else state, u)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_have_types_units_and_words(name: str) -> None:
+    hints = get_type_hints(module(name).Params, include_extras=True)
+    for field in dataclasses.fields(module(name).Params):
+        assert field.name in hints
+        assert field.metadata["doc"]
+
+
+def test_signals_are_those_of_the_contract(block: Any) -> None:
+    assert isinstance(block, Block)
+    assert set(REFERENCE) <= set(block.inputs) <= {*FEEDBACK, *REFERENCE, "all_position", "all_velocity"}
+    assert tuple(block.outputs) == COMMAND
+    for name, signal in block.inputs.items():
+        assert signal.shape == INPUTS[name].shape
+    state, command = step(block)
+    assert tuple(command) == COMMAND
+    assert {name: np.shape(value) for name, value in command.items()} == dict.fromkeys(COMMAND, (2,))
+    assert {name: np.shape(value) for name, value in state.items()} == {
+        name: np.shape(value) for name, value in block.initial().items()
+    }
+    np.testing.assert_array_equal(command["position"], INPUTS["reference_position"])
+    np.testing.assert_array_equal(command["velocity"], INPUTS["reference_velocity"])
+
+
+def test_symbols_give_what_numbers_give_also_for_the_parameters(block: Any) -> None:
+    names, states = list(block.inputs), list(block.initial())
+    tuned = [
+        f.name for f in dataclasses.fields(block.params) if isinstance(getattr(block.params, f.name), tuple)
+    ]
+
+    def update(*arrays: Any) -> tuple[Any, ...]:
+        queue = iter(arrays)
+        u = {name: next(queue) for name in names}
+        x = {name: next(queue) for name in states}
+        p = dataclasses.replace(block.params, **{name: next(queue) for name in tuned})
+        state, command = block.update(0.0, p, x, u)
+        return (*state.values(), *command.values())
+
+    ports = [Port(name, block.inputs[name].shape) for name in names]
+    ports += [Port(name, (2,)) for name in (*states, *tuned)]
+    x = {name: np.array([0.75, -0.5]) for name in states}
+    values = [
+        *(INPUTS[name] for name in names),
+        *x.values(),
+        *(getattr(block.params, name) for name in tuned),
+    ]
+    state, command = step(block, x)
+    for got, expected in zip(
+        compile(update, ports, interpret=False)(*values), (*state.values(), *command.values()), strict=True
+    ):
+        np.testing.assert_allclose(got, expected, rtol=1e-13)
+
+
+# --- computed torque ----------------------------------------------------------------------------
+
+
+def test_computed_torque_of_all_joints_is_the_inverse_dynamics_of_the_reference() -> None:
+    block = make("computed_torque", context(0, 1, 2), **gains(3))
+    q, v, a = np.array([0.1, 0.2, 0.3]), np.array([1.0, -1.0, 2.0]), np.array([4.0, 5.0, -6.0])
+    _, command = step(
+        block,
+        reference_position=q,
+        reference_velocity=v,
+        reference_acceleration=a,
+        reference_effort=np.zeros(3),
+    )
+    np.testing.assert_allclose(command["effort"], INERTIA @ a + v**2 + WEIGHT * np.sin(q) + DAMPING * v)
+    np.testing.assert_array_equal(command["kp"], [100.0, 101.0, 102.0])
+    np.testing.assert_array_equal(command["kd"], [10.0, 11.0, 12.0])
+
+
+def test_computed_torque_lets_the_other_joints_move_freely_where_they_are_measured() -> None:
+    _, command = step(make("computed_torque", context(2, 0), **gains(2), friction=False))
+    q, v = np.array([0.5, -0.7, 1.0]), np.array([0.2, 0.9, -0.5])  # a and c by the reference, b as measured
+    bias = v**2 + WEIGHT * np.sin(q)
+    a = np.array([-2.0, 0.0, 3.0])
+    a[1] = -(INERTIA[1] @ a + bias[1]) / INERTIA[1, 1]  # no effort on b
+    effort = INERTIA @ a + bias
+    assert effort[1] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
+
+
+def test_computed_torque_adds_the_friction_at_the_reference_velocity() -> None:
+    where = context(2, 0)
+    _, with_friction = step(make("computed_torque", where, **gains(2)))
+    _, without = step(make("computed_torque", where, **gains(2), friction=False))
+    expected = DAMPING[[2, 0]] * INPUTS["reference_velocity"]
+    np.testing.assert_allclose(with_friction["effort"] - without["effort"], expected, rtol=1e-12)
+
+
+def test_computed_torque_leaves_its_inputs_as_they_are() -> None:
+    before = {name: value.copy() for name, value in INPUTS.items()}
+    step(make("computed_torque", context(2, 0), **gains(2)))
+    for name, value in before.items():
+        np.testing.assert_array_equal(INPUTS[name], value)
+
+
+# --- PD with gravity ----------------------------------------------------------------------------
+
+
+def test_pd_gravity_carries_the_weight_at_the_measured_position() -> None:
+    _, command = step(make("pd_gravity", context(2, 0), **gains(2)))
+    weight = (WEIGHT * np.sin(INPUTS["all_position"]))[[2, 0]]
+    np.testing.assert_allclose(command["effort"], weight + INPUTS["reference_effort"])
+    np.testing.assert_array_equal(command["kp"], [100.0, 101.0])
+    np.testing.assert_array_equal(command["kd"], [10.0, 11.0])
+
+
+# --- PID ----------------------------------------------------------------------------------------
+
+
+def pid_of_one(effort: float = 50.0, **keys: float) -> Any:
+    values = {"kp": 0.0, "ki": 1.0, "kd": 0.0, "integral_limit": math.inf, **keys}
+    return make("pid", context(0, effort=effort), **{name: (value,) for name, value in values.items()})
+
+
+def integral_after(block: Any, error: float, integral: float, **inputs: float) -> float:
+    values = dict.fromkeys(INPUTS, 0.0) | {"reference_position": error} | inputs
+    state, command = step(
+        block, {"integral": np.array([integral])}, **{k: np.array([v]) for k, v in values.items()}
+    )
+    assert command["effort"] == pytest.approx(integral + values["reference_effort"])
+    return state["integral"].item()
+
+
+def test_pid_integrates_the_error_by_forward_euler() -> None:
+    block = pid_of_one(ki=3.0)
+    assert block.initial()["integral"] == [0.0]
+    assert integral_after(block, 0.5, 2.0) == pytest.approx(2.0 + 3.0 * 0.5 * 0.01)
+    assert integral_after(block, 0.5, 2.0, position=0.75) == pytest.approx(2.0 - 3.0 * 0.25 * 0.01)
+
+
+def test_pid_gives_the_integral_so_far_and_leaves_the_rest_to_the_drive() -> None:
+    block = make("pid", context(2, 0), **gains(2, ki=(5.0, 6.0)))
+    _, command = step(block, {"integral": np.array([1.5, -2.5])})
+    np.testing.assert_allclose(command["effort"], np.array([1.5, -2.5]) + INPUTS["reference_effort"])
+    np.testing.assert_array_equal(command["kp"], [100.0, 101.0])
+    np.testing.assert_array_equal(command["kd"], [10.0, 11.0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_pid_bounds_the_integral(sign: float) -> None:
+    block = pid_of_one(ki=100.0, integral_limit=2.5)
+    assert integral_after(block, sign * 1.0, sign * 2.0) == sign * 2.5
+    assert integral_after(block, 0.0, sign * 9.0) == sign * 2.5
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_pid_does_not_wind_up_against_the_effort_limit(sign: float) -> None:
+    block = pid_of_one(effort=10.0, kp=8.0, kd=1.0)
+    assert integral_after(block, sign * 1.0, sign * 1.0) == pytest.approx(sign * 1.01)  # 9 of 10: free
+    assert integral_after(block, sign * 1.0, sign * 3.0) == sign * 3.0  # 11 of 10: held
+    assert integral_after(block, sign * 1.0, sign * 1.0, reference_velocity=sign * 2.0) == sign * 1.0
+    assert integral_after(block, sign * 1.0, sign * 1.0, velocity=-sign * 2.0) == sign * 1.0
+    assert integral_after(block, sign * 1.0, sign * 1.0, reference_effort=sign * 2.0) == sign * 1.0
+    # saturated, but the error pulls back: it unwinds
+    assert integral_after(block, -sign * 0.1, sign * 12.0) == pytest.approx(sign * (12.0 - 0.001))
+
+
+def test_pid_without_an_effort_limit_never_stops_integrating() -> None:
+    block = pid_of_one(effort=math.inf, kp=1e6)
+    assert integral_after(block, 1.0, 5.0) == pytest.approx(5.01)
+
+
+# --- passthrough --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("interface", "kp", "kd"),
+    [
+        ("position", [100.0, 101.0], [10.0, 11.0]),
+        ("velocity", [0.0, 0.0], [10.0, 11.0]),
+        ("effort", [0, 0], [0, 0]),
+    ],
+)
+def test_passthrough_closes_the_loops_of_its_interface(
+    interface: str, kp: list[float], kd: list[float]
+) -> None:
+    _, command = step(make("passthrough", context(2, 0), **gains(2), interface=interface))
+    np.testing.assert_array_equal(command["kp"], kp)
+    np.testing.assert_array_equal(command["kd"], kd)
+    np.testing.assert_array_equal(command["effort"], INPUTS["reference_effort"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"kp": (0.0, 0.0)}, "interface 'position' needs kp above 0 for joint 'c'; set kp"),
+        ({"kp": (1.0, 0.0)}, "interface 'position' needs kp above 0 for joint 'a'; set kp"),
+        (
+            {"kd": (1.0, 0.0), "interface": "velocity"},
+            "interface 'velocity' needs kd above 0 for joint 'a'; set kd",
+        ),
+    ],
+)
+def test_passthrough_does_not_leave_a_joint_limp(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make("passthrough", context(2, 0), **keys)
+    assert str(caught.value) == message
+
+
+def test_an_undamped_position_interface_is_a_choice() -> None:
+    _, command = step(make("passthrough", context(2, 0), kp=(1.0, 2.0), kd=(0.0, 0.0)))
+    np.testing.assert_array_equal(command["kd"], [0.0, 0.0])
+
+
+def test_controllers_hold_no_state_of_their_own(block: Any) -> None:
+    before = dict(vars(block))
+    first, again = step(block), step(block)
+    assert vars(block) == before
+    for one, other in zip(first, again, strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_controllers_without_a_model_need_none() -> None:
+    blind = dataclasses.replace(context(2, 0), model=SimpleNamespace())
+    for name, keys in (("pid", gains(2, ki=(1.0, 1.0))), ("passthrough", gains(2))):
+        _, command = step(make(name, blind, **keys))
+        np.testing.assert_array_equal(command["effort"], INPUTS["reference_effort"])

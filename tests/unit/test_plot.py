@@ -1,0 +1,217 @@
+"""Plots of runs: what is drawn and labelled, that peaks survive thinning, and errors for people."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError
+from cosim.plot import plot_run, thin
+
+UNITS = {"position": "rad", "velocity": "rad/s", "effort": "N*m", "command_effort": "N*m"}
+
+
+def run(joints, interfaces, k=200):
+    """Times and made-up signals of a run, with their units."""
+    t = np.linspace(0.0, 1.0, k)
+    names = [f"{joint}/{interface}" for joint in joints for interface in interfaces]
+    signals = {name: np.sin(t * (3 + i)) for i, name in enumerate(names)}
+    return t, signals, {name: UNITS.get(name.split("/")[1], "rad") for name in names}
+
+
+def texts(path):
+    """The texts of an svg in order of drawing: matplotlib writes each as a comment beside its outlines."""
+    found = re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [re.sub(r"\$\\mathdefault\{(.*)\}\$", r"\1", text) for text in found]
+
+
+def numbers(path):
+    return [text for text in texts(path) if re.fullmatch(r"[−\d.]+", text)]
+
+
+def labels(path):
+    return [text for text in texts(path) if not re.fullmatch(r"[−\d.]+", text)]
+
+
+ALL = ("position", "reference_position", "velocity", "effort", "command_effort")
+
+
+def test_joints_columns_units_legend_and_note_are_on_the_picture(tmp_path):
+    path = tmp_path / "run.svg"
+    t, signals, units = run(["shoulder", "elbow"], ALL)
+    plot_run(path, t, signals, ["shoulder", "elbow"], "arm", units, "5 s in 0.1 s")
+    found = labels(path)
+    for once in ("shoulder", "elbow", "position", "effort", "tracking error", "arm", "5 s in 0.1 s"):
+        assert found.count(once) == 1, once
+    assert found.count("rad") == 4  # position and error of two joints
+    assert found.count("N·m") == 2
+    assert found.count("time [s]") == 3
+    assert found[-4:] == ["measured", "reference", "commanded", "reference − measured"]
+    assert "velocity" not in found
+
+
+def test_without_a_reference_the_third_column_is_the_velocity(tmp_path):
+    path = tmp_path / "run.svg"
+    plot_run(path, *run(["elbow"], ("position", "velocity", "effort"))[:2], ["elbow"], "arm", {})
+    found = labels(path)
+    assert "velocity" in found and "tracking error" not in found
+    assert found[-1:] == ["measured"]
+
+
+def test_columns_nobody_recorded_are_left_out_and_gaps_are_marked(tmp_path):
+    path = tmp_path / "run.svg"
+    t, signals, units = run(["a", "b"], ("position", "effort"))
+    del signals["b/effort"]
+    plot_run(path, t, signals, ["a", "b"], "arm", units)
+    found = labels(path)
+    assert "velocity" not in found and "tracking error" not in found
+    assert found.count("not recorded") == 1
+
+
+def test_of_many_joints_the_first_eight_are_drawn_and_the_footer_says_so(tmp_path):
+    path = tmp_path / "run.svg"
+    joints = [f"j{i}" for i in range(10)]
+    t, signals, units = run(joints, ("position",))
+    plot_run(path, t, signals, joints, "many", units, "done")
+    found = labels(path)
+    assert [text for text in found if re.fullmatch(r"j\d", text)] == joints[:8]
+    assert "done  ·  the first 8 of 10 joints" in found
+
+
+def test_the_error_is_reference_minus_measured(tmp_path):
+    path = tmp_path / "run.svg"
+    t = np.linspace(0.0, 1.0, 50)
+    signals = {"j/position": 10 * t, "j/reference_position": 10 * t + 700.0}
+    plot_run(path, t, signals, ["j"], "arm", {})
+    assert numbers(path)[-3:] == ["700", "720", "740"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG"), ("PNG", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
+def test_the_suffix_chooses_the_format_and_equal_runs_give_equal_files(tmp_path, suffix, start):
+    t, signals, units = run(["elbow"], ALL)
+    for name in ("a", "b"):
+        plot_run(tmp_path / f"{name}.{suffix}", t, signals, ["elbow"], "arm", units)
+    # the names that matplotlib gives to the parts of an svg are random
+    files = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b")]
+    first, second = (re.sub(rb"[#\"][mp][0-9a-f]{10}", b"", data) for data in files)
+    assert first.startswith(start)
+    assert first == second
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_short_runs_are_drawn_without_a_warning(tmp_path, k):
+    t, signals, units = run(["elbow"], ALL, k)
+    plot_run(tmp_path / "a.png", t, signals, ["elbow"], "arm", units)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, 1e300, 1.5])
+def test_dull_and_broken_signals_are_drawn_without_a_warning(tmp_path, value):
+    t, signals, units = run(["elbow"], ALL)
+    signals["elbow/position"][:] = value
+    plot_run(tmp_path / "a.png", t, signals, ["elbow"], "arm", units)
+
+
+def test_rounding_noise_is_drawn_as_a_flat_line(tmp_path):
+    path = tmp_path / "a.svg"
+    t = np.linspace(0.0, 1.0, 100)
+    plot_run(path, t, {"j/position": 1.5 + 1e-15 * np.sin(40 * t)}, ["j"], "arm", {})
+    assert numbers(path)[-3:] == ["1.49999", "1.50000", "1.50001"]
+
+
+def test_dollars_and_underscores_in_names_stay_as_they_are(tmp_path):
+    path = tmp_path / "a.svg"
+    t, signals, units = run(["wrist_1$a$"], ("position",))
+    plot_run(path, t, signals, ["wrist_1$a$"], "rig $x_1$", units, "$5 and $6")
+    assert {"wrist_1$a$", "rig $x_1$", "$5 and $6"} <= set(texts(path))
+
+
+def test_the_settings_of_the_user_neither_change_the_picture_nor_are_changed(tmp_path):
+    import matplotlib
+
+    t, signals, units = run(["elbow"], ALL)
+    plot_run(tmp_path / "a.png", t, signals, ["elbow"], "arm", units)
+    with matplotlib.rc_context({"font.size": 20.0, "savefig.dpi": 50.0, "axes.facecolor": "red"}):
+        plot_run(tmp_path / "b.png", t, signals, ["elbow"], "arm", units)
+        assert matplotlib.rcParams["font.size"] == 20.0
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_pyplot_with_its_windows_is_not_imported(tmp_path):
+    program = (
+        "import sys, numpy as np; from cosim.plot import plot_run; "
+        "plot_run(sys.argv[1], np.arange(3.0), {'j/position': np.arange(3.0)}, ['j'], 'arm', {}); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", program, tmp_path / "a.png"], cwd=root).returncode == 0
+
+
+# --- thinning -------------------------------------------------------------------------------------
+
+
+def test_short_curves_are_not_thinned():
+    x = np.arange(20.0)
+    kept_x, kept_y = thin(x, x**2, columns=10)
+    np.testing.assert_array_equal(kept_x, x)
+    np.testing.assert_array_equal(kept_y, x**2)
+
+
+@pytest.mark.parametrize("k", [100_000, 99_999, 100_001, 12_345])
+def test_thinning_keeps_every_peak_and_the_order(k):
+    x = np.arange(float(k))
+    y = np.sin(x / 500)
+    y[[17, k // 2, k - 1]] = [5.0, -7.0, 9.0]
+    kept_x, kept_y = thin(x, y, columns=100)
+    assert len(kept_x) <= 200
+    assert np.all(np.diff(kept_x) > 0)
+    np.testing.assert_array_equal(kept_y, y[kept_x.astype(int)])
+    assert {17.0, float(k // 2), k - 1.0} <= set(kept_x)
+
+
+def test_gaps_stay_gaps_and_hide_no_peak():
+    x = np.arange(1000.0)
+    y = np.zeros(1000)
+    y[200:400] = np.nan
+    y[405] = np.inf
+    y[409] = 3.0
+    kept_x, kept_y = thin(x, y, columns=100)
+    assert np.all(np.isnan(kept_y[(kept_x >= 200) & (kept_x < 400)]))
+    assert np.sum((kept_x >= 200) & (kept_x < 400)) == 20
+    assert kept_y[kept_x == 409.0] == 3.0
+    assert not np.any(np.isinf(kept_y))
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("run.gif", ".gif"), ("run", "."), ("run.", ".")])
+def test_an_unknown_suffix_is_an_input_error(tmp_path, name, suffix):
+    path = tmp_path / name
+    t, signals, units = run(["elbow"], ALL)
+    with pytest.raises(InputError) as error:
+        plot_run(path, t, signals, ["elbow"], "arm", units)
+    assert str(error.value) == f"{path}: cannot draw a plot as '{suffix}'; use png, svg, pdf"
+
+
+def test_a_path_that_cannot_be_written_is_an_input_error(tmp_path):
+    path = tmp_path / "missing" / "run.png"
+    t, signals, units = run(["elbow"], ALL)
+    with pytest.raises(InputError) as error:
+        plot_run(path, t, signals, ["elbow"], "arm", units)
+    what = "cannot write the plot: No such file or directory"
+    mend = "name a file in a folder that exists and that you may write to"
+    assert str(error.value) == f"{path}: {what}; {mend}"
+
+
+def test_nothing_to_draw_is_an_input_error(tmp_path):
+    path = tmp_path / "run.png"
+    with pytest.raises(InputError) as error:
+        plot_run(path, np.zeros(3), {"elbow/current": np.zeros(3)}, ["elbow"], "arm", {})
+    what = "nothing to plot; no joint has a position, velocity or effort"
+    assert str(error.value) == f"{path}: {what}"
+    assert not path.exists()

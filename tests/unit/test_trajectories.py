@@ -1,0 +1,367 @@
+"""Trajectories: boundary values, exact derivatives, numbers as symbols, mistakes in CSV files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+
+from cosim.compile import Port, compile
+from cosim.errors import InputError, InputErrors
+from cosim.trajectories import KINDS, Trajectory
+from cosim.trajectories.quintic import minimum_jerk
+from cosim.trajectories.trapezoidal import Trapezoidal
+
+JOINTS = ("shoulder", "elbow")
+START = np.array([0.2, -0.4])
+KEYS = ["position", "velocity", "acceleration", "effort"]
+CSV = "t, elbow, note, shoulder\n0.5,0,9,1\n\n1.0,0.5,9,2\n2.5,-1,9,1.5\n3,0,9,1\n"
+
+
+def make(kind: str, folder: Path = Path(), **keys: Any) -> Trajectory:
+    module = KINDS[kind]
+    return module.load(module.Params(**keys), JOINTS, folder, START)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "way.csv").write_text(CSV)
+    return tmp_path
+
+
+CASES = {
+    "quintic": ("quintic", {"goal": (1.0, 2.0), "duration": 1.5, "delay": 0.5}),
+    "quintic back": ("quintic", {"goal": (1.0, 2.0), "start": (0.0, 1.0), "duration": 1.5, "back": True}),
+    "trapezoidal": (
+        "trapezoidal",
+        {"goal": (1.2, -0.5), "max_velocity": (0.5, 3.0), "max_acceleration": (2.0, 0.8), "delay": 0.3},
+    ),
+    "sine": (
+        "sine",
+        {"amplitude": (0.3, 0.1), "frequency": (0.7, 2.0), "phase": (0.0, 0.5), "offset": (0.0, 0.1)},
+    ),
+    "sine ramp": (
+        "sine",
+        {
+            "amplitude": (0.3, 0.1),
+            "frequency": (0.7, 2.0),
+            "phase": (0.4, 0.5),
+            "offset": (0.0, 0.1),
+            "ramp": 1.3,
+        },
+    ),
+    "chirp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5}),
+    "chirp ramp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5, "ramp": 0.6}),
+    "chirp effort": (
+        "chirp",
+        {"amplitude": (3.0, 1.0), "f0": 0.5, "f1": 3.0, "duration": 2.5, "of": "effort", "ramp": 0.6},
+    ),
+    "waypoints": ("waypoints", {"file": "way.csv"}),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest, folder: Path) -> Trajectory:
+    kind, keys = CASES[request.param]
+    return make(kind, folder, **keys)
+
+
+def table(trajectory: Trajectory, times: np.ndarray) -> dict[str, np.ndarray]:
+    samples = [trajectory.sample(t) for t in times]
+    return {key: np.array([sample[key] for sample in samples]) for key in KEYS}
+
+
+def test_every_kind_has_parameters_a_loader_and_a_case() -> None:
+    assert list(KINDS) == ["chirp", "quintic", "sine", "trapezoidal", "waypoints"]
+    assert len(KINDS) == 5
+    assert {kind for kind, _ in CASES.values()} == set(KINDS)
+    for module in KINDS.values():
+        assert get_type_hints(module.Params, include_extras=True)
+        assert callable(module.load)
+
+
+@pytest.mark.parametrize("name", ["quintc", "__init__", ""])
+def test_an_unknown_kind_is_no_key(name: str) -> None:
+    assert name not in KINDS
+    with pytest.raises(KeyError, match=f"^'{name}'$"):
+        KINDS[name]
+
+
+def test_every_sample_has_all_keys_one_value_per_joint(case: Trajectory) -> None:
+    for t in (0.0, 0.7, 100.0):
+        sample = case.sample(t)
+        assert list(sample) == KEYS
+        assert [np.shape(value) for value in sample.values()] == [(2,)] * 4
+
+
+def test_derivatives_match_central_differences(case: Trajectory) -> None:
+    step = 1e-5
+    kinks = [0.0, 0.3, 0.5, 0.6, 1.3, 1.9, 2.0, 2.5, min(case.end, 9.0)]
+    if isinstance(case, Trapezoidal):
+        kinks += [case.delay + case.duration * r for ramp in case.ramp for r in (ramp, 1 - ramp)]
+    times = np.array([t for t in np.linspace(0.01, 4.0, 211) if min(abs(t - k) for k in kinks) > 2 * step])
+    before, now, after = (table(case, times + shift) for shift in (-step, 0.0, step))
+    for value, rate in (("position", "velocity"), ("velocity", "acceleration")):
+        slope = (after[value] - before[value]) / (2 * step)
+        np.testing.assert_allclose(now[rate], slope, atol=2e-6 * max(1.0, np.abs(now[rate]).max()))
+
+
+def test_symbols_give_what_numbers_give(case: Trajectory) -> None:
+    def reference(t: Any) -> tuple[Any, ...]:
+        return tuple(case.sample(t).values())
+
+    compiled = compile(reference, [Port("t", ())], interpret=False)
+    times = np.unique([*np.linspace(0.0, 4.0, 160), 0.3, 0.5, min(case.end, 9.0)])
+    for key, values in zip(KEYS, compiled(times), strict=True):
+        np.testing.assert_allclose(values, table(case, times)[key], rtol=1e-11, atol=1e-11, err_msg=key)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "sine" not in name])
+def test_it_holds_still_from_its_end_on(name: str, folder: Path) -> None:
+    trajectory = make(CASES[name][0], folder, **CASES[name][1])
+    last, later = trajectory.sample(trajectory.end), trajectory.sample(trajectory.end + 5.0)
+    np.testing.assert_allclose(last["position"], later["position"], rtol=0, atol=1e-12)
+    for key in KEYS[1:]:
+        np.testing.assert_allclose(last[key], 0.0, atol=1e-12, err_msg=key)
+        np.testing.assert_array_equal(later[key], 0.0, err_msg=key)
+
+
+# --- quintic ------------------------------------------------------------------------------------
+
+
+def test_minimum_jerk_is_the_polynomial_and_rests_outside() -> None:
+    s = np.linspace(0.0, 1.0, 11)
+    polynomial = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
+    for k, value in enumerate(minimum_jerk(s)):
+        expected = polynomial.deriv(k) if k else polynomial
+        np.testing.assert_allclose(value, expected(s), atol=1e-13)
+    for outside, value in ((-0.1, 0.0), (1.1, 1.0)):
+        assert minimum_jerk(outside) == (value, 0.0, 0.0)
+
+
+def test_quintic_waits_goes_half_way_at_half_time_and_stays() -> None:
+    quintic = make("quintic", goal=(1.0, 2.0), duration=2.0, delay=1.0)
+    assert quintic.end == 3.0
+    for t, expected in (
+        (0.0, START),
+        (1.0, START),
+        (2.0, (START + np.array([1, 2])) / 2),
+        (3.0, [1, 2]),
+        (9.0, [1, 2]),
+    ):
+        np.testing.assert_allclose(quintic.sample(t)["position"], expected, rtol=1e-15)
+    # the highest velocity of the polynomial is 15/8 of the mean
+    np.testing.assert_allclose(quintic.sample(2.0)["velocity"], 15 / 8 * ([1, 2] - START) / 2.0)
+
+
+def test_quintic_returns_to_its_own_start() -> None:
+    quintic = make("quintic", start=(0.0, 1.0), goal=(1.0, 3.0), duration=2.0, delay=1.0, back=True)
+    assert quintic.end == 5.0
+    for t, expected in ((0.0, [0, 1]), (3.0, [1, 3]), (4.0, [0.5, 2.0]), (5.0, [0, 1]), (8.0, [0, 1])):
+        np.testing.assert_allclose(quintic.sample(t)["position"], expected, atol=1e-15)
+    np.testing.assert_allclose(quintic.sample(4.0)["velocity"], [-15 / 16, -15 / 8])
+
+
+# --- trapezoidal --------------------------------------------------------------------------------
+
+
+def test_the_slowest_joint_moves_at_its_bounds_and_all_arrive_together() -> None:
+    way = np.array([2.0, 0.1])
+    bounds: dict[str, Any] = {"max_velocity": (0.5, 1.0), "max_acceleration": (1.0, 4.0)}
+    trajectory = make("trapezoidal", goal=tuple(START + way), **bounds)
+    assert trajectory.end == pytest.approx(2.0 / 0.5 + 0.5 / 1.0)
+    np.testing.assert_allclose(trajectory.sample(trajectory.end)["position"], START + way, atol=1e-15)
+    np.testing.assert_array_equal(trajectory.sample(0.0)["position"], START)
+    motion = table(trajectory, np.linspace(0.0, trajectory.end, 1001))
+    np.testing.assert_allclose(motion["velocity"][:, 0].max(), 0.5)
+    np.testing.assert_allclose(np.abs(motion["acceleration"][:, 0]).max(), 1.0)
+    assert motion["velocity"][:, 1].max() < 0.1
+    assert np.abs(motion["acceleration"][:, 1]).max() < 0.1
+    assert set(np.sign(motion["acceleration"][:, 0])) == {-1.0, 0.0, 1.0}
+
+
+def test_a_short_way_gives_a_triangle() -> None:
+    way = 0.25
+    trajectory = make(
+        "trapezoidal", goal=(START[0] - way, START[1]), max_velocity=(9.0, 1.0), max_acceleration=(4.0, 1.0)
+    )
+    assert trajectory.end == pytest.approx(2 * math.sqrt(way / 4.0))
+    middle = trajectory.sample(trajectory.end / 2)
+    np.testing.assert_allclose(middle["position"], START - [way / 2, 0.0])
+    np.testing.assert_allclose(middle["velocity"], [-math.sqrt(way * 4.0), 0.0])
+    for part, sign in ((0.25, -1), (0.75, 1)):
+        np.testing.assert_allclose(
+            trajectory.sample(part * trajectory.end)["acceleration"], [sign * 4.0, 0.0]
+        )
+
+
+def test_joints_that_have_arrived_stay() -> None:
+    trajectory = make(
+        "trapezoidal", goal=tuple(START), max_velocity=(1.0, 1.0), max_acceleration=(1.0, 1.0), delay=0.5
+    )
+    assert trajectory.end == 0.5
+    for t in (0.0, 0.5, 0.7, 3.0):
+        sample = trajectory.sample(t)
+        np.testing.assert_array_equal(sample["position"], START)
+        np.testing.assert_array_equal(sample["velocity"], 0.0)
+        np.testing.assert_array_equal(sample["acceleration"], 0.0)
+
+
+# --- sine and chirp -----------------------------------------------------------------------------
+
+
+def test_sine_swings_about_the_start() -> None:
+    sine = make(
+        "sine", amplitude=(0.3, 0.5), frequency=(0.5, 0.25), offset=(0.0, 1.0), phase=(0.0, math.pi / 2)
+    )
+    assert sine.end == math.inf
+    np.testing.assert_allclose(sine.sample(0.0)["position"], [START[0], START[1] + 1.5])
+    np.testing.assert_allclose(sine.sample(0.0)["velocity"], [0.3 * math.pi, 0.0], atol=1e-15)
+    np.testing.assert_allclose(sine.sample(0.5)["position"][0], START[0] + 0.3)
+    np.testing.assert_allclose(sine.sample(1.0)["position"][1], START[1] + 1.0)
+
+
+def test_a_ramp_starts_the_sine_at_rest_and_then_leaves_it_alone() -> None:
+    keys: dict[str, Any] = {"amplitude": (0.3, 0.5), "frequency": (0.5, 2.0), "phase": (0.0, 1.0)}
+    ramped, plain = make("sine", ramp=2.0, **keys), make("sine", **keys)
+    first = ramped.sample(0.0)
+    np.testing.assert_array_equal(first["position"], START)
+    np.testing.assert_array_equal(first["velocity"], 0.0)
+    np.testing.assert_array_equal(first["acceleration"], 0.0)
+    for t in (2.0, 3.3):
+        for key in KEYS:
+            np.testing.assert_allclose(ramped.sample(t)[key], plain.sample(t)[key], rtol=1e-12)
+    half, whole = (sine.sample(1.0)["position"] - START for sine in (ramped, plain))
+    np.testing.assert_allclose(half, whole / 2, atol=1e-15)
+
+
+def test_chirp_sweeps_linearly_from_f0_to_f1() -> None:
+    chirp = make("chirp", amplitude=(1.0, 2.0), f0=1.0, f1=4.0, duration=2.0)
+    # zero crossings where f0 t + (f1 − f0) t² / (2 T) counts half turns
+    halves = np.arange(10)
+    crossings = (-1.0 + np.sqrt(1.0 + 0.75 * halves * 2)) / 1.5
+    for t in crossings[crossings < 2.0]:
+        np.testing.assert_allclose(chirp.sample(t)["position"], START, atol=1e-14)
+    near_end = chirp.sample(2.0 - 1e-9)
+    np.testing.assert_allclose(near_end["velocity"], 2 * math.pi * 4.0 * np.array([1.0, 2.0]), rtol=1e-6)
+    np.testing.assert_allclose(chirp.sample(5.0)["position"], START, atol=1e-14)
+
+
+def test_chirp_of_effort_leaves_the_joints_where_they_are() -> None:
+    keys: dict[str, Any] = {"amplitude": (1.0, 2.0), "f0": 1.0, "f1": 4.0, "duration": 2.0}
+    effort, position = make("chirp", of="effort", **keys), make("chirp", **keys)
+    for t in (0.0, 0.13, 1.7):
+        sample = effort.sample(t)
+        np.testing.assert_array_equal(sample["position"], START)
+        np.testing.assert_allclose(sample["effort"], position.sample(t)["position"] - START, atol=1e-15)
+    np.testing.assert_array_equal(effort.sample(2.0)["effort"], 0.0)
+
+
+def test_chirp_ramps_must_fit() -> None:
+    with pytest.raises(ValueError) as caught:
+        make("chirp", amplitude=(1.0, 1.0), f0=1.0, f1=4.0, duration=2.0, ramp=1.5)
+    assert str(caught.value) == "two ramps of 1.5 s do not fit in 2 s; shorten ramp"
+
+
+# --- waypoints ----------------------------------------------------------------------------------
+
+
+def test_waypoints_pass_every_row_as_the_clamped_spline_does(folder: Path) -> None:
+    waypoints = make("waypoints", folder, file="way.csv")
+    knots = np.array([0.5, 1.0, 2.5, 3.0])
+    rows = np.array([[1, 0], [2, 0.5], [1.5, -1], [1, 0]])
+    assert waypoints.end == 3.0
+    spline = CubicSpline(knots, rows, bc_type="clamped")
+    times = np.linspace(0.5, 2.999, 77)
+    motion = table(waypoints, times)
+    for k, key in enumerate(KEYS[:3]):
+        np.testing.assert_allclose(motion[key], spline(times, k), atol=1e-12)
+    np.testing.assert_allclose(table(waypoints, knots)["position"], rows, atol=1e-14)
+
+
+def test_waypoints_rest_before_the_first_and_after_the_last(folder: Path) -> None:
+    waypoints = make("waypoints", folder, file="way.csv")
+    for t, row in ((0.0, [1, 0]), (0.499, [1, 0]), (3.0, [1, 0]), (9.0, [1, 0])):
+        sample = waypoints.sample(t)
+        np.testing.assert_array_equal(sample["position"], row)
+        np.testing.assert_array_equal(sample["velocity"], 0.0)
+        np.testing.assert_array_equal(sample["acceleration"], 0.0)
+    np.testing.assert_allclose(waypoints.sample(0.5)["velocity"], 0.0, atol=1e-15)
+
+
+def test_two_hundred_waypoints_keep_the_precision(tmp_path: Path) -> None:
+    times = np.linspace(0.0, 20.0, 200)
+    rows = "".join(f"{float(t)!r},{math.sin(t)!r},{math.cos(t)!r}\n" for t in times)
+    (tmp_path / "long.csv").write_text("t,shoulder,elbow\n" + rows)
+    waypoints = make("waypoints", tmp_path, file="long.csv")
+    np.testing.assert_allclose(
+        waypoints.sample(12.345)["position"], [math.sin(12.345), math.cos(12.345)], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("", ["{}: the file is empty; write a header t,<joint>,… and a row per waypoint"]),
+        (
+            "t,shouldr,elbow\n0,1,2\n1,2,3\n",
+            ["{}:1: no column 'shoulder'; did you mean 'shouldr'?"],
+        ),
+        (
+            "time [s],a\n0,1\n",
+            [
+                "{}:1: no column 't'; known: time [s], a",
+                "{}:1: no column 'shoulder'; known: time [s], a",
+                "{}:1: no column 'elbow'; known: time [s], a",
+            ],
+        ),
+        ("\nt,elbow,elbow,shoulder\n0,1,2,3\n", ["{}:2: two columns 'elbow'; keep one"]),
+        (
+            "t,shoulder,elbow\n0,1,x\n\n1,nan,2\n2,,0\n",
+            [
+                "{}:2 elbow: expected a finite number, got 'x'",
+                "{}:4 shoulder: expected a finite number, got 'nan'",
+                "{}:5 shoulder: expected a finite number, got ''",
+            ],
+        ),
+        ("t,shoulder,elbow\n0,1,2\n1,2\n", ["{}:3: expected 3 cells as in the header, got 2"]),
+        ("t,shoulder,elbow\n0,1,2\n", ["{}:2: two waypoints or more are needed, got 1"]),
+        ("t,shoulder,elbow\n", ["{}:1: two waypoints or more are needed, got 0"]),
+        (
+            "t,shoulder,elbow\n0,1,2\n1,1,1\n1,2,2\n0.5,0,0\n2,0,0\n",
+            [
+                "{}:4 t: time must increase, but 1 s follows 1 s",
+                "{}:5 t: time must increase, but 0.5 s follows 1 s",
+            ],
+        ),
+    ],
+)
+def test_mistakes_in_a_csv_file_are_named(tmp_path: Path, text: str, messages: list[str]) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        make("waypoints", tmp_path, file="bad.csv")
+    errors = caught.value.errors if isinstance(caught.value, InputErrors) else [caught.value]
+    assert [str(error) for error in errors] == [message.format(path) for message in messages]
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "binary.csv").write_bytes(b"t,shoulder\n\xff\xfe,0\n")
+    for name, what in {
+        "none.csv": "no such file; `file` is relative to the rig's folder",
+        "folder.csv": "cannot be read: Is a directory",
+        "binary.csv": "is not a CSV file in UTF-8",
+    }.items():
+        with pytest.raises(InputError) as caught:
+            make("waypoints", tmp_path, file=name)
+        assert str(caught.value) == f"{tmp_path / name}: {what}"
+
+
+def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
+    (tmp_path / "excel.csv").write_bytes(b"\xef\xbb\xbft,shoulder,elbow\r\n0,1,2\r\n1,2,3\r\n")
+    assert make("waypoints", tmp_path, file="excel.csv").end == 1.0
