@@ -1,8 +1,8 @@
 """Computed torque: the effort the reference needs by the model, and a PD loop in the drive for the rest.
 
 effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ comes from the hybrid dynamics:
-the controlled joints move as the reference says, the others are free at their measured position and
-velocity (Featherstone, Rigid Body Dynamics Algorithms, §9.1; Spong et al., Robot Modeling and Control, §8.3).
+the controlled joints move as the reference says, prescribed ones as prescribed, and the rest is free at its
+measured position and velocity (Featherstone, Rigid Body Dynamics Algorithms, §9.1; Spong et al., Robot Modeling and Control, §8.3).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class ComputedTorque:
     def __init__(self, params: Params, context: ControllerContext) -> None:
         n, nv = len(context.joints), context.model.nv
         self.params = params
-        self.inputs = {**joint_signals(REFERENCE, n), **joint_signals(("all_position", "all_velocity"), nv)}
+        self.inputs = {**joint_signals(REFERENCE, n), **joint_signals(("all_position", "all_velocity", "all_acceleration"), nv)}
         self.outputs = joint_signals(COMMAND, n)
         self._model = context.model
         self._index = context.index
-        self._prescribed = np.isin(np.arange(nv), context.index)
+        self._prescribed = np.isin(np.arange(nv), context.index) | context.prescribed
 
     def initial(self) -> State:
         return {}
@@ -40,7 +40,7 @@ class ComputedTorque:
         model, nothing = self._model.pure, ops.zeros(len(self._prescribed))
         q = self._with_reference(u["all_position"], u["reference_position"])
         v = self._with_reference(u["all_velocity"], u["reference_velocity"])
-        a = self._with_reference(nothing, u["reference_acceleration"])
+        a = self._with_reference(u["all_acceleration"], u["reference_acceleration"])
         _, effort = model.hybrid_dynamics(q, v, a, nothing, self._prescribed)
         if p.friction:
             effort = effort + model.friction_effort(v)

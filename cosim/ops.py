@@ -198,6 +198,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return _apply(np.where, _choose, (condition, a, b))
 
 
+def smooth_sign(x: Any, width: float) -> Any:
+    """x / √(x² + width²): the sign of x, rounded off over |x| < width."""
+    return x / sqrt(x * x + width * width)
+
+
 def logical_and(a: Any, b: Any) -> Any:
     return _apply(np.logical_and, "logic_and", (a, b))
 

@@ -1,8 +1,7 @@
 """Actuators, trajectories and controllers: a section of a rig names a module by its `type`.
 
 The module's `Params` says which further keys the section has. A new kind of part is one new file in the
-folder of its package; nothing here or elsewhere lists them. Modules of these packages whose names begin
-with `_` are helpers, not parts.
+folder of its package; nothing here or elsewhere lists them.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Kind:
     files: bool = False  # may the type be a path ending in `.py`?
 
 
-ACTUATOR = Kind("actuator", "cosim.actuators", ("Params",))
+ACTUATOR = Kind("actuator", "cosim.actuators", ("Params", "load"))
 TRAJECTORY = Kind("trajectory", "cosim.trajectories", ("Params", "load"))
 CONTROLLER = Kind("controller", "controllers", ("Params", "load"), group="cosim.controllers", files=True)
 
@@ -121,12 +120,22 @@ def find(kind: Kind, name: str, folder: Path, place: Place) -> ModuleType:
 
 def _names(package: str) -> list[str]:
     modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
-    return sorted(module.name for module in modules if not module.name.startswith("_"))
+    return sorted(module.name for module in modules)
 
 
 def _known(kind: Kind) -> list[str]:
+    """What a rig may ask for; a module of the package that lacks what the kind needs is but a helper."""
     entries = entry_points(group=kind.group) if kind.group else ()
-    return [*_names(kind.package), *(entry.name for entry in entries)]
+    names = (name for name in _names(kind.package) if _is_part(kind, f"{kind.package}.{name}"))
+    return [*names, *(entry.name for entry in entries)]
+
+
+def _is_part(kind: Kind, target: str) -> bool:
+    try:
+        module = importlib.import_module(target)
+    except (Exception, SystemExit):  # what is wrong with it is said when a rig asks for it
+        return True
+    return all(hasattr(module, name) for name in kind.needs)
 
 
 def _module_of(file: Path) -> ModuleType:
@@ -165,10 +174,8 @@ def _failure(kind: Kind, error: BaseException, file: str) -> tuple[str, Place]:
         line, text = Place(_shown(error.filename, file), error.lineno), error.msg
     else:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if f.filename == os.path.abspath(file)]
-        other = [f for f in frames if "importlib" not in f.filename and f.filename != __file__]
-        last = (own or other or [None])[-1]
-        line = Place(_shown(last.filename, file), last.lineno) if last else Place(file)
+        own = [frame.lineno for frame in frames if frame.filename == os.path.abspath(file)]
+        line = Place(file, own[-1] if own else None)
         text = str(error)
     return f"the {kind.word} cannot be imported: {type(error).__name__}: {' '.join(text.split())}", line
 

@@ -142,7 +142,7 @@ def _unknown_key(reading: _Reading, key: str, path: KeyPath, known: Iterable[str
     """Reported in the line of the key, under the name of its section."""
     place = reading.place((*path, key))
     if place.line is not None:
-        place = dataclasses.replace(place, key=reading.place(path).key)
+        place = dataclasses.replace(place, key=place.key[: -len(key)].removesuffix("."))
     reading.errors.append(InputError(f"unknown key '{key}'{did_you_mean(key, known)}", place))
 
 
@@ -152,7 +152,7 @@ def _default(reading: _Reading, hint: Any, field: dataclasses.Field, path: KeyPa
     if field.default is dataclasses.MISSING:
         return reading.fail(path, f"missing key '{field.name}'")
     if isinstance(field.default, (int, float)) and PerJoint in (hint, *get_args(hint)):
-        return (float(field.default),) * (reading.n or 1)
+        return (float(field.default),) * (1 if reading.n is None else reading.n)
     return field.default
 
 
@@ -261,10 +261,11 @@ def _per_joint(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any]
         items = [((*path, name), value[name]) for name in names]
     elif isinstance(value, list):
         if n is not None and len(value) != n:
-            return reading.fail(path, f"expected {n} numbers (one per joint), got {len(value)}")
+            words = "number" if n == 1 else "numbers"
+            return reading.fail(path, f"expected {n} {words} (one per joint), got {len(value)}")
         items = [((*path, i), item) for i, item in enumerate(value)]
     else:
-        items = [(path, value)] * (n or 1)
+        items = [(path, value)] * (1 if n is None else n)
     numbers: list[Any] = []
     for i, (at, item) in enumerate(items):
         numbers.append(_number(reading, hint, item, meta, at, names[i] if i < len(names) else None))

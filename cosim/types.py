@@ -141,6 +141,12 @@ class JointCommand:
         return cls(*(np.zeros(n) for _ in COMMAND), valid_until_ns=0)
 
 
+def requested_effort(command: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    """kp (position − q) + kd (velocity − v) + effort: what a command asks of the drive in a measured state."""
+    proportional = command["kp"] * (command["position"] - state["position"])
+    return proportional + command["kd"] * (command["velocity"] - state["velocity"]) + command["effort"]
+
+
 @dataclass(frozen=True)
 class Limits:
     """Bounds of n joints: position in [lower, upper], |velocity|, |effort|; infinite where unbounded."""
@@ -192,3 +198,4 @@ class ControllerContext:
     model: Any  # cosim.multibody.Model of the whole mechanism
     period: float  # s
     limits: Limits  # of the n joints
+    prescribed: Array  # (nv,) truth values: joints of the mechanism that move as a trajectory says

@@ -6,9 +6,12 @@ All inputs are loaded before anything is stored, so an output may share memory w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cosim.compile.lower import Graph
 from cosim.compile.mathlib import constant, lane_calls, real, suffix
 from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC
+from cosim.compile.trace import Call
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
 _SUPPORTED = _WRITTEN_OUT.union(INSTRUCTIONS, INTRINSICS, LIBM, COMPARISONS, LOGIC)
@@ -63,6 +66,12 @@ class Emitter:
         if node in self.boolean:
             return self.value[node]
         return self.add(f"fcmp une {self.t} {self.value[node]}, {constant(0.0, self.lanes)}")
+
+    def any_lane(self, condition: str) -> str:
+        """A condition of lanes as one truth value: conditional calls are made for all lanes alike."""
+        if self.lanes == 1:
+            return condition
+        return self.add(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.bit} {condition})")
 
     def need(self, node: int) -> None:
         """Emit the node and all it depends on (iteratively: expressions can be deep)."""
@@ -127,30 +136,46 @@ class Emitter:
         return result
 
 
-def function(symbol: str, graph: Graph, calls: list, lanes: int, n_inputs: int, private: bool) -> str:
-    """The text of `@symbol.<lanes>`; `calls` are the routines of the recorded calls, in order."""
+def function(symbol: str, graph: Graph, calls: Sequence[Call], lanes: int, n_inputs: int) -> str:
+    """The text of `@symbol.<lanes>`."""
     ins = [f"%in{k}" for k in range(n_inputs)]
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
     e = Emitter(graph, lanes, ins)
-    for routine, arguments in zip(calls, graph.arguments, strict=True):
-        pointers = []
-        sizes = [len(a) for a in arguments] + [int(n) for n in routine.output_sizes]
-        for size in sizes:
-            pointers.append(e.add(f"alloca [{max(size, 1)} x {e.t}], align 64"))
-        for pointer, argument in zip(pointers, arguments, strict=False):
-            for index, node in enumerate(argument):
-                e.store(e.real(node), pointer, index)
-        typed = ", ".join(f"ptr {p}" for p in pointers)
-        e.lines.append(f"  call void @{routine.symbol}.{lanes}({typed})")
-        e.results.append(pointers[len(arguments) :])
+    for number, (call, needed) in enumerate(zip(calls, graph.arguments, strict=True)):
+        _call(e, number, call, needed)
     values = [[e.real(node) for node in output] for output in graph.outputs]
     for pointer, output in zip(outs, values, strict=True):
         for index, v in enumerate(output):
             e.store(v, pointer, index)
     parameters = ", ".join(f"ptr {p}" for p in ins + outs)
-    linkage = "internal" if private else "dso_local"
-    head = f"define {linkage} void @{symbol}.{lanes}({parameters}) nounwind {{"
+    head = f"define internal void @{symbol}.{lanes}({parameters}) nounwind {{"
     return "\n".join([head, *_allocations_first(e.lines), "  ret void", "}"]) + "\n"
+
+
+def _call(e: Emitter, number: int, call: Call, needed: list[list[int]]) -> None:
+    """Emit one call: its arguments and results live on the stack."""
+    n = len(call.arguments)
+    sizes = [len(argument) for argument in needed[:n]] + list(call.routine.output_sizes)
+    pointers = [e.add(f"alloca [{max(size, 1)} x {e.t}], align 64") for size in sizes]
+    results = pointers[n:]
+    typed = ", ".join(f"ptr {p}" for p in pointers)
+    line = f"  call void @{call.routine.symbol}.{e.lanes}({typed})"
+    if call.condition is None:
+        _fill(e, pointers[:n], needed[:n])
+        e.lines.append(line)
+    else:
+        # every value is computed before the branch, so all of them are known on both ways
+        _fill(e, pointers, needed[:-1])
+        condition = e.any_lane(e.condition(needed[-1][0]))
+        e.lines += [f"  br i1 {condition}, label %call{number}, label %after{number}", f"call{number}:"]
+        e.lines += [line, f"  br label %after{number}", f"after{number}:"]
+    e.results.append(results)
+
+
+def _fill(e: Emitter, pointers: list[str], arrays: list[list[int]]) -> None:
+    for pointer, nodes in zip(pointers, arrays, strict=True):
+        for index, node in enumerate(nodes):
+            e.store(e.real(node), pointer, index)
 
 
 def _allocations_first(lines: list[str]) -> list[str]:

@@ -17,8 +17,8 @@ Node = tuple[Any, ...]  # (operation, operand, operand); operands are node numbe
 class Graph:
     """Nodes in an order in which operands come first.
 
-    `outputs[k][i]` is the node of element i of output k; `arguments[c][k][i]` the same for the
-    arguments of call c. Leaves are ("INPUT", k, i), ("RESULT", c, k, i) and ("CONST", value).
+    `outputs[k][i]` is the node of element i of output k; `arguments[c][k][i]` the same for what call c
+    needs (`Call.expressions`). Leaves are ("INPUT", k, i), ("RESULT", c, k, i) and ("CONST", value).
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -51,7 +51,7 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
     for c, call in enumerate(trace.calls):
         leaves += [("RESULT", c, k) for k in range(len(call.results))]
         sources += call.results
-        targets += call.arguments
+        targets += call.expressions
     targets = [casadi.densify(target) for target in targets]
     f = casadi.Function("f", sources, targets, {"live_variables": False, "allow_free": True})
     if f.has_free():
@@ -85,7 +85,7 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
             value[out_of(k)[0]] = _simplified(graph, name, [value[i] for i in in_of(k)])
     graph.outputs = slots[: len(trace.outputs)]
     rest = iter(slots[len(trace.outputs) :])
-    graph.arguments = [[next(rest) for _ in call.arguments] for call in trace.calls]
+    graph.arguments = [[next(rest) for _ in call.expressions] for call in trace.calls]
     return graph
 
 

@@ -49,17 +49,31 @@ class Routine:
     @cached_property
     def symbol(self) -> str:
         """A name in LLVM that is the same for the same code and differs for different code."""
-        text = emit.function("_", self.graph, self.callees, 1, len(self.shapes), True)
+        text = emit.function("_", self.graph, self._trace.calls, 1, len(self.shapes))
         return f"{self.name}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:
-        return emit.function(self.symbol, self.graph, self.callees, lanes, len(self.shapes), True)
+        return emit.function(self.symbol, self.graph, self._trace.calls, lanes, len(self.shapes))
 
     def __call__(self, *arguments: Any) -> Any:
         if not any(map(ops.is_symbolic, arguments)):
             return self.fn(*arguments)
-        results = record_call(self, arguments)
-        return results[0] if len(results) == 1 else tuple(results)
+        return _plain(record_call(self, arguments))
+
+
+def call_when(condition: Any, fn: Any, arguments: Sequence[Any], otherwise: Sequence[Any]) -> Any:
+    """fn(*arguments) where the condition holds, else `otherwise` (one array per output of fn).
+
+    On symbols fn is a Routine, and its code is skipped when the condition does not hold; in a batch it is
+    run for all lanes when any of them needs it, so the condition must be the same for every row.
+    """
+    if ops.is_symbolic(condition):
+        return _plain(record_call(fn, arguments, condition, otherwise))
+    return fn(*arguments) if condition else _plain(list(otherwise))
+
+
+def _plain(results: list[Any]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _identifier(name: str) -> str:

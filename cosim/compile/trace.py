@@ -24,11 +24,21 @@ _active: list[Trace] = []
 
 @dataclass(frozen=True)
 class Call:
-    """One recorded call: `arguments` are expressions, `results` the fresh symbols that stand for its outputs."""
+    """One recorded call: `arguments` are expressions, `results` the fresh symbols that stand for its outputs.
+
+    With a condition the call is made only when it holds; otherwise the results are `otherwise`.
+    """
 
     routine: Any
     arguments: tuple[Any, ...]  # casadi SX columns
     results: tuple[Any, ...]
+    condition: Any = None
+    otherwise: tuple[Any, ...] = ()
+
+    @property
+    def expressions(self) -> tuple[Any, ...]:
+        """All that must be known before the call."""
+        return (*self.arguments, *self.otherwise, *([] if self.condition is None else [self.condition]))
 
 
 @dataclass
@@ -61,12 +71,20 @@ def column(value: Any) -> Any:
     return casadi.vertcat(*flat) if flat.size else casadi.SX(0, 1)
 
 
-def record_call(routine: Any, arguments: Sequence[Any]) -> list[Any]:
+def record_call(
+    routine: Any, arguments: Sequence[Any], condition: Any = None, otherwise: Sequence[Any] = ()
+) -> list[Any]:
     """Note a call of `routine` in the function that is being traced; its outputs as symbols."""
     if not _active:
         raise CompileError(f"routine '{routine.name}' was called with symbols outside of a trace")
     fresh = [symbols(f"{routine.name}_{k}", shape) for k, shape in enumerate(routine.output_shapes)]
-    call = Call(routine, tuple(column(a) for a in arguments), tuple(c for c, _ in fresh))
+    call = Call(
+        routine,
+        tuple(column(a) for a in arguments),
+        tuple(c for c, _ in fresh),
+        None if condition is None else column(condition),
+        tuple(column(value) for value in otherwise),
+    )
     _active[-1].calls.append(call)
     return [box for _, box in fresh]
 

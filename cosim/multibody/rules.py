@@ -120,7 +120,7 @@ class Rules:
         v = self._spread(v)
         joints = self.tree.joints
         damping, coulomb = np.array([j.damping for j in joints]), np.array([j.friction for j in joints])
-        smooth = v / ops.sqrt(v * v + FRICTION_SPEED**2) if coulomb.any() else v
+        smooth = ops.smooth_sign(v, FRICTION_SPEED) if coulomb.any() else v
         return self._gather(damping * v + coulomb * smooth)
 
     def mass_matrix(self, q: Any) -> Any:

@@ -164,6 +164,26 @@ def test_remarks_on_line_4(text, note):
     assert parse_urdf(text, "r.urdf").notes == (f"r.urdf:4 {note}",)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        robot(link("a", inertial("1", ("-1e-14", "1", "1")))),
+        robot(link("a", inertial("1", ("-1e-20", "0", "1e-20")))),
+        robot(link("a", inertial("1", ("0", "1", "1")))),
+    ],
+    ids=["rounding of the eigenvalue", "a computed zero", "a thin rod"],
+)
+def test_inertias_that_need_no_remark(text):
+    assert parse_urdf(text).notes == ()
+
+
+def test_a_locked_range_stands_and_a_continuous_joint_has_no_range():
+    locked = parse_urdf(two_links(AXIS + '<limit lower="1" upper="1" velocity="1" effort="1"/>')).joints[0]
+    assert (locked.lower, locked.upper) == (1, 1)
+    wheel = parse_urdf(two_links(AXIS + LIMIT, "continuous")).joints[0]
+    assert (wheel.lower, wheel.upper, wheel.max_velocity) == (-math.inf, math.inf, 3)
+
+
 def test_an_axis_is_made_unit_and_rounded_ones_need_no_remark():
     mechanism = parse_urdf(two_links('<axis xyz="0.173651 0 0.984807"/>', "continuous"))
     assert np.linalg.norm(mechanism.joints[0].axis) == pytest.approx(1, abs=1e-15)

@@ -1,0 +1,36 @@
+"""An ideal source of torque or force: the requested effort, at once and without loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from cosim import ops
+from cosim.actuators import INPUTS, OUTPUTS
+from cosim.types import State, param, params
+
+
+@params
+class Params:
+    max_effort: float = param(unit="joint effort", min=0.0, default=math.inf, doc="saturation of the effort")
+
+
+class Ideal:
+    inputs, outputs = INPUTS, OUTPUTS
+    reflected_inertia = 0.0
+    rates: Mapping[str, str] = {}
+
+    def __init__(self, params: Params) -> None:
+        self.params = params
+
+    def initial(self, position: float, velocity: float) -> State:
+        return {}
+
+    def flow(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+        effort = ops.clip(u["request"], -p.max_effort, p.max_effort) if math.isfinite(p.max_effort) else u["request"]
+        return {}, {"effort": effort, "power": effort * u["velocity"], "loss": 0.0, "stored": 0.0}
+
+
+def load(params: Params) -> Ideal:
+    return Ideal(params)

@@ -1,0 +1,66 @@
+"""A tree of named arrays as one flat vector, and back; on numbers and on symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+
+
+class Layout:
+    """Where each array of a nested dict lies in the flat vector; made from an example of the dict."""
+
+    def __init__(self, example: dict[str, Any]) -> None:
+        self.places: dict[tuple[str, ...], tuple[slice, tuple[int, ...]]] = {}
+        self.size = 0
+        for path, value in _leaves(example):
+            shape = np.shape(value)
+            n = int(np.prod(shape, dtype=int))
+            self.places[path] = slice(self.size, self.size + n), shape
+            self.size += n
+        self._example = example
+
+    def pack(self, tree: dict[str, Any]) -> Any:
+        """The flat vector (size,) of a tree of the example's form. Raises ValueError where it differs."""
+        leaves = dict(_leaves(tree))
+        if leaves.keys() != self.places.keys():
+            odd = sorted(".".join(p) for p in leaves.keys() ^ self.places.keys())
+            raise ValueError(f"state has other parts than it began with: {', '.join(odd)}")
+        for path, (_, shape) in self.places.items():
+            if np.shape(leaves[path]) != shape:
+                raise ValueError(f"{'.'.join(path)} has shape {np.shape(leaves[path])}; it began with {shape}")
+        return ops.concatenate([_flat(leaves[path]) for path in self.places])
+
+    def unpack(self, vector: Any) -> dict[str, Any]:
+        """The tree of arrays, views of the vector where numpy gives views."""
+        tree: dict[str, Any] = _skeleton(self._example)
+        for path, (place, shape) in self.places.items():
+            node = tree
+            for name in path[:-1]:
+                node = node[name]
+            node[path[-1]] = vector[place].reshape(shape)
+        return tree
+
+    def index(self, *path: str) -> np.ndarray:
+        """Where the elements of one leaf stand in the flat vector."""
+        place, _ = self.places[path]
+        return np.arange(place.start, place.stop)
+
+
+def _flat(value: Any) -> Any:
+    return value.reshape(-1) if isinstance(value, np.ndarray) else np.reshape(np.asarray(value, dtype=float), -1)
+
+
+def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*path, name))
+        else:
+            yield (*path, name), value
+
+
+def _skeleton(tree: dict[str, Any]) -> dict[str, Any]:
+    return {name: _skeleton(value) if isinstance(value, dict) else None for name, value in tree.items()}

@@ -1,0 +1,216 @@
+"""A rig: read from its file, wired, and run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.compile import Interpreted, Port, compile, interpreting
+from cosim.compile.compiled import Compiled
+from cosim.encoder import Encoders
+from cosim.errors import InputError
+from cosim.multibody import Model
+from cosim.plant import Plant
+from cosim.rigspec import RigSpec, read_rig
+from cosim.run import Run, StoppedRun, signal_units
+from cosim.scheduler import Engine, NativeEngine, PythonEngine
+from cosim.simulation import Loop, Simulation
+from cosim.types import ControllerContext, Limits
+from cosim.units import TURN
+from cosim.verdict import explain
+from cosim.world import World
+
+# ticks between two looks of Python at a native run: progress, recording and telemetry come in such blocks
+BLOCK = 1000
+
+
+class Rig:
+    """A checked rig file, wired into a simulation with its drivers."""
+
+    def __init__(self, spec: RigSpec, interpret: bool | None = None) -> None:
+        """interpret: run the Python functions themselves instead of machine code (default: the environment's word).
+
+        Raises InputErrors when parts do not fit together.
+        """
+        self.spec = spec
+        self.interpret = interpreting() if interpret is None else interpret
+        model = Model(spec.mechanism.description, spec.mechanism.gravity)
+        self.joints = model.joint_names
+        self._specs = [spec.joints[name] for name in self.joints]
+        self.plant = self._plant(model)
+        self.simulation = Simulation(
+            plant=self.plant,
+            encoders=self._encoders(),
+            loops=[self._loop(controller) for controller in spec.controllers],
+            limits=self.limits,
+            integrator=spec.schedule.integrator,
+            step_ns=spec.schedule.step_ns,
+            substeps=spec.schedule.substeps,
+            compiled=not self.interpret,
+        )
+
+    # --- wiring ---
+
+    @cached_property
+    def limits(self) -> Limits:
+        columns = [(s.lower, s.upper, s.velocity, s.effort) for s in self._specs]
+        return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
+
+    def _plant(self, model: Model) -> Plant:
+        start = np.array([s.initial_position for s in self._specs], dtype=float)
+        actuators, prescribed = {}, {}
+        for k, (name, joint) in enumerate(zip(self.joints, self._specs, strict=True)):
+            if joint.actuator is not None:
+                actuators[name] = joint.actuator.module.load(joint.actuator.params)
+            if joint.prescribed is not None:
+                prescribed[name] = self._trajectory(joint.prescribed, (name,), start[k : k + 1])
+        velocity = np.array([s.initial_velocity for s in self._specs], dtype=float)
+        return Plant(model, actuators, prescribed, start, velocity)
+
+    def _trajectory(self, plugin: Any, joints: tuple[str, ...], start: np.ndarray) -> Any:
+        return plugin.module.load(plugin.params, joints, self.spec.path.parent, start)
+
+    def _encoders(self) -> Encoders:
+        resolution, late = [], []
+        for joint, description in zip(self._specs, self.plant.model.joints, strict=True):
+            full = 1.0 if description.kind == "prismatic" else TURN
+            counts = joint.encoder.counts if joint.encoder else None
+            resolution.append(full / counts if counts else 0.0)
+            late.append(bool(joint.encoder and joint.encoder.delay))
+        return Encoders(resolution, late, self.spec.schedule.step_ns * 1e-9)
+
+    def _loop(self, controller: Any) -> Loop:
+        index = np.array([self.joints.index(name) for name in controller.joints], dtype=int)
+        start = self.plant.position[index]
+        limits = Limits(*(getattr(self.limits, name)[index] for name in ("lower", "upper", "velocity", "effort")))
+        context = ControllerContext(
+            joints=controller.joints,
+            index=index,
+            model=self.plant.model,
+            period=controller.period_ns * 1e-9,
+            limits=limits,
+            prescribed=~self.plant.free,
+        )
+        trajectory = (
+            Hold(start)
+            if controller.trajectory is None
+            else self._trajectory(controller.trajectory, controller.joints, start)
+        )
+        block = controller.plugin.module.load(controller.plugin.params, context)
+        return Loop(controller.name, block, index, controller.ticks, trajectory)
+
+    def _drivers(self, world: World) -> list[tuple[Any, np.ndarray]]:
+        """One driver per folder named in the rig, with the places of its joints."""
+        drivers = []
+        for folder in dict.fromkeys(s.driver for s in self._specs):
+            index = np.array([k for k, s in enumerate(self._specs) if s.driver == folder], dtype=int)
+            names = tuple(self.joints[k] for k in index)
+            limits = Limits(*(values[index] for values in vars(self.limits).values()))
+            drivers.append((import_module(f"drivers.{folder}").load(names, index, limits, world), index))
+        return drivers
+
+    # --- running ---
+
+    @cached_property
+    def observe(self) -> Compiled | Interpreted:
+        """(t, row) -> all signals, for batches of rows."""
+        ports = [Port("t", ()), Port("row", (self.simulation.row.size,))]
+        outputs = [Port("signals", (len(self.simulation.signals),))]
+        return compile(self.simulation.observe, ports, "observe", outputs, self.interpret)
+
+    def engine(self) -> Engine:
+        """A fresh engine at t = 0: native when every part has machine code, else the Python loop."""
+        if not self.interpret:
+            self.simulation.trace_controllers()
+            if not self.simulation.untraceable:
+                return NativeEngine(self.simulation)
+        world = World(self.simulation)
+        return PythonEngine(self.simulation, world, self._drivers(world))
+
+    def run(
+        self,
+        duration: float | None = None,
+        record: str | Path | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Run:
+        """Run from t = 0 for `duration` [s] (default: the rig's), both ends included in the result.
+
+        record: an MCAP file to write as the run goes; progress: called with the share that is done.
+        Raises StoppedRun when the guard stops the run; its `run` holds what there was until then.
+        """
+        schedule = self.spec.schedule
+        ticks = schedule.duration_ns // schedule.step_ns
+        if duration is not None:
+            ticks = round(duration * 1e9 / schedule.step_ns)
+            if not (duration > 0 and ticks >= 1):
+                raise InputError(f"a duration of {duration:g} s is shorter than one step; use a longer one")
+        engine = self.engine()
+        blocks: list[np.ndarray] = []
+        begun = time.perf_counter()
+        busy, stopped, done = 0.0, False, 0
+        with ExitStack() as stack:
+            stack.callback(engine.close)
+            sinks = self._sinks(stack, record)
+            while done < ticks + 1 and not stopped:
+                before = time.perf_counter()
+                rows, stopped = engine.run(min(BLOCK, ticks + 1 - done))
+                busy += time.perf_counter() - before
+                t_ns = np.arange(done, done + len(rows), dtype=np.int64) * schedule.step_ns
+                values = self.observe(t_ns * 1e-9, rows)
+                blocks.append(values)
+                for sink in sinks:
+                    sink(t_ns, values)
+                done += len(rows)
+                if progress is not None:
+                    progress(min(done / (ticks + 1), 1.0))
+            run = Run(
+                rig=self,
+                t=np.arange(done) * (schedule.step_ns * 1e-9),
+                values=np.concatenate(blocks),
+                busy=busy,
+                wall=time.perf_counter() - begun,
+            )
+            if stopped:
+                run.fault = explain(self, done - 1, rows[-1])
+                for sink in sinks:
+                    sink.fault(int(t_ns[-1]), run.fault)
+                raise StoppedRun(run)
+        return run
+
+    def _sinks(self, stack: ExitStack, record: str | Path | None) -> list[Any]:
+        from cosim.sinks import Publishing, Recording
+
+        channels = tuple((name, unit) for name, unit in signal_units(self).items())
+        sinks: list[Any] = []
+        if record is not None:
+            sinks.append(Recording(stack, record, channels, self.spec))
+        if self.spec.telemetry.publish is not None:
+            sinks.append(Publishing(stack, channels, self.spec))
+        return sinks
+
+
+class Hold:
+    """The reference of a controller without a trajectory: stay where the joints began."""
+
+    end = 0.0
+
+    def __init__(self, position: np.ndarray) -> None:
+        self._sample = {"position": position, **{k: np.zeros(len(position)) for k in ("velocity", "acceleration", "effort")}}
+
+    def sample(self, t: Any) -> dict[str, Any]:
+        return dict(self._sample)
+
+
+def load_rig(path: str | Path, overrides: Iterable[str] = (), interpret: bool | None = None) -> Rig:
+    """The rig of a file, after overrides like `controllers.arm.kp=200`.
+
+    Raises InputErrors with every mistake in it, each with its line.
+    """
+    return Rig(read_rig(path, overrides), interpret)

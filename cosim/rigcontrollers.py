@@ -1,0 +1,111 @@
+"""The controllers of a rig, and which joint each of them commands."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import Place, did_you_mean
+from cosim.multibody.description import Joint
+from cosim.plugins import CONTROLLER, TRAJECTORY, Plugin, Reading, read_plugin
+from cosim.rigjoints import bound_reason, kinds_of
+from cosim.rigschedule import read_ticks
+from cosim.schema import read_fields, show
+from cosim.types import param, params
+
+
+@params
+class _ControllerFile:
+    name: str | None = param(default=None)
+    joints: tuple[str, ...] | None = param(default=None)
+    period: float | None = param(unit="s", above=0, default=None)
+    trajectory: dict | None = param(default=None)
+
+
+_KEYS = tuple(field.name for field in fields(_ControllerFile))
+
+
+@dataclass(frozen=True)
+class ControllerSpec:
+    """A controller of `joints`, called every `ticks` steps; without a trajectory the joints' initial
+    positions are its reference."""
+
+    name: str
+    plugin: Plugin
+    joints: tuple[str, ...]
+    period_ns: int
+    ticks: int
+    trajectory: Plugin | None
+
+
+def read_controllers(
+    items: list[Any],
+    joints: Mapping[str, Joint] | None,
+    prescribed: set[str],
+    step_ns: int | None,
+    reading: Reading,
+) -> list[ControllerSpec]:
+    """The section `controllers`, mistakes noted in `reading`.
+
+    joints: all of the mechanism, in model order, None when it could not be read; prescribed: those of them
+    that no controller may command; step_ns: None when the schedule does not say.
+    """
+    movable = [name for name, joint in (joints or {}).items() if not bound_reason(joint)]
+    free = [name for name in movable if name not in prescribed]
+    names: dict[str, str] = {}  # controller -> its line
+    taken: dict[str, str] = {}  # joint -> who commands it
+    specs = []
+    for i, data in enumerate(items):
+        at = ("controllers", i)
+        if not isinstance(data, dict):
+            reading.fail(at, f"expected a mapping, got {show(data)}")
+            continue
+        written = {key: data[key] for key in _KEYS if key in data}
+        head: dict[str, Any] = read_fields(_ControllerFile, written, reading.place, at, reading.errors)
+        name = head.get("name") or Path(str(data.get("type", f"number {i}"))).stem
+        here = _in_line(reading.place(at))
+        if name in names:
+            what = f"controller '{name}' exists already{names[name]}; give this one another name"
+            reading.fail((*at, "name") if "name" in data else at, what)
+        names.setdefault(name, here)
+        given = head.get("joints", ())
+        chosen = free if given is None else given
+        for k, joint in enumerate(chosen):
+            if what := _obstacle(joint, joints, free, prescribed, taken):
+                reading.fail(at if given is None else (*at, "joints", k), what)
+            taken.setdefault(joint, f"controller '{name}'{here}")
+        known = "joints" in head and (given is not None or joints is not None)
+        if known and not chosen:
+            reading.fail(at if given is None else (*at, "joints"), "there is no joint to command")
+        group = kinds_of(chosen, joints) if known else None
+        n = len(chosen) if known else None
+        plugin: Any = read_plugin(CONTROLLER, data, at, reading, group, n, _KEYS)
+        trajectory = head.get("trajectory")
+        if trajectory is not None:
+            trajectory = read_plugin(TRAJECTORY, trajectory, (*at, "trajectory"), reading, group, n)
+        ticks = read_ticks(head.get("period"), step_ns, at, reading)
+        specs.append(ControllerSpec(name, plugin, tuple(chosen), ticks * (step_ns or 0), ticks, trajectory))
+    return specs
+
+
+def _obstacle(
+    name: str,
+    joints: Mapping[str, Joint] | None,
+    free: Iterable[str],
+    prescribed: Container[str],
+    taken: Mapping[str, str],
+) -> str:
+    """Why the joint cannot be commanded, empty if it can."""
+    if joints is not None and name not in joints:
+        return f"unknown joint '{name}'{did_you_mean(name, free)}"
+    if joints is not None and (bound := bound_reason(joints[name])):
+        return f"joint '{name}' {bound}; it cannot be commanded"
+    if name in prescribed:
+        return f"joint '{name}' is prescribed; it cannot be commanded"
+    return f"joint '{name}' is already commanded by {taken[name]}" if name in taken else ""
+
+
+def _in_line(place: Place) -> str:
+    return f" (line {place.line})" if place.line is not None else ""

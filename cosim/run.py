@@ -1,0 +1,139 @@
+"""What a run leaves: signals over time, and a summary of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cosim.errors import RunError, did_you_mean
+
+if TYPE_CHECKING:
+    from cosim.rig import Rig
+
+_ENERGIES = ("work", "dissipated", "stored", "kinetic")
+_UNITS = {"position": ("rad", "m"), "velocity": ("rad/s", "m/s"), "acceleration": ("rad/s^2", "m/s^2"), "effort": ("N*m", "N")}
+_FIXED = {"current": "A", "voltage": "V"}
+
+
+def signal_units(rig: Rig) -> dict[str, str]:
+    """The unit of every signal of a rig, in the order of its signals."""
+    sliding = {j.name for j in rig.plant.model.joints if j.kind == "prismatic"}
+    units = {}
+    for name in rig.simulation.signals:
+        part, what = name.rsplit("/", 1)
+        quantity = what.rsplit("_", 1)[-1]
+        if part == "energy":
+            units[name] = "J"
+        else:
+            units[name] = _FIXED.get(quantity) or _UNITS[quantity][part in sliding]
+    return units
+
+
+@dataclass
+class Run:
+    """Signals of a finished (or stopped) run: `run.t` in s, `run["elbow_joint/position"]`, `run.summary`."""
+
+    rig: Rig
+    t: np.ndarray  # (k,)
+    values: np.ndarray  # (k, number of signals)
+    busy: float  # s of computer time in ticks
+    wall: float  # s of the whole run, recording and telemetry included
+    fault: str = ""
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        return self.rig.simulation.signals
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One signal (k,). Raises KeyError naming the signals that exist."""
+        if name not in self.signals:
+            raise KeyError(f"no signal '{name}'{did_you_mean(name, self.signals)}")
+        return self.values[:, self.signals.index(name)]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.signals
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """JSON-ready: outcome, tracking and effort per joint, energy balance, speed, what ran compiled."""
+        rig, schedule = self.rig, self.rig.spec.schedule
+        ticks = len(self.t) - 1
+        simulated = ticks * schedule.step_ns * 1e-9
+        return {
+            "rig": rig.spec.name,
+            "outcome": self.fault or "finished",
+            "duration_s": simulated,
+            "ticks": ticks,
+            "step_s": schedule.step_ns * 1e-9,
+            "integrator": schedule.integrator,
+            "substeps": schedule.substeps,
+            "joints": {name: self._joint(name) for name in rig.joints},
+            "energy": self._energy(),
+            "speed": {
+                "ticks_per_second": len(self.t) / self.busy,
+                "real_time_factor": simulated / self.busy,
+                "real_time_factor_with_output": simulated / self.wall,
+            },
+            "compiled": self._compiled(),
+        }
+
+    def _joint(self, name: str) -> dict[str, Any]:
+        """Errors [rad or m] over the whole run, efforts [N·m or N]; None where there is nothing to compare."""
+        effort = self[f"{name}/effort"]
+        error = None
+        if f"{name}/reference_position" in self:
+            error = self[f"{name}/reference_position"] - self[f"{name}/position"]
+        return {
+            "role": self._role(name),
+            "error_rms": None if error is None else _rms(error),
+            "error_max": None if error is None else float(np.abs(error).max()),
+            "effort_rms": _rms(effort),
+            "effort_peak": float(np.abs(effort).max()),
+        }
+
+    def _role(self, name: str) -> str:
+        if name in self.rig.plant.prescribed:
+            return "prescribed"
+        return "driven" if name in self.rig.plant.actuators else "free"
+
+    def _energy(self) -> dict[str, float]:
+        """The balance from start to end [J]: residual = work − dissipated − change of what is stored; relative
+        to the largest of the flows that it balances, kinetic energy at its peak included."""
+        work, lost, stored, kinetic = (self[f"energy/{name}"] for name in _ENERGIES)
+        change = float(stored[-1] - stored[0])
+        residual = float(work[-1] - lost[-1]) - change
+        scale = max(abs(float(work[-1])), float(lost[-1]), abs(change), float(kinetic.max()))
+        return {
+            "work_in": float(work[-1]),
+            "dissipated": float(lost[-1]),
+            "stored": change,
+            "residual": residual,
+            "residual_relative": abs(residual) / scale if scale > 0.0 else 0.0,
+        }
+
+    def _compiled(self) -> dict[str, str]:
+        """What ran as machine code, and what did not and why."""
+        simulation = self.rig.simulation
+        if self.rig.interpret:
+            return {"everything": "Python, as asked"}
+        where = {"plant": "machine code"}
+        for loop in simulation.loops:
+            why = simulation.untraceable.get(loop.name)
+            where[f"controller {loop.name}"] = f"Python: {why}" if why else "machine code"
+        where["loop"] = "Python" if simulation.untraceable else "machine code"
+        return where
+
+
+class StoppedRun(RunError):
+    """The guard stopped a run; `run` holds everything up to the tick that did it."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.fault, str(run.rig.spec.path))
+        self.run = run
+
+
+def _rms(x: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(x * x)))

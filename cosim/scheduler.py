@@ -1,0 +1,131 @@
+"""What carries a rig from tick to tick: the native engine, and the Python loop around drivers.
+
+Both take the ticks in the same order, read → controllers → guard → write → step, and leave the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from cosim import guard
+from cosim.compile import Port, Routine, compile
+from cosim.compile.iterate import Iteration
+from cosim.simulation import Simulation
+from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState, requested_effort
+from cosim.world import World
+
+
+class Engine(Protocol):
+    """Takes a rig forward; after a fault or `close` its drivers are stopped."""
+
+    def run(self, count: int) -> tuple[np.ndarray, bool]:
+        """The rows (k, nr) of the next `count` ticks, fewer when the guard stopped the run (then True)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class NativeEngine:
+    """The whole tick in machine code; Python sees blocks of finished ticks."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        shapes = [(), simulation.parameters.shape, (simulation.layout.size,)]
+        self._ticks = Iteration(Routine(simulation.tick, shapes, "tick"))
+        self._state = simulation.layout.pack(simulation.initial())
+        self._parameters = simulation.parameters
+        self._number = 0
+
+    def run(self, count: int) -> tuple[np.ndarray, bool]:
+        rows, stopped = self._ticks(self._number, count, self._parameters, self._state)
+        self._number += len(rows)
+        return rows, stopped
+
+    def close(self) -> None:
+        """Nothing is held: the simulated drives end with the engine."""
+
+
+class PythonEngine:
+    """The loop in Python around drivers; what can be compiled still is, unless the simulation says not to."""
+
+    def __init__(self, simulation: Simulation, world: World, drivers: Sequence[tuple[Driver, np.ndarray]]) -> None:
+        """drivers: each with the places (n,) of its joints in the model's order; together they cover all."""
+        self.simulation, self.world, self.drivers = simulation, world, drivers
+        nv, interpret = simulation.nv, not simulation.compiled
+        wide = [Port(name, (nv,)) for name in ("position", "velocity", "effort", "known")]
+        self._updates = []
+        for loop, update in zip(simulation.loops, simulation.controllers, strict=True):
+            if loop.name not in simulation.untraceable:
+                p, x = Port("p", loop.tunables.values.shape), Port("x", (loop.layout.size,))
+                told = [Port(name, loop.index.shape) for name in COMMAND]
+                update = compile(update, [Port("t", ()), p, x, *wide], f"controller_{loop.name}", [x, *told], interpret)
+            self._updates.append(update)
+        self._states = [loop.layout.pack(loop.block.initial()) for loop in simulation.loops]
+        self._command = {name: np.zeros(nv) for name in COMMAND}
+        self._tick = 0
+        for driver, _ in drivers:
+            driver.open()
+            driver.enable("effort")
+
+    def run(self, count: int) -> tuple[np.ndarray, bool]:
+        rows = np.empty((count, self.simulation.row.size))
+        for k in range(count):
+            # a diverging run is reported by the guard, not by warnings of numpy
+            with np.errstate(all="ignore"):
+                stopped = self._run_tick(rows[k])
+            if stopped:
+                return rows[: k + 1], True
+        return rows, False
+
+    def _run_tick(self, row: np.ndarray) -> bool:
+        simulation = self.simulation
+        t_ns, t = self._tick * simulation.step_ns, self._tick * simulation.step
+        feedback = self._read(t_ns)
+        self._control(t, feedback)
+        command, verdict = guard.check(simulation.limits, feedback, self._command)
+        self._command = command
+        row[:] = simulation.row.pack(
+            {
+                "plant": simulation.plant.layout.unpack(self.world.plant),
+                "request": requested_effort(command, feedback),
+                "measured": {"position": feedback["position"], "velocity": feedback["velocity"]},
+                "verdict": verdict,
+            }
+        )
+        if verdict.any():
+            self.close()
+            return True
+        for driver, index in self.drivers:
+            fields = (command[name][index] for name in COMMAND)
+            driver.write(JointCommand(*fields, valid_until_ns=t_ns + 2 * simulation.step_ns), t_ns)
+        self.world.advance(t_ns)
+        self._tick += 1
+        return False
+
+    def _read(self, t_ns: int) -> dict[str, np.ndarray]:
+        feedback = {name: np.zeros(self.simulation.nv) for name in FEEDBACK}
+        for driver, index in self.drivers:
+            state = JointState.zeros(len(index))
+            driver.read(state, t_ns)
+            for name in FEEDBACK:
+                feedback[name][index] = getattr(state, name)
+        return feedback
+
+    def _control(self, t: float, feedback: dict[str, np.ndarray]) -> None:
+        known = np.asarray(self.simulation.known_acceleration(t), dtype=float)
+        start = 0
+        for k, (loop, update) in enumerate(zip(self.simulation.loops, self._updates, strict=True)):
+            own = self.simulation.parameters[start : start + loop.tunables.values.size]
+            start += loop.tunables.values.size
+            if self._tick % loop.ticks:
+                continue
+            self._states[k], *told = update(t, own, self._states[k], *feedback.values(), known)
+            for name, values in zip(COMMAND, told, strict=True):
+                self._command[name][loop.index] = values
+
+    def close(self) -> None:
+        """Every driver is stopped, whatever the others do."""
+        for driver, _ in self.drivers:
+            driver.stop()

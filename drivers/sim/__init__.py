@@ -1,0 +1,10 @@
+"""Simulated motors behind the driver contract: what a rig runs on until a line of it names real ones."""
+
+from drivers.sim.driver import SimDriver
+
+__all__ = ["SimDriver", "load"]
+
+
+def load(joints, index, limits, world):  # noqa: ANN001, ANN201
+    """The driver of the given joints of a simulated world (`cosim.world.World`)."""
+    return SimDriver(joints, index, limits, world)

@@ -1,0 +1,257 @@
+"""Real robots: every quantity of a model is what Pinocchio computes from the same URDF file.
+
+Errors are relative: the largest absolute difference over the largest absolute value of the expected array.
+"""
+
+import functools
+import math
+import xml.etree.ElementTree as ET
+import zlib
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from cosim.errors import InputErrors
+from cosim.multibody import Model
+
+TOLERANCE = 1e-9
+
+# a file that cannot be read -> (number of mistakes, what the first one says); every other file must load
+NOT_POSITIVE = "is not positive definite"
+REFUSED = {
+    "alex_description/urdf/alex_psyonic_hands.urdf": (8, "mimics joint 'index_q1', which does not exist"),
+    "romeo_description/urdf/romeo.urdf": (24, "can move on its own but has no inertia that resists"),
+    "romeo_description/urdf/romeo_laas_small.urdf": (4, NOT_POSITIVE),
+    "tiago_description/robots/tiago.urdf": (2, NOT_POSITIVE),
+    "tiago_description/robots/tiago_dual.urdf": (2, NOT_POSITIVE),
+    "tiago_description/robots/tiago_no_hand.urdf": (2, NOT_POSITIVE),
+    "ur_description/urdf/ur3.urdf": (1, "the robot has no <link>"),  # it includes files that are not there
+}
+
+# Tracing a sweep for each of ten mimics and more takes some ten seconds, so one function of these is compiled.
+MANY_MIMICS = 10
+# Of a small robot every function is compiled, of a large one the sweeps; the rest runs as plain Python.
+SMALL = 8
+
+
+class Witness:
+    """The same robot in Pinocchio, in the coordinates of the model under test.
+
+    `spread` is P and `offset` o in q_full = P q + o, read from the <mimic> elements of the file.
+    """
+
+    def __init__(self, path, names):
+        self.model = pin.buildModelFromUrdf(str(path))
+        self.data = self.model.createData()
+        self.gravity = self.model.gravity.linear
+        mimics = {
+            joint.get("name"): mimic
+            for joint in ET.parse(path).getroot().findall("joint")
+            if (mimic := joint.find("mimic")) is not None
+        }
+        self.spread, self.offset = np.zeros((self.model.nv, len(names))), np.zeros(self.model.nv)
+        self.mimics = len(mimics)
+        for name in list(self.model.names)[1:]:
+            row = self.model.joints[self.model.getJointId(name)].idx_v
+            leader, factor = name, 1.0
+            while leader in mimics:
+                mimic = mimics[leader]
+                self.offset[row] += factor * float(mimic.get("offset", 0.0))
+                factor *= float(mimic.get("multiplier", 1.0))
+                leader = mimic.get("joint")
+            self.spread[row, names.index(leader)] = factor
+
+    def q(self, q):
+        """Positions as Pinocchio has them: cos and sin of an unlimited angle."""
+        full = self.spread @ q + self.offset
+        parts = [np.zeros(0)]
+        for joint in list(self.model.joints)[1:]:
+            angle = full[joint.idx_v]
+            parts.append([math.cos(angle), math.sin(angle)] if joint.nq == 2 else [angle])
+        return np.concatenate(parts)
+
+    def v(self, v):
+        return self.spread @ v
+
+    def mass(self, q):
+        return self.spread.T @ pin.crba(self.model, self.data, self.q(q)) @ self.spread
+
+    def inverse(self, q, v, qdd):
+        return self.spread.T @ pin.rnea(self.model, self.data, self.q(q), self.v(v), self.v(qdd))
+
+    def forward(self, q, v, tau):
+        if self.mimics:
+            return np.linalg.solve(self.mass(q), tau - self.inverse(q, v, np.zeros_like(v)))
+        full = pin.aba(self.model, self.data, self.q(q), self.v(v), self.spread @ tau)
+        return self.spread.T @ full
+
+    def hybrid(self, q, v, qdd, tau, held):
+        """M q̈ + bias = τ with the columns of what is held on the right side."""
+        mass, bias, free = self.mass(q), self.inverse(q, v, np.zeros_like(v)), ~held
+        qdd, tau = qdd.copy(), tau.copy()
+        known = tau[free] - bias[free] - mass[np.ix_(free, held)] @ qdd[held]
+        qdd[free] = np.linalg.solve(mass[np.ix_(free, free)], known)
+        tau[held] = mass[held] @ qdd + bias[held]
+        return qdd, tau
+
+    def links(self):
+        return [frame.name for frame in self.model.frames if frame.type == pin.BODY and frame.name != "universe"]
+
+    def pose(self, q, link):
+        pin.framesForwardKinematics(self.model, self.data, self.q(q))
+        return self.data.oMf[self.model.getFrameId(link, pin.BODY)].homogeneous
+
+    def jacobian(self, q, link):
+        frame = self.model.getFrameId(link, pin.BODY)
+        full = pin.computeFrameJacobian(self.model, self.data, self.q(q), frame, pin.LOCAL_WORLD_ALIGNED)
+        return full @ self.spread
+
+
+class Robot:
+    """A model, its witness and seeded states of it."""
+
+    def __init__(self, path, name):
+        self.model = Model.from_urdf(path)
+        self.witness = Witness(path, self.model.joint_names)
+        self.random = np.random.default_rng(zlib.crc32(name.encode()))
+
+    def function(self, name, frame=""):
+        """A function of the model, compiled or plain, as the budget of time allows."""
+        small = self.model.nv <= SMALL
+        sweep = name == "forward_dynamics" or (name == "hybrid_dynamics" and self.witness.mimics < MANY_MIMICS)
+        if small or sweep:
+            return self.model.compiled(name, frame).native
+        return self.model._definition(name, frame)[0]
+
+    def states(self):
+        """(q, v): within the limits, within ±1, and with angles of many turns at high speed."""
+        limits, n = self.model.limits, self.model.nq
+        lower, upper = np.maximum(limits.lower, -math.pi), np.minimum(limits.upper, math.pi)
+        turns = np.array([1.0 if joint.kind == "prismatic" else 100.0 for joint in self.model.joints])
+        uniform = self.random.uniform
+        yield uniform(lower, upper), uniform(-1, 1, n)
+        yield uniform(-1, 1, n), uniform(-1, 1, n)
+        yield uniform(-turns, turns), uniform(-10, 10, n)
+
+    def vector(self, size=1.0):
+        return self.random.uniform(-size, size, self.model.nv)
+
+
+@functools.cache
+def loaded(path, name):
+    return Robot(path, name)
+
+
+@pytest.fixture
+def pair(robots_folder, robot):
+    return loaded(robots_folder / robot, robot)
+
+
+def error(found, expected):
+    """The largest difference relative to the largest value; 0 for empty arrays."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    scale = np.abs(expected).max(initial=0.0)
+    return np.abs(found - expected).max(initial=0.0) / (scale or 1.0)
+
+
+# --- which robots -------------------------------------------------------------------------------------------
+
+
+def test_the_package_holds_the_robots_that_the_table_names(robots_folder):
+    assert len(list(robots_folder.rglob("*.urdf"))) == 69
+    assert [name for name in REFUSED if not (robots_folder / name).is_file()] == []
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_makes_no_mechanism_is_refused_with_its_mistakes(robots_folder, name):
+    count, what = REFUSED[name]
+    with pytest.raises(InputErrors) as caught:
+        Model.from_urdf(robots_folder / name)
+    assert len(caught.value.errors) == count
+    assert what in str(caught.value.errors[0])
+
+
+def test_joints_and_limits_are_those_of_pinocchio(pair):
+    model, witness = pair.model, pair.witness
+    assert model.nv == witness.model.nv - witness.mimics
+    for k, name in enumerate(model.joint_names):
+        joint = witness.model.joints[witness.model.getJointId(name)]
+        assert (model.limits.lower[k], model.limits.upper[k]) == (-math.inf, math.inf) or joint.nq == 1
+        if np.isfinite(model.limits.lower[k]):
+            assert model.limits.lower[k] == witness.model.lowerPositionLimit[joint.idx_q]
+            assert model.limits.upper[k] == witness.model.upperPositionLimit[joint.idx_q]
+
+
+# --- dynamics -----------------------------------------------------------------------------------------------
+
+
+def test_forward_dynamics(pair):
+    forward = pair.function("forward_dynamics")
+    for q, v in pair.states():
+        tau = pair.vector(10.0)
+        assert error(forward(q, v, tau), pair.witness.forward(q, v, tau)) < TOLERANCE
+
+
+def test_inverse_dynamics(pair):
+    inverse = pair.function("inverse_dynamics")
+    for q, v in pair.states():
+        qdd = pair.vector(10.0)
+        assert error(inverse(q, v, qdd), pair.witness.inverse(q, v, qdd)) < TOLERANCE
+
+
+def test_mass_matrix(pair):
+    mass = pair.function("mass_matrix")
+    for q, _ in pair.states():
+        assert error(mass(q), pair.witness.mass(q)) < TOLERANCE
+
+
+def test_hybrid_dynamics(pair):
+    hybrid, n = pair.function("hybrid_dynamics"), pair.model.nv
+    masks = [np.zeros(n, bool), np.ones(n, bool), *(pair.random.random((3, n)) < 0.5)]
+    for held in masks:
+        for q, v in pair.states():
+            qdd, tau = pair.vector(10.0), pair.vector(10.0)
+            found, expected = hybrid(q, v, qdd, tau, held), pair.witness.hybrid(q, v, qdd, tau, held)
+            assert error(found[0], expected[0]) < TOLERANCE
+            assert error(found[1], expected[1]) < TOLERANCE
+
+
+def test_hybrid_dynamics_of_none_and_all_are_forward_and_inverse(pair):
+    hybrid, n = pair.function("hybrid_dynamics"), pair.model.nv
+    for q, v in pair.states():
+        qdd, tau = pair.vector(10.0), pair.vector(10.0)
+        accelerations, efforts = hybrid(q, v, qdd, tau, np.zeros(n, bool))
+        assert error(accelerations, pair.witness.forward(q, v, tau)) < TOLERANCE
+        np.testing.assert_array_equal(efforts, tau)
+        accelerations, efforts = hybrid(q, v, qdd, tau, np.ones(n, bool))
+        assert error(efforts, pair.witness.inverse(q, v, qdd)) < TOLERANCE
+        np.testing.assert_array_equal(accelerations, qdd)
+
+
+# --- energies -----------------------------------------------------------------------------------------------
+
+
+def test_energies(pair):
+    kinetic, potential = pair.function("kinetic_energy"), pair.function("potential_energy")
+    witness = pair.witness
+    for q, v in pair.states():
+        full_q, full_v = witness.q(q), witness.v(v)
+        expected = pin.computeKineticEnergy(witness.model, witness.data, full_q, full_v)
+        assert error(kinetic(q, v), expected) < TOLERANCE
+        expected = pin.computePotentialEnergy(witness.model, witness.data, full_q)
+        assert error(potential(q), expected) < TOLERANCE
+
+
+# --- frames -------------------------------------------------------------------------------------------------
+
+
+def test_frames(pair):
+    """Poses and Jacobians of the root, of the last link and of some in between."""
+    links = pair.witness.links()
+    for link in dict.fromkeys([links[0], links[-1], *pair.random.choice(links, 3)]):
+        pose, jacobian = pair.function("frame_pose", link), pair.function("frame_jacobian", link)
+        for q, _ in pair.states():
+            assert error(pose(q), pair.witness.pose(q, link)) < TOLERANCE
+            assert error(jacobian(q), pair.witness.jacobian(q, link)) < TOLERANCE
