@@ -1,0 +1,102 @@
+"""The command line. Exit codes: 0 done, 1 the run failed, 2 the input is wrong."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from cosim.errors import CosimError, InputError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Robotics control co-simulation with hardware in the loop.",
+)
+
+RigFile = Annotated[Path, typer.Argument(help="The rig file (YAML).", show_default=False)]
+Overrides = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer reads the annotation on Python 3.11
+    typer.Option("--set", metavar="A.B=C", help="Replace a value of the rig, e.g. controllers.arm.kp=200."),
+]
+
+
+@app.command()
+def run(
+    rig: RigFile,
+    duration: Annotated[str | None, typer.Option(help="How long to run, e.g. 2.5 or 500 ms.")] = None,
+    set_: Overrides = None,
+    record: Annotated[Path | None, typer.Option(metavar="F.mcap", help="Record every tick.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="F.png", help="Draw the run (png, svg or pdf).")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="F.json", help="Write the summary; - for stdout.")] = None,
+    interpret: Annotated[
+        bool | None, typer.Option("--interpret", help="Run the Python reference instead of machine code.")
+    ] = None,
+) -> None:
+    """Run a rig in software and print what came of it."""
+    from cosim import load_rig, report
+    from cosim.run import StoppedRun
+    from cosim.units import parse_quantity
+
+    seconds = None
+    if duration is not None:
+        try:
+            seconds = parse_quantity(duration, "s")
+        except ValueError as error:
+            raise InputError(str(error), "--duration") from None
+    report.check_targets(plot, json)
+    loaded = load_rig(rig, set_ or (), interpret)
+    fault: CosimError | None = None
+    with report.progress(loaded.spec.name) as shown:
+        try:
+            finished = loaded.run(seconds, record, shown)
+        except StoppedRun as stopped:
+            finished, fault = stopped.run, stopped
+    report.show(finished, quiet=json is not None and str(json) == "-")
+    report.write(finished, plot, json, record)
+    if fault is not None:
+        raise fault
+
+
+@app.command()
+def check(rig: RigFile, set_: Overrides = None) -> None:
+    """Read a rig and say what it is, without running it."""
+    from cosim import load_rig, report
+
+    report.describe(load_rig(rig, set_ or ()))
+
+
+@app.command()
+def bench(
+    json: Annotated[Path, typer.Option(metavar="F.json", help="Where to write the figures.")] = Path("bench.json"),
+    only: Annotated[str | None, typer.Option(help="Only rows whose name contains this.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
+) -> None:
+    """Measure this program and its peers side by side, in one run, and print the ratios."""
+    from cosim.bench import main as measure
+
+    measure(json, only, quick)
+
+
+def main() -> None:
+    """Entry of the `cosim` command: mistakes are one line on stderr and an exit code, never a traceback."""
+    try:
+        app(standalone_mode=False)
+    except CosimError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(1)
+    except Exception as error:
+        # typer's own complaints about the command line
+        show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
+        if show is None or code is None:
+            raise
+        show()
+        sys.exit(code)

@@ -1,0 +1,146 @@
+"""What the command line shows of a run: progress, tables, files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cosim.errors import InputError
+from cosim.run import Run, signal_units
+
+if TYPE_CHECKING:
+    from cosim.rig import Rig
+
+
+def check_targets(plot: Path | None, json: Path | None) -> None:
+    """Refuse output files that cannot be written before the run, not after it."""
+    for path, option in ((plot, "--plot"), (json, "--json")):
+        if path is None or str(path) == "-":
+            continue
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(f"{path}: there is no folder '{folder}'; create it or choose another", option)
+        if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+            raise InputError(f"{path}: cannot be written; choose another file", option)
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on a terminal, nothing in a pipe; it vanishes when the run is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = TextColumn(f"running {name}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def show(run: Run, quiet: bool = False) -> None:
+    """Print the summary as a table and three lines."""
+    if quiet:
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    summary, console = run.summary, Console(highlight=False)
+    spec = run.rig.spec
+    console.print(f"[bold]{spec.name}[/bold]  {spec.description}".rstrip())
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("joint")
+    table.add_column("role")
+    for heading in ("error RMS", "error max", "effort RMS", "effort peak"):
+        table.add_column(heading, justify="right")
+    units = signal_units(run.rig)
+    for name, joint in summary["joints"].items():
+        length, force = units[f"{name}/position"], units[f"{name}/effort"].replace("*", "·")
+        errors = [_figure(joint[key], length) for key in ("error_rms", "error_max")]
+        efforts = [_figure(joint[key], force) for key in ("effort_rms", "effort_peak")]
+        table.add_row(name, joint["role"], *errors, *efforts)
+    console.print(table)
+    for line in lines(summary):
+        console.print(line)
+
+
+def lines(summary: dict[str, Any]) -> list[str]:
+    """The rest of the summary in words."""
+    energy, speed = summary["energy"], summary["speed"]
+    parts: dict[str, list[str]] = {}
+    for part, where in summary["compiled"].items():
+        parts.setdefault(where, []).append(part)
+    substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
+    return [
+        f"energy   work in {energy['work_in']:.6g} J, dissipated {energy['dissipated']:.6g} J, stored"
+        f" {energy['stored']:+.6g} J, residual {energy['residual']:.2e} J ({energy['residual_relative']:.1e})",
+        f"speed    {summary['ticks']} ticks of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps}),"
+        f" {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time",
+        "ran as   " + "; ".join(f"{where}: {', '.join(names)}" for where, names in parts.items()),
+    ]
+
+
+def _figure(value: float | None, unit: str) -> str:
+    """Four significant digits with an SI prefix that suits; a dash for nothing."""
+    if value is None:
+        return "–"
+    for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"0 {unit}" if value == 0.0 else f"{value:.2e} {unit}"
+
+
+def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -> None:
+    """The files that were asked for; says where they are."""
+    said = []
+    if plot is not None:
+        from cosim.plot import plot_run
+
+        signals = {name: run[name] for name in run.signals}
+        spec = run.rig.spec
+        energy, speed = (line.split("   ", 1)[1] for line in lines(run.summary)[:2])
+        note = run.fault or f"{speed}; energy residual {run.summary['energy']['residual_relative']:.1e}"
+        title = f"{spec.name} – {spec.description}" if spec.description else spec.name
+        plot_run(plot, run.t, signals, run.rig.joints, title, signal_units(run.rig), note)
+        said.append(f"plot {plot}")
+    if json is not None:
+        import orjson
+
+        text = orjson.dumps(run.summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if str(json) == "-":
+            print(text.decode(), end="")
+            return
+        json.write_bytes(text)
+        said.append(f"summary {json}")
+    if record is not None:
+        said.append(f"recording {record}")
+    if said:
+        print("wrote    " + ", ".join(said))
+
+
+def describe(rig: Rig) -> None:
+    """What `cosim check` prints."""
+    spec, schedule = rig.spec, rig.spec.schedule
+    print(f"{spec.path}: fine")
+    if spec.description:
+        print(f"  {spec.description}")
+    gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
+    print(f"  mechanism {spec.mechanism.description.name}: {len(rig.joints)} joints, gravity ({gravity}) m/s^2")
+    for note in spec.mechanism.description.notes:
+        print(f"    note: {note}")
+    for name in rig.joints:
+        actuator = spec.joints[name].actuator
+        kind = actuator.module.__name__.rsplit(".", 1)[-1] if actuator else ""
+        role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
+        print(f"    {name}: {role}, driver {spec.joints[name].driver}")
+    for controller in spec.controllers:
+        kind = controller.plugin.module.__name__.rsplit(".", 1)[-1]
+        print(f"  controller {controller.name}: {kind}, every {controller.period_ns / 1e6:g} ms")
+    print(f"  each tick of {schedule.step_ns / 1e6:g} ms: read → controllers → guard → write → step")
+    print(f"  step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s")
