@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.record import Recorder
-from cosim.rigspec import RigSpec
+from cosim.rig.spec import RigSpec
 from cosim.telemetry import Publisher
 
 

@@ -15,7 +15,7 @@ def robots_folder():
 
 
 def pytest_generate_tests(metafunc):
-    """A test with the argument `robot` runs once per file; its module says in `REFUSED` which cannot be read."""
+    """A test with the argument `robot` runs once per file that is not in `REFUSED` of its module."""
     if "robot" in metafunc.fixturenames:
         files = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob("*.urdf"))
         metafunc.parametrize("robot", [name for name in files if name not in metafunc.module.REFUSED])

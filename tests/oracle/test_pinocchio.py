@@ -41,7 +41,7 @@ MIMICKING = {
     "tiago_pro_description/robots/tiago_pro.urdf": True,
 }
 
-# Tracing a sweep for each of ten mimics and more takes some ten seconds, so one function of these is compiled.
+# Tracing one sweep for each of ten mimics and more takes some ten seconds: only one function is compiled then.
 MANY_MIMICS = 10
 # Of a small robot every function is compiled, of a large one the sweeps; the rest runs as plain Python.
 SMALL = 8
@@ -108,7 +108,8 @@ class Witness:
         return qdd, tau
 
     def links(self):
-        return [frame.name for frame in self.model.frames if frame.type == pin.BODY and frame.name != "universe"]
+        bodies = [frame.name for frame in self.model.frames if frame.type == pin.BODY]
+        return [name for name in bodies if name != "universe"]
 
     def pose(self, q, link):
         pin.framesForwardKinematics(self.model, self.data, self.q(q))
@@ -130,9 +131,8 @@ class Robot:
 
     def function(self, name, frame=""):
         """A function of the model, compiled or plain, as the budget of time allows."""
-        small = self.model.nv <= SMALL
-        sweep = name == "forward_dynamics" or (name == "hybrid_dynamics" and self.witness.mimics < MANY_MIMICS)
-        if small or sweep:
+        sweeps = ("forward_dynamics", "hybrid_dynamics")[: 2 if self.witness.mimics < MANY_MIMICS else 1]
+        if self.model.nv <= SMALL or name in sweeps:
             return self.model.compiled(name, frame).native
         return self.model._definition(name, frame)[0]
 
@@ -168,7 +168,7 @@ def error(found, expected):
     return np.abs(found - expected).max(initial=0.0) / (scale or 1.0)
 
 
-# --- which robots -------------------------------------------------------------------------------------------
+# --- which robots ---------------------------------------------------------------------------------
 
 
 def test_the_package_holds_the_robots_that_the_table_names(robots_folder):
@@ -196,7 +196,7 @@ def test_joints_and_limits_are_those_of_pinocchio(pair, robot):
             assert model.limits.upper[k] == witness.model.upperPositionLimit[joint.idx_q]
 
 
-# --- dynamics -----------------------------------------------------------------------------------------------
+# --- dynamics -------------------------------------------------------------------------------------
 
 
 def test_forward_dynamics(pair):
@@ -247,7 +247,7 @@ def test_mimics_are_those_of_pinocchio(robots_folder, name):
     """Pinocchio reads mimics too, and has mass matrix and inverse dynamics for them."""
     path = str(robots_folder / name)
     if not MIMICKING[name]:
-        with pytest.raises(ValueError, match="The parent joint of the mimic joint is not in the kinematic tree"):
+        with pytest.raises(ValueError, match="parent joint of the mimic joint is not in the kinematic tree"):
             pin.buildModelFromUrdf(path, mimic=True)
         return
     pair = loaded(robots_folder / name, name)
@@ -267,7 +267,7 @@ def test_mimics_are_those_of_pinocchio(robots_folder, name):
         assert error(inverse(q, v, qdd), pin.rnea(reduced, data, full, rate, acceleration)[order]) < TOLERANCE
 
 
-# --- energies -----------------------------------------------------------------------------------------------
+# --- energies -------------------------------------------------------------------------------------
 
 
 def test_energies(pair):
@@ -281,7 +281,7 @@ def test_energies(pair):
         assert error(potential(q), expected) < TOLERANCE
 
 
-# --- frames -------------------------------------------------------------------------------------------------
+# --- frames ---------------------------------------------------------------------------------------
 
 
 def test_frames(pair):

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from cosim.errors import InputErrors
-from cosim.rigspec import RigSpec, read_rig
+from cosim.rig.spec import RigSpec, read_rig
 
 HEAD = """
 from cosim.types import PerJoint, param, params

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim import plugins
+from cosim.rig import plugins
 from cosim.errors import InputError, Place
-from cosim.plugins import Kind, find
+from cosim.rig.plugins import Kind, find
 
 GOOD = "from cosim.types import params\ndef load(): pass\n@params\nclass Params: pass\n"
 KIND = Kind("widget", "widgets_under_test", ("Params", "load"), group="cosim.widgets", files=True)

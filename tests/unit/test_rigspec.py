@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cosim.errors import InputError
-from cosim.rigspec import read_rig
+from cosim.rig.spec import read_rig
 
 ARM = """\
 controllers:

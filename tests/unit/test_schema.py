@@ -6,9 +6,9 @@ from typing import Any, Literal
 import pytest
 
 from cosim.errors import InputError, Place
-from cosim.schema import read, read_fields
+from cosim.rig.schema import read, read_fields
 from cosim.types import PerJoint, param, params
-from cosim.yaml_source import dotted
+from cosim.rig.source import dotted
 
 
 @params

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from cosim.errors import InputError
-from cosim.yaml_source import dotted, load_yaml, override
+from cosim.rig.source import dotted, load_yaml, override
 
 RIG = """\
 base: &gains

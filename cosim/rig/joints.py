@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
-from cosim.plugins import ACTUATOR, TRAJECTORY, Kind, Plugin, Reading, read_plugin
-from cosim.schema import read_fields
+from cosim.rig.plugins import ACTUATOR, TRAJECTORY, Kind, Plugin, Reading, read_plugin
+from cosim.rig.schema import read_fields
 from cosim.types import param, params
 
 
@@ -169,5 +169,5 @@ def bound_reason(joint: Joint) -> str:
 
 
 def kinds_of(names: Iterable[str], joints: Mapping[str, Joint] | None) -> dict[str, str | None]:
-    """Name -> kind of the joint, None when the joint is not known: the `joints` of `cosim.schema.read`."""
+    """Name -> kind of the joint, None when the joint is not known: the `joints` of `cosim.rig.schema.read`."""
     return {name: joints[name].kind if joints and name in joints else None for name in names}

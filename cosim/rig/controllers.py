@@ -9,10 +9,10 @@ from typing import Any
 
 from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
-from cosim.plugins import CONTROLLER, TRAJECTORY, Plugin, Reading, read_plugin
-from cosim.rigjoints import bound_reason, kinds_of
-from cosim.rigschedule import read_ticks
-from cosim.schema import read_fields, show
+from cosim.rig.plugins import CONTROLLER, TRAJECTORY, Plugin, Reading, read_plugin
+from cosim.rig.joints import bound_reason, kinds_of
+from cosim.rig.schedule import read_ticks
+from cosim.rig.schema import read_fields, show
 from cosim.types import param, params
 
 

@@ -18,7 +18,7 @@ from cosim.encoder import Encoders
 from cosim.errors import InputError
 from cosim.multibody import Model
 from cosim.plant import Plant
-from cosim.rigspec import RigSpec, read_rig
+from cosim.rig.spec import RigSpec, read_rig
 from cosim.run import Run, StoppedRun, signal_units
 from cosim.scheduler import Engine, NativeEngine, PythonEngine
 from cosim.simulation import Loop, Simulation

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cosim.plugins import Reading
-from cosim.schema import read_fields
+from cosim.rig.plugins import Reading
+from cosim.rig.schema import read_fields
 from cosim.types import param, params
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, get_type_hints
 
-from cosim import schema
+from cosim.rig import schema
 from cosim.errors import InputError, Place, did_you_mean
 
 

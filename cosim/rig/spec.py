@@ -15,13 +15,13 @@ from cosim.multibody.description import Mechanism
 from cosim.multibody.graph import depth_first
 from cosim.multibody.inline import read_bodies
 from cosim.multibody.urdf import read_urdf
-from cosim.plugins import Reading
-from cosim.rigcontrollers import ControllerSpec, read_controllers
-from cosim.rigjoints import JointSpec, read_entries, read_joint
-from cosim.rigschedule import ScheduleSpec, read_schedule
-from cosim.schema import read_fields
+from cosim.rig.plugins import Reading
+from cosim.rig.controllers import ControllerSpec, read_controllers
+from cosim.rig.joints import JointSpec, read_entries, read_joint
+from cosim.rig.schedule import ScheduleSpec, read_schedule
+from cosim.rig.schema import read_fields
 from cosim.types import param, params
-from cosim.yaml_source import Source, load_yaml, override
+from cosim.rig.source import Source, load_yaml, override
 
 
 @params

@@ -1,0 +1,120 @@
+"""Accelerations are those of MuJoCo for the same URDF text, with the joints' damping and rotors on both sides."""
+
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from cosim.multibody import Model
+from cosim.multibody.urdf import parse_urdf
+
+TOLERANCE = 1e-9
+
+OWN_UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
+
+# Two arms of different shape on a tilted wall, a slider at the tip; the links' inertias are not along their axes.
+PENDULUM = """
+<robot name="pendulum">
+  <link name="wall"/>
+  <link name="upper">
+    <inertial>
+      <origin xyz="0.1 0.02 -0.4" rpy="0.3 0.2 -0.1"/><mass value="2.5"/>
+      <inertia ixx="0.12" iyy="0.11" izz="0.03" ixy="0.004" ixz="-0.006" iyz="0.002"/>
+    </inertial>
+  </link>
+  <link name="lower">
+    <inertial>
+      <origin xyz="0 0.05 -0.3" rpy="0 0 0.7"/><mass value="1.25"/>
+      <inertia ixx="0.05" iyy="0.06" izz="0.02" ixy="0.001" ixz="0.003" iyz="-0.002"/>
+    </inertial>
+  </link>
+  <link name="bead">
+    <inertial><mass value="0.4"/>
+      <inertia ixx="0.002" iyy="0.002" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial>
+  </link>
+  <joint name="shoulder" type="continuous">
+    <parent link="wall"/><child link="upper"/>
+    <origin xyz="0.2 -0.1 1.5" rpy="0.4 -0.3 0.2"/><axis xyz="0 1 0"/><dynamics damping="0.3"/>
+  </joint>
+  <joint name="elbow" type="revolute">
+    <parent link="upper"/><child link="lower"/>
+    <origin xyz="0 0.1 -0.8" rpy="0 0.2 1.1"/><axis xyz="0.6 0 0.8"/>
+    <limit lower="-3" upper="3" velocity="10" effort="100"/><dynamics damping="0.15" friction="0"/>
+  </joint>
+  <joint name="slide" type="prismatic">
+    <parent link="lower"/><child link="bead"/>
+    <origin xyz="0 0 -0.2"/><axis xyz="0 0.28 -0.96"/>
+    <limit lower="-0.5" upper="0.5" velocity="10" effort="100"/><dynamics damping="0.7"/>
+  </joint>
+</robot>
+"""
+
+PLAIN = "double_pendulum_description/urdf/double_pendulum.urdf"
+PANDA = "panda_description/urdf/panda.urdf"
+UR5 = "ur_description/urdf/ur5_robot.urdf"
+LEG = "solo_description/robots/solo12.urdf"
+
+
+def source(name, folder):
+    """The text of a robot: bodies and joints only; every joint moves on its own and without Coulomb friction."""
+    if name == "inline":
+        return PENDULUM
+    robot = ET.parse(OWN_UR5 if name == "own ur5" else folder / name).getroot()
+    for link in robot.findall("link"):
+        for shape in [*link.findall("visual"), *link.findall("collision")]:
+            link.remove(shape)
+    for joint in robot.findall("joint"):
+        for mimic in joint.findall("mimic"):
+            joint.remove(mimic)
+        for dynamics in joint.findall("dynamics"):
+            dynamics.set("friction", "0")
+    return ET.tostring(robot, encoding="unicode")
+
+
+def witness(text):
+    """The same text in MuJoCo: bodies as they are, no limits, no contacts."""
+    robot = ET.fromstring(text)
+    extension = ET.SubElement(robot, "mujoco")
+    ET.SubElement(extension, "compiler", balanceinertia="false", fusestatic="true", discardvisual="true")
+    model = mujoco.MjModel.from_xml_string(ET.tostring(robot, encoding="unicode"))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    return model
+
+
+@pytest.mark.parametrize("name", ["inline", "own ur5", PLAIN, UR5, PANDA, LEG])
+@pytest.mark.parametrize("rotors", [False, True])
+def test_accelerations(name, rotors, robots_folder):
+    text = source(name, robots_folder)
+    model, reference = Model(parse_urdf(text)), witness(text)
+    random = np.random.default_rng(len(text))
+    if rotors:
+        inertia = random.uniform(0.0, 2.0, model.nv)
+        model = model.with_rotor_inertia(inertia)
+    joints = [reference.joint(name) for name in model.joint_names]
+    order = [joint.dofadr[0] for joint in joints]
+    assert [joint.qposadr[0] for joint in joints] == order
+    assert reference.nv == model.nv
+    reference.dof_armature[order] = inertia if rotors else 0.0
+    data = mujoco.MjData(reference)
+    for _ in range(5):
+        q, v = random.uniform(-math.pi, math.pi, model.nq), random.uniform(-3.0, 3.0, model.nv)
+        tau = random.uniform(-20.0, 20.0, model.nv)
+        data.qpos[order], data.qvel[order], data.qfrc_applied[order] = q, v, tau
+        mujoco.mj_forward(reference, data)
+        expected = data.qacc[order]
+        found = model.forward_dynamics(q, v, tau - model.friction_effort(v))
+        assert np.abs(found - expected).max() < TOLERANCE * np.abs(expected).max()
+
+
+def test_damping_reaches_both(robots_folder):
+    """The comparison above is about something: the files have damping, and it counts."""
+    for name in ("inline", PANDA):
+        text = source(name, robots_folder)
+        model, reference = Model(parse_urdf(text)), witness(text)
+        order = [reference.joint(name).dofadr[0] for name in model.joint_names]
+        effort = model.friction_effort(np.ones(model.nv))
+        np.testing.assert_array_equal(effort, np.ravel(reference.dof_damping)[order])
+        assert effort.max() > 0.0
