@@ -14,7 +14,8 @@ from cosim.errors import InputError
 
 MAX_JOINTS = 8
 PIXEL_COLUMNS = 800  # points are thinned to the lowest and highest of each
-NOTE_LETTERS = 13  # per inch
+LETTERS = {13.0: 7.0, 9.5: 11.0, 8.5: 12.5}  # that fit into an inch, by size of the letters in points
+LINE = 1.5 / 72.0  # inches from line to line per point of size
 
 # suffix -> metadata: no date, so that equal runs give equal files
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -72,10 +73,12 @@ def plot_run(
     title: str,
     units: Mapping[str, str],
     note: str = "",
+    description: str = "",
 ) -> None:
     """Draw a run into a png, svg or pdf file, by the suffix of `path`.
 
     t (k,) in s; signals: `<joint>/<interface>` -> (k,), in the unit that `units` gives for the same name.
+    `title` and, smaller, `description` stand above the legend, in as many lines as they need.
     The third column is the tracking error, or the velocity when no joint has a reference. What was not
     recorded is left out. Of more than 8 joints the first 8 are drawn and the footer, which also holds
     `note`, says so.
@@ -103,7 +106,7 @@ def plot_run(
         matplotlib.rcdefaults()  # a user's own matplotlibrc does not change the picture
         for key, value in STYLE.items():
             matplotlib.rcParams[key] = value
-        figure = _draw(t, signals, shown, columns, title, units, note)
+        figure = _draw(t, signals, shown, columns, (title, description, note), units)
         try:
             figure.savefig(path, format=form, dpi=130, metadata=FORMATS[form])
         except OSError as cause:
@@ -121,18 +124,21 @@ def _draw(
     signals: Mapping[str, np.ndarray],
     joints: Sequence[str],
     columns: Sequence[Column],
-    title: str,
+    words: tuple[str, str, str],
     units: Mapping[str, str],
-    note: str,
 ) -> Any:
+    """The figure; words: title, description and note."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     # all sizes in inches; a lone joint gets a taller row, a lone column a wider one
     row_height = 1.5 + 1.4 / len(joints)
     width = 0.6 + max(8.0, 4.1 * len(columns))
-    footer = textwrap.wrap(note, int(NOTE_LETTERS * width))
-    head, foot = 0.5, 0.12 + 0.16 * len(footer)
+    title, description, footer = (
+        _Lines.of(text, size, width) for text, size in zip(words, (13.0, 9.5, 8.5), strict=True)
+    )
+    heading = 0.12 + title.height + description.height
+    head, foot = heading + 0.32, 0.12 + footer.height
     height = head + row_height * len(joints) + foot
     rows = (0.0, foot / height, 1.0, 1.0 - (head + foot) / height)  # left, bottom, width, height: fractions
     layout = ConstrainedLayoutEngine(rect=rows, w_pad=0.08, h_pad=0.05, wspace=0.0, hspace=0.0)
@@ -157,14 +163,38 @@ def _draw(
             if row == len(joints) - 1:
                 axes.set_xlabel("time [s]")
     figure.align_ylabels()
-    left, middle = 0.12 / width, 1.0 - 0.5 * head / height
-    figure.text(left, middle, title, va="center", fontsize=13, fontweight="bold", parse_math=False)
+    title.write(figure, 0.12, weight="bold")
+    description.write(figure, 0.12 + title.height, color="#3d4650")
+    footer.write(figure, height - 0.06 - footer.height, color="#5c6670")
     figure.legend(
-        handles.values(), handles, loc="center right", bbox_to_anchor=(1.0, middle),
+        handles.values(), handles, loc="upper left", bbox_to_anchor=(0.0, 1.0 - heading / height),
         ncols=len(handles), frameon=False, handlelength=2.6,
     )  # fmt: skip
-    figure.text(left, 0.12 / height, "\n".join(footer), fontsize=8.5, color="#5c6670", parse_math=False)
     return figure
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """A text in as many lines as it needs to stay on the picture."""
+
+    lines: list[str]
+    size: float  # points
+
+    @classmethod
+    def of(cls, text: str, size: float, width: float) -> _Lines:
+        """width: of the picture, inches."""
+        return cls(textwrap.wrap(text, int(LETTERS[size] * (width - 0.24))), size)
+
+    @property
+    def height(self) -> float:
+        """inches"""
+        return LINE * self.size * len(self.lines)
+
+    def write(self, figure: Any, top: float, **style: Any) -> None:
+        """top: inches from the upper edge."""
+        width, height = figure.get_size_inches()
+        x, y = 0.12 / width, 1.0 - top / height
+        figure.text(x, y, "\n".join(self.lines), va="top", fontsize=self.size, parse_math=False, **style)
 
 
 def _name_row(axes: Any, joint: str, row_height: float) -> None:

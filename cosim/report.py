@@ -106,8 +106,7 @@ def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -
         spec = run.rig.spec
         energy, speed = (line.split("   ", 1)[1] for line in lines(run.summary)[:2])
         note = run.fault or f"{speed}; energy residual {run.summary['energy']['residual_relative']:.1e}"
-        title = f"{spec.name} – {spec.description}" if spec.description else spec.name
-        plot_run(plot, run.t, signals, run.rig.joints, title, signal_units(run.rig), note)
+        plot_run(plot, run.t, signals, run.rig.joints, spec.name, signal_units(run.rig), note, spec.description)
         said.append(f"plot {plot}")
     if json is not None:
         import orjson

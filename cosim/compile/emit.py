@@ -24,11 +24,11 @@ def supported(operation: str) -> bool:
 class Emitter:
     """Writes one function; a node is emitted when it is first needed."""
 
-    def __init__(self, graph: Graph, lanes: int, input_pointers: list[str]) -> None:
+    def __init__(self, graph: Graph, lanes: int, input_pointers: list[str], uniform: Sequence[int]) -> None:
         self.graph, self.lanes = graph, lanes
         self.t, self.s = real(lanes), suffix(lanes)
         self.bit = "i1" if lanes == 1 else f"<{lanes} x i1>"
-        self.inputs = input_pointers
+        self.inputs, self.uniform = input_pointers, uniform
         self.results: list[list[str]] = []  # pointers to the outputs of the calls made so far
         self.lines: list[str] = []
         self.value: dict[int, str] = {}
@@ -48,6 +48,15 @@ class Emitter:
     def load(self, pointer: str, index: int) -> str:
         address = self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
         return self.add(f"load {self.t}, ptr {address}, align 8")
+
+    def load_for_all(self, pointer: str, index: int) -> str:
+        """One double for every lane."""
+        address = self.add(f"getelementptr inbounds double, ptr {pointer}, i64 {index}")
+        value = self.add(f"load double, ptr {address}, align 8")
+        if self.lanes == 1:
+            return value
+        first = self.add(f"insertelement {self.t} undef, double {value}, i32 0")
+        return self.add(f"shufflevector {self.t} {first}, {self.t} undef, <{self.lanes} x i32> zeroinitializer")
 
     def store(self, value: str, pointer: str, index: int) -> None:
         address = self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
@@ -95,7 +104,8 @@ class Emitter:
         if kind == "CONST":
             return constant(operands[0], self.lanes)
         if kind == "INPUT":
-            return self.load(self.inputs[operands[0]], operands[1])
+            load = self.load_for_all if operands[0] in self.uniform else self.load
+            return load(self.inputs[operands[0]], operands[1])
         if kind == "RESULT":
             return self.load(self.results[operands[0]][operands[1]], operands[2])
         if kind in LOGIC or kind == "NOT" or kind in COMPARISONS:
@@ -136,11 +146,13 @@ class Emitter:
         return result
 
 
-def function(symbol: str, graph: Graph, calls: Sequence[Call], lanes: int, n_inputs: int) -> str:
+def function(
+    symbol: str, graph: Graph, calls: Sequence[Call], lanes: int, n_inputs: int, uniform: Sequence[int] = ()
+) -> str:
     """The text of `@symbol.<lanes>`."""
     ins = [f"%in{k}" for k in range(n_inputs)]
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
-    e = Emitter(graph, lanes, ins)
+    e = Emitter(graph, lanes, ins, uniform)
     for number, (call, needed) in enumerate(zip(calls, graph.arguments, strict=True)):
         _call(e, number, call, needed)
     values = [[e.real(node) for node in output] for output in graph.outputs]
@@ -199,4 +211,6 @@ def declarations(lanes: set[int]) -> str:
     two = {"pow", "atan2", "hypot", "fmod", "remainder"}
     for name in sorted({*LIBM.values(), "sin", "cos"}):
         lines.append(f"declare double @{name}({'double, double' if name in two else 'double'}) nounwind")
+    lines += ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
+    lines.append("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     return "\n".join(lines) + "\n"

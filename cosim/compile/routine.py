@@ -20,12 +20,16 @@ class Routine:
     """A traced function. Called with numbers it is the Python function; called with symbols while
     another function is traced it becomes one call in that function's code."""
 
-    def __init__(self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str, uniform: Sequence[int] = ()
+    ) -> None:
         """`fn` takes one array per shape and returns an array or a tuple of arrays.
 
+        uniform: inputs that in a batch are one array of doubles for all lanes.
         Raises CompileError when it cannot be traced.
         """
         self.fn, self.name, self.shapes = fn, _identifier(name), tuple(shapes)
+        self.uniform = tuple(uniform)
         self._trace: Trace = trace(fn, shapes, self.name)
         self.output_shapes = tuple(self._trace.output_shapes)
 
@@ -49,11 +53,11 @@ class Routine:
     @cached_property
     def symbol(self) -> str:
         """A name in LLVM that is the same for the same code and differs for different code."""
-        text = emit.function("_", self.graph, self._trace.calls, 1, len(self.shapes))
+        text = emit.function("_", self.graph, self._trace.calls, 1, len(self.shapes), self.uniform)
         return f"{self.name}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:
-        return emit.function(self.symbol, self.graph, self._trace.calls, lanes, len(self.shapes))
+        return emit.function(self.symbol, self.graph, self._trace.calls, lanes, len(self.shapes), self.uniform)
 
     def __call__(self, *arguments: Any) -> Any:
         if not any(map(ops.is_symbolic, arguments)):

@@ -9,13 +9,14 @@ at rest. (The shared parts of these sweeps are computed once in generated code.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cosim import ops
+from cosim.compile.rolled import RolledRoutine
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.description import Pose
 from cosim.multibody.joints import JOINTS
@@ -25,6 +26,9 @@ from cosim.multibody.tree import Tree
 FRICTION_SPEED = 0.01
 
 REST = np.zeros(3)
+
+# from this many bodies on, sweeps are loops: straight-line code then compiles for seconds and outgrows caches
+ROLLED_FROM = 48
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Rules:
         self.tree, self.mimics, self.gravity = tree, mimics, gravity
         self.sweeps = tree.sweeps
         self.nv_full = sum(JOINTS[k].nv for k in tree.kinds)
+        self._rolled: dict[Any, RolledRoutine] = {}
         self.own = np.array([k for k in range(self.nv_full) if k not in mimics.followers], dtype=int)
 
     # --- the mimics' map ---
@@ -80,21 +85,39 @@ class Rules:
             rows.append(row)
         return rows
 
+    # --- sweeps over the tree ---
+
+    def _tree_hybrid(self, *vectors: Any) -> tuple[Any, Any]:
+        return self._over_tree(dynamics.hybrid_dynamics, *vectors)
+
+    def _over_tree(self, algorithm: Callable[..., Any], *vectors: Any) -> Any:
+        """An algorithm of `dynamics` or `kinematics`: written out, or as a loop when there are many bodies."""
+        if len(self.tree.bodies) < ROLLED_FROM or not any(map(ops.is_symbolic, vectors)):
+            return algorithm(self.sweeps, *vectors)
+        given = [v for v in vectors if ops.is_symbolic(v)]
+        constants = [None if ops.is_symbolic(v) else np.asarray(v) for v in vectors]
+        key = algorithm.__name__, tuple(None if c is None else c.tobytes() for c in constants)
+        if key not in self._rolled:
+            sizes = [(JOINTS[k].nq, JOINTS[k].nv) for k in self.tree.kinds]
+            shapes = [np.shape(v) for v in given]
+            self._rolled[key] = RolledRoutine(algorithm, self.sweeps, sizes, shapes, constants, algorithm.__name__)
+        return self._rolled[key](*given)
+
     # --- dynamics ---
 
     def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any) -> tuple[Any, Any]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
         if not self.mimics.followers:
-            return dynamics.hybrid_dynamics(self.sweeps, q, v, qdd, tau, prescribed, self.gravity)
+            return self._tree_hybrid(q, v, qdd, tau, prescribed, self.gravity)
         q_full, held = self._positions(q), prescribed[self.mimics.leader]
         efforts = [0.0] * self.nv_full
         for i, k in enumerate(self.own):
             efforts[k] = tau[i]
-        acceleration, effort = dynamics.hybrid_dynamics(
-            self.sweeps, q_full, self._spread(v), self._spread(qdd), ops.array(efforts), held, self.gravity
+        acceleration, effort = self._tree_hybrid(
+            q_full, self._spread(v), self._spread(qdd), ops.array(efforts), held, self.gravity
         )
         rows, rest = self._rows(), np.zeros(self.nv_full)
-        responses = [dynamics.hybrid_dynamics(self.sweeps, q_full, rest, rest, g, held, REST) for g in rows]
+        responses = [self._tree_hybrid(q_full, rest, rest, g, held, REST) for g in rows]
         delassus = [[g @ answer for answer, _ in responses] for g in rows]
         for r, k in enumerate(self.mimics.followers):
             delassus[r][r] = delassus[r][r] + ops.where(held[k], 1.0, 0.0)
@@ -109,11 +132,8 @@ class Rules:
         return self.hybrid_dynamics(q, v, np.zeros(len(free)), tau, free)[0]
 
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any) -> Any:
-        return self._gather(
-            dynamics.inverse_dynamics(
-                self.sweeps, self._positions(q), self._spread(v), self._spread(qdd), self.gravity
-            )
-        )
+        vectors = self._positions(q), self._spread(v), self._spread(qdd)
+        return self._gather(self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity))
 
     def friction_effort(self, v: Any) -> Any:
         """What damping and Coulomb friction take, (nv,), along +v: d v + f v / √(v² + v_s²)."""
@@ -134,10 +154,10 @@ class Rules:
     # --- energies and frames ---
 
     def kinetic_energy(self, q: Any, v: Any) -> Any:
-        return kinematics.kinetic_energy(self.sweeps, self._positions(q), self._spread(v))[0]
+        return self._over_tree(kinematics.kinetic_energy, self._positions(q), self._spread(v))[0]
 
     def potential_energy(self, q: Any) -> Any:
-        return kinematics.potential_energy(self.sweeps, self._positions(q), self.gravity)[0]
+        return self._over_tree(kinematics.potential_energy, self._positions(q), self.gravity)[0]
 
     def frame_pose(self, q: Any, body: int, frame: Pose) -> Any:
         return kinematics.frame_pose(self.sweeps, self._positions(q), body, frame)

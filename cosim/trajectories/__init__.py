@@ -7,10 +7,6 @@ of the rig file and `start` (n,) holds the joints' initial positions.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Iterator, Mapping
-from types import ModuleType
 from typing import Any, Protocol
 
 
@@ -26,21 +22,3 @@ class Trajectory(Protocol):
         """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
         `effort` (a feedforward on top, zero for most kinds), each (n,), SI."""
         ...
-
-
-class _Kinds(Mapping[str, ModuleType]):
-    """Name of a kind -> its module, imported when it is asked for."""
-
-    def __getitem__(self, name: str) -> ModuleType:
-        if name not in set(self):
-            raise KeyError(name)
-        return importlib.import_module(f"{__name__}.{name}")
-
-    def __iter__(self) -> Iterator[str]:
-        return (module.name for module in pkgutil.iter_modules(__path__))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-KINDS: Mapping[str, ModuleType] = _Kinds()

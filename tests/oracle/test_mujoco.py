@@ -1,4 +1,4 @@
-"""Accelerations are those of MuJoCo for the same URDF text, with the joints' damping and rotors on both sides."""
+"""Accelerations are those of MuJoCo for the same URDF text, with damping and rotors on both sides."""
 
 import math
 import xml.etree.ElementTree as ET
@@ -15,7 +15,7 @@ TOLERANCE = 1e-9
 
 OWN_UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
 
-# Two arms of different shape on a tilted wall, a slider at the tip; the links' inertias are not along their axes.
+# Two arms on a tilted wall and a slider on the second; no inertia is along the axes of its link.
 PENDULUM = """
 <robot name="pendulum">
   <link name="wall"/>
@@ -59,7 +59,7 @@ LEG = "solo_description/robots/solo12.urdf"
 
 
 def source(name, folder):
-    """The text of a robot: bodies and joints only; every joint moves on its own and without Coulomb friction."""
+    """A robot of bodies and joints only; every joint moves on its own and without Coulomb friction."""
     if name == "inline":
         return PENDULUM
     robot = ET.parse(OWN_UR5 if name == "own ur5" else folder / name).getroot()

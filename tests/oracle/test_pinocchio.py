@@ -41,7 +41,7 @@ MIMICKING = {
     "tiago_pro_description/robots/tiago_pro.urdf": True,
 }
 
-# Tracing one sweep for each of ten mimics and more takes some ten seconds: only one function is compiled then.
+# Tracing one sweep for each of ten mimics and more takes some ten seconds: only one function is compiled.
 MANY_MIMICS = 10
 # Of a small robot every function is compiled, of a large one the sweeps; the rest runs as plain Python.
 SMALL = 8

@@ -48,11 +48,11 @@ class Pendulums:
         return DAMPING * v
 
 
-def context(*index: int, effort: float = 50.0) -> ControllerContext:
+def context(*index: int, effort: float = 50.0, prescribed: tuple[int, ...] = ()) -> ControllerContext:
     joints = tuple("abc"[k] for k in index)
     n = len(index)
     limits = Limits(np.full(n, -3.0), np.full(n, 3.0), np.full(n, 5.0), np.full(n, effort))
-    return ControllerContext(joints, np.array(index), Pendulums(), 0.01, limits)
+    return ControllerContext(joints, np.array(index), Pendulums(), 0.01, limits, np.isin(range(3), prescribed))
 
 
 def module(name: str) -> ModuleType:
@@ -67,9 +67,11 @@ def gains(n: int, **more: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
     return {"kp": tuple(100.0 + k for k in range(n)), "kd": tuple(10.0 + k for k in range(n)), **more}
 
 
+ALL = ("all_position", "all_velocity", "all_acceleration")
 INPUTS = {
     "all_position": np.array([0.3, -0.7, 1.1]),
     "all_velocity": np.array([0.4, 0.9, -0.6]),
+    "all_acceleration": np.array([0.0, 6.0, 0.0]),  # known only where it is prescribed
     "position": np.array([1.1, 0.3]),
     "velocity": np.array([-0.6, 0.4]),
     "effort": np.array([7.0, 8.0]),
@@ -114,7 +116,7 @@ def test_parameters_have_types_units_and_words(name: str) -> None:
 
 def test_signals_are_those_of_the_contract(block: Any) -> None:
     assert isinstance(block, Block)
-    assert set(REFERENCE) <= set(block.inputs) <= {*FEEDBACK, *REFERENCE, "all_position", "all_velocity"}
+    assert set(REFERENCE) <= set(block.inputs) <= {*FEEDBACK, *REFERENCE, *ALL}
     assert tuple(block.outputs) == COMMAND
     for name, signal in block.inputs.items():
         assert signal.shape == INPUTS[name].shape
@@ -184,6 +186,16 @@ def test_computed_torque_lets_the_other_joints_move_freely_where_they_are_measur
     effort = INERTIA @ a + bias
     assert effort[1] == pytest.approx(0.0, abs=1e-12)
     np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
+
+
+def test_computed_torque_moves_a_prescribed_joint_with_its_known_acceleration() -> None:
+    block = make("computed_torque", context(2, 0, prescribed=(1,)), **gains(2), friction=False)
+    _, command = step(block)
+    q, v, a = np.array([0.5, -0.7, 1.0]), np.array([0.2, 0.9, -0.5]), np.array([-2.0, 6.0, 3.0])
+    effort = INERTIA @ a + v**2 + WEIGHT * np.sin(q)
+    np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
+    _, other = step(block, all_acceleration=np.array([0.0, 7.0, 0.0]))
+    np.testing.assert_allclose(other["effort"] - command["effort"], INERTIA[[2, 0], 1], rtol=1e-12)
 
 
 def test_computed_torque_adds_the_friction_at_the_reference_velocity() -> None:

@@ -53,6 +53,34 @@ def test_joints_columns_units_legend_and_note_are_on_the_picture(tmp_path):
     assert "velocity" not in found
 
 
+LONG = "an arm of two links that follows a point-to-point motion under computed feedforward torque " * 4
+
+
+@pytest.mark.parametrize("title", ["arm", "a_rig_with_a_rather_long_name_" * 5])
+@pytest.mark.parametrize("description", ["", "short", LONG])
+@pytest.mark.parametrize("interfaces", [ALL, ("position",)])
+def test_title_description_legend_note_and_axes_stay_on_the_picture_and_apart(
+    tmp_path, monkeypatch, title, description, interfaces
+):
+    from matplotlib.figure import Figure
+
+    drawn = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (drawn.append(figure), save(figure, *a, **k)))
+    t, signals, units = run(["elbow"], interfaces)
+    plot_run(tmp_path / "a.png", t, signals, ["elbow"], title, units, LONG, description)
+    (figure,) = drawn
+    shown = [text for text in figure.texts if text.get_text()]
+    assert len(shown) == 3 if description else 2
+    assert [text.get_fontweight() for text in shown][:2] == ["bold", "normal"]
+    boxes = [part.get_window_extent() for part in (*shown, *figure.legends)]
+    boxes += [axes.get_tightbbox() for axes in figure.axes]
+    for i, box in enumerate(boxes):
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1
+        assert not any(box.overlaps(other) for other in boxes[:i])
+
+
 def test_without_a_reference_the_third_column_is_the_velocity(tmp_path):
     path = tmp_path / "run.svg"
     plot_run(path, *run(["elbow"], ("position", "velocity", "effort"))[:2], ["elbow"], "arm", {})

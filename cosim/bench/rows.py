@@ -1,0 +1,118 @@
+"""What a benchmark is and what comes of it: a case of the table, its measurement, the row of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim.bench.peers import MissingPeer
+from cosim.bench.timing import Effort, Samples
+from cosim.units import UNITS
+
+AGREEMENT = 1e-9  # largest relative difference of results that are to be the same
+
+
+@dataclass(frozen=True)
+class Target:
+    """`figure`, "ratio" or "ours" (in the case's unit), is to be at least `bound`, or at most with `most`."""
+
+    figure: str
+    bound: float
+    most: bool = False
+
+    @property
+    def rule(self) -> str:
+        return f"{self.figure} {'<=' if self.most else '>='} target"
+
+    def met_by(self, value: float) -> bool:
+        return value <= self.bound if self.most else value >= self.bound
+
+
+FASTER = Target("ratio", 3.0)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a case found: times, how far the two results lie apart (relative), and a remark.
+
+    growth: the ratio is ours / other, how much dearer ours is, instead of other / ours, how much faster.
+    """
+
+    samples: Samples
+    agreement: float | None = None
+    note: str = ""
+    growth: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row to be measured. about: what is timed; against: what the other column is; unit of the times."""
+
+    name: str
+    about: str
+    measure: Callable[[Effort], Measurement]
+    against: str = ""
+    unit: str = "us"
+    target: Target | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measured case; `ours` and `other` in the case's unit, None where there is nothing to say."""
+
+    case: Case
+    ours: float | None = None
+    other: float | None = None
+    ratio: float | None = None
+    quartiles: tuple[float, float] | None = None
+    agreement: float | None = None
+    growth: bool = False
+    runs: int = 0
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None without a target or without a figure."""
+        value = getattr(self, self.case.target.figure) if self.case.target else None
+        if self.case.target is None or value is None:
+            return None
+        return self.case.target.met_by(value) and (self.agreement is None or self.agreement < AGREEMENT)
+
+    def figures(self) -> dict[str, Any]:
+        """The row as it is written to JSON."""
+        case, target = self.case, self.case.target
+        return {
+            "name": case.name,
+            "about": case.about,
+            "against": case.against or None,
+            "unit": case.unit,
+            "ours": self.ours,
+            "other": self.other,
+            "ratio": self.ratio,
+            "ratio_quartiles": self.quartiles,
+            "ratio_is": None if self.ratio is None else "ours / other" if self.growth else "other / ours",
+            "agreement": self.agreement,
+            "target": target.bound if target else None,
+            "rule": target.rule if target else None,
+            "met": self.met,
+            "runs": self.runs,
+            "note": self.note or None,
+        }
+
+
+def measured(case: Case, effort: Effort) -> Row:
+    """The row of a case; where a peer is missing, one that says how to get it."""
+    try:
+        result = case.measure(effort)
+    except MissingPeer as missing:
+        return Row(case, note=missing.what)
+    ours, other, factor = result.samples.ours, result.samples.other, UNITS[case.unit][1]
+    row = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}
+    if other is not None:
+        ratios = ours / other if result.growth else other / ours
+        low, middle, high = (float(x) for x in np.percentile(ratios, [25, 50, 75]))
+        row |= {"other": float(np.median(other)) / factor, "ratio": middle, "quartiles": (low, high)}
+    return Row(case, **row, agreement=result.agreement, growth=result.growth, note=result.note)

@@ -1,0 +1,87 @@
+"""Times of two things side by side on a noisy machine.
+
+The two are run in turn in short blocks, A B A B …, so that what disturbs one soon disturbs the other too;
+what is quoted are medians, of each and of the quotients of neighbours.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+Clock = Callable[[], float]  # s
+Block = Callable[[int], object]  # does the thing n times, in a loop of its own
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: pairs of blocks, length of a block [s], starts of a fresh process."""
+
+    pairs: int
+    block: float
+    starts: int
+
+
+FULL = Effort(pairs=200, block=4e-3, starts=5)
+QUICK = Effort(pairs=30, block=2e-3, starts=2)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Seconds per unit, (runs,) each, of ours and of what it is compared with; neighbours were run in turn."""
+
+    ours: np.ndarray
+    other: np.ndarray | None = None
+
+    def per(self, ours: float, other: float) -> Samples:
+        """The same when one repetition was so many units of each."""
+        return Samples(self.ours / ours, None if self.other is None else self.other / other)
+
+
+def pairs(ours: Block, other: Block, effort: Effort, clock: Clock = time.perf_counter) -> Samples:
+    """Seconds per repetition of both, `effort.pairs` times each, alternating."""
+    both = ours, other
+    with quiet():
+        counts = [repetitions(block, effort.block, clock) for block in both]
+        rows = [
+            [_seconds(block, n, clock) / n for block, n in zip(both, counts, strict=True)] for _ in range(effort.pairs)
+        ]
+    columns = np.array(rows).T
+    return Samples(columns[0], columns[1])
+
+
+def repetitions(block: Block, seconds: float, clock: Clock) -> int:
+    """How many repetitions fill about `seconds`; finding out warms caches and branch predictors."""
+    n = 1
+    while (taken := _seconds(block, n, clock)) < seconds / 2:
+        n *= 2
+    return max(1, round(n * seconds / taken))
+
+
+def _seconds(block: Block, n: int, clock: Clock) -> float:
+    begun = clock()
+    block(n)
+    return clock() - begun
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No garbage collection, and one processor for this thread where the system can do that."""
+    collecting = gc.isenabled()
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    gc.disable()
+    try:
+        if allowed:
+            os.sched_setaffinity(0, {max(allowed)})
+        yield
+    finally:
+        if allowed:
+            os.sched_setaffinity(0, allowed)
+        if collecting:
+            gc.enable()

@@ -1,0 +1,247 @@
+"""IR of loops over bodies: calls of per-body kernels on rows of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cosim.compile.mathlib import constant, real
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Rows of scalars, one row per body.
+
+    A table holds constants (doubles); a workspace lives on the heap while the routine runs; slices are parts
+    of an input vector, which begin at `starts`.
+    """
+
+    name: str
+    width: int
+    count: int = 0
+    values: Any = None  # of a table
+    starts: Any = None  # of slices
+    offset: int = 0  # scalars before the first one of interest in each row
+
+    @property
+    def constant(self) -> bool:
+        return self.values is not None
+
+    @staticmethod
+    def table(name: str, values: np.ndarray, known: list[Buffer]) -> Buffer:
+        return _noted(Buffer(name, values.shape[1], len(values), values=values), known)
+
+    @staticmethod
+    def workspace(name: str, count: int, width: int, known: list[Buffer]) -> Buffer:
+        return _noted(Buffer(name, width, count), known)
+
+    @staticmethod
+    def slices(vector: str, starts: np.ndarray, known: list[Buffer]) -> Buffer:
+        return _noted(Buffer(vector, 0, starts=tuple(int(s) for s in starts)), known)
+
+    def moved(self, by: int) -> Buffer:
+        return replace(self, offset=self.offset + by)
+
+
+def _noted(buffer: Buffer, known: list[Buffer]) -> Buffer:
+    known.append(buffer)
+    return buffer
+
+
+class LoopWriter:
+    """Writes one function: `void @symbol(ptr in0, …, ptr out0, …)`."""
+
+    def __init__(self, symbol: str, lanes: int, bodies: int, inputs: int, outputs: int) -> None:
+        self.symbol, self.lanes, self.bodies = symbol, lanes, bodies
+        self.t = real(lanes)
+        self.parameters = [f"ptr %in{k}" for k in range(inputs)] + [f"ptr %out{k}" for k in range(outputs)]
+        self.lines: list[str] = []
+        self.globals: dict[str, str] = {}
+        self.loops = self.fresh = 0
+        self.block = "entry"
+
+    # --- small pieces ---
+
+    def add(self, text: str) -> str:
+        self.fresh += 1
+        self.lines.append(f"  %v{self.fresh} = {text}")
+        return f"%v{self.fresh}"
+
+    def array(self, kind: str, values: Sequence[Any]) -> str:
+        """The name of a constant array of the module."""
+        if kind == "double":
+            literals = ", ".join(f"double {constant(float(v))}" for v in values)
+        else:
+            literals = ", ".join(f"{kind} {int(v)}" for v in values)
+        body = f"internal constant [{len(values)} x {kind}] [{literals}]"
+        if body not in self.globals:
+            self.globals[body] = f"@{self.symbol}.array{len(self.globals)}"
+        return self.globals[body]
+
+    def lookup(self, kind: str, values: Sequence[Any], index: str) -> str:
+        address = self.add(f"getelementptr inbounds {kind}, ptr {self.array(kind, values)}, i64 {index}")
+        return self.add(f"load {kind}, ptr {address}")
+
+    def row(self, buffer: Buffer, index: str) -> str:
+        """A pointer to a row of a buffer."""
+        if buffer.starts is not None:
+            base, kind = f"%{buffer.name}", self.t
+            consecutive = buffer.starts == tuple(range(len(buffer.starts)))
+            first = index if consecutive else self.lookup("i64", buffer.starts, index)
+        else:
+            base, kind = (self.array("double", buffer.values.ravel()), "double") if buffer.constant else (
+                f"%{buffer.name}",
+                self.t,
+            )
+            first = self.add(f"mul i64 {index}, {buffer.width}")
+        if buffer.offset:
+            first = self.add(f"add i64 {first}, {buffer.offset}")
+        return self.add(f"getelementptr inbounds {kind}, ptr {base}, i64 {first}")
+
+    def copy(self, source: str, index: int, target: str, at: int) -> None:
+        value = self.load(source, index)
+        self.store(value, target, at)
+
+    def load(self, pointer: str, index: int) -> str:
+        return self.add(f"load {self.t}, ptr {self.address(pointer, index)}, align 8")
+
+    def store(self, value: str, pointer: str, index: int) -> None:
+        self.lines.append(f"  store {self.t} {value}, ptr {self.address(pointer, index)}, align 8")
+
+    def address(self, pointer: str, index: int) -> str:
+        return self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def begin(self, backwards: bool = False) -> str:
+        """Open a loop over the bodies; the index of the present one."""
+        self.loops += 1
+        n, before = self.loops, self.block
+        first, step = (self.bodies - 1, -1) if backwards else (0, 1)
+        self.lines.append(f"  br label %loop{n}")
+        self.label(f"loop{n}")
+        self.lines.append(f"  %k{n} = phi i64 [ {first}, %{before} ], [ %k{n}.next, %loop{n}.end ]")
+        self._end = (n, step, -1 if backwards else self.bodies)
+        return f"%k{n}"
+
+    def end(self) -> None:
+        n, step, last = self._end
+        self.lines.append(f"  br label %loop{n}.end")
+        self.label(f"loop{n}.end")
+        self.lines.append(f"  %k{n}.next = add i64 %k{n}, {step}")
+        self.lines.append(f"  %more{n} = icmp ne i64 %k{n}.next, {last}")
+        self.lines.append(f"  br i1 %more{n}, label %loop{n}, label %after{n}")
+        self.label(f"after{n}")
+
+    def call(self, kernels: Sequence[Any], classes: Sequence[int], index: str, pointers: Sequence[str]) -> None:
+        """Call the kernel of the body's class."""
+        typed = ", ".join(f"ptr {p}" for p in pointers)
+        calls = [f"  call void @{kernel.symbol}.{self.lanes}({typed})" for kernel in kernels]
+        if len(calls) == 1:
+            self.lines.append(calls[0])
+            return
+        n = self.loops
+        chosen = self.lookup("i32", classes, index)
+        cases = " ".join(f"i32 {c}, label %class{n}.{c}" for c in range(1, len(calls)))
+        self.lines.append(f"  switch i32 {chosen}, label %class{n}.0 [ {cases} ]")
+        for c, line in enumerate(calls):
+            self.label(f"class{n}.{c}")
+            self.lines += [line, f"  br label %called{n}"]
+        self.label(f"called{n}")
+
+    # --- stages ---
+
+    def outward(
+        self,
+        kernels: Sequence[Any],
+        classes: Sequence[int],
+        parents: Sequence[int],
+        sources: Sequence[Buffer],
+        root: Sequence[float],
+        down: Buffer,
+        out: Buffer,
+    ) -> None:
+        """down[0] = root; (down[k + 1], out[k]) = kernel(table, down[parent + 1], columns)."""
+        for index, value in enumerate(root):
+            self.store(constant(value, self.lanes), f"%{down.name}", index)
+        k = self.begin()
+        table, _, *columns = sources
+        above = self.lookup("i64", [p + 1 for p in parents], k)
+        below = self.add(f"add i64 {k}, 1")
+        pointers = [self.row(table, k), self.row(down, above), *(self.row(c, k) for c in columns)]
+        self.call(kernels, classes, k, [*pointers, self.row(down, below), self.row(out, k)])
+        self.end()
+
+    def inward(
+        self,
+        kernels: Sequence[Any],
+        classes: Sequence[int],
+        parents: Sequence[int],
+        given: Sequence[Buffer],
+        sums: Buffer,
+        out: Buffer,
+    ) -> None:
+        """(sums[parent + 1], out[k]) = kernel(table, sums[k + 1], columns, sums[parent + 1]), sums from 0."""
+        size = 8 * self.lanes * sums.count * sums.width
+        self.lines.append(f"  call void @llvm.memset.p0.i64(ptr %{sums.name}, i8 0, i64 {size}, i1 false)")
+        k = self.begin(backwards=True)
+        table, *columns = given
+        here = self.add(f"add i64 {k}, 1")
+        parent = self.row(sums, self.lookup("i64", [p + 1 for p in parents], k))
+        pointers = [self.row(table, k), self.row(sums, here), *(self.row(c, k) for c in columns), parent]
+        self.call(kernels, classes, k, [*pointers, parent, self.row(out, k)])
+        self.end()
+
+    def gather(self, kernels: Sequence[Any], classes: Sequence[int], given: Sequence[Buffer], total: Buffer) -> None:
+        """total = kernel(table, total, columns) for every body, from 0."""
+        for index in range(total.width):
+            self.store(constant(0.0, self.lanes), f"%{total.name}", index)
+        k = self.begin()
+        table, *columns = given
+        pointers = [self.row(table, k), f"%{total.name}", *(self.row(c, k) for c in columns)]
+        # nothing is kept per body: the last pointer is never written
+        self.call(kernels, classes, k, [*pointers, f"%{total.name}", f"%{total.name}"])
+        self.end()
+
+    def scatter(
+        self, source: Buffer, constants: Sequence[Any], target: str, starts: np.ndarray
+    ) -> None:
+        """target[starts[k] + i] = element i of the record of body k."""
+        k = self.begin()
+        row = self.row(source, k)
+        out = self.row(Buffer(target.lstrip("%"), 0, starts=tuple(int(s) for s in starts)), k)
+        place = 0
+        for index, value in enumerate(constants):
+            if value is None:
+                self.copy(row, place, out, index)
+                place += 1
+            else:
+                self.store(constant(float(value), self.lanes), out, index)
+        self.end()
+
+    def move(self, source: Buffer, target: str) -> None:
+        """target = the first row of a buffer."""
+        for index in range(source.width):
+            self.copy(f"%{source.name}", index, target, index)
+
+    def text(self, buffers: Sequence[Buffer]) -> str:
+        """The function, with its constant arrays and its workspace."""
+        spaces = {b.name: b for b in buffers if b.values is None and b.starts is None}
+        sizes = [max(b.count * b.width, 1) for b in spaces.values()]
+        size = 8 * self.lanes
+        setup = [f"  %memory = call ptr @malloc(i64 {sum(sizes) * size + 64})"]
+        setup += ["  %address = ptrtoint ptr %memory to i64", "  %beyond = add i64 %address, 63"]
+        setup += ["  %aligned = and i64 %beyond, -64", "  %space = inttoptr i64 %aligned to ptr"]
+        start = 0
+        for name, n in zip(spaces, sizes, strict=True):
+            setup.append(f"  %{name} = getelementptr inbounds {self.t}, ptr %space, i64 {start}")
+            start += n
+        arrays = [f"{name} = {body}" for body, name in self.globals.items()]
+        head = f"define internal void @{self.symbol}({', '.join(self.parameters)}) nounwind {{"
+        body = [head, "entry:", *setup, *self.lines, "  call void @free(ptr %memory)", "  ret void", "}"]
+        return "\n".join([*arrays, *body]) + "\n"
