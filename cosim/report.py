@@ -53,9 +53,9 @@ def show(run: Run, quiet: bool = False) -> None:
 
     summary, console = run.summary, Console(highlight=False)
     spec = run.rig.spec
-    console.print(f"[bold]{spec.name}[/bold]  {spec.description}".rstrip())
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("joint")
+    console.print(f"[bold]{spec.name}[/bold]  {spec.description}".rstrip(), soft_wrap=True)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("joint", overflow="fold")
     table.add_column("role")
     for heading in ("error RMS", "error max", "effort RMS", "effort peak"):
         table.add_column(heading, justify="right")
@@ -67,7 +67,7 @@ def show(run: Run, quiet: bool = False) -> None:
         table.add_row(name, joint["role"], *errors, *efforts)
     console.print(table)
     for line in lines(summary):
-        console.print(line)
+        console.print(line, soft_wrap=True)
 
 
 def lines(summary: dict[str, Any]) -> list[str]:
@@ -90,7 +90,7 @@ def _figure(value: float | None, unit: str) -> str:
     """Four significant digits with an SI prefix that suits; a dash for nothing."""
     if value is None:
         return "–"
-    for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6)):
+    for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
         if abs(value) >= factor:
             return f"{value / factor:.4g} {prefix}{unit}"
     return f"0 {unit}" if value == 0.0 else f"{value:.2e} {unit}"

@@ -76,6 +76,21 @@ class Emitter:
             return self.value[node]
         return self.add(f"fcmp une {self.t} {self.value[node]}, {constant(0.0, self.lanes)}")
 
+    def whole(self, nodes: list[int], kind: str) -> tuple[str, int] | None:
+        """(pointer, length) where the nodes are the elements, in order, of one input or of one call's result:
+        it can then be handed on as it lies in memory."""
+        leaves = [self.graph.nodes[node] for node in nodes]
+        if len(leaves) < 2 or leaves[0][0] != kind:
+            return None
+        array = leaves[0][1:-1]
+        if leaves != [(kind, *array, index) for index in range(len(leaves))] or array[0] in self.uniform:
+            return None
+        return (self.inputs[array[0]] if kind == "INPUT" else self.results[array[0]][array[1]]), len(leaves)
+
+    def copy(self, source: str, length: int, target: str) -> None:
+        size = 8 * self.lanes * length
+        self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
     def any_lane(self, condition: str) -> str:
         """A condition of lanes as one truth value: conditional calls are made for all lanes alike."""
         if self.lanes == 1:
@@ -155,8 +170,11 @@ def function(
     e = Emitter(graph, lanes, ins, uniform)
     for number, (call, needed) in enumerate(zip(calls, graph.arguments, strict=True)):
         _call(e, number, call, needed)
-    values = [[e.real(node) for node in output] for output in graph.outputs]
-    for pointer, output in zip(outs, values, strict=True):
+    whole = [e.whole(output, "RESULT") for output in graph.outputs]
+    values = [[] if w else [e.real(node) for node in output] for w, output in zip(whole, graph.outputs, strict=True)]
+    for pointer, source, output in zip(outs, whole, values, strict=True):
+        if source:
+            e.copy(*source, pointer)
         for index, v in enumerate(output):
             e.store(v, pointer, index)
     parameters = ", ".join(f"ptr {p}" for p in ins + outs)
@@ -167,27 +185,32 @@ def function(
 def _call(e: Emitter, number: int, call: Call, needed: list[list[int]]) -> None:
     """Emit one call: its arguments and results live on the stack."""
     n = len(call.arguments)
-    sizes = [len(argument) for argument in needed[:n]] + list(call.routine.output_sizes)
-    pointers = [e.add(f"alloca [{max(size, 1)} x {e.t}], align 64") for size in sizes]
-    results = pointers[n:]
-    typed = ", ".join(f"ptr {p}" for p in pointers)
+    given = [e.whole(argument, "INPUT") for argument in needed[:n]]
+    slots = [e.add(f"alloca [{max(size, 1)} x {e.t}], align 64") for size in call.routine.output_sizes]
+    arguments = []
+    for source, argument in zip(given, needed[:n], strict=True):
+        if source is None:
+            arguments.append(e.add(f"alloca [{max(len(argument), 1)} x {e.t}], align 64"))
+            _fill(e, arguments[-1], argument)
+        else:
+            arguments.append(source[0])
+    typed = ", ".join(f"ptr {p}" for p in [*arguments, *slots])
     line = f"  call void @{call.routine.symbol}.{e.lanes}({typed})"
     if call.condition is None:
-        _fill(e, pointers[:n], needed[:n])
         e.lines.append(line)
     else:
         # every value is computed before the branch, so all of them are known on both ways
-        _fill(e, pointers, needed[:-1])
+        for slot, otherwise in zip(slots, needed[n:-1], strict=True):
+            _fill(e, slot, otherwise)
         condition = e.any_lane(e.condition(needed[-1][0]))
         e.lines += [f"  br i1 {condition}, label %call{number}, label %after{number}", f"call{number}:"]
         e.lines += [line, f"  br label %after{number}", f"after{number}:"]
-    e.results.append(results)
+    e.results.append(slots)
 
 
-def _fill(e: Emitter, pointers: list[str], arrays: list[list[int]]) -> None:
-    for pointer, nodes in zip(pointers, arrays, strict=True):
-        for index, node in enumerate(nodes):
-            e.store(e.real(node), pointer, index)
+def _fill(e: Emitter, pointer: str, nodes: list[int]) -> None:
+    for index, node in enumerate(nodes):
+        e.store(e.real(node), pointer, index)
 
 
 def _allocations_first(lines: list[str]) -> list[str]:
@@ -213,4 +236,5 @@ def declarations(lanes: set[int]) -> str:
         lines.append(f"declare double @{name}({'double, double' if name in two else 'double'}) nounwind")
     lines += ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
     lines.append("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+    lines.append("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
     return "\n".join(lines) + "\n"
