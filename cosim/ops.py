@@ -22,7 +22,7 @@ class Traced(np.ndarray):
     """
 
     # casadi's scalars leave an operation to us when we claim precedence
-    __array_priority__ = 1e6
+    __array_priority__ = 1e6  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, index: Any) -> Any:
@@ -65,6 +65,8 @@ def is_symbolic(x: Any) -> bool:
     """Whether x is a symbol or an array that may hold symbols."""
     if isinstance(x, np.ndarray):
         return x.dtype == object
+    if isinstance(x, (float, int)):
+        return False
     return type(x).__module__.startswith("casadi")
 
 
@@ -83,15 +85,14 @@ def _traced(x: Any) -> Any:
 
 @cache
 def _elementwise(symbolic: str | Callable[..., Any], arity: int) -> np.ufunc:
-    if isinstance(symbolic, str):
-        import casadi
+    import casadi
 
-        symbolic = getattr(casadi, symbolic)
-    return np.frompyfunc(symbolic, arity, 1)
+    function = getattr(casadi, symbolic) if isinstance(symbolic, str) else symbolic
+    return np.frompyfunc(function, arity, 1)
 
 
 def _apply(numeric: Callable[..., Any], symbolic: str | Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    if any(map(is_symbolic, args)):
+    if any([is_symbolic(x) for x in args]):  # noqa: C419 - faster than a generator, and called for every operation
         return _traced(_boxed(_elementwise(symbolic, len(args))(*map(_boxed, args))))
     return numeric(*args)
 
@@ -216,25 +217,15 @@ def logical_not(a: Any) -> Any:
 
 
 def array(elements: Any) -> Any:
-    """An array of the elements (nested sequences), symbolic when any of them is."""
-    return _traced(np.array(_protected(elements)))
-
-
-def _protected(elements: Any) -> Any:
-    """Nested lists whose symbols numpy leaves alone: it would else ask each of them for its length."""
-    if isinstance(elements, (list, tuple)):
-        parts = [_protected(e) for e in elements]
-        if not any(isinstance(p, np.ndarray) and p.dtype == object for p in parts):
-            return parts
-        parts = [np.asarray(p) for p in parts]
-        out = np.empty((len(parts), *parts[0].shape), dtype=object)
-        for k, part in enumerate(parts):
-            out[k] = part[()] if part.ndim == 0 else part
-        return out
-    return _boxed(elements) if is_symbolic(elements) else elements
-
-
-stack = array
+    """An array of the elements (nested sequences of scalars and arrays), symbolic when any of them is."""
+    result = np.array(elements)
+    if result.dtype != object:
+        return result
+    flat = np.empty(result.size, dtype=object)
+    for k, element in enumerate(result.ravel()):
+        # numpy keeps arrays of no dimension as elements
+        flat[k] = np.ndarray.item(element) if isinstance(element, np.ndarray) else element
+    return flat.reshape(result.shape).view(Traced)
 
 
 def concatenate(parts: Sequence[Any]) -> Any:

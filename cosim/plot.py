@@ -53,6 +53,7 @@ class Column:
 
     title: str
     curves: dict[str, dict[str, Any]]
+    missing: str = "not recorded"  # what stands where a joint has none of them
 
     def of(self, joint: str, signals: Mapping[str, np.ndarray]) -> list[tuple[str, dict[str, Any]]]:
         """(signal, style) of the curves that were recorded of a joint."""
@@ -61,7 +62,7 @@ class Column:
 
 POSITION = Column("position", {"position": MEASURED, "reference_position": REFERENCE})
 EFFORT = Column("effort", {"effort": MEASURED, "command_effort": COMMANDED})
-TRACKING = Column("tracking error", {"position_error": ERROR})
+TRACKING = Column("tracking error", {"position_error": ERROR}, missing="no reference")
 VELOCITY = Column("velocity", {"velocity": MEASURED, "reference_velocity": REFERENCE})
 
 
@@ -80,7 +81,7 @@ def plot_run(
     t (k,) in s; signals: `<joint>/<interface>` -> (k,), in the unit that `units` gives for the same name.
     `title` and, smaller, `description` stand above the legend, in as many lines as they need.
     The third column is the tracking error, or the velocity when no joint has a reference. What was not
-    recorded is left out. Of more than 8 joints the first 8 are drawn and the footer, which also holds
+    recorded is left out, and so are efforts that are all zero. Of more than 8 joints the first 8 are drawn and the footer, which also holds
     `note`, says so.
 
     Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
@@ -96,7 +97,7 @@ def plot_run(
     units = {**units, **{f"{joint}/position_error": units.get(f"{joint}/position", "") for joint in shown}}
     tracked = any(TRACKING.of(joint, signals) for joint in shown)
     columns = [POSITION, EFFORT, TRACKING if tracked else VELOCITY]
-    columns = [c for c in columns if any(c.of(joint, signals) for joint in shown)]
+    columns = [c for c in columns if _worth(c, shown, signals)]
     if not columns:
         raise InputError("nothing to plot; no joint has a position, velocity or effort", str(path))
     if len(shown) < len(joints):
@@ -112,6 +113,12 @@ def plot_run(
         except OSError as cause:
             mend = "name a file in a folder that exists and that you may write to"
             raise InputError(f"cannot write the plot: {cause.strerror}; {mend}", str(path)) from cause
+
+
+def _worth(column: Column, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
+    """Whether a column has curves; joints that all swing freely have no efforts to look at."""
+    curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
+    return any(map(np.any, curves)) if column is EFFORT else bool(curves)
 
 
 def _position_errors(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -156,7 +163,10 @@ def _draw(
                 x, y = thin(t, signals[signal], PIXEL_COLUMNS)
                 (line,) = axes.plot(x, y, **style)
                 handles.setdefault(style["label"], line)
-            _dress(axes, units.get(curves[0][0], "") if curves else None)
+            if curves:
+                _dress(axes, units.get(curves[0][0], ""))
+            else:
+                _leave(axes, column.missing)
             axes.tick_params(labelbottom=row == len(joints) - 1)
             if row == 0:
                 axes.set_title(column.title, fontsize=9.5, color="#3d4650", pad=8)
@@ -206,13 +216,15 @@ def _name_row(axes: Any, joint: str, row_height: float) -> None:
     )  # fmt: skip
 
 
-def _dress(axes: Any, unit: str | None) -> None:
-    """Label, margins and range of one axes; `unit` None: nothing was recorded for it."""
+def _leave(axes: Any, why: str) -> None:
+    """Say why axes have no curve."""
+    axes.set_yticks([])
+    axes.text(0.5, 0.5, why, ha="center", color="#9aa3ad", transform=axes.transAxes)
+
+
+def _dress(axes: Any, unit: str) -> None:
+    """Label, margins and range of axes with curves."""
     axes.margins(x=0.0, y=0.08)
-    if unit is None:
-        axes.set_yticks([])
-        axes.text(0.5, 0.5, "not recorded", ha="center", color="#9aa3ad", transform=axes.transAxes)
-        return
     axes.yaxis.get_offset_text().set(fontsize=8, color="#3d4650")
     axes.set_ylabel(unit.replace("*", "·").replace("^2", "²"))
     axes.locator_params(axis="y", nbins=6)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cosim.record import Recorder
-from cosim.rig.spec import RigSpec
 from cosim.telemetry import Publisher
+
+if TYPE_CHECKING:
+    from cosim.rig.spec import RigSpec
 
 
 class Recording:

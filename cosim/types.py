@@ -30,9 +30,9 @@ class Signal:
 
 Signals = Mapping[str, Signal]
 
-FEEDBACK = ("position", "velocity", "effort")
-REFERENCE = ("reference_position", "reference_velocity", "reference_acceleration", "reference_effort")
-COMMAND = ("position", "velocity", "effort", "kp", "kd")
+FEEDBACK: tuple[str, ...] = ("position", "velocity", "effort")
+REFERENCE: tuple[str, ...] = ("reference_position", "reference_velocity", "reference_acceleration", "reference_effort")
+COMMAND: tuple[str, ...] = ("position", "velocity", "effort", "kp", "kd")
 
 
 def joint_signals(names: tuple[str, ...], n: int) -> Signals:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.bench.timing import Block
 from cosim.errors import CosimError
 from cosim.multibody import Model
 from cosim.multibody.description import Mechanism
@@ -67,22 +68,38 @@ class Pinocchio:
 
     @classmethod
     def from_mechanism(cls, mechanism: Mechanism, model: Model) -> Pinocchio:
-        """From revolute joints whose links all have inertia, each after its parent. Raises MissingPeer."""
+        """From joints that turn about x, y or z, each after its parent, on links with inertia.
+
+        Raises MissingPeer.
+        """
         pin = module("pinocchio")
-        tree, links, inertials = pin.Model(), {mechanism.root: 0}, {k.name: k.inertial for k in mechanism.links}
+        kinds = pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ
+        tree, links = pin.Model(), {mechanism.root: 0}
+        inertials = {link.name: link.inertial for link in mechanism.links}
         for joint in mechanism.joints:
             place = pin.SE3(joint.pose.rotation, joint.pose.position)
             body = inertials[joint.child]
             assert body is not None and joint.kind == "revolute"
-            number = tree.addJoint(links[joint.parent], pin.JointModelRevoluteUnaligned(joint.axis), place, joint.name)
-            inertia = pin.Inertia(body.mass, body.com, body.inertia)
-            tree.appendBodyToJoint(number, inertia, pin.SE3.Identity())
+            turn = kinds[list(joint.axis).index(1.0)]()
+            number = tree.addJoint(links[joint.parent], turn, place, joint.name)
+            tree.appendBodyToJoint(number, pin.Inertia(body.mass, body.com, body.inertia), pin.SE3.Identity())
             links[joint.child] = number
         return cls(pin, tree, model)
 
     def full(self, *vectors: np.ndarray) -> list[np.ndarray]:
         """Vectors in the model's coordinates, in Pinocchio's."""
         return [self.spread @ vector for vector in vectors]
+
+    def block(self, function: str, *vectors: np.ndarray) -> Block:
+        """n calls of `aba` or `rnea` on three vectors of the model's coordinates."""
+        f, model, data, (a, b, c) = getattr(self.pin, function), self.model, self.data, self.full(*vectors)
+
+        def block(n: int) -> None:
+            call = f
+            for _ in range(n):
+                call(model, data, a, b, c)
+
+        return block
 
     def inverse(self, q: np.ndarray, v: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         return self.spread.T @ self.pin.rnea(self.model, self.data, *self.full(q, v, qdd))

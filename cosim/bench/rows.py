@@ -31,9 +31,6 @@ class Target:
         return value <= self.bound if self.most else value >= self.bound
 
 
-FASTER = Target("ratio", 3.0)
-
-
 @dataclass(frozen=True)
 class Measurement:
     """What a case found: times, how far the two results lie apart (relative), and a remark.

@@ -34,7 +34,7 @@ QUICK = Effort(pairs=30, block=2e-3, starts=2)
 
 @dataclass(frozen=True)
 class Samples:
-    """Seconds per unit, (runs,) each, of ours and of what it is compared with; neighbours were run in turn."""
+    """Seconds per unit, (runs,) each, of ours and of what it is compared with; equal places ran in turn."""
 
     ours: np.ndarray
     other: np.ndarray | None = None
@@ -49,9 +49,8 @@ def pairs(ours: Block, other: Block, effort: Effort, clock: Clock = time.perf_co
     both = ours, other
     with quiet():
         counts = [repetitions(block, effort.block, clock) for block in both]
-        rows = [
-            [_seconds(block, n, clock) / n for block, n in zip(both, counts, strict=True)] for _ in range(effort.pairs)
-        ]
+        plan = list(zip(both, counts, strict=True))
+        rows = [[_seconds(block, n, clock) / n for block, n in plan] for _ in range(effort.pairs)]
     columns = np.array(rows).T
     return Samples(columns[0], columns[1])
 

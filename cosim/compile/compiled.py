@@ -41,7 +41,7 @@ class _Function:
         Raises TypeError or ValueError naming the argument that does not fit.
         """
         if len(arguments) == len(self.inputs) + 1 and out is None:
-            *arguments, out = arguments
+            arguments, out = arguments[:-1], arguments[-1]
         if len(arguments) != len(self.inputs):
             wanted = ", ".join(p.name for p in self.inputs)
             raise TypeError(f"{self.name}({wanted}) takes {len(self.inputs)} arrays, got {len(arguments)}")

@@ -99,6 +99,24 @@ def test_columns_nobody_recorded_are_left_out_and_gaps_are_marked(tmp_path):
     assert found.count("not recorded") == 1
 
 
+def test_a_joint_without_a_reference_among_others_says_so(tmp_path):
+    path = tmp_path / "run.svg"
+    t, signals, units = run(["a", "b"], ALL)
+    del signals["b/reference_position"]
+    plot_run(path, t, signals, ["a", "b"], "arm", units)
+    assert labels(path).count("no reference") == 1
+
+
+@pytest.mark.parametrize(("effort", "drawn"), [(0.0, False), (1e-9, True)])
+def test_efforts_of_joints_that_swing_freely_are_not_drawn(tmp_path, effort, drawn):
+    path = tmp_path / "run.svg"
+    t, signals, units = run(["a", "b"], ("position", "velocity", "effort"))
+    signals["a/effort"][:] = 0.0
+    signals["b/effort"][:] = effort
+    plot_run(path, t, signals, ["a", "b"], "arm", units)
+    assert ("effort" in labels(path)) is drawn
+
+
 def test_of_many_joints_the_first_eight_are_drawn_and_the_footer_says_so(tmp_path):
     path = tmp_path / "run.svg"
     joints = [f"j{i}" for i in range(10)]

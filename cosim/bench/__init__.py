@@ -1,0 +1,70 @@
+"""`cosim bench`: this program and its peers measured side by side, in one run, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cosim import report
+from cosim.bench import rows_batch, rows_chain, rows_dynamics, rows_start, rows_tick, show
+from cosim.bench.rows import Case, measured
+from cosim.bench.states import rig_file
+from cosim.bench.timing import FULL, QUICK
+from cosim.compile import interpreting
+from cosim.compile.compiled import INTERPRET_VARIABLE
+from cosim.errors import InputError, RunError, did_you_mean
+
+CASES: tuple[Case, ...] = (
+    *rows_dynamics.CASES,
+    *rows_tick.CASES,
+    *rows_batch.CASES,
+    *rows_chain.CASES,
+    *rows_start.CASES,
+)
+
+
+def main(json: Path, only: str | None = None, quick: bool = False) -> None:
+    """Measure the cases whose name contains `only`, print a table and write JSON to `json` (- for stdout
+    instead of the table).
+
+    Raises InputError when no case has such a name or the sample rig is not at hand, RunError after all is
+    written when a target was missed.
+    """
+    report.check_targets(None, json)
+    if interpreting():
+        raise InputError("is set, and machine code is what is measured; unset it", INTERPRET_VARIABLE)
+    cases, effort = select(CASES, only), QUICK if quick else FULL
+    rig_file()
+    rows = []
+    with report.progress("bench") as shown:
+        for k, case in enumerate(cases, 1):
+            rows.append(measured(case, effort))
+            if shown is not None:
+                shown(k / len(cases))
+    write(json, rows, quick)
+    missed = [row.case.name for row in rows if row.met is False]
+    if missed:
+        targets = sum(row.met is not None for row in rows)
+        raise RunError(f"{len(missed)} of {targets} targets missed: {', '.join(missed)}", "bench")
+
+
+def select(cases: Sequence[Case], only: str | None) -> list[Case]:
+    """The cases whose name contains `only`; all for None. Raises InputError when there are none."""
+    chosen = [case for case in cases if only is None or only in case.name]
+    if not chosen:
+        known = did_you_mean(only or "", [case.name for case in cases])
+        raise InputError(f"no row is called '{only}'{known}", "--only")
+    return chosen
+
+
+def write(json: Path, rows: Sequence[show.Row], quick: bool) -> None:
+    """The table and the file, or the file's text alone on stdout."""
+    import orjson
+
+    text = orjson.dumps(show.document(rows, quick), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    if str(json) == "-":
+        print(text.decode(), end="")
+        return
+    show.table(rows)
+    json.write_bytes(text)
+    print(f"wrote    {json}")

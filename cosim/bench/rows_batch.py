@@ -1,0 +1,80 @@
+"""Many states in one call, a vector register's worth at a time, against the same states one by one."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from cosim.bench import timing
+from cosim.bench.peers import relative_difference
+from cosim.bench.rows import Case, Measurement, Target
+from cosim.bench.states import TALOS, UR5, load, state, three
+from cosim.bench.timing import Effort
+from cosim.compile import Compiled, emit, entry, mathlib
+from cosim.compile.jit import Library, vector_lanes
+from cosim.compile.routine import with_callees
+
+STATES = 256
+
+
+class OneByOne:
+    """A compiled function over the rows of a batch by machine code but without vectors: one state at a time."""
+
+    def __init__(self, function: Compiled) -> None:
+        routine = function.routine
+        symbol, ports = routine.symbol, (function.inputs, function.outputs)
+        parts = [emit.declarations({1}), entry.declarations(), mathlib.sincos(1)]
+        parts += [item.definition(1) for item in with_callees(routine)]
+        parts.append(entry.batch(symbol, *ports, lanes=1))
+        self.library = Library("\n".join(parts), [f"{symbol}.batch"], entry.symbol_addresses())
+        pointers = [ctypes.c_void_p] * sum(map(len, ports))
+        self._run = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library[f"{symbol}.batch"])
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: np.ndarray) -> None:
+        self._run(*(a.ctypes.data for a in (q, v, tau, out)), len(q))
+
+
+def singly(f: Callable[..., object], *arrays: np.ndarray) -> timing.Block:
+    """n times f(a, b, c, out=out) for every row of four arrays."""
+    rows = list(zip(*arrays, strict=True))
+
+    def block(n: int) -> None:
+        call = f
+        for _ in range(n):
+            for a, b, c, out in rows:
+                call(a, b, c, out=out)
+
+    return block
+
+
+def batch(name: str, native: bool, effort: Effort) -> Measurement:
+    model = load(name).model
+    function = model.compiled("forward_dynamics")
+    assert isinstance(function, Compiled)
+    q, v, tau = state(model, (STATES,))
+    out, single = np.empty_like(q), np.empty_like(q)
+    f = model.forward_dynamics
+    f(q, v, tau, out=out)
+    other = three(OneByOne(function), q, v, tau, single) if native else singly(f, q, v, tau, single)
+    other(1)
+    samples = timing.pairs(three(f, q, v, tau, out), other, effort).per(STATES, STATES)
+    return Measurement(samples, relative_difference(out, single), f"{vector_lanes()} states at once")
+
+
+TWICE = Target("ratio", 2.0)
+PYTHON, NATIVE = "one call from Python per state", "one state at a time, loop in machine code"
+
+CASES = tuple(
+    Case(
+        f"batch {short} {how}",
+        f"{robot}: {STATES} states in one call, per state",
+        partial(batch, file, how == "native"),
+        NATIVE if how == "native" else PYTHON,
+        target=TWICE,
+    )
+    for short, robot, file in (("ur5", "UR5", UR5), ("talos", "TALOS", TALOS))
+    for how in ("python", "native")
+)

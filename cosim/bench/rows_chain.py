@@ -1,0 +1,98 @@
+"""What a body costs in chains of different lengths: the method is linear, and so must the times be."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import pairwise
+
+import numpy as np
+
+from cosim.bench import timing
+from cosim.bench.peers import Pinocchio, relative_difference
+from cosim.bench.rows import Case, Measurement, Target
+from cosim.bench.states import state, three
+from cosim.bench.timing import Effort
+from cosim.multibody import Model
+from cosim.multibody.description import Inertial, Joint, Link, Mechanism, Pose
+
+SHORT, LONG = 50, 1000
+WITNESSED = (10, 50, 200)  # the data of longer chains do not fit into Pinocchio's memory
+
+
+def mechanism(n: int) -> Mechanism:
+    """n slender bodies of 0.5 m in a row, turning about y and z by turns."""
+    body = Inertial(1.0, np.array([0.25, 0.0, 0.0]), np.diag([1e-3, 2e-2, 2e-2]))
+    names = ["ground", *(f"body{k}" for k in range(n))]
+    joints = [
+        Joint(
+            f"joint{k}",
+            "revolute",
+            parent,
+            child,
+            Pose(np.eye(3), np.array([0.5 if k else 0.0, 0.0, 0.0])),
+            np.array([0.0, 1.0 - k % 2, float(k % 2)]),
+        )
+        for k, (parent, child) in enumerate(pairwise(names))
+    ]
+    links = [Link(name, body if k else None) for k, name in enumerate(names)]
+    return Mechanism(f"chain of {n}", "ground", tuple(links), tuple(joints))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain with its forward dynamics compiled, which took `seconds`."""
+
+    model: Model
+    seconds: float
+
+    @property
+    def note(self) -> str:
+        return f"compiled in {self.seconds:.1f} s"
+
+    def block(self) -> timing.Block:
+        return three(self.model.forward_dynamics, *state(self.model), np.empty(self.model.nv))
+
+
+@cache
+def chain(n: int) -> Chain:
+    begun = time.perf_counter()
+    model = Model(mechanism(n))
+    model.compiled("forward_dynamics")
+    seconds = time.perf_counter() - begun
+    model.forward_dynamics(*state(model))
+    return Chain(model, seconds)
+
+
+def witnessed(n: int, effort: Effort) -> Measurement:
+    built = chain(n)
+    model, (q, v, tau) = built.model, state(built.model)
+    pinocchio = Pinocchio.from_mechanism(model.mechanism, model)
+    difference = relative_difference(model.forward_dynamics(q, v, tau), pinocchio.forward(q, v, tau))
+    samples = timing.pairs(built.block(), pinocchio.block("aba", q, v, tau), effort).per(n, n)
+    return Measurement(samples, difference, built.note)
+
+
+def growth(effort: Effort) -> Measurement:
+    """The results are checked by the inverse dynamics in Python, which share no generated code with them."""
+    model, (q, v, tau) = chain(LONG).model, state(chain(LONG).model)
+    qdd = model.forward_dynamics(q, v, tau)
+    difference = relative_difference(model.pure.inverse_dynamics(q, v, qdd), tau)
+    samples = timing.pairs(chain(LONG).block(), chain(SHORT).block(), effort).per(LONG, SHORT)
+    return Measurement(samples, difference, chain(LONG).note, growth=True)
+
+
+CASES = (
+    *(
+        Case(f"chain {n}", f"chain of {n} bodies, per body", partial(witnessed, n), "pinocchio aba, per body")
+        for n in WITNESSED
+    ),
+    Case(
+        "chain growth",
+        f"chain of {LONG} bodies, per body",
+        growth,
+        f"chain of {SHORT} bodies, per body",
+        target=Target("ratio", 1.5, most=True),
+    ),
+)

@@ -1,0 +1,124 @@
+"""Fresh processes: how long until the first tick, until the imports are done, until code is compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from cosim.bench.peers import robot
+from cosim.bench.rows import Case, Measurement, Target
+from cosim.bench.states import RIG, UR5, rig_file
+from cosim.bench.timing import Effort, Samples
+from cosim.errors import RunError
+
+# the monotonic clock is one for all processes of a machine
+FRAME = """
+import sys, time
+def mark():
+    marks.append(time.monotonic_ns())
+marks = [int(sys.argv[1])]
+mark()
+{body}
+print(*marks)
+"""
+
+# each statement is timed on its own; sys.argv[2] is the file
+IMPORTS = "import cosim", "from cosim import Model, load_rig"
+TICK = "from cosim import load_rig", "rig = load_rig(sys.argv[2])", "engine = rig.engine()", "engine.run(1)"
+DYNAMICS = (
+    "from cosim import Model",
+    "model = Model.from_urdf(sys.argv[2])",
+    "model.compiled('forward_dynamics')",
+)
+
+
+def fresh(statements: tuple[str, ...], file: Path, folder: Path) -> np.ndarray:
+    """Seconds that a new process takes to come up, and then for each statement, with `folder` as its cache.
+
+    Raises RunError with the last line it said when it fails.
+    """
+    script = FRAME.format(body="\n".join(f"{statement}\nmark()" for statement in statements))
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"COSIM_CACHE_DIR": str(folder), "COSIM_INTERPRET": ""}
+    command = [sys.executable, "-c", script, str(time.monotonic_ns()), str(file)]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["it said nothing"]
+        raise RunError(f"a fresh process failed: {said[-1]}", str(file))
+    return np.diff(np.array(done.stdout.split(), dtype=np.int64)) * 1e-9
+
+
+@cache
+def starts(statements: tuple[str, ...], file: Path, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds per statement of first starts, with an empty cache, and of second ones; (count, statements + 1)
+    each, the first column for the start of Python."""
+    first, second = [], []
+    for _ in range(count):
+        with tempfile.TemporaryDirectory() as folder:
+            first.append(fresh(statements, file, Path(folder)))
+            second.append(fresh(statements, file, Path(folder)))
+    return np.array(first), np.array(second)
+
+
+def second_start(effort: Effort) -> Measurement:
+    first, second = starts(TICK, rig_file().resolve(), effort.starts)
+    python, imports, rig, engine, _ = np.median(second, axis=0) * 1e3
+    note = f"Python {python:.0f}, imports {imports:.0f}, rig {rig:.0f}, trace and link {engine:.0f} ms"
+    return Measurement(Samples(second.sum(axis=1), first.sum(axis=1)), note=note)
+
+
+def stage(statements: tuple[str, ...], column: int, file: Callable[[], Path], effort: Effort) -> Measurement:
+    """One statement with an empty cache, against the same with the object code at hand."""
+    first, second = starts(statements, file().resolve(), effort.starts)
+    return Measurement(Samples(first[:, column], second[:, column]))
+
+
+def imports(effort: Effort) -> Measurement:
+    with tempfile.TemporaryDirectory() as folder:
+        rows = np.array([fresh(IMPORTS, Path(RIG), Path(folder)) for _ in range(effort.starts + 1)])
+    package, parts = np.median(rows[1:, 1:], axis=0) * 1e3
+    note = f"'import cosim' alone {package:.1f} ms, what loads a rig {parts:.0f} ms more"
+    return Measurement(Samples(rows[1:, 1]), note=note)
+
+
+CACHED = "the same with its object code cached"
+
+CASES = (
+    Case(
+        "second start",
+        "new process to first tick of ur5_sim, object code cached",
+        second_start,
+        "first start, empty cache",
+        unit="s",
+        target=Target("ours", 2.0, most=True),
+    ),
+    Case(
+        "import cosim",
+        "import cosim in a new process",
+        imports,
+        unit="s",
+        target=Target("ours", 0.1, most=True),
+    ),
+    Case(
+        "compile tick",
+        "ur5_sim: trace, compile, link the tick",
+        partial(stage, TICK, 3, rig_file),
+        CACHED,
+        "s",
+    ),
+    Case(
+        "compile forward_dynamics",
+        "UR5: trace, compile, link forward_dynamics",
+        partial(stage, DYNAMICS, 3, partial(robot, UR5)),
+        CACHED,
+        "s",
+    ),
+)

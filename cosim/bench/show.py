@@ -1,0 +1,90 @@
+"""What `cosim bench` shows: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from cosim.bench.rows import Row
+
+PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "example-robot-data")
+VERDICTS = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
+
+
+def table(rows: Sequence[Row]) -> None:
+    """Print the figures, one line per row, and below them what each row compares."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console, shown = Console(highlight=False), Table(box=SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("row", no_wrap=True)
+    for heading in ("ours", "other", "ratio", "target"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("", no_wrap=True)
+    for row in rows:
+        verdict = VERDICTS[row.met] if row.ours is not None else "[yellow]not measured[/yellow]"
+        shown.add_row(row.case.name, *cells(row), verdict)
+    console.print(shown)
+    for row in rows:
+        console.print(f"[bold]{row.case.name}[/bold]: {escape(words(row))}", soft_wrap=True)
+
+
+def cells(row: Row) -> list[str]:
+    """ours, other, ratio, target as text; empty where there is nothing."""
+    unit, target = row.case.unit.replace("us", "µs"), row.case.target
+    times = [f"{value:.3g} {unit}" if value is not None else "" for value in (row.ours, row.other)]
+    ratio = f"{row.ratio:.2f} ×" if row.ratio is not None else ""
+    if target is None:
+        return [*times, ratio, ""]
+    sign, of = "≤" if target.most else "≥", unit if target.figure == "ours" else "×"
+    return [*times, ratio, f"{sign} {target.bound:g} {of}"]
+
+
+def words(row: Row) -> str:
+    """What was compared, how well the two agree, the remark."""
+    case = row.case
+    parts = [case.about, f"other: {case.against}" if case.against else "", row.note]
+    if row.agreement is not None:
+        parts.insert(2, f"agree to {row.agreement:.0e}")
+    return "; ".join(part for part in parts if part)
+
+
+def document(rows: Sequence[Row], quick: bool) -> dict[str, Any]:
+    """Everything about a run of the bench, ready for JSON."""
+    figures = [row.figures() for row in rows]
+    return {"machine": machine(), "versions": versions(), "quick": quick, "rows": figures}
+
+
+def machine() -> dict[str, Any]:
+    """What was measured on, and how busy it was with other work."""
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "processors": os.cpu_count(),
+        "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
+    }
+
+
+def _processor() -> str:
+    """The processor's own name where the system tells it."""
+    table = Path("/proc/cpuinfo")
+    lines = table.read_text().splitlines() if table.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str | None]:
+    """Version of Python and of each package that has a part in the figures; None where it is missing."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    return found

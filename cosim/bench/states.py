@@ -1,0 +1,70 @@
+"""Robots and states that several rows share: built once, the same numbers every time."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.bench.peers import robot
+from cosim.bench.timing import Block
+from cosim.errors import InputError
+from cosim.multibody import Model
+from cosim.multibody.urdf import parse_urdf
+
+UR5 = "ur_description/urdf/ur5_robot.urdf"
+PANDA = "panda_description/urdf/panda.urdf"
+TALOS = "talos_data/robots/talos_reduced.urdf"
+
+RIG = "rigs/ur5_sim.yaml"
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A robot of example-robot-data as text and as a model."""
+
+    text: str
+    model: Model
+
+
+@cache
+def load(name: str, mimics: bool = True) -> Robot:
+    """mimics=False: without its <mimic> elements, so that every joint moves by itself. Raises MissingPeer."""
+    text = robot(name).read_text()
+    if not mimics:
+        tree = ET.fromstring(text)
+        for joint in tree.findall("joint"):
+            for mimic in joint.findall("mimic"):
+                joint.remove(mimic)
+        text = ET.tostring(tree, encoding="unicode")
+    return Robot(text, Model(parse_urdf(text)))
+
+
+def state(model: Model, rows: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(q, v, τ), (nv,) each with `rows` in front: angles and speeds within ±1, efforts within ±10."""
+    uniform, shape = np.random.default_rng(0).uniform, (*rows, model.nv)
+    return uniform(-1, 1, shape), uniform(-1, 1, shape), uniform(-10, 10, shape)
+
+
+def rig_file() -> Path:
+    """The sample rig: in this folder, else in the checkout this package is part of. Raises InputError."""
+    for folder in (Path.cwd(), Path(__file__).parents[2]):
+        if (folder / RIG).is_file():
+            return folder / RIG
+    raise InputError("is not here; run `cosim bench` in a checkout of the project", RIG)
+
+
+def three(f: Callable[..., object], a: Any, b: Any, c: Any, out: Any) -> Block:
+    """n calls of f(a, b, c, out=out)."""
+
+    def block(n: int) -> None:
+        call = f
+        for _ in range(n):
+            call(a, b, c, out=out)
+
+    return block
