@@ -6,6 +6,7 @@ Exit codes: 2 when the input is wrong (`InputError`), 1 when the run failed (`Ru
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -57,6 +58,12 @@ class CompileError(CosimError):
 
 class RunError(CosimError):
     """A run stopped: a limit, a fault, a value that is not finite."""
+
+
+def where_raised(error: BaseException) -> str:
+    """file:line of the line of Python that raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown place"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -13,16 +13,18 @@ import numpy as np
 from cosim import guard
 from cosim.compile import Port, Routine, compile
 from cosim.compile.iterate import Iteration
+from cosim.errors import RunError, where_raised
 from cosim.simulation import Simulation
 from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState, requested_effort
+from cosim.verdict import explain
 from cosim.world import World
 
 
 class Engine(Protocol):
     """Takes a rig forward; after a fault or `close` its drivers are stopped."""
 
-    def run(self, count: int) -> tuple[np.ndarray, bool]:
-        """The rows (k, nr) of the next `count` ticks, fewer when the guard stopped the run (then True)."""
+    def run(self, count: int) -> tuple[np.ndarray, str]:
+        """The rows (k, nr) of the next `count` ticks, fewer when something stopped the run: then it says what."""
         ...
 
     def close(self) -> None: ...
@@ -32,16 +34,17 @@ class NativeEngine:
     """The whole tick in machine code; Python sees blocks of finished ticks."""
 
     def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
         shapes = [(), simulation.parameters.shape, (simulation.layout.size,)]
         self._ticks = Iteration(Routine(simulation.tick, shapes, "tick"))
         self._state = simulation.layout.pack(simulation.initial())
         self._parameters = simulation.parameters
         self._number = 0
 
-    def run(self, count: int) -> tuple[np.ndarray, bool]:
+    def run(self, count: int) -> tuple[np.ndarray, str]:
         rows, stopped = self._ticks(self._number, count, self._parameters, self._state)
         self._number += len(rows)
-        return rows, stopped
+        return rows, explain(self._simulation, self._number - 1, rows[-1]) if stopped else ""
 
     def close(self) -> None:
         """Nothing is held: the simulated drives end with the engine."""
@@ -69,19 +72,27 @@ class PythonEngine:
             driver.open()
             driver.enable("effort")
 
-    def run(self, count: int) -> tuple[np.ndarray, bool]:
+    def run(self, count: int) -> tuple[np.ndarray, str]:
         rows = np.empty((count, self.simulation.row.size))
         for k in range(count):
-            # a diverging run is reported by the guard, not by warnings of numpy
-            with np.errstate(all="ignore"):
-                stopped = self._run_tick(rows[k])
+            try:
+                # a diverging run is reported by the guard, not by warnings of numpy
+                with np.errstate(all="ignore"):
+                    stopped = self._run_tick(rows[k])
+            except RunError as error:
+                self.close()
+                return rows[:k], f"stopped at tick {self._tick} (t = {self._time:.6g} s): {error}"
             if stopped:
-                return rows[: k + 1], True
-        return rows, False
+                return rows[: k + 1], explain(self.simulation, self._tick, rows[k])
+        return rows, ""
+
+    @property
+    def _time(self) -> float:
+        return self._tick * self.simulation.step
 
     def _run_tick(self, row: np.ndarray) -> bool:
         simulation = self.simulation
-        t_ns, t = self._tick * simulation.step_ns, self._tick * simulation.step
+        t_ns, t = self._tick * simulation.step_ns, self._time
         feedback = self._read(t_ns)
         self._control(t, feedback)
         command, verdict = guard.check(simulation.limits, feedback, self._command)
@@ -121,7 +132,11 @@ class PythonEngine:
             start += loop.tunables.values.size
             if self._tick % loop.ticks:
                 continue
-            self._states[k], *told = update(t, own, self._states[k], *feedback.values(), known)
+            try:
+                self._states[k], *told = update(t, own, self._states[k], *feedback.values(), known)
+            except Exception as error:  # a controller may be the user's own: anything can happen in it
+                what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                raise RunError(f"controller '{loop.name}' failed: {what} ({where_raised(error)})") from error
             for name, values in zip(COMMAND, told, strict=True):
                 self._command[name][loop.index] = values
 

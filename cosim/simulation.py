@@ -245,7 +245,7 @@ class Simulation:
                 for what in ("position", "velocity", "acceleration"):
                     signals[f"{names[k]}/reference_{what}"] = sample[what][i]
                 signals[f"{names[k]}/command_effort"] = parts["request"][k]
-        for k in np.flatnonzero(self.encoders.rounding):
+        for k in np.flatnonzero(self.encoders.inexact):
             signals[f"{names[k]}/measured_position"] = parts["measured"]["position"][k]
             signals[f"{names[k]}/measured_velocity"] = parts["measured"]["velocity"][k]
         return signals

@@ -21,7 +21,7 @@ STATES = 256
 
 
 class OneByOne:
-    """A compiled function over the rows of a batch by machine code but without vectors: one state at a time."""
+    """A compiled function over the rows of a batch in machine code without vectors: one state at a time."""
 
     def __init__(self, function: Compiled) -> None:
         routine = function.routine

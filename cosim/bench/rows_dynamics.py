@@ -36,7 +36,7 @@ def inverse(name: str, effort: Effort) -> Measurement:
 
 
 def hybrid(name: str, effort: Effort) -> Measurement:
-    """Every other joint is prescribed with the acceleration that forward dynamics gives it: all must agree."""
+    """Every other joint is prescribed with the acceleration that forward dynamics gives it, so both agree."""
     model = load(name).model
     q, v, tau = state(model)
     expected, out = model.forward_dynamics(q, v, tau), (np.empty(model.nv), np.empty(model.nv))

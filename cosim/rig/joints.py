@@ -17,6 +17,7 @@ from cosim.types import param, params
 @params
 class EncoderSpec:
     counts: int | None = param(min=1, default=None, doc="per turn or metre; default: no rounding")
+    noise: float = param(unit="joint position", min=0, default=0.0, doc="standard deviation of the position")
     delay: Literal[0, 1] = param(default=0, doc="ticks by which the measurement is late")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from cosim.compile import Interpreted, Port, compile, interpreting
 from cosim.compile.compiled import Compiled
 from cosim.encoder import Encoders
-from cosim.errors import InputError
+from cosim.errors import InputError, InputErrors, RunError, where_raised
 from cosim.multibody import Model
 from cosim.plant import Plant
 from cosim.rig.spec import RigSpec, read_rig
@@ -24,11 +24,11 @@ from cosim.scheduler import Engine, NativeEngine, PythonEngine
 from cosim.simulation import Loop, Simulation
 from cosim.types import ControllerContext, Limits
 from cosim.units import TURN
-from cosim.verdict import explain
 from cosim.world import World
 
-# ticks between two looks of Python at a native run: progress, recording and telemetry come in such blocks
-BLOCK = 1000
+# ticks are taken in blocks, between which recording, telemetry and progress have their turn; blocks grow until
+# one takes this long [s]
+BLOCK_TIME = 0.02
 
 
 class Rig:
@@ -41,14 +41,18 @@ class Rig:
         """
         self.spec = spec
         self.interpret = interpreting() if interpret is None else interpret
+        self._mistakes: list[InputError] = []
         model = Model(spec.mechanism.description, spec.mechanism.gravity)
         self.joints = model.joint_names
         self._specs = [spec.joints[name] for name in self.joints]
         self.plant = self._plant(model)
+        loops = [self._loop(k, controller) for k, controller in enumerate(spec.controllers)]
+        if self._mistakes:
+            raise InputErrors(self._mistakes)
         self.simulation = Simulation(
             plant=self.plant,
             encoders=self._encoders(),
-            loops=[self._loop(controller) for controller in spec.controllers],
+            loops=[loop for loop in loops if loop is not None],
             limits=self.limits,
             integrator=spec.schedule.integrator,
             step_ns=spec.schedule.step_ns,
@@ -70,23 +74,41 @@ class Rig:
             if joint.actuator is not None:
                 actuators[name] = joint.actuator.module.load(joint.actuator.params)
             if joint.prescribed is not None:
-                prescribed[name] = self._trajectory(joint.prescribed, (name,), start[k : k + 1])
+                path = ("joints", name, "prescribed")
+                prescribed[name] = self._trajectory(path, joint.prescribed, (name,), start[k : k + 1])
         velocity = np.array([s.initial_velocity for s in self._specs], dtype=float)
         return Plant(model, actuators, prescribed, start, velocity)
 
-    def _trajectory(self, plugin: Any, joints: tuple[str, ...], start: np.ndarray) -> Any:
-        return plugin.module.load(plugin.params, joints, self.spec.path.parent, start)
+    def _trajectory(self, path: tuple, plugin: Any, joints: tuple[str, ...], start: np.ndarray) -> Any:
+        loaded = self._loaded(path, plugin, joints, self.spec.path.parent, start)
+        return loaded if loaded is not None else Hold(start)
+
+    def _loaded(self, path: tuple, plugin: Any, *arguments: Any) -> Any:
+        """What the plug-in of a section makes of its parameters; None after noting why it cannot."""
+        try:
+            return plugin.module.load(plugin.params, *arguments)
+        except InputErrors as many:
+            self._mistakes += many.errors
+        except InputError as error:
+            place = error.place or self.spec.source.place(path)
+            self._mistakes.append(InputError(error.what, place))
+        except Exception as error:
+            why = f"cannot be set up: {type(error).__name__}: {error} ({where_raised(error)})"
+            self._mistakes.append(InputError(why, self.spec.source.place(path)))
+        return None
 
     def _encoders(self) -> Encoders:
-        resolution, late = [], []
+        resolution, noise, late = [], [], []
         for joint, description in zip(self._specs, self.plant.model.joints, strict=True):
             full = 1.0 if description.kind == "prismatic" else TURN
             counts = joint.encoder.counts if joint.encoder else None
             resolution.append(full / counts if counts else 0.0)
+            noise.append(joint.encoder.noise if joint.encoder else 0.0)
             late.append(bool(joint.encoder and joint.encoder.delay))
-        return Encoders(resolution, late, self.spec.schedule.step_ns * 1e-9)
+        schedule = self.spec.schedule
+        return Encoders(resolution, noise, late, schedule.step_ns * 1e-9, schedule.seed)
 
-    def _loop(self, controller: Any) -> Loop:
+    def _loop(self, number: int, controller: Any) -> Loop | None:
         index = np.array([self.joints.index(name) for name in controller.joints], dtype=int)
         start = self.plant.position[index]
         limits = Limits(*(getattr(self.limits, name)[index] for name in ("lower", "upper", "velocity", "effort")))
@@ -101,10 +123,12 @@ class Rig:
         trajectory = (
             Hold(start)
             if controller.trajectory is None
-            else self._trajectory(controller.trajectory, controller.joints, start)
+            else self._trajectory(
+                ("controllers", number, "trajectory"), controller.trajectory, controller.joints, start
+            )
         )
-        block = controller.plugin.module.load(controller.plugin.params, context)
-        return Loop(controller.name, block, index, controller.ticks, trajectory)
+        block = self._loaded(("controllers", number), controller.plugin, context)
+        return block and Loop(controller.name, block, index, controller.ticks, trajectory)
 
     def _drivers(self, world: World) -> list[tuple[Any, np.ndarray]]:
         """One driver per folder named in the rig, with the places of its joints."""
@@ -143,7 +167,8 @@ class Rig:
         """Run from t = 0 for `duration` [s] (default: the rig's), both ends included in the result.
 
         record: an MCAP file to write as the run goes; progress: called with the share that is done.
-        Raises StoppedRun when the guard stops the run; its `run` holds what there was until then.
+        Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds what there
+        was until then. Raises RunError when not even the first tick was done.
         """
         schedule = self.spec.schedule
         ticks = schedule.duration_ns // schedule.step_ns
@@ -151,37 +176,38 @@ class Rig:
             ticks = round(duration * 1e9 / schedule.step_ns)
             if not (duration > 0 and ticks >= 1):
                 raise InputError(f"a duration of {duration:g} s is shorter than one step; use a longer one")
-        engine = self.engine()
-        blocks: list[np.ndarray] = []
+        engine, ticks = self.engine(), ticks + 1
+        times, blocks, fault, busy, done, block = [], [], "", 0.0, 0, 32
         begun = time.perf_counter()
-        busy, stopped, done = 0.0, False, 0
         with ExitStack() as stack:
             stack.callback(engine.close)
             sinks = self._sinks(stack, record)
-            while done < ticks + 1 and not stopped:
-                before = time.perf_counter()
-                rows, stopped = engine.run(min(BLOCK, ticks + 1 - done))
-                busy += time.perf_counter() - before
-                t_ns = np.arange(done, done + len(rows), dtype=np.int64) * schedule.step_ns
-                values = self.observe(t_ns * 1e-9, rows)
-                blocks.append(values)
+            try:
+                while done < ticks and not fault:
+                    before = time.perf_counter()
+                    rows, fault = engine.run(min(block, ticks - done))
+                    spent = time.perf_counter() - before
+                    times.append(np.arange(done, done + len(rows), dtype=np.int64) * schedule.step_ns)
+                    blocks.append(self.observe(times[-1] * 1e-9, rows))
+                    for sink in sinks:
+                        sink(times[-1], blocks[-1])
+                    busy, done = busy + spent, done + len(rows)
+                    if spent < BLOCK_TIME:
+                        block *= 2
+                    if progress is not None:
+                        progress(done / ticks)
+            except KeyboardInterrupt:
+                fault = f"interrupted after tick {done - 1}"
+            if fault:
                 for sink in sinks:
-                    sink(t_ns, values)
-                done += len(rows)
-                if progress is not None:
-                    progress(min(done / (ticks + 1), 1.0))
-            run = Run(
-                rig=self,
-                t=np.arange(done) * (schedule.step_ns * 1e-9),
-                values=np.concatenate(blocks),
-                busy=busy,
-                wall=time.perf_counter() - begun,
-            )
-            if stopped:
-                run.fault = explain(self, done - 1, rows[-1])
-                for sink in sinks:
-                    sink.fault(int(t_ns[-1]), run.fault)
-                raise StoppedRun(run)
+                    sink.fault(int(times[-1][-1]) if done else 0, fault)
+        if not done:
+            raise RunError(fault, str(self.spec.path))
+        values = np.concatenate(blocks)
+        t = np.concatenate(times)[: len(values)] * 1e-9
+        run = Run(self, t, values, busy, time.perf_counter() - begun, fault)
+        if fault:
+            raise StoppedRun(run)
         return run
 
     def _sinks(self, stack: ExitStack, record: str | Path | None) -> list[Any]:

@@ -1,26 +1,21 @@
-"""Machine code computes what Python computes, takes and refuses the same arrays, and is kept on disk."""
+"""What is compiled takes the arrays that Python would, tells what does not fit, and is kept on disk."""
 
 import gc
-import itertools
 import math
 import sys
 import weakref
-from decimal import Decimal, localcontext
-from fractions import Fraction
 
 import casadi
 import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Compiled, Interpreted, Port, Routine, compile, emit, operations
+from cosim.compile import Compiled, Interpreted, Port, Routine, compile
 from cosim.compile.jit import vector_lanes
-from cosim.compile.mathlib import REDUCIBLE
 from cosim.errors import CompileError
 
 LANES = vector_lanes()
 LENGTHS = sorted({0, 1, 2, LANES - 1, LANES, LANES + 1, 3 * LANES + 2})
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e300, -1e300, 5e-324, math.inf, -math.inf, math.nan)
 
 
 @pytest.fixture(autouse=True)
@@ -46,185 +41,6 @@ def line(function, offset=0):
     return f"{__file__}:{function.__code__.co_firstlineno + offset}"
 
 
-# --- operations -----------------------------------------------------------------------------------
-
-
-def by_element(function):
-    """A function of Python's math on arrays; nan where it raises for arguments outside its domain."""
-
-    def safe(*arguments):
-        try:
-            return function(*arguments)
-        except ValueError:
-            return math.nan
-
-    return np.vectorize(safe, otypes=[float])
-
-
-# operation -> (arguments, what makes it in casadi, the same in numpy)
-OPERATIONS = {
-    "ADD": (2, lambda x, y: x + y, np.add),
-    "SUB": (2, lambda x, y: x - y, np.subtract),
-    "MUL": (2, lambda x, y: x * y, np.multiply),
-    "DIV": (2, lambda x, y: x / y, np.divide),
-    "SQRT": (1, casadi.sqrt, np.sqrt),
-    "FABS": (1, casadi.fabs, np.abs),
-    "FLOOR": (1, casadi.floor, np.floor),
-    "CEIL": (1, casadi.ceil, np.ceil),
-    "COPYSIGN": (2, casadi.copysign, np.copysign),
-    "FMIN": (2, casadi.fmin, np.fmin),
-    "FMAX": (2, casadi.fmax, np.fmax),
-    "EXP": (1, casadi.exp, np.exp),
-    "LOG": (1, casadi.log, np.log),
-    "POW": (2, lambda x, y: x**y, np.power),
-    "CONSTPOW": (1, lambda x: x**3.5, lambda x: np.power(x, 3.5)),
-    "TAN": (1, casadi.tan, np.tan),
-    "ASIN": (1, casadi.asin, np.arcsin),
-    "ACOS": (1, casadi.acos, np.arccos),
-    "ATAN": (1, casadi.atan, np.arctan),
-    "ATAN2": (2, casadi.atan2, np.arctan2),
-    "SINH": (1, casadi.sinh, np.sinh),
-    "COSH": (1, casadi.cosh, np.cosh),
-    "TANH": (1, casadi.tanh, np.tanh),
-    "ASINH": (1, casadi.asinh, np.arcsinh),
-    "ACOSH": (1, casadi.acosh, np.arccosh),
-    "ATANH": (1, casadi.atanh, np.arctanh),
-    "ERF": (1, casadi.erf, by_element(math.erf)),
-    "LOG1P": (1, casadi.log1p, np.log1p),
-    "EXPM1": (1, casadi.expm1, np.expm1),
-    "HYPOT": (2, casadi.hypot, np.hypot),
-    "FMOD": (2, casadi.fmod, np.fmod),
-    "REMAINDER": (2, casadi.remainder, by_element(math.remainder)),
-    "LT": (2, lambda x, y: x < y, np.less),
-    "LE": (2, lambda x, y: x <= y, np.less_equal),
-    "EQ": (2, lambda x, y: x == y, np.equal),
-    "NE": (2, lambda x, y: x != y, np.not_equal),
-    "AND": (2, casadi.logic_and, np.logical_and),
-    "OR": (2, casadi.logic_or, np.logical_or),
-    "NOT": (1, casadi.logic_not, np.logical_not),
-    "NEG": (1, lambda x: -x, np.negative),
-    "SIGN": (1, casadi.sign, np.sign),
-    "SIN": (1, casadi.sin, np.sin),
-    "COS": (1, casadi.cos, np.cos),
-    "SELECT": (2, lambda x, y: casadi.if_else(x, y, y + 1), lambda x, y: np.where(x, y, y + 1)),
-    "IF_ELSE_ZERO": (2, lambda x, y: casadi.if_else(x, y, 0), lambda x, y: np.where(x, y, 0.0)),
-    "SQ": (1, lambda x: x**2, np.square),
-    "TWICE": (1, lambda x: x + x, lambda x: 2 * x),
-    "INV": (1, lambda x: 1 / x, np.reciprocal),
-}
-TAKEN_APART = {"SQ": "MUL", "TWICE": "ADD", "INV": "DIV"}  # casadi's shorthands
-
-
-def test_every_operation_of_the_table_is_tested():
-    tables = [operations.INSTRUCTIONS, operations.INTRINSICS, operations.LIBM]
-    tables += [operations.COMPARISONS, operations.LOGIC]
-    written_out = {"NEG", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS", *TAKEN_APART}
-    assert set().union(*tables, written_out) == set(OPERATIONS)
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_operation(name):
-    """Single states and lanes, on random numbers and on every pair of special ones."""
-    arity, symbolic, numeric = OPERATIONS[name]
-    f = compile(lambda *xs: symbolic(*(x[()] for x in xs)), [Port(f"x{k}", ()) for k in range(arity)])
-    assert TAKEN_APART.get(name, name) in [node[0] for node in f.routine.graph.nodes]
-    values = np.column_stack([np.transpose([*itertools.product(SPECIAL, repeat=arity)]), random(arity, 40)])
-    with np.errstate(all="ignore"):
-        expected = np.asarray(numeric(*values), dtype=float)
-    together = f(*values)
-    np.testing.assert_allclose(together, expected, rtol=2e-15, atol=0)
-    np.testing.assert_array_equal([f(*column) for column in values.T], together)
-
-
-def test_sums_and_products_are_the_same_alone_and_in_lanes():
-    """Where the code fuses a product with a sum, it does so for single states and for batches."""
-    expressions = {
-        "a*b + c": lambda a, b, c, d: a * b + c,
-        "a*b - c*d": lambda a, b, c, d: a * b - c * d,
-        "a*b + (c > 0 ? d : 0)": lambda a, b, c, d: a * b + ops.where(c > 0, d, 0.0),
-        "a*b - (c > 0 ? d : 0)": lambda a, b, c, d: a * b - ops.where(c > 0, d, 0.0),
-        "a - b*(c > 0 ? d : 1)": lambda a, b, c, d: a - b * ops.where(c > 0, d, 1.0),
-    }
-    values = random(4, 200)
-    for text, expression in expressions.items():
-        f = compile(expression, [Port(name, ()) for name in "abcd"])
-        np.testing.assert_array_equal(f(*values), [f(*column) for column in values.T], text)
-
-
-# --- sine and cosine ------------------------------------------------------------------------------
-
-
-def half_pi():
-    """π/2 to 70 digits by Machin's formula: π/4 = 4 atan(1/5) − atan(1/239)."""
-
-    def atan_of_one_over(n):
-        return sum(Decimal(-1) ** k / ((2 * k + 1) * Decimal(n) ** (2 * k + 1)) for k in range(60))
-
-    with localcontext(prec=80):
-        return 8 * atan_of_one_over(5) - 2 * atan_of_one_over(239)
-
-
-def exact(x, right_angle):
-    """(sin x, cos x) by their series, after taking away right angles."""
-    with localcontext(prec=80):
-        turns = int((Decimal(x) / right_angle).to_integral_value())
-        r = Decimal(x) - turns * right_angle
-        sine = sum((-1) ** k * r ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(15))
-        cosine = sum((-1) ** k * r ** (2 * k) / math.factorial(2 * k) for k in range(15))
-        return [(sine, cosine), (cosine, -sine), (-sine, -cosine), (-cosine, sine)][turns % 4]
-
-
-def nearest_to_right_angles(right_angle):
-    """Numbers m 2^e < 2³¹ that come close to multiples of π/2: convergents of 2^e / (π/2)."""
-    for exponent in range(-52, -21):
-        rest, (p, q), (p_old, q_old) = Fraction(2) ** exponent / Fraction(right_angle), (1, 0), (0, 1)
-        while q < 2**53 and rest:
-            x = q * 2.0**exponent
-            if 1.0 < x < REDUCIBLE:
-                yield x
-            whole = math.floor(rest)
-            (p, q), (p_old, q_old) = (whole * p + p_old, whole * q + q_old), (p, q)
-            rest = 1 / (rest - whole) if rest != whole else 0
-
-
-def test_sine_and_cosine_are_exact_to_the_last_digit():
-    generator, right_angle = np.random.default_rng(0), half_pi()
-    multiples = [float(int(k) * right_angle) for k in [*range(1, 60), *generator.integers(60, 6 * 10**8, 400)]]
-    sizes = 10.0 ** generator.uniform(-9.0, 9.0, 1000)
-    ranges = {
-        "a turn or two": generator.uniform(-10.0, 10.0, 2000),
-        "all sizes": sizes * generator.choice([-1.0, 1.0], 1000),
-        "at right angles": np.concatenate([multiples, np.nextafter(multiples, 0.0), np.add(multiples, 1e-9)]),
-        "closest to right angles": np.array([*nearest_to_right_angles(right_angle)]),
-        "tiny": np.array([5e-324, -1e-310, 2.3e-308, 1e-200, 1e-20, 2.0**-27, -(2.0**-26), 1e-8]),
-        "where the C library takes over": np.linspace(REDUCIBLE - 8.0, REDUCIBLE + 8.0, 33),
-        "far": 10.0 ** generator.uniform(9.4, 20.0, 200),
-    }
-    f = compile(lambda x: (ops.sin(x), ops.cos(x)), [Port("x", ())])
-    for name, x in ranges.items():
-        assert x.size
-        together = np.transpose(f(x))
-        np.testing.assert_array_equal(together, [f(value) for value in x], name)
-        for value, found in zip(x.tolist(), together.tolist(), strict=True):
-            for one, wanted in zip(found, exact(value, right_angle), strict=True):
-                ulp = Decimal(math.ulp(float(wanted)))
-                assert abs(Decimal(one) - wanted) < Decimal("1.5") * ulp, (name, value)
-
-
-def test_one_angle_that_is_far_or_not_finite_does_not_disturb_its_neighbours():
-    x = np.linspace(-3.0, 3.0, 3 * LANES)
-    f = compile(lambda x: (ops.sin(x), ops.cos(x)), [Port("x", ())])
-    plain = np.transpose(f(x))
-    for odd in (1e12, math.inf, -math.inf, math.nan):
-        mixed = x.copy()
-        mixed[:: LANES + 1] = odd
-        found = np.transpose(f(mixed))
-        others = mixed == x
-        np.testing.assert_allclose(found[others], plain[others], rtol=2e-16)
-        expected = [math.sin(odd), math.cos(odd)] if math.isfinite(odd) else [math.nan, math.nan]
-        np.testing.assert_allclose(found[~others], np.tile(expected, ((~others).sum(), 1)), rtol=2e-16)
-
-
 # --- what cannot be compiled ----------------------------------------------------------------------
 
 
@@ -239,8 +55,8 @@ def test_an_operation_without_machine_code_is_named_with_its_place():
         return casadi.erfinv(x[0][()])
 
     assert compile_error(inverse_error) == (
-        f"{line(inverse_error)} {inverse_error.__qualname__}: 'inverse_error' uses the operation erfinv, which has"
-        " no machine code here; write it with the functions of cosim.ops"
+        f"{line(inverse_error)} {inverse_error.__qualname__}: 'inverse_error' uses the operation erfinv,"
+        " which has no machine code here; write it with the functions of cosim.ops"
     )
 
 
@@ -263,7 +79,8 @@ def by_chain(x):
 @pytest.mark.parametrize("function", [by_if, by_and, by_max, by_chain])
 def test_a_choice_by_python_is_told_to_use_where(function):
     assert compile_error(function) == (
-        f"{line(function, 1)}: a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
+        f"{line(function, 1)}: a Python `if`, `and`, `min` or comparison chain on a traced value;"
+        " use cosim.ops.where"
     )
 
 
@@ -303,7 +120,7 @@ def into_a_float_array(x):
 
 @pytest.mark.parametrize("function", [into_a_float, into_float_elements, into_a_float_array])
 def test_a_symbol_never_becomes_a_number(function):
-    assert compile_error(function).startswith(line(function)[: -len(line(function).rsplit(":")[-1])])
+    assert compile_error(function).startswith(f"{__file__}:")
 
 
 @pytest.mark.parametrize(
@@ -397,15 +214,220 @@ def test_arrays_of_no_elements():
     assert f.native(np.zeros((3, 0)), np.zeros((3, 0))).shape == (3, 0)
 
 
+def read_only():
+    array = np.empty(3)
+    array.flags.writeable = False
+    return array
+
+
 EMPTY = np.empty(3)
+OUT = "out must be a writeable, contiguous float64 array of shape (3,)"
 MISFITS = [
-    ((), {}, TypeError, "pair(x, y) takes 2 arrays, got 0"),
-    ((EMPTY,), {}, TypeError, "pair(x, y) takes 2 arrays, got 1"),
-    ((EMPTY,) * 4, {}, TypeError, "pair(x, y) takes 2 arrays, got 4"),
-    ((EMPTY, ["a"] * 3), {}, TypeError, "pair: y is not an array of numbers: could not convert string to float: 'a'"),
-    ((np.empty(2), EMPTY), {}, ValueError, "pair: x has shape (2,); it must be (3,), or (k, 3) for a batch of k"),
-    ((EMPTY, 1.0), {}, ValueError, "pair: y has shape (); it must be (3,), or (k, 3) for a batch of k"),
-    ((EMPTY, np.empty((1, 1, 3))), {}, ValueError, "pair: y has shape (1, 1, 3); it must be (3,), or (k, 3) for a batch of k"),
-    ((np.empty((2, 3)), np.empty((4, 3))), {}, ValueError, "pair: batches of different lengths [2, 4]"),
-    ((EMPTY, EMPTY), {"out": (EMPTY,)}, ValueError, "pair: out must be a tuple of 2 arrays"),
+    ((), "takes 2 arrays, got 0"),
+    ((EMPTY,), "takes 2 arrays, got 1"),
+    ((EMPTY,) * 4, "takes 2 arrays, got 4"),
+    ((EMPTY, ["a"] * 3), "y is not an array of numbers: could not convert string to float: 'a'"),
+    ((np.empty(2), EMPTY), "x has shape (2,); it must be (3,), or (k, 3) for a batch of k"),
+    ((EMPTY, 1.0), "y has shape (); it must be (3,), or (k, 3) for a batch of k"),
+    ((EMPTY, np.empty((1, 1, 3))), "y has shape (1, 1, 3); it must be (3,), or (k, 3) for a batch of k"),
+    ((np.empty((2, 3)), np.empty((4, 3))), "batches of different lengths [2, 4]"),
+    ((EMPTY, EMPTY, (EMPTY,)), "out must be a tuple of 2 arrays"),
+    ((EMPTY, EMPTY, (EMPTY, np.empty(2))), OUT),
+    ((EMPTY, EMPTY, (EMPTY, [0.0, 0.0, 0.0])), OUT),
+    ((EMPTY, EMPTY, (EMPTY, np.empty(3, np.float32))), OUT),
+    ((EMPTY, EMPTY, (EMPTY, np.empty(6)[::2])), OUT),
+    ((EMPTY, EMPTY, (EMPTY, read_only())), OUT),
+    ((EMPTY, np.empty((5, 3)), (EMPTY, EMPTY)), OUT.replace("(3,)", "(5, 3)")),
 ]
+
+
+@pytest.mark.parametrize(("arguments", "what"), MISFITS)
+@pytest.mark.parametrize("interpret", [False, True])
+def test_arrays_that_do_not_fit_are_told(arguments, what, interpret):
+    f = pair_code(interpret)
+    prefix = "pair(x, y) " if what.startswith("takes") else "pair: "
+    for call in (f, f.native):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call(*arguments)
+        assert str(caught.value) == prefix + what
+
+
+# --- arrays out -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(3,), (LANES + 1, 3)])
+def test_an_output_may_be_an_input(shape):
+    f = pair_code()
+    x, y = random(2, *shape)
+    expected = pair(x.copy(), y.copy())
+    f.native(x, y, out=(y, x))
+    np.testing.assert_array_equal((y, x), expected)
+
+
+def test_the_array_that_is_given_is_filled_and_returned():
+    f = compile(lambda x: x + 1.0, [Port("x", (3,))])
+    for shape in ((3,), (5, 3)):
+        x, out = random(*shape), np.empty(shape)
+        for call in (f, f.native):
+            for arguments, named in (((x, out), {}), ((x,), {"out": out})):
+                out[...] = np.nan
+                assert call(*arguments, **named) is out
+                np.testing.assert_array_equal(out, x + 1.0)
+    assert f(x) is not f(x)
+
+
+def test_calls_keep_no_references():
+    """The short path, the long one, and refusals."""
+    f = pair_code()
+    x, y, out = random(3), random(3), (np.empty(3), np.empty(3))
+    wrong = np.empty(2)
+    things = [x, y, out, *out, wrong, f, f.native]
+
+    def counts():
+        return [sys.getrefcount(thing) for thing in things]
+
+    before = counts()
+    for _ in range(200):
+        f.native(x, y, out=out)
+        f.native(x, y, out)
+        f.native(x, y)
+        with pytest.raises(ValueError, match="has shape"):
+            f.native(x, wrong, out=out)
+    assert counts() == before
+
+
+def test_code_that_nobody_holds_is_given_back():
+    f = pair_code()
+    gone = weakref.ref(f)
+    native = f.native
+    del f
+    gc.collect()
+    np.testing.assert_array_equal(native(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
+    del native
+    gc.collect()
+    assert gone() is None
+
+
+# --- code on disk ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "not yet" / "there"
+    monkeypatch.setenv("COSIM_CACHE_DIR", str(folder))
+    return folder
+
+
+def test_code_is_taken_from_the_cache_the_second_time(cache):
+    first, second = pair_code(), pair_code()
+    assert (first.library.from_cache, second.library.from_cache) == (False, True)
+    assert [path.name for path in cache.iterdir()] == [f"{first.library.key}.o"]
+    np.testing.assert_array_equal(first(random(3), random(3)), second(random(3), random(3)))
+
+
+def test_other_code_has_another_name(cache):
+    compile(lambda x: x + 1.0, [Port("x", (3,))])
+    assert not compile(lambda x: x + 2.0, [Port("x", (3,))]).library.from_cache
+    assert not compile(lambda x: x + 1.0, [Port("x", (4,))]).library.from_cache
+    assert len(list(cache.iterdir())) == 3
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path, monkeypatch):
+    blocker = tmp_path / "file"
+    blocker.write_text("no folder")
+    monkeypatch.setenv("COSIM_CACHE_DIR", str(blocker / "cache"))
+    for f in (pair_code(), pair_code()):
+        assert not f.library.from_cache
+        np.testing.assert_array_equal(f(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
+    assert list(tmp_path.iterdir()) == [blocker]
+
+
+@pytest.mark.parametrize("keep", [0, 7, 500])
+def test_a_spoilt_file_in_the_cache_is_made_anew(cache, keep):
+    key = pair_code().library.key
+    file = cache / f"{key}.o"
+    good = file.read_bytes()
+    file.write_bytes(good[:keep])
+    f = pair_code()
+    assert not f.library.from_cache
+    np.testing.assert_array_equal(f(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
+    assert file.read_bytes() == good
+
+
+# --- the reference --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("word", "expected"), [("1", Interpreted), ("0", Compiled), ("", Compiled)])
+def test_the_environment_asks_for_python(word, expected, monkeypatch):
+    monkeypatch.setenv("COSIM_INTERPRET", word)
+    f = compile(pair, [Port("x", (3,)), Port("y", (3,))])
+    assert type(f) is expected
+    assert type(pair_code(interpret=False)) is Compiled
+    np.testing.assert_array_equal(f(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
+
+
+def test_python_runs_the_function_itself():
+    seen = []
+
+    def spy(x):
+        seen.append(x)
+        return x + 1.0
+
+    f = compile(spy, [Port("x", (2,))], outputs=[Port("y", (2,))], interpret=True)
+    f(np.ones((3, 2)))
+    assert [type(x) for x in seen] == [np.ndarray] * 3
+    assert f.native is f
+
+
+# --- routines -------------------------------------------------------------------------------------
+
+
+def polynomial(x, c):
+    return c[0] + x * (c[1] + x * c[2]), x - c[0]
+
+
+def test_a_routine_that_is_called_gives_what_it_gives_inlined():
+    """Whole numbers: nothing is rounded, so the values must be the same to the bit."""
+    inner = Routine(polynomial, [(2,), (3,)], "polynomial")
+
+    def twice(x, c, called):
+        value, rest = called(x, c)
+        again, _ = called(value[::-1], 2.0 * c)
+        return again + rest, called(rest, ops.array([1.0, c[0], value[1]]))[0]
+
+    ports = [Port("x", (2,)), Port("c", (3,))]
+    outer = Routine(lambda x, c: twice(x, c, inner), [(2,), (3,)], "outer")
+    calls = compile(lambda x, c: outer(x, c), ports)
+    inlined = compile(lambda x, c: twice(x, c, polynomial), ports)
+    assert [callee.name for callee in calls.routine.callees] == ["outer"]
+    assert [callee.name for callee in outer.callees] == ["polynomial"] * 3
+    assert outer.operations > inlined.routine.operations - 3
+    for k in (None, *LENGTHS):
+        x, c = np.round(random(*([k] if k is not None else []), 2)), np.round(random(3))
+        for found, expected in zip(calls(x, c), inlined(x, c), strict=True):
+            np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(compile(outer, ports)(x, c), inlined(x, c))
+    expected = polynomial(x[0], c)
+    np.testing.assert_array_equal(inner(x[0], c), expected)
+
+
+def test_the_same_code_has_the_same_symbol():
+    routines = [Routine(lambda x, k=k: x * k, [(2,)], "scaled") for k in (2.0, 2.0, 3.0)]
+    symbols = [routine.symbol for routine in routines]
+    assert symbols[0] == symbols[1] != symbols[2]
+    f = compile(lambda x: ops.total(routine(x) for routine in routines), [Port("x", (2,))])
+    np.testing.assert_array_equal(f(np.ones(2)), [7.0, 7.0])
+
+
+def test_a_routine_needs_a_trace_for_symbols():
+    routine = Routine(lambda x: x, [()], "alone")
+    with pytest.raises(CompileError) as caught:
+        routine(casadi.SX.sym("x"))
+    assert str(caught.value) == "routine 'alone' was called with symbols outside of a trace"
+
+
+@pytest.mark.parametrize("arguments", [lambda x: (x,), lambda x: (x[:2], x), lambda x: (x[:2], x, x)])
+def test_a_routine_is_called_with_the_arrays_it_was_made_for(arguments):
+    routine = Routine(polynomial, [(3,), (3,)], "polynomial")
+    with pytest.raises((CompileError, TypeError)):
+        compile(lambda x: routine(*arguments(x))[0], [Port("x", (3,))])
