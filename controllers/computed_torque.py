@@ -27,7 +27,10 @@ class ComputedTorque:
     def __init__(self, params: Params, context: ControllerContext) -> None:
         n, nv = len(context.joints), context.model.nv
         self.params = params
-        self.inputs = {**joint_signals(REFERENCE, n), **joint_signals(("all_position", "all_velocity", "all_acceleration"), nv)}
+        self.inputs = {
+            **joint_signals(REFERENCE, n),
+            **joint_signals(("all_position", "all_velocity", "all_acceleration"), nv),
+        }
         self.outputs = joint_signals(COMMAND, n)
         self._model = context.model
         self._index = context.index

@@ -19,9 +19,7 @@ GAINS: dict[str, tuple[str, ...]] = {"position": ("kp", "kd"), "velocity": ("kd"
 
 @params
 class Params:
-    interface: Literal["position", "velocity", "effort"] = param(
-        default="position", doc="followed by the drive"
-    )
+    interface: Literal["position", "velocity", "effort"] = param(default="position", doc="followed by the drive")
     kp: PerJoint = param(unit="N*m/rad", min=0, default=0.0, doc="effort per position error")
     kd: PerJoint = param(unit="N*m*s/rad", min=0, default=0.0, doc="effort per velocity error")
 

@@ -61,9 +61,10 @@ class RunError(CosimError):
 
 
 def where_raised(error: BaseException) -> str:
-    """file:line of the line of Python that raised."""
+    """file:line of the line of Python that raised, or that called the library which did."""
     frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown place"
+    own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else "unknown place"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -47,9 +47,9 @@ def rk4(system: System, t: Any, x: Any, h: float) -> Any:
 def rosenbrock(system: System, t: Any, x: Any, h: float) -> Any:
     """ROS2 of Verwer, Spee, Blom and Hundsdorfer (1999): order 2, L-stable, linearly implicit.
 
-        (I − γhJ) k1 = f(t, x) + γh f_t
-        (I − γhJ) k2 = f(t + h, x + h k1) − 2 k1 − γh f_t
-        x(t + h) = x + (3 k1 + k2) h/2
+    (I − γhJ) k1 = f(t, x) + γh f_t
+    (I − γhJ) k2 = f(t + h, x + h k1) − 2 k1 − γh f_t
+    x(t + h) = x + (3 k1 + k2) h/2
     """
     jacobian, by_time = system.jacobian(t, x)
     matrix = np.eye(len(x)) - (GAMMA * h) * jacobian

@@ -92,7 +92,7 @@ def _elementwise(symbolic: str | Callable[..., Any], arity: int) -> np.ufunc:
 
 
 def _apply(numeric: Callable[..., Any], symbolic: str | Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    if any([is_symbolic(x) for x in args]):  # noqa: C419 - faster than a generator, and called for every operation
+    if any([is_symbolic(x) for x in args]):
         return _traced(_boxed(_elementwise(symbolic, len(args))(*map(_boxed, args))))
     return numeric(*args)
 

@@ -86,9 +86,7 @@ def plot_run(
 
     Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
     """
-    form = Path(path).suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise InputError(f"cannot draw a plot as '.{form}'; use {', '.join(FORMATS)}", str(path))
+    form = check_format(path)
 
     import matplotlib
 
@@ -113,6 +111,14 @@ def plot_run(
         except OSError as cause:
             mend = "name a file in a folder that exists and that you may write to"
             raise InputError(f"cannot write the plot: {cause.strerror}; {mend}", str(path)) from cause
+
+
+def check_format(path: str | Path) -> str:
+    """The format that the suffix of `path` asks for. Raises InputError when it cannot be drawn."""
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise InputError(f"cannot draw a plot as '.{form}'; use {', '.join(FORMATS)}", str(path))
+    return form
 
 
 def _worth(column: Column, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:

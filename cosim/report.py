@@ -9,14 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cosim.errors import InputError
+from cosim.plot import check_format
 from cosim.run import Run, signal_units
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
 
 
+# relative energy residual above which a run is called coarse
+COARSE = 0.01
+# columns of a table where no terminal says how wide it is
+PIPE_WIDTH = 110
+
+
 def check_targets(plot: Path | None, json: Path | None) -> None:
     """Refuse output files that cannot be written before the run, not after it."""
+    if plot is not None:
+        check_format(plot)
     for path, option in ((plot, "--plot"), (json, "--json")):
         if path is None or str(path) == "-":
             continue
@@ -51,7 +60,9 @@ def show(run: Run, quiet: bool = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    summary, console = run.summary, Console(highlight=False)
+    summary, console = run.summary, Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
     spec = run.rig.spec
     console.print(f"[bold]{spec.name}[/bold]  {spec.description}".rstrip(), soft_wrap=True)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
@@ -74,15 +85,21 @@ def lines(summary: dict[str, Any]) -> list[str]:
     """The rest of the summary in words."""
     energy, speed = summary["energy"], summary["speed"]
     parts: dict[str, list[str]] = {}
-    for part, where in summary["compiled"].items():
+    reasons = []
+    for part, how in summary["compiled"].items():
+        where, _, why = how.partition(": ")
         parts.setdefault(where, []).append(part)
+        reasons += [f"         {part} in Python: {why}"] if why else []
+    if energy["residual_relative"] > COARSE:
+        reasons.append("note     the energy balance does not close: the step is too coarse for what happens in it")
     substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
     return [
         f"energy   work in {energy['work_in']:.6g} J, dissipated {energy['dissipated']:.6g} J, stored"
         f" {energy['stored']:+.6g} J, residual {energy['residual']:.2e} J ({energy['residual_relative']:.1e})",
         f"speed    {summary['ticks']} ticks of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps}),"
         f" {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time",
-        "ran as   " + "; ".join(f"{where}: {', '.join(names)}" for where, names in parts.items()),
+        "ran as   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
+        *reasons,
     ]
 
 
@@ -130,7 +147,8 @@ def describe(rig: Rig) -> None:
     if spec.description:
         print(f"  {spec.description}")
     gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
-    print(f"  mechanism {spec.mechanism.description.name}: {len(rig.joints)} joints, gravity ({gravity}) m/s^2")
+    count = f"{len(rig.joints)} joint" + "s" * (len(rig.joints) != 1)
+    print(f"  mechanism {spec.mechanism.description.name}: {count}, gravity ({gravity}) m/s^2")
     for note in spec.mechanism.description.notes:
         print(f"    note: {note}")
     for name in rig.joints:

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from cosim.rig import Rig
 
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
-_UNITS = {"position": ("rad", "m"), "velocity": ("rad/s", "m/s"), "acceleration": ("rad/s^2", "m/s^2"), "effort": ("N*m", "N")}
+_UNITS = {
+    "position": ("rad", "m"),
+    "velocity": ("rad/s", "m/s"),
+    "acceleration": ("rad/s^2", "m/s^2"),
+    "effort": ("N*m", "N"),
+}
 _FIXED = {"current": "A", "voltage": "V"}
 
 
@@ -111,7 +116,7 @@ class Run:
             "dissipated": float(lost[-1]),
             "stored": change,
             "residual": residual,
-            "residual_relative": abs(residual) / scale if scale > 0.0 else 0.0,
+            "residual_relative": abs(residual) / scale if scale != 0.0 else 0.0,
         }
 
     def _compiled(self) -> dict[str, str]:
@@ -136,4 +141,5 @@ class StoppedRun(RunError):
 
 
 def _rms(x: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(x * x)))
+    with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
+        return float(np.sqrt(np.mean(x * x)))

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cosim import guard, ops
-from cosim.encoder import Encoders
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.routine import Routine, call_when
+from cosim.encoder import Encoders
 from cosim.errors import CompileError
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout
@@ -51,7 +51,18 @@ class Loop:
         u |= {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
         given = {name: u[name] for name in self.block.inputs}
         x_next, y = self.block.update(t, self.tunables.apply(p), self.layout.unpack(x), given)
-        return self.layout.pack(x_next), *(ops.array(y[name]) for name in COMMAND)
+        return self.layout.pack(x_next), *(self._told(name, y) for name in COMMAND)
+
+    def _told(self, name: str, y: Any) -> Any:
+        """One output of the block, checked: the block may be the user's own."""
+        if name not in y:
+            raise ValueError(f"the output '{name}' is missing")
+        value = ops.array(y[name])
+        if value.shape != self.index.shape:
+            raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {self.index.shape}")
+        if value.dtype.kind not in "biufO":
+            raise ValueError(f"the output '{name}' must be numbers")
+        return value
 
 
 @dataclass
@@ -257,4 +268,3 @@ def placed(vector: Any, index: np.ndarray, values: Any) -> Any:
     for k, value in zip(index, values, strict=True):
         elements[k] = value
     return ops.array(elements)
-

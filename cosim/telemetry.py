@@ -35,9 +35,7 @@ class Publisher:
     A subscriber that is too slow misses samples. Raises InputError when the endpoint cannot be bound.
     """
 
-    def __init__(
-        self, endpoint: str, channels: Sequence[tuple[str, str]], rate_hz: float, rig_name: str
-    ) -> None:
+    def __init__(self, endpoint: str, channels: Sequence[tuple[str, str]], rate_hz: float, rig_name: str) -> None:
         import zmq
 
         self._rig_name = rig_name

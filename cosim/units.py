@@ -19,19 +19,13 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}.items()},
     **{u: ("Hz", f) for u, f in {"Hz": 1.0, "kHz": 1e3}.items()},
     **{u: ("rad", f) for u, f in {"rad": 1.0, "mrad": 1e-3, "deg": DEGREE, "turn": TURN}.items()},
-    **{
-        u: ("rad/s", f)
-        for u, f in {"rad/s": 1.0, "deg/s": DEGREE, "rpm": RPM, "turn/s": TURN}.items()
-    },
+    **{u: ("rad/s", f) for u, f in {"rad/s": 1.0, "deg/s": DEGREE, "rpm": RPM, "turn/s": TURN}.items()},
     **{u: ("rad/s^2", f) for u, f in {"rad/s^2": 1.0, "deg/s^2": DEGREE}.items()},
     **{u: ("m", f) for u, f in {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}.items()},
     **{u: ("m/s", f) for u, f in {"m/s": 1.0, "mm/s": 1e-3}.items()},
     "m/s^2": ("m/s^2", 1.0),
     **{u: ("kg", f) for u, f in {"kg": 1.0, "g": 1e-3, "t": 1e3}.items()},
-    **{
-        u: ("kg*m^2", f)
-        for u, f in {"kg*m^2": 1.0, "kg*cm^2": 1e-4, "g*cm^2": 1e-7}.items()
-    },
+    **{u: ("kg*m^2", f) for u, f in {"kg*m^2": 1.0, "kg*cm^2": 1e-4, "g*cm^2": 1e-7}.items()},
     **{u: ("N", f) for u, f in {"N": 1.0, "kN": 1e3}.items()},
     **{u: ("N*m", f) for u, f in {"N*m": 1.0, "N*cm": 1e-2, "mN*m": 1e-3}.items()},
     "N*m/rad": ("N*m/rad", 1.0),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cosim import report
 from cosim.bench import rows_batch, rows_chain, rows_dynamics, rows_start, rows_tick, show
-from cosim.bench.rows import Case, measured
+from cosim.bench.rows import Case, Row, measured
 from cosim.bench.states import rig_file
 from cosim.bench.timing import FULL, QUICK
 from cosim.compile import interpreting
@@ -35,13 +36,14 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
         raise InputError("is set, and machine code is what is measured; unset it", INTERPRET_VARIABLE)
     cases, effort = select(CASES, only), QUICK if quick else FULL
     rig_file()
-    rows = []
+    # before the bench itself is what keeps the machine busy
+    machine, rows = show.machine(), []
     with report.progress("bench") as shown:
         for k, case in enumerate(cases, 1):
             rows.append(measured(case, effort))
             if shown is not None:
                 shown(k / len(cases))
-    write(json, rows, quick)
+    write(json, show.document(machine, rows, quick), rows)
     missed = [row.case.name for row in rows if row.met is False]
     if missed:
         targets = sum(row.met is not None for row in rows)
@@ -57,11 +59,11 @@ def select(cases: Sequence[Case], only: str | None) -> list[Case]:
     return chosen
 
 
-def write(json: Path, rows: Sequence[show.Row], quick: bool) -> None:
+def write(json: Path, document: dict[str, Any], rows: Sequence[Row]) -> None:
     """The table and the file, or the file's text alone on stdout."""
     import orjson
 
-    text = orjson.dumps(show.document(rows, quick), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     if str(json) == "-":
         print(text.decode(), end="")
         return

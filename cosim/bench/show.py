@@ -55,14 +55,14 @@ def words(row: Row) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def document(rows: Sequence[Row], quick: bool) -> dict[str, Any]:
+def document(machine: dict[str, Any], rows: Sequence[Row], quick: bool) -> dict[str, Any]:
     """Everything about a run of the bench, ready for JSON."""
     figures = [row.figures() for row in rows]
-    return {"machine": machine(), "versions": versions(), "quick": quick, "rows": figures}
+    return {"machine": machine, "versions": versions(), "quick": quick, "rows": figures}
 
 
 def machine() -> dict[str, Any]:
-    """What was measured on, and how busy it was with other work."""
+    """What is measured on, and how busy it is now."""
     return {
         "system": platform.platform(),
         "processor": _processor(),

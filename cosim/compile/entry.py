@@ -238,9 +238,7 @@ def declarations() -> str:
     return (
         "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)\ndeclare void @Py_IncRef(ptr)\n"
         "declare i64 @llvm.smin.i64(i64, i64)\n"
-        + "".join(
-            f"@cosim_{name} = external global i8\n" for name in ("ndarray", "float64", "bool", "tuple", "out")
-        )
+        + "".join(f"@cosim_{name} = external global i8\n" for name in ("ndarray", "float64", "bool", "tuple", "out"))
     )
 
 

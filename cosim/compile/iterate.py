@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
@@ -69,5 +68,3 @@ finish:
   ret i64 %count
 }}
 """
-
-

@@ -50,9 +50,7 @@ def vector_lanes() -> int:
 def _target_machine() -> Any:
     triple, cpu, features = _host()
     target = _llvm().Target.from_triple(triple)
-    return target.create_target_machine(
-        cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small", jit=True
-    )
+    return target.create_target_machine(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small", jit=True)
 
 
 @cache

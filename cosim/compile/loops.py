@@ -92,9 +92,13 @@ class LoopWriter:
             consecutive = buffer.starts == tuple(range(len(buffer.starts)))
             first = index if consecutive else self.lookup("i64", buffer.starts, index)
         else:
-            base, kind = (self.array("double", buffer.values.ravel()), "double") if buffer.constant else (
-                f"%{buffer.name}",
-                self.t,
+            base, kind = (
+                (self.array("double", buffer.values.ravel()), "double")
+                if buffer.constant
+                else (
+                    f"%{buffer.name}",
+                    self.t,
+                )
             )
             first = self.add(f"mul i64 {index}, {buffer.width}")
         if buffer.offset:
@@ -208,9 +212,7 @@ class LoopWriter:
         self.call(kernels, classes, k, [*pointers, f"%{total.name}", f"%{total.name}"])
         self.end()
 
-    def scatter(
-        self, source: Buffer, constants: Sequence[Any], target: str, starts: np.ndarray
-    ) -> None:
+    def scatter(self, source: Buffer, constants: Sequence[Any], target: str, starts: np.ndarray) -> None:
         """target[starts[k] + i] = element i of the record of body k."""
         k = self.begin()
         row = self.row(source, k)

@@ -127,9 +127,7 @@ class RolledSweeps:
     def vector(self, column: Column) -> Result:
         starts = np.cumsum([0, *[nv for _, nv in self.sizes][:-1]])
         total = sum(nv for _, nv in self.sizes)
-        return Result(
-            (total,), lambda w, target: w.scatter(column.buffer, column.form.constants, target, starts)
-        )
+        return Result((total,), lambda w, target: w.scatter(column.buffer, column.form.constants, target, starts))
 
     def outward(self, step: Callable[..., Any], root: Any, *columns: Column) -> Column:
         above, scalars = Form.of(root)
@@ -164,7 +162,9 @@ class RolledSweeps:
             handed = wider
         out = _all_joined([form for _, (form, _) in traced])
         sums, out_buffer = self._rows(handed, len(self.bodies) + 1), self._rows(out, len(self.bodies))
-        kernels = [self._kernel(with_own, c, handed, columns, (handed, out), adding=True) for c in range(len(self.members))]
+        kernels = [
+            self._kernel(with_own, c, handed, columns, (handed, out), adding=True) for c in range(len(self.members))
+        ]
         given = [self._constants[1], *(c.buffer for c in columns)]
         self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out_buffer))
         return Column(out, out_buffer)
@@ -177,7 +177,9 @@ class RolledSweeps:
         def counted(kind: str, body: Any, so_far: Any, *values: Any) -> Any:
             return _sum(own(kind, body, *values), so_far), ()
 
-        kernels = [self._kernel(counted, c, form, columns, (form, Form((tuple, ()), ()))) for c in range(len(self.members))]
+        kernels = [
+            self._kernel(counted, c, form, columns, (form, Form((tuple, ()), ()))) for c in range(len(self.members))
+        ]
         given = [self._constants[1], *(c.buffer for c in columns)]
         self.stages.append(lambda w: w.gather(kernels, self.classes, given, total))
         return Result((len(form.constants),), lambda w, target: w.move(total, target))

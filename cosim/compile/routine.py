@@ -20,9 +20,7 @@ class Routine:
     """A traced function. Called with numbers it is the Python function; called with symbols while
     another function is traced it becomes one call in that function's code."""
 
-    def __init__(
-        self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str, uniform: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str, uniform: Sequence[int] = ()) -> None:
         """`fn` takes one array per shape and returns an array or a tuple of arrays.
 
         uniform: inputs that in a batch are one array of doubles for all lanes.

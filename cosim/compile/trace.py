@@ -10,6 +10,7 @@ import math
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
         col, box = symbols(f"x{k}", shape)
         result.inputs.append(col)
         boxes.append(box)
+    _refuse_floats()
     _active.append(result)
     try:
         outputs = fn(*boxes)
@@ -116,6 +118,23 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
     return result
 
 
+@cache
+def _refuse_floats() -> None:
+    """Casadi turns a symbol into NaN where a float is needed: by float(), by math, in an array of floats."""
+    import casadi
+
+    def strict(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def converted(symbol: Any) -> Any:
+            if not symbol.is_constant():
+                raise TypeError("a traced value is not a number yet; use cosim.ops instead of float, math and numpy")
+            return convert(symbol)
+
+        return converted
+
+    casadi.SX.__float__ = strict(casadi.SX.__float__)
+    casadi.SX.__int__ = strict(casadi.SX.__int__)
+
+
 def _why_untraceable(error: Exception) -> str:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "truth value" in text:
@@ -126,7 +145,9 @@ def _why_untraceable(error: Exception) -> str:
 def _where(error: Exception) -> str:
     """file:line of the deepest frame that is neither of casadi nor of this package's machinery."""
     frames = traceback.extract_tb(error.__traceback__)
-    outside = [f for f in frames if "casadi" not in f.filename and not f.filename.endswith(("ops.py", "trace.py"))]
+    outside = [
+        f for f in frames if "site-packages" not in f.filename and not f.filename.endswith(("ops.py", "trace.py"))
+    ]
     frame = (outside or list(frames))[-1]
     return f"{frame.filename}:{frame.lineno}"
 

@@ -14,9 +14,7 @@ from cosim.multibody.description import Joint, Link, Mechanism, Mimic
 from cosim.multibody.findings import Findings
 
 
-def build_mechanism(
-    name: str, links: Sequence[Link], joints: Sequence[Joint], findings: Findings
-) -> Mechanism:
+def build_mechanism(name: str, links: Sequence[Link], joints: Sequence[Joint], findings: Findings) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
     Raises InputErrors with the mistakes in `findings` and those of the graph, in the order of their lines.

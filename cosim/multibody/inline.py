@@ -116,9 +116,7 @@ class _Entry:
             return default
         return value
 
-    def vector(
-        self, key: str, unit: str, default: Sequence[float], counts: tuple[int, ...] = (3,)
-    ) -> list[float]:
+    def vector(self, key: str, unit: str, default: Sequence[float], counts: tuple[int, ...] = (3,)) -> list[float]:
         if key not in self.data:
             return list(default)
         values = self.data[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from cosim.compile import Compiled, Interpreted, Port, compile
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description import Mechanism
-from cosim.multibody.rules import Rules, find_mimics
+from cosim.multibody.rules import ROLLED_FROM, Rules, find_mimics
 from cosim.multibody.tree import Tree, build_tree
 from cosim.multibody.urdf import read_urdf
 from cosim.types import Limits
@@ -34,9 +33,7 @@ class Model:
     joint_names: tuple[str, ...]
     gravity: np.ndarray
 
-    def __init__(
-        self, mechanism: Mechanism, gravity: Sequence[float] = GRAVITY, rotor_inertia: Any = None
-    ) -> None:
+    def __init__(self, mechanism: Mechanism, gravity: Sequence[float] = GRAVITY, rotor_inertia: Any = None) -> None:
         """rotor_inertia: (nv,) reflected inertia of the drives' rotors on each joint [kg m² or kg], default 0.
 
         Raises InputErrors for links that could move without any inertia.
@@ -113,7 +110,21 @@ class Model:
 
     def mass_matrix(self, q: Any, out: Any = None) -> Any:
         """M(q) (nv, nv), rotors included."""
+        if len(self._tree.bodies) >= ROLLED_FROM:
+            return self._mass_matrix_by_columns(q, out)
         return self._ready("mass_matrix")(q, out=out)
+
+    def _mass_matrix_by_columns(self, q: Any, out: Any) -> Any:
+        """Straight-line code for n² entries would not end for many bodies: one O(n) sweep per column instead."""
+        q = np.asarray(q, dtype=float)
+        result = np.empty((*q.shape[:-1], self.nv, self.nv)) if out is None else out
+        for row in np.ndindex(q.shape[:-1]):
+            self.inertia_effort(q[row], np.eye(self.nv), out=result[row])
+        return result
+
+    def inertia_effort(self, q: Any, qdd: Any, out: Any = None) -> Any:
+        """M(q) q̈ (nv,) without forming M: the effort that acceleration alone takes."""
+        return self._ready("inertia_effort")(q, qdd, out=out)
 
     # --- energies ---
 
@@ -159,6 +170,7 @@ class Model:
             "forward_dynamics": ([q, v, tau], [nv]),
             "inverse_dynamics": ([q, v, qdd], [nv]),
             "hybrid_dynamics": ([q, v, qdd, tau, Port("prescribed", nv, boolean=True)], [nv, nv]),
+            "inertia_effort": ([q, qdd], [nv]),
             "friction_effort": ([v], [nv]),
             "mass_matrix": ([q], [nv * 2]),
             "kinetic_energy": ([q, v], [()]),
@@ -174,5 +186,3 @@ class Model:
             rule = fn
             fn = lambda q: rule(q, body, pose)  # noqa: E731
         return fn, inputs, [Port(f"out{i}", s) for i, s in enumerate(shapes)]
-
-

@@ -135,6 +135,11 @@ class Rules:
         vectors = self._positions(q), self._spread(v), self._spread(qdd)
         return self._gather(self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity))
 
+    def inertia_effort(self, q: Any, qdd: Any) -> Any:
+        """M(q) q̈: inverse dynamics at rest and without gravity."""
+        vectors = self._positions(q), np.zeros(self.nv_full), self._spread(qdd)
+        return self._gather(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
+
     def friction_effort(self, v: Any) -> Any:
         """What damping and Coulomb friction take, (nv,), along +v: d v + f v / √(v² + v_s²)."""
         v = self._spread(v)

@@ -128,9 +128,7 @@ class _Part:
             self.error(element, f"<{element.tag}> has no '{attribute}'")
         return text
 
-    def numbers(
-        self, element: Element, attribute: str, count: int, default: float | None = None
-    ) -> list[float] | None:
+    def numbers(self, element: Element, attribute: str, count: int, default: float | None = None) -> list[float] | None:
         """The `count` numbers of an attribute; None (and a mistake on record) when they cannot be had."""
         if default is not None and attribute not in element.attributes:
             return [default] * count
@@ -217,9 +215,7 @@ def _joint(part: _Part) -> Joint:
     if kind and kind not in KINDS:
         mend = f"; {INSTEAD[kind]}" if kind in INSTEAD else ""
         part.error(element, f"joint type '{kind}' is not supported (supported: {', '.join(KINDS)}){mend}")
-    parent, child = (
-        part.text(part.child(element, end, required=True), "link") for end in ("parent", "child")
-    )
+    parent, child = (part.text(part.child(element, end, required=True), "link") for end in ("parent", "child"))
     pose = part.pose(element)
     place = part.place(element)
     if kind not in KINDS or kind == "fixed":

@@ -9,9 +9,9 @@ from typing import Any
 
 from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
-from cosim.rig.plugins import CONTROLLER, TRAJECTORY, Plugin, Reading, read_plugin
 from cosim.rig.joints import bound_reason, kinds_of
-from cosim.rig.schedule import read_ticks
+from cosim.rig.plugins import CONTROLLER, TRAJECTORY, Plugin, Reading, read_plugin
+from cosim.rig.schedule import LONGEST, read_ticks
 from cosim.rig.schema import read_fields, show
 from cosim.types import param, params
 
@@ -20,7 +20,7 @@ from cosim.types import param, params
 class _ControllerFile:
     name: str | None = param(default=None)
     joints: tuple[str, ...] | None = param(default=None)
-    period: float | None = param(unit="s", above=0, default=None)
+    period: float | None = param(unit="s", above=0, max=LONGEST, default=None)
     trajectory: dict | None = param(default=None)
 
 

@@ -69,9 +69,7 @@ class Entry:
     reading: Reading
 
 
-def read_entries(
-    data: dict[str, Any], joints: Mapping[str, Joint] | None, reading: Reading
-) -> dict[str, Entry]:
+def read_entries(data: dict[str, Any], joints: Mapping[str, Joint] | None, reading: Reading) -> dict[str, Entry]:
     """The settings of each joint that moves on its own; those of unknown joints too, for their mistakes.
 
     joints: all of the mechanism, in model order; None when it could not be read.

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, get_type_hints
 
-from cosim.rig import schema
 from cosim.errors import InputError, Place, did_you_mean
+from cosim.rig import schema
 
 
 class Plugin(NamedTuple):

@@ -18,6 +18,7 @@ from cosim.encoder import Encoders
 from cosim.errors import InputError, InputErrors, RunError, where_raised
 from cosim.multibody import Model
 from cosim.plant import Plant
+from cosim.rig.schedule import LONGEST
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.run import Run, StoppedRun, signal_units
 from cosim.scheduler import Engine, NativeEngine, PythonEngine
@@ -173,9 +174,10 @@ class Rig:
         schedule = self.spec.schedule
         ticks = schedule.duration_ns // schedule.step_ns
         if duration is not None:
+            if not schedule.step_ns * 0.5e-9 <= duration <= LONGEST:
+                wrong, mend = ("shorter than one step", "longer") if duration < 1 else ("too long", "shorter")
+                raise InputError(f"a duration of {duration:g} s is {wrong}; use a {mend} one")
             ticks = round(duration * 1e9 / schedule.step_ns)
-            if not (duration > 0 and ticks >= 1):
-                raise InputError(f"a duration of {duration:g} s is shorter than one step; use a longer one")
         engine, ticks = self.engine(), ticks + 1
         times, blocks, fault, busy, done, block = [], [], "", 0.0, 0, 32
         begun = time.perf_counter()
@@ -228,7 +230,10 @@ class Hold:
     end = 0.0
 
     def __init__(self, position: np.ndarray) -> None:
-        self._sample = {"position": position, **{k: np.zeros(len(position)) for k in ("velocity", "acceleration", "effort")}}
+        self._sample = {
+            "position": position,
+            **{k: np.zeros(len(position)) for k in ("velocity", "acceleration", "effort")},
+        }
 
     def sample(self, t: Any) -> dict[str, Any]:
         return dict(self._sample)

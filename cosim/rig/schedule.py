@@ -11,13 +11,14 @@ from cosim.rig.schema import read_fields
 from cosim.types import param, params
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]
+LONGEST = 1e9  # s; longer times are slips of the pen
 TOLERANCE = 1e-9  # relative, of a time that should be a whole number of something
 
 
 @params
 class _ScheduleFile:
-    step: float = param(unit="s", min=1e-6, default=1e-3)
-    duration: float = param(unit="s", above=0, default=5.0)
+    step: float = param(unit="s", min=1e-6, max=LONGEST, default=1e-3)
+    duration: float = param(unit="s", above=0, max=LONGEST, default=5.0)
     integrator: Integrator = param(default="rk4")
     substeps: int = param(min=1, default=1)
     seed: int = param(min=0, default=0)

@@ -101,9 +101,7 @@ def _reading(
     return _Reading(place, errors, len(joints) if n is None and joints is not None else n, joints)
 
 
-def _instance(
-    reading: _Reading, cls: type[T], data: Any, path: KeyPath, besides: Iterable[str] = ()
-) -> T | None:
+def _instance(reading: _Reading, cls: type[T], data: Any, path: KeyPath, besides: Iterable[str] = ()) -> T | None:
     before = len(reading.errors)
     values = _fields(reading, cls, data, path, besides)
     if len(reading.errors) > before:
@@ -114,9 +112,7 @@ def _instance(
         return reading.fail(path, str(error))
 
 
-def _fields(
-    reading: _Reading, cls: type, data: Any, path: KeyPath, besides: Iterable[str] = ()
-) -> dict[str, Any]:
+def _fields(reading: _Reading, cls: type, data: Any, path: KeyPath, besides: Iterable[str] = ()) -> dict[str, Any]:
     data = {} if data is None else data
     if not isinstance(data, dict):
         reading.fail(path, f"expected a mapping, got {show(data)}")

@@ -16,13 +16,13 @@ from cosim.multibody.graph import depth_first
 from cosim.multibody.inline import read_bodies
 from cosim.multibody.tree import build_tree
 from cosim.multibody.urdf import read_urdf
-from cosim.rig.plugins import Reading
 from cosim.rig.controllers import ControllerSpec, read_controllers
 from cosim.rig.joints import JointSpec, read_entries, read_joint
+from cosim.rig.plugins import Reading
 from cosim.rig.schedule import ScheduleSpec, read_schedule
 from cosim.rig.schema import read_fields
-from cosim.types import param, params
 from cosim.rig.source import Source, load_yaml, override
+from cosim.types import param, params
 
 
 @params

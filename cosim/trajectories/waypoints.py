@@ -79,9 +79,7 @@ def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
     """Times (m,) and positions (m, n) of the joints, in their order. Raises InputError, InputErrors."""
     lines = _lines(path)
     if not lines:
-        raise InputError(
-            "the file is empty; write a header t,<joint>,… and a row per waypoint", Place(str(path))
-        )
+        raise InputError("the file is empty; write a header t,<joint>,… and a row per waypoint", Place(str(path)))
     (header_line, header), *rows = lines
     columns = _columns(header, joints, Place(str(path), header_line))
     errors: list[InputError] = []
@@ -118,13 +116,9 @@ def _columns(header: list[str], joints: tuple[str, ...], place: Place) -> list[i
     """Where `t` and the joints stand in the header."""
     wanted = ("t", *joints)
     errors = [
-        InputError(f"no column '{name}'{did_you_mean(name, header)}", place)
-        for name in wanted
-        if name not in header
+        InputError(f"no column '{name}'{did_you_mean(name, header)}", place) for name in wanted if name not in header
     ]
-    errors += [
-        InputError(f"two columns '{name}'; keep one", place) for name in wanted if header.count(name) > 1
-    ]
+    errors += [InputError(f"two columns '{name}'; keep one", place) for name in wanted if header.count(name) > 1]
     if errors:
         raise InputErrors(errors)
     return [header.index(name) for name in wanted]

@@ -5,6 +5,6 @@ from drivers.sim.driver import SimDriver
 __all__ = ["SimDriver", "load"]
 
 
-def load(joints, index, limits, world):  # noqa: ANN001, ANN201
+def load(joints, index, limits, world):
     """The driver of the given joints of a simulated world (`cosim.world.World`)."""
     return SimDriver(joints, index, limits, world)

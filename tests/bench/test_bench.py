@@ -69,7 +69,7 @@ def test_units_of_a_repetition():
     assert Samples(np.array([6.0])).per(3, 2).other is None
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not bind threads to processors")
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system cannot bind threads")
 def test_timing_is_undisturbed_and_leaves_everything_as_it_was():
     processors = os.sched_getaffinity(0)
     assert gc.isenabled()
@@ -196,6 +196,10 @@ def test_missing_robots_are_said_in_their_rows(monkeypatch, tmp_path):
     states.load.cache_clear()
     row = measured(named("batch ur5 native"), TINY)
     assert row.note == "example-robot-data is not installed: pip install 'cosim[test]'"
+
+
+def test_differences_are_relative_to_the_largest_value():
+    assert peers.relative_difference(np.array([4.0, -1.0]), np.array([4.0, 0.0])) == 0.25
 
 
 # --- the command ----------------------------------------------------------------------------------

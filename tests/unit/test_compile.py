@@ -79,8 +79,7 @@ def by_chain(x):
 @pytest.mark.parametrize("function", [by_if, by_and, by_max, by_chain])
 def test_a_choice_by_python_is_told_to_use_where(function):
     assert compile_error(function) == (
-        f"{line(function, 1)}: a Python `if`, `and`, `min` or comparison chain on a traced value;"
-        " use cosim.ops.where"
+        f"{line(function, 1)}: a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
     )
 
 
@@ -99,9 +98,7 @@ def test_symbols_from_elsewhere_are_named():
         return x[0] + foreign
 
     where = f"{line(borrowing)} {borrowing.__qualname__}"
-    assert compile_error(borrowing) == (
-        f"{where}: 'borrowing' uses symbols that are not among its inputs: ['foreign']"
-    )
+    assert compile_error(borrowing) == (f"{where}: 'borrowing' uses symbols that are not among its inputs: ['foreign']")
 
 
 def into_a_float(x):
@@ -123,9 +120,7 @@ def test_a_symbol_never_becomes_a_number(function):
     assert compile_error(function).startswith(f"{__file__}:")
 
 
-@pytest.mark.parametrize(
-    "function", [lambda x: None, lambda x: "text", lambda x: casadi.vertcat(x[0][()], x[1][()])]
-)
+@pytest.mark.parametrize("function", [lambda x: None, lambda x: "text", lambda x: casadi.vertcat(x[0][()], x[1][()])])
 def test_what_is_no_array_is_not_returned(function):
     compile_error(function)
 

@@ -171,9 +171,7 @@ def nearest_to_right_angles(right_angle):
 
 def test_sine_and_cosine_are_exact_to_the_last_digit():
     generator, right_angle = np.random.default_rng(0), half_pi()
-    multiples = [
-        float(int(k) * right_angle) for k in [*range(1, 60), *generator.integers(60, 6 * 10**8, 400)]
-    ]
+    multiples = [float(int(k) * right_angle) for k in [*range(1, 60), *generator.integers(60, 6 * 10**8, 400)]]
     sizes = 10.0 ** generator.uniform(-9.0, 9.0, 1000)
     ranges = {
         "a turn or two": generator.uniform(-10.0, 10.0, 2000),
@@ -295,9 +293,7 @@ def test_function(name):
 
 
 def test_every_function_is_tested():
-    public = {
-        name for name, value in vars(ops).items() if callable(value) and value.__module__ == ops.__name__
-    }
+    public = {name for name, value in vars(ops).items() if callable(value) and value.__module__ == ops.__name__}
     others = {"Traced", "is_symbolic", "zeros"}
     untested = {name for name in public if name[0] != "_"} - others - set(FUNCTIONS)
     assert untested == set()
