@@ -2,7 +2,8 @@
 
 effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ comes from the hybrid dynamics:
 the controlled joints move as the reference says, prescribed ones as prescribed, and the rest is free at its
-measured position and velocity (Featherstone, Rigid Body Dynamics Algorithms, §9.1; Spong et al., Robot Modeling and Control, §8.3).
+measured position and velocity (Featherstone, Rigid Body Dynamics Algorithms, §9.1; Spong et al., Robot
+Modeling and Control, §8.3).
 """
 
 from __future__ import annotations

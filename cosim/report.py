@@ -121,7 +121,7 @@ def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -
 
         signals = {name: run[name] for name in run.signals}
         spec = run.rig.spec
-        energy, speed = (line.split("   ", 1)[1] for line in lines(run.summary)[:2])
+        speed = lines(run.summary)[1].split("   ", 1)[1].strip()
         note = run.fault or f"{speed}; energy residual {run.summary['energy']['residual_relative']:.1e}"
         plot_run(plot, run.t, signals, run.rig.joints, spec.name, signal_units(run.rig), note, spec.description)
         said.append(f"plot {plot}")

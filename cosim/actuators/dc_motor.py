@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cosim import ops
 from cosim.actuators import INPUTS, OUTPUTS
 from cosim.actuators._friction import gear_friction
-from cosim.types import Signal, State, param, params
+from cosim.types import Signal, Signals, State, param, params
 from cosim.units import TURN
 
 
@@ -44,7 +44,7 @@ class Params:
 
 class DcMotor:
     inputs = INPUTS
-    outputs = {**OUTPUTS, "current": Signal((), "A"), "voltage": Signal((), "V")}
+    outputs: ClassVar[Signals] = {**OUTPUTS, "current": Signal((), "A"), "voltage": Signal((), "V")}
 
     def __init__(self, params: Params) -> None:
         self.params = params

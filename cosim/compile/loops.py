@@ -165,7 +165,7 @@ class LoopWriter:
         kernels: Sequence[Any],
         classes: Sequence[int],
         parents: Sequence[int],
-        sources: Sequence[Buffer],
+        given: Sequence[Buffer],
         root: Sequence[float],
         down: Buffer,
         out: Buffer,
@@ -174,7 +174,7 @@ class LoopWriter:
         for index, value in enumerate(root):
             self.store(constant(value, self.lanes), f"%{down.name}", index)
         k = self.begin()
-        table, _, *columns = sources
+        table, *columns = given
         above = self.lookup("i64", [p + 1 for p in parents], k)
         below = self.add(f"add i64 {k}, 1")
         pointers = [self.row(table, k), self.row(down, above), *(self.row(c, k) for c in columns)]

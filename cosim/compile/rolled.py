@@ -130,44 +130,24 @@ class RolledSweeps:
         return Result((total,), lambda w, target: w.scatter(column.buffer, column.form.constants, target, starts))
 
     def outward(self, step: Callable[..., Any], root: Any, *columns: Column) -> Column:
-        above, scalars = Form.of(root)
-        while True:
-            traced = [self._trace(step, c, above, columns) for c in range(len(self.members))]
-            wider = _all_joined([above, *(down for (down, _), (_, _) in traced)])
-            if wider == above:
-                break
-            above = wider
-        out = _all_joined([form for _, (form, _) in traced])
-        down_buffer, out_buffer = self._rows(above, len(self.bodies) + 1), self._rows(out, len(self.bodies))
-        kernels = [self._kernel(step, c, above, columns, (above, out)) for c in range(len(self.members))]
-        first = above.row(scalars)
-        sources = [self._constants[1], down_buffer, *(c.buffer for c in columns)]
-        self.stages.append(
-            lambda w: w.outward(kernels, self.classes, self.parents, sources, first, down_buffer, out_buffer)
-        )
-        return Column(out, out_buffer)
+        start, scalars = Form.of(root)
+        handed, kept = self._settled(step, start, columns)
+        down, out = self._rows(handed, len(self.bodies) + 1), self._rows(kept, len(self.bodies))
+        kernels = self._kernels(step, handed, columns, (handed, kept))
+        first, given = handed.row(scalars), self._given(columns)
+        self.stages.append(lambda w: w.outward(kernels, self.classes, self.parents, given, first, down, out))
+        return Column(kept, out)
 
     def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: Column) -> Column:
         def with_own(kind: str, body: Any, handed: Any, *values: Any) -> Any:
             return step(kind, body, _sum(own(kind, body, *values), handed), *values)
 
-        handed = self._nothing(own, columns)
-        while True:
-            traced = [self._trace(with_own, c, handed, columns) for c in range(len(self.members))]
-            wider = handed
-            for (up, _), _ in traced:
-                wider = wider.joined(up)
-            if wider == handed:
-                break
-            handed = wider
-        out = _all_joined([form for _, (form, _) in traced])
-        sums, out_buffer = self._rows(handed, len(self.bodies) + 1), self._rows(out, len(self.bodies))
-        kernels = [
-            self._kernel(with_own, c, handed, columns, (handed, out), adding=True) for c in range(len(self.members))
-        ]
-        given = [self._constants[1], *(c.buffer for c in columns)]
-        self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out_buffer))
-        return Column(out, out_buffer)
+        handed, kept = self._settled(with_own, self._nothing(own, columns), columns)
+        sums, out = self._rows(handed, len(self.bodies) + 1), self._rows(kept, len(self.bodies))
+        kernels = self._kernels(with_own, handed, columns, (handed, kept), adding=True)
+        given = self._given(columns)
+        self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out))
+        return Column(kept, out)
 
     def gather(self, own: Callable[..., Any], *columns: Column) -> Result:
         nothing = self._nothing(own, columns)
@@ -177,14 +157,25 @@ class RolledSweeps:
         def counted(kind: str, body: Any, so_far: Any, *values: Any) -> Any:
             return _sum(own(kind, body, *values), so_far), ()
 
-        kernels = [
-            self._kernel(counted, c, form, columns, (form, Form((tuple, ()), ()))) for c in range(len(self.members))
-        ]
-        given = [self._constants[1], *(c.buffer for c in columns)]
+        kernels = self._kernels(counted, form, columns, (form, Form((tuple, ()), ())))
+        given = self._given(columns)
         self.stages.append(lambda w: w.gather(kernels, self.classes, given, total))
         return Result((len(form.constants),), lambda w, target: w.move(total, target))
 
     # --- tracing the function of one body ---
+
+    def _settled(self, step: Callable[..., Any], first: Form, columns: Sequence[Column]) -> tuple[Form, Form]:
+        """(form of what is handed on, form of what is kept) by any body, starting from `first`: what a step
+        turns out to vary is traced as varying, until nothing new does."""
+        while True:
+            traced = [self._trace(step, c, first, columns) for c in range(len(self.members))]
+            wider = _all_joined([first, *(handed for handed, _ in traced)])
+            if wider == first:
+                return first, _all_joined([kept for _, kept in traced])
+            first = wider
+
+    def _given(self, columns: Sequence[Column]) -> list[Buffer]:
+        return [self._constants[1], *(c.buffer for c in columns)]
 
     def _rows(self, form: Form, count: int) -> Buffer:
         return Buffer.workspace(f"rows{len(self.buffers)}", count, len(form.places), self.buffers)
@@ -198,12 +189,14 @@ class RolledSweeps:
     def _shapes(self, number: int, forms: Sequence[Form]) -> list[Shape]:
         return [(len(form.places),) for form in (self._constants[0][number], *forms)]
 
-    def _trace(self, step: Callable[..., Any], number: int, first: Form, columns: Sequence[Column]) -> Any:
-        """((form, scalars) handed on, (form, scalars) kept) by one step."""
+    def _trace(
+        self, step: Callable[..., Any], number: int, first: Form, columns: Sequence[Column]
+    ) -> tuple[Form, Form]:
+        """The forms of what one step hands on and of what it keeps."""
         forms = [first, *(c.form for c in columns)]
         rows = [symbols("s", shape)[1] for shape in self._shapes(number, forms)]
         handed, kept = self._call(step, number, forms, rows)
-        return Form.of(handed), Form.of(kept)
+        return Form.of(handed)[0], Form.of(kept)[0]
 
     def _nothing(self, own: Callable[..., Any], columns: Sequence[Column]) -> Form:
         """The form of the record that `own` gives, with every scalar 0."""
@@ -212,6 +205,23 @@ class RolledSweeps:
         _, structure = flatten(self._call(own, 0, forms, rows))
         return Form(structure, (0.0,) * count(structure))
 
+    def _kernels(
+        self,
+        step: Callable[..., Any],
+        first: Form,
+        columns: Sequence[Column],
+        given: tuple[Form, Form],
+        adding: bool = False,
+    ) -> list[Routine]:
+        """One routine per class: (body, first, columns…) -> rows of what is handed on and of what is kept.
+
+        adding: the last argument is a row to which what is handed on is added.
+        """
+        numbers = range(len(self.members))
+        routines = [self._kernel(step, number, first, columns, given, adding) for number in numbers]
+        self.kernels += routines
+        return routines
+
     def _kernel(
         self,
         step: Callable[..., Any],
@@ -219,12 +229,8 @@ class RolledSweeps:
         first: Form,
         columns: Sequence[Column],
         given: tuple[Form, Form],
-        adding: bool = False,
+        adding: bool,
     ) -> Routine:
-        """(body, first, columns…) -> rows of what is handed on and of what is kept.
-
-        adding: the last argument is a row to which what is handed on is added.
-        """
         forms = [first, *(c.form for c in columns)]
         shapes = self._shapes(number, forms)
 
@@ -238,9 +244,7 @@ class RolledSweeps:
 
         if adding:
             shapes = [*shapes, (len(given[0].places),)]
-        routine = Routine(kernel, shapes, f"{self.name}_step", self._uniform(columns))
-        self.kernels.append(routine)
-        return routine
+        return Routine(kernel, shapes, f"{self.name}_step", self._uniform(columns))
 
     @staticmethod
     def _uniform(columns: Sequence[Column]) -> list[int]:
