@@ -131,8 +131,8 @@ def _refuse_floats() -> None:
 
         return converted
 
-    casadi.SX.__float__ = strict(casadi.SX.__float__)
-    casadi.SX.__int__ = strict(casadi.SX.__int__)
+    for name in ("__float__", "__int__"):
+        setattr(casadi.SX, name, strict(getattr(casadi.SX, name)))
 
 
 def _why_untraceable(error: Exception) -> str:

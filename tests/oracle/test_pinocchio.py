@@ -41,10 +41,16 @@ MIMICKING = {
     "tiago_pro_description/robots/tiago_pro.urdf": True,
 }
 
-# Tracing one sweep for each of ten mimics and more takes some ten seconds: only one function is compiled.
-MANY_MIMICS = 10
-# Of a small robot every function is compiled, of a large one the sweeps; the rest runs as plain Python.
+# Of a small robot every function is compiled, of a large one the two sweeps; the rest runs as plain Python.
 SMALL = 8
+SWEEPS = {"forward_dynamics", "hybrid_dynamics"}
+# Tracing one sweep for each of ten mimics and more takes some ten seconds, so less of these is compiled.
+MANY_MIMICS = {
+    "pr2_description/urdf/pr2.urdf": {"hybrid_dynamics"},
+    "talos_data/robots/talos_full_v2.urdf": {"forward_dynamics"},
+    "talos_data/robots/talos_full_v2_box.urdf": set(),
+    "tiago_pro_description/robots/tiago_pro.urdf": set(),
+}
 
 
 class Witness:
@@ -125,14 +131,13 @@ class Robot:
     """A model, its witness and seeded states of it."""
 
     def __init__(self, path, name):
-        self.model = Model.from_urdf(path)
+        self.name, self.model = name, Model.from_urdf(path)
         self.witness = Witness(path, self.model.joint_names)
         self.random = np.random.default_rng(zlib.crc32(name.encode()))
 
     def function(self, name, frame=""):
         """A function of the model, compiled or plain, as the budget of time allows."""
-        sweeps = ("forward_dynamics", "hybrid_dynamics")[: 2 if self.witness.mimics < MANY_MIMICS else 1]
-        if self.model.nv <= SMALL or name in sweeps:
+        if self.model.nv <= SMALL or name in MANY_MIMICS.get(self.name, SWEEPS):
             return self.model.compiled(name, frame).native
         return self.model._definition(name, frame)[0]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Port, compile, operations
+from cosim.compile import Compiled, Port, compile, operations
 from cosim.compile.jit import vector_lanes
 from cosim.compile.mathlib import REDUCIBLE
 
@@ -109,6 +109,7 @@ def test_operation(name):
     """Single states and lanes, on random numbers and on every pair of special ones."""
     arity, symbolic, numeric = OPERATIONS[name]
     f = compile(lambda *xs: symbolic(*(x[()] for x in xs)), [Port(f"x{k}", ()) for k in range(arity)])
+    assert isinstance(f, Compiled)
     assert TAKEN_APART.get(name, name) in [node[0] for node in f.routine.graph.nodes]
     values = np.column_stack([np.transpose([*itertools.product(SPECIAL, repeat=arity)]), random(arity, 40)])
     with np.errstate(all="ignore"):

@@ -1,0 +1,111 @@
+"""The chain of ten rods: against Lagrange's equations, and how the integrators' errors fall with the step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+N, MASS, LENGTH, G = 10, 1.0, 0.1, 9.81
+SPIN = 10.0 / (12 * N**3)  # of a rod about its centre of mass [kg m²]
+
+
+@pytest.fixture(scope="module")
+def lagrange():
+    """(k, N) angles of the rods from the x axis at k times, without any sweep over bodies.
+
+    With absolute angles θ the kinetic energy is ½ Σ_ij c_ij cos(θ_i − θ_j) θ̇_i θ̇_j, c_ij = m L² (rods beyond the
+    farther of i and j, plus ½, on the diagonal ¼) + J on the diagonal, and the weight is Σ_i w_i sin θ_i.
+    """
+    k = np.arange(N)
+    beyond = N - 1 - np.maximum.outer(k, k)
+    c = MASS * LENGTH**2 * (beyond + 0.5 - 0.25 * np.eye(N)) + SPIN * np.eye(N)
+    w = MASS * G * LENGTH * (N - 0.5 - k)
+
+    def flow(t, y):
+        angle, rate = y[:N], y[N:]
+        difference = np.subtract.outer(angle, angle)
+        force = -(c * np.sin(difference)) @ rate**2 - w * np.cos(angle)
+        return np.concatenate([rate, np.linalg.solve(c * np.cos(difference), force)])
+
+    def solve(times):
+        start = np.concatenate([-np.ones(N), np.zeros(N)])
+        return solve_ivp(flow, (0.0, times[-1]), start, "DOP853", times, rtol=1e-12, atol=1e-12).y[:N].T
+
+    return solve
+
+
+@pytest.fixture
+def run_of(sample):
+    def run(integrator, step_ms, seconds=1.0):
+        overrides = f"schedule.integrator={integrator}", f"schedule.step={step_ms} ms"
+        return sample("pendulum_chain", *overrides).run(seconds)
+
+    return run
+
+
+def rods(run):
+    """(k, N) angles of the rods from the x axis."""
+    return np.cumsum([run[f"hinge_{k + 1}/position"] for k in range(N)], axis=0).T
+
+
+def orders(errors):
+    """How the errors fall when the step is halved again and again: log₂ of their ratios."""
+    return np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
+
+
+def test_it_moves_as_lagranges_equations_say(run_of, lagrange):
+    run = run_of("rk4", 1)
+    np.testing.assert_allclose(rods(run), lagrange(run.t), atol=3e-7)
+
+
+def test_it_is_the_chain_of_the_textbook(sample):
+    rig = sample("pendulum_chain")
+    model = rig.plant.model
+    q = np.zeros(N)
+    q[0] = -1.0
+    assert model.nv == N
+    np.testing.assert_allclose(rig.plant.position, q)
+    tip = model.frame_pose(q, "rod_10")[:3, :3] @ [LENGTH, 0, 0] + model.frame_pose(q, "rod_10")[:3, 3]
+    start = model.frame_pose(q, "rod_1")[:3, 3]
+    np.testing.assert_allclose(tip - start, [np.cos(1.0), -np.sin(1.0), 0.0], atol=1e-12)
+    # at rest and stretched out it is one rod of 10 kg and 1 m about its end
+    assert model.mass_matrix(q)[0, 0] == pytest.approx(10.0 / 3.0, rel=1e-12)
+
+
+def test_its_energy_stays_over_the_whole_run(sample):
+    run = sample("pendulum_chain").run()
+    energy = run["energy/kinetic"] + run["energy/potential"]
+    assert np.ptp(energy) / run["energy/kinetic"].max() < 1e-6
+    assert run.summary["energy"]["residual_relative"] < 1e-8
+    assert np.all(run["energy/work"] == 0.0) and np.all(run["energy/dissipated"] == 0.0)
+    assert np.ptp(run["energy/kinetic"]) > 5.0  # it does move
+    assert run.summary["joints"]["hinge_1"] == {
+        "role": "free", "error_rms": None, "error_max": None, "effort_rms": 0.0, "effort_peak": 0.0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("integrator", "steps", "order", "of_energy"),
+    [
+        ("semi_implicit_euler", (1.0, 0.5, 0.25), 1, 1),
+        ("rosenbrock", (1.0, 0.5, 0.25), 2, 2),
+        # The energy that RK4 loses for good falls with the fifth power of the step, one more than its errors: of
+        # an oscillation the method damps ω⁶h⁶/144 per step, while its error of fourth order only shifts the phase.
+        ("rk4", (4.0, 2.0, 1.0), 4, 5),
+    ],
+)
+def test_errors_fall_with_the_order_of_the_integrator(run_of, lagrange, integrator, steps, order, of_energy):
+    runs = [run_of(integrator, step, 2.0) for step in steps]
+    expected = lagrange(np.array([0.0, 1.0]))[-1]
+    motion = [np.abs(rods(run)[np.searchsorted(run.t, 0.99999)] - expected).max() for run in runs]
+    drift = [abs(run["energy/stored"][-1] - run["energy/stored"][0]) for run in runs]
+    np.testing.assert_allclose(orders(motion), order, atol=0.25)
+    np.testing.assert_allclose(orders(drift), of_energy, atol=0.25)
+
+
+def test_substeps_are_smaller_steps_of_the_integrator(run_of, sample):
+    fine = run_of("rk4", 1)
+    coarse = sample("pendulum_chain", "schedule.step=2 ms", "schedule.substeps=2").run(1.0)
+    assert coarse.summary["substeps"] == 2
+    np.testing.assert_allclose(rods(coarse), rods(fine)[::2], atol=1e-12)
