@@ -14,6 +14,7 @@ from cosim.errors import InputError
 
 MAX_JOINTS = 8
 PIXEL_COLUMNS = 800  # points are thinned to the lowest and highest of each
+LARGEST = 1e100  # of a run that diverged; axes of larger numbers overflow
 LETTERS = {13.0: 7.0, 9.5: 11.0, 8.5: 12.5}  # that fit into an inch, by size of the letters in points
 LINE = 1.5 / 72.0  # inches from line to line per point of size
 
@@ -81,8 +82,8 @@ def plot_run(
     t (k,) in s; signals: `<joint>/<interface>` -> (k,), in the unit that `units` gives for the same name.
     `title` and, smaller, `description` stand above the legend, in as many lines as they need.
     The third column is the tracking error, or the velocity when no joint has a reference. What was not
-    recorded is left out, and so are efforts that are all zero. Of more than 8 joints the first 8 are drawn and the footer, which also holds
-    `note`, says so.
+    recorded is left out, and so are efforts that are all zero. Of more than 8 joints the first 8 are drawn
+    and the footer, which also holds `note`, says so.
 
     Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
     """
@@ -245,9 +246,9 @@ def thin(x: np.ndarray, y: np.ndarray, columns: int) -> tuple[np.ndarray, np.nda
     """At most 2·columns points of the curve (x, y), both (k,), that draw the same picture.
 
     Of every stretch the lowest and the highest point stay, so that no peak is lost. Values that are not
-    finite become NaN, a gap in the curve.
+    finite, or beyond `LARGEST`, become NaN, a gap in the curve.
     """
-    y = np.where(np.isfinite(y), y, np.nan)
+    y = np.where(np.abs(y) <= LARGEST, y, np.nan)
     width = -(-len(y) // columns)
     if width <= 2:
         return x, y

@@ -34,17 +34,22 @@ class _Function:
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
         raise NotImplementedError
 
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         """One state: arrays of the ports' shapes; a batch: with k rows in front (single arrays are
         repeated). Returns a new array (a tuple when there are several outputs), or `out` filled.
+        `out` may be an input itself, but must not overlap one otherwise.
 
         Raises TypeError or ValueError naming the argument that does not fit.
         """
         if len(arguments) == len(self.inputs) + 1 and out is None:
             arguments, out = arguments[:-1], arguments[-1]
-        if len(arguments) != len(self.inputs):
+        names = [p.name for p in self.inputs[len(arguments) :]]
+        if named and sorted(named) == sorted(names):
+            arguments = (*arguments, *(named[name] for name in names))
+        elif named or len(arguments) != len(self.inputs):
             wanted = ", ".join(p.name for p in self.inputs)
-            raise TypeError(f"{self.name}({wanted}) takes {len(self.inputs)} arrays, got {len(arguments)}")
+            got = ", ".join([str(len(arguments)), *named])
+            raise TypeError(f"{self.name}({wanted}) takes {len(self.inputs)} arrays, got {got}")
         arrays = [self._array(a, p) for a, p in zip(arguments, self.inputs, strict=True)]
         rows = {len(a) for a, p in zip(arrays, self.inputs, strict=True) if a.ndim > len(p.shape)}
         if len(rows) > 1:
@@ -52,7 +57,7 @@ class _Function:
         k = rows.pop() if rows else None
         lead = () if k is None else (k,)
         arrays = [
-            np.ascontiguousarray(np.broadcast_to(a, lead + p.shape)) for a, p in zip(arrays, self.inputs, strict=True)
+            np.asarray(np.broadcast_to(a, lead + p.shape), order="C") for a, p in zip(arrays, self.inputs, strict=True)
         ]
         targets = self._targets(out, lead)
         if k != 0:
@@ -78,7 +83,7 @@ class _Function:
         shapes = [lead + p.shape for p in self.outputs]
         if out is None:
             return [np.empty(s) for s in shapes]
-        targets = [out] if len(shapes) == 1 else list(out)
+        targets = [out] if len(shapes) == 1 else list(out) if isinstance(out, (tuple, list)) else []
         if len(targets) != len(shapes):
             raise ValueError(f"{self.name}: out must be a tuple of {len(shapes)} arrays")
         for target, shape in zip(targets, shapes, strict=True):
@@ -98,7 +103,8 @@ class Interpreted(_Function):
 
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
         for row in [()] if k is None else np.ndindex(k):
-            results = self.fn(*(a[row] for a in arrays))
+            with np.errstate(all="ignore"):  # as machine code, which knows no warnings
+                results = self.fn(*(a[row] for a in arrays))
             results = results if isinstance(results, tuple) else (results,)
             for target, result in zip(targets, results, strict=True):
                 target[row] = result

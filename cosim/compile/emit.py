@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cosim.compile.lower import Graph
 from cosim.compile.mathlib import constant, lane_calls, real, suffix
-from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC
+from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC
 from cosim.compile.trace import Call
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
@@ -106,7 +106,7 @@ class Emitter:
                 stack.pop()
                 continue
             kind, *operands = self.graph.nodes[top]
-            leaf = kind in ("INPUT", "RESULT", "CONST")
+            leaf = kind in LEAVES
             missing = [] if leaf else [i for i in operands if i not in self.value]
             if missing:
                 stack.extend(reversed(missing))
@@ -140,7 +140,13 @@ class Emitter:
             return self.add(f"select {bit} {condition}, {t} {a}, {t} {b}")
         values = [self.real(i) for i in operands]
         if kind in INSTRUCTIONS:
-            return self.add(f"{INSTRUCTIONS[kind]} contract {t} {values[0]}, {values[1]}")
+            return self.add(f"{INSTRUCTIONS[kind]} {t} {values[0]}, {values[1]}")
+        if kind in ("MULADD", "MULSUB", "SUBMUL"):
+            if kind != "MULADD":
+                minus = 2 if kind == "MULSUB" else 0
+                values[minus] = self.add(f"fneg {t} {values[minus]}")
+            typed = ", ".join(f"{t} {v}" for v in values)
+            return self.add(f"call {t} @llvm.fmuladd.{self.s}({typed})")
         if kind == "NEG":
             return self.add(f"fneg {t} {values[0]}")
         if kind in INTRINSICS:
@@ -228,7 +234,7 @@ def declarations(lanes: set[int]) -> str:
         for intrinsic in [*INTRINSICS.values(), "llvm.rint"]:
             arguments = f"{t}, {t}" if intrinsic in binary else t
             lines.append(f"declare {t} @{intrinsic}.{s}({arguments})")
-        lines.append(f"declare {t} @llvm.fma.{s}({t}, {t}, {t})")
+        lines += [f"declare {t} @llvm.{fused}.{s}({t}, {t}, {t})" for fused in ("fma", "fmuladd")]
         if n > 1:
             lines.append(f"declare i1 @llvm.vector.reduce.or.v{n}i1(<{n} x i1>)")
     two = {"pow", "atan2", "hypot", "fmod", "remainder"}

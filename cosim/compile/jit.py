@@ -13,6 +13,8 @@ from typing import Any
 
 from cosim.errors import CompileError
 
+DIGEST_SIZE = hashlib.sha256().digest_size
+
 
 def cache_folder() -> Path:
     """Where object code is kept: $COSIM_CACHE_DIR, else the user's cache folder."""
@@ -110,8 +112,12 @@ def _object_code(ir: str) -> bytes:
 
 
 def _cached(key: str) -> bytes | None:
+    """The object code kept under the key; a file that is not whole counts as none."""
     with contextlib.suppress(OSError):
-        return (cache_folder() / f"{key}.o").read_bytes()
+        kept = (cache_folder() / f"{key}.o").read_bytes()
+        digest, code = kept[:DIGEST_SIZE], kept[DIGEST_SIZE:]
+        if hashlib.sha256(code).digest() == digest:
+            return code
     return None
 
 
@@ -121,5 +127,5 @@ def _keep(key: str, code: bytes) -> None:
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(code)
+            file.write(hashlib.sha256(code).digest() + code)
         os.replace(file.name, folder / f"{key}.o")

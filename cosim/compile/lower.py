@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cosim.compile.operations import COMMUTATIVE, casadi_names
+from cosim.compile.operations import COMMUTATIVE, FUSED, LEAVES, casadi_names
 from cosim.compile.trace import Trace
 from cosim.errors import CompileError
 
@@ -22,6 +23,7 @@ class Graph:
     """
 
     nodes: list[Node] = field(default_factory=list)
+    operations: int = 0  # arithmetic operations of one evaluation; leaves and calls are not counted
     outputs: list[list[int]] = field(default_factory=list)
     arguments: list[list[list[int]]] = field(default_factory=list)
     known: dict[Node, int] = field(default_factory=dict)
@@ -34,11 +36,6 @@ class Graph:
             number = self.known[parts] = len(self.nodes)
             self.nodes.append(parts)
         return number
-
-    @property
-    def operations(self) -> int:
-        """How many arithmetic operations one evaluation takes (leaves and calls not counted)."""
-        return sum(node[0] not in ("INPUT", "RESULT", "CONST") for node in self.nodes)
 
 
 def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
@@ -86,7 +83,26 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
     graph.outputs = slots[: len(trace.outputs)]
     rest = iter(slots[len(trace.outputs) :])
     graph.arguments = [[next(rest) for _ in call.expressions] for call in trace.calls]
+    graph.operations = sum(node[0] not in LEAVES for node in graph.nodes)
+    _fuse(graph)
     return graph
+
+
+def _fuse(graph: Graph) -> None:
+    """Join a product that is used once with the sum it goes into.
+
+    Left to LLVM, this would depend on what stands next to it, and one state would differ from a batch in
+    the last bit.
+    """
+    uses = Counter(i for kind, *operands in graph.nodes if kind not in LEAVES for i in operands)
+    uses.update(i for output in graph.outputs for i in output)
+    uses.update(i for call in graph.arguments for argument in call for i in argument)
+    for k, (kind, *operands) in enumerate(graph.nodes):
+        for which, fused in FUSED.get(kind, ()):
+            factors = graph.nodes[operands[which]]
+            if factors[0] == "MUL" and uses[operands[which]] == 1:
+                graph.nodes[k] = (fused, factors[1], factors[2], operands[1 - which])
+                break
 
 
 def _simplified(graph: Graph, name: str, operands: list[int]) -> int:

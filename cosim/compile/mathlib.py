@@ -1,7 +1,7 @@
 """sin and cos in LLVM IR, for one double or a vector of lanes, both from one range reduction.
 
 Argument reduction by three parts of π/2 with fused multiply-adds (Cody and Waite), then the minimax
-polynomials of fdlibm on [−π/4, π/4]. Accurate to 1 ulp for |x| < 2³¹; a lane beyond that (or not
+polynomials of fdlibm on [−π/4, π/4]. Within 1.3 ulp for |x| < 2³¹; a lane beyond that (or not
 finite) takes the C library's way.
 """
 
@@ -72,14 +72,10 @@ def sincos(lanes: int) -> str:
         reduce_any = [f"  %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({bit} %far)"]
     body = [
         f"define internal {{ {t}, {t} }} @cosim.sincos.{n}({t} %x) alwaysinline nounwind {{",
+        "entry:",
         f"  %size = call {t} @llvm.fabs.{s}({t} %x)",
         f"  %far = fcmp uge {t} %size, {constant(REDUCIBLE, n)}",
         *reduce_any,
-        "  br i1 %any, label %slow, label %fast, !prof !0",
-        "slow:",
-        f"  %exact = call {{ {t}, {t} }} @cosim.sincos.libm.{n}({t} %x)",
-        "  br label %done",
-        "fast:",
         f"  %turns = fmul {t} %x, {constant(TWO_OVER_PI, n)}",
         f"  %k = call {t} @llvm.rint.{s}({t} %turns)",
         f"  %quadrant = fptosi {t} %k to {integer}",
@@ -114,9 +110,19 @@ def sincos(lanes: int) -> str:
         f"  %cos = select {bit} %cos.neg, {t} %cos.minus, {t} %cos.abs",
         f"  %near.0 = insertvalue {{ {t}, {t} }} undef, {t} %sin, 0",
         f"  %near.1 = insertvalue {{ {t}, {t} }} %near.0, {t} %cos, 1",
+        "  br i1 %any, label %slow, label %done, !prof !0",
+        "slow:",
+        # lane by lane, so that no row of a batch depends on the others
+        f"  %libm = call {{ {t}, {t} }} @cosim.sincos.libm.{n}({t} %x)",
+        f"  %libm.sin = extractvalue {{ {t}, {t} }} %libm, 0",
+        f"  %libm.cos = extractvalue {{ {t}, {t} }} %libm, 1",
+        f"  %far.sin = select {bit} %far, {t} %libm.sin, {t} %sin",
+        f"  %far.cos = select {bit} %far, {t} %libm.cos, {t} %cos",
+        f"  %far.0 = insertvalue {{ {t}, {t} }} undef, {t} %far.sin, 0",
+        f"  %far.1 = insertvalue {{ {t}, {t} }} %far.0, {t} %far.cos, 1",
         "  br label %done",
         "done:",
-        f"  %result = phi {{ {t}, {t} }} [ %exact, %slow ], [ %near.1, %fast ]",
+        f"  %result = phi {{ {t}, {t} }} [ %far.1, %slow ], [ %near.1, %entry ]",
         f"  ret {{ {t}, {t} }} %result",
         "}",
         *_by_libm(lanes),

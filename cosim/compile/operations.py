@@ -52,6 +52,12 @@ LOGIC = {"AND": "and", "OR": "or"}
 
 # written out in `emit`: ASSIGN NEG SQ TWICE INV SIGN NOT IF_ELSE_ZERO SIN COS
 
+# nodes that are not computed
+LEAVES = frozenset({"INPUT", "RESULT", "CONST"})
+
+# sum or difference -> (which operand is the product, the fused operation): a b + c, a b − c, c − a b
+FUSED = {"ADD": ((0, "MULADD"), (1, "MULADD")), "SUB": ((0, "MULSUB"), (1, "SUBMUL"))}
+
 COMMUTATIVE = frozenset({"ADD", "MUL", "FMIN", "FMAX", "AND", "OR", "EQ", "NE", "HYPOT"})
 
 

@@ -160,7 +160,7 @@ class RolledSweeps:
         kernels = self._kernels(counted, form, columns, (form, Form((tuple, ()), ())))
         given = self._given(columns)
         self.stages.append(lambda w: w.gather(kernels, self.classes, given, total))
-        return Result((len(form.constants),), lambda w, target: w.move(total, target))
+        return Result((), lambda w, target: w.move(total, target))
 
     # --- tracing the function of one body ---
 

@@ -80,7 +80,7 @@ def _plain(results: list[Any]) -> Any:
 
 def _identifier(name: str) -> str:
     """The name with everything that LLVM would not take in a symbol replaced."""
-    return re.sub(r"\W", "_", name)
+    return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
 
 
 def with_callees(routine: Any) -> list[Any]:

@@ -7,6 +7,7 @@ inlined but recorded as a call, so that four evaluations of the same dynamics ar
 from __future__ import annotations
 
 import math
+import numbers
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -78,6 +79,9 @@ def record_call(
     """Note a call of `routine` in the function that is being traced; its outputs as symbols."""
     if not _active:
         raise CompileError(f"routine '{routine.name}' was called with symbols outside of a trace")
+    given = tuple(np.shape(ops._boxed(a)) for a in arguments)
+    if given != tuple(routine.shapes):
+        raise CompileError(f"routine '{routine.name}' takes arrays of shapes {tuple(routine.shapes)}, got {given}")
     fresh = [symbols(f"{routine.name}_{k}", shape) for k, shape in enumerate(routine.output_shapes)]
     call = Call(
         routine,
@@ -111,11 +115,25 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
         raise CompileError(_why_untraceable(error), _where(error)) from error
     finally:
         _active.pop()
-    for value in outputs if isinstance(outputs, (tuple, list)) else (outputs,):
-        value = ops._boxed(value) if ops.is_symbolic(value) else np.asarray(value, dtype=float)
-        result.outputs.append(column(value))
-        result.output_shapes.append(value.shape)
+    for value in outputs if isinstance(outputs, tuple) else (outputs,):
+        array = _returned(value, fn)
+        result.outputs.append(column(array))
+        result.output_shapes.append(array.shape)
     return result
+
+
+def _returned(value: Any, fn: Callable[..., Any]) -> np.ndarray:
+    """What a function returned, as an array. Raises CompileError where it is none."""
+    try:
+        array = ops.array(value if isinstance(value, (list, np.ndarray)) else ops._boxed(value))
+        elements = np.asarray(array).ravel()
+        fits = value is not None and all(isinstance(x, numbers.Real) or x.is_scalar() for x in elements)
+    except (TypeError, ValueError, AttributeError):
+        fits = False
+    if not fits:
+        what = f"returns {type(value).__name__}; return an array made by cosim.ops, or a tuple of arrays"
+        raise CompileError(what, origin(fn))
+    return array
 
 
 @cache

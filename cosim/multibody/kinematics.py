@@ -23,7 +23,7 @@ from cosim.multibody.sweeps import Sweeps, Unrolled
 
 
 def kinetic_energy(sweeps: Sweeps, q: Any, v: Any) -> Any:
-    """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]; shape (1,)."""
+    """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]."""
 
     def step(kind: str, body: Body, above: Vector, q: Any, v: Any) -> Any:
         motion = move(kind, body, above.angular, q, v)
@@ -34,14 +34,14 @@ def kinetic_energy(sweeps: Sweeps, q: Any, v: Any) -> Any:
     def own(kind: str, body: Body, moving: Any) -> Any:
         twist, v = moving
         rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
-        return ops.array([0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)])
+        return 0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)
 
     still = Vector(np.zeros(3), np.zeros(3))
     return sweeps.gather(own, sweeps.outward(step, still, sweeps.by_q(q), sweeps.by_v(v)))
 
 
 def potential_energy(sweeps: Sweeps, q: Any, gravity: Any) -> Any:
-    """−Σ m g·r, zero with every centre of mass at the height of the ground's origin [J]; shape (1,)."""
+    """−Σ m g·r, zero with every centre of mass at the height of the ground's origin [J]."""
 
     def step(kind: str, body: Body, above: Any, q: Any) -> Any:
         height, g = above  # −g·r of the body's origin, g in the body's axes
@@ -51,7 +51,7 @@ def potential_energy(sweeps: Sweeps, q: Any, gravity: Any) -> Any:
 
     def own(kind: str, body: Body, placed: Any) -> Any:
         height, g = placed
-        return ops.array([body.mass * height - g @ body.moment])
+        return body.mass * height - g @ body.moment
 
     return sweeps.gather(own, sweeps.outward(step, (0.0, gravity), sweeps.by_q(q)))
 
@@ -80,7 +80,7 @@ def mass_matrix(sweeps: Unrolled, q: Any, nv: int) -> Any:
                 at = sweeps.parents[at]
         for i, j in enumerate(columns[k]):
             m[j][j] = m[j][j] + body.rotor[i]
-    return ops.array(m)
+    return ops.array(m).reshape(nv, nv)
 
 
 def body_path(sweeps: Unrolled, k: int) -> list[int]:
@@ -122,4 +122,4 @@ def frame_jacobian(sweeps: Unrolled, q: Any, nv: int, body: int, frame: Pose) ->
             slide = rotation @ s.linear + ops.cross(turn, target - position)
             for i in range(3):
                 jacobian[i][j], jacobian[i + 3][j] = slide[i], turn[i]
-    return ops.array(jacobian)
+    return ops.array(jacobian).reshape(6, nv)

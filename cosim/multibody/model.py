@@ -12,7 +12,7 @@ from cosim.compile import Compiled, Interpreted, Port, compile
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description import Mechanism
 from cosim.multibody.rules import ROLLED_FROM, Rules, find_mimics
-from cosim.multibody.tree import Tree, build_tree
+from cosim.multibody.tree import Tree, build_tree, refuse_massless_motion
 from cosim.multibody.urdf import read_urdf
 from cosim.types import Limits
 
@@ -36,22 +36,32 @@ class Model:
     def __init__(self, mechanism: Mechanism, gravity: Sequence[float] = GRAVITY, rotor_inertia: Any = None) -> None:
         """rotor_inertia: (nv,) reflected inertia of the drives' rotors on each joint [kg m² or kg], default 0.
 
-        Raises InputErrors for links that could move without any inertia.
+        Raises InputErrors for links that could move without any inertia, ValueError for rotors or a gravity
+        that are no such arrays.
         """
         tree = build_tree(mechanism)
         mimics = find_mimics(tree)
         self.nv = self.nq = len(tree.joints) - len(mimics.followers)
         if rotor_inertia is not None:
             rotors = np.zeros(len(tree.joints))
-            rotors[[k for k in range(len(rotors)) if k not in mimics.followers]] = rotor_inertia
+            rotors[[k for k in range(len(rotors)) if k not in mimics.followers]] = self._rotors(rotor_inertia)
             tree = tree.with_rotors([rotors[k : k + 1] for k in range(len(rotors))])
+        refuse_massless_motion(tree)
         self.mechanism = mechanism
         self.gravity = np.array(gravity, dtype=float)
+        if self.gravity.shape != (3,):
+            raise ValueError(f"gravity must be 3 numbers, got {gravity}")
         self.joints = tuple(j for j in tree.joints if j.mimic is None)
         self.joint_names = tuple(j.name for j in self.joints)
         self.pure = Rules(tree, mimics, self.gravity)
         self._tree: Tree = tree
-        self._functions: dict[tuple[str, str], Compiled | Interpreted] = {}
+        self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
+
+    def _rotors(self, rotor_inertia: Any) -> np.ndarray:
+        rotors = np.asarray(rotor_inertia, dtype=float)
+        if rotors.shape != (self.nv,) or not np.all((rotors >= 0.0) & np.isfinite(rotors)):
+            raise ValueError(f"rotor_inertia must be {self.nv} numbers that are not negative, got {rotor_inertia}")
+        return rotors
 
     @classmethod
     def from_urdf(cls, path: str | Path, floating_base: bool = False, gravity: Sequence[float] = GRAVITY) -> Model:
@@ -148,7 +158,7 @@ class Model:
 
     # --- compilation ---
 
-    def compiled(self, function: str, frame: str = "") -> Compiled | Interpreted:
+    def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
         """The compiled form of one of the functions above, with its operation count and shapes."""
         key = function, frame
         if key not in self._functions:
@@ -156,14 +166,14 @@ class Model:
             self._functions[key] = compile(fn, inputs, function, outputs)
         return self._functions[key]
 
-    def _ready(self, function: str, frame: str = "") -> Callable[..., Any]:
+    def _ready(self, function: str, frame: str | None = None) -> Callable[..., Any]:
         """Compile on first use; from then on the method of this object is the native function itself."""
         native = self.compiled(function, frame).native
-        if not frame:
+        if frame is None:
             self.__dict__[function] = native
         return native
 
-    def _definition(self, function: str, frame: str) -> tuple[Callable[..., Any], list[Port], list[Port]]:
+    def _definition(self, function: str, frame: str | None) -> tuple[Callable[..., Any], list[Port], list[Port]]:
         nq, nv = (self.nq,), (self.nv,)
         q, v, qdd, tau = Port("q", nq), Port("v", nv), Port("qdd", nv), Port("tau", nv)
         inputs, shapes = {
@@ -179,7 +189,7 @@ class Model:
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]
         fn: Callable[..., Any] = getattr(self.pure, function)
-        if frame:
+        if frame is not None:
             if frame not in self._tree.frames:
                 raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.frames)}")
             body, pose = self._tree.frames[frame]

@@ -159,10 +159,10 @@ class Rules:
     # --- energies and frames ---
 
     def kinetic_energy(self, q: Any, v: Any) -> Any:
-        return self._over_tree(kinematics.kinetic_energy, self._positions(q), self._spread(v))[0]
+        return self._over_tree(kinematics.kinetic_energy, self._positions(q), self._spread(v))
 
     def potential_energy(self, q: Any) -> Any:
-        return self._over_tree(kinematics.potential_energy, self._positions(q), self.gravity)[0]
+        return self._over_tree(kinematics.potential_energy, self._positions(q), self.gravity)
 
     def frame_pose(self, q: Any, body: int, frame: Pose) -> Any:
         return kinematics.frame_pose(self.sweeps, self._positions(q), body, frame)

@@ -41,7 +41,7 @@ class Sweeps(Protocol):
         ...
 
     def gather(self, own: Callable[..., Any], *columns: Column) -> Any:
-        """Σ over bodies of own(kind, body, *columns[k])."""
+        """Σ over bodies of the number own(kind, body, *columns[k])."""
         ...
 
     def pick(self, column: Column, index: int) -> Column:

@@ -44,7 +44,7 @@ class Tree:
 
 
 def build_tree(mechanism: Mechanism) -> Tree:
-    """Merge what is fixed, turn axes to z. Raises InputErrors naming links that could move without mass."""
+    """Merge what is fixed, turn axes to z."""
     frames: dict[str, tuple[int, Pose]] = {mechanism.root: (-1, Pose.identity())}
     joints: list[Joint] = []
     parents: list[int] = []
@@ -69,9 +69,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
     bodies = tuple(
         _body(mount, parts, JOINTS[kind].nv) for mount, parts, kind in zip(mounts, inertials, kinds, strict=True)
     )
-    tree = Tree(mechanism, tuple(joints), tuple(parents), kinds, bodies, frames)
-    _refuse_massless_motion(tree)
-    return tree
+    return Tree(mechanism, tuple(joints), tuple(parents), kinds, bodies, frames)
 
 
 def _body(mount: Pose, parts: list[Inertial], nv: int) -> Body:
@@ -111,11 +109,11 @@ def _exact(pose: Pose) -> Pose:
     return Pose(rotation, np.where(np.abs(pose.position) < 1e-16, 0.0, pose.position))
 
 
-def _refuse_massless_motion(tree: Tree) -> None:
+def refuse_massless_motion(tree: Tree) -> None:
     """Each joint must have something to accelerate: its effort must not move it without resistance.
 
-    Mass counts that moves when the joint moves while the joints further out are free, the U of theory §1;
-    it is looked at in one configuration in general position.
+    Raises InputErrors naming the links that could. What counts is the inertia that an effort meets while the
+    joints further out are free, the U of theory §1; it is looked at in one configuration in general position.
     """
     if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
         return

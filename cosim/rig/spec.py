@@ -14,7 +14,6 @@ from cosim.errors import InputError, InputErrors, Place, did_you_mean
 from cosim.multibody.description import Mechanism
 from cosim.multibody.graph import depth_first
 from cosim.multibody.inline import read_bodies
-from cosim.multibody.tree import build_tree
 from cosim.multibody.urdf import read_urdf
 from cosim.rig.controllers import ControllerSpec, read_controllers
 from cosim.rig.joints import JointSpec, read_entries, read_joint
@@ -149,8 +148,4 @@ def _mechanism(data: dict[str, Any], name: str, reading: Reading) -> MechanismSp
     except InputError as error:
         reading.errors.append(error)
         return None
-    try:
-        build_tree(description)  # links that could move without mass show only here
-    except InputErrors as many:
-        reading.errors.extend(many.errors)
     return MechanismSpec(description, section.get("gravity", ()), urdf)

@@ -135,7 +135,7 @@ class Robot:
         self.witness = Witness(path, self.model.joint_names)
         self.random = np.random.default_rng(zlib.crc32(name.encode()))
 
-    def function(self, name, frame=""):
+    def function(self, name, frame=None):
         """A function of the model, compiled or plain, as the budget of time allows."""
         if self.model.nv <= SMALL or name in MANY_MIMICS.get(self.name, SWEEPS):
             return self.model.compiled(name, frame).native

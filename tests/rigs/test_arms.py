@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def wrist(sample):
 def test_wrist_moves_as_prescribed(wrist):
     t = wrist.t
     s = np.clip(np.where(t < 1.5, t - 0.5, 2.5 - t), 0.0, 1.0)
-    np.testing.assert_allclose(wrist["wrist_1_joint/position"], -90 * DEGREE * s**3 * (10 - 15 * s + 6 * s**2), atol=1e-12)
+    expected = -90 * DEGREE * s**3 * (10 - 15 * s + 6 * s**2)
+    np.testing.assert_allclose(wrist["wrist_1_joint/position"], expected, atol=1e-12)
     on = t >= 0.5  # the sines have grown to their amplitude
     for joint, amplitude, frequency in (("wrist_2_joint", 20, 1.0), ("wrist_3_joint", 30, 0.8)):
         angle = 2 * math.pi * frequency * t
@@ -161,7 +163,7 @@ MASS, CENTRE, LENGTH, INERTIA = (2.0, 1.2), (0.2, 0.15), 0.4, (0.028, 0.01)
 DAMPING, G = np.array([0.2, 0.1]), 9.81
 
 
-def two_link_flow(y, effort):
+def two_link_flow(t, y, effort):
     """ẏ of y = (q1, q2, v1, v2): Lagrange's equations of a planar two-link arm, as in any textbook
     (Spong et al., Robot Modeling and Control, §6.4)."""
     (q1, q2), v = y[:2], y[2:]
@@ -185,16 +187,17 @@ def test_two_link_moves_as_lagranges_equations_say_under_its_pid(sample):
     step = rig.simulation.step
     kp, ki, kd = np.array([400, 150]), np.array([1200, 500]), np.array([40, 12])
     y, integral = np.array([-90, 30, 0, 0]) * DEGREE, np.zeros(2)
+    position, velocity = (columns(run, rig.joints, f"reference_{what}") for what in ("position", "velocity"))
     positions, efforts = [], []
     for k in range(1000):
-        reference = np.array([[run[f"{j}/reference_{what}"][k] for j in rig.joints] for what in ("position", "velocity")])
-        error = reference[0] - y[:2]
-        effort = kp * error + kd * (reference[1] - y[2:]) + integral
+        error = position[k] - y[:2]
+        effort = kp * error + kd * (velocity[k] - y[2:]) + integral
         assert np.all(np.abs(effort) < [40, 20])  # the limits are not reached
         integral = integral + ki * error * step
         positions.append(y[:2])
         efforts.append(effort)
-        y = solve_ivp(lambda t, y, effort=effort: two_link_flow(y, effort), (0, step), y, "DOP853", rtol=1e-9, atol=1e-12).y[:, -1]
+        flow = partial(two_link_flow, effort=effort)
+        y = solve_ivp(flow, (0, step), y, "DOP853", rtol=1e-9, atol=1e-12).y[:, -1]
     np.testing.assert_allclose(columns(run, rig.joints, "position")[:1000], positions, atol=1e-9)
     np.testing.assert_allclose(columns(run, rig.joints, "effort")[:1000], efforts, atol=1e-6)
 

@@ -37,7 +37,7 @@ def test_a_command_is_held_until_the_next_period_of_its_controller(rig_of, pytho
 
 
 def test_a_controller_sees_what_is_measured_at_its_own_tick(rig_of, python_loop):
-    rig = rig_of(RIG, "controllers.a.period=10 ms", push="effort = q + t", *())
+    rig = rig_of(RIG, "controllers.a.period=10 ms", push="effort = q + t")
     for run in both_ways(rig, python_loop, 60):
         k = np.arange(60) // 10 * 10
         np.testing.assert_allclose(run["one/command_effort"], run["one/position"][k] + k * 1e-3, atol=1e-14)
@@ -46,7 +46,8 @@ def test_a_controller_sees_what_is_measured_at_its_own_tick(rig_of, python_loop)
 
 def test_the_drives_close_their_loops_at_every_tick_between_two_calls_of_the_controller(rig_of):
     text = RIG.replace("type: push.py, joints: [one]", "type: passthrough, joints: [one], kp: 50, kd: 3, period: 20 ms")
-    run = rig_of(text, "joints={one: {initial: {position: 0.4}}}", "controllers.a.trajectory={type: quintic, goal: 0.1, duration: 0.2}").run()
+    moving = "controllers.a.trajectory={type: quintic, goal: 0.1, duration: 0.2}"
+    run = rig_of(text, "joints={one: {initial: {position: 0.4}}}", moving).run()
     k = np.arange(len(run.t)) // 20 * 20
     expected = 50 * (run["one/reference_position"][k] - run["one/position"])
     expected += 3 * (run["one/reference_velocity"][k] - run["one/velocity"])
@@ -65,14 +66,16 @@ def test_integrator_steps_do_not_change_the_controllers_ticks(rig_of):
 
 
 def test_an_encoder_counts_and_its_velocity_is_that_of_the_counts(rig_of, python_loop):
-    rig = rig_of(RIG, "joints={one: {encoder: {counts: 500}}}", push="effort = 100.0 * q + v")
+    joint = "joints={one: {initial: {velocity: 2}, encoder: {counts: 500}}}"
+    rig = rig_of(RIG, joint, push="effort = 100.0 * q + v")
     size = 2 * math.pi / 500
     for run in both_ways(rig, python_loop, 150):
         counts = run["one/measured_position"] / size
         np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
         np.testing.assert_allclose(counts, np.round(run["one/position"] / size), atol=1e-9)
-        assert len(np.unique(np.round(counts))) > 1
-        np.testing.assert_allclose(run["one/measured_velocity"], np.diff(run["one/measured_position"], prepend=0.0) / 1e-3, atol=1e-9)
+        assert len(np.unique(np.round(counts))) > 5
+        velocity = np.diff(run["one/measured_position"]) / 1e-3
+        np.testing.assert_allclose(run["one/measured_velocity"][1:], velocity, atol=1e-9)
         seen = 100 * run["one/measured_position"] + run["one/measured_velocity"]
         np.testing.assert_allclose(run["one/command_effort"], seen, atol=1e-9)
 
@@ -100,7 +103,7 @@ def test_noise_is_the_seeds_and_only_the_seeds(rig_of):
 def test_exact_joints_have_no_measured_signals(rig_of):
     run = rig_of(RIG, "joints={one: {encoder: {counts: 500}}}").run(0.01)
     assert "one/measured_position" in run and "two/measured_position" not in run
-    with pytest.raises(KeyError, match="no signal 'two/measured_position'; did you mean 'one/measured_position'?"):
+    with pytest.raises(KeyError, match=r"no signal 'two/measured_position'; did you mean 'one/measured_position'\?"):
         run["two/measured_position"]
 
 
@@ -119,9 +122,9 @@ def test_mistakes_of_overrides_are_told_all_at_once(rig_of):
     with pytest.raises(InputErrors) as caught:
         rig_of(RIG, "controllers.a.sise=1", "schedule.step=2 kg", "controllers.c.size=1")
     assert str(caught.value).splitlines() == [
-        "--set controllers.a.sise=1: unknown key 'sise'; did you mean 'size'?",
         "--set controllers.c.size=1: no 'c' in controllers; known: a, b, 0, 1",
         "--set schedule.step=2 kg: unit 'kg' does not fit here; use s, ms, us, min, h",
+        "--set controllers.a.sise=1: unknown key 'sise'; did you mean 'size'?",
     ]
 
 
@@ -130,7 +133,7 @@ def test_mistakes_of_overrides_are_told_all_at_once(rig_of):
 IF = "effort = -5.0 * v if q[0] > 0.1 else 2.0 - q"
 WHERE = "effort = ops.where(q > 0.1, -5.0 * v, 2.0 - q)"
 A_BRANCH = "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
-A_NUMBER = "cannot be traced: TypeError: a traced value is not a number yet; use cosim.ops instead of float, math and numpy"
+A_NUMBER = "a traced value is not a number yet; use cosim.ops instead of float, math and numpy"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ A_NUMBER = "cannot be traced: TypeError: a traced value is not a number yet; use
     ],
     ids=["if", "math", "numpy element", "hidden list", "numpy function"],
 )
-def test_a_controller_that_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, tmp_path, lines, traced, why):
+def test_what_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, tmp_path, lines, traced, why):
     start = "joints={one: {initial: {position: 0.3}}}"
     looped, native = (rig_of(RIG, start, push=body).run(0.1) for body in (lines, traced))
     compiled = looped.summary["compiled"]
@@ -167,7 +170,8 @@ def test_a_controller_that_raises_stops_the_run_and_what_was_until_then_is_kept(
     with pytest.raises(StoppedRun) as caught:
         rig.run()
     line = 1 + (tmp_path / "push.py").read_text().splitlines().index("            raise ValueError('out of\\nideas')")
-    what = f"stopped at tick 20 (t = 0.02 s): controller 'a' failed: ValueError: out of ideas ({tmp_path / 'push.py'}:{line})"
+    place = f"{tmp_path / 'push.py'}:{line}"
+    what = f"stopped at tick 20 (t = 0.02 s): controller 'a' failed: ValueError: out of ideas ({place})"
     assert str(caught.value) == f"{tmp_path / 'rig.yaml'}: {what}"
     run = caught.value.run
     assert len(run.t) == 20 and run.summary["outcome"] == run.fault == what

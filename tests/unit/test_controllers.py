@@ -97,9 +97,7 @@ def block(request: pytest.FixtureRequest) -> Any:
     return make(request.param.split()[0], context(2, 0), **CASES[request.param])
 
 
-def step(
-    block: Any, state: dict[str, Any] | None = None, **inputs: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def step(block: Any, state: dict[str, Any] | None = None, **inputs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """One update with just the inputs that the block declares."""
     given = {**INPUTS, **inputs}
     u = {name: given[name] for name in block.inputs}
@@ -132,9 +130,7 @@ def test_signals_are_those_of_the_contract(block: Any) -> None:
 
 def test_symbols_give_what_numbers_give_also_for_the_parameters(block: Any) -> None:
     names, states = list(block.inputs), list(block.initial())
-    tuned = [
-        f.name for f in dataclasses.fields(block.params) if isinstance(getattr(block.params, f.name), tuple)
-    ]
+    tuned = [f.name for f in dataclasses.fields(block.params) if isinstance(getattr(block.params, f.name), tuple)]
 
     def update(*arrays: Any) -> tuple[Any, ...]:
         queue = iter(arrays)
@@ -234,9 +230,7 @@ def pid_of_one(effort: float = 50.0, **keys: float) -> Any:
 
 def integral_after(block: Any, error: float, integral: float, **inputs: float) -> float:
     values = dict.fromkeys(INPUTS, 0.0) | {"reference_position": error} | inputs
-    state, command = step(
-        block, {"integral": np.array([integral])}, **{k: np.array([v]) for k, v in values.items()}
-    )
+    state, command = step(block, {"integral": np.array([integral])}, **{k: np.array([v]) for k, v in values.items()})
     assert command["effort"] == pytest.approx(integral + values["reference_effort"])
     return state["integral"].item()
 
@@ -291,9 +285,7 @@ def test_pid_without_an_effort_limit_never_stops_integrating() -> None:
         ("effort", [0, 0], [0, 0]),
     ],
 )
-def test_passthrough_closes_the_loops_of_its_interface(
-    interface: str, kp: list[float], kd: list[float]
-) -> None:
+def test_passthrough_closes_the_loops_of_its_interface(interface: str, kp: list[float], kd: list[float]) -> None:
     _, command = step(make("passthrough", context(2, 0), **gains(2), interface=interface))
     np.testing.assert_array_equal(command["kp"], kp)
     np.testing.assert_array_equal(command["kd"], kd)

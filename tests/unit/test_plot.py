@@ -155,7 +155,7 @@ def test_short_runs_are_drawn_without_a_warning(tmp_path, k):
     plot_run(tmp_path / "a.png", t, signals, ["elbow"], "arm", units)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, 1e300, 1.5])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, 1e99, 1e300, -1.7e308, 1.5])
 def test_dull_and_broken_signals_are_drawn_without_a_warning(tmp_path, value):
     t, signals, units = run(["elbow"], ALL)
     signals["elbow/position"][:] = value

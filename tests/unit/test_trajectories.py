@@ -192,15 +192,11 @@ def test_a_short_way_gives_a_triangle() -> None:
     np.testing.assert_allclose(middle["position"], START - [way / 2, 0.0])
     np.testing.assert_allclose(middle["velocity"], [-math.sqrt(way * 4.0), 0.0])
     for part, sign in ((0.25, -1), (0.75, 1)):
-        np.testing.assert_allclose(
-            trajectory.sample(part * trajectory.end)["acceleration"], [sign * 4.0, 0.0]
-        )
+        np.testing.assert_allclose(trajectory.sample(part * trajectory.end)["acceleration"], [sign * 4.0, 0.0])
 
 
 def test_joints_that_have_arrived_stay() -> None:
-    trajectory = make(
-        "trapezoidal", goal=tuple(START), max_velocity=(1.0, 1.0), max_acceleration=(1.0, 1.0), delay=0.5
-    )
+    trajectory = make("trapezoidal", goal=tuple(START), max_velocity=(1.0, 1.0), max_acceleration=(1.0, 1.0), delay=0.5)
     assert trajectory.end == 0.5
     for t in (0.0, 0.5, 0.7, 3.0):
         sample = trajectory.sample(t)
@@ -213,9 +209,7 @@ def test_joints_that_have_arrived_stay() -> None:
 
 
 def test_sine_swings_about_the_start() -> None:
-    sine = make(
-        "sine", amplitude=(0.3, 0.5), frequency=(0.5, 0.25), offset=(0.0, 1.0), phase=(0.0, math.pi / 2)
-    )
+    sine = make("sine", amplitude=(0.3, 0.5), frequency=(0.5, 0.25), offset=(0.0, 1.0), phase=(0.0, math.pi / 2))
     assert sine.end == math.inf
     np.testing.assert_allclose(sine.sample(0.0)["position"], [START[0], START[1] + 1.5])
     np.testing.assert_allclose(sine.sample(0.0)["velocity"], [0.3 * math.pi, 0.0], atol=1e-15)
@@ -296,9 +290,7 @@ def test_two_hundred_waypoints_keep_the_precision(tmp_path: Path) -> None:
     rows = "".join(f"{float(t)!r},{math.sin(t)!r},{math.cos(t)!r}\n" for t in times)
     (tmp_path / "long.csv").write_text("t,shoulder,elbow\n" + rows)
     waypoints = make("waypoints", tmp_path, file="long.csv")
-    np.testing.assert_allclose(
-        waypoints.sample(12.345)["position"], [math.sin(12.345), math.cos(12.345)], atol=1e-5
-    )
+    np.testing.assert_allclose(waypoints.sample(12.345)["position"], [math.sin(12.345), math.cos(12.345)], atol=1e-5)
 
 
 @pytest.mark.parametrize(

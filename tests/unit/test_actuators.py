@@ -1,0 +1,196 @@
+"""Actuators: efforts and rates by hand, every watt accounted for, symbols as numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+from cosim.actuators import INPUTS, OUTPUTS, dc_motor, ideal
+from cosim.actuators._friction import CREEP_SPEED, gear_friction
+from cosim.compile import Port, compile
+from cosim.layout import Layout
+from cosim.types import Block
+from cosim.units import TURN
+
+MOTOR = {"resistance": 0.5, "inductance": 2e-3, "torque_constant": 0.04, "rotor_inertia": 3e-5, "ratio": 50.0}
+LOSSY = {**MOTOR, "viscous": 0.7, "coulomb": 1.5, "efficiency": 0.8}
+ELASTIC = {"stiffness": 900.0, "damping": 1.2}
+CASES = {
+    "ideal": (ideal, {}),
+    "ideal with a limit": (ideal, {"max_effort": 6.0}),
+    "motor": (dc_motor, MOTOR),
+    "motor on a voltage": (dc_motor, {**MOTOR, "drive": "voltage"}),
+    "motor with limits": (dc_motor, {**MOTOR, "voltage_limit": 5.0, "current_limit": 3.0}),
+    "lossy gear": (dc_motor, LOSSY),
+    "elastic gear": (dc_motor, {**MOTOR, **ELASTIC}),
+    "elastic and lossy gear": (dc_motor, {**LOSSY, **ELASTIC, "drive": "voltage"}),
+}
+INDEPENDENT = {"request", "position", "velocity"}
+
+
+@pytest.fixture(params=CASES)
+def actuator(request: pytest.FixtureRequest) -> Any:
+    module, keys = CASES[request.param]
+    return module.load(module.Params(**keys))
+
+
+def motor(**keys: Any) -> Any:
+    return dc_motor.load(dc_motor.Params(**{**MOTOR, **keys}))
+
+
+def flow(
+    actuator: Any, state: dict[str, float], request: float = 0.0, position: float = 0.0, velocity: float = 0.0
+) -> Any:
+    x = {name: np.array(value) for name, value in state.items()}
+    return actuator.flow(0.0, actuator.params, x, {"request": request, "position": position, "velocity": velocity})
+
+
+def states(actuator: Any, count: int = 40) -> Any:
+    """Random states and inputs of an actuator, in all quadrants."""
+    rng = np.random.default_rng(1)
+    sizes = {"current": 8.0, "angle": 0.5, "speed": 4.0, "request": 15.0, "position": 0.5, "velocity": 4.0}
+    for _ in range(count):
+        draw = {name: rng.uniform(-size, size) for name, size in sizes.items()}
+        yield {name: draw[name] for name in actuator.initial(0.0, 0.0)}, {name: draw[name] for name in INDEPENDENT}
+
+
+def test_actuators_are_blocks_with_the_signals_of_the_contract(actuator: Any) -> None:
+    rates = actuator.rates
+    assert isinstance(actuator, Block)
+    assert actuator.inputs is INPUTS and OUTPUTS.items() <= actuator.outputs.items()
+    initial = actuator.initial(0.4, -0.2)
+    dx, y = flow(actuator, initial)
+    assert dx.keys() == initial.keys() and y.keys() == actuator.outputs.keys()
+    assert all(np.shape(value) == () for value in (*dx.values(), *y.values(), *initial.values()))
+    assert set(rates) | set(rates.values()) <= set(initial)
+    assert get_type_hints(type(actuator.params), include_extras=True)
+
+
+def test_what_comes_in_leaves_is_lost_or_is_stored(actuator: Any) -> None:
+    """power = effort · velocity + loss + d(stored)/dt, the last by a difference along the flow."""
+    for state, inputs in states(actuator):
+        dx, y = flow(actuator, state, **inputs)
+        h = 1e-6
+        ends = []
+        for sign in (-h, h):
+            moved = {name: value + sign * dx[name] for name, value in state.items()}
+            moved_inputs = {**inputs, "position": inputs["position"] + sign * inputs["velocity"]}
+            ends.append(flow(actuator, moved, **moved_inputs)[1]["stored"])
+        change = (ends[1] - ends[0]) / (2 * h)
+        assert y["power"] == pytest.approx(y["effort"] * inputs["velocity"] + y["loss"] + change, rel=1e-6, abs=1e-4)
+        assert y["loss"] >= 0.0
+
+
+def test_symbols_give_what_numbers_give(actuator: Any) -> None:
+    layout = Layout(actuator.initial(0.0, 0.0))
+
+    def both(x: Any, request: Any, position: Any, velocity: Any) -> tuple[Any, ...]:
+        u = {"request": request, "position": position, "velocity": velocity}
+        dx, y = actuator.flow(0.0, actuator.params, layout.unpack(x), u)
+        return layout.pack(dx), *(np.asarray(value) if isinstance(value, float) else value for value in y.values())
+
+    ports = [Port("x", (layout.size,)), *(Port(name, ()) for name in ("request", "position", "velocity"))]
+    compiled = compile(both, ports, interpret=False)
+    for state, inputs in states(actuator):
+        arguments = [layout.pack(state), *(np.array(inputs[name]) for name in ("request", "position", "velocity"))]
+        for got, expected in zip(compiled(*arguments), both(*arguments), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+# --- ideal ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "request_", "effort"), [(math.inf, 1e6, 1e6), (5.0, 4.0, 4.0), (5.0, 9.0, 5.0), (5.0, -9.0, -5.0)]
+)
+def test_an_ideal_actuator_gives_what_is_requested_up_to_its_limit(
+    limit: float, request_: float, effort: float
+) -> None:
+    dx, y = flow(ideal.load(ideal.Params(max_effort=limit)), {}, request_, velocity=2.0)
+    assert dx == {}
+    assert (y["effort"], y["power"], y["loss"], y["stored"]) == (effort, 2.0 * effort, 0.0, 0.0)
+
+
+# --- DC motor -------------------------------------------------------------------------------------
+
+
+def test_a_rotor_moves_with_the_joint_of_a_rigid_gear_and_by_itself_behind_an_elastic_one() -> None:
+    assert motor().reflected_inertia == pytest.approx(3e-5 * 50.0**2, rel=1e-15)
+    assert motor().rates == {} and set(motor().initial(1.0, 2.0)) == {"current"}
+    elastic = motor(**ELASTIC)
+    assert elastic.reflected_inertia == 0.0
+    assert elastic.rates == {"angle": "speed"}
+    initial = {name: value.item() for name, value in elastic.initial(1.0, 2.0).items()}
+    assert initial == {"current": 0.0, "angle": 1.0, "speed": 2.0}
+
+
+def test_the_voltage_of_a_voltage_drive_gives_the_effort_at_standstill() -> None:
+    drive = motor(drive="voltage")
+    current = 3.0 / (0.04 * 50.0)
+    dx, y = flow(drive, {"current": current}, request=3.0)
+    assert y["effort"] == pytest.approx(3.0) and y["voltage"] == pytest.approx(0.5 * current)
+    assert dx["current"] == pytest.approx(0.0, abs=1e-9)
+    dx, y = flow(drive, {"current": current}, request=3.0, velocity=2.0)
+    assert dx["current"] == pytest.approx(-0.04 * 50.0 * 2.0 / 2e-3)  # the back-EMF brakes
+
+
+@pytest.mark.parametrize("speed", [0.0, 3.0, -7.0])
+def test_a_current_drive_follows_its_target_with_its_bandwidth_at_any_speed(speed: float) -> None:
+    drive = motor(bandwidth=80.0)
+    target = 3.0 / (0.04 * 50.0)
+    dx, _ = flow(drive, {"current": target}, request=3.0, velocity=speed)
+    assert dx["current"] == pytest.approx(0.0, abs=1e-9)
+    dx, _ = flow(drive, {"current": 0.4}, request=3.0, velocity=speed)
+    assert dx["current"] == pytest.approx((0.5 / 2e-3 + TURN * 80.0) * (target - 0.4))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_limits_hold_current_and_voltage(sign: float) -> None:
+    drive = motor(current_limit=2.0, voltage_limit=12.0)
+    dx, y = flow(drive, {"current": sign * 2.0}, request=sign * 1e9)
+    assert dx["current"] == pytest.approx(0.0, abs=1e-9) and y["voltage"] == pytest.approx(sign * 1.0)
+    _, y = flow(drive, {"current": -sign * 8.0}, request=sign * 1e9)
+    assert y["voltage"] == sign * 12.0
+    # beyond the no-load speed the voltage left cannot drive any current
+    dx, _ = flow(drive, {"current": 0.0}, request=sign * 1e9, velocity=sign * 12.0 / (0.04 * 50.0))
+    assert dx["current"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_an_elastic_gear_gives_the_torque_of_its_twist_and_its_slip() -> None:
+    elastic = motor(**ELASTIC, viscous=0.7)
+    dx, y = flow(elastic, {"current": 1.5, "angle": 0.21, "speed": 2.0}, position=0.2, velocity=1.5)
+    effort = 900.0 * 0.01 + 1.2 * 0.5
+    assert y["effort"] == pytest.approx(effort)
+    assert dx["angle"] == 2.0
+    assert dx["speed"] == pytest.approx((50.0 * 0.04 * 1.5 - 0.7 * 2.0 - effort) / (3e-5 * 2500.0))
+    assert y["loss"] == pytest.approx(0.5 * 1.5**2 + 0.7 * 2.0**2 + 1.2 * 0.5**2)
+
+
+# --- gear friction ----------------------------------------------------------------------------------
+
+FAST = 1e6  # so fast that the sign of the speed is not rounded off
+
+
+@pytest.mark.parametrize(("speed", "sign"), [(FAST, 1.0), (-FAST, -1.0)])
+def test_a_mesh_loses_the_share_that_its_efficiency_says_either_way(speed: float, sign: float) -> None:
+    driving = gear_friction(sign * 10.0, speed, 0.0, 0.0, 0.8)
+    assert sign * 10.0 - driving == pytest.approx(sign * 8.0)  # 8 of 10 arrive at the joint
+    driven = gear_friction(-sign * 8.0, speed, 0.0, 0.0, 0.8)
+    assert -sign * 8.0 - driven == pytest.approx(-sign * 10.0)  # the load gives 10, 8 arrive at the motor
+
+
+def test_parts_of_friction_add_up() -> None:
+    speed, load = 0.3, 5.0
+    smooth = speed / math.hypot(speed, CREEP_SPEED)
+    expected = 0.7 * speed + (1.5 + 0.2 * 5.0) * smooth
+    assert gear_friction(load, speed, 0.7, 1.5, 0.8) == pytest.approx(expected)
+    assert gear_friction(load, speed, 0.7, 0.0, 1.0) == pytest.approx(0.7 * speed)
+    assert gear_friction(load, speed, 0.0, 0.0, 1.0) == 0.0
+
+
+def test_at_standstill_there_is_no_friction_and_it_is_odd_in_the_speed() -> None:
+    assert gear_friction(5.0, 0.0, 0.7, 1.5, 0.8) == 0.0
+    assert gear_friction(0.0, -0.02, 0.7, 1.5, 0.8) == -gear_friction(0.0, 0.02, 0.7, 1.5, 0.8)
