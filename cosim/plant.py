@@ -6,8 +6,9 @@ hybrid dynamics gives the effort it needs; a joint without actuator or prescript
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,26 +16,31 @@ import numpy as np
 from cosim import ops
 from cosim.layout import Layout
 from cosim.multibody import Model
+from cosim.multibody.description import Mechanism
 from cosim.types import State
 
 
 @dataclass(frozen=True)
 class Plant:
-    """`actuators` and `prescribed` (trajectories of one joint) go by joint name; arrays (nv,) by joint order."""
+    """`actuators` and `prescribed` (trajectories of one joint) go by joint name; initial position and velocity,
+    (nv,), by joint order."""
 
-    model: Model
+    mechanism: Mechanism
+    gravity: Sequence[float]  # (3,) m/s²
     actuators: Mapping[str, Any]
     prescribed: Mapping[str, Any]
     position: np.ndarray
     velocity: np.ndarray
-    layout: Layout = field(init=False)
 
-    def __post_init__(self) -> None:
-        rotors = np.zeros(self.model.nv)
-        for name, actuator in self.actuators.items():
-            rotors[self.model.joint_index(name)] = actuator.reflected_inertia
-        object.__setattr__(self, "model", self.model.with_rotor_inertia(rotors))
-        object.__setattr__(self, "layout", Layout(self.initial()))
+    @cached_property
+    def model(self) -> Model:
+        """The mechanism with the rotors of its actuators."""
+        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()}
+        return Model(self.mechanism, self.gravity, rotors)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(self.initial())
 
     @property
     def free(self) -> np.ndarray:

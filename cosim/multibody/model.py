@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,17 @@ class Model:
     gravity: np.ndarray
 
     def __init__(self, mechanism: Mechanism, gravity: Sequence[float] = GRAVITY, rotor_inertia: Any = None) -> None:
-        """rotor_inertia: (nv,) reflected inertia of the drives' rotors on each joint [kg m² or kg], default 0.
+        """rotor_inertia: reflected inertia of the drives' rotors on the joints [kg m² or kg], (nv,) or by joint
+        name, default 0.
 
         Raises InputErrors for links that could move without any inertia, ValueError for rotors or a gravity
         that are no such arrays.
         """
         tree = build_tree(mechanism)
         mimics = find_mimics(tree)
-        self.nv = self.nq = len(tree.joints) - len(mimics.followers)
+        self.joints = tuple(j for j in tree.joints if j.mimic is None)
+        self.joint_names = tuple(j.name for j in self.joints)
+        self.nv = self.nq = len(self.joints)
         if rotor_inertia is not None:
             rotors = np.zeros(len(tree.joints))
             rotors[[k for k in range(len(rotors)) if k not in mimics.followers]] = self._rotors(rotor_inertia)
@@ -51,13 +54,16 @@ class Model:
         self.gravity = np.array(gravity, dtype=float)
         if self.gravity.shape != (3,):
             raise ValueError(f"gravity must be 3 numbers, got {gravity}")
-        self.joints = tuple(j for j in tree.joints if j.mimic is None)
-        self.joint_names = tuple(j.name for j in self.joints)
         self.pure = Rules(tree, mimics, self.gravity)
         self._tree: Tree = tree
         self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
 
     def _rotors(self, rotor_inertia: Any) -> np.ndarray:
+        if isinstance(rotor_inertia, Mapping):
+            by_joint = np.zeros(self.nv)
+            for name, inertia in rotor_inertia.items():
+                by_joint[self.joint_index(name)] = inertia
+            rotor_inertia = by_joint
         rotors = np.asarray(rotor_inertia, dtype=float)
         if rotors.shape != (self.nv,) or not np.all((rotors >= 0.0) & np.isfinite(rotors)):
             raise ValueError(f"rotor_inertia must be {self.nv} numbers that are not negative, got {rotor_inertia}")

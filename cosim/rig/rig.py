@@ -16,7 +16,6 @@ from cosim.compile import Interpreted, Port, compile, interpreting
 from cosim.compile.compiled import Compiled
 from cosim.encoder import Encoders
 from cosim.errors import InputError, InputErrors, RunError, where_raised
-from cosim.multibody import Model
 from cosim.plant import Plant
 from cosim.rig.schedule import LONGEST
 from cosim.rig.spec import RigSpec, read_rig
@@ -43,10 +42,9 @@ class Rig:
         self.spec = spec
         self.interpret = interpreting() if interpret is None else interpret
         self._mistakes: list[InputError] = []
-        model = Model(spec.mechanism.description, spec.mechanism.gravity)
-        self.joints = model.joint_names
-        self._specs = [spec.joints[name] for name in self.joints]
-        self.plant = self._plant(model)
+        self.joints = tuple(spec.joints)
+        self._specs = list(spec.joints.values())
+        self.plant = self._plant()
         loops = [self._loop(k, controller) for k, controller in enumerate(spec.controllers)]
         if self._mistakes:
             raise InputErrors(self._mistakes)
@@ -68,7 +66,7 @@ class Rig:
         columns = [(s.lower, s.upper, s.velocity, s.effort) for s in self._specs]
         return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
 
-    def _plant(self, model: Model) -> Plant:
+    def _plant(self) -> Plant:
         start = np.array([s.initial_position for s in self._specs], dtype=float)
         actuators, prescribed = {}, {}
         for k, (name, joint) in enumerate(zip(self.joints, self._specs, strict=True)):
@@ -78,7 +76,8 @@ class Rig:
                 path = ("joints", name, "prescribed")
                 prescribed[name] = self._trajectory(path, joint.prescribed, (name,), start[k : k + 1])
         velocity = np.array([s.initial_velocity for s in self._specs], dtype=float)
-        return Plant(model, actuators, prescribed, start, velocity)
+        mechanism = self.spec.mechanism
+        return Plant(mechanism.description, mechanism.gravity, actuators, prescribed, start, velocity)
 
     def _trajectory(self, path: tuple, plugin: Any, joints: tuple[str, ...], start: np.ndarray) -> Any:
         loaded = self._loaded(path, plugin, joints, self.spec.path.parent, start)
