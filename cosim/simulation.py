@@ -158,8 +158,15 @@ class Simulation:
 
     def _controller(self, loop: Loop) -> Callable[..., Any]:
         shapes = [(), loop.tunables.values.shape, (loop.layout.size,), *[(self.nv,)] * 4]
+        name = f"controller_{loop.name}"
         try:
-            return self._part(loop.update, shapes, f"controller_{loop.name}")
+            part = self._part(loop.update, shapes, name)
+            if isinstance(part, Routine) and Routine(loop.update, shapes, name).symbol != part.symbol:
+                raise CompileError(
+                    "does not do the same each time: it keeps something of its own, reads a clock or throws dice;"
+                    " keep it in the state x and take time from t"
+                )
+            return part
         except CompileError as error:
             self.untraceable[loop.name] = str(error)
             return loop.update

@@ -108,7 +108,9 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
     _refuse_floats()
     _active.append(result)
     try:
-        outputs = fn(*boxes)
+        # arithmetic on constants (an infinite limit) is no business of numpy's warnings here
+        with np.errstate(all="ignore"):
+            outputs = fn(*boxes)
     except CompileError:
         raise
     except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ import numpy as np
 from cosim.compile import Interpreted, Port, compile, interpreting
 from cosim.compile.compiled import Compiled
 from cosim.encoder import Encoders
-from cosim.errors import InputError, InputErrors, RunError, where_raised
+from cosim.errors import InputError, InputErrors, RunError, did_you_mean, where_raised
 from cosim.plant import Plant
 from cosim.rig.schedule import LONGEST
 from cosim.rig.spec import RigSpec, read_rig
@@ -46,6 +47,7 @@ class Rig:
         self._specs = list(spec.joints.values())
         self.plant = self._plant()
         loops = [self._loop(k, controller) for k, controller in enumerate(spec.controllers)]
+        self._check_drivers()
         if self._mistakes:
             raise InputErrors(self._mistakes)
         self.simulation = Simulation(
@@ -80,13 +82,13 @@ class Rig:
         return Plant(mechanism.description, mechanism.gravity, actuators, prescribed, start, velocity)
 
     def _trajectory(self, path: tuple, plugin: Any, joints: tuple[str, ...], start: np.ndarray) -> Any:
-        loaded = self._loaded(path, plugin, joints, self.spec.path.parent, start)
+        loaded = self._made(path, lambda: plugin.module.load(plugin.params, joints, self.spec.path.parent, start))
         return loaded if loaded is not None else Hold(start)
 
-    def _loaded(self, path: tuple, plugin: Any, *arguments: Any) -> Any:
-        """What the plug-in of a section makes of its parameters; None after noting why it cannot."""
+    def _made(self, path: tuple, make: Callable[[], Any]) -> Any:
+        """What a plug-in makes of the section at `path`; None after noting why it cannot."""
         try:
-            return plugin.module.load(plugin.params, *arguments)
+            return make()
         except InputErrors as many:
             self._mistakes += many.errors
         except InputError as error:
@@ -120,20 +122,32 @@ class Rig:
             limits=limits,
             prescribed=~self.plant.free,
         )
-        trajectory = (
-            Hold(start)
-            if controller.trajectory is None
-            else self._trajectory(
-                ("controllers", number, "trajectory"), controller.trajectory, controller.joints, start
-            )
-        )
-        block = self._loaded(("controllers", number), controller.plugin, context)
-        return block and Loop(controller.name, block, index, controller.ticks, trajectory)
+        at, plugin, trajectory = ("controllers", number), controller.plugin, Hold(start)
+        if controller.trajectory is not None:
+            trajectory = self._trajectory((*at, "trajectory"), controller.trajectory, controller.joints, start)
+
+        def make() -> Loop:
+            block = plugin.module.load(plugin.params, context)
+            return Loop(controller.name, block, index, controller.ticks, trajectory)
+
+        return self._made(at, make)
+
+    @property
+    def _folders(self) -> list[str]:
+        """The folders of drivers that the rig names."""
+        return list(dict.fromkeys(s.driver for s in self._specs))
+
+    def _check_drivers(self) -> None:
+        known = sorted(module.name for module in pkgutil.iter_modules(import_module("drivers").__path__))
+        for name, joint in self.spec.joints.items():
+            if joint.driver not in known:
+                what = f"unknown driver '{joint.driver}'{did_you_mean(joint.driver, known)}"
+                self._mistakes.append(InputError(what, self.spec.source.place(("joints", name, "driver"))))
 
     def _drivers(self, world: World) -> list[tuple[Any, np.ndarray]]:
         """One driver per folder named in the rig, with the places of its joints."""
         drivers = []
-        for folder in dict.fromkeys(s.driver for s in self._specs):
+        for folder in self._folders:
             index = np.array([k for k, s in enumerate(self._specs) if s.driver == folder], dtype=int)
             names = tuple(self.joints[k] for k in index)
             limits = Limits(*(values[index] for values in vars(self.limits).values()))
@@ -153,7 +167,7 @@ class Rig:
         """A fresh engine at t = 0: native when every part has machine code, else the Python loop."""
         if not self.interpret:
             self.simulation.trace_controllers()
-            if not self.simulation.untraceable:
+            if not self.simulation.untraceable and self._folders in ([], ["sim"]):
                 return NativeEngine(self.simulation)
         world = World(self.simulation)
         return PythonEngine(self.simulation, world, self._drivers(world))

@@ -88,8 +88,9 @@ def load_yaml(path: str | Path) -> Source:
 def override(source: Source, text: str) -> Source:
     """`source` with one value replaced as `text` says: `controllers.arm.kp=200`.
 
-    Elements of lists go by index or by their `name` (a controller without one by its `type`); the value is
-    YAML. Raises InputError when the text is no `key=value` or its path, up to the last part, does not exist.
+    Elements of lists go by index or by their `name` (a controller without one by its `type`); sections that
+    are not there yet are made; the value is YAML. Raises InputError when the text is no `key=value` or leads
+    to an element that a list does not have, or into a value that has no parts.
     """
     place = Place(f"--set {text}")
     key, equals, value_text = text.partition("=")
@@ -105,19 +106,25 @@ def override(source: Source, text: str) -> Source:
     data = copy.deepcopy(source.data)
     holder: Any = data
     path: tuple = ()
+    made: list[tuple] = []
     for i, part in enumerate(parts):
         last = i == len(parts) - 1
         known = _children(holder)
-        if part not in known and not (last and isinstance(holder, dict)):
+        if part not in known and not isinstance(holder, dict):
             where = dotted(path) or "the file"
             raise InputError(f"no '{part}' in {where}{did_you_mean(part, known)}", place)
         path = (*path, known.get(part, part))
         if last:
             holder[path[-1]] = value
+        elif isinstance(holder, dict):
+            if holder.get(path[-1]) is None:
+                holder[path[-1]] = {}
+                made.append(path)
+            holder = holder[path[-1]]
         else:
             holder = holder[path[-1]]
     marks = {at: mark for at, mark in source.marks.items() if at[: len(path)] != path}
-    return Source(source.file, source.text, data, {**marks, path: text})
+    return Source(source.file, source.text, data, {**marks, **dict.fromkeys([*made, path], text)})
 
 
 def _children(data: Any) -> dict[str, str | int]:

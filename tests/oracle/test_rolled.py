@@ -1,4 +1,4 @@
-"""Loops over bodies give what straight-line code gives, for trees of every kind, and stay right for a thousand bodies."""
+"""Loops over bodies give what straight-line code gives, for trees of every kind, up to a thousand bodies."""
 
 import numpy as np
 import pinocchio

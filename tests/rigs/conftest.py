@@ -52,7 +52,7 @@ def load(params, context):
 def sample() -> Callable[..., Rig]:
     """A sample rig by its name, after overrides."""
 
-    def load(name: str, *overrides: str, interpret: bool | None = None) -> Rig:
+    def load(name: str, *overrides: str, interpret: bool = False) -> Rig:
         return load_rig(SAMPLES / f"{name}.yaml", overrides, interpret)
 
     return load
@@ -62,9 +62,7 @@ def sample() -> Callable[..., Rig]:
 def rig_of(tmp_path: Path) -> Callable[..., Rig]:
     """A rig from its text; `push` becomes the body of the controller `push.py` beside it."""
 
-    def load(
-        text: str, *overrides: str, push: str = "effort = ops.array([p.size])", interpret: bool | None = None
-    ) -> Rig:
+    def load(text: str, *overrides: str, push: str = "effort = ops.array([p.size])", interpret: bool = False) -> Rig:
         (tmp_path / "rig.yaml").write_text(dedent(text))
         (tmp_path / "push.py").write_text(PUSH.format(lines=push.replace("\n", "\n        ")))
         return load_rig(tmp_path / "rig.yaml", overrides, interpret)

@@ -211,6 +211,12 @@ def test_two_link_reference_is_the_sine_that_the_rig_asks_for(sample):
         assert run.summary["joints"][joint]["error_max"] < 1.0 * DEGREE
 
 
+def test_two_link_gains_may_change_without_compiling_again(sample):
+    tuned, written = sample("two_link"), sample("two_link", "controllers.swing.kp=[300, 100]")
+    tuned.simulation.parameters[tuned.simulation.loops[0].tunables.fields["kp"]] = 300.0, 100.0
+    np.testing.assert_array_equal(tuned.run().values, written.run().values)
+
+
 # --- user_controller ------------------------------------------------------------------------------
 
 

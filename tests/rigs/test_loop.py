@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from cosim import load_rig
 from cosim.errors import InputErrors, RunError
 from cosim.run import StoppedRun
 
@@ -60,6 +61,34 @@ def test_integrator_steps_do_not_change_the_controllers_ticks(rig_of):
     assert len(one.t) == len(four.t) == 201
     np.testing.assert_allclose(one["one/position"], four["one/position"], atol=1e-9)
     assert np.any(one["one/position"] != four["one/position"])
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "rosenbrock"])
+def test_prescribed_joints_move_on_within_a_tick(rig_of, integrator):
+    text = RIG.replace(", parent: base", "")  # the second link hangs on the first
+    moved = "joints={one: {prescribed: {type: sine, amplitude: 0.5, frequency: 3}}}"
+    same = (moved, "controllers=[]", f"schedule.integrator={integrator}")
+    fine = rig_of(text, *same).run()
+    coarse = rig_of(text, *same, "schedule.step=4 ms", "schedule.substeps=4").run()
+    assert np.ptp(fine["two/position"]) > 0.1
+    np.testing.assert_allclose(coarse["two/position"], fine["two/position"][::4], atol=1e-12)
+
+
+def test_moving_a_prescribed_joint_takes_its_friction_too(rig_of):
+    moved = "joints={one: {prescribed: {type: sine, amplitude: 0.5, frequency: 3}}}"
+    rubbing, smooth = (rig_of(text, moved, "controllers=[]").run() for text in (RIG, RIG.replace(", damping: 0.5", "")))
+    friction = rubbing["one/effort"] - smooth["one/effort"]
+    np.testing.assert_allclose(friction, 0.5 * rubbing["one/velocity"], atol=1e-12)
+    assert rubbing["energy/dissipated"][-1] > 1.0 and smooth["energy/dissipated"][-1] == 0.0
+
+
+def test_parameters_are_inputs_of_the_compiled_code(rig_of, python_loop):
+    rig = rig_of(RIG, push="effort = ops.array([p.size])")
+    np.testing.assert_array_equal(rig.simulation.parameters, [1.0, 1.0])
+    rig.simulation.parameters[:] = 2.5, -3.0
+    for run in both_ways(rig, python_loop, 10):
+        np.testing.assert_array_equal(run["one/command_effort"], 2.5)
+        np.testing.assert_array_equal(run["two/command_effort"], -3.0)
 
 
 # --- encoders -------------------------------------------------------------------------------------
@@ -157,6 +186,34 @@ def test_what_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, t
         assert compiled[name].endswith(why)
     assert set(native.summary["compiled"].values()) == {"machine code"}
     np.testing.assert_allclose(looped.values, native.values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "self.seen.append(1)\neffort = ops.array([0.1 * len(self.seen)])",
+        "import time\neffort = ops.array([1e-9 * time.perf_counter_ns()])",
+        "import random\neffort = ops.array([random.random()])",
+    ],
+    ids=["count", "clock", "dice"],
+)
+def test_a_controller_that_keeps_something_of_its_own_is_not_frozen_into_machine_code(rig_of, lines):
+    run = rig_of(RIG, push=lines).run(0.05)
+    reason = run.summary["compiled"]["controller a"]
+    assert reason.startswith("Python: does not do the same each time: it keeps something of its own, reads a clock")
+    assert len(set(run["one/command_effort"])) > 40
+
+
+def test_a_controller_that_cannot_be_set_up_is_a_mistake_at_its_section(rig_of, tmp_path):
+    rig_of(RIG)
+    file = tmp_path / "push.py"
+    file.write_text(file.read_text().replace("joint_signals(COMMAND, 1)", "context.colour"))
+    with pytest.raises(InputErrors) as caught:
+        load_rig(tmp_path / "rig.yaml")
+    line = 1 + file.read_text().splitlines().index("        self.outputs = context.colour")
+    what = "cannot be set up: AttributeError: 'ControllerContext' object has no attribute 'colour'"
+    place = f"{tmp_path / 'rig.yaml'}:7 controllers[0]"
+    assert [str(error) for error in caught.value.errors][0] == f"{place}: {what} ({file}:{line})"
 
 
 def test_controllers_beside_one_that_cannot_be_traced_stay_in_machine_code(rig_of):

@@ -1,4 +1,4 @@
-"""Rigs for unit tests, made of stand-ins for the packages that hold the real parts."""
+"""Rigs for unit tests, made of stand-ins for the packages that hold the real parts; the command line."""
 
 import importlib
 import sys
@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from cosim.cli import main
 from cosim.errors import InputErrors
 from cosim.rig.spec import RigSpec, read_rig
 
@@ -81,3 +82,55 @@ def rigs(rig_parts, tmp_path, monkeypatch):
     yield Rigs()
     for name in [name for name in sys.modules if name.rpartition(".")[0] in PARTS]:
         del sys.modules[name]
+
+
+# --- the command line ---
+
+RIG = """\
+name: swing
+description: A link is held by a PID controller.
+mechanism:
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+joints:
+  hinge:
+    initial: {position: 10 deg}
+controllers:
+  - {name: hold, type: pid, kp: 50, ki: 10, kd: 5, trajectory: {type: quintic, goal: 30 deg, duration: 0.5}}
+schedule: {duration: 0.4 s}
+"""
+
+
+class Command:
+    """The `cosim` command in this process, in a folder of its own."""
+
+    rig = RIG  # what is in `rig.yaml`
+
+    def __init__(self, capsys, monkeypatch):
+        self.capsys, self.monkeypatch = capsys, monkeypatch
+
+    def __call__(self, *arguments):
+        """(exit code, stdout, lines of stderr)."""
+        self.monkeypatch.setattr(sys, "argv", ["cosim", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as leave:
+            code = leave.code
+        out, err = self.capsys.readouterr()
+        assert "Traceback" not in out + err
+        return code, out, err.splitlines()
+
+    def refuses(self, *arguments):
+        """The lines of stderr for wrong input, of which nothing came."""
+        code, out, err = self(*arguments)
+        assert (code, out) == (2, "")
+        return err
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+    Path("rig.yaml").write_text(RIG)
+    return Command(capsys, monkeypatch)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.rig import plugins
 from cosim.errors import InputError, Place
+from cosim.rig import plugins
 from cosim.rig.plugins import Kind, find
 
 GOOD = "from cosim.types import params\ndef load(): pass\n@params\nclass Params: pass\n"
@@ -56,9 +56,7 @@ def test_a_new_file_is_found(package):
 
 def test_an_entry_point(monkeypatch):
     Path("far_widget.py").write_text(GOOD)
-    entries = EntryPoints(
-        [EntryPoint("far", "far_widget", "cosim.widgets"), EntryPoint("other", "far_widget", "else")]
-    )
+    entries = EntryPoints([EntryPoint("far", "far_widget", "cosim.widgets"), EntryPoint("other", "far_widget", "else")])
     monkeypatch.setattr(plugins, "entry_points", lambda group: entries.select(group=group))
     assert found("far").__name__ == "far_widget"
     assert mistake("fat") == "rig.yaml:7 part.type: unknown widget 'fat'; did you mean 'far'?"

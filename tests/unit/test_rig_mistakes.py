@@ -80,13 +80,11 @@ def test_a_mistake_in_the_bodies(rigs):
         ),
         (
             "{lift: {limits: {lower: 10 mm}}}",
-            "joints.lift.initial.position: 0 m is outside the limits of joint 'lift';"
-            " give one from 0.01 to inf m",
+            "joints.lift.initial.position: 0 m is outside the limits of joint 'lift'; give one from 0.01 to inf m",
         ),
         (
             "{all: {initial: {position: 2}}}",
-            "joints.all.initial.position: 2 rad is outside the limits of joint 'shoulder';"
-            " give one from -1 to 1 rad",
+            "joints.all.initial.position: 2 rad is outside the limits of joint 'shoulder'; give one from -1 to 1 rad",
         ),
         (
             "{elbow: {actuator: {type: ideal}, prescribed: {type: still}}}",
@@ -182,8 +180,7 @@ def test_a_mistake_in_the_joints(rigs, joints, message):
         ),
         (
             "[{type: none, period: 1.00000001}]",
-            "controllers[0].period: 1.00000001 s is no whole multiple of the step of 1 ms;"
-            " nearest: 1 s or 1.001 s",
+            "controllers[0].period: 1.00000001 s is no whole multiple of the step of 1 ms; nearest: 1 s or 1.001 s",
         ),
         ("[{type: none, period: 0}]", "controllers[0].period: must be above 0 s, is 0 s"),
     ],

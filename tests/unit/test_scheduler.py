@@ -27,7 +27,7 @@ LEAVING = "controllers.pid.trajectory.goal=[0.0, 2.0]"  # joint b, soon beyond i
 
 @pytest.fixture
 def rig_of(tmp_path):
-    def load(*overrides, interpret=None):
+    def load(*overrides, interpret=False):
         (tmp_path / "rig.yaml").write_text(RIG)
         return load_rig(tmp_path / "rig.yaml", overrides, interpret)
 

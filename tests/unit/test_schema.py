@@ -7,8 +7,8 @@ import pytest
 
 from cosim.errors import InputError, Place
 from cosim.rig.schema import read, read_fields
-from cosim.types import PerJoint, param, params
 from cosim.rig.source import dotted
+from cosim.types import PerJoint, param, params
 
 
 @params
@@ -162,9 +162,7 @@ def test_a_section_is_a_mapping():
 def test_an_override_has_no_second_place():
     errors: list[InputError] = []
     read(Inner, {"delay": 1, "daley": 2}, lambda path: Place("--set arm.daley=2"), ("arm",), errors)
-    assert [str(error) for error in errors] == [
-        "--set arm.daley=2: unknown key 'daley'; did you mean 'delay'?"
-    ]
+    assert [str(error) for error in errors] == ["--set arm.daley=2: unknown key 'daley'; did you mean 'delay'?"]
 
 
 # --- one value per joint ------------------------------------------------------------------------

@@ -121,6 +121,12 @@ def test_override(load, text, path, value):
     assert source.data == load(RIG).data
 
 
+def test_an_override_makes_the_sections_it_needs(load):
+    changed = override(load(RIG), "telemetry.stream.rate=5")
+    assert changed.data["telemetry"] == {"stream": {"rate": 5}}
+    assert str(changed.place(("telemetry", "stream", "rate"))) == "--set telemetry.stream.rate=5"
+
+
 def test_the_later_override_wins(load):
     source = override(override(load(RIG), "controllers.arm.kp=7"), "controllers.arm={kp: 8}")
     assert source.data["controllers"][0] == {"kp": 8}
@@ -132,7 +138,6 @@ def test_the_later_override_wins(load):
     [
         ("controllers.arn.kp=2", "no 'arn' in controllers; did you mean 'arm'?"),
         ("controllers.7=2", "no '7' in controllers; known: arm, pid, 0, 1"),
-        ("shedule.step=2", "no 'shedule' in the file; known: base, joints, controllers"),
         ("joints.elbow.encoder.delay.x=2", "no 'x' in joints.elbow.encoder.delay"),
         ("joints.elbow", "expected key=value, for example schedule.step=2ms"),
         ("=3", "expected key=value, for example schedule.step=2ms"),

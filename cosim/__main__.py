@@ -1,0 +1,5 @@
+"""`python -m cosim` is the command `cosim`."""
+
+from cosim.cli import main
+
+main()

@@ -1,0 +1,200 @@
+"""The command line on wrong input: one line for every mistake, exit code 2, and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+URDF = """\
+<robot name="arm">
+  <link name="base"/>
+  <link name="upper"><inertial><mass value="{mass}"/><inertia {inertia}/></inertial></link>
+  <link name="fore"><inertial><mass value="1"/><inertia {inertia}/></inertial></link>
+  <joint name="shoulder" type="continuous"><parent link="base"/><child link="upper"/></joint>
+  <joint name="elbow" type="continuous"><parent link="upper"/><child link="fore"/></joint>
+  {more}
+</robot>
+"""
+ROUND = 'ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"'
+
+
+def urdf(mass="1", inertia=ROUND, more=""):
+    Path("arm.urdf").write_text(URDF.format(mass=mass, inertia=inertia, more=more))
+    Path("rig.yaml").write_text("mechanism: {urdf: arm.urdf}\n")
+
+
+def test_files_that_are_no_rigs(command):
+    Path("empty.yaml").write_text("# nothing\n")
+    Path("tab.yaml").write_text("mechanism:\n\turdf: x\n")
+    Path("open.yaml").write_text("mechanism: [\n")
+    Path("list.yaml").write_text("- a\n")
+    Path("bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    tab = "found character '\\t' that cannot start any token; indent with spaces"
+    for file, message in {
+        "none.yaml": "none.yaml: no such file",
+        "empty.yaml": "empty.yaml: the file is empty; it needs at least a 'mechanism'",
+        "tab.yaml": f"tab.yaml:2: broken YAML: {tab}",
+        "open.yaml": "open.yaml:2: broken YAML: expected the node content, but found '<stream end>'",
+        "list.yaml": "list.yaml:1: expected 'key: value' lines at the top level",
+        "bytes.yaml": "bytes.yaml: is not UTF-8 text",
+        ".": ".: cannot be read: Is a directory",
+    }.items():
+        assert command.refuses("run", file) == command.refuses("check", file) == [message]
+
+
+def test_every_mistake_of_a_rig_is_told_in_one_go_at_its_line(command):
+    Path("rig.yaml").write_text("""\
+mechanism:
+  gravity: [0, 0]
+  bodies:
+    - {name: link, joint: hinge, mass: 1 s, inertia: [1, 1, 1]}
+joints:
+  hinge: {encoder: {counts: 1.5}}
+  hinje: {}
+controllers:
+  - {name: hold, type: pidd, kp: 1}
+  - {type: pid, kp: a, ki: 0, kd: 1, gain: 2, joints: [hinge]}
+schedule: {step: 1 V, integrator: rk5, duraton: 3}
+telemetry: 5
+""")
+    assert command.refuses("run", "rig.yaml") == [
+        "rig.yaml:2 mechanism.gravity: expected 3 numbers, got 2",
+        "rig.yaml:4 mechanism.bodies[0].mass: unit 's' does not fit here; use kg, g, t",
+        "rig.yaml:6 joints.hinge.encoder.counts: expected a whole number, got 1.5",
+        "rig.yaml:9 controllers[0].type: unknown controller 'pidd'; did you mean 'pid'?",
+        "rig.yaml:10 controllers[1]: unknown key 'gain'; known: kp, ki, kd, integral_limit, type, name, joints, period,"
+        " trajectory",
+        "rig.yaml:10 controllers[1].kp: expected a number, got 'a'",
+        "rig.yaml:11 schedule: unknown key 'duraton'; did you mean 'duration'?",
+        "rig.yaml:11 schedule.step: unit 'V' does not fit here; use s, ms, us, min, h",
+        "rig.yaml:11 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock; got 'rk5'",
+        "rig.yaml:12 telemetry: expected a mapping, got 5",
+    ]
+
+
+def test_joints_that_do_not_exist_and_joints_with_two_controllers(command):
+    more = "  - {name: again, type: pid, kp: 1, ki: 0, kd: 1, joints: [hinge, elbo]}\n"
+    Path("rig.yaml").write_text(command.rig.replace("schedule", more + "schedule").replace("  hinge:\n", "  hinges:\n"))
+    assert command.refuses("run", "rig.yaml") == [
+        "rig.yaml:7 joints.hinges: unknown joint 'hinges'; did you mean 'hinge'?",
+        "rig.yaml:11 controllers[1].joints[0]: joint 'hinge' is already commanded by controller 'hold' (line 10)",
+        "rig.yaml:11 controllers[1].joints[1]: unknown joint 'elbo'; known: hinge",
+    ]
+
+
+LOOP = '<joint name="strut" type="continuous"><parent link="base"/><child link="fore"/></joint>'
+
+
+LIMP = (
+    "arm.urdf:{0} joint '{1}': link '{2}' can move on its own but has no inertia that resists; give it (or what"
+    " hangs on it) mass, or make joint '{1}' fixed"
+)
+BAD = "is not positive definite (smallest eigenvalue -1 kg*m^2); check the signs and the order of its elements"
+
+
+@pytest.mark.parametrize(
+    ("keys", "messages"),
+    [
+        (
+            {"more": LOOP},
+            [
+                "arm.urdf:7 joint 'strut': link 'fore' is the child of joints 'elbow' (line 6) and 'strut':"
+                " a tree is needed; cut the loop at one of them"
+            ],
+        ),
+        ({"mass": "-2"}, ["arm.urdf:3 link 'upper': <mass> value is negative (-2); it must be 0 or more"]),
+        (
+            {"mass": "0", "inertia": ROUND.replace("1", "0")},
+            [LIMP.format(5, "shoulder", "upper"), LIMP.format(6, "elbow", "fore")],
+        ),
+        (
+            {"inertia": ROUND.replace('ixx="1"', 'ixx="-1"')},
+            [
+                f"arm.urdf:3 link 'upper': inertia of link 'upper' {BAD}",
+                f"arm.urdf:4 link 'fore': inertia of link 'fore' {BAD}",
+            ],
+        ),
+    ],
+    ids=["loop", "negative mass", "no mass", "inertia"],
+)
+def test_urdf_files_that_are_no_mechanisms(command, keys, messages):
+    urdf(**keys)
+    assert command.refuses("run", "rig.yaml") == messages
+
+
+def test_a_urdf_that_is_not_there(command):
+    urdf()
+    Path("rig.yaml").write_text("mechanism:\n  urdf: arn.urdf\n")
+    assert command.refuses("run", "rig.yaml") == [
+        "rig.yaml:2 mechanism.urdf: no such file 'arn.urdf'; did you mean 'arm.urdf'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("duration", "message"),
+    [
+        ("soon", "--duration: expected a number, got 'soon'"),
+        ("1 kg", "--duration: unit 'kg' does not fit here; use s, ms, us, min, h"),
+        ("nan", "--duration: expected a number, got 'nan'"),
+        ("0", "a duration of 0 s is shorter than one step; use a longer one"),
+        ("-3", "a duration of -3 s is shorter than one step; use a longer one"),
+        ("1e300", "a duration of 1e+300 s is too long; use a shorter one"),
+    ],
+)
+def test_durations_that_are_none(command, duration, message):
+    assert command.refuses("run", "rig.yaml", "--duration", duration) == [message]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("controllers.hold.kpp=3", "unknown key 'kpp'; did you mean 'kp'?"),
+        ("controllers.hold.kp=high", "expected a number, got 'high'"),
+        ("controllers.hold.kp=-1", "must be at least 0 N*m/rad, is -1 N*m/rad"),
+        ("controllers.grip.kp=1", "no 'grip' in controllers; known: hold, 0"),
+        ("schedule.step=1 kg", "unit 'kg' does not fit here; use s, ms, us, min, h"),
+        ("schedule.step=3e-10", "must be at least 1e-06 s, is 3e-10 s"),
+        ("schedule.duration=1e300", "must be at most 1000000000 s, is 1e+300 s"),
+        (
+            "colour=red",
+            "unknown key 'colour'; known: mechanism, name, description, joints, controllers, schedule, telemetry",
+        ),
+        ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
+        ("joints.hinge.driver=simm", "unknown driver 'simm'; did you mean 'sim'?"),
+        ("kp", "expected key=value, for example schedule.step=2ms"),
+        ("schedule.step=[", "broken YAML: expected the node content, but found '<stream end>'"),
+    ],
+)
+def test_overrides_that_do_not_fit(command, override, message):
+    assert command.refuses("run", "rig.yaml", "--set", override) == [f"--set {override}: {message}"]
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_run(command):
+    Path("folder.png").mkdir()
+    no_folder = "there is no folder 'none'; create it or choose another"
+    write = "name a file in a folder that exists and that you may write to"
+    for option, file, message in (
+        ("--plot", "none/a.png", f"--plot: none/a.png: {no_folder}"),
+        ("--plot", "folder.png", "--plot: folder.png: cannot be written; choose another file"),
+        ("--plot", "a.gif", "a.gif: cannot draw a plot as '.gif'; use png, svg, pdf"),
+        ("--json", "none/a.json", f"--json: none/a.json: {no_folder}"),
+        ("--json", "folder.png", "--json: folder.png: cannot be written; choose another file"),
+        ("--record", "none/a.mcap", f"none/a.mcap: cannot write the recording: No such file or directory; {write}"),
+        ("--record", "folder.png", f"folder.png: cannot write the recording: Is a directory; {write}"),
+    ):
+        assert command.refuses("run", "rig.yaml", option, file) == [message]
+    assert sorted(path.name for path in Path().iterdir()) == ["folder.png", "rig.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "Missing argument 'rig'."),
+        (["run", "rig.yaml", "--bogus"], "No such option: --bogus"),
+        (["walk"], "No such command 'walk'."),
+    ],
+)
+def test_command_lines_that_are_none(command, arguments, message):
+    err = command.refuses(*arguments)
+    assert err[0].startswith("Usage: ") and any(message in line for line in err)
