@@ -68,17 +68,33 @@ def show(run: Run, quiet: bool = False) -> None:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("joint", overflow="fold")
     table.add_column("role")
-    for heading in ("error RMS", "error max", "effort RMS", "effort peak"):
+    joints, units = summary["joints"], signal_units(run.rig)
+    columns = _columns(list(joints.values()))
+    for heading, _, _ in columns:
         table.add_column(heading, justify="right")
-    units = signal_units(run.rig)
-    for name, joint in summary["joints"].items():
-        length, force = units[f"{name}/position"], units[f"{name}/effort"].replace("*", "·")
-        errors = [_figure(joint[key], length) for key in ("error_rms", "error_max")]
-        efforts = [_figure(joint[key], force) for key in ("effort_rms", "effort_peak")]
-        table.add_row(name, joint["role"], *errors, *efforts)
+    for name, joint in joints.items():
+        figures = [_figure(joint[key], units[f"{name}/{what}"].replace("*", "·")) for _, key, what in columns]
+        table.add_row(name, joint["role"], *figures)
     console.print(table)
     for line in lines(summary):
         console.print(line, soft_wrap=True)
+
+
+# heading, key of a joint's summary, the interface whose unit it has
+TRACKING = (("error RMS", "error_rms", "position"), ("error max", "error_max", "position"))
+MOTION = (
+    ("from", "position_min", "position"),
+    ("to", "position_max", "position"),
+    ("top speed", "speed_max", "velocity"),
+)
+EFFORT = (("effort RMS", "effort_rms", "effort"), ("effort peak", "effort_peak", "effort"))
+
+
+def _columns(joints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """What there is to say of these joints: the motion where nothing is tracked, no efforts where there are none."""
+    tracked = any(joint["error_rms"] is not None for joint in joints)
+    driven = any(joint["effort_peak"] != 0.0 for joint in joints)
+    return [*(TRACKING if tracked else MOTION), *(EFFORT if driven else ())]
 
 
 def lines(summary: dict[str, Any]) -> list[str]:

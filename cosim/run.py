@@ -86,15 +86,19 @@ class Run:
         }
 
     def _joint(self, name: str) -> dict[str, Any]:
-        """Errors [rad or m] over the whole run, efforts [N·m or N]; None where there is nothing to compare."""
-        effort = self[f"{name}/effort"]
+        """Errors and positions [rad or m] over the whole run, speed [per s], efforts [N·m or N]; errors are None
+        where there is no reference."""
+        position, effort = self[f"{name}/position"], self[f"{name}/effort"]
         error = None
         if f"{name}/reference_position" in self:
-            error = self[f"{name}/reference_position"] - self[f"{name}/position"]
+            error = self[f"{name}/reference_position"] - position
         return {
             "role": self._role(name),
             "error_rms": None if error is None else _rms(error),
             "error_max": None if error is None else float(np.abs(error).max()),
+            "position_min": float(position.min()),
+            "position_max": float(position.max()),
+            "speed_max": float(np.abs(self[f"{name}/velocity"]).max()),
             "effort_rms": _rms(effort),
             "effort_peak": float(np.abs(effort).max()),
         }

@@ -67,8 +67,9 @@ def source(name, folder):
         for shape in [*link.findall("visual"), *link.findall("collision")]:
             link.remove(shape)
     for joint in robot.findall("joint"):
-        for mimic in joint.findall("mimic"):
-            joint.remove(mimic)
+        # limits of zero, as some files have them, would only make MuJoCo write warnings into a file
+        for part in [*joint.findall("mimic"), *joint.findall("limit")]:
+            joint.remove(part)
         for dynamics in joint.findall("dynamics"):
             dynamics.set("friction", "0")
     return ET.tostring(robot, encoding="unicode")

@@ -51,6 +51,19 @@ def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command
     assert lines[6:] == ["ran as   plant, controller hold, loop: machine code"]
 
 
+def test_of_joints_that_nothing_drives_the_motion_is_told(command):
+    Path("rig.yaml").write_text("""\
+mechanism: {bodies: [{name: link, axis: [0, 1, 0], mass: 1, com: [0, 0, -1]}]}
+joints: {link: {initial: {position: 30 deg}}}
+schedule: {duration: 3}
+""")
+    code, out, _ = command("run", "rig.yaml")
+    assert code == 0
+    heading, _, row = out.splitlines()[1:4]
+    assert re.fullmatch(r"joint +role +from +to +top speed", heading)
+    assert re.fullmatch(r"link +free +-523\.6 mrad +523\.6 mrad +1\.6\d* rad/s", row)
+
+
 def test_names_are_never_cut_and_lines_never_broken_in_a_pipe(command):
     name = "shoulder_lift_joint"
     text = command.rig.replace("hinge", name).replace(
