@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,14 +26,15 @@ def interpreting() -> bool:
     return os.environ.get(INTERPRET_VARIABLE, "") not in ("", "0")
 
 
-class _Function:
+class _Function(ABC):
     """What the interpreted and the compiled form share: the checks of arguments and outputs."""
 
     def __init__(self, name: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
 
+    @abstractmethod
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
-        raise NotImplementedError
+        """Fill the targets from the arrays; k rows of each, or one state (None)."""
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         """One state: arrays of the ports' shapes; a batch: with k rows in front (single arrays are

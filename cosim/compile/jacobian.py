@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.routine import Routine
-from cosim.compile.trace import Shape, column, symbols
+from cosim.compile.trace import Shape, column, inlined, symbols
 
 
 class Jacobian:
@@ -25,7 +25,9 @@ class Jacobian:
         self._columns, boxes = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
         import casadi
 
-        self._expression = casadi.jacobian(column(fn(*boxes)), self._columns[0])
+        with inlined():
+            value = column(fn(*boxes))
+        self._expression = casadi.jacobian(value, self._columns[0])
         pattern = self._expression.sparsity()
         self.shape = pattern.shape
         self._rows, self._cols = np.array(pattern.row(), dtype=int), np.array(pattern.get_col(), dtype=int)

@@ -21,7 +21,7 @@ from cosim import ops
 from cosim.compile.loops import Buffer, LoopWriter
 from cosim.compile.records import VARIES, Form, count, flatten, rebuild
 from cosim.compile.routine import Routine
-from cosim.compile.trace import Shape, record_call, symbols
+from cosim.compile.trace import Shape, is_recorded, record_call, symbols
 
 # with more distinct bodies than this, constants that differ are read from a table instead
 MAX_CLASSES = 12
@@ -324,12 +324,12 @@ class RolledRoutine:
         return self._sweeps.bodies
 
     def fn(self, *vectors: Any) -> Any:
-        """On numbers: the same algorithm over plain sweeps."""
+        """On numbers, or written out: the same algorithm over plain sweeps."""
         given = iter(vectors)
         return self.algorithm(self.reference, *(next(given) if c is None else c for c in self.constants))
 
     def __call__(self, *vectors: Any) -> Any:
-        if not any(map(ops.is_symbolic, vectors)):
+        if not is_recorded(vectors):
             return self.fn(*vectors)
         results = record_call(self, vectors)
         return results[0] if len(results) == 1 else tuple(results)

@@ -13,7 +13,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile import emit
 from cosim.compile.lower import Graph, lower
-from cosim.compile.trace import Shape, Trace, origin, record_call, trace
+from cosim.compile.trace import Shape, Trace, is_recorded, origin, record_call, trace
 
 
 class Routine:
@@ -58,7 +58,7 @@ class Routine:
         return emit.function(self.symbol, self.graph, self._trace.calls, lanes, len(self.shapes), self.uniform)
 
     def __call__(self, *arguments: Any) -> Any:
-        if not any(map(ops.is_symbolic, arguments)):
+        if not is_recorded(arguments):
             return self.fn(*arguments)
         return _plain(record_call(self, arguments))
 

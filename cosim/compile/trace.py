@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import numbers
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -22,6 +23,23 @@ from cosim.errors import CompileError
 Shape = tuple[int, ...]
 
 _active: list[Trace] = []
+_inlining: list[None] = []
+
+
+@contextmanager
+def inlined() -> Iterator[None]:
+    """Within this block routines that are called are written out instead of recorded: derivatives are taken
+    of expressions, and a call is none."""
+    _inlining.append(None)
+    try:
+        yield
+    finally:
+        _inlining.pop()
+
+
+def is_recorded(arguments: Sequence[Any]) -> bool:
+    """Whether a routine called with these arguments is to become a call in generated code."""
+    return not _inlining and any(map(ops.is_symbolic, arguments))
 
 
 @dataclass(frozen=True)
