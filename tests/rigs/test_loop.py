@@ -213,7 +213,7 @@ def test_a_controller_that_cannot_be_set_up_is_a_mistake_at_its_section(rig_of, 
     line = 1 + file.read_text().splitlines().index("        self.outputs = context.colour")
     what = "cannot be set up: AttributeError: 'ControllerContext' object has no attribute 'colour'"
     place = f"{tmp_path / 'rig.yaml'}:7 controllers[0]"
-    assert [str(error) for error in caught.value.errors][0] == f"{place}: {what} ({file}:{line})"
+    assert str(caught.value.errors[0]) == f"{place}: {what} ({file}:{line})"
 
 
 def test_controllers_beside_one_that_cannot_be_traced_stay_in_machine_code(rig_of):
