@@ -45,11 +45,10 @@ class Motion(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The scalar equation of one degree of freedom."""
+    """The scalar equation of one degree of freedom, what does not depend on loads."""
 
     response: Vector  # M s
     U: Any
-    u: Any
 
 
 def to_body(body: Body, motion: Motion, a: Any) -> Any:
@@ -115,46 +114,88 @@ def motions(sweeps: Sweeps, q: Any, v: Any) -> Any:
     return sweeps.outward(step, np.zeros(3), sweeps.by_q(q), sweeps.by_v(v))
 
 
+def articulate(M: Inertia, body: Body, motion: Motion, held: Any) -> tuple[Inertia, tuple[Column, ...]]:
+    """What is left of M once the free columns of the joint give way, and the columns themselves."""
+    columns: list[Column] = []
+    for s, rotor, h in reversed(list(zip(motion.hinge, body.rotor, held, strict=True))):
+        response = M @ s
+        U = s.dot(response) + rotor
+        pivot = ops.where(h, 1.0, U)
+        M = M.without(s, response, ops.where(h, 0.0, 1.0 / pivot), ops.where(h, 1.0, rotor / pivot))
+        columns.insert(0, Column(response, U))
+    return M, tuple(columns)
+
+
+def load(Q: Vector, motion: Motion, columns: Any, *given: Any) -> tuple[Vector, tuple[Any, ...]]:
+    """What the joint passes on of the force Q, and u of its columns; given: q̈, τ and which q̈ are prescribed."""
+    loads: list[Any] = []
+    for s, column, qdd, tau, held in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
+        u = s.dot(Q)
+        Q = Q - column.response * ops.where(held, qdd, (tau + u) / ops.where(held, 1.0, column.U))
+        loads.insert(0, u)
+    return Q, tuple(loads)
+
+
+def accelerate(a: Vector, motion: Motion, columns: Any, loads: Any, *given: Any) -> tuple[Vector, Any]:
+    """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
+    accelerations, efforts = [], []
+    for s, column, u, qdd, tau, held in zip(motion.hinge, columns, loads, *given, strict=True):
+        known = column.response.dot(a) - u
+        q_acc = ops.where(held, qdd, (tau - known) / ops.where(held, 1.0, column.U))
+        efforts.append(ops.where(held, column.U * qdd + known, tau))
+        accelerations.append(q_acc)
+        a = a + s * q_acc
+    return a, (ops.array(accelerations), ops.array(efforts))
+
+
 def hybrid_dynamics(
-    sweeps: Sweeps, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, gravity: Any
-) -> tuple[Any, Any]:
+    sweeps: Sweeps, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, gravity: Any, *further: Any
+) -> tuple[Any, ...]:
     """(q̈, τ) of all joints from q̈ of the prescribed ones and τ of the free ones; theory §1 and §2.
 
     q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
+    further: efforts (nv,) whose effect alone is wanted too, from rest, without gravity, prescribed joints still;
+    (q̈, τ) of each follows in the result. They share the articulated inertias.
     """
 
     def own(kind: str, body: Body, motion: Motion, *_: Any) -> tuple[Inertia, Vector]:
         return rigid_inertia(body), turning_force(body, motion.omega)
 
-    def articulate(kind: str, body: Body, both: Any, motion: Motion, *given: Any) -> Any:
+    def gather(kind: str, body: Body, both: Any, motion: Motion, *given: Any) -> Any:
         M, Q = both
-        Q = Q - M @ motion.bias
-        columns: list[Column] = []
-        for s, rotor, qdd, tau, held in reversed(list(zip(motion.hinge, body.rotor, *given, strict=True))):
-            response = M @ s
-            U, u = s.dot(response) + rotor, s.dot(Q)
-            pivot = ops.where(held, 1.0, U)
-            Q = Q - response * ops.where(held, qdd, (tau + u) / pivot)
-            gain, keep = ops.where(held, 0.0, 1.0 / pivot), ops.where(held, 1.0, rotor / pivot)
-            M = M.without(s, response, gain, keep)
-            columns.insert(0, Column(response, U, u))
-        return (transport_inertia(body, motion, M), transport_force(body, motion, Q)), tuple(columns)
+        left, columns = articulate(M, body, motion, given[-1])
+        Q, loads = load(Q - M @ motion.bias, motion, columns, *given)
+        return (transport_inertia(body, motion, left), transport_force(body, motion, Q)), (columns, loads)
 
-    def accelerate(kind: str, body: Body, a: Vector, motion: Motion, columns: Any, *given: Any) -> Any:
-        a = transport(body, motion, a)
-        accelerations, efforts = [], []
-        for i, (s, column, qdd, tau, held) in enumerate(zip(motion.hinge, columns, *given, strict=True)):
-            load = column.response.dot(a) - column.u
-            accelerations.append(ops.where(held, qdd, (tau - load) / ops.where(held, 1.0, column.U)))
-            efforts.append(ops.where(held, column.U * qdd + load, tau))
-            a = a + s * accelerations[i]
-        return a + motion.bias, (ops.array(accelerations), ops.array(efforts))
+    def spread(kind: str, body: Body, a: Vector, motion: Motion, inner: Any, *given: Any) -> Any:
+        a, result = accelerate(transport(body, motion, a), motion, *inner, *given)
+        return a + motion.bias, result
 
     moving = motions(sweeps, q, v)
     given = sweeps.by_v(qdd), sweeps.by_v(tau), sweeps.by_v(prescribed)
-    columns = sweeps.inward(own, articulate, moving, *given)
-    result = sweeps.outward(accelerate, Vector(-gravity, np.zeros(3)), moving, columns, *given)
-    return sweeps.vector(sweeps.pick(result, 0)), sweeps.vector(sweeps.pick(result, 1))
+    inner = sweeps.inward(own, gather, moving, *given)
+    result = sweeps.outward(spread, Vector(-gravity, np.zeros(3)), moving, inner, *given)
+    results = [result, *(effect(sweeps, moving, sweeps.pick(inner, 0), f, prescribed) for f in further)]
+    return tuple(sweeps.vector(sweeps.pick(r, k)) for r in results for k in (0, 1))
+
+
+def effect(sweeps: Sweeps, moving: Any, columns: Any, tau: Any, prescribed: Any) -> Any:
+    """(q̈, τ) per joint that efforts alone cause: the same equations with nothing moving and nothing heavy."""
+    still = Vector(np.zeros(3), np.zeros(3))
+
+    def own(kind: str, body: Body, *_: Any) -> Vector:
+        return still
+
+    def gather(kind: str, body: Body, Q: Vector, motion: Motion, columns: Any, *given: Any) -> Any:
+        Q, loads = load(Q, motion, columns, *given)
+        return transport_force(body, motion, Q), loads
+
+    def spread(kind: str, body: Body, a: Vector, motion: Motion, *inner: Any) -> Any:
+        return accelerate(transport(body, motion, a), motion, *inner)
+
+    given = sweeps.by_v(np.zeros(np.shape(tau))), sweeps.by_v(tau), sweeps.by_v(prescribed)
+    loads = sweeps.inward(own, gather, moving, columns, *given)
+    return sweeps.outward(spread, still, moving, columns, loads, *given)
 
 
 def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any) -> Any:
@@ -193,14 +234,9 @@ def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
     def own(kind: str, body: Body, motion: Motion) -> Inertia:
         return rigid_inertia(body)
 
-    def articulate(kind: str, body: Body, M: Inertia, motion: Motion) -> Any:
-        resistances = []
-        for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
-            response = M @ s
-            U = s.dot(response) + rotor
-            resistances.insert(0, U)
-            pivot = ops.where(U > 0.0, U, 1.0)
-            M = M.without(s, response, ops.where(U > 0.0, 1.0 / pivot, 0.0), rotor / pivot)
-        return transport_inertia(body, motion, M), ops.array(resistances)
+    def gather(kind: str, body: Body, M: Inertia, motion: Motion) -> Any:
+        hollow = [not s.dot(M @ s) + rotor > 0.0 for s, rotor in zip(motion.hinge, body.rotor, strict=True)]
+        M, columns = articulate(M, body, motion, hollow)
+        return transport_inertia(body, motion, M), ops.array([column.U for column in columns])
 
-    return sweeps.inward(own, articulate, motions(sweeps, q, np.zeros(nv)))
+    return sweeps.inward(own, gather, motions(sweeps, q, np.zeros(nv)))

@@ -3,8 +3,8 @@
 A joint that mimics another has no coordinate of its own: q_full = P q + offset, v_full = P v. Inverse
 dynamics and energies need only that. For motion under given efforts the tree is solved as if the mimic
 were free, and one force per mimic, equal and opposite along its row G = (mimic − multiplier · leader),
-brings G q̈ to zero: W λ = −G q̈₀ with W = G M⁻¹ Gᵀ, whose columns are the responses of the same sweeps
-at rest. (The shared parts of these sweeps are computed once in generated code.)
+brings G q̈ to zero: W λ = −G q̈₀ with W = G M⁻¹ Gᵀ, whose columns are the effects of such forces alone, in
+sweeps over the same articulated inertias.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Rules:
 
     # --- sweeps over the tree ---
 
-    def _tree_hybrid(self, *vectors: Any) -> tuple[Any, Any]:
+    def _tree_hybrid(self, *vectors: Any) -> tuple[Any, ...]:
         return self._over_tree(dynamics.hybrid_dynamics, *vectors)
 
     def _over_tree(self, algorithm: Callable[..., Any], *vectors: Any) -> Any:
@@ -113,11 +113,11 @@ class Rules:
         efforts = [0.0] * self.nv_full
         for i, k in enumerate(self.own):
             efforts[k] = tau[i]
-        acceleration, effort = self._tree_hybrid(
-            q_full, self._spread(v), self._spread(qdd), ops.array(efforts), held, self.gravity
+        rows = self._rows()
+        acceleration, effort, *found = self._tree_hybrid(
+            q_full, self._spread(v), self._spread(qdd), ops.array(efforts), held, self.gravity, *rows
         )
-        rows, rest = self._rows(), np.zeros(self.nv_full)
-        responses = [self._tree_hybrid(q_full, rest, rest, g, held, REST) for g in rows]
+        responses = list(zip(found[::2], found[1::2], strict=True))
         delassus = [[g @ answer for answer, _ in responses] for g in rows]
         for r, k in enumerate(self.mimics.followers):
             delassus[r][r] = delassus[r][r] + ops.where(held[k], 1.0, 0.0)

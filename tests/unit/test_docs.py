@@ -1,0 +1,301 @@
+"""docs/rig.md says what the schema says, and its examples and those of README.md are rigs that work."""
+
+import dataclasses
+import importlib
+import math
+import pkgutil
+import re
+import shutil
+from dataclasses import MISSING
+from pathlib import Path
+from types import NoneType, SimpleNamespace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+import yaml
+
+from cosim import load_rig
+from cosim.multibody import inline
+from cosim.rig import controllers, joints, schedule, spec
+from cosim.rig.rig import Hold
+from cosim.rig.spec import read_rig
+from cosim.simulation import Loop
+from cosim.telemetry import CHANNELS_EVERY
+from cosim.trajectories.waypoints import read_waypoints
+from cosim.types import COMMAND, PerJoint, joint_signals
+from cosim.units import UNITS
+
+ROOT = Path(__file__).parents[2]
+DOCS = (ROOT / "docs" / "rig.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
+# heading of the table -> the dataclass of that section, and keys that are read before it
+SECTIONS: dict[str, tuple[type, set[str]]] = {
+    "The file": (spec._RigFile, set()),
+    "`mechanism`": (spec._MechanismFile, set()),
+    "`joints.<joint>`": (joints._JointFile, set()),
+    "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
+    "`joints.<joint>.initial`": (joints._Initial, set()),
+    "`joints.<joint>.limits`": (joints._Limits, set()),
+    "`controllers`": (controllers._ControllerFile, {"type"}),
+    "`schedule`": (schedule._ScheduleFile, set()),
+    "`telemetry`": (spec.TelemetrySpec, set()),
+}
+PACKAGES = {"Actuator": "cosim.actuators", "Trajectory": "cosim.trajectories", "Controller": "controllers"}
+
+
+def plugins() -> dict[str, type]:
+    """Heading -> Params of every module in the folders of the plug-ins."""
+    found = {}
+    for word, package in PACKAGES.items():
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+            cls = getattr(importlib.import_module(f"{package}.{module.name}"), "Params", None)
+            if cls is not None:
+                found[f"{word} `{module.name}`"] = cls
+    return found
+
+
+CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins()
+
+
+# --- reading Markdown -----------------------------------------------------------------------------
+
+
+def tables(text: str) -> dict[str, list[list[str]]]:
+    """Heading -> rows of cells of the first table below it, its header first."""
+    found: dict[str, list[list[str]]] = {}
+    heading, closed = "", True
+    for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
+        if line.startswith("#"):
+            heading, closed = line.lstrip("# ").strip(), False
+        elif line.startswith("|") and not closed:
+            found.setdefault(heading, []).append([cell.strip() for cell in line.strip().strip("|").split("|")])
+        elif heading in found:
+            closed = True
+    return {heading: [rows[0], *rows[2:]] for heading, rows in found.items()}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def names(heading: str) -> set[str]:
+    """The words in code of the first column of a table."""
+    return {name for row in TABLES[heading][1:] for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+TABLES = tables(DOCS)
+
+
+# --- a field as its row shows it ------------------------------------------------------------------
+
+TYPES = {
+    float: "number",
+    int: "whole number",
+    bool: "true, false",
+    str: "text",
+    dict: "section",
+    list: "list",
+    PerJoint: "per joint",
+    tuple[str, ...]: "names",
+    tuple[float, float, float]: "3 numbers",
+}
+
+
+def shown_type(hint: Any) -> str:
+    inner = [arg for arg in get_args(hint) if arg is not NoneType]
+    if NoneType in get_args(hint):
+        return shown_type(inner[0])
+    if get_origin(hint) is Literal:
+        return ", ".join(f"`{option}`" for option in inner)
+    return "section" if dataclasses.is_dataclass(hint) else TYPES[hint]
+
+
+def shown_default(value: Any) -> str:
+    if value is MISSING:
+        return "required"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(shown_default, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return "∞" if value == math.inf else f"{value:g}"
+    if isinstance(value, str):
+        return f"`{value}`" if value else "empty"
+    return "none"
+
+
+def shown_bounds(meta: Any) -> str:
+    signs = {"above": ">", "min": "≥", "max": "≤"}
+    return ", ".join(f"{sign} {meta[key]:g}" for key, sign in signs.items() if meta[key] is not None)
+
+
+def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
+    """The cells of a field's row, without its meaning; a dash where there is nothing to say."""
+    hint = get_type_hints(cls, include_extras=True)[field.name]
+    unit = "" if field.metadata["unit"] == "1" else field.metadata["unit"]
+    default = "none" if dataclasses.is_dataclass(field.default) else shown_default(field.default)
+    cells = [f"`{field.name}`", shown_type(hint), unit, default, shown_bounds(field.metadata)]
+    return [cell or "–" for cell in cells]
+
+
+# --- the tables of keys ---------------------------------------------------------------------------
+
+
+def test_every_dataclass_of_a_section_has_its_table():
+    modules = (spec, joints, controllers, schedule)
+    schemas = {
+        cls
+        for module in modules
+        for cls in vars(module).values()
+        if dataclasses.is_dataclass(cls) and any("unit" in field.metadata for field in dataclasses.fields(cls))
+    }
+    assert schemas == {cls for cls, _ in SECTIONS.values()}
+
+
+def test_every_part_in_the_folders_is_documented_and_no_other():
+    documented = {heading for heading in TABLES if heading.split()[0] in PACKAGES}
+    without_keys = {heading for heading, cls in plugins().items() if not dataclasses.fields(cls)}
+    assert documented == set(plugins()) - without_keys
+    assert {"Actuator `dc_motor`", "Trajectory `sine`", "Controller `pid`"} <= documented
+
+
+@pytest.mark.parametrize("heading", [h for h, cls in CLASSES.items() if dataclasses.fields(cls)])
+def test_a_table_says_what_the_dataclass_says(heading):
+    assert heading in TABLES, f"docs/rig.md has no table below a heading '{heading}'"
+    header, *rows = TABLES[heading]
+    assert header == HEADER
+    cls = CLASSES[heading]
+    besides = SECTIONS[heading][1] if heading in SECTIONS else set()
+    shown = {row[0].strip("`"): row for row in rows}
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    assert len(shown) == len(rows), "a key has two rows"
+    assert set(shown) == set(fields) | besides
+    for name, field in fields.items():
+        *cells, meaning = shown[name]
+        assert cells == expected_cells(cls, field)
+        assert meaning
+
+
+@pytest.mark.parametrize(
+    ("field", "cells"),
+    [
+        (lambda m: m.param(unit="s", above=0, max=2, default=0.5), ["`a`", "number", "s", "0.5", "> 0, ≤ 2"]),
+        (lambda m: m.param(), ["`a`", "number", "–", "required", "–"]),
+        (lambda m: m.param(min=1, default=math.inf), ["`a`", "number", "–", "∞", "≥ 1"]),
+    ],
+)
+def test_rows_show_unit_default_and_bounds(field, cells):
+    types = importlib.import_module("cosim.types")
+    cls = types.params(type("Params", (), {"__annotations__": {"a": float}, "a": field(types)}))
+    assert expected_cells(cls, dataclasses.fields(cls)[0]) == cells
+
+
+def test_the_keys_of_inline_bodies_are_those_that_are_read():
+    assert [row[0].strip("`") for row in TABLES["Inline bodies"][1:]] == list(inline.KEYS)
+
+
+def test_every_unit_is_listed_with_its_quantity():
+    listed = {row[1].strip("`"): re.findall(r"`([^`]+)`", row[2]) for row in TABLES["Units"][1:]}
+    expected: dict[str, list[str]] = {}
+    for unit, (dimension, _) in UNITS.items():
+        expected.setdefault(dimension, []).append(unit)
+    expected["1"].remove("1")  # written as a bare number
+    assert listed == expected
+
+
+# --- what comes out, what a controller may ask for --------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the sample rigs: paths in examples are relative to it."""
+    shutil.copytree(ROOT / "rigs", tmp_path / "rigs")
+    return tmp_path / "rigs"
+
+
+def test_every_signal_and_every_field_of_the_summary_is_listed(folder):
+    rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={counts: 4096}"])
+    run = rig.run(0.01)
+    generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
+    assert names("Signals") == generic
+    fields = {key for key, value in run.summary.items() if not isinstance(value, dict)}
+    fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
+    fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
+    assert names("Summary") == fields | {"compiled"}
+
+
+def test_telemetry_repeats_the_names_as_often_as_told():
+    assert f"every {CHANNELS_EVERY} samples" in DOCS
+
+
+def test_a_controller_gets_every_input_that_is_listed():
+    nv, index = 3, np.array([0, 2])
+    listed = [row[0].strip("`") for row in TABLES["Inputs"][1:]]
+    shapes = {row[0].strip("`"): {"(n,)": (2,), "(nv,)": (nv,)}[row[1]] for row in TABLES["Inputs"][1:]}
+    seen = {}
+
+    def update(t, p, x, u):
+        seen.update(u)
+        return {}, dict.fromkeys(COMMAND, np.zeros(2))
+
+    params = dataclasses.make_dataclass("Params", [])()
+    inputs = joint_signals(tuple(listed), 2)
+    block = SimpleNamespace(inputs=inputs, params=params, initial=dict, update=update)
+    Loop("c", block, index, 1, Hold(np.zeros(2))).update(0.0, np.zeros(0), np.zeros(0), *np.zeros((4, nv)))
+    assert {name: np.shape(value) for name, value in seen.items()} == shapes
+
+
+# --- examples ---------------------------------------------------------------------------------------
+
+
+def complete_rigs() -> list[str]:
+    texts = [*blocks(DOCS, "yaml"), *blocks(README, "yaml")]
+    return [text for text in texts if "mechanism" in (yaml.safe_load(text) or {})]
+
+
+def own_controller() -> str:
+    return next(text for text in blocks(DOCS, "python") if "def update" in text)
+
+
+def beside(folder: Path) -> Path:
+    """Write the files that examples name into the folder of the rigs."""
+    (folder / "pd_spring.py").write_text(own_controller())
+    (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
+    return folder / "example.yaml"
+
+
+def test_there_are_examples():
+    assert len(complete_rigs()) >= 5
+
+
+@pytest.mark.parametrize("text", complete_rigs())
+def test_an_example_is_a_rig_without_mistakes(folder, text):
+    path = beside(folder)
+    path.write_text(text)
+    assert read_rig(path).joints
+
+
+def test_every_example_of_yaml_is_yaml():
+    for text in [*blocks(DOCS, "yaml"), *blocks(README, "yaml")]:
+        assert isinstance(yaml.safe_load(text), dict)
+
+
+def test_the_csv_example_holds_waypoints(tmp_path):
+    path = tmp_path / "path.csv"
+    path.write_text(blocks(DOCS, "csv")[0])
+    times, positions = read_waypoints(path, ("shoulder", "elbow"))
+    assert positions.shape == (len(times), 2)
+
+
+def test_the_controller_of_the_example_runs_in_machine_code(folder):
+    path = beside(folder)
+    path.write_text(next(text for text in complete_rigs() if "pd_spring.py" in text))
+    run = load_rig(path).run(0.05)
+    assert set(run.summary["compiled"].values()) == {"machine code"}
+    name = run.rig.joints[0]
+    assert abs(run[f"{name}/effort"]).max() > 0.0
+    interpreted = load_rig(path, interpret=True).run(0.05)
+    np.testing.assert_allclose(interpreted.values, run.values, rtol=0, atol=1e-9)
