@@ -44,13 +44,6 @@ MIMICKING = {
 # Of a small robot every function is compiled, of a large one the two sweeps; the rest runs as plain Python.
 SMALL = 8
 SWEEPS = {"forward_dynamics", "hybrid_dynamics"}
-# Tracing one sweep for each of ten mimics and more takes some ten seconds, so less of these is compiled.
-MANY_MIMICS = {
-    "pr2_description/urdf/pr2.urdf": {"hybrid_dynamics"},
-    "talos_data/robots/talos_full_v2.urdf": {"forward_dynamics"},
-    "talos_data/robots/talos_full_v2_box.urdf": set(),
-    "tiago_pro_description/robots/tiago_pro.urdf": set(),
-}
 
 
 class Witness:
@@ -137,7 +130,7 @@ class Robot:
 
     def function(self, name, frame=None):
         """A function of the model, compiled or plain, as the budget of time allows."""
-        if self.model.nv <= SMALL or name in MANY_MIMICS.get(self.name, SWEEPS):
+        if self.model.nv <= SMALL or name in SWEEPS:
             return self.model.compiled(name, frame).native
         return self.model._definition(name, frame)[0]
 
