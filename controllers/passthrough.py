@@ -20,8 +20,8 @@ GAINS: dict[str, tuple[str, ...]] = {"position": ("kp", "kd"), "velocity": ("kd"
 @params
 class Params:
     interface: Literal["position", "velocity", "effort"] = param(default="position", doc="followed by the drive")
-    kp: PerJoint = param(unit="N*m/rad", min=0, default=0.0, doc="effort per position error")
-    kd: PerJoint = param(unit="N*m*s/rad", min=0, default=0.0, doc="effort per velocity error")
+    kp: PerJoint = param(unit="joint stiffness", min=0, default=0.0, doc="effort per position error")
+    kd: PerJoint = param(unit="joint damping", min=0, default=0.0, doc="effort per velocity error")
 
 
 class Passthrough:

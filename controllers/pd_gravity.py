@@ -14,8 +14,8 @@ from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, 
 
 @params
 class Params:
-    kp: PerJoint = param(unit="N*m/rad", min=0, doc="effort per position error")
-    kd: PerJoint = param(unit="N*m*s/rad", min=0, doc="effort per velocity error")
+    kp: PerJoint = param(unit="joint stiffness", min=0, doc="effort per position error")
+    kd: PerJoint = param(unit="joint damping", min=0, doc="effort per velocity error")
 
 
 class PdGravity:

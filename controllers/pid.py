@@ -17,9 +17,9 @@ from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, 
 
 @params
 class Params:
-    kp: PerJoint = param(unit="N*m/rad", min=0, doc="effort per position error")
+    kp: PerJoint = param(unit="joint stiffness", min=0, doc="effort per position error")
     ki: PerJoint = param(unit="1", min=0, doc="growth of effort per position error, N·m/(rad·s)")
-    kd: PerJoint = param(unit="N*m*s/rad", min=0, doc="effort per velocity error")
+    kd: PerJoint = param(unit="joint damping", min=0, doc="effort per velocity error")
     integral_limit: PerJoint = param(unit="joint effort", min=0, default=math.inf, doc="bound of the integral")
 
 

@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.errors import RunError, did_you_mean
+from cosim.units import JOINT_DIMENSIONS
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
 
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
-_UNITS = {
-    "position": ("rad", "m"),
-    "velocity": ("rad/s", "m/s"),
-    "acceleration": ("rad/s^2", "m/s^2"),
-    "effort": ("N*m", "N"),
-}
-_FIXED = {"current": "A", "voltage": "V"}
 
 
 def signal_units(rig: Rig) -> dict[str, str]:
@@ -29,11 +23,14 @@ def signal_units(rig: Rig) -> dict[str, str]:
     units = {}
     for name in rig.simulation.signals:
         part, what = name.rsplit("/", 1)
-        quantity = what.rsplit("_", 1)[-1]
+        actuator = rig.plant.actuators.get(part)
         if part == "energy":
-            units[name] = "J"
+            unit = "J"
+        elif actuator is not None and what in actuator.outputs:
+            unit = actuator.outputs[what].unit
         else:
-            units[name] = _FIXED.get(quantity) or _UNITS[quantity][part in sliding]
+            unit = f"joint {what.rsplit('_', 1)[-1]}"
+        units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit
     return units
 
 

@@ -17,7 +17,7 @@ from cosim import guard, ops
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.routine import Routine, call_when
 from cosim.encoder import Encoders
-from cosim.errors import CompileError
+from cosim.errors import CompileError, did_you_mean
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout
 from cosim.parameters import Tunables
@@ -49,6 +49,9 @@ class Loop:
         measured = dict(zip(FEEDBACK, (q, v, effort), strict=True))
         u = {name: values[self.index] for name, values in measured.items()} | reference
         u |= {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
+        unknown = [name for name in self.block.inputs if name not in u]
+        if unknown:
+            raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
         given = {name: u[name] for name in self.block.inputs}
         x_next, y = self.block.update(t, self.tunables.apply(p), self.layout.unpack(x), given)
         return self.layout.pack(x_next), *(self._told(name, y) for name in COMMAND)

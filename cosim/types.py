@@ -42,8 +42,8 @@ def joint_signals(names: tuple[str, ...], n: int) -> Signals:
         "velocity": "joint velocity",
         "acceleration": "joint acceleration",
         "effort": "joint effort",
-        "kp": "N*m/rad",
-        "kd": "N*m*s/rad",
+        "kp": "joint stiffness",
+        "kd": "joint damping",
     }
     return {name: Signal((n,), units[name.rsplit("_", 1)[-1]]) for name in names}
 

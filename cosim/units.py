@@ -30,6 +30,8 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("N*m", f) for u, f in {"N*m": 1.0, "N*cm": 1e-2, "mN*m": 1e-3}.items()},
     "N*m/rad": ("N*m/rad", 1.0),
     "N*m*s/rad": ("N*m*s/rad", 1.0),
+    **{u: ("N/m", f) for u, f in {"N/m": 1.0, "N/mm": 1e3}.items()},
+    "N*s/m": ("N*s/m", 1.0),
     **{u: ("N*m/A", f) for u, f in {"N*m/A": 1.0, "mN*m/A": 1e-3}.items()},
     **{u: ("V", f) for u, f in {"V": 1.0, "mV": 1e-3}.items()},
     **{u: ("A", f) for u, f in {"A": 1.0, "mA": 1e-3}.items()},
@@ -45,6 +47,8 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint velocity": ("rad/s", "m/s"),
     "joint acceleration": ("rad/s^2", "m/s^2"),
     "joint effort": ("N*m", "N"),
+    "joint stiffness": ("N*m/rad", "N/m"),
+    "joint damping": ("N*m*s/rad", "N*s/m"),
 }
 
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?)?\s*")

@@ -23,8 +23,7 @@ from cosim.units import parse_quantity
 BASE = "base"
 MAX_REPEAT = 10_000
 ROTATION = {"position": "rad", "velocity": "rad/s", "effort": "N*m", "damping": "N*m*s/rad"}
-# a damping in N s/m has no unit name in `cosim.units`: a bare number
-TRANSLATION = {"position": "m", "velocity": "m/s", "effort": "N", "damping": "1"}
+TRANSLATION = {"position": "m", "velocity": "m/s", "effort": "N", "damping": "N*s/m"}
 KINDS = {"revolute": ROTATION, "continuous": ROTATION, "prismatic": TRANSLATION, "fixed": ROTATION}
 MOVING_KEYS = ("axis", "damping", "friction", "limits", "mimic")
 KEYS = ("name", "joint", "parent", "type", "origin", "mass", "com", "inertia", *MOVING_KEYS, "repeat")

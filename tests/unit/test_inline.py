@@ -208,7 +208,7 @@ def test_bodies_must_be_a_list(bodies):
             "limits.lower",
             "unit 'deg' does not fit here; use m, cm, mm, um",
         ),
-        ({"type": "prismatic", "damping": "2 N"}, "damping", "unit 'N' does not fit here; use 1, %"),
+        ({"type": "prismatic", "damping": "2 N"}, "damping", "unit 'N' does not fit here; use N*s/m"),
         ({"repeat": 0}, "repeat", "expected a whole number from 1 to 10000, got 0"),
         ({"repeat": 2.5}, "repeat", "expected a whole number from 1 to 10000, got 2.5"),
         ({"repeat": True}, "repeat", "expected a whole number from 1 to 10000, got True"),
