@@ -7,11 +7,23 @@ Conditions on symbols are symbols too, so a choice is `where(condition, a, b)`, 
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+
+def _operator(name: str, reflected: bool = False) -> Any:
+    """A method of `Traced`: the operation on self and another, or the other way round."""
+
+    def method(self: Traced, other: Any) -> Any:
+        pair = (_boxed(other), self) if reflected else (self, _boxed(other))
+        return _traced(_boxed(_symbolic(name, 2)(*pair)))
+
+    return method
 
 
 class Traced(np.ndarray):
@@ -25,40 +37,29 @@ class Traced(np.ndarray):
     __array_priority__ = 1e6  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
+    __add__, __radd__ = _operator("ADD"), _operator("ADD", reflected=True)
+    __sub__, __rsub__ = _operator("SUB"), _operator("SUB", reflected=True)
+    __mul__, __rmul__ = _operator("MUL"), _operator("MUL", reflected=True)
+    __truediv__, __rtruediv__ = _operator("DIV"), _operator("DIV", reflected=True)
+    __pow__, __rpow__ = _operator("POW"), _operator("POW", reflected=True)
+    __lt__, __gt__ = _operator("LT"), _operator("LT", reflected=True)
+    __le__, __ge__ = _operator("LE"), _operator("LE", reflected=True)
+    __eq__, __ne__ = _operator("EQ"), _operator("NE")
+
+    def __neg__(self) -> Any:
+        return _traced(_boxed(_symbolic("NEG", 1)(self)))
+
+    def __matmul__(self, other: Any) -> Any:
+        return _matrix_product(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _matrix_product(other, self)
+
     def __getitem__(self, index: Any) -> Any:
         return _traced(_boxed(super().__getitem__(index)))
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return np.asarray(array, dtype=object).view(Traced)
-
-
-def _operator(ufunc: np.ufunc, reflected: bool) -> Any:
-    def method(self: Traced, other: Any) -> Any:
-        other = _boxed(other)
-        return ufunc(other, self, dtype=object) if reflected else ufunc(self, other, dtype=object)
-
-    return method
-
-
-for _name, _ufunc in {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "truediv": np.true_divide,
-    "pow": np.power,
-    "matmul": np.matmul,
-}.items():
-    setattr(Traced, f"__{_name}__", _operator(_ufunc, False))
-    setattr(Traced, f"__r{_name}__", _operator(_ufunc, True))
-for _name, _ufunc in {
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-}.items():
-    setattr(Traced, f"__{_name}__", _operator(_ufunc, False))
 
 
 def is_symbolic(x: Any) -> bool:
@@ -74,6 +75,8 @@ def _boxed(x: Any) -> np.ndarray:
     """x as an array that numpy's element-wise machinery does not try to convert."""
     if isinstance(x, np.ndarray):
         return x
+    if isinstance(x, (list, tuple)):
+        return array(x)
     box = np.empty((), dtype=object)
     box[()] = x
     return box
@@ -83,103 +86,150 @@ def _traced(x: Any) -> Any:
     return x.view(Traced) if isinstance(x, np.ndarray) and x.dtype == object else x
 
 
+# what an operation does to two numbers among symbols, where numpy's way would be slow or another
+_NUMERIC: dict[str, Callable[[Any, Any], Any]] = {"ADD": operator.add, "SUB": operator.sub, "MUL": operator.mul}
+
+
 @cache
-def _elementwise(symbolic: str | Callable[..., Any], arity: int) -> np.ufunc:
+def _scalar(name: str, arity: int) -> Callable[..., Any]:
+    """casadi's operation on one element each, numbers or symbols.
+
+    The operators of casadi's Python classes try every overload there is; `SX.binary` takes a tenth of their time.
+    """
     import casadi
 
-    function = getattr(casadi, symbolic) if isinstance(symbolic, str) else symbolic
-    return np.frompyfunc(function, arity, 1)
+    code, symbol = getattr(casadi, f"OP_{name}"), casadi.SX
+    make: Callable[..., Any] = symbol.unary if arity == 1 else symbol.binary
+    numeric = _NUMERIC.get(name)
+    if numeric is None:
+        return functools.partial(make, code)
+
+    def binary(a: Any, b: Any) -> Any:
+        if isinstance(a, symbol) or isinstance(b, symbol):
+            return make(code, a, b)
+        return numeric(a, b)
+
+    return binary
 
 
-def _apply(numeric: Callable[..., Any], symbolic: str | Callable[..., Any], args: tuple[Any, ...]) -> Any:
+@cache
+def _symbolic(name: str, arity: int) -> np.ufunc:
+    """The same on arrays, element by element."""
+    return np.frompyfunc(_scalar(name, arity), arity, 1)
+
+
+def _matrix_product(a: Any, b: Any) -> Any:
+    """a @ b of vectors and matrices; products with 0 are not even made."""
+    left, right = (np.asarray(_boxed(x), dtype=object) for x in (a, b))
+    if left.shape[-1:] != right.shape[:1] or not 1 <= left.ndim <= 2 >= right.ndim >= 1:
+        raise ValueError(f"matmul: shapes {left.shape} and {right.shape} do not fit")
+    add, multiply = _scalar("ADD", 2), _scalar("MUL", 2)
+    rows = left.reshape(-1, left.shape[-1]).tolist()
+    columns = right.reshape(right.shape[0], -1).T.tolist()
+    out = np.empty((len(rows), len(columns)), dtype=object)
+    for i, row in enumerate(rows):
+        for k, column in enumerate(columns):
+            value: Any = 0.0
+            for x, y in zip(row, column, strict=True):
+                if not (_is_zero(x) or _is_zero(y)):
+                    value = multiply(x, y) if _is_zero(value) else add(value, multiply(x, y))
+            out[i, k] = value
+    return out.reshape(left.shape[:-1] + right.shape[1:]).view(Traced)
+
+
+def _is_zero(x: Any) -> bool:
+    return isinstance(x, (float, int)) and x == 0.0
+
+
+def _apply(numeric: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Any:
     if any([is_symbolic(x) for x in args]):
-        return _traced(_boxed(_elementwise(symbolic, len(args))(*map(_boxed, args))))
+        return _traced(_boxed(_symbolic(name, len(args))(*map(_boxed, args))))
     return numeric(*args)
 
 
 def sin(x: Any) -> Any:
-    return _apply(np.sin, "sin", (x,))
+    return _apply(np.sin, "SIN", (x,))
 
 
 def cos(x: Any) -> Any:
-    return _apply(np.cos, "cos", (x,))
+    return _apply(np.cos, "COS", (x,))
 
 
 def tan(x: Any) -> Any:
-    return _apply(np.tan, "tan", (x,))
+    return _apply(np.tan, "TAN", (x,))
 
 
 def asin(x: Any) -> Any:
-    return _apply(np.arcsin, "asin", (x,))
+    return _apply(np.arcsin, "ASIN", (x,))
 
 
 def acos(x: Any) -> Any:
-    return _apply(np.arccos, "acos", (x,))
+    return _apply(np.arccos, "ACOS", (x,))
 
 
 def atan(x: Any) -> Any:
-    return _apply(np.arctan, "atan", (x,))
+    return _apply(np.arctan, "ATAN", (x,))
 
 
 def atan2(y: Any, x: Any) -> Any:
-    return _apply(np.arctan2, "atan2", (y, x))
+    return _apply(np.arctan2, "ATAN2", (y, x))
 
 
 def sinh(x: Any) -> Any:
-    return _apply(np.sinh, "sinh", (x,))
+    return _apply(np.sinh, "SINH", (x,))
 
 
 def cosh(x: Any) -> Any:
-    return _apply(np.cosh, "cosh", (x,))
+    return _apply(np.cosh, "COSH", (x,))
 
 
 def tanh(x: Any) -> Any:
-    return _apply(np.tanh, "tanh", (x,))
+    return _apply(np.tanh, "TANH", (x,))
 
 
 def exp(x: Any) -> Any:
-    return _apply(np.exp, "exp", (x,))
+    return _apply(np.exp, "EXP", (x,))
 
 
 def log(x: Any) -> Any:
-    return _apply(np.log, "log", (x,))
+    return _apply(np.log, "LOG", (x,))
 
 
 def sqrt(x: Any) -> Any:
-    return _apply(np.sqrt, "sqrt", (x,))
+    return _apply(np.sqrt, "SQRT", (x,))
 
 
 def power(x: Any, y: Any) -> Any:
-    return _apply(np.power, "power", (x, y))
+    return _apply(np.power, "POW", (x, y))
 
 
 def absolute(x: Any) -> Any:
-    return _apply(np.abs, "fabs", (x,))
+    return _apply(np.abs, "FABS", (x,))
 
 
 def sign(x: Any) -> Any:
-    return _apply(np.sign, "sign", (x,))
+    return _apply(np.sign, "SIGN", (x,))
 
 
 def floor(x: Any) -> Any:
-    return _apply(np.floor, "floor", (x,))
+    return _apply(np.floor, "FLOOR", (x,))
 
 
 def ceil(x: Any) -> Any:
-    return _apply(np.ceil, "ceil", (x,))
+    return _apply(np.ceil, "CEIL", (x,))
 
 
 def remainder(x: Any, y: Any) -> Any:
     """x − y·trunc(x / y), with the sign of x (C's fmod)."""
-    return _apply(np.fmod, "fmod", (x, y))
+    return _apply(np.fmod, "FMOD", (x, y))
 
 
 def minimum(x: Any, y: Any) -> Any:
-    return _apply(np.fmin, "fmin", (x, y))
+    return _apply(np.fmin, "FMIN", (x, y))
 
 
 def maximum(x: Any, y: Any) -> Any:
-    return _apply(np.fmax, "fmax", (x, y))
+    return _apply(np.fmax, "FMAX", (x, y))
 
 
 def clip(x: Any, lower: Any, upper: Any) -> Any:
@@ -189,14 +239,17 @@ def clip(x: Any, lower: Any, upper: Any) -> Any:
 def _choose(condition: Any, a: Any, b: Any) -> Any:
     if not is_symbolic(condition):
         return a if condition else b
-    import casadi
-
-    return casadi.if_else(condition, a, b)
+    # casadi's form of a choice: (c ? a : 0) + (!c ? b : 0)
+    zero_unless, otherwise = _scalar("IF_ELSE_ZERO", 2), _scalar("NOT", 1)(condition)
+    return _scalar("ADD", 2)(zero_unless(condition, a), zero_unless(otherwise, b))
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b, element by element."""
-    return _apply(np.where, _choose, (condition, a, b))
+    if not any(map(is_symbolic, (condition, a, b))):
+        return np.where(condition, a, b)
+    choose = np.frompyfunc(_choose, 3, 1)
+    return _traced(_boxed(choose(*map(_boxed, (condition, a, b)))))
 
 
 def smooth_sign(x: Any, width: float) -> Any:
@@ -205,15 +258,15 @@ def smooth_sign(x: Any, width: float) -> Any:
 
 
 def logical_and(a: Any, b: Any) -> Any:
-    return _apply(np.logical_and, "logic_and", (a, b))
+    return _apply(np.logical_and, "AND", (a, b))
 
 
 def logical_or(a: Any, b: Any) -> Any:
-    return _apply(np.logical_or, "logic_or", (a, b))
+    return _apply(np.logical_or, "OR", (a, b))
 
 
 def logical_not(a: Any) -> Any:
-    return _apply(np.logical_not, "logic_not", (a,))
+    return _apply(np.logical_not, "NOT", (a,))
 
 
 def array(elements: Any) -> Any:
