@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated, Optional
@@ -47,7 +48,7 @@ def run(
             seconds = parse_quantity(duration, "s")
         except ValueError as error:
             raise InputError(str(error), "--duration") from None
-    report.check_targets(plot, json)
+    report.check_targets(plot, json, record, rig)
     loaded = load_rig(rig, set_ or (), interpret)
     fault: CosimError | None = None
     with report.progress(loaded.spec.name) as shown:
@@ -83,6 +84,9 @@ def bench(
 
 def main() -> None:
     """Entry of the `cosim` command: mistakes are one line on stderr and an exit code, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
     try:
         app(standalone_mode=False)
     except CosimError as error:

@@ -60,10 +60,10 @@ class RunError(CosimError):
     """A run stopped: a limit, a fault, a value that is not finite."""
 
 
-def where_raised(error: BaseException) -> str:
-    """file:line of the line of Python that raised, or that called the library which did."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
+def where_raised(error: BaseException, but: Iterable[str] = ()) -> str:
+    """file:line of the line of Python that raised, or that called the library (or file of `but`) which did."""
+    frames, inner = traceback.extract_tb(error.__traceback__), set(but)
+    own = [f for f in frames if "site-packages" not in f.filename and f.filename not in inner] or frames
     return f"{own[-1].filename}:{own[-1].lineno}" if own else "unknown place"
 
 

@@ -22,13 +22,19 @@ COARSE = 0.01
 PIPE_WIDTH = 110
 
 
-def check_targets(plot: Path | None, json: Path | None) -> None:
-    """Refuse output files that cannot be written before the run, not after it."""
+def check_targets(plot: Path | None, json: Path | None, record: Path | None = None, rig: Path | None = None) -> None:
+    """Refuse output files that cannot be written, or that would overwrite the rig or each other, before the run."""
     if plot is not None:
         check_format(plot)
-    for path, option in ((plot, "--plot"), (json, "--json")):
+    taken = {} if rig is None else {rig.resolve(): "the rig itself"}
+    for path, option in ((plot, "--plot"), (json, "--json"), (record, "--record")):
         if path is None or str(path) == "-":
             continue
+        if path.resolve() in taken:
+            raise InputError(f"{path}: is {taken[path.resolve()]}; choose another file", option)
+        taken[path.resolve()] = f"the file of {option}"
+        if option == "--record":
+            continue  # the recorder opens its file before the run
         folder = path.parent
         if not folder.is_dir():
             raise InputError(f"{path}: there is no folder '{folder}'; create it or choose another", option)
@@ -99,7 +105,7 @@ def _columns(joints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 def lines(summary: dict[str, Any]) -> list[str]:
     """The rest of the summary in words."""
-    energy, speed = summary["energy"], summary["speed"]
+    energy = summary["energy"]
     parts: dict[str, list[str]] = {}
     reasons = []
     for part, how in summary["compiled"].items():
@@ -108,15 +114,22 @@ def lines(summary: dict[str, Any]) -> list[str]:
         reasons += [f"         {part} in Python: {why}"] if why else []
     if energy["residual_relative"] > COARSE:
         reasons.append("note     the energy balance does not close: the step is too coarse for what happens in it")
-    substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
     return [
         f"energy   work in {energy['work_in']:.6g} J, dissipated {energy['dissipated']:.6g} J, stored"
         f" {energy['stored']:+.6g} J, residual {energy['residual']:.2e} J ({energy['residual_relative']:.1e})",
-        f"speed    {summary['ticks']} ticks of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps}),"
-        f" {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time",
+        f"speed    {_speed(summary)}",
         "ran as   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
     ]
+
+
+def _speed(summary: dict[str, Any]) -> str:
+    speed = summary["speed"]
+    substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
+    return (
+        f"{summary['ticks']} ticks of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps}),"
+        f" {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
+    )
 
 
 def _figure(value: float | None, unit: str) -> str:
@@ -137,8 +150,7 @@ def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -
 
         signals = {name: run[name] for name in run.signals}
         spec = run.rig.spec
-        speed = lines(run.summary)[1].split("   ", 1)[1].strip()
-        note = run.fault or f"{speed}; energy residual {run.summary['energy']['residual_relative']:.1e}"
+        note = run.fault or f"{_speed(run.summary)}; energy residual {run.summary['energy']['residual_relative']:.1e}"
         plot_run(plot, run.t, signals, run.rig.joints, spec.name, signal_units(run.rig), note, spec.description)
         said.append(f"plot {plot}")
     if json is not None:

@@ -134,7 +134,7 @@ class Run:
 
 
 class StoppedRun(RunError):
-    """The guard stopped a run; `run` holds everything up to the tick that did it."""
+    """The guard, a part that failed or Ctrl-C stopped a run; `run` holds everything up to then."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.fault, str(run.rig.spec.path))

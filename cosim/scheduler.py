@@ -5,7 +5,8 @@ Both take the ticks in the same order, read → controllers → guard → write 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 import numpy as np
@@ -67,10 +68,15 @@ class PythonEngine:
             self._updates.append(update)
         self._states = [loop.layout.pack(loop.block.initial()) for loop in simulation.loops]
         self._command = {name: np.zeros(nv) for name in COMMAND}
+        self._measured = [JointState.zeros(len(index)) for _, index in drivers]
         self._tick = 0
-        for driver, _ in drivers:
-            driver.open()
-            driver.enable("effort")
+        try:
+            for driver, _ in drivers:
+                driver.open()
+                driver.enable("effort")
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, count: int) -> tuple[np.ndarray, str]:
         rows = np.empty((count, self.simulation.row.size))
@@ -80,7 +86,7 @@ class PythonEngine:
                 with np.errstate(all="ignore"):
                     stopped = self._run_tick(rows[k])
             except RunError as error:
-                self.close()
+                self.stop()
                 return rows[:k], f"stopped at tick {self._tick} (t = {self._time:.6g} s): {error}"
             if stopped:
                 return rows[: k + 1], explain(self.simulation, self._tick, rows[k])
@@ -97,50 +103,70 @@ class PythonEngine:
         self._control(t, feedback)
         command, verdict = guard.check(simulation.limits, feedback, self._command)
         self._command = command
-        row[:] = simulation.row.pack(
-            {
-                "plant": simulation.plant.layout.unpack(self.world.plant),
-                "request": requested_effort(command, feedback),
-                "measured": {"position": feedback["position"], "velocity": feedback["velocity"]},
-                "verdict": verdict,
-            }
-        )
+        row[:] = simulation.row_of(self.world.plant, requested_effort(command, feedback), feedback, verdict)
         if verdict.any():
-            self.close()
+            self.stop()
             return True
         for driver, index in self.drivers:
             fields = (command[name][index] for name in COMMAND)
-            driver.write(JointCommand(*fields, valid_until_ns=t_ns + 2 * simulation.step_ns), t_ns)
+            with _of(driver):
+                driver.write(JointCommand(*fields, valid_until_ns=t_ns + 2 * simulation.step_ns), t_ns)
         self.world.advance(t_ns)
         self._tick += 1
         return False
 
     def _read(self, t_ns: int) -> dict[str, np.ndarray]:
         feedback = {name: np.zeros(self.simulation.nv) for name in FEEDBACK}
-        for driver, index in self.drivers:
-            state = JointState.zeros(len(index))
-            driver.read(state, t_ns)
+        for (driver, index), state in zip(self.drivers, self._measured, strict=True):
+            with _of(driver):
+                driver.read(state, t_ns)
+            for k in np.flatnonzero(state.fault)[:1]:
+                raise RunError(
+                    f"the drive of joint '{driver.joints[k]}' reports fault {state.fault[k]}; clear it first"
+                )
             for name in FEEDBACK:
                 feedback[name][index] = getattr(state, name)
         return feedback
 
     def _control(self, t: float, feedback: dict[str, np.ndarray]) -> None:
         known = np.asarray(self.simulation.known_acceleration(t), dtype=float)
-        start = 0
         for k, (loop, update) in enumerate(zip(self.simulation.loops, self._updates, strict=True)):
-            own = self.simulation.parameters[start : start + loop.tunables.values.size]
-            start += loop.tunables.values.size
             if self._tick % loop.ticks:
                 continue
             try:
-                self._states[k], *told = update(t, own, self._states[k], *feedback.values(), known)
+                self._states[k], *told = update(
+                    t, self.simulation.parameters[loop.own], self._states[k], *feedback.values(), known
+                )
             except Exception as error:  # a controller may be the user's own: anything can happen in it
-                what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                raise RunError(f"controller '{loop.name}' failed: {what} ({where_raised(error)})") from error
+                raise RunError(f"controller '{loop.name}' failed: {_told(error)}") from error
             for name, values in zip(COMMAND, told, strict=True):
                 self._command[name][loop.index] = values
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Every driver is stopped, whatever the others do."""
         for driver, _ in self.drivers:
-            driver.stop()
+            with suppress(Exception):
+                driver.stop()
+
+    def close(self) -> None:
+        """Every driver is stopped, then let go of."""
+        self.stop()
+        for driver, _ in self.drivers:
+            with suppress(Exception):
+                driver.close()
+
+
+@contextmanager
+def _of(driver: Driver) -> Iterator[None]:
+    """Whatever goes wrong in a driver ends the run with its joints named."""
+    try:
+        yield
+    except RunError:
+        raise  # the driver said what is wrong
+    except Exception as error:
+        raise RunError(f"the driver of {', '.join(driver.joints)} failed: {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"

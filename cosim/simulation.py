@@ -6,7 +6,7 @@ Python loop calls the same parts around its drivers, so both give the same signa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,8 @@ class Loop:
     index: np.ndarray  # (n,) of its joints in the model's order
     ticks: int
     trajectory: Any
+
+    own: slice = field(init=False, default_factory=lambda: slice(0))  # its parameters among those of all loops
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.block.initial())
@@ -80,12 +82,14 @@ class Simulation:
     step_ns: int
     substeps: int
     compiled: bool = True
-    untraceable: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.nv = self.plant.model.nv
         self.layout = Layout(self.initial())
         self.parameters = np.concatenate([np.zeros(0), *(loop.tunables.values for loop in self.loops)])
+        start = 0
+        for loop in self.loops:
+            loop.own = slice(start, start := start + loop.tunables.values.size)
 
     def initial(self) -> State:
         """The state of everything at t = 0: plant, measurements, controllers, the command held."""
@@ -149,17 +153,23 @@ class Simulation:
         """(nv,) accelerations of the prescribed joints, 0 elsewhere."""
         return self.plant.motion(t, self.plant.initial())[2]
 
-    @cached_property
+    @property
     def controllers(self) -> list[Callable[..., Any]]:
-        """One function per loop, `Loop.update`; a controller that cannot be traced stays in Python and
-        `untraceable` says why."""
+        """One function per loop, `Loop.update`; a controller that cannot be traced stays in Python."""
+        return [update for update, _ in self._traced_controllers]
+
+    @property
+    def untraceable(self) -> dict[str, str]:
+        """Controllers that stay in Python, by name, and why."""
+        pairs = zip(self.loops, self._traced_controllers, strict=True)
+        return {loop.name: why for loop, (_, why) in pairs if why}
+
+    @cached_property
+    def _traced_controllers(self) -> list[tuple[Callable[..., Any], str]]:
         return [self._controller(loop) for loop in self.loops]
 
-    def trace_controllers(self) -> None:
-        """Find out which controllers have machine code: `untraceable` is complete from then on."""
-        _ = self.controllers
-
-    def _controller(self, loop: Loop) -> Callable[..., Any]:
+    def _controller(self, loop: Loop) -> tuple[Callable[..., Any], str]:
+        """(the function, why it cannot be traced)."""
         shapes = [(), loop.tunables.values.shape, (loop.layout.size,), *[(self.nv,)] * 4]
         name = f"controller_{loop.name}"
         try:
@@ -169,10 +179,9 @@ class Simulation:
                     "does not do the same each time: it keeps something of its own, reads a clock or throws dice;"
                     " keep it in the state x and take time from t"
                 )
-            return part
+            return part, ""
         except CompileError as error:
-            self.untraceable[loop.name] = str(error)
-            return loop.update
+            return loop.update, str(error)
 
     def advance(self, t: Any, x: Any, request: Any) -> Any:
         """The plant's state one step later."""
@@ -193,7 +202,15 @@ class Simulation:
     @cached_property
     def row(self) -> Layout:
         """What a tick leaves behind for the recording; everything else follows from it."""
-        return Layout(self._first_row())
+        n = np.zeros(self.nv)
+        measured = {"position": n, "velocity": n}
+        return Layout({"plant": self.plant.initial(), "request": n, "measured": measured, "verdict": n})
+
+    def row_of(self, plant: Any, request: Any, feedback: Mapping[str, Any], verdict: Any) -> Any:
+        """The row of a tick; plant: its flat state, the others as in the tick."""
+        measured = {name: feedback[name] for name in ("position", "velocity")}
+        state = self.plant.layout.unpack(plant)
+        return self.row.pack({"plant": state, "request": request, "measured": measured, "verdict": verdict})
 
     def tick(self, number: Any, p: Any, x: Any) -> tuple[Any, Any, Any]:
         """(state after the tick, row, fault): tick `number` (count from 0) on flat arrays.
@@ -206,14 +223,11 @@ class Simulation:
         command = dict(state["command"])
         sensors, *sample = self.measure(t, plant, self.sensor_layout.pack(state["sensors"]), state["request"])
         known = self.known_acceleration(t)
-        start = 0
         for loop, update in zip(self.loops, self.controllers, strict=True):
-            own = p[start : start + loop.tunables.values.size]
-            start += loop.tunables.values.size
             held = [loop.layout.pack(state["controllers"][loop.name])]
             held += [command[name][loop.index] for name in COMMAND]
             due = state["wait"][loop.name] <= 0.0
-            memory, *told = call_when(due, update, (t, own, held[0], *sample, known), held)
+            memory, *told = call_when(due, update, (t, p[loop.own], held[0], *sample, known), held)
             state["controllers"][loop.name] = loop.layout.unpack(memory)
             state["wait"][loop.name] = ops.where(due, loop.ticks - 1.0, state["wait"][loop.name] - 1.0)
             for name, values in zip(COMMAND, told, strict=True):
@@ -221,12 +235,7 @@ class Simulation:
         feedback = dict(zip(FEEDBACK, sample, strict=True))
         command, verdict = guard.check(self.limits, feedback, command)
         request = requested_effort(command, feedback)
-        row = {
-            "plant": state["plant"],
-            "request": request,
-            "measured": {"position": sample[0], "velocity": sample[1]},
-            "verdict": verdict,
-        }
+        row = self.row_of(plant, request, feedback, verdict)
         fault = ops.array([0.0])[0]
         for k in range(self.nv):
             fault = ops.maximum(fault, verdict[k])
@@ -236,7 +245,7 @@ class Simulation:
             "command": command,
             "request": request,
         }
-        return self.layout.pack(state), self.row.pack(row), fault
+        return self.layout.pack(state), row, fault
 
     def observe(self, t: Any, row: Any) -> Any:
         """All signals of a row as one vector, in the order of `signals`."""
@@ -245,16 +254,10 @@ class Simulation:
     @cached_property
     def signals(self) -> tuple[str, ...]:
         """Names of the signals, `<joint>/<interface>` and `energy/…`."""
-        return tuple(self._signals(0.0, self.row.pack(self._first_row())))
-
-    def _first_row(self) -> dict[str, Any]:
-        n = np.zeros(self.nv)
-        return {
-            "plant": self.plant.initial(),
-            "request": n,
-            "measured": {"position": n, "velocity": n},
-            "verdict": n,
-        }
+        at_rest = {name: np.zeros(self.nv) for name in FEEDBACK}
+        nothing = at_rest["effort"]
+        row = self.row_of(self.plant.layout.pack(self.plant.initial()), nothing, at_rest, nothing)
+        return tuple(self._signals(0.0, row))
 
     def _signals(self, t: Any, row: Any) -> dict[str, Any]:
         names = self.plant.model.joint_names

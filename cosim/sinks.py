@@ -44,4 +44,4 @@ class Publishing:
         self._publisher.publish(t_ns, values)
 
     def fault(self, t_ns: int, what: str) -> None:
-        """Samples end; there is no channel for events yet."""
+        """Samples end, which is what a subscriber sees."""

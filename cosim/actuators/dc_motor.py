@@ -41,6 +41,13 @@ class Params:
     drive: Literal["current", "voltage"] = param(default="current")
     bandwidth: float = param(unit="Hz", above=0.0, default=200.0, doc="of the current loop")
 
+    def __post_init__(self) -> None:
+        elastic = math.isfinite(self.stiffness)
+        if elastic and self.rotor_inertia == 0.0:
+            raise ValueError("an elastic gear needs a rotor_inertia above 0; give it, or leave stiffness out")
+        if self.damping and not elastic:
+            raise ValueError("damping is that of an elastic gear; give stiffness too, or leave damping out")
+
 
 class DcMotor:
     inputs = INPUTS

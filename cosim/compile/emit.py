@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cosim.compile.lower import Graph
 from cosim.compile.mathlib import constant, lane_calls, real, suffix
-from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC
+from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC, OF_TWO
 from cosim.compile.trace import Call
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
@@ -237,9 +237,8 @@ def declarations(lanes: set[int]) -> str:
         lines += [f"declare {t} @llvm.{fused}.{s}({t}, {t}, {t})" for fused in ("fma", "fmuladd")]
         if n > 1:
             lines.append(f"declare i1 @llvm.vector.reduce.or.v{n}i1(<{n} x i1>)")
-    two = {"pow", "atan2", "hypot", "fmod", "remainder"}
     for name in sorted({*LIBM.values(), "sin", "cos"}):
-        lines.append(f"declare double @{name}({'double, double' if name in two else 'double'}) nounwind")
+        lines.append(f"declare double @{name}({'double, double' if name in OF_TWO else 'double'}) nounwind")
     lines += ["declare ptr @malloc(i64)", "declare void @free(ptr)"]
     lines.append("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     lines.append("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")

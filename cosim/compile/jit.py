@@ -127,5 +127,9 @@ def _keep(key: str, code: bytes) -> None:
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(file.name, folder / f"{key}.o")
+            try:
+                file.write(hashlib.sha256(code).digest() + code)
+                file.flush()
+                os.replace(file.name, folder / f"{key}.o")
+            except OSError:
+                os.unlink(file.name)

@@ -50,7 +50,8 @@ COMPARISONS = {"LT": "olt", "LE": "ole", "EQ": "oeq", "NE": "une"}
 
 LOGIC = {"AND": "and", "OR": "or"}
 
-# written out in `emit`: ASSIGN NEG SQ TWICE INV SIGN NOT IF_ELSE_ZERO SIN COS
+# functions of the C library with two arguments
+OF_TWO = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
 
 # nodes that are not computed
 LEAVES = frozenset({"INPUT", "RESULT", "CONST"})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
-from cosim.errors import CompileError
+from cosim.errors import CompileError, where_raised
 
 Shape = tuple[int, ...]
 
@@ -132,7 +131,7 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
     except CompileError:
         raise
     except Exception as error:
-        raise CompileError(_why_untraceable(error), _where(error)) from error
+        raise CompileError(_why_untraceable(error), where_raised(error, but=(ops.__file__, __file__))) from error
     finally:
         _active.pop()
     for value in outputs if isinstance(outputs, tuple) else (outputs,):
@@ -178,16 +177,6 @@ def _why_untraceable(error: Exception) -> str:
     if "truth value" in text:
         return "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
     return f"cannot be traced: {type(error).__name__}: {text}"
-
-
-def _where(error: Exception) -> str:
-    """file:line of the deepest frame that is neither of casadi nor of this package's machinery."""
-    frames = traceback.extract_tb(error.__traceback__)
-    outside = [
-        f for f in frames if "site-packages" not in f.filename and not f.filename.endswith(("ops.py", "trace.py"))
-    ]
-    frame = (outside or list(frames))[-1]
-    return f"{frame.filename}:{frame.lineno}"
 
 
 def origin(fn: Callable[..., Any]) -> str:

@@ -28,7 +28,6 @@ class JointKind:
     nv: int
     place: Callable[[Any], tuple[Any, Any]]
     hinge: Callable[[Any, Any], tuple[tuple[Vector, ...], Vector]]
-    rate: Callable[[Any, Any], Any]  # (q, v) -> q̇
 
 
 _O = np.zeros(3)
@@ -45,13 +44,9 @@ def _slide_along_z(q: Any) -> tuple[Any, Any]:
     return np.eye(3), ops.array([0.0, 0.0, q[0]])
 
 
-def _velocity_is_rate(q: Any, v: Any) -> Any:
-    return v
-
-
 JOINTS: dict[str, JointKind] = {
-    "revolute": JointKind(1, 1, _turn_about_z, lambda q, v: ((Vector(_O, _Z),), _STILL), _velocity_is_rate),
-    "prismatic": JointKind(1, 1, _slide_along_z, lambda q, v: ((Vector(_Z, _O),), _STILL), _velocity_is_rate),
+    "revolute": JointKind(1, 1, _turn_about_z, lambda q, v: ((Vector(_O, _Z),), _STILL)),
+    "prismatic": JointKind(1, 1, _slide_along_z, lambda q, v: ((Vector(_Z, _O),), _STILL)),
 }
 
 # what files call a joint -> its row; `fixed` has none, its bodies are merged

@@ -173,11 +173,6 @@ class Rules:
             return full
         return ops.array([self._gather(row) for row in full])
 
-    def position_rate(self, q: Any, v: Any) -> Any:
-        """q̇ from v (the same for every joint with one coordinate)."""
-        parts = zip(self.tree.kinds, self.sweeps.by_q(q), self.sweeps.by_v(v), strict=False)
-        return v if self.mimics.followers else ops.concatenate([JOINTS[k].rate(a, b) for k, a, b in parts])
-
 
 def find_mimics(tree: Tree) -> Mimics:
     """The map from independent coordinates to those of all joints of the tree."""

@@ -24,7 +24,7 @@ from cosim.multibody.xmltree import Element, parse_xml
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed")
 INSTEAD = {
-    "floating": "for a free base leave this joint out and ask the model for a floating base",
+    "floating": "free bases are not supported; fix the base, or give it single joints",
     "planar": "use two prismatic joints and a continuous one",
 }
 

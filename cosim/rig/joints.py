@@ -114,6 +114,8 @@ def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, comm
     if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:
         what = f"joint '{name}' is prescribed, its effort is computed; take out 'actuator' or 'prescribed'"
         reading.fail((*at, "actuator"), what)
+    if entry.data.get("prescribed") is not None and "velocity" in (entry.data.get("initial") or ()):
+        reading.fail((*at, "initial", "velocity"), f"joint '{name}' is prescribed; its trajectory gives the velocity")
     actuator = values.get("actuator")
     if commanded and actuator is None:
         actuator = {"type": "ideal"}

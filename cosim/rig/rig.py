@@ -165,10 +165,8 @@ class Rig:
 
     def engine(self) -> Engine:
         """A fresh engine at t = 0: native when every part has machine code, else the Python loop."""
-        if not self.interpret:
-            self.simulation.trace_controllers()
-            if not self.simulation.untraceable and self._folders in ([], ["sim"]):
-                return NativeEngine(self.simulation)
+        if not self.interpret and not self.simulation.untraceable and self._folders in ([], ["sim"]):
+            return NativeEngine(self.simulation)
         world = World(self.simulation)
         return PythonEngine(self.simulation, world, self._drivers(world))
 
@@ -185,12 +183,11 @@ class Rig:
         was until then. Raises RunError when not even the first tick was done.
         """
         schedule = self.spec.schedule
-        ticks = schedule.duration_ns // schedule.step_ns
-        if duration is not None:
-            if not schedule.step_ns * 0.5e-9 <= duration <= LONGEST:
-                wrong, mend = ("shorter than one step", "longer") if duration < 1 else ("too long", "shorter")
-                raise InputError(f"a duration of {duration:g} s is {wrong}; use a {mend} one")
-            ticks = round(duration * 1e9 / schedule.step_ns)
+        seconds = schedule.duration_ns * 1e-9 if duration is None else duration
+        if not schedule.step_ns * 0.5e-9 <= seconds <= LONGEST:
+            wrong, mend = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
+            raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
+        ticks = round(seconds * 1e9 / schedule.step_ns)
         engine, ticks = self.engine(), ticks + 1
         times, blocks, fault, busy, done, block = [], [], "", 0.0, 0, 32
         begun = time.perf_counter()
@@ -212,10 +209,10 @@ class Rig:
                     if progress is not None:
                         progress(done / ticks)
             except KeyboardInterrupt:
-                fault = f"interrupted after tick {done - 1}"
+                fault = f"interrupted after tick {done - 1}" if done else "interrupted before the first tick"
             if fault:
                 for sink in sinks:
-                    sink.fault(int(times[-1][-1]) if done else 0, fault)
+                    sink.fault(max(done - 1, 0) * schedule.step_ns, fault)
         if not done:
             raise RunError(fault, str(self.spec.path))
         values = np.concatenate(blocks)

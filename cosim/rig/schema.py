@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cosim.errors import InputError, Place, did_you_mean
+from cosim.errors import InputError, Place, did_you_mean, where_raised
 from cosim.types import PerJoint
 from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 
@@ -110,6 +110,8 @@ def _instance(reading: _Reading, cls: type[T], data: Any, path: KeyPath, besides
         return cls(**values)
     except ValueError as error:
         return reading.fail(path, str(error))
+    except Exception as error:  # the class may be the user's own: anything can happen in it
+        return reading.fail(path, f"cannot be set up: {type(error).__name__}: {error} ({where_raised(error)})")
 
 
 def _fields(reading: _Reading, cls: type, data: Any, path: KeyPath, besides: Iterable[str] = ()) -> dict[str, Any]:
@@ -147,6 +149,8 @@ def _default(reading: _Reading, hint: Any, field: dataclasses.Field, path: KeyPa
         return field.default_factory()
     if field.default is dataclasses.MISSING:
         return reading.fail(path, f"missing key '{field.name}'")
+    if hint is float and isinstance(field.default, int):
+        return float(field.default)
     if isinstance(field.default, (int, float)) and PerJoint in (hint, *get_args(hint)):
         return (float(field.default),) * (1 if reading.n is None else reading.n)
     return field.default

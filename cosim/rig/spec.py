@@ -23,6 +23,9 @@ from cosim.rig.schema import read_fields
 from cosim.rig.source import Source, load_yaml, override
 from cosim.types import param, params
 
+# names that joints cannot have
+RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
+
 
 @params
 class _MechanismFile:
@@ -107,6 +110,9 @@ def _read(source: Source, reading: Reading) -> RigSpec:
     name = top.get("name") or path.stem
     mechanism: Any = _mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
     joints = {joint.name: joint for joint in depth_first(mechanism.description)} if mechanism else None
+    for name in [name for name in RESERVED if joints and name in joints]:
+        what = f"joint '{name}': the name is taken, it stands for {RESERVED[name]}; rename the joint"
+        reading.fail(("mechanism",), what)
     schedule = read_schedule(top.get("schedule"), reading)
     entries = read_entries(top.get("joints") or {}, joints, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}

@@ -1,10 +1,11 @@
 """Simulated motors behind the driver contract: what a rig runs on until a line of it names real ones."""
 
-from drivers.sim.driver import SimDriver
+from cosim.types import Array, Limits
+from drivers.sim.driver import SimDriver, World
 
 __all__ = ["SimDriver", "load"]
 
 
-def load(joints, index, limits, world):
-    """The driver of the given joints of a simulated world (`cosim.world.World`)."""
+def load(joints: tuple[str, ...], index: Array, limits: Limits, world: World) -> SimDriver:
+    """The driver of the given joints; `index` (n,) are their places among all joints of the world."""
     return SimDriver(joints, index, limits, world)

@@ -34,7 +34,7 @@ class SimDriver:
         self._state: dict[str, Array] = {}
 
     def open(self) -> None:
-        self._enabled = False
+        self._enabled, self._state = False, {}
 
     def enable(self, mode: str) -> None:
         """Raises RunError for a mode that is not in `modes`."""
@@ -53,6 +53,8 @@ class SimDriver:
         """Raises RunError before `enable`."""
         if not self._enabled:
             raise RunError(f"simulated motors of {', '.join(self.joints)} are off; enable the driver first")
+        if not self._state:
+            raise RunError(f"simulated motors of {', '.join(self.joints)} were never read; read before writing")
         self._world.ask(self._index, requested_effort(vars(cmd), self._state))
 
     def stop(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.errors import InputErrors, RunError
+from cosim.record import read_recording
 from cosim.run import StoppedRun
 
 RIG = """
@@ -232,6 +233,14 @@ def test_a_controller_that_raises_stops_the_run_and_what_was_until_then_is_kept(
     assert str(caught.value) == f"{tmp_path / 'rig.yaml'}: {what}"
     run = caught.value.run
     assert len(run.t) == 20 and run.summary["outcome"] == run.fault == what
+
+
+def test_a_fault_in_the_first_tick_of_a_block_reaches_the_recording(rig_of, tmp_path):
+    rig = rig_of(RIG, push="if t > 0.0315:\n    raise ValueError('enough')\neffort = q")
+    with pytest.raises(StoppedRun) as caught:
+        rig.run(record=tmp_path / "a.mcap")
+    assert len(caught.value.run.t) == 32
+    assert len(read_recording(tmp_path / "a.mcap")[0]) == 32
 
 
 @pytest.mark.parametrize(

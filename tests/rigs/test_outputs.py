@@ -167,7 +167,7 @@ def test_a_run_without_a_single_step_is_refused(rig_of):
     for duration in (0.0, -1.0, 4e-4):
         with pytest.raises(InputError) as caught:
             rig.run(duration)
-        assert str(caught.value) == f"a duration of {duration:g} s is shorter than one step; use a longer one"
-    with pytest.raises(InputError, match=r"^a duration of 1e\+300 s is too long; use a shorter one$"):
+        assert str(caught.value) == f"duration: {duration:g} s is shorter than one step; use a longer one"
+    with pytest.raises(InputError, match=r"^duration: 1e\+300 s is too long; use a shorter one$"):
         rig.run(1e300)
     assert len(rig.run(6e-4).t) == 2

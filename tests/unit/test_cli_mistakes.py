@@ -137,9 +137,9 @@ def test_a_urdf_that_is_not_there(command):
         ("soon", "--duration: expected a number, got 'soon'"),
         ("1 kg", "--duration: unit 'kg' does not fit here; use s, ms, us, min, h"),
         ("nan", "--duration: expected a number, got 'nan'"),
-        ("0", "a duration of 0 s is shorter than one step; use a longer one"),
-        ("-3", "a duration of -3 s is shorter than one step; use a longer one"),
-        ("1e300", "a duration of 1e+300 s is too long; use a shorter one"),
+        ("0", "duration: 0 s is shorter than one step; use a longer one"),
+        ("-3", "duration: -3 s is shorter than one step; use a longer one"),
+        ("1e300", "duration: 1e+300 s is too long; use a shorter one"),
     ],
 )
 def test_durations_that_are_none(command, duration, message):
@@ -185,6 +185,41 @@ def test_files_that_cannot_be_written_are_refused_before_the_run(command):
     ):
         assert command.refuses("run", "rig.yaml", option, file) == [message]
     assert sorted(path.name for path in Path().iterdir()) == ["folder.png", "rig.yaml"]
+
+
+def test_outputs_do_not_overwrite_the_rig_or_each_other(command):
+    before = Path("rig.yaml").read_text()
+    assert command.refuses("run", "rig.yaml", "--record", "rig.yaml") == [
+        "--record: rig.yaml: is the rig itself; choose another file"
+    ]
+    assert command.refuses("run", "rig.yaml", "--json", "a.x", "--record", "./a.x") == [
+        "--record: a.x: is the file of --json; choose another file"
+    ]
+    assert Path("rig.yaml").read_text() == before
+
+
+def test_joints_may_not_take_the_names_of_sections(command):
+    Path("rig.yaml").write_text("mechanism: {bodies: [{name: energy, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}]}\n")
+    assert command.refuses("run", "rig.yaml") == [
+        "rig.yaml:1 mechanism: joint 'energy': the name is taken, it stands for the energies of the rig;"
+        " rename the joint"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("actuator", "message"),
+    [
+        ("stiffness: 100", "an elastic gear needs a rotor_inertia above 0; give it, or leave stiffness out"),
+        ("damping: 1", "damping is that of an elastic gear; give stiffness too, or leave damping out"),
+    ],
+)
+def test_gears_that_cannot_be(command, actuator, message):
+    motor = "type: dc_motor, resistance: 1, inductance: 1, torque_constant: 1, rotor_inertia: 0"
+    Path("rig.yaml").write_text(f"""\
+mechanism: {{bodies: [{{name: link, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}}]}}
+joints: {{link: {{actuator: {{{motor}, {actuator}}}}}}}
+""")
+    assert command.refuses("run", "rig.yaml") == [f"rig.yaml:2 joints.link.actuator: {message}"]
 
 
 @pytest.mark.parametrize(

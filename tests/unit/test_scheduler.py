@@ -177,6 +177,62 @@ def test_a_driver_that_fails_stops_the_run_and_its_fellows(rig_of, what):
     assert log[-2:] == ["stop a", "stop b"]
 
 
+@pytest.mark.parametrize("what", ["read", "write"])
+def test_an_error_that_a_driver_did_not_expect_is_told_with_its_joints(rig_of, what):
+    engine, (first, _) = python_engine(rig_of(), (0,), (1,))
+
+    def fail(*_):
+        raise OSError("device not configured")
+
+    setattr(first, what, fail)
+    rows, stopped = engine.run(10)
+    start = "stopped at tick 0 (t = 0 s): the driver of a failed: OSError: device not configured ("
+    assert len(rows) == 0 and stopped.startswith(start) and __file__ in stopped
+
+
+def test_a_late_driver_keeps_what_was_measured_before(rig_of):
+    engine, (driver,) = python_engine(rig_of("joints.a.initial.position=0.3"))
+    engine.run(1)
+    held = engine._read(1_000_000)["position"].copy()
+    driver.read = lambda out, deadline_ns: None
+    np.testing.assert_array_equal(engine._read(2_000_000)["position"], held)
+    assert held[0] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_a_fault_of_a_drive_stops_the_run_and_names_the_joint(rig_of):
+    log: list[str] = []
+    engine, (driver,) = python_engine(rig_of(), log=log)
+    engine.run(2)
+    read = driver.inner.read
+
+    def faulty(out, deadline_ns):
+        read(out, deadline_ns)
+        out.fault[1] = 7
+
+    driver.read = faulty
+    assert engine.run(5)[1] == (
+        "stopped at tick 2 (t = 0.002 s): the drive of joint 'b' reports fault 7; clear it first"
+    )
+    assert log[-1] == "stop a+b"
+
+
+@pytest.mark.parametrize("what", ["open", "enable"])
+def test_drivers_that_were_opened_are_closed_when_another_cannot_be(rig_of, what):
+    rig, done = rig_of(), []
+    world = World(rig.simulation)
+
+    def fail(*_):
+        raise OSError("no such device")
+
+    good = Logged(drivers.sim.load(("a",), np.array([0]), rig.limits, world), [])
+    good.close = lambda: done.append("closed")
+    broken = Logged(drivers.sim.load(("b",), np.array([1]), rig.limits, world), [])
+    setattr(broken, what, fail)
+    with pytest.raises(OSError, match="no such device"):
+        PythonEngine(rig.simulation, world, [(good, np.array([0])), (broken, np.array([1]))])
+    assert done == ["closed"] and good.log[-1] == "stop a"
+
+
 # --- the simulated world and its motors --------------------------------------------------------------
 
 

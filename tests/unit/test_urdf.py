@@ -234,7 +234,7 @@ def test_files_that_are_no_robot(text, message):
             AXIS,
             "floating",
             "joint type 'floating' is not supported (supported: revolute, continuous, prismatic, fixed);"
-            " for a free base leave this joint out and ask the model for a floating base",
+            " free bases are not supported; fix the base, or give it single joints",
         ),
         (AXIS, "", "<joint> has no 'type'"),
         ("<axis/>", "continuous", "<axis> has no 'xyz'"),
