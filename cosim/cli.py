@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Optional
@@ -87,8 +88,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # an orderly end keeps the recording
     try:
-        app(standalone_mode=False)
+        # an interrupt reaches us as an exception or, when it came early, as the exit code 130
+        code = app(standalone_mode=False)
+        if code:
+            print("interrupted", file=sys.stderr)
+            sys.exit(1)
     except CosimError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
@@ -96,6 +102,9 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        print(f"cannot write: {error.strerror}; make room or choose another place", file=sys.stderr)
         sys.exit(1)
     except Exception as error:
         # typer's own complaints about the command line

@@ -42,10 +42,10 @@ STYLE: dict[Any, Any] = {
     "ytick.labelcolor": "#3d4650",
     "lines.solid_capstyle": "round",
 }
-MEASURED = {"label": "measured", "color": "#4a9ae8", "linewidth": 1.8, "zorder": 2}
+ACTUAL = {"label": "actual", "color": "#4a9ae8", "linewidth": 1.8, "zorder": 2}
 COMMANDED = {"label": "commanded", "color": "#c8420b", "linewidth": 0.8, "zorder": 3}
 REFERENCE = {"label": "reference", "color": "#1c2229", "linewidth": 1.0, "dashes": (4, 2.5), "zorder": 4}
-ERROR = {"label": "reference − measured", "color": "#c2255c", "linewidth": 1.2, "zorder": 2}
+ERROR = {"label": "reference − actual", "color": "#c2255c", "linewidth": 1.2, "zorder": 2}
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Column:
         return [(f"{joint}/{i}", style) for i, style in self.curves.items() if f"{joint}/{i}" in signals]
 
 
-POSITION = Column("position", {"position": MEASURED, "reference_position": REFERENCE})
-EFFORT = Column("effort", {"effort": MEASURED, "command_effort": COMMANDED})
+POSITION = Column("position", {"position": ACTUAL, "reference_position": REFERENCE})
+EFFORT = Column("effort", {"effort": ACTUAL, "command_effort": COMMANDED})
 TRACKING = Column("tracking error", {"position_error": ERROR}, missing="no reference")
-VELOCITY = Column("velocity", {"velocity": MEASURED, "reference_velocity": REFERENCE})
+VELOCITY = Column("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE})
 
 
 def plot_run(

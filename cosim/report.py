@@ -112,7 +112,7 @@ def lines(summary: dict[str, Any]) -> list[str]:
         where, _, why = how.partition(": ")
         parts.setdefault(where, []).append(part)
         reasons += [f"         {part} in Python: {why}"] if why else []
-    if energy["residual_relative"] > COARSE:
+    if not energy["residual_relative"] <= COARSE:
         reasons.append("note     the energy balance does not close: the step is too coarse for what happens in it")
     return [
         f"energy   work in {energy['work_in']:.6g} J, dissipated {energy['dissipated']:.6g} J, stored"
@@ -185,7 +185,7 @@ def describe(rig: Rig) -> None:
         role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
         print(f"    {name}: {role}, driver {spec.joints[name].driver}")
     for controller in spec.controllers:
-        kind = controller.plugin.module.__name__.rsplit(".", 1)[-1]
+        kind = controller.plugin.module.__name__.removeprefix("controllers.")
         print(f"  controller {controller.name}: {kind}, every {controller.period_ns / 1e6:g} ms")
     print(f"  each tick of {schedule.step_ns / 1e6:g} ms: read → controllers → guard → write → step")
     print(f"  step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s")

@@ -7,6 +7,9 @@ import numpy as np
 from cosim import guard
 from cosim.simulation import Simulation
 
+# a joint that moves within this is not what made an effort overflow
+SENSIBLE = 1e100
+
 
 def explain(simulation: Simulation, tick: int, row: np.ndarray) -> str:
     """`row` is what the tick left behind; its verdicts are not all FINE."""
@@ -26,7 +29,10 @@ def explain(simulation: Simulation, tick: int, row: np.ndarray) -> str:
             f" slow the trajectory down, soften the controller or change joints.{name}.limits"
         ),
         guard.NOT_FINITE: (
-            f"{at} is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s);"
+            f"{at} is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s);"
+            " look at its controller"
+            if max(abs(position), abs(velocity)) < SENSIBLE
+            else f"{at} is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s);"
             " try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
         ),
     }[int(parts["verdict"][k])]

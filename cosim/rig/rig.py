@@ -184,10 +184,10 @@ class Rig:
         """
         schedule = self.spec.schedule
         seconds = schedule.duration_ns * 1e-9 if duration is None else duration
-        if not schedule.step_ns * 0.5e-9 <= seconds <= LONGEST:
+        ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
+        if ticks < 1:
             wrong, mend = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
             raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
-        ticks = round(seconds * 1e9 / schedule.step_ns)
         engine, ticks = self.engine(), ticks + 1
         times, blocks, fault, busy, done, block = [], [], "", 0.0, 0, 32
         begun = time.perf_counter()
@@ -201,9 +201,9 @@ class Rig:
                     spent = time.perf_counter() - before
                     times.append(np.arange(done, done + len(rows), dtype=np.int64) * schedule.step_ns)
                     blocks.append(self.observe(times[-1] * 1e-9, rows))
+                    busy, done = busy + spent, done + len(rows)
                     for sink in sinks:
                         sink(times[-1], blocks[-1])
-                    busy, done = busy + spent, done + len(rows)
                     if spent < BLOCK_TIME:
                         block *= 2
                     if progress is not None:
@@ -254,4 +254,4 @@ def load_rig(path: str | Path, overrides: Iterable[str] = (), interpret: bool | 
 
     Raises InputErrors with every mistake in it, each with its line.
     """
-    return Rig(read_rig(path, overrides), interpret)
+    return Rig(read_rig(path, [overrides] if isinstance(overrides, str) else overrides), interpret)

@@ -133,7 +133,7 @@ def _children(data: Any) -> dict[str, str | int]:
         return {key: key for key in data}
     if isinstance(data, list):
         mappings = ((i, item) for i, item in enumerate(data) if isinstance(item, dict))
-        names = {str(item.get("name", item.get("type", i))): i for i, item in mappings}
+        names = {str(item.get("name") or Path(str(item.get("type", i))).stem): i for i, item in mappings}
         return {**names, **{str(i): i for i in range(len(data))}}
     return {}
 

@@ -235,6 +235,16 @@ def test_a_controller_that_raises_stops_the_run_and_what_was_until_then_is_kept(
     assert len(run.t) == 20 and run.summary["outcome"] == run.fault == what
 
 
+def test_a_command_that_is_not_finite_is_not_blamed_on_the_step(rig_of, tmp_path):
+    rig = rig_of(RIG, push="effort = ops.where(t > 0.0095, ops.sqrt(-1.0 - t), 0.0) + 0.0 * q")
+    with pytest.raises(StoppedRun) as caught:
+        rig.run()
+    assert str(caught.value) == (
+        f"{tmp_path / 'rig.yaml'}: stopped at tick 10 (t = 0.01 s): joint 'one' is commanded an effort that is not"
+        " finite (at 0 rad, 0 rad/s); look at its controller"
+    )
+
+
 def test_a_fault_in_the_first_tick_of_a_block_reaches_the_recording(rig_of, tmp_path):
     rig = rig_of(RIG, push="if t > 0.0315:\n    raise ValueError('enough')\neffort = q")
     with pytest.raises(StoppedRun) as caught:

@@ -187,6 +187,15 @@ def test_files_that_cannot_be_written_are_refused_before_the_run(command):
     assert sorted(path.name for path in Path().iterdir()) == ["folder.png", "rig.yaml"]
 
 
+def test_an_interrupt_is_a_failure_wherever_it_comes(command, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cosim.rig.rig.read_rig", interrupted)
+    code, out, err = command("run", "rig.yaml")
+    assert (code, out, err) == (1, "", ["interrupted"])
+
+
 def test_outputs_do_not_overwrite_the_rig_or_each_other(command):
     before = Path("rig.yaml").read_text()
     assert command.refuses("run", "rig.yaml", "--record", "rig.yaml") == [

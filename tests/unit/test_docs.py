@@ -19,7 +19,6 @@ from cosim import load_rig
 from cosim.multibody import inline
 from cosim.rig import controllers, joints, schedule, spec
 from cosim.rig.rig import Hold
-from cosim.rig.spec import read_rig
 from cosim.simulation import Loop
 from cosim.telemetry import CHANNELS_EVERY
 from cosim.trajectories.waypoints import read_waypoints
@@ -272,10 +271,14 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("text", complete_rigs())
-def test_an_example_is_a_rig_without_mistakes(folder, text):
+def test_an_example_is_a_rig_that_runs_well(folder, text):
     path = beside(folder)
     path.write_text(text)
-    assert read_rig(path).joints
+    summary = load_rig(path).run().summary
+    assert summary["outcome"] == "finished"
+    assert summary["energy"]["residual_relative"] < 0.01
+    errors = [joint["error_rms"] for joint in summary["joints"].values() if joint["error_rms"] is not None]
+    assert max(errors, default=0.0) < 0.1
 
 
 def test_every_example_of_yaml_is_yaml():

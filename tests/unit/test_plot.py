@@ -49,7 +49,7 @@ def test_joints_columns_units_legend_and_note_are_on_the_picture(tmp_path):
     assert found.count("rad") == 4  # position and error of two joints
     assert found.count("N·m") == 2
     assert found.count("time [s]") == 3
-    assert found[-4:] == ["measured", "reference", "commanded", "reference − measured"]
+    assert found[-4:] == ["actual", "reference", "commanded", "reference − actual"]
     assert "velocity" not in found
 
 
@@ -86,7 +86,7 @@ def test_without_a_reference_the_third_column_is_the_velocity(tmp_path):
     plot_run(path, *run(["elbow"], ("position", "velocity", "effort"))[:2], ["elbow"], "arm", {})
     found = labels(path)
     assert "velocity" in found and "tracking error" not in found
-    assert found[-1:] == ["measured"]
+    assert found[-1:] == ["actual"]
 
 
 def test_columns_nobody_recorded_are_left_out_and_gaps_are_marked(tmp_path):
