@@ -23,7 +23,7 @@ from cosim.rig.spec import RigSpec, read_rig
 from cosim.run import Run, StoppedRun, signal_units
 from cosim.scheduler import Engine, NativeEngine, PythonEngine
 from cosim.simulation import Loop, Simulation
-from cosim.types import ControllerContext, Limits
+from cosim.types import COMMAND, FEEDBACK, REFERENCE, ControllerContext, Limits
 from cosim.units import TURN
 from cosim.world import World
 
@@ -128,6 +128,7 @@ class Rig:
 
         def make() -> Loop:
             block = plugin.module.load(plugin.params, context)
+            check_signals(block, len(index), len(self.joints))
             return Loop(controller.name, block, index, controller.ticks, trajectory)
 
         return self._made(at, make)
@@ -232,6 +233,21 @@ class Rig:
         if self.spec.telemetry.publish is not None:
             sinks.append(Publishing(stack, channels, self.spec))
         return sinks
+
+
+def check_signals(block: Any, n: int, nv: int) -> None:
+    """Raises InputError where the signals that a controller of n joints declares are not those it will meet."""
+    feedback = {name: (n,) for name in (*FEEDBACK, *REFERENCE)}
+    known = feedback | {f"all_{name}": (nv,) for name in (*FEEDBACK, "acceleration")}
+    for word, declared, wired in (
+        ("input", block.inputs, known),
+        ("output", block.outputs, dict.fromkeys(COMMAND, (n,))),
+    ):
+        for name, signal in declared.items():
+            if name not in wired:
+                raise InputError(f"declares the {word} '{name}', which does not exist{did_you_mean(name, wired)}")
+            if tuple(signal.shape) != wired[name]:
+                raise InputError(f"declares the {word} '{name}' of shape {signal.shape}; it is {wired[name]}")
 
 
 class Hold:

@@ -217,6 +217,22 @@ def test_a_controller_that_cannot_be_set_up_is_a_mistake_at_its_section(rig_of, 
     assert str(caught.value.errors[0]) == f"{place}: {what} ({file}:{line})"
 
 
+@pytest.mark.parametrize(
+    ("declared", "what"),
+    [
+        ('joint_signals(("position",), 3)', "declares the input 'position' of shape (3,); it is (1,)"),
+        ('{"torque": None}', "declares the input 'torque', which does not exist; known: position, velocity, effort,"),
+    ],
+)
+def test_signals_that_a_controller_declares_are_those_it_meets(rig_of, tmp_path, declared, what):
+    rig_of(RIG)
+    file = tmp_path / "push.py"
+    file.write_text(file.read_text().replace("joint_signals(FEEDBACK, 1)", declared))
+    with pytest.raises(InputErrors) as caught:
+        load_rig(tmp_path / "rig.yaml")
+    assert str(caught.value.errors[0]).startswith(f"{tmp_path / 'rig.yaml'}:7 controllers[0]: {what}")
+
+
 def test_controllers_beside_one_that_cannot_be_traced_stay_in_machine_code(rig_of):
     text = RIG.replace("type: push.py, joints: [two]", "type: pd_gravity, joints: [two], kp: 3, kd: 1")
     compiled = rig_of(text, push=IF).run(0.01).summary["compiled"]
