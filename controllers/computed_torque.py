@@ -42,9 +42,9 @@ class ComputedTorque:
 
     def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
         model, nothing = self._model.pure, ops.zeros(len(self._prescribed))
-        q = self._with_reference(u["all_position"], u["reference_position"])
-        v = self._with_reference(u["all_velocity"], u["reference_velocity"])
-        a = self._with_reference(u["all_acceleration"], u["reference_acceleration"])
+        q = ops.placed(u["all_position"], self._index, u["reference_position"])
+        v = ops.placed(u["all_velocity"], self._index, u["reference_velocity"])
+        a = ops.placed(u["all_acceleration"], self._index, u["reference_acceleration"])
         _, effort = model.hybrid_dynamics(q, v, a, nothing, self._prescribed)
         if p.friction:
             effort = effort + model.friction_effort(v)
@@ -55,13 +55,6 @@ class ComputedTorque:
             "kp": ops.array(p.kp),
             "kd": ops.array(p.kd),
         }
-
-    def _with_reference(self, measured: Any, reference: Any) -> Any:
-        """(nv,) of the whole mechanism: `reference` (n,) at the controlled joints, else `measured` (nv,)."""
-        values = list(measured)
-        for place, value in zip(self._index, reference, strict=True):
-            values[place] = value
-        return ops.array(values)
 
 
 def load(params: Params, context: ControllerContext) -> ComputedTorque:

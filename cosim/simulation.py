@@ -231,7 +231,7 @@ class Simulation:
             state["controllers"][loop.name] = loop.layout.unpack(memory)
             state["wait"][loop.name] = ops.where(due, loop.ticks - 1.0, state["wait"][loop.name] - 1.0)
             for name, values in zip(COMMAND, told, strict=True):
-                command[name] = placed(command[name], loop.index, values)
+                command[name] = ops.placed(command[name], loop.index, values)
         feedback = dict(zip(FEEDBACK, sample, strict=True))
         command, verdict = guard.check(self.limits, feedback, command)
         request = requested_effort(command, feedback)
@@ -273,11 +273,3 @@ class Simulation:
             signals[f"{names[k]}/measured_position"] = parts["measured"]["position"][k]
             signals[f"{names[k]}/measured_velocity"] = parts["measured"]["velocity"][k]
         return signals
-
-
-def placed(vector: Any, index: np.ndarray, values: Any) -> Any:
-    """The vector with the elements at `index` replaced."""
-    elements = list(vector)
-    for k, value in zip(index, values, strict=True):
-        elements[k] = value
-    return ops.array(elements)

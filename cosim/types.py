@@ -156,6 +156,10 @@ class Limits:
     velocity: Array
     effort: Array
 
+    def at(self, index: Array) -> Limits:
+        """Those of the joints at these places."""
+        return Limits(self.lower[index], self.upper[index], self.velocity[index], self.effort[index])
+
 
 class Driver(Protocol):
     """A group of joints behind one piece of hardware, or behind its simulation."""

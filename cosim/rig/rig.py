@@ -113,13 +113,12 @@ class Rig:
     def _loop(self, number: int, controller: Any) -> Loop | None:
         index = np.array([self.joints.index(name) for name in controller.joints], dtype=int)
         start = self.plant.position[index]
-        limits = Limits(*(getattr(self.limits, name)[index] for name in ("lower", "upper", "velocity", "effort")))
         context = ControllerContext(
             joints=controller.joints,
             index=index,
             model=self.plant.model,
             period=controller.period_ns * 1e-9,
-            limits=limits,
+            limits=self.limits.at(index),
             prescribed=~self.plant.free,
         )
         at, plugin, trajectory = ("controllers", number), controller.plugin, Hold(start)
@@ -151,8 +150,8 @@ class Rig:
         for folder in self._folders:
             index = np.array([k for k, s in enumerate(self._specs) if s.driver == folder], dtype=int)
             names = tuple(self.joints[k] for k in index)
-            limits = Limits(*(values[index] for values in vars(self.limits).values()))
-            drivers.append((import_module(f"drivers.{folder}").load(names, index, limits, world), index))
+            driver = import_module(f"drivers.{folder}").load(names, index, self.limits.at(index), world)
+            drivers.append((driver, index))
         return drivers
 
     # --- running ---

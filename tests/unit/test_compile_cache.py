@@ -1,0 +1,63 @@
+"""Object code on disk: found again, made anew when spoilt, done without when it cannot be kept."""
+
+import numpy as np
+import pytest
+
+from cosim.compile import Port, compile
+
+
+@pytest.fixture(autouse=True)
+def machine_code(monkeypatch):
+    """The environment has no say in these tests."""
+    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+
+
+def pair_code():
+    return compile(lambda x, y: (x + y, x * y), [Port("x", (3,)), Port("y", (3,))], "pair")
+
+
+def random(*shape):
+    return np.random.default_rng(0).uniform(-3.0, 3.0, shape)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "not yet" / "there"
+    monkeypatch.setenv("COSIM_CACHE_DIR", str(folder))
+    return folder
+
+
+def test_code_is_taken_from_the_cache_the_second_time(cache):
+    first, second = pair_code(), pair_code()
+    assert (first.library.from_cache, second.library.from_cache) == (False, True)
+    assert [path.name for path in cache.iterdir()] == [f"{first.library.key}.o"]
+    np.testing.assert_array_equal(first(random(3), random(3)), second(random(3), random(3)))
+
+
+def test_other_code_has_another_name(cache):
+    compile(lambda x: x + 1.0, [Port("x", (3,))])
+    assert not compile(lambda x: x + 2.0, [Port("x", (3,))]).library.from_cache
+    assert not compile(lambda x: x + 1.0, [Port("x", (4,))]).library.from_cache
+    assert len(list(cache.iterdir())) == 3
+
+
+def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path, monkeypatch):
+    blocker = tmp_path / "file"
+    blocker.write_text("no folder")
+    monkeypatch.setenv("COSIM_CACHE_DIR", str(blocker / "cache"))
+    for f in (pair_code(), pair_code()):
+        assert not f.library.from_cache
+        np.testing.assert_array_equal(f(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
+    assert list(tmp_path.iterdir()) == [blocker]
+
+
+@pytest.mark.parametrize("keep", [0, 7, 500])
+def test_a_spoilt_file_in_the_cache_is_made_anew(cache, keep):
+    key = pair_code().library.key
+    file = cache / f"{key}.o"
+    good = file.read_bytes()
+    file.write_bytes(good[:keep])
+    f = pair_code()
+    assert not f.library.from_cache
+    np.testing.assert_array_equal(f(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
+    assert file.read_bytes() == good
