@@ -72,6 +72,22 @@ def check(rig: RigFile, set_: Overrides = None) -> None:
 
 
 @app.command()
+def derive(
+    mechanism: Annotated[Path, typer.Argument(metavar="RIG|URDF", help="A rig (YAML) or a robot (.urdf).")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Draw the graph (png, svg or pdf).", show_default=False)
+    ] = None,
+    graph: Annotated[bool, typer.Option("--graph", help="The structure of the mechanism as a graph.")] = False,
+) -> None:
+    """Print what follows from a mechanism by itself."""
+    if not graph:
+        raise InputError("say what to derive; --graph is what there is so far", "derive")
+    from cosim.derive import derive_graph
+
+    derive_graph(mechanism, file)
+
+
+@app.command()
 def bench(
     json: Annotated[Path, typer.Option(metavar="F.json", help="Where to write the figures.")] = Path("bench.json"),
     only: Annotated[str | None, typer.Option(help="Only rows whose name contains this.")] = None,

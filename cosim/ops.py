@@ -141,6 +141,12 @@ def _is_zero(x: Any) -> bool:
     return isinstance(x, (float, int)) and x == 0.0
 
 
+def is_zero(x: Any) -> bool:
+    """Whether a scalar is 0 whatever the symbols in it are."""
+    x = np.ndarray.item(x) if isinstance(x, np.ndarray) else x
+    return bool(x.is_zero()) if is_symbolic(x) else x == 0.0
+
+
 def _apply(numeric: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Any:
     if any([is_symbolic(x) for x in args]):
         return _traced(_boxed(_symbolic(name, len(args))(*map(_boxed, args))))

@@ -19,13 +19,22 @@ _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 
 def signal_units(rig: Rig) -> dict[str, str]:
     """The unit of every signal of a rig, in the order of its signals."""
-    sliding = {j.name for j in rig.plant.model.joints if j.kind == "prismatic"}
+    model = rig.plant.model
+    sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
+    known = {"energy": "J"}
+    known |= {
+        f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)
+    }
+    for coupling in model.pure.ties.couplings:
+        rows = coupling.law.rows
+        known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
+        known |= {f"{coupling.name}/gap": rows[0].of, f"{coupling.name}/slip": rows[-1].of}
     units = {}
     for name in rig.simulation.signals:
         part, what = name.rsplit("/", 1)
         actuator = rig.plant.actuators.get(part)
-        if part == "energy":
-            unit = "J"
+        if name in known or part in known:
+            unit = known.get(name, known.get(part, ""))
         elif actuator is not None and what in actuator.outputs:
             unit = actuator.outputs[what].unit
         else:

@@ -22,6 +22,7 @@ from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout
 from cosim.parameters import Tunables
 from cosim.plant import Plant
+from cosim.stepping import Stepping
 from cosim.types import COMMAND, FEEDBACK, Limits, State, requested_effort
 
 
@@ -97,7 +98,7 @@ class Simulation:
         q, v, _ = plant.motion(0.0, plant.initial())
         return {
             "plant": plant.initial(),
-            "sensors": self.encoders.initial(q, v),
+            "sensors": self.encoders.initial(plant.model.pure.chart(q), v),
             "controllers": {loop.name: loop.block.initial() for loop in self.loops},
             "wait": {loop.name: np.zeros(()) for loop in self.loops},  # ticks until it is due
             "command": {name: np.zeros(self.nv) for name in COMMAND},
@@ -183,18 +184,28 @@ class Simulation:
         except CompileError as error:
             return loop.update, str(error)
 
-    def advance(self, t: Any, x: Any, request: Any) -> Any:
-        """The plant's state one step later."""
-        positions, rates = self.plant.rates()
+    @cached_property
+    def _stepping(self) -> Stepping:
+        return Stepping(self.plant, self._step, self.compiled)
+
+    def _step(self, t: Any, x: Any, request: Any, h: Any) -> Any:
+        """One step of the integrator."""
 
         def slope(t: Any, x: Any) -> tuple[Any, Any]:
             j = self._slope(ops.concatenate([t, x]), request)
             return j[:, 1:], j[:, 0]
 
-        system = System(lambda t, x: self.flow(t, x, request), positions, rates, slope)
+        def rates(t: Any, x: Any) -> Any:
+            return self.plant.coordinate_rates(t, self.plant.layout.unpack(x))
+
+        system = System(lambda t, x: self.flow(t, x, request), self.plant.coordinates, rates, slope)
+        return INTEGRATORS[self.integrator](system, t, x, h)
+
+    def advance(self, t: Any, x: Any, request: Any) -> Any:
+        """The plant's state one step later."""
         h = self.step / self.substeps
         for k in range(self.substeps):
-            x = INTEGRATORS[self.integrator](system, t + k * h, x, h)
+            x = self._stepping.advance(t + k * h, x, request, h)
         return x
 
     # --- the whole tick ---
@@ -260,7 +271,7 @@ class Simulation:
         return tuple(self._signals(0.0, row))
 
     def _signals(self, t: Any, row: Any) -> dict[str, Any]:
-        names = self.plant.model.joint_names
+        names = self.plant.model.dof_names
         parts = self.row.unpack(row)
         signals = self.plant.observe(t, parts["plant"], parts["request"])
         for loop in self.loops:

@@ -15,8 +15,8 @@ def explain(simulation: Simulation, tick: int, row: np.ndarray) -> str:
     """`row` is what the tick left behind; its verdicts are not all FINE."""
     parts, limits = simulation.row.unpack(row), simulation.limits
     k = int(np.argmax(parts["verdict"]))
-    joint = simulation.plant.model.joints[k]
-    name, unit = joint.name, "m" if joint.kind == "prismatic" else "rad"
+    model = simulation.plant.model
+    name, unit = model.dof_names[k], model.dof_units[k]
     position, velocity = (float(parts["measured"][what][k]) for what in ("position", "velocity"))
     at = f"stopped at tick {tick} (t = {tick * simulation.step:.6g} s): joint '{name}'"
     return {

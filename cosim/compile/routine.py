@@ -69,8 +69,12 @@ def call_when(condition: Any, fn: Any, arguments: Sequence[Any], otherwise: Sequ
     On symbols fn is a Routine, and its code is skipped when the condition does not hold; in a batch it is
     run for all lanes when any of them needs it, so the condition must be the same for every row.
     """
-    if ops.is_symbolic(condition):
+    if is_recorded((condition,)):
         return _plain(record_call(fn, arguments, condition, otherwise))
+    if ops.is_symbolic(condition):  # written out: both are expressions, and one is chosen
+        results = fn(*arguments)
+        results = results if isinstance(results, tuple) else (results,)
+        return _plain([ops.where(condition, a, b) for a, b in zip(results, otherwise, strict=True)])
     return fn(*arguments) if condition else _plain(list(otherwise))
 
 

@@ -1,12 +1,14 @@
-"""What a mechanism file says, before any dynamics: links, joints, where each was written.
+"""What a mechanism file says, before any dynamics: links, joints, loops, constraints, springs, and where each
+was written.
 
-URDF files and inline `bodies:` of a rig both end here; `Model` starts from here.
+URDF files and the `mechanism:` of a rig both end here; `Model` starts from here.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -65,27 +67,72 @@ class Joint:
     `axis` a unit vector in the child's frame."""
 
     name: str
-    kind: str  # revolute, continuous, prismatic or fixed
+    kind: str  # a key of `joints.KINDS`, or fixed
     parent: str
     child: str
     pose: Pose
     axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    second_axis: np.ndarray | None = None  # of a universal joint, across `axis`, in the child's frame
+    pitch: float = 0.0  # of a screw: advance along the axis, m per rad
+    motion: Any = None  # of a general joint: `joints.GeneralMotion`
     lower: float = -math.inf
     upper: float = math.inf
     max_velocity: float = math.inf
     max_effort: float = math.inf
     damping: float = 0.0  # N m s/rad or N s/m
     friction: float = 0.0  # Coulomb, N m or N
+    stiffness: float = 0.0  # of a spring in the joint, N m/rad or N/m, on each of its coordinates
+    rest: float = 0.0  # coordinate at which that spring is at ease
     mimic: Mimic | None = None
     place: Place = NOWHERE
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A joint that closes a loop of the tree. `joint.pose` is the joint's frame in the parent, `child_pose` its
+    frame in the child: they coincide at coordinate 0. `joint.axis` is along these frames.
+
+    With `coordinates` the joint keeps coordinates of its own (for a drive, a spring, friction, limits, or because
+    its kind has no closing equations); the loop is then cut through the child, which must have mass.
+    """
+
+    joint: Joint
+    child_pose: Pose
+    coordinates: bool = False
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Equations between frames of links and coordinates of joints; see `constraints.Law`."""
+
+    name: str
+    law: Any
+    frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
+    joints: tuple[str, ...] = ()
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True)
+class Spring:
+    """A spring with a damper between two points: force stiffness · (distance − length) + damping · its rate."""
+
+    name: str
+    ends: tuple[tuple[str, np.ndarray], tuple[str, np.ndarray]]  # link, point (3,) in the link
+    stiffness: float = 0.0  # N/m
+    damping: float = 0.0  # N s/m
+    length: float = 0.0  # m
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True)
 class Mechanism:
-    """A tree of links and joints; `notes` are remarks on the file that are not errors."""
+    """A tree of links and joints, and what couples them besides; `notes` are remarks that are not errors."""
 
     name: str
     root: str
     links: tuple[Link, ...]  # file order
     joints: tuple[Joint, ...]  # file order
     notes: tuple[str, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    springs: tuple[Spring, ...] = ()

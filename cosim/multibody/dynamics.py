@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.joints import JOINTS
+from cosim.multibody.joints import JointKind
 from cosim.multibody.spatial import Inertia, Vector
 from cosim.multibody.sweeps import Sweeps
 
@@ -40,6 +40,8 @@ class Motion(NamedTuple):
     turn: Any  # Q: the body's axes in the joint's frame
     position: Any  # d: its origin in the parent's axes
     hinge: tuple[Vector, ...]  # columns of S, body axes
+    slip: Any  # velocity of its origin in the joint's frame, body axes
+    drift: Vector  # the part of the velocity in the joint that time alone gives
     omega: Any  # angular velocity, body axes
     bias: Vector  # a′
 
@@ -61,15 +63,14 @@ def to_parent(body: Body, motion: Motion, a: Any) -> Any:
     return body.rotation @ (motion.turn @ a)
 
 
-def move(kind: str, body: Body, omega: Any, q: Any, v: Any) -> Motion:
+def move(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> Motion:
     """The kinematics of one joint; `omega` is the parent's angular velocity in the parent's axes."""
-    joint = JOINTS[kind]
-    turn, slide = joint.place(q)
-    hinge, bias = joint.hinge(q, v)
-    motion = Motion(turn, body.position + body.rotation @ slide, hinge, omega, bias)
+    turn, slide = joint.place(q, t)
+    hinge, drift, bias = joint.hinge(q, v, t)
+    slip = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(hinge))
+    spin = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(hinge))
+    motion = Motion(turn, body.position + body.rotation @ slide, hinge, slip, drift, omega, bias)
     carried = to_body(body, motion, omega)
-    slip = ops.total(s.linear * v[i] for i, s in enumerate(hinge))
-    spin = ops.total(s.angular * v[i] for i, s in enumerate(hinge))
     centripetal = ops.cross(omega, ops.cross(omega, motion.position))
     linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(carried, slip) + bias.linear
     angular = ops.cross(carried, spin) + bias.angular
@@ -104,25 +105,31 @@ def turning_force(body: Body, omega: Any) -> Vector:
     return Vector(-centrifugal, -ops.cross(omega, body.inertia @ omega))
 
 
-def motions(sweeps: Sweeps, q: Any, v: Any) -> Any:
+def motions(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
     """The motion of every body."""
 
-    def step(kind: str, body: Body, omega: Any, q: Any, v: Any) -> tuple[Any, Motion]:
-        motion = move(kind, body, omega, q, v)
+    def step(joint: JointKind, body: Body, omega: Any, q: Any, v: Any) -> tuple[Any, Motion]:
+        motion = move(joint, body, omega, q, v, t)
         return motion.omega, motion
 
     return sweeps.outward(step, np.zeros(3), sweeps.by_q(q), sweeps.by_v(v))
+
+
+def give_way(M: Inertia, s: Vector, rotor: Any, held: Any) -> tuple[Inertia, Column]:
+    """What is left of M when the motion along s is free to follow, all of it where it is held; and its column."""
+    response = M @ s
+    U = s.dot(response) + rotor
+    pivot = ops.where(held, 1.0, U)
+    left = M.without(s, response, ops.where(held, 0.0, 1.0 / pivot), ops.where(held, 1.0, rotor / pivot))
+    return left, Column(response, U)
 
 
 def articulate(M: Inertia, body: Body, motion: Motion, held: Any) -> tuple[Inertia, tuple[Column, ...]]:
     """What is left of M once the free columns of the joint give way, and the columns themselves."""
     columns: list[Column] = []
     for s, rotor, h in reversed(list(zip(motion.hinge, body.rotor, held, strict=True))):
-        response = M @ s
-        U = s.dot(response) + rotor
-        pivot = ops.where(h, 1.0, U)
-        M = M.without(s, response, ops.where(h, 0.0, 1.0 / pivot), ops.where(h, 1.0, rotor / pivot))
-        columns.insert(0, Column(response, U))
+        M, column = give_way(M, s, rotor, h)
+        columns.insert(0, column)
     return M, tuple(columns)
 
 
@@ -149,72 +156,50 @@ def accelerate(a: Vector, motion: Motion, columns: Any, loads: Any, *given: Any)
 
 
 def hybrid_dynamics(
-    sweeps: Sweeps, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, gravity: Any, *further: Any
-) -> tuple[Any, ...]:
+    sweeps: Sweeps, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, gravity: Any, t: Any = 0.0
+) -> tuple[Any, Any]:
     """(q̈, τ) of all joints from q̈ of the prescribed ones and τ of the free ones; theory §1 and §2.
 
     q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
-    further: efforts (nv,) whose effect alone is wanted too, from rest, without gravity, prescribed joints still;
-    (q̈, τ) of each follows in the result. They share the articulated inertias.
     """
 
-    def own(kind: str, body: Body, motion: Motion, *_: Any) -> tuple[Inertia, Vector]:
+    def own(joint: JointKind, body: Body, motion: Motion, *_: Any) -> tuple[Inertia, Vector]:
         return rigid_inertia(body), turning_force(body, motion.omega)
 
-    def gather(kind: str, body: Body, both: Any, motion: Motion, *given: Any) -> Any:
+    def gather(joint: JointKind, body: Body, both: Any, motion: Motion, *given: Any) -> Any:
         M, Q = both
         left, columns = articulate(M, body, motion, given[-1])
         Q, loads = load(Q - M @ motion.bias, motion, columns, *given)
         return (transport_inertia(body, motion, left), transport_force(body, motion, Q)), (columns, loads)
 
-    def spread(kind: str, body: Body, a: Vector, motion: Motion, inner: Any, *given: Any) -> Any:
+    def spread(joint: JointKind, body: Body, a: Vector, motion: Motion, inner: Any, *given: Any) -> Any:
         a, result = accelerate(transport(body, motion, a), motion, *inner, *given)
         return a + motion.bias, result
 
-    moving = motions(sweeps, q, v)
+    moving = motions(sweeps, q, v, t)
     given = sweeps.by_v(qdd), sweeps.by_v(tau), sweeps.by_v(prescribed)
     inner = sweeps.inward(own, gather, moving, *given)
     result = sweeps.outward(spread, Vector(-gravity, np.zeros(3)), moving, inner, *given)
-    results = [result, *(effect(sweeps, moving, sweeps.pick(inner, 0), f, prescribed) for f in further)]
-    return tuple(sweeps.vector(sweeps.pick(r, k)) for r in results for k in (0, 1))
+    return sweeps.vector(sweeps.pick(result, 0)), sweeps.vector(sweeps.pick(result, 1))
 
 
-def effect(sweeps: Sweeps, moving: Any, columns: Any, tau: Any, prescribed: Any) -> Any:
-    """(q̈, τ) per joint that efforts alone cause: the same equations with nothing moving and nothing heavy."""
-    still = Vector(np.zeros(3), np.zeros(3))
-
-    def own(kind: str, body: Body, *_: Any) -> Vector:
-        return still
-
-    def gather(kind: str, body: Body, Q: Vector, motion: Motion, columns: Any, *given: Any) -> Any:
-        Q, loads = load(Q, motion, columns, *given)
-        return transport_force(body, motion, Q), loads
-
-    def spread(kind: str, body: Body, a: Vector, motion: Motion, *inner: Any) -> Any:
-        return accelerate(transport(body, motion, a), motion, *inner)
-
-    given = sweeps.by_v(np.zeros(np.shape(tau))), sweeps.by_v(tau), sweeps.by_v(prescribed)
-    loads = sweeps.inward(own, gather, moving, columns, *given)
-    return sweeps.outward(spread, still, moving, columns, loads, *given)
-
-
-def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any) -> Any:
+def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any, t: Any = 0.0) -> Any:
     """τ (nv,) that moves the joints with q̈; the case of §2 with every joint prescribed, where no
     articulated inertia is needed: R = M a − Q per body, summed over what hangs on it."""
 
-    def accelerate(kind: str, body: Body, above: Any, q: Any, v: Any, qdd: Any) -> Any:
+    def accelerate(joint: JointKind, body: Body, above: Any, q: Any, v: Any, qdd: Any) -> Any:
         omega, a = above
-        motion = move(kind, body, omega, q, v)
+        motion = move(joint, body, omega, q, v, t)
         pull = ops.total(s.linear * qdd[i] for i, s in enumerate(motion.hinge))
         twist = ops.total(s.angular * qdd[i] for i, s in enumerate(motion.hinge))
         a = transport(body, motion, a) + motion.bias + Vector(pull, twist)
         return (motion.omega, a), (motion, a)
 
-    def own(kind: str, body: Body, moving: Any, qdd: Any) -> Vector:
+    def own(joint: JointKind, body: Body, moving: Any, qdd: Any) -> Vector:
         motion, a = moving
         return rigid_inertia(body) @ a - turning_force(body, motion.omega)
 
-    def pass_on(kind: str, body: Body, force: Vector, moving: Any, qdd: Any) -> Any:
+    def pass_on(joint: JointKind, body: Body, force: Vector, moving: Any, qdd: Any) -> Any:
         motion, _ = moving
         efforts = ops.array([s.dot(force) + body.rotor[i] * qdd[i] for i, s in enumerate(motion.hinge)])
         return transport_force(body, motion, force), efforts
@@ -231,12 +216,15 @@ def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
     A joint that meets none is passed over as if it were held, so that it does not hide the others.
     """
 
-    def own(kind: str, body: Body, motion: Motion) -> Inertia:
+    def own(joint: JointKind, body: Body, motion: Motion) -> Inertia:
         return rigid_inertia(body)
 
-    def gather(kind: str, body: Body, M: Inertia, motion: Motion) -> Any:
-        hollow = [not s.dot(M @ s) + rotor > 0.0 for s, rotor in zip(motion.hinge, body.rotor, strict=True)]
-        M, columns = articulate(M, body, motion, hollow)
-        return transport_inertia(body, motion, M), ops.array([column.U for column in columns])
+    def gather(joint: JointKind, body: Body, M: Inertia, motion: Motion) -> Any:
+        resistance: list[Any] = []
+        for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
+            U = s.dot(M @ s) + rotor
+            M, _ = give_way(M, s, rotor, not U > 0.0)
+            resistance.insert(0, U)
+        return transport_inertia(body, motion, M), ops.array(resistance)
 
     return sweeps.inward(own, gather, motions(sweeps, q, np.zeros(nv)))

@@ -9,25 +9,41 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from cosim.errors import InputError, Place, did_you_mean
-from cosim.multibody.description import Joint, Link, Mechanism, Mimic
+from cosim.errors import InputError, did_you_mean
+from cosim.multibody.description import Constraint, Joint, Link, Loop, Mechanism, Mimic, Spring
+from cosim.multibody.ends import Named, check_couplings, line_of, repeated_names
 from cosim.multibody.findings import Findings
+from cosim.multibody.joints import kind_of
 
 
-def build_mechanism(name: str, links: Sequence[Link], joints: Sequence[Joint], findings: Findings) -> Mechanism:
+def build_mechanism(
+    name: str,
+    links: Sequence[Link],
+    joints: Sequence[Joint],
+    findings: Findings,
+    loops: Sequence[Loop] = (),
+    constraints: Sequence[Constraint] = (),
+    springs: Sequence[Spring] = (),
+) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
     Raises InputErrors with the mistakes in `findings` and those of the graph, in the order of their lines.
     """
+    named: list[Named] = [("joint", joint.name, joint.place) for joint in joints]
+    named += [("loop", loop.joint.name, loop.joint.place) for loop in loops]
+    named += [("constraint", constraint.name, constraint.place) for constraint in constraints]
+    named += [("spring", spring.name, spring.place) for spring in springs]
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
-    findings.errors += tree_errors + mimic_errors
+    findings.errors += tree_errors + repeated_names(named) + mimic_errors
+    findings.errors += check_couplings(links, joints, loops, constraints, springs)
     findings.raise_errors()
-    return Mechanism(name, root, tuple(links), resolved, tuple(findings.notes))
+    notes = tuple(findings.notes)
+    return Mechanism(name, root, tuple(links), resolved, notes, tuple(loops), tuple(constraints), tuple(springs))
 
 
 def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, list[InputError]]:
-    """(name of the root, mistakes): names given twice, unknown links, loops, more than one root.
+    """(name of the root, mistakes): links given twice, unknown links, loops, more than one root.
 
     The name "" stands for one that could not be read; it is not reported again. Roots and loops are
     judged only when every joint connects two known links, else one slip would give many mistakes.
@@ -36,7 +52,7 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, lis
     for link in links:
         known.setdefault(link.name, link)
     repeated = {name for name, count in Counter(link.name for link in links).items() if count > 1}
-    errors = _repeated_names("link", links) + _repeated_names("joint", joints)
+    errors = repeated_names([("link", link.name, link.place) for link in links])
     above: dict[str, Joint] = {}
     connected = True
     for joint in joints:
@@ -49,10 +65,16 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, lis
         first = above.setdefault(joint.child, joint)
         if joint.child in known and joint.child not in repeated and joint.name != first.name:
             connected = False
-            what = (
-                f"link '{joint.child}' is the child of joints '{first.name}'{_line_of(first.place)} and"
-                f" '{joint.name}': a tree is needed; cut the loop at one of them"
-            )
+            if joint.parent == first.parent:
+                what = (
+                    f"joints '{first.name}'{line_of(first.place)} and '{joint.name}' both connect link"
+                    f" '{joint.parent}' with link '{joint.child}'; keep one of them"
+                )
+            else:
+                what = (
+                    f"link '{joint.child}' is the child of joints '{first.name}'{line_of(first.place)} and"
+                    f" '{joint.name}': a tree is needed; cut the loop at one of them"
+                )
             errors.append(InputError(what, joint.place))
     roots = [link for link in known.values() if link.name not in above]
     if connected:
@@ -75,22 +97,6 @@ def _loops_and_roots(roots: Sequence[Link], above: Mapping[str, Joint]) -> list[
 
 def _circle(loop: Sequence[str]) -> str:
     return " -> ".join(f"'{name}'" for name in [*loop, loop[0]])
-
-
-def _repeated_names(what: str, parts: Sequence[Link] | Sequence[Joint]) -> list[InputError]:
-    first: dict[str, Link | Joint] = {}
-    return [
-        InputError(
-            f"{what} '{part.name}' exists already{_line_of(first[part.name].place)}; names must be unique",
-            part.place,
-        )
-        for part in parts
-        if part.name and first.setdefault(part.name, part) is not part
-    ]
-
-
-def _line_of(place: Place) -> str:
-    return f" (line {place.line})" if place.line is not None else ""
 
 
 def _loops(up: Mapping[str, str]) -> Iterator[list[str]]:
@@ -135,6 +141,10 @@ def _bad_leader(name: str, leader: str, by_name: Mapping[str, Joint]) -> str | N
         return "mimics itself; name another joint"
     if by_name[leader].kind == "fixed":
         return f"mimics joint '{leader}', which is fixed; name a joint that moves"
+    for joint in (name, leader):
+        count = len(kind_of(by_name[joint]).dofs)
+        if count != 1:
+            return f"mimics joint '{leader}', but joint '{joint}' has {count} coordinates; both must have one"
     return None
 
 

@@ -1,53 +1,265 @@
 """The one table of joints.
 
-A joint moves the child's frame in the joint's own frame. A row says how many coordinates it has and gives
-two pure functions of them:
+A joint moves the child's frame in the joint's own frame. A row names its coordinates and gives pure functions:
 
-* `place(q) -> (Q, r)`: the child's axes (3, 3) and origin (3,) in the joint frame;
-* `hinge(q, v) -> (S, bias)`: the columns of the relative velocity, S_i = (linear, angular) along the child's
-  axes, and the part of the relative acceleration that remains when v̇ = 0.
+* `place(q, t) -> (Q, r)`: the child's axes (3, 3) and origin (3,) in the joint's frame;
+* `hinge(q, v, t) -> Hinge`: the columns S_i of the relative velocity, what time alone adds to it, and the part
+  of the relative acceleration that remains when v̇ = 0; all along the child's axes;
+* `closing(Q, r)`: what vanishes when the joint closes a loop, one row per reaction in `reactions`.
 
-Axes are turned to z when the tree is built, so one row serves every direction.
+Axes are turned to z when the tree is built (the second axis of a universal joint to x), so one row serves
+every direction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cosim import ops
+from cosim.multibody.coordinates import MOTION, ROTATION, Space, numbers, rotation_of
+from cosim.multibody.description import Joint
 from cosim.multibody.spatial import Vector
 
 
-@dataclass(frozen=True)
+class Hinge(NamedTuple):
+    columns: tuple[Vector, ...]
+    drift: Vector
+    bias: Vector
+
+
+# below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
+ROUNDING = 1e-15
+
+Names = tuple[tuple[str, str], ...]  # (name, "m" or "rad" or "1") of each
+
+
+@dataclass(frozen=True, eq=False)
 class JointKind:
-    nq: int
-    nv: int
-    place: Callable[[Any], tuple[Any, Any]]
-    hinge: Callable[[Any, Any], tuple[tuple[Vector, ...], Vector]]
+    space: Space
+    dofs: Names  # velocities
+    place: Callable[[Any, Any], tuple[Any, Any]]
+    hinge: Callable[[Any, Any, Any], Hinge]
+    reactions: str = ""  # of the closing rows: f and m, each with its axis
+    closing: Callable[[Any, Any], Any] | None = None
+    timed: bool = False
+
+    @property
+    def nq(self) -> int:
+        return self.space.nq
+
+    @property
+    def nv(self) -> int:
+        return self.space.nv
+
+    @property
+    def coordinates(self) -> Names:
+        """Positions: those of a rotation are a quaternion."""
+        straight = self.nq - 4 if self.nq != self.nv else self.nq
+        turned = tuple((name, "1") for name in ("qx", "qy", "qz", "qw"))
+        return self.dofs[:straight] + (turned if self.nq != self.nv else ())
+
+
+@dataclass(frozen=True)
+class GeneralMotion:
+    """What a user's joint does: place(q, t) as above, of coordinates `names` with their `units` (rad or m)."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    place: Callable[[Any, Any], tuple[Any, Any]]
+    timed: bool = False
 
 
 _O = np.zeros(3)
-_Z = np.array([0.0, 0.0, 1.0])
+_X, _Y, _Z = np.eye(3)
 _STILL = Vector(_O, _O)
+_UNMOVED = np.eye(3), _O
 
 
-def _turn_about_z(q: Any) -> tuple[Any, Any]:
-    s, c = ops.sin(q[0]), ops.cos(q[0])
-    return ops.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), _O
+def _about_z(angle: Any) -> Any:
+    s, c = ops.sin(angle), ops.cos(angle)
+    return ops.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _slide_along_z(q: Any) -> tuple[Any, Any]:
-    return np.eye(3), ops.array([0.0, 0.0, q[0]])
+def _about_x(angle: Any) -> Any:
+    s, c = ops.sin(angle), ops.cos(angle)
+    return ops.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 
-JOINTS: dict[str, JointKind] = {
-    "revolute": JointKind(1, 1, _turn_about_z, lambda q, v: ((Vector(_O, _Z),), _STILL)),
-    "prismatic": JointKind(1, 1, _slide_along_z, lambda q, v: ((Vector(_Z, _O),), _STILL)),
+def _along_z(distance: Any) -> Any:
+    return ops.array([0.0, 0.0, distance])
+
+
+def _always(*columns: Vector) -> Callable[[Any, Any, Any], Hinge]:
+    return lambda q, v, t: Hinge(columns, _STILL, _STILL)
+
+
+def _universal(q: Any, v: Any, t: Any) -> Hinge:
+    s, c = ops.sin(q[1]), ops.cos(q[1])
+    turning = ops.array([0.0, c, -s]) * (v[0] * v[1])
+    return Hinge((Vector(_O, ops.array([0.0, s, c])), Vector(_O, _X)), _STILL, Vector(_O, turning))
+
+
+def _planar(q: Any, v: Any, t: Any) -> Hinge:
+    turn = _about_z(q[2])
+    return Hinge((Vector(turn[0], _O), Vector(turn[1], _O), Vector(_O, _Z)), _STILL, _STILL)
+
+
+_SLIDES, _TURNS = tuple(Vector(e, _O) for e in np.eye(3)), tuple(Vector(_O, e) for e in np.eye(3))
+
+
+def _free(q: Any, v: Any, t: Any) -> Hinge:
+    return Hinge(_SLIDES + _TURNS, _STILL, Vector(ops.cross(v[3:], v[:3]), _O))
+
+
+def _tilt(turn: Any) -> list[Any]:
+    """The small rotation about x and y that takes z out of line."""
+    return [-turn[1, 2], turn[0, 2]]
+
+
+def _twist(turn: Any) -> list[Any]:
+    """The small rotation."""
+    return [0.5 * (turn[2, 1] - turn[1, 2]), 0.5 * (turn[0, 2] - turn[2, 0]), 0.5 * (turn[1, 0] - turn[0, 1])]
+
+
+def _names(**units: str) -> Names:
+    return tuple(units.items())
+
+
+REVOLUTE = JointKind(
+    numbers(1),
+    _names(angle="rad"),
+    lambda q, t: (_about_z(q[0]), _O),
+    _always(Vector(_O, _Z)),
+    "fx fy fz mx my",
+    lambda turn, r: [*r, *_tilt(turn)],
+)
+PRISMATIC = JointKind(
+    numbers(1),
+    _names(distance="m"),
+    lambda q, t: (np.eye(3), _along_z(q[0])),
+    _always(Vector(_Z, _O)),
+    "fx fy mx my mz",
+    lambda turn, r: [*r[:2], *_twist(turn)],
+)
+CYLINDRICAL = JointKind(
+    numbers(2),
+    _names(distance="m", angle="rad"),
+    lambda q, t: (_about_z(q[1]), _along_z(q[0])),
+    _always(Vector(_Z, _O), Vector(_O, _Z)),
+    "fx fy mx my",
+    lambda turn, r: [*r[:2], *_tilt(turn)],
+)
+UNIVERSAL = JointKind(
+    numbers(2),
+    _names(first="rad", second="rad"),
+    lambda q, t: (_about_z(q[0]) @ _about_x(q[1]), _O),
+    _universal,
+    "fx fy fz my",
+    lambda turn, r: [*r, -turn[2, 0]],
+)
+SPHERICAL = JointKind(
+    ROTATION,
+    _names(rx="rad", ry="rad", rz="rad"),
+    lambda q, t: (rotation_of(q), _O),
+    _always(*_TURNS),
+    "fx fy fz",
+    lambda turn, r: list(r),
+)
+PLANAR = JointKind(
+    numbers(3),
+    _names(x="m", y="m", angle="rad"),
+    lambda q, t: (_about_z(q[2]), ops.array([q[0], q[1], 0.0])),
+    _planar,
+    "fz mx my",
+    lambda turn, r: [r[2], *_tilt(turn)],
+)
+FREE = JointKind(
+    MOTION,
+    _names(x="m", y="m", z="m", rx="rad", ry="rad", rz="rad"),
+    lambda q, t: (rotation_of(q[3:]), q[:3]),
+    _free,
+)
+FIXED = JointKind(
+    numbers(0),
+    (),
+    lambda q, t: _UNMOVED,
+    _always(),
+    "fx fy fz mx my mz",
+    lambda turn, r: [*r, *_twist(turn)],
+)
+
+
+@cache
+def screw(pitch: float) -> JointKind:
+    """A turn about z that advances by `pitch` [m/rad] along it."""
+
+    def closing(turn: Any, r: Any) -> list[Any]:
+        # of the advance only what a turn leaves over: the row forgets whole turns
+        lead = r[2] / pitch
+        off = turn[0, 0] * ops.sin(lead) - turn[1, 0] * ops.cos(lead)
+        return [*r[:2], off * pitch, *_tilt(turn)]
+
+    return JointKind(
+        numbers(1),
+        _names(angle="rad"),
+        lambda q, t: (_about_z(q[0]), _along_z(pitch * q[0])),
+        _always(Vector(pitch * _Z, _Z)),
+        "fx fy fz mx my",
+        closing,
+    )
+
+
+@cache
+def general(motion: GeneralMotion) -> JointKind:
+    """A joint of the user's own: columns and bias are exact derivatives of its place."""
+    from cosim.multibody.differentiate import HingeOf
+
+    names = tuple(zip(motion.names, motion.units, strict=True))
+    return JointKind(numbers(len(names)), names, motion.place, HingeOf(motion), timed=motion.timed)
+
+
+# what files call a joint -> its row; a fixed joint of the tree is merged, one that closes a loop has its rows
+KINDS: dict[str, Callable[[Joint], JointKind]] = {
+    "revolute": lambda joint: REVOLUTE,
+    "continuous": lambda joint: REVOLUTE,
+    "prismatic": lambda joint: PRISMATIC,
+    "cylindrical": lambda joint: CYLINDRICAL,
+    "universal": lambda joint: UNIVERSAL,
+    "spherical": lambda joint: SPHERICAL,
+    "planar": lambda joint: PLANAR,
+    "free": lambda joint: FREE,
+    "fixed": lambda joint: FIXED,
+    "screw": lambda joint: screw(joint.pitch),
+    "general": lambda joint: general(joint.motion),
 }
 
-# what files call a joint -> its row; `fixed` has none, its bodies are merged
-KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+
+def kind_of(joint: Joint) -> JointKind:
+    return KINDS[joint.kind](joint)
+
+
+def axes_of(joint: Joint) -> np.ndarray:
+    """The frame (3, 3) whose z is the joint's axis, and x its second axis if it has one; the frame itself for joints
+    that have no axis."""
+    if joint.kind in ("spherical", "free", "general"):
+        return np.eye(3)
+    if joint.second_axis is None:
+        return _turn_z_to(joint.axis)
+    return np.column_stack([joint.second_axis, np.cross(joint.axis, joint.second_axis), joint.axis])
+
+
+def _turn_z_to(axis: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is `axis`; for a coordinate axis a permutation with signs."""
+    k = int(np.argmax(np.abs(axis)))
+    if abs(abs(axis[k]) - 1.0) < ROUNDING:
+        sign = np.sign(axis[k])
+        columns = [np.eye(3)[(k + 1) % 3], sign * np.eye(3)[(k + 2) % 3], sign * np.eye(3)[k]]
+        return np.column_stack(columns)
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(axis)))], axis)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,20 +18,21 @@ from cosim.multibody.dynamics import (
     transport_force,
     transport_inertia,
 )
+from cosim.multibody.joints import JointKind
 from cosim.multibody.spatial import Vector
 from cosim.multibody.sweeps import Sweeps, Unrolled
 
 
-def kinetic_energy(sweeps: Sweeps, q: Any, v: Any) -> Any:
+def kinetic_energy(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
     """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]."""
 
-    def step(kind: str, body: Body, above: Vector, q: Any, v: Any) -> Any:
-        motion = move(kind, body, above.angular, q, v)
-        slip = ops.total(s.linear * v[i] for i, s in enumerate(motion.hinge))
-        velocity = to_body(body, motion, above.linear + ops.cross(above.angular, motion.position)) + slip
+    def step(joint: JointKind, body: Body, above: Vector, q: Any, v: Any) -> Any:
+        motion = move(joint, body, above.angular, q, v, t)
+        carried = above.linear + ops.cross(above.angular, motion.position)
+        velocity = to_body(body, motion, carried) + motion.slip
         return Vector(velocity, motion.omega), (Vector(velocity, motion.omega), v)
 
-    def own(kind: str, body: Body, moving: Any) -> Any:
+    def own(joint: JointKind, body: Body, moving: Any) -> Any:
         twist, v = moving
         rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
         return 0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)
@@ -40,33 +41,33 @@ def kinetic_energy(sweeps: Sweeps, q: Any, v: Any) -> Any:
     return sweeps.gather(own, sweeps.outward(step, still, sweeps.by_q(q), sweeps.by_v(v)))
 
 
-def potential_energy(sweeps: Sweeps, q: Any, gravity: Any) -> Any:
+def potential_energy(sweeps: Sweeps, q: Any, gravity: Any, t: Any = 0.0) -> Any:
     """−Σ m g·r, zero with every centre of mass at the height of the ground's origin [J]."""
 
-    def step(kind: str, body: Body, above: Any, q: Any) -> Any:
+    def step(joint: JointKind, body: Body, above: Any, q: Any) -> Any:
         height, g = above  # −g·r of the body's origin, g in the body's axes
-        motion = move(kind, body, np.zeros(3), q, np.zeros(6))
+        motion = move(joint, body, np.zeros(3), q, np.zeros(joint.nv), t)
         below = height - g @ motion.position, to_body(body, motion, g)
         return below, below
 
-    def own(kind: str, body: Body, placed: Any) -> Any:
+    def own(joint: JointKind, body: Body, placed: Any) -> Any:
         height, g = placed
         return body.mass * height - g @ body.moment
 
     return sweeps.gather(own, sweeps.outward(step, (0.0, gravity), sweeps.by_q(q)))
 
 
-def mass_matrix(sweeps: Unrolled, q: Any, nv: int) -> Any:
+def mass_matrix(sweeps: Unrolled, q: Any, nv: int, t: Any = 0.0) -> Any:
     """M(q) (nv, nv) from composite inertias: column s moves all that hangs on its joint as one rigid body,
     and its force is felt along every hinge on the way to the ground."""
 
-    def own(kind: str, body: Body, motion: Motion) -> Any:
+    def own(joint: JointKind, body: Body, motion: Motion) -> Any:
         return rigid_inertia(body)
 
-    def compose(kind: str, body: Body, inertia: Any, motion: Motion) -> Any:
+    def compose(joint: JointKind, body: Body, inertia: Any, motion: Motion) -> Any:
         return transport_inertia(body, motion, inertia), inertia
 
-    moving = motions(sweeps, q, np.zeros(nv))
+    moving = motions(sweeps, q, np.zeros(nv), t)
     composite = sweeps.inward(own, compose, moving)
     columns = sweeps.by_v(np.arange(nv))
     m: list[list[Any]] = [[0.0] * nv for _ in range(nv)]
@@ -83,6 +84,29 @@ def mass_matrix(sweeps: Unrolled, q: Any, nv: int) -> Any:
     return ops.array(m).reshape(nv, nv)
 
 
+class Placement(NamedTuple):
+    """A body in ground axes: its axes (3, 3), its origin, their velocities."""
+
+    rotation: Any
+    position: Any
+    angular: Any
+    linear: Any
+
+
+def placements(sweeps: Unrolled, moving: Any) -> list[Placement]:
+    """Where all bodies are and how they move, seen from the ground."""
+
+    def step(joint: JointKind, body: Body, above: Placement, motion: Motion) -> Any:
+        rotation = above.rotation @ body.rotation @ motion.turn
+        reach = above.rotation @ motion.position
+        linear = above.linear + ops.cross(above.angular, reach) + rotation @ motion.slip
+        here = Placement(rotation, above.position + reach, rotation @ motion.omega, linear)
+        return here, here
+
+    ground = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
+    return sweeps.outward(step, ground, moving)
+
+
 def body_path(sweeps: Unrolled, k: int) -> list[int]:
     """The bodies from the ground to body k."""
     path = []
@@ -92,13 +116,13 @@ def body_path(sweeps: Unrolled, k: int) -> list[int]:
     return path
 
 
-def frame_pose(sweeps: Unrolled, q: Any, body: int, frame: Pose) -> Any:
+def frame_pose(sweeps: Unrolled, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
     """The homogeneous matrix (4, 4) of a frame fixed to a body (−1: the ground), in ground axes."""
     rotation, position = np.eye(3), np.zeros(3)
     coordinates = sweeps.by_q(q)
     for k in body_path(sweeps, body):
         here = sweeps.bodies[k]
-        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(6))
+        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
         position = position + rotation @ motion.position
         rotation = rotation @ here.rotation @ motion.turn
     position = position + rotation @ frame.position
@@ -106,15 +130,15 @@ def frame_pose(sweeps: Unrolled, q: Any, body: int, frame: Pose) -> Any:
     return ops.array([[*rotation[i], position[i]] for i in range(3)] + [[0.0, 0.0, 0.0, 1.0]])
 
 
-def frame_jacobian(sweeps: Unrolled, q: Any, nv: int, body: int, frame: Pose) -> Any:
+def frame_jacobian(sweeps: Unrolled, q: Any, nv: int, body: int, frame: Pose, t: Any = 0.0) -> Any:
     """J (6, nv): velocity of the frame's origin and angular velocity, both in ground axes, = J v."""
-    target = frame_pose(sweeps, q, body, frame)[:3, 3]
+    target = frame_pose(sweeps, q, body, frame, t)[:3, 3]
     coordinates, columns = sweeps.by_q(q), sweeps.by_v(np.arange(nv))
     jacobian: list[list[Any]] = [[0.0] * nv for _ in range(6)]
     rotation, position = np.eye(3), np.zeros(3)
     for k in body_path(sweeps, body):
         here = sweeps.bodies[k]
-        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(6))
+        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
         position = position + rotation @ motion.position
         rotation = rotation @ here.rotation @ motion.turn
         for j, s in zip(columns[k], motion.hinge, strict=True):

@@ -10,13 +10,24 @@ import numpy as np
 
 from cosim.compile import Compiled, Interpreted, Port, compile
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.description import Mechanism
-from cosim.multibody.rules import ROLLED_FROM, Rules, find_mimics
+from cosim.multibody.bases import on_free_base
+from cosim.multibody.couplings import couplings_of, struts_of
+from cosim.multibody.description import Joint, Mechanism
+from cosim.multibody.joints import Names
+from cosim.multibody.opening import opened
+from cosim.multibody.rules import Rules
+from cosim.multibody.ties import Ties
 from cosim.multibody.tree import Tree, build_tree, refuse_massless_motion
 from cosim.multibody.urdf import read_urdf
 from cosim.types import Limits
 
 GRAVITY = (0.0, 0.0, -9.81)
+
+# from this many rows of constraints on, eliminating them where their loops close is the faster way
+NESTED_FROM = 24
+
+# functions in which time plays no part
+UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort"}
 
 
 class Model:
@@ -31,39 +42,73 @@ class Model:
     nq: int
     nv: int
     joint_names: tuple[str, ...]
+    dof_names: tuple[str, ...]  # (nv,): the joint's name, or `<joint>.<dof>` where it has several
+    coordinate_names: tuple[str, ...]  # (nq,), likewise
     gravity: np.ndarray
 
-    def __init__(self, mechanism: Mechanism, gravity: Sequence[float] = GRAVITY, rotor_inertia: Any = None) -> None:
-        """rotor_inertia: reflected inertia of the drives' rotors on the joints [kg m² or kg], (nv,) or by joint
-        name, default 0.
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        gravity: Sequence[float] = GRAVITY,
+        rotor_inertia: Any = None,
+        stabilisation: float = 0.0,
+        elimination: str = "auto",
+        redundant: Sequence[int] = (),
+    ) -> None:
+        """rotor_inertia: reflected inertia of the drives' rotors on the dofs [kg m² or kg], (nv,) or by name,
+        default 0. stabilisation: rate [rad/s] at which drift of constraints decays, 0 for none (Baumgarte).
+        elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the faster one. redundant: rows of
+        constraints that follow from the others (see `assembly.find_redundant`); they are not solved for, and reactions
+        are shared among them by least norm.
 
         Raises InputErrors for links that could move without any inertia, ValueError for rotors or a gravity
         that are no such arrays.
         """
-        tree = build_tree(mechanism)
-        mimics = find_mimics(tree)
-        self.joints = tuple(j for j in tree.joints if j.mimic is None)
+        self._given = {
+            "mechanism": mechanism,
+            "gravity": tuple(gravity),
+            "rotor_inertia": rotor_inertia,
+            "stabilisation": stabilisation,
+            "elimination": elimination,
+            "redundant": tuple(redundant),
+        }
+        open_mechanism, constraints = opened(mechanism)
+        tree = build_tree(open_mechanism)
+        own = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
+        self.joints = tuple(joint for joint, _ in own)
+        self.kinds = tuple(kind for _, kind in own)
         self.joint_names = tuple(j.name for j in self.joints)
-        self.nv = self.nq = len(self.joints)
+        self.dof_names = tuple(name for j, k in own for name in _named(j, k.dofs))
+        self.coordinate_names = tuple(name for j, k in own for name in _named(j, k.coordinates))
+        self.nq, self.nv = len(self.coordinate_names), len(self.dof_names)
         if rotor_inertia is not None:
-            rotors = np.zeros(len(tree.joints))
-            rotors[[k for k in range(len(rotors)) if k not in mimics.followers]] = self._rotors(rotor_inertia)
-            tree = tree.with_rotors([rotors[k : k + 1] for k in range(len(rotors))])
+            tree = self._with_rotors(tree, rotor_inertia)
         refuse_massless_motion(tree)
         self.mechanism = mechanism
         self.gravity = np.array(gravity, dtype=float)
         if self.gravity.shape != (3,):
             raise ValueError(f"gravity must be 3 numbers, got {gravity}")
-        self.pure = Rules(tree, mimics, self.gravity)
+        couplings = couplings_of(tree, constraints)
+        rows = sum(len(c.law.rows) for c in couplings)
+        nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
+        ties = Ties(couplings, struts_of(tree, mechanism.springs), stabilisation, nested, tuple(redundant))
+        self.pure = Rules(tree, self.gravity, ties)
+        self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in couplings for row in c.law.rows)
         self._tree: Tree = tree
         self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
 
+    def _with_rotors(self, tree: Tree, rotor_inertia: Any) -> Tree:
+        given = iter(self._rotors(rotor_inertia))
+        pairs = zip(tree.joints, tree.kinds, strict=True)
+        rotors = [[0.0 if j.mimic else next(given) for _ in range(k.nv)] for j, k in pairs]
+        return tree.with_rotors([np.array(r) for r in rotors])
+
     def _rotors(self, rotor_inertia: Any) -> np.ndarray:
         if isinstance(rotor_inertia, Mapping):
-            by_joint = np.zeros(self.nv)
+            by_dof = np.zeros(self.nv)
             for name, inertia in rotor_inertia.items():
-                by_joint[self.joint_index(name)] = inertia
-            rotor_inertia = by_joint
+                by_dof[self.dof_index(name)] = inertia
+            rotor_inertia = by_dof
         rotors = np.asarray(rotor_inertia, dtype=float)
         if rotors.shape != (self.nv,) or not np.all((rotors >= 0.0) & np.isfinite(rotors)):
             raise ValueError(f"rotor_inertia must be {self.nv} numbers that are not negative, got {rotor_inertia}")
@@ -71,51 +116,109 @@ class Model:
 
     @classmethod
     def from_urdf(cls, path: str | Path, floating_base: bool = False, gravity: Sequence[float] = GRAVITY) -> Model:
-        """The model of a URDF file; its root link is the ground.
+        """The model of a URDF file; its root link is the ground, or with `floating_base` is carried by a free joint
+        `root_joint` from the ground.
 
         Raises InputErrors with every mistake of the file and its line.
         """
-        if floating_base:
-            raise InputError("floating bases are not supported; leave floating_base=False", str(path))
-        return cls(read_urdf(path), gravity)
+        mechanism = read_urdf(path)
+        return cls(on_free_base(mechanism) if floating_base else mechanism, gravity)
 
     def with_rotor_inertia(self, rotor_inertia: Any) -> Model:
-        """The same mechanism with rotors: (nv,) inertia reflected to each joint."""
-        return Model(self.mechanism, tuple(self.gravity), rotor_inertia)
+        """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
+        return Model(**self._given | {"rotor_inertia": rotor_inertia})
+
+    def without(self, redundant: Sequence[int]) -> Model:
+        """The same model that does not solve for the rows of constraints named redundant."""
+        return Model(**self._given | {"redundant": tuple(redundant)})
 
     @property
     def limits(self) -> Limits:
-        """What the file says of range, speed and effort of each joint; infinite where it says nothing."""
-        columns = [(j.lower, j.upper, j.max_velocity, j.max_effort) for j in self.joints]
+        """What the file says of range, speed and effort of each dof; infinite where it says nothing."""
+        pairs = zip(self.joints, self.kinds, strict=True)
+        columns = [(j.lower, j.upper, j.max_velocity, j.max_effort) for j, k in pairs for _ in range(k.nv)]
         return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
 
-    def joint_index(self, name: str) -> int:
-        """The place of a joint in all vectors. Raises InputError naming the joints that exist."""
-        if name not in self.joint_names:
-            raise InputError(f"joint '{name}' does not exist{did_you_mean(name, self.joint_names)}")
-        return self.joint_names.index(name)
+    def dof_index(self, name: str) -> int:
+        """The place of a dof in all vectors (nv,). Raises InputError naming those that exist."""
+        if name not in self.dof_names:
+            raise InputError(f"joint '{name}' does not exist{did_you_mean(name, self.dof_names)}")
+        return self.dof_names.index(name)
 
-    # --- dynamics ---
+    @property
+    def dof_units(self) -> tuple[str, ...]:
+        """(nv,): `rad` or `m`"""
+        return tuple(unit for kind in self.kinds for _, unit in kind.dofs)
 
-    def forward_dynamics(self, q: Any, v: Any, tau: Any, out: Any = None) -> Any:
-        """q̈ (nv,) of free joints under efforts τ (nv,) (theory §1, separate-body sweeps).
+    @property
+    def coordinate_units(self) -> tuple[str, ...]:
+        """(nq,): `rad`, `m`, or `1` for a quaternion"""
+        return tuple(unit for kind in self.kinds for _, unit in kind.coordinates)
+
+    # --- coordinates ---
+
+    def neutral(self) -> np.ndarray:
+        """Coordinates (nq,) at which every joint's frames coincide."""
+        return np.concatenate([np.zeros(0), *(kind.space.neutral for kind in self.kinds)])
+
+    def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
+        """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform.
+
+        Loops are not closed: see `assemble`."""
+        parts = []
+        for joint, kind in zip(self.joints, self.kinds, strict=True):
+            units = [unit for _, unit in kind.coordinates]
+            widest = np.array([{"rad": np.pi, "m": 1.0, "1": 0.0}[unit] for unit in units])
+            q = rng.uniform(np.maximum(-widest, joint.lower), np.minimum(widest, joint.upper))
+            if kind.nq != kind.nv:
+                quaternion = rng.normal(size=4)
+                q[-4:] = quaternion / np.linalg.norm(quaternion)
+            parts.append(q)
+        return np.concatenate([np.zeros(0), *parts])
+
+    def integrate(self, q: Any, d: Any, out: Any = None) -> Any:
+        """The coordinates (nq,) reached from q by moving with a constant velocity v for dt, d = v dt (nv,)."""
+        return self._ready("integrate")(q, d, out=out)
+
+    def difference(self, q0: Any, q1: Any, out: Any = None) -> Any:
+        """d (nv,) with q1 = integrate(q0, d); of rotations the shorter way."""
+        return self._ready("difference")(q0, q1, out=out)
+
+    # --- dynamics; where the model depends on time, t follows the last argument ---
+
+    def forward_dynamics(self, q: Any, v: Any, tau: Any, *t: Any, out: Any = None) -> Any:
+        """q̈ (nv,) of free joints under efforts τ (nv,) (theory §1, separate-body sweeps; §6 with constraints).
 
         τ is the whole effort along each joint; what damping and friction take is not subtracted here:
         see `friction_effort`. Raises ValueError or TypeError for arrays that do not fit.
         """
-        return self._ready("forward_dynamics")(q, v, tau, out=out)
+        return self._ready("forward_dynamics")(q, v, tau, *t, out=out)
 
-    def inverse_dynamics(self, q: Any, v: Any, qdd: Any, out: Any = None) -> Any:
-        """τ (nv,) that moves the joints with q̈ (nv,)."""
-        return self._ready("inverse_dynamics")(q, v, qdd, out=out)
+    def inverse_dynamics(self, q: Any, v: Any, qdd: Any, *t: Any, out: Any = None) -> Any:
+        """τ (nv,) that moves the joints of the tree with q̈ (nv,) when cut joints carry nothing; where loops leave
+        fewer drives than joints, `hybrid_dynamics` gives the efforts of those that are driven."""
+        return self._ready("inverse_dynamics")(q, v, qdd, *t, out=out)
 
-    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, out: Any = None) -> Any:
+    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, *t: Any, out: Any = None) -> Any:
         """(q̈, τ), full vectors (nv,) each: τ of the joints whose q̈ is prescribed (theory §2), q̈ of those
         that are free under the given τ; the other entries are passed through.
 
         prescribed: bool (nv,). out: a tuple of two arrays.
         """
-        return self._ready("hybrid_dynamics")(q, v, qdd, tau, prescribed, out=out)
+        return self._ready("hybrid_dynamics")(q, v, qdd, tau, prescribed, *t, out=out)
+
+    def reactions(self, q: Any, v: Any, tau: Any, *t: Any, out: Any = None) -> Any:
+        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`: what a cut joint does to
+        its child along the axes of its frame on the parent [N, N m] (theory §6, Hᵀλ)."""
+        return self._ready("reactions")(q, v, tau, *t, out=out)
+
+    def constraints(self, q: Any, v: Any, *t: Any, out: Any = None) -> Any:
+        """(residuals f of the rows that have one, rates of all rows (m,)); both vanish when constraints hold."""
+        return self._ready("constraints")(q, v, *t, out=out)
+
+    def constraint_jacobian(self, q: Any, *t: Any, out: Any = None) -> Any:
+        """G (m, nv): the rates of the constraints are G v + a₀, the efforts of their reactions Gᵀ λ."""
+        return self._ready("constraint_jacobian")(q, *t, out=out)
 
     def friction_effort(self, v: Any, out: Any = None) -> Any:
         """What the joints' damping and Coulomb friction take, (nv,): d v + f v / √(v² + v_s²), v_s = 0.01.
@@ -124,11 +227,11 @@ class Model:
         """
         return self._ready("friction_effort")(v, out=out)
 
-    def mass_matrix(self, q: Any, out: Any = None) -> Any:
+    def mass_matrix(self, q: Any, *t: Any, out: Any = None) -> Any:
         """M(q) (nv, nv), rotors included."""
-        if len(self._tree.bodies) >= ROLLED_FROM:
+        if self.pure.rolled:
             return self._mass_matrix_by_columns(q, out)
-        return self._ready("mass_matrix")(q, out=out)
+        return self._ready("mass_matrix")(q, *t, out=out)
 
     def _mass_matrix_by_columns(self, q: Any, out: Any) -> Any:
         """Straight-line code for n² entries would not end for many bodies: one O(n) sweep per column instead."""
@@ -144,23 +247,23 @@ class Model:
 
     # --- energies ---
 
-    def kinetic_energy(self, q: Any, v: Any, out: Any = None) -> Any:
+    def kinetic_energy(self, q: Any, v: Any, *t: Any, out: Any = None) -> Any:
         """½ vᵀ M v [J], a number or (k,)."""
-        return self._ready("kinetic_energy")(q, v, out=out)
+        return self._ready("kinetic_energy")(q, v, *t, out=out)
 
-    def potential_energy(self, q: Any, out: Any = None) -> Any:
+    def potential_energy(self, q: Any, *t: Any, out: Any = None) -> Any:
         """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
-        return self._ready("potential_energy")(q, out=out)
+        return self._ready("potential_energy")(q, *t, out=out)
 
     # --- frames ---
 
-    def frame_pose(self, q: Any, frame: str, out: Any = None) -> Any:
+    def frame_pose(self, q: Any, frame: str, *t: Any, out: Any = None) -> Any:
         """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError naming known links."""
-        return self._ready("frame_pose", frame)(q, out=out)
+        return self._ready("frame_pose", frame)(q, *t, out=out)
 
-    def frame_jacobian(self, q: Any, frame: str, out: Any = None) -> Any:
+    def frame_jacobian(self, q: Any, frame: str, *t: Any, out: Any = None) -> Any:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
-        return self._ready("frame_jacobian", frame)(q, out=out)
+        return self._ready("frame_jacobian", frame)(q, *t, out=out)
 
     # --- compilation ---
 
@@ -180,14 +283,19 @@ class Model:
         return native
 
     def _definition(self, function: str, frame: str | None) -> tuple[Callable[..., Any], list[Port], list[Port]]:
-        nq, nv = (self.nq,), (self.nv,)
+        nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
         q, v, qdd, tau = Port("q", nq), Port("v", nv), Port("qdd", nv), Port("tau", nv)
         inputs, shapes = {
             "forward_dynamics": ([q, v, tau], [nv]),
             "inverse_dynamics": ([q, v, qdd], [nv]),
             "hybrid_dynamics": ([q, v, qdd, tau, Port("prescribed", nv, boolean=True)], [nv, nv]),
+            "reactions": ([q, v, tau], [m]),
+            "constraints": ([q, v], [(sum(self.pure.ties.holonomic),), m]),
+            "constraint_jacobian": ([q], [m + nv]),
             "inertia_effort": ([q, qdd], [nv]),
             "friction_effort": ([v], [nv]),
+            "integrate": ([q, Port("d", nv)], [nq]),
+            "difference": ([Port("q0", nq), Port("q1", nq)], [nv]),
             "mass_matrix": ([q], [nv * 2]),
             "kinetic_energy": ([q, v], [()]),
             "potential_energy": ([q], [()]),
@@ -200,5 +308,12 @@ class Model:
                 raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.frames)}")
             body, pose = self._tree.frames[frame]
             rule = fn
-            fn = lambda q: rule(q, body, pose)  # noqa: E731
+            fn = lambda q, *t: rule(q, body, pose, *t)  # noqa: E731
+        if self.pure.timed and function not in UNTIMED:
+            inputs = [*inputs, Port("t", ())]
         return fn, inputs, [Port(f"out{i}", s) for i, s in enumerate(shapes)]
+
+
+def _named(joint: Joint, parts: Names) -> list[str]:
+    """The names of a joint's dofs or coordinates in the mechanism."""
+    return [joint.name] if len(parts) == 1 else [f"{joint.name}.{part}" for part, _ in parts]

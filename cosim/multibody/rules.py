@@ -1,16 +1,13 @@
 """The laws of one mechanism as pure functions of numbers or symbols, in its independent coordinates.
 
-A joint that mimics another has no coordinate of its own: q_full = P q + offset, v_full = P v. Inverse
-dynamics and energies need only that. For motion under given efforts the tree is solved as if the mimic
-were free, and one force per mimic, equal and opposite along its row G = (mimic − multiplier · leader),
-brings G q̈ to zero: W λ = −G q̈₀ with W = G M⁻¹ Gᵀ, whose columns are the effects of such forces alone, in
-sweeps over the same articulated inertias.
+Open trees go through the sweeps of `dynamics`, written out or as loops; what couples bodies besides (mimics,
+loops, constraints) adds rows to the same sweeps (`constrained`), springs between bodies add forces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,8 +15,12 @@ import numpy as np
 from cosim import ops
 from cosim.compile.rolled import RolledRoutine
 from cosim.multibody import dynamics, kinematics
+from cosim.multibody.constrained import Row, Solution, directions, solve_tree
 from cosim.multibody.description import Pose
-from cosim.multibody.joints import JOINTS
+from cosim.multibody.kinematics import Placement
+from cosim.multibody.mimics import find_mimics
+from cosim.multibody.spatial import Vector
+from cosim.multibody.ties import Ties
 from cosim.multibody.tree import Tree
 
 # speed at which Coulomb friction has grown to 1/√2 of its value; below it joints creep instead of sticking
@@ -31,157 +32,281 @@ REST = np.zeros(3)
 ROLLED_FROM = 48
 
 
-@dataclass(frozen=True)
-class Mimics:
-    """How the coordinates of all joints of the tree follow from the independent ones.
+class Rules:
+    """Pure functions of one mechanism; arguments and results as in `Model`, for one state.
 
-    All joints here have one coordinate each; `leader[k]` is the independent coordinate that joint k
-    follows (its own when it is no mimic) with q_k = multiplier[k] · q + offset[k].
+    t: time [s], of use only to joints and constraints that depend on it.
     """
 
-    leader: np.ndarray
-    multiplier: np.ndarray
-    offset: np.ndarray
-    followers: tuple[int, ...]  # joints of the tree that are mimics
-
-
-class Rules:
-    """Pure functions of one mechanism; arguments and results as in `Model`, for one state."""
-
-    def __init__(self, tree: Tree, mimics: Mimics, gravity: np.ndarray) -> None:
-        self.tree, self.mimics, self.gravity = tree, mimics, gravity
+    def __init__(self, tree: Tree, gravity: np.ndarray, ties: Ties) -> None:
+        self.tree, self.gravity, self.ties = tree, gravity, ties
         self.sweeps = tree.sweeps
-        self.nv_full = sum(JOINTS[k].nv for k in tree.kinds)
+        self.at, self.moved = find_mimics(tree)
+        self.nv_full = len(self.moved.leader)
         self._rolled: dict[Any, RolledRoutine] = {}
-        self.own = np.array([k for k in range(self.nv_full) if k not in mimics.followers], dtype=int)
 
-    # --- the mimics' map ---
+    @property
+    def timed(self) -> bool:
+        return any(k.timed for k in self.tree.kinds) or any(c.law.timed for c in self.ties.couplings)
 
-    def _spread(self, x: Any) -> Any:
-        """P x: velocities or accelerations of all joints."""
-        return x[self.mimics.leader] * self.mimics.multiplier if self.mimics.followers else x
-
-    def _positions(self, q: Any) -> Any:
-        return self._spread(q) + self.mimics.offset if self.mimics.followers else q
-
-    def _gather(self, tau: Any) -> Any:
-        """Pᵀ τ: efforts of all joints, felt at the independent ones."""
-        if not self.mimics.followers:
-            return tau
-        return ops.array(
-            [
-                ops.total(tau[k] * self.mimics.multiplier[k] for k in np.flatnonzero(self.mimics.leader == i))
-                for i in range(len(self.own))
-            ]
-        )
-
-    def _rows(self) -> list[np.ndarray]:
-        """G: one row per mimic over all joints."""
-        rows = []
-        for k in self.mimics.followers:
-            row = np.zeros(self.nv_full)
-            row[k] = 1.0
-            row[self.own[self.mimics.leader[k]]] = -self.mimics.multiplier[k]
-            rows.append(row)
-        return rows
+    @property
+    def open(self) -> bool:
+        """Whether the joints of the tree are all there is, and none is moved by time."""
+        moved = any(kind.timed for kind in self.tree.kinds)
+        return self.moved.trivial and not self.ties.couplings and not self.ties.struts and not moved
 
     # --- sweeps over the tree ---
 
-    def _tree_hybrid(self, *vectors: Any) -> tuple[Any, ...]:
-        return self._over_tree(dynamics.hybrid_dynamics, *vectors)
+    @cached_property
+    def rolled(self) -> bool:
+        """Whether sweeps become loops: for many bodies whose joints are alike."""
+        alike = len({(k.nq, k.nv) for k in self.tree.kinds}) == 1
+        return len(self.tree.bodies) >= ROLLED_FROM and alike and self.open
 
-    def _over_tree(self, algorithm: Callable[..., Any], *vectors: Any) -> Any:
+    def _over_tree(self, algorithm: Callable[..., Any], *vectors: Any, t: Any = 0.0) -> Any:
         """An algorithm of `dynamics` or `kinematics`: written out, or as a loop when there are many bodies."""
-        if len(self.tree.bodies) < ROLLED_FROM or not any(map(ops.is_symbolic, vectors)):
-            return algorithm(self.sweeps, *vectors)
+        if not self.rolled or not any(map(ops.is_symbolic, vectors)):
+            return algorithm(self.sweeps, *vectors, t=t)
         given = [v for v in vectors if ops.is_symbolic(v)]
         constants = [None if ops.is_symbolic(v) else np.asarray(v) for v in vectors]
         key = algorithm.__name__, tuple(None if c is None else c.tobytes() for c in constants)
         if key not in self._rolled:
-            sizes = [(JOINTS[k].nq, JOINTS[k].nv) for k in self.tree.kinds]
+            sizes = [(k.nq, k.nv) for k in self.tree.kinds]
             shapes = [np.shape(v) for v in given]
             self._rolled[key] = RolledRoutine(algorithm, self.sweeps, sizes, shapes, constants, algorithm.__name__)
         return self._rolled[key](*given)
 
+    # --- constraints ---
+
+    def _placed(self, q_all: Any, v_all: Any, t: Any) -> tuple[list[dynamics.Motion], list[Placement]]:
+        moving = dynamics.motions(self.sweeps, q_all, v_all, t)
+        return moving, kinematics.placements(self.sweeps, moving)
+
+    def _tied(self, q_all: Any, v_all: Any, t: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """(motions, placements, residual, rate, rows) of the tree with its couplings."""
+        moving, placed = self._placed(q_all, v_all, t)
+        return moving, placed, *self.ties.rows(placed, q_all, v_all, self.gravity, t)
+
+    def constraints(self, q: Any, v: Any, t: Any = 0.0) -> tuple[Any, Any]:
+        """(f of the holonomic rows, ḟ or a₀ + a·q̇ of all rows): both vanish when the constraints hold."""
+        _, _, residual, rate, _ = self._tied(self.at.positions(q), self.moved.spread(v), t)
+        return residual, rate
+
+    def constraint_jacobian(self, q: Any, t: Any = 0.0) -> Any:
+        """G (m, nv): the rates of all rows are G v + a₀."""
+        moving, _, _, _, rows = self._tied(self.at.positions(q), np.zeros(self.nv_full), t)
+        full = directions(self.sweeps, moving, rows, self.nv_full)
+        return full if self.moved.trivial else ops.array([self.moved.gathered(row) for row in full])
+
+    def _solve(self, moving: Any, forces: Any, root: Vector, rows: list[Row], *given: Any) -> Solution:
+        """q̈, τ of the independent dofs and λ of all rows of couplings, 0 for redundant ones; given: q̈, τ, held."""
+        qdd, tau, held = given
+        vectors = self.moved.spread(qdd), self.moved.placed(tau), held[self.moved.leader]
+        mimics, solved = self.moved.rows(), self.ties.solved
+        levels = self.ties.levels(self.tree, mimics)
+        chosen = [*(rows[r] for r in solved), *mimics]
+        found = solve_tree(self.sweeps, moving, forces, root, chosen, levels, *vectors)
+        return Solution(
+            found.acceleration[self.moved.own],
+            ops.where(held, self.moved.gathered(found.effort), tau),
+            ops.placed(np.zeros(len(rows)), solved, found.multipliers[: len(solved)]),
+            found.power,
+        )
+
+    def constrained_dynamics(
+        self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0, active: Any = None
+    ) -> Solution:
+        """q̈, τ, λ: see `Model.hybrid_dynamics` and `Model.reactions`, and the power that what time moves puts in.
+        active: which couplings hold (1 or 0 each), by default all."""
+        moving, placed, residual, rate, rows = self._tied(self.at.positions(q), self.moved.spread(v), t)
+        rows = self.ties.steadied(rows, residual, rate)
+        if active is not None:
+            rows = self.ties.switched(rows, active)
+        forces = self.ties.forces(self.tree, moving, placed)
+        found = self._solve(moving, forces, Vector(-self.gravity, REST), rows, qdd, tau, prescribed)
+        if not any(coupling.law.timed for coupling in self.ties.couplings):
+            return found
+        _, alone = self.constraints(q, np.zeros(len(v)), t)  # a₀ of G v + a₀ = 0
+        return found._replace(power=found.power - found.multipliers @ alone)
+
+    def impulse(self, q: Any, demand: Any, jump: Any, held: Any, t: Any = 0.0, active: Any = None) -> Solution:
+        """What happens at once when the rates of the constraints are to change by −demand (m,) and held dofs by
+        `jump` (nv,): changes of velocity Δv (nv,), impulses of the held dofs (nv,), Λ (m,), in place of accelerations
+        and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse (theory §6, impulse balance). Nothing else acts in no time.
+        """
+        moving, _, _, _, rows = self._tied(self.at.positions(q), np.zeros(self.nv_full), t)
+        rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
+        if active is not None:
+            rows = self.ties.switched(rows, active)
+        still = Vector(REST, REST)
+        moving = [motion._replace(bias=still) for motion in moving]
+        return self._solve(moving, [still] * len(moving), still, rows, jump, np.zeros(len(jump)), held)
+
+    def settled(self, q: Any, v: Any, held: Any, t: Any = 0.0, active: Any = None) -> tuple[Any, Any]:
+        """(q, v) moved onto the constraints by the shortest way that inertia gives: one step of Newton each.
+
+        Quaternions get length 1. held: (nv,) dofs that stay.
+        """
+        q = self.normalised(q)
+        if not self.ties.couplings:
+            return q, v
+        nothing = np.zeros(len(v))
+        residual, rate = self.constraints(q, v, t)
+        rows = np.flatnonzero(self.ties.holonomic)
+        gap = ops.placed(np.zeros(len(self.ties.holonomic)), rows, residual)
+        shift, change = (self.impulse(q, demand, nothing, held, t, active) for demand in (gap, rate))
+        return self.integrate(q, shift.acceleration), v + change.acceleration
+
     # --- dynamics ---
 
-    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any) -> tuple[Any, Any]:
+    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0) -> tuple[Any, Any]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
-        if not self.mimics.followers:
-            return self._tree_hybrid(q, v, qdd, tau, prescribed, self.gravity)
-        q_full, held = self._positions(q), prescribed[self.mimics.leader]
-        efforts = [0.0] * self.nv_full
-        for i, k in enumerate(self.own):
-            efforts[k] = tau[i]
-        rows = self._rows()
-        acceleration, effort, *found = self._tree_hybrid(
-            q_full, self._spread(v), self._spread(qdd), ops.array(efforts), held, self.gravity, *rows
-        )
-        responses = list(zip(found[::2], found[1::2], strict=True))
-        delassus = [[g @ answer for answer, _ in responses] for g in rows]
-        for r, k in enumerate(self.mimics.followers):
-            delassus[r][r] = delassus[r][r] + ops.where(held[k], 1.0, 0.0)
-        multipliers = ops.solve(ops.array(delassus), ops.array([-(g @ acceleration) for g in rows]))
-        for factor, (answer, reaction) in zip(multipliers, responses, strict=True):
-            acceleration = acceleration + answer * factor
-            effort = effort + reaction * factor
-        return acceleration[self.own], ops.where(prescribed, self._gather(effort), tau)
+        if self.open:
+            return self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, tau, prescribed, self.gravity, t=t)
+        found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
+        return found.acceleration, found.effort
 
-    def forward_dynamics(self, q: Any, v: Any, tau: Any) -> Any:
-        free = np.zeros(len(self.own), dtype=bool)
-        return self.hybrid_dynamics(q, v, np.zeros(len(free)), tau, free)[0]
+    def forward_dynamics(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
+        free = np.zeros(len(self.moved.own), dtype=bool)
+        return self.hybrid_dynamics(q, v, np.zeros(len(free)), tau, free, t)[0]
 
-    def inverse_dynamics(self, q: Any, v: Any, qdd: Any) -> Any:
-        vectors = self._positions(q), self._spread(v), self._spread(qdd)
-        return self._gather(self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity))
+    def reactions(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
+        free = np.zeros(len(self.moved.own), dtype=bool)
+        found = self.constrained_dynamics(q, v, np.zeros(len(free)), tau, free, t)
+        return self.shared(q, found.multipliers, t)
+
+    def shared(self, q: Any, factors: Any, t: Any = 0.0) -> Any:
+        """The reactions λ (m,) of least norm that do the same as the given ones, in which redundant rows have none.
+
+        With G_d = B G_i the efforts of λ_i are those of λ_i − Bᵀ λ_d and λ_d for any λ_d.
+        """
+        redundant, solved = list(self.ties.redundant), self.ties.solved
+        if not redundant:
+            return factors
+        G = self.constraint_jacobian(q, t)
+        independent, dependent, given = G[solved], G[redundant], factors[solved]
+        B = ops.solve(independent @ independent.T, independent @ dependent.T).T
+        share = ops.solve(np.eye(len(redundant)) + B @ B.T, B @ given)
+        return ops.placed(ops.placed(factors, solved, given - B.T @ share), redundant, share)
+
+    def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:
+        vectors = self.at.positions(q), self.moved.spread(v), self.moved.spread(qdd)
+        if not self.ties.struts:
+            tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
+        else:
+            held = np.ones(self.nv_full, dtype=bool)
+            moving, placed = self._placed(*vectors[:2], t)
+            forces, root = self.ties.forces(self.tree, moving, placed), Vector(-self.gravity, REST)
+            tau = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], held).effort
+        return self.moved.gathered(tau)
 
     def inertia_effort(self, q: Any, qdd: Any) -> Any:
         """M(q) q̈: inverse dynamics at rest and without gravity."""
-        vectors = self._positions(q), np.zeros(self.nv_full), self._spread(qdd)
-        return self._gather(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
+        vectors = self.at.positions(q), np.zeros(self.nv_full), self.moved.spread(qdd)
+        return self.moved.gathered(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
+
+    # --- what acts in the joints themselves ---
 
     def friction_effort(self, v: Any) -> Any:
         """What damping and Coulomb friction take, (nv,), along +v: d v + f v / √(v² + v_s²)."""
-        v = self._spread(v)
-        joints = self.tree.joints
-        damping, coulomb = np.array([j.damping for j in joints]), np.array([j.friction for j in joints])
+        v = self.moved.spread(v)
+        damping, coulomb = self._per_dof("damping"), self._per_dof("friction")
         smooth = ops.smooth_sign(v, FRICTION_SPEED) if coulomb.any() else v
-        return self._gather(damping * v + coulomb * smooth)
+        return self.moved.gathered(damping * v + coulomb * smooth)
 
-    def mass_matrix(self, q: Any) -> Any:
-        full = kinematics.mass_matrix(self.sweeps, self._positions(q), self.nv_full)
-        if not self.mimics.followers:
-            return full
-        spread = np.zeros((self.nv_full, len(self.own)))
-        spread[np.arange(self.nv_full), self.mimics.leader] = self.mimics.multiplier
-        return spread.T @ full @ spread
+    def spring_effort(self, q: Any) -> Any:
+        """What the springs in the joints take, (nv,), along +v: k (q − rest)."""
+        stiffness = self._per_dof("stiffness")
+        return self.moved.gathered(stiffness * self._twist(q)) if stiffness.any() else np.zeros(len(self.moved.own))
 
-    # --- energies and frames ---
+    def spring_energy(self, q: Any, t: Any = 0.0) -> Any:
+        """What all springs hold [J]."""
+        energy: Any = 0.0
+        stiffness = self._per_dof("stiffness")
+        if stiffness.any():
+            twist = self._twist(q)
+            energy = 0.5 * (twist @ (stiffness * twist))
+        return energy + ops.total(strut.energy(self._at(q, t)) for strut in self.ties.struts)
 
-    def kinetic_energy(self, q: Any, v: Any) -> Any:
-        return self._over_tree(kinematics.kinetic_energy, self._positions(q), self._spread(v))
+    def damper_loss(self, q: Any, v: Any, t: Any = 0.0) -> Any:
+        """What the dampers between bodies take [W]."""
+        if not self.ties.struts:
+            return 0.0
+        _, placed = self._placed(self.at.positions(q), self.moved.spread(v), t)
+        return ops.total(strut.loss(placed) for strut in self.ties.struts)
 
-    def potential_energy(self, q: Any) -> Any:
-        return self._over_tree(kinematics.potential_energy, self._positions(q), self.gravity)
+    def _at(self, q: Any, t: Any) -> list[Placement]:
+        return self._placed(self.at.positions(q), np.zeros(self.nv_full), t)[1]
 
-    def frame_pose(self, q: Any, body: int, frame: Pose) -> Any:
-        return kinematics.frame_pose(self.sweeps, self._positions(q), body, frame)
+    def _per_dof(self, what: str) -> np.ndarray:
+        """A property of the joints on each of their dofs."""
+        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
+        return np.array([getattr(joint, what) for joint, kind in pairs for _ in range(kind.nv)], dtype=float)
 
-    def frame_jacobian(self, q: Any, body: int, frame: Pose) -> Any:
-        full = kinematics.frame_jacobian(self.sweeps, self._positions(q), self.nv_full, body, frame)
-        if not self.mimics.followers:
-            return full
-        return ops.array([self._gather(row) for row in full])
+    def _twist(self, q: Any) -> Any:
+        """How far the dofs of all joints are from where their springs rest."""
+        q_all, start, parts = self.at.positions(q), 0, []
+        for kind in self.tree.kinds:
+            parts.append(kind.space.difference(kind.space.neutral, q_all[start : start + kind.nq]))
+            start += kind.nq
+        return ops.concatenate(parts) - self._per_dof("rest")
 
+    # --- coordinates ---
 
-def find_mimics(tree: Tree) -> Mimics:
-    """The map from independent coordinates to those of all joints of the tree."""
-    names: Sequence[str] = [j.name for j in tree.joints]
-    own = [j.name for j in tree.joints if j.mimic is None]
-    leader, multiplier, offset = [], [], []
-    for joint in tree.joints:
-        leader.append(own.index(joint.mimic.joint if joint.mimic else joint.name))
-        multiplier.append(joint.mimic.multiplier if joint.mimic else 1.0)
-        offset.append(joint.mimic.offset if joint.mimic else 0.0)
-    followers = tuple(names.index(j.name) for j in tree.joints if j.mimic)
-    return Mimics(np.array(leader, dtype=int), np.array(multiplier), np.array(offset), followers)
+    def rate(self, q: Any, v: Any) -> Any:
+        """q̇ (nq,)"""
+        return self._by_joint("rate", q, v)
+
+    def integrate(self, q: Any, d: Any) -> Any:
+        return self._by_joint("integrate", q, d)
+
+    def difference(self, q0: Any, q1: Any) -> Any:
+        parts, start = [], 0
+        for kind in self.own_kinds:
+            place = slice(start, start := start + kind.nq)
+            parts.append(kind.space.difference(q0[place], q1[place]))
+        return ops.concatenate(parts)
+
+    def chart(self, q: Any) -> Any:
+        """(nv,) positions of the dofs: the coordinates, of rotations the rotation vector from neutral."""
+        return self.difference(np.concatenate([np.zeros(0), *(k.space.neutral for k in self.own_kinds)]), q)
+
+    def normalised(self, q: Any) -> Any:
+        """q with quaternions of length 1."""
+        parts, start = [], 0
+        for kind in self.own_kinds:
+            parts.append(kind.space.normalised(q[start : start + kind.nq]))
+            start += kind.nq
+        return ops.concatenate(parts)
+
+    def _by_joint(self, what: str, q: Any, v: Any) -> Any:
+        parts, nq, nv = [], 0, 0
+        for kind in self.own_kinds:
+            parts.append(getattr(kind.space, what)(q[nq : nq + kind.nq], v[nv : nv + kind.nv]))
+            nq, nv = nq + kind.nq, nv + kind.nv
+        return ops.concatenate(parts)
+
+    @cached_property
+    def own_kinds(self) -> list[Any]:
+        """The kinds of the joints that move on their own."""
+        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
+        return [kind for joint, kind in pairs if joint.mimic is None]
+
+    # --- energies, mass matrix and frames ---
+
+    def mass_matrix(self, q: Any, t: Any = 0.0) -> Any:
+        full = kinematics.mass_matrix(self.sweeps, self.at.positions(q), self.nv_full, t)
+        return full if self.moved.trivial else self.moved.matrix.T @ full @ self.moved.matrix
+
+    def kinetic_energy(self, q: Any, v: Any, t: Any = 0.0) -> Any:
+        return self._over_tree(kinematics.kinetic_energy, self.at.positions(q), self.moved.spread(v), t=t)
+
+    def potential_energy(self, q: Any, t: Any = 0.0) -> Any:
+        return self._over_tree(kinematics.potential_energy, self.at.positions(q), self.gravity, t=t)
+
+    def frame_pose(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
+        return kinematics.frame_pose(self.sweeps, self.at.positions(q), body, frame, t)
+
+    def frame_jacobian(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
+        full = kinematics.frame_jacobian(self.sweeps, self.at.positions(q), self.nv_full, body, frame, t)
+        return full if self.moved.trivial else ops.array([self.moved.gathered(row) for row in full])

@@ -75,6 +75,16 @@ class Inertia(NamedTuple):
             c[axis, :] = c[:, axis] = n * keep
         return Inertia(a, b, c)
 
+    def stiffened(self, force: Vector, gain: Any) -> Inertia:
+        """M + gain · E Eᵀ: what resists as well once a constraint ties the body along E."""
+        f, n = force
+        scaled = Vector(f * gain, n * gain)
+        return Inertia(
+            self.a + _symmetric_outer(scaled.linear, f),
+            self.b + _outer(scaled.angular, f),
+            self.c + _symmetric_outer(scaled.angular, n),
+        )
+
     def turned(self, rotation: Any) -> Inertia:
         """The same inertia along the axes that `rotation` leads to."""
         return Inertia(

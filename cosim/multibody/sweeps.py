@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cosim import ops
-from cosim.multibody.joints import JOINTS
+from cosim.multibody.joints import JointKind
 
 Column = Any  # one value per body, as made by the functions below
 
@@ -54,14 +54,14 @@ class Unrolled:
     """Plain loops: on numbers the reference, on symbols straight-line code."""
 
     parents: Sequence[int]  # −1 for the ground
-    kinds: Sequence[str]
+    kinds: Sequence[JointKind]
     bodies: Sequence[Any]
 
     def by_q(self, q: Any) -> list[Any]:
-        return self._cut(q, [JOINTS[k].nq for k in self.kinds])
+        return self._cut(q, [k.nq for k in self.kinds])
 
     def by_v(self, v: Any) -> list[Any]:
-        return self._cut(v, [JOINTS[k].nv for k in self.kinds])
+        return self._cut(v, [k.nv for k in self.kinds])
 
     @staticmethod
     def _cut(x: Any, sizes: list[int]) -> list[Any]:

@@ -15,11 +15,8 @@ from cosim.errors import InputError, InputErrors
 from cosim.multibody.description import Inertial, Joint, Mechanism, Pose
 from cosim.multibody.dynamics import Body, articulated_resistance
 from cosim.multibody.graph import depth_first
-from cosim.multibody.joints import JOINTS, KINDS
+from cosim.multibody.joints import ROUNDING, JointKind, axes_of, kind_of
 from cosim.multibody.sweeps import Unrolled
-
-# below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
-ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class Tree:
     mechanism: Mechanism
     joints: tuple[Joint, ...]
     parents: tuple[int, ...]
-    kinds: tuple[str, ...]
+    kinds: tuple[JointKind, ...]
     bodies: tuple[Body, ...]
     frames: dict[str, tuple[int, Pose]]  # link -> (body, pose of the link in the body's frame)
 
@@ -53,22 +50,20 @@ def build_tree(mechanism: Mechanism) -> Tree:
         parent, pose = frames[joint.parent]
         mount = pose @ joint.pose
         if joint.kind == "fixed":
-            frames[joint.child] = (parent, _exact(mount))
+            frames[joint.child] = (parent, exact(mount))
             continue
-        aligned = Pose(_turn_z_to(joint.axis), np.zeros(3))
-        frames[joint.child] = (len(joints), _exact(aligned.inverse()))
+        aligned = Pose(axes_of(joint), np.zeros(3))
+        frames[joint.child] = (len(joints), exact(aligned.inverse()))
         joints.append(joint)
         parents.append(parent)
-        mounts.append(_exact(mount @ aligned))
+        mounts.append(exact(mount @ aligned))
     inertials: list[list[Inertial]] = [[] for _ in joints]
     for link in mechanism.links:
         k, pose = frames[link.name]
         if k >= 0 and link.inertial is not None:
             inertials[k].append(_moved(link.inertial, pose))
-    kinds = tuple(KINDS[j.kind] for j in joints)
-    bodies = tuple(
-        _body(mount, parts, JOINTS[kind].nv) for mount, parts, kind in zip(mounts, inertials, kinds, strict=True)
-    )
+    kinds = tuple(map(kind_of, joints))
+    bodies = tuple(_body(mount, parts, kind.nv) for mount, parts, kind in zip(mounts, inertials, kinds, strict=True))
     return Tree(mechanism, tuple(joints), tuple(parents), kinds, bodies, frames)
 
 
@@ -89,19 +84,7 @@ def _moved(inertial: Inertial, pose: Pose) -> Inertial:
     return Inertial(inertial.mass, pose.position + r @ inertial.com, r @ inertial.inertia @ r.T)
 
 
-def _turn_z_to(axis: np.ndarray) -> np.ndarray:
-    """A rotation whose third column is `axis`; for a coordinate axis a permutation with signs."""
-    k = int(np.argmax(np.abs(axis)))
-    if abs(abs(axis[k]) - 1.0) < ROUNDING:
-        sign = np.sign(axis[k])
-        columns = [np.eye(3)[(k + 1) % 3], sign * np.eye(3)[(k + 2) % 3], sign * np.eye(3)[k]]
-        return np.column_stack(columns)
-    x = np.cross(np.eye(3)[int(np.argmin(np.abs(axis)))], axis)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(axis, x), axis])
-
-
-def _exact(pose: Pose) -> Pose:
+def exact(pose: Pose) -> Pose:
     """The pose with the rounding of exact zeros and ones taken back."""
     rotation = pose.rotation.copy()
     for value in (-1.0, 0.0, 1.0):
@@ -117,12 +100,13 @@ def refuse_massless_motion(tree: Tree) -> None:
     """
     if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
         return
-    q = np.random.default_rng(0).uniform(0.3, 1.2, sum(JOINTS[k].nq for k in tree.kinds))
-    resistances = articulated_resistance(tree.sweeps, q, sum(JOINTS[k].nv for k in tree.kinds))
-    scale = max((float(r.max()) for r in resistances), default=0.0)
+    dice = np.random.default_rng(0)
+    q = np.concatenate([k.space.integrate(k.space.neutral, dice.uniform(0.3, 1.2, k.nv)) for k in tree.kinds])
+    resistances = articulated_resistance(tree.sweeps, q, sum(k.nv for k in tree.kinds))
+    scale = max((float(r.max(initial=0.0)) for r in resistances), default=0.0)
     errors = []
     for joint, resistance in zip(tree.joints, resistances, strict=True):
-        if resistance.min() <= 1e-14 * scale:
+        if resistance.min(initial=np.inf) <= 1e-14 * scale:
             errors.append(
                 InputError(
                     f"link '{joint.child}' can move on its own but has no inertia that resists;"

@@ -22,11 +22,16 @@ from cosim.multibody.graph import build_mechanism
 from cosim.multibody.inertia import check_inertia, inertia_matrix
 from cosim.multibody.xmltree import Element, parse_xml
 
-KINDS = ("revolute", "continuous", "prismatic", "fixed")
-INSTEAD = {
-    "floating": "free bases are not supported; fix the base, or give it single joints",
-    "planar": "use two prismatic joints and a continuous one",
+# what a file calls a joint -> its kind here
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "floating": "free",
+    "planar": "planar",
+    "fixed": "fixed",
 }
+BOUNDED = ("revolute", "prismatic")  # kinds with lower and upper
 
 # element -> what is read of it: children, attributes
 READ = {
@@ -211,14 +216,14 @@ def _inertial(part: _Part) -> Inertial | None:
 
 def _joint(part: _Part) -> Joint:
     element = part.element
-    kind = part.text(element, "type")
-    if kind and kind not in KINDS:
-        mend = f"; {INSTEAD[kind]}" if kind in INSTEAD else ""
-        part.error(element, f"joint type '{kind}' is not supported (supported: {', '.join(KINDS)}){mend}")
+    written = part.text(element, "type")
+    if written and written not in KINDS:
+        part.error(element, f"joint type '{written}' is not supported (supported: {', '.join(KINDS)})")
+    kind = KINDS.get(written, "fixed")
     parent, child = (part.text(part.child(element, end, required=True), "link") for end in ("parent", "child"))
     pose = part.pose(element)
     place = part.place(element)
-    if kind not in KINDS or kind == "fixed":
+    if kind == "fixed":
         return Joint(part.name, "fixed", parent, child, pose, place=place)
     lower, upper, velocity, effort = _limits(part, kind)
     damping, friction = _losses(part)
@@ -228,7 +233,7 @@ def _joint(part: _Part) -> Joint:
         parent,
         child,
         pose,
-        axis=_axis(part),
+        axis=_axis(part) if kind != "free" else np.array([0.0, 0.0, 1.0]),
         lower=lower,
         upper=upper,
         max_velocity=velocity,
@@ -261,12 +266,12 @@ def _limits(part: _Part, kind: str) -> tuple[float, float, float, float]:
     """(lower, upper, velocity, effort); infinite where the file sets no limit."""
     element = part.child(part.element, "limit")
     if element is None:
-        if kind != "continuous":
+        if kind in BOUNDED:
             part.note(part.element, f"a {kind} joint without <limit>; taken as unlimited")
         return -math.inf, math.inf, math.inf, math.inf
     velocity, effort = part.not_negative(element, "velocity"), part.not_negative(element, "effort")
     lower, upper = -math.inf, math.inf
-    if kind != "continuous":
+    if kind in BOUNDED:
         given = [bound for bound in ("lower", "upper") if bound in element.attributes]
         if given:
             lower, upper = (part.number(element, bound, default=0.0) or 0.0 for bound in ("lower", "upper"))

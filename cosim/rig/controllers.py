@@ -10,9 +10,9 @@ from typing import Any
 from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
 from cosim.rig.joints import bound_reason, kinds_of
-from cosim.rig.plugins import CONTROLLER, TRAJECTORY, Plugin, Reading, read_plugin
+from cosim.rig.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugin
 from cosim.rig.schedule import LONGEST, read_ticks
-from cosim.rig.schema import read_fields, show
+from cosim.rig.schema import Reading, read_fields, show
 from cosim.types import param, params
 
 
@@ -63,7 +63,7 @@ def read_controllers(
             reading.fail(at, f"expected a mapping, got {show(data)}")
             continue
         written = {key: data[key] for key in _KEYS if key in data}
-        head: dict[str, Any] = read_fields(_ControllerFile, written, reading.place, at, reading.errors)
+        head: dict[str, Any] = read_fields(_ControllerFile, written, at, reading)
         name = head.get("name") or Path(str(data.get("type", f"number {i}"))).stem
         here = _in_line(reading.place(at))
         if name in names:

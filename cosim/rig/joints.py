@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
-from cosim.rig.plugins import ACTUATOR, TRAJECTORY, Kind, Plugin, Reading, read_plugin
-from cosim.rig.schema import read_fields
+from cosim.multibody.joints import JointKind
+from cosim.rig.plugins import ACTUATOR, TRAJECTORY, Kind, Plugin, read_plugin
+from cosim.rig.schema import Reading, read_fields
 from cosim.types import param, params
 
 
@@ -23,8 +24,28 @@ class EncoderSpec:
 
 @params
 class _Initial:
-    position: float = param(unit="joint position", default=0.0)
-    velocity: float = param(unit="joint velocity", default=0.0)
+    position: float | None = param(unit="joint position", default=None, doc="0 unless loops ask for another")
+    velocity: float | None = param(unit="joint velocity", default=None, doc="0 unless constraints ask for another")
+    guess: float = param(unit="joint position", default=0.0, doc="where to look for the position that closes loops")
+
+
+@params
+class _Stops:
+    lower: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
+    upper: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
+    restitution: float = param(min=0, max=1, default=0.0, doc="share of the speed that an impact gives back")
+
+
+@params
+class _SeveralInitial:
+    position: tuple[float, ...] | None = param(default=None, doc="all coordinates, SI; a rotation as qx, qy, qz, qw")
+    velocity: tuple[float, ...] | None = param(default=None, doc="of all dofs, SI")
+
+
+@params
+class _SeveralFile:
+    initial: _SeveralInitial = param(default=_SeveralInitial())
+    latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
 
 
 @params
@@ -43,22 +64,39 @@ class _JointFile:
     limits: _Limits = param(default=_Limits())
     prescribed: dict | None = param(default=None)
     driver: str = param(default="sim")
+    latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
+    stops: _Stops = param(default=_Stops())
 
 
 @dataclass(frozen=True)
 class JointSpec:
-    """A joint that moves on its own. The limits are those the guard holds, infinite where there is none."""
+    """A dof. The limits are those the guard holds, infinite where there is none. Positions and velocities that are
+    `kept` were given; others are found when loops are closed."""
 
     actuator: Plugin | None
     encoder: EncoderSpec | None
     initial_position: float
     initial_velocity: float
+    kept: tuple[bool, bool]
     lower: float
     upper: float
     velocity: float
     effort: float
     prescribed: Plugin | None
     driver: str
+    latched: bool
+    stops: tuple[tuple[float, float], ...]  # (side, bound)
+    restitution: float
+
+
+@dataclass(frozen=True)
+class SeveralSpec:
+    """A joint of several dofs: where all of it begins, None where that is left open, and whether it is latched."""
+
+    position: tuple[float, ...] | None
+    velocity: tuple[float, ...] | None
+    latched: bool
+    rotates: bool  # its coordinates hold a quaternion
 
 
 @dataclass(frozen=True)
@@ -69,13 +107,17 @@ class Entry:
     reading: Reading
 
 
-def read_entries(data: dict[str, Any], joints: Mapping[str, Joint] | None, reading: Reading) -> dict[str, Entry]:
-    """The settings of each joint that moves on its own; those of unknown joints too, for their mistakes.
+def read_entries(
+    data: dict[str, Any], joints: Mapping[str, Joint] | None, several: Iterable[str], reading: Reading
+) -> dict[str, Entry]:
+    """The settings of each dof; those of unknown joints too, for their mistakes.
 
-    joints: all of the mechanism, in model order; None when it could not be read.
+    joints: all dofs, and joints that do not move on their own, in model order; None when the mechanism could not
+    be read. several: joints of more dofs than one, which are read by `read_several`.
     """
     defaults = reading.mapping(data.get("all"), ("joints", "all"))
-    named = {name: reading.mapping(own, ("joints", name)) for name, own in data.items() if name != "all"}
+    apart = {"all", *several}
+    named = {name: reading.mapping(own, ("joints", name)) for name, own in data.items() if name not in apart}
     if joints is None:
         return {name: _entry(name, own, defaults, reading) for name, own in named.items()}
     free = [name for name, joint in joints.items() if not bound_reason(joint)]
@@ -106,7 +148,7 @@ def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, comm
     at, reading = ("joints", name), entry.reading
     joint = (joints or {}).get(name)
     kinds = kinds_of((name,), joints)
-    values = read_fields(_JointFile, entry.data, reading.place, at, reading.errors, joints=kinds)
+    values = read_fields(_JointFile, entry.data, at, reading.of(kinds))
 
     def plugin(kind: Kind, key: str, section: Mapping[str, Any] | None) -> Plugin | None:
         return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds)
@@ -120,17 +162,58 @@ def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, comm
     if commanded and actuator is None:
         actuator = {"type": "ideal"}
     limits = _limits(values.get("limits") or _Limits(), joint)
-    initial = values.get("initial")
-    _check_limits(limits, initial.position if initial else None, joint, at, reading)
+    initial = values.get("initial") or _Initial()
+    position = initial.guess if initial.position is None else initial.position
+    _check_limits(limits, position if "initial" in values else None, joint, at, reading)
+    stops = values.get("stops") or _Stops()
     return JointSpec(
         actuator=plugin(ACTUATOR, "actuator", actuator),
         encoder=values.get("encoder"),
-        initial_position=initial.position if initial else math.nan,
-        initial_velocity=initial.velocity if initial else math.nan,
+        initial_position=position,
+        initial_velocity=initial.velocity or 0.0,
+        kept=(initial.position is not None, initial.velocity is not None),
         **limits,
         prescribed=plugin(TRAJECTORY, "prescribed", values.get("prescribed")),
         driver=values.get("driver", ""),
+        latched=values.get("latched", False),
+        stops=_stops(stops, position, joint, at, reading),
+        restitution=stops.restitution,
     )
+
+
+def _stops(
+    stops: _Stops, position: float, joint: Joint | None, at: tuple, reading: Reading
+) -> tuple[tuple[float, float], ...]:
+    """(side, bound) of each; the joint must begin between them."""
+    unit = "m" if joint is not None and joint.kind == "prismatic" else "rad"
+    found = []
+    for side, key, bound in ((-1.0, "lower", stops.lower), (1.0, "upper", stops.upper)):
+        if bound is None:
+            continue
+        found.append((side, bound))
+        if side * (position - bound) > 0.0:
+            what = f"joint '{at[1]}' starts at {position:.6g} {unit}, beyond its {key} stop at {bound:.6g} {unit}"
+            reading.fail((*at, "stops", key), f"{what}; move one of them")
+    return tuple(found)
+
+
+def read_several(data: dict[str, Any], several: Mapping[str, JointKind], reading: Reading) -> dict[str, SeveralSpec]:
+    """The settings of the joints of several dofs as a whole."""
+    specs = {}
+    for name, kind in several.items():
+        at = ("joints", name)
+        values = read_fields(_SeveralFile, reading.mapping(data.get(name), at), at, reading)
+        initial = values.get("initial") or _SeveralInitial()
+        for key, names in (("position", kind.coordinates), ("velocity", kind.dofs)):
+            given = getattr(initial, key)
+            if given is not None and len(given) != len(names):
+                listed = ", ".join(name for name, _ in names)
+                what = f"expected {len(names)} numbers ({listed}), got {len(given)}"
+                reading.fail((*at, "initial", key), what)
+        if kind.nq != kind.nv and initial.position is not None and not any(initial.position[-4:]):
+            reading.fail((*at, "initial", "position"), "the quaternion is zero; use 0, 0, 0, 1 for no rotation")
+        specs[name] = SeveralSpec(initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv)
+    return specs
 
 
 def _limits(written: _Limits, joint: Joint | None) -> dict[str, float]:
@@ -170,5 +253,5 @@ def bound_reason(joint: Joint) -> str:
 
 
 def kinds_of(names: Iterable[str], joints: Mapping[str, Joint] | None) -> dict[str, str | None]:
-    """Name -> kind of the joint, None when the joint is not known: the `joints` of `cosim.rig.schema.read`."""
+    """Name -> kind of the joint, None when the joint is not known: the `joints` of a `schema.Reading`."""
     return {name: joints[name].kind if joints and name in joints else None for name in names}

@@ -1,4 +1,4 @@
-"""Actuators, trajectories and controllers: a section of a rig names a module by its `type`.
+"""Actuators, trajectories, controllers, joints and laws of one's own: a section of a rig names a module by its `type`.
 
 The module's `Params` says which further keys the section has. A new kind of part is one new file in the
 folder of its package; nothing here or elsewhere lists them.
@@ -20,8 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, get_type_hints
 
-from cosim.errors import InputError, Place, did_you_mean
+from cosim.errors import InputError, InputErrors, Place, did_you_mean, where_raised
 from cosim.rig import schema
+from cosim.rig.schema import Reading
 
 
 class Plugin(NamedTuple):
@@ -33,7 +34,7 @@ class Plugin(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of plug-in: where its modules are and what each must define."""
+    """One kind of plug-in: where its modules are (package "": in files only) and what each must define."""
 
     word: str
     package: str
@@ -45,26 +46,8 @@ class Kind:
 ACTUATOR = Kind("actuator", "cosim.actuators", ("Params", "load"))
 TRAJECTORY = Kind("trajectory", "cosim.trajectories", ("Params", "load"))
 CONTROLLER = Kind("controller", "controllers", ("Params", "load"), group="cosim.controllers", files=True)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A rig file while it is read: where its keys stand, the mistakes found so far, its folder."""
-
-    place: Callable[[tuple], Place]
-    errors: list[InputError]
-    folder: Path
-
-    def fail(self, path: tuple, what: str) -> None:
-        self.errors.append(InputError(what, self.place(path)))
-
-    def mapping(self, data: Any, path: tuple) -> dict[str, Any]:
-        """`data` if it is a mapping; an empty one, after noting the mistake, if it is not."""
-        if isinstance(data, dict):
-            return data
-        if data is not None:
-            self.fail(path, f"expected a mapping, got {schema.show(data)}")
-        return {}
+JOINT = Kind("joint", "", ("Params", "load"), files=True)
+LAW = Kind("law", "", ("Params", "load"), files=True)
 
 
 def read_plugin(
@@ -78,22 +61,47 @@ def read_plugin(
 ) -> Plugin | None:
     """The plug-in that the section `data` at `path` asks for; None after mistakes, noted in `reading`.
 
-    joints, n, besides: as in `schema.read`.
+    joints, n: as in `schema.Reading`; besides: as in `schema.read`. The parameters are the further keys of the section.
     """
     name = data.get("type")
     if not isinstance(name, str):
         wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
         at = (*path, "type") if "type" in data else path
         return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
+    module = _found(kind, name, path, reading)
+    if module is None:
+        return None
+    params = schema.read(module.Params, data, path, reading.of(joints, n), besides=("type", *besides))
+    return None if params is None else Plugin(module, params)
+
+
+def read_file_plugin(kind: Kind, file: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
+    """The plug-in in a file that the section at `path` names by its `type`, with the parameters under `params`."""
+    module = _found(kind, file, path, reading)
+    read = None if module is None else schema.read(module.Params, params, (*path, "params"), reading)
+    return None if module is None or read is None else Plugin(module, read)
+
+
+def load_plugin(plugin: Plugin, path: tuple, reading: Reading, *context: Any) -> Any:
+    """What the module makes of its parameters; None after noting why it cannot."""
     try:
-        module = find(kind, name, reading.folder, reading.place((*path, "type")))
+        return plugin.module.load(plugin.params, *context)
+    except InputErrors as many:
+        reading.errors.extend(many.errors)
+    except InputError as error:
+        reading.errors.append(InputError(error.what, error.place or reading.place(path)))
+    except Exception as error:  # the file may be the user's: anything may happen in it
+        what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
+        reading.fail(path, f"cannot be set up: {what}")
+    return None
+
+
+def _found(kind: Kind, name: str, path: tuple, reading: Reading) -> ModuleType | None:
+    try:
+        return find(kind, name, reading.folder, reading.place((*path, "type")))
     except InputError as error:
         reading.errors.append(error)
         return None
-    params = schema.read(
-        module.Params, data, reading.place, path, reading.errors, n, joints, besides=("type", *besides)
-    )
-    return None if params is None else Plugin(module, params)
 
 
 def find(kind: Kind, name: str, folder: Path, place: Place) -> ModuleType:
@@ -119,7 +127,7 @@ def find(kind: Kind, name: str, folder: Path, place: Place) -> ModuleType:
 
 
 def _names(package: str) -> list[str]:
-    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__) if package else ()
     return sorted(module.name for module in modules)
 
 

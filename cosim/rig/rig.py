@@ -6,6 +6,7 @@ import pkgutil
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,7 @@ from cosim.errors import InputError, InputErrors, RunError, did_you_mean, where_
 from cosim.plant import Plant
 from cosim.rig.schedule import LONGEST
 from cosim.rig.spec import RigSpec, read_rig
+from cosim.rig.starting import closing_of, starting, switches_of
 from cosim.run import Run, StoppedRun, signal_units
 from cosim.scheduler import Engine, NativeEngine, PythonEngine
 from cosim.simulation import Loop, Simulation
@@ -76,10 +78,34 @@ class Rig:
                 actuators[name] = joint.actuator.module.load(joint.actuator.params)
             if joint.prescribed is not None:
                 path = ("joints", name, "prescribed")
+                self._check_prescribed(name, path)
                 prescribed[name] = self._trajectory(path, joint.prescribed, (name,), start[k : k + 1])
-        velocity = np.array([s.initial_velocity for s in self._specs], dtype=float)
         mechanism = self.spec.mechanism
-        return Plant(mechanism.description, mechanism.gravity, actuators, prescribed, start, velocity)
+        plant = Plant(
+            mechanism.description, mechanism.gravity, actuators, prescribed, closing=closing_of(mechanism.closing)
+        )
+        if self._mistakes:
+            raise InputErrors(self._mistakes)
+        plant = starting(plant, self.spec)
+        self._check_start(plant)
+        return replace(plant, switches=switches_of(self.spec, plant))
+
+    def _check_prescribed(self, name: str, path: tuple) -> None:
+        joint = name.partition(".")[0]
+        kind = self.spec.several.get(joint)
+        if kind is not None and kind.rotates:
+            what = (
+                f"'{name}' is part of a rotation and has no coordinate of its own to prescribe; use mechanism.carrier"
+            )
+            self._mistakes.append(InputError(f"{what} or a chain of revolute joints", self.spec.source.place(path)))
+
+    def _check_start(self, plant: Plant) -> None:
+        """Loops close, and nothing repeats what must not."""
+        redundant = plant.start.redundant
+        if redundant and self.spec.mechanism.closing.redundant == "refuse":
+            rows = ", ".join(plant.model.constraint_rows[r] for r in redundant)
+            what = f"{rows} follow from the other constraints; take them out or use redundant: resolve"
+            raise InputError(what, self.spec.source.place(("mechanism", "closing", "redundant")))
 
     def _trajectory(self, path: tuple, plugin: Any, joints: tuple[str, ...], start: np.ndarray) -> Any:
         loaded = self._made(path, lambda: plugin.module.load(plugin.params, joints, self.spec.path.parent, start))
@@ -101,8 +127,8 @@ class Rig:
 
     def _encoders(self) -> Encoders:
         resolution, noise, late = [], [], []
-        for joint, description in zip(self._specs, self.plant.model.joints, strict=True):
-            full = 1.0 if description.kind == "prismatic" else TURN
+        for joint, unit in zip(self._specs, self.plant.model.dof_units, strict=True):
+            full = 1.0 if unit == "m" else TURN
             counts = joint.encoder.counts if joint.encoder else None
             resolution.append(full / counts if counts else 0.0)
             noise.append(joint.encoder.noise if joint.encoder else 0.0)
@@ -112,7 +138,7 @@ class Rig:
 
     def _loop(self, number: int, controller: Any) -> Loop | None:
         index = np.array([self.joints.index(name) for name in controller.joints], dtype=int)
-        start = self.plant.position[index]
+        start = self.plant.start_positions[index]
         context = ControllerContext(
             joints=controller.joints,
             index=index,

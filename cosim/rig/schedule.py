@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cosim.rig.plugins import Reading
-from cosim.rig.schema import read_fields
+from cosim.rig.schema import Reading, read_fields
 from cosim.types import param, params
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]
@@ -36,7 +35,7 @@ class ScheduleSpec:
 def read_schedule(data: Any, reading: Reading) -> ScheduleSpec:
     """The section `schedule`; what is wrong is noted in `reading` and None in the result."""
     at = ("schedule",)
-    values: dict[str, Any] = read_fields(_ScheduleFile, data, reading.place, at, reading.errors)
+    values: dict[str, Any] = read_fields(_ScheduleFile, data, at, reading)
     step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
     duration_ns: Any = round(values["duration"] * 1e9) if "duration" in values else None
     if step_ns and duration_ns is not None and duration_ns < step_ns:

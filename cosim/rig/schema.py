@@ -11,9 +11,10 @@ import dataclasses
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from cosim.errors import InputError, Place, did_you_mean, where_raised
 from cosim.types import PerJoint
@@ -24,65 +25,42 @@ KeyPath = tuple[str | int, ...]
 PlaceOf = Callable[[tuple], Place]
 
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
-_ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false"}
-
-
-def read(
-    cls: type[T],
-    data: Any,
-    place: PlaceOf,
-    path: KeyPath,
-    errors: list[InputError],
-    n: int | None = None,
-    joints: Mapping[str, str | None] | None = None,
-    besides: Iterable[str] = (),
-) -> T | None:
-    """An instance of the dataclass `cls` from the mapping `data` that stands at `path`; None after mistakes.
-
-    Numbers become SI values. Every mistake is appended to `errors` as one InputError at `place(path of it)`.
-    n: how many joints a `PerJoint` field is for, default the number of `joints`; when neither is known, the
-    length is not checked. joints: name -> kind (revolute, continuous, prismatic; None when unknown) of these
-    joints, which settles whether a `joint position` is an angle or a length and lets a `PerJoint` be given as
-    a mapping {joint: value}. besides: keys of `data` that are read elsewhere.
-    A ValueError of `__post_init__` is a mistake of the section as a whole.
-    """
-    return _instance(_reading(place, errors, n, joints), cls, data, path, besides)
-
-
-def read_fields(
-    cls: type,
-    data: Any,
-    place: PlaceOf,
-    path: KeyPath,
-    errors: list[InputError],
-    n: int | None = None,
-    joints: Mapping[str, str | None] | None = None,
-    besides: Iterable[str] = (),
-) -> dict[str, Any]:
-    """Like `read`, but only the values of those fields that are right, defaults included.
-
-    For checks between fields that should not wait until every field is right.
-    """
-    return _fields(_reading(place, errors, n, joints), cls, data, path, besides)
-
-
-def show(value: Any) -> str:
-    """A value of a file as an error message quotes it, on one line."""
-    words = {NoneType: "nothing", dict: "a mapping", list: "a list", bool: str(value).lower()}
-    return words.get(type(value)) or repr(value)
+_ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
+# kinds of joints whose one coordinate is a length; kinds with coordinates of both sorts, or of a sort not known
+_SLIDING: set[str | None] = {"prismatic"}
+_EITHER: set[str | None] = {"cylindrical", "planar", "free", "general", None}
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """What holds for a whole section."""
+class Reading:
+    """A file while it is read: where its keys stand, the mistakes found so far, its folder, and which joints the
+    section at hand is for.
+
+    joints: name -> kind (a key of `multibody.joints.KINDS`; None when unknown), which settles whether a
+    `joint position` is an angle or a length and lets a `PerJoint` be given as a mapping {joint: value}.
+    n: how many joints a `PerJoint` field is for; None when that is not known, then its length is not checked.
+    """
 
     place: PlaceOf
     errors: list[InputError]
-    n: int | None
-    joints: Mapping[str, str | None] | None
+    folder: Path = Path()
+    joints: Mapping[str, str | None] | None = None
+    n: int | None = None
+
+    def of(self, joints: Mapping[str, str | None] | None, n: int | None = None) -> Reading:
+        """The same for a section about these joints; n: default their number."""
+        return replace(self, joints=joints, n=len(joints) if n is None and joints is not None else n)
 
     def fail(self, path: KeyPath, what: str) -> None:
         self.errors.append(InputError(what, self.place(path)))
+
+    def mapping(self, data: Any, path: KeyPath) -> dict[str, Any]:
+        """`data` if it is a mapping; an empty one, after noting the mistake, if it is not."""
+        if isinstance(data, dict):
+            return data
+        if data is not None:
+            self.fail(path, f"expected a mapping, got {show(data)}")
+        return {}
 
     def unit(self, unit: str, joint: str | None) -> str:
         """The unit of a value of `joint` (None: of all of them), angular or linear as its joint is."""
@@ -90,20 +68,20 @@ class _Reading:
             return unit
         kinds = {self.joints.get(joint)} if joint is not None else set(self.joints.values())
         angular, linear = JOINT_DIMENSIONS[unit]
-        if kinds == {"prismatic"}:
+        if kinds <= _SLIDING:
             return linear
-        return unit if kinds & {"prismatic", None} else angular
+        return unit if kinds & (_SLIDING | _EITHER) else angular
 
 
-def _reading(
-    place: PlaceOf, errors: list[InputError], n: int | None, joints: Mapping[str, str | None] | None
-) -> _Reading:
-    return _Reading(place, errors, len(joints) if n is None and joints is not None else n, joints)
+def read(cls: type[T], data: Any, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> T | None:
+    """An instance of the dataclass `cls` from the mapping `data` that stands at `path`; None after mistakes.
 
-
-def _instance(reading: _Reading, cls: type[T], data: Any, path: KeyPath, besides: Iterable[str] = ()) -> T | None:
+    Numbers become SI values. Every mistake is noted in `reading` as one InputError at the place of its path.
+    besides: keys of `data` that are read elsewhere. A ValueError of `__post_init__` is a mistake of the section
+    as a whole.
+    """
     before = len(reading.errors)
-    values = _fields(reading, cls, data, path, besides)
+    values = read_fields(cls, data, path, reading, besides)
     if len(reading.errors) > before:
         return None
     try:
@@ -114,10 +92,15 @@ def _instance(reading: _Reading, cls: type[T], data: Any, path: KeyPath, besides
         return reading.fail(path, f"cannot be set up: {type(error).__name__}: {error} ({where_raised(error)})")
 
 
-def _fields(reading: _Reading, cls: type, data: Any, path: KeyPath, besides: Iterable[str] = ()) -> dict[str, Any]:
+def read_fields(cls: type, data: Any, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> dict[str, Any]:
+    """Like `read`, but only the values of those fields that are right, defaults included.
+
+    For checks between fields that should not wait until every field is right.
+    """
     data = {} if data is None else data
     if not isinstance(data, dict):
-        reading.fail(path, f"expected a mapping, got {show(data)}")
+        keys = f" with the keys {', '.join(_keys(cls))};" if isinstance(data, list) and _keys(cls) else ","
+        reading.fail(path, f"expected a mapping{keys} got {show(data)}")
         return {}
     hints = get_type_hints(cls, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
@@ -136,7 +119,17 @@ def _fields(reading: _Reading, cls: type, data: Any, path: KeyPath, besides: Ite
     return values
 
 
-def _unknown_key(reading: _Reading, key: str, path: KeyPath, known: Iterable[str]) -> None:
+def show(value: Any) -> str:
+    """A value of a file as an error message quotes it, on one line."""
+    words = {NoneType: "nothing", dict: "a mapping", list: "a list", bool: str(value).lower()}
+    return words.get(type(value)) or repr(value)
+
+
+def _keys(cls: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(cls) if field.init]
+
+
+def _unknown_key(reading: Reading, key: str, path: KeyPath, known: Iterable[str]) -> None:
     """Reported in the line of the key, under the name of its section."""
     place = reading.place((*path, key))
     if place.line is not None:
@@ -144,7 +137,7 @@ def _unknown_key(reading: _Reading, key: str, path: KeyPath, known: Iterable[str
     reading.errors.append(InputError(f"unknown key '{key}'{did_you_mean(key, known)}", place))
 
 
-def _default(reading: _Reading, hint: Any, field: dataclasses.Field, path: KeyPath) -> Any:
+def _default(reading: Reading, hint: Any, field: dataclasses.Field, path: KeyPath) -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     if field.default is dataclasses.MISSING:
@@ -159,13 +152,13 @@ def _default(reading: _Reading, hint: Any, field: dataclasses.Field, path: KeyPa
 # --- one reader per kind of annotation: (reading, hint, value, metadata of the field, path) -> value --------
 
 
-def _value(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _value(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
     reader = _READERS.get(hint) or _READERS.get(get_origin(hint), _record)
     return reader(reading, hint, value, meta, path)
 
 
 def _number(
-    reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath, joint: str | None = None
+    reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath, joint: str | None = None
 ) -> float | None:
     unit = reading.unit(meta.get("unit", "1"), joint)
     if isinstance(value, str) and (unit in UNITS or unit in JOINT_DIMENSIONS):
@@ -186,7 +179,7 @@ def _number(
     return float(value)
 
 
-def _whole(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> int | None:
+def _whole(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> int | None:
     number = _number(reading, hint, value, meta, path)
     if number is None:
         return None
@@ -195,20 +188,20 @@ def _whole(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], pa
     return value if isinstance(value, int) else int(number)
 
 
-def _flag(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
+def _flag(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
     if isinstance(value, bool):
         return value
     return reading.fail(path, f"expected true or false, got {show(value)}")
 
 
-def _text(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> str | None:
+def _text(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> str | None:
     if isinstance(value, str):
         return value
     mend = "; put it in quotes" if isinstance(value, (bool, int, float)) else ""
     return reading.fail(path, f"expected text, got {show(value)}{mend}")
 
 
-def _choice(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _choice(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
     options = get_args(hint)
     for option in options:
         if type(option) is type(value) and option == value:
@@ -216,7 +209,7 @@ def _choice(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], p
     return reading.fail(path, f"expected one of {', '.join(map(str, options))}; got {show(value)}")
 
 
-def _optional(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _optional(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
     if value is None:
         return None
     inner = [arg for arg in get_args(hint) if arg is not NoneType]
@@ -225,17 +218,17 @@ def _optional(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any],
     return _value(reading, inner[0], value, meta, path)
 
 
-def _mapping(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> dict | None:
+def _mapping(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> dict | None:
     if isinstance(value, dict):
         return value
     return {} if value is None else reading.fail(path, f"expected a mapping, got {show(value)}")
 
 
-def _sequence(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _sequence(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
     """`list` as it stands; `list[X]` and `tuple[X, ...]` of any length; `tuple[X, Y]` of that length."""
     args = get_args(hint)
     fixed = get_origin(hint) is tuple and ... not in args
-    words = _ELEMENTS.get(args[0], "values") if args else "values"
+    words = _ELEMENTS.get(_plain(args[0]), "values") if args else "values"
     expected = f"{len(args)} {words}" if fixed else f"a list of {words}"
     if not isinstance(value, list):
         return reading.fail(path, f"expected {expected}, got {show(value)}")
@@ -248,7 +241,27 @@ def _sequence(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any],
     return list(items) if get_origin(hint) is list else tuple(items)
 
 
-def _per_joint(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _plain(hint: Any) -> Any:
+    """The type of the values of an annotation."""
+    while get_origin(hint) is not None:
+        hint = get_args(hint)[0] if get_origin(hint) is Annotated else get_origin(hint)
+    return hint
+
+
+def _checked(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    """`Annotated[X, check]`: what `check` makes of an X; its ValueError is the mistake."""
+    inner, check = get_args(hint)
+    before = len(reading.errors)
+    value = _value(reading, inner, value, meta, path)
+    if len(reading.errors) > before:
+        return None
+    try:
+        return check(value)
+    except ValueError as error:
+        return reading.fail(path, str(error))
+
+
+def _per_joint(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
     """One number for all joints, a list with one per joint, or a mapping {joint: number}."""
     n, names = reading.n, tuple(reading.joints or ())
     if isinstance(value, dict) and names:
@@ -274,13 +287,13 @@ def _per_joint(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any]
     return tuple(numbers)
 
 
-def _record(reading: _Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _record(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
     if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         return reading.fail(path, f"is declared as {hint}, which cannot be read from a file")
-    return _instance(reading, hint, value, path)
+    return read(hint, value, path, reading)
 
 
-_READERS: dict[Any, Callable[[_Reading, Any, Any, Mapping[str, Any], KeyPath], Any]] = {
+_READERS: dict[Any, Callable[[Reading, Any, Any, Mapping[str, Any], KeyPath], Any]] = {
     float: _number,
     int: _whole,
     bool: _flag,
@@ -289,6 +302,7 @@ _READERS: dict[Any, Callable[[_Reading, Any, Any, Mapping[str, Any], KeyPath], A
     list: _sequence,
     tuple: _sequence,
     PerJoint: _per_joint,
+    Annotated: _checked,
     Literal: _choice,
     Union: _optional,
     UnionType: _optional,

@@ -10,28 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, InputErrors, Place, did_you_mean
-from cosim.multibody.description import Mechanism
-from cosim.multibody.graph import depth_first
-from cosim.multibody.inline import read_bodies
-from cosim.multibody.urdf import read_urdf
+from cosim.errors import InputError, InputErrors, Place
 from cosim.rig.controllers import ControllerSpec, read_controllers
-from cosim.rig.joints import JointSpec, read_entries, read_joint
-from cosim.rig.plugins import Reading
+from cosim.rig.dofs import dofs_of
+from cosim.rig.events import EventSpec, read_events
+from cosim.rig.joints import JointSpec, SeveralSpec, read_entries, read_joint, read_several
+from cosim.rig.mechanism import MechanismSpec, read_mechanism
 from cosim.rig.schedule import ScheduleSpec, read_schedule
-from cosim.rig.schema import read_fields
+from cosim.rig.schema import Reading, read_fields
 from cosim.rig.source import Source, load_yaml, override
 from cosim.types import param, params
 
 # names that joints cannot have
 RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
-
-
-@params
-class _MechanismFile:
-    urdf: str | None = param(default=None)
-    bodies: list | None = param(default=None)
-    gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
 
 
 @params
@@ -47,26 +38,22 @@ class _RigFile:
     description: str = param(default="")
     joints: dict | None = param(default=None)
     controllers: list | None = param(default=None)
+    events: list | None = param(default=None)
     schedule: dict | None = param(default=None)
     telemetry: TelemetrySpec = param(default=TelemetrySpec())
 
 
 @dataclass(frozen=True)
-class MechanismSpec:
-    description: Mechanism
-    gravity: tuple[float, float, float]  # m/s^2
-    urdf: Path | None  # None: given inline
-
-
-@dataclass(frozen=True)
 class RigSpec:
-    """A rig file without mistakes; `joints` holds, in model order, every joint that moves on its own."""
+    """A rig file without mistakes; `joints` holds every dof in model order, `several` joints of more than one."""
 
     name: str
     path: Path
     description: str
     mechanism: MechanismSpec
     joints: dict[str, JointSpec]
+    several: dict[str, SeveralSpec]
+    events: tuple[EventSpec, ...]
     controllers: tuple[ControllerSpec, ...]
     schedule: ScheduleSpec
     telemetry: TelemetrySpec
@@ -106,15 +93,17 @@ def _in_order(errors: list[InputError], file: str) -> list[InputError]:
 def _read(source: Source, reading: Reading) -> RigSpec:
     """The spec; with mistakes noted in `reading` parts of it are None and it is not to be used."""
     path = Path(source.file)
-    top: dict[str, Any] = read_fields(_RigFile, source.data, reading.place, (), reading.errors)
+    top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading)
     name = top.get("name") or path.stem
-    mechanism: Any = _mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
-    joints = {joint.name: joint for joint in depth_first(mechanism.description)} if mechanism else None
-    for name in [name for name in RESERVED if joints and name in joints]:
+    mechanism: Any = read_mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
+    dofs = dofs_of(mechanism.description) if mechanism else None
+    joints, several = (dofs.single, dofs.several) if dofs else (None, {})
+    for name in [name for name in RESERVED if dofs and dofs.of(name)]:
         what = f"joint '{name}': the name is taken, it stands for {RESERVED[name]}; rename the joint"
         reading.fail(("mechanism",), what)
     schedule = read_schedule(top.get("schedule"), reading)
-    entries = read_entries(top.get("joints") or {}, joints, reading)
+    settings = top.get("joints") or {}
+    entries = read_entries(settings, joints, several, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
     items = top.get("controllers") or []
     controllers = read_controllers(items, joints, prescribed, schedule.step_ns, reading)
@@ -126,32 +115,10 @@ def _read(source: Source, reading: Reading) -> RigSpec:
         description=top.get("description", ""),
         mechanism=mechanism,
         joints=specs,
+        several=read_several(settings, several, reading),
+        events=read_events(top.get("events") or [], dofs, mechanism, reading),
         controllers=tuple(controllers),
         schedule=schedule,
         telemetry=top.get("telemetry", TelemetrySpec()),
         source=source,
     )
-
-
-def _mechanism(data: dict[str, Any], name: str, reading: Reading) -> MechanismSpec | None:
-    at = ("mechanism",)
-    section = read_fields(_MechanismFile, data, reading.place, at, reading.errors)
-    given = [key for key in ("urdf", "bodies") if data.get(key) is not None]
-    if len(given) != 1:
-        both = "both 'urdf' and 'bodies' are given; keep one of them"
-        return reading.fail(at, both if given else "missing key 'urdf' or 'bodies'")
-    if given[0] not in section:
-        return None
-    urdf = None if section["urdf"] is None else reading.folder / section["urdf"]
-    if urdf is not None and not urdf.is_file():
-        near = sorted(file.name for file in urdf.parent.glob("*.urdf"))
-        return reading.fail((*at, "urdf"), f"no such file '{section['urdf']}'{did_you_mean(urdf.name, near)}")
-    try:
-        description = read_urdf(urdf) if urdf else read_bodies(section["bodies"], reading.place, name)
-    except InputErrors as many:
-        reading.errors.extend(many.errors)
-        return None
-    except InputError as error:
-        reading.errors.append(error)
-        return None
-    return MechanismSpec(description, section.get("gravity", ()), urdf)

@@ -6,7 +6,7 @@ import pytest
 
 from cosim.compile.rolled import MAX_CLASSES, RolledRoutine
 from cosim.multibody import Model, rules
-from cosim.multibody.description import Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.multibody.description import Inertial, Joint, Link, Mechanism, Pose
 
 
 def rotation(rng):
@@ -14,7 +14,7 @@ def rotation(rng):
     return q * np.sign(np.linalg.det(q))
 
 
-def tree(n, seed, distinct=True, prismatic=True, mimic=False):
+def tree(n, seed, distinct=True, prismatic=True):
     """A random tree of n moving bodies; not distinct: bodies and joints repeat two patterns."""
     rng = np.random.default_rng(seed)
     links, joints = [Link("base")], []
@@ -26,9 +26,8 @@ def tree(n, seed, distinct=True, prismatic=True, mimic=False):
         kind = "prismatic" if prismatic and k % 5 == 3 else "revolute"
         parent = links[rng.integers(max(0, k - 3), k + 1)].name
         links.append(Link(f"body{k}", inertial))
-        follow = Mimic("joint0", -0.5, 0.1) if mimic and k == n - 1 else None
         pose = Pose(rotation(draw), draw.normal(size=3) * 0.2)
-        joints.append(Joint(f"joint{k}", kind, parent, f"body{k}", pose, axis / np.linalg.norm(axis), mimic=follow))
+        joints.append(Joint(f"joint{k}", kind, parent, f"body{k}", pose, axis / np.linalg.norm(axis)))
     return Mechanism("tree", "base", tuple(links), tuple(joints))
 
 
@@ -47,7 +46,6 @@ CASES = {
     "many different bodies": {"n": 20, "seed": 3},
     "two patterns of bodies": {"n": 20, "seed": 4, "distinct": False, "prismatic": False},
     "patterns and sliders": {"n": 11, "seed": 5, "distinct": False},
-    "a mimic": {"n": 9, "seed": 6, "mimic": True},
 }
 
 

@@ -9,15 +9,27 @@ import shutil
 from dataclasses import MISSING
 from pathlib import Path
 from types import NoneType, SimpleNamespace
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.multibody import inline
-from cosim.rig import controllers, joints, schedule, spec
+from cosim.rig import (
+    bodies,
+    carrier,
+    connections,
+    controllers,
+    couplings,
+    geometry,
+    joints,
+    laws,
+    mechanism,
+    schedule,
+    schema,
+    spec,
+)
 from cosim.rig.rig import Hold
 from cosim.simulation import Loop
 from cosim.telemetry import CHANNELS_EVERY
@@ -33,7 +45,21 @@ HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
 # heading of the table -> the dataclass of that section, and keys that are read before it
 SECTIONS: dict[str, tuple[type, set[str]]] = {
     "The file": (spec._RigFile, set()),
-    "`mechanism`": (spec._MechanismFile, set()),
+    "`mechanism`": (mechanism.MechanismFile, set()),
+    "Inline bodies": (bodies.BodyKeys, set()),
+    "A frame": (geometry.Origin, set()),
+    "Limits of a joint": (connections.Limits, set()),
+    "A mimic": (bodies.MimicKeys, set()),
+    "`mechanism.carrier`": (carrier.CarrierKeys, set()),
+    "`mechanism.loops`": (couplings.LoopKeys, set()),
+    "Constraint `distance`": (laws.DistanceKeys, {"type"}),
+    "Constraint `curve`": (laws.CurveKeys, {"type"}),
+    "Constraint `gear`": (laws.GearKeys, {"type"}),
+    "Constraint `knife_edge`": (laws.KnifeEdgeKeys, {"type"}),
+    "Constraint `rolling`": (laws.RollingKeys, {"type"}),
+    "Your own constraint": (laws.OwnKeys, {"type"}),
+    "`mechanism.springs`": (couplings.SpringKeys, set()),
+    "`mechanism.closing`": (mechanism.Closing, set()),
     "`joints.<joint>`": (joints._JointFile, set()),
     "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
     "`joints.<joint>.initial`": (joints._Initial, set()),
@@ -98,18 +124,24 @@ TYPES = {
     dict: "section",
     list: "list",
     PerJoint: "per joint",
-    tuple[str, ...]: "names",
-    tuple[float, float, float]: "3 numbers",
 }
 
 
 def shown_type(hint: Any) -> str:
     inner = [arg for arg in get_args(hint) if arg is not NoneType]
+    if hint in TYPES:
+        return TYPES[hint]
     if NoneType in get_args(hint):
         return shown_type(inner[0])
     if get_origin(hint) is Literal:
         return ", ".join(f"`{option}`" for option in inner)
-    return "section" if dataclasses.is_dataclass(hint) else TYPES[hint]
+    if get_origin(hint) is Annotated:
+        return shown_type(inner[0])
+    if get_origin(hint) is tuple:
+        words = schema._ELEMENTS[schema._plain(inner[0])]
+        return words if ... in inner else f"{len(inner)} {words}"
+    assert dataclasses.is_dataclass(hint)
+    return "section"
 
 
 def shown_default(value: Any) -> str:
@@ -120,7 +152,7 @@ def shown_default(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):
-        return "∞" if value == math.inf else f"{value:g}"
+        return {math.inf: "∞", -math.inf: "-∞"}.get(value, f"{value:g}")
     if isinstance(value, str):
         return f"`{value}`" if value else "empty"
     return "none"
@@ -144,14 +176,15 @@ def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
 
 
 def test_every_dataclass_of_a_section_has_its_table():
-    modules = (spec, joints, controllers, schedule)
+    modules = (spec, joints, controllers, schedule, mechanism, bodies, connections, couplings, laws, geometry, carrier)
     schemas = {
         cls
         for module in modules
         for cls in vars(module).values()
         if dataclasses.is_dataclass(cls) and any("unit" in field.metadata for field in dataclasses.fields(cls))
     }
-    assert schemas == {cls for cls, _ in SECTIONS.values()}
+    common = {base for cls in schemas for base in cls.__mro__[1:]}  # what several sections have
+    assert schemas - common == {cls for cls, _ in SECTIONS.values()}
 
 
 def test_every_part_in_the_folders_is_documented_and_no_other():
@@ -192,8 +225,11 @@ def test_rows_show_unit_default_and_bounds(field, cells):
     assert expected_cells(cls, dataclasses.fields(cls)[0]) == cells
 
 
-def test_the_keys_of_inline_bodies_are_those_that_are_read():
-    assert [row[0].strip("`") for row in TABLES["Inline bodies"][1:]] == list(inline.KEYS)
+def test_every_type_of_joint_and_constraint_is_listed():
+    assert names("Types of joints") == {*connections.TYPES, "<file>.py"}
+    assert {heading for heading in TABLES if heading.startswith("Constraint ")} == {
+        f"Constraint `{name}`" for name in laws.LAWS
+    }
 
 
 def test_every_unit_is_listed_with_its_quantity():
@@ -263,6 +299,8 @@ def beside(folder: Path) -> Path:
     """Write the files that examples name into the folder of the rigs."""
     (folder / "pd_spring.py").write_text(own_controller())
     (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
+    for file, word in (("crank.py", "GeneralMotion("), ("parallel.py", "Law(")):
+        (folder / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
     return folder / "example.yaml"
 
 

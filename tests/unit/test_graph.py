@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from cosim.errors import InputErrors, Place
-from cosim.multibody.description import Joint, Link, Mimic, Pose
+from cosim.multibody.constraints import distance, gear
+from cosim.multibody.description import Constraint, Joint, Link, Loop, Mimic, Pose, Spring
 from cosim.multibody.findings import Findings
 from cosim.multibody.graph import build_mechanism, depth_first
 
@@ -84,6 +86,11 @@ TREE_NEEDED = "a tree is needed; cut the loop at one of its joints"
                 " a tree is needed; cut the loop at one of them"
             ],
         ),
+        (
+            "ab",
+            ["i:ab", "j:ab"],
+            ["f:12: joints 'i' (line 11) and 'j' both connect link 'a' with link 'b'; keep one of them"],
+        ),
         ("ab", ["i:ab", "j:ba"], [f"f:11: links 'a' -> 'b' -> 'a' form a loop: {TREE_NEEDED}"]),
         ("ab", ["j:bb"], [f"f:11: links 'b' -> 'b' form a loop: {TREE_NEEDED}"]),
         (
@@ -145,3 +152,98 @@ def test_mistakes_come_in_the_order_of_their_lines():
     with pytest.raises(InputErrors) as caught:
         build_mechanism("m", links("aa"), [], findings)
     assert [line.split(":")[1] for line in str(caught.value).splitlines()] == ["1", "2", "20"]
+
+
+# --- couplings --------------------------------------------------------------------------------------------
+
+HINGE, SLIDE, WELD = "revolute", "prismatic", "fixed"
+
+
+def coupled(loops=(), constraints=(), springs=(), first=HINGE):
+    """The chain a-b-c with joints i and j, and what couples it, all on line 20."""
+    i, j = joints("i:ab", "j:bc")
+    return build_mechanism("m", links("abc"), [replace(i, kind=first), j], Findings(), loops, constraints, springs)
+
+
+def loop(name="L", ends="ac", kind=HINGE, coordinates=False, x=0.0):
+    pose = Pose(np.eye(3), np.array([x, 0.0, 0.0]))
+    joint = Joint(name, kind, ends[0], ends[1], pose, place=Place("f", 20))
+    return Loop(joint, Pose.identity(), coordinates)
+
+
+def rod(name="d", ends="ac"):
+    frames = tuple((end, Pose.identity()) for end in ends)
+    return Constraint(name, distance(1.0), frames, place=Place("f", 20))
+
+
+def geared(*names):
+    return Constraint("g", gear(2.0), joints=names, place=Place("f", 20))
+
+
+def spring(name="s", ends="ac"):
+    return Spring(name, ((ends[0], np.zeros(3)), (ends[1], np.zeros(3))), place=Place("f", 20))
+
+
+def test_couplings_are_kept_in_their_order():
+    parts = [loop("L"), loop("K", kind=SLIDE)], [rod(), geared("i", "j")], [spring()]
+    mechanism = coupled(*parts)
+    assert (mechanism.loops, mechanism.constraints, mechanism.springs) == tuple(map(tuple, parts))
+
+
+def test_a_constraint_may_name_the_joint_of_a_loop_with_coordinates():
+    constraint = geared("i", "L")
+    assert coupled([loop(coordinates=True)], [constraint]).constraints == (constraint,)
+
+
+def test_two_hinges_side_by_side_are_no_mistake():
+    assert len(coupled([loop("L", x=0.1), loop("K", x=0.2)]).loops) == 2
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({"loops": [loop(ends="ax")]}, "link 'x' does not exist; known: a, b, c"),
+        ({"constraints": [rod(ends="xa")]}, "link 'x' does not exist; known: a, b, c"),
+        ({"springs": [spring(ends="ax")]}, "link 'x' does not exist; known: a, b, c"),
+        ({"loops": [loop(ends="bb")]}, "couples link 'b' with itself; name two links"),
+        ({"constraints": [rod(ends="bb")]}, "couples link 'b' with itself; name two links"),
+        ({"springs": [spring(ends="bb")]}, "couples link 'b' with itself; name two links"),
+        ({"loops": [loop("i")]}, "loop 'i' has the name of a joint (line 11); names must be unique"),
+        ({"constraints": [rod("j")]}, "constraint 'j' has the name of a joint (line 12); names must be unique"),
+        (
+            {"loops": [loop("s")], "springs": [spring("s")]},
+            "spring 's' has the name of a loop (line 20); names must be unique",
+        ),
+        ({"springs": [spring(), spring(ends="ab")]}, "spring 's' exists already (line 20); names must be unique"),
+        ({"constraints": [geared("i", "x")]}, "names joint 'x', which does not exist; known: i, j"),
+        ({"constraints": [geared("i", "i")]}, "names joint 'i' 2 times; name another one"),
+        (
+            {"constraints": [geared("i", "j")], "first": WELD},
+            "names joint 'i', which is fixed; name a joint that moves",
+        ),
+        (
+            {"loops": [loop()], "constraints": [geared("i", "L")]},
+            "names joint 'L', which closes a loop without coordinates; give it 'coordinates: true'",
+        ),
+        (
+            {"loops": [loop(kind=WELD)], "constraints": [geared("i", "L")]},
+            "names joint 'L', which is fixed; name a joint that moves",
+        ),
+        ({"loops": [loop(ends="ab")]}, "does what joint 'i' (line 11) does already; keep one of them"),
+        ({"loops": [loop(), loop("K")]}, "does what joint 'L' (line 20) does already; keep one of them"),
+    ],
+)
+def test_couplings_that_do_not_fit(parts, expected):
+    with pytest.raises(InputErrors) as caught:
+        coupled(**parts)
+    assert str(caught.value) == f"f:20: {expected}"
+
+
+@pytest.mark.parametrize("role", ["leads", "follows"])
+def test_a_joint_of_several_coordinates_and_mimics(role):
+    i, j = joints("i:ab", "j:bc")
+    ball, hinge = (i, j) if role == "leads" else (j, i)
+    ball = replace(ball, kind="spherical")
+    moving = [ball, led(hinge, "i")] if role == "leads" else [hinge, led(ball, "i")]
+    expected = f"mimics joint 'i', but joint '{ball.name}' has 3 coordinates; both must have one"
+    assert messages(links("abc"), moving) == [f"f:12: {expected}"]

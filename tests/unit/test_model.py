@@ -65,7 +65,7 @@ def test_joints_are_ordered_depth_first_with_siblings_in_file_order():
     model = Model(mechanism(links, joints))
     assert model.joint_names == ("to_b", "to_b1", "to_a", "to_a2")
     assert (model.nq, model.nv) == (4, 4)
-    assert [model.joint_index(name) for name in model.joint_names] == [0, 1, 2, 3]
+    assert [model.dof_index(name) for name in model.joint_names] == [0, 1, 2, 3]
     np.testing.assert_array_equal(model.gravity, [0.0, 0.0, -9.81])
 
 
@@ -81,8 +81,8 @@ def test_limits_are_those_of_the_independent_joints():
 def test_unknown_names_are_told_with_those_that_exist():
     model = Model(pendulum())
     for call, what in (
-        (lambda: model.joint_index("hing"), "joint 'hing' does not exist; did you mean 'hinge'?"),
-        (lambda: model.joint_index("q"), "joint 'q' does not exist; known: hinge"),
+        (lambda: model.dof_index("hing"), "joint 'hing' does not exist; did you mean 'hinge'?"),
+        (lambda: model.dof_index("q"), "joint 'q' does not exist; known: hinge"),
         (lambda: model.frame_pose([0.0], "bo"), "link 'bo' does not exist; did you mean 'bob'?"),
         (lambda: model.frame_jacobian([0.0], "tool"), "link 'tool' does not exist; known: wall, bob"),
         (lambda: model.frame_pose([0.0], ""), "link '' does not exist; known: wall, bob"),
@@ -90,12 +90,6 @@ def test_unknown_names_are_told_with_those_that_exist():
         with pytest.raises(InputError) as caught:
             call()
         assert str(caught.value) == what
-
-
-def test_a_floating_base_is_refused(tmp_path):
-    with pytest.raises(InputError) as caught:
-        Model.from_urdf("robot.urdf", floating_base=True)
-    assert str(caught.value) == "robot.urdf: floating bases are not supported; leave floating_base=False"
 
 
 def test_a_file_is_read_with_its_gravity(tmp_path):

@@ -296,9 +296,17 @@ def test_function(name):
 
 def test_every_function_is_tested():
     public = {name for name, value in vars(ops).items() if callable(value) and value.__module__ == ops.__name__}
-    others = {"Traced", "is_symbolic", "zeros"}
+    others = {"Traced", "is_symbolic", "is_zero", "zeros"}
     untested = {name for name in public if name[0] != "_"} - others - set(FUNCTIONS)
     assert untested == set()
+
+
+def test_zeros_are_known_among_numbers_and_symbols():
+    import casadi
+
+    x = casadi.SX.sym("x")
+    assert all(map(ops.is_zero, (0, 0.0, np.zeros(()), np.float64(0.0), casadi.SX(0), ops.array([x - x])[0])))
+    assert not any(map(ops.is_zero, (1.0, np.ones(()), x, ops.array([x])[0], casadi.SX(2))))
 
 
 def test_numbers_stay_numbers():

@@ -1,12 +1,12 @@
 """The schema loader: what each kind of field accepts, and the exact message for what it does not."""
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from cosim.errors import InputError, Place
-from cosim.rig.schema import read, read_fields
+from cosim.rig.schema import Reading, read, read_fields
 from cosim.rig.source import dotted
 from cosim.types import PerJoint, param, params
 
@@ -49,9 +49,9 @@ def place(path: tuple) -> Place:
     return Place("rig.yaml", len(path), dotted(path))
 
 
-def load(cls: type, data: Any, **options: Any) -> tuple[Any, list[str]]:
+def load(cls: type, data: Any, joints: Any = None, n: int | None = None, besides: Any = ()) -> tuple[Any, list[str]]:
     errors: list[InputError] = []
-    result = read(cls, data, place, ("arm",), errors, **options)
+    result = read(cls, data, ("arm",), Reading(place, errors).of(joints, n), besides)
     assert (result is None) == bool(errors)
     return result, [str(error) for error in errors]
 
@@ -156,12 +156,13 @@ def test_every_mistake_is_reported():
 
 
 def test_a_section_is_a_mapping():
-    assert load(Inner, [1]) == (None, ["rig.yaml:1 arm: expected a mapping, got a list"])
+    assert load(Inner, [1]) == (None, ["rig.yaml:1 arm: expected a mapping with the keys delay; got a list"])
 
 
 def test_an_override_has_no_second_place():
     errors: list[InputError] = []
-    read(Inner, {"delay": 1, "daley": 2}, lambda path: Place("--set arm.daley=2"), ("arm",), errors)
+    reading = Reading(lambda path: Place("--set arm.daley=2"), errors)
+    read(Inner, {"delay": 1, "daley": 2}, ("arm",), reading)
     assert [str(error) for error in errors] == ["--set arm.daley=2: unknown key 'daley'; did you mean 'delay'?"]
 
 
@@ -224,6 +225,62 @@ def test_a_mapping_needs_the_names_of_the_joints():
     assert errors == ["rig.yaml:2 arm.kp: expected a number, got a mapping"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "units"),
+    [
+        ("revolute", "rad, mrad, deg, turn"),
+        ("spherical", "rad, mrad, deg, turn"),
+        ("screw", "rad, mrad, deg, turn"),
+        ("prismatic", "m, cm, mm, um"),
+        ("planar", "rad, mrad, deg, turn, m, cm, mm, um"),
+        ("general", "rad, mrad, deg, turn, m, cm, mm, um"),
+        (None, "rad, mrad, deg, turn, m, cm, mm, um"),
+    ],
+)
+def test_units_of_every_kind_of_joint(kind, units):
+    _, errors = load(Gains, {"kp": 1, "goal": "1 V"}, joints={"a": kind})
+    assert errors == [f"rig.yaml:2 arm.goal: unit 'V' does not fit here; use {units}"]
+
+
+# --- checks of single values ---------------------------------------------------------------------
+
+
+def even(value: float) -> float:
+    if value % 2:
+        raise ValueError("must be even")
+    return value / 2
+
+
+@params
+class Checked:
+    half: Annotated[float, even] = param(unit="m", default=0.0)
+    maybe: Annotated[float, even] | None = param(default=None)
+    points: tuple[tuple[float, float], ...] = param(unit="m", default=())
+    pair: tuple[tuple[float, float], tuple[float, float]] | None = param(default=None)
+
+
+def test_a_check_gives_the_value():
+    result, errors = load(Checked, {"half": "4 m", "maybe": 6, "points": [[1, "2 mm"]]})
+    assert errors == []
+    assert (result.half, result.maybe, result.points) == (2.0, 3.0, ((1.0, 0.002),))
+    assert load(Checked, {"maybe": None})[0].maybe is None
+
+
+@pytest.mark.parametrize(
+    ("key", "data", "message"),
+    [
+        ("half", 3, "2 arm.half: must be even"),
+        ("half", "x", "2 arm.half: expected a number, got 'x'"),
+        ("maybe", 3, "2 arm.maybe: must be even"),
+        ("points", 3, "2 arm.points: expected a list of points, got 3"),
+        ("points", [[1]], "3 arm.points[0]: expected 2 numbers, got 1"),
+        ("pair", [[1, 2]], "2 arm.pair: expected 2 points, got 1"),
+    ],
+)
+def test_a_check_that_fails(key, data, message):
+    assert load(Checked, {key: data}) == (None, [f"rig.yaml:{message}"])
+
+
 # --- corners --------------------------------------------------------------------------------------
 
 
@@ -235,7 +292,7 @@ def test_keys_read_elsewhere_are_known():
 
 def test_read_fields_keeps_what_is_right():
     errors: list[InputError] = []
-    values = read_fields(Gains, {"kp": "x", "kd": 3}, place, (), errors, n=1)
+    values = read_fields(Gains, {"kp": "x", "kd": 3}, (), Reading(place, errors, n=1))
     assert values == {"kd": (3.0,), "goal": None, "limit": (math.inf,)}
     assert len(errors) == 1
 

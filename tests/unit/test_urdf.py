@@ -61,6 +61,25 @@ def test_every_figure_of_a_joint_arrives():
     assert (mechanism.name, mechanism.root, mechanism.notes) == ("r", "a", ())
 
 
+@pytest.mark.parametrize(
+    ("kind", "inside", "expected", "axis"),
+    [("floating", "", "free", [0, 0, 1]), ("planar", '<axis xyz="0 1 0"/>', "planar", [0, 1, 0])],
+)
+def test_joints_of_several_coordinates(kind, inside, expected, axis):
+    mechanism = parse_urdf(two_links(inside + '<dynamics damping="0.5"/>', kind))
+    (j,) = mechanism.joints
+    assert (j.kind, j.axis.tolist(), j.damping, j.lower, j.upper) == (expected, axis, 0.5, -math.inf, math.inf)
+    assert mechanism.notes == ()
+
+
+def test_a_joint_of_several_coordinates_does_not_mimic():
+    third = joint("k", "b", "c", AXIS + '<mimic joint="j"/>', "planar")
+    text = robot(link("a"), link("b"), link("c"), joint("j", "a", "b", AXIS), third)
+    assert messages(text) == [
+        "r.urdf:6 joint 'k': mimics joint 'j', but joint 'k' has 3 coordinates; both must have one"
+    ]
+
+
 def rotation(rpy):
     return parse_urdf(two_links(f'<origin rpy="{rpy}"/>{AXIS}', "continuous")).joints[0].pose.rotation
 
@@ -228,13 +247,7 @@ def test_files_that_are_no_robot(text, message):
         (
             AXIS,
             "ball",
-            "joint type 'ball' is not supported (supported: revolute, continuous, prismatic, fixed)",
-        ),
-        (
-            AXIS,
-            "floating",
-            "joint type 'floating' is not supported (supported: revolute, continuous, prismatic, fixed);"
-            " free bases are not supported; fix the base, or give it single joints",
+            "joint type 'ball' is not supported (supported: revolute, continuous, prismatic, floating, planar, fixed)",
         ),
         (AXIS, "", "<joint> has no 'type'"),
         ("<axis/>", "continuous", "<axis> has no 'xyz'"),

@@ -1,0 +1,134 @@
+"""A loop in machine code that goes on for as long as the values ask for: root finding, chains of events."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.mathlib import constant, real
+from cosim.compile.trace import Shape, is_recorded, origin, record_call
+from cosim.errors import CompileError
+
+
+class Repeated:
+    """x, count, more = Repeated(body, most)(x, *others), a routine like `Routine`.
+
+    body: a routine of (x (n,), *others) that returns (x (n,), more ()). It is carried out once, and again with
+    the x it returned and the same others while more is not 0 (NaN is not 0 either), at most `most` times. count () is
+    how often that was, more () what it said last: not 0 when `most` was reached too early.
+
+    In a batch the loop goes on while any lane needs it; a lane that is done keeps its x, count and more. Lanes
+    have different x, so in the body what depends on x is chosen by `ops.where`: `call_when` decides for all alike.
+    """
+
+    def __init__(self, body: Any, most: int) -> None:
+        """Raises CompileError when the body's results cannot be its next arguments, or `most` is below 1."""
+        place = origin(body.fn)
+        if not body.shapes or tuple(body.output_shapes) != (body.shapes[0], ()):
+            shapes = f"takes {tuple(body.shapes)} and returns {tuple(body.output_shapes)}"
+            raise CompileError(f"'{body.name}' {shapes}; to be repeated it must return (x, more ())", place)
+        if most < 1:
+            raise CompileError(f"'{body.name}' is to be repeated at most {most} times; it must be 1 or more", place)
+        self.uniform: tuple[int, ...] = getattr(body, "uniform", ())
+        if 0 in self.uniform:
+            raise CompileError(f"'{body.name}' has one x for all lanes; to be repeated each needs its own", place)
+        self.body, self.most, self.name = body, most, f"{body.name}_repeated"
+        self.shapes: tuple[Shape, ...] = tuple(body.shapes)
+        self.output_shapes: tuple[Shape, ...] = (self.shapes[0], (), ())
+
+    @property
+    def output_sizes(self) -> tuple[int, ...]:
+        return tuple(int(np.prod(s, dtype=int)) for s in self.output_shapes)
+
+    @property
+    def callees(self) -> list[Any]:
+        return [self.body]
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic operations of the body carried out once."""
+        return self.body.operations
+
+    @cached_property
+    def symbol(self) -> str:
+        return f"{self.name}_{hashlib.sha256(self._text('_', 1).encode()).hexdigest()[:12]}"
+
+    def definition(self, lanes: int) -> str:
+        return self._text(self.symbol, lanes)
+
+    def fn(self, x: Any, *others: Any) -> tuple[Any, float, float]:
+        """On numbers: the loop in Python. Raises CompileError on symbols, of which no loop can be written out."""
+        if any(map(ops.is_symbolic, (x, *others))):
+            what = f"'{self.name}' is a loop and has no expression, so no derivative can be taken through it"
+            raise CompileError(what, origin(self.body.fn))
+        count, more = 0, True
+        while more != 0 and count < self.most:
+            x, more = self.body.fn(x, *others)
+            x, count = ops.array(x), count + 1
+        return x, float(count), float(more)
+
+    def __call__(self, *arguments: Any) -> tuple[Any, Any, Any]:
+        if not is_recorded(arguments):
+            return self.fn(*arguments)
+        x, count, more = record_call(self, arguments)
+        return x, count, more
+
+    def _text(self, symbol: str, lanes: int) -> str:
+        """IR of `@symbol.<lanes>`. x has memory of its own, as outputs may share theirs with inputs."""
+        n, t, zero, one = self.output_sizes[0], real(lanes), constant(0.0, lanes), constant(1.0, lanes)
+        ins = [f"ptr %in{k}" for k in range(len(self.shapes))]
+        if lanes == 1:
+            bit, true, any_lane = "i1", "true", "or i1 %active.next, false"
+        else:
+            bit, true = f"<{lanes} x i1>", "splat (i1 true)"
+            any_lane = f"call i1 @llvm.vector.reduce.or.v{lanes}i1({bit} %active.next)"
+        copy, size = "call void @llvm.memcpy.p0.p0.i64", f"i64 {8 * lanes * n}, i1 false"
+        return f"""
+define internal void @{symbol}.{lanes}({", ".join(ins)}, ptr %out0, ptr %out1, ptr %out2) nounwind {{
+entry:
+  %x = alloca [{max(n, 1)} x {t}], align 64
+  %x.next = alloca [{max(n, 1)} x {t}], align 64
+  %said = alloca {t}, align 64
+  {copy}(ptr %x, ptr %in0, {size})
+  br label %again
+again:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %again ]
+  %active = phi {bit} [ {true}, %entry ], [ %active.next, %again ]
+  %count = phi {t} [ {zero}, %entry ], [ %count.next, %again ]
+  %more = phi {t} [ {zero}, %entry ], [ %more.next, %again ]
+  call void @{self.body.symbol}.{lanes}({", ".join(["ptr %x", *ins[1:], "ptr %x.next", "ptr %said"])})
+{"".join(_kept(index, t, bit) for index in range(n))}\
+  %said.value = load {t}, ptr %said, align 8
+  %more.next = select {bit} %active, {t} %said.value, {t} %more
+  %count.more = fadd {t} %count, {one}
+  %count.next = select {bit} %active, {t} %count.more, {t} %count
+  %wanted = fcmp une {t} %said.value, {zero}
+  %active.next = and {bit} %active, %wanted
+  %any = {any_lane}
+  %k.next = add i64 %k, 1
+  %left = icmp slt i64 %k.next, {self.most}
+  %repeat = and i1 %any, %left
+  br i1 %repeat, label %again, label %finish
+finish:
+  {copy}(ptr %out0, ptr %x, {size})
+  store {t} %count.next, ptr %out1, align 8
+  store {t} %more.next, ptr %out2, align 8
+  ret void
+}}
+"""
+
+
+def _kept(index: int, t: str, bit: str) -> str:
+    """IR that takes over element `index` of the new x in the lanes that are not done."""
+    return f"""\
+  %old.at{index} = getelementptr inbounds {t}, ptr %x, i64 {index}
+  %new.at{index} = getelementptr inbounds {t}, ptr %x.next, i64 {index}
+  %old{index} = load {t}, ptr %old.at{index}, align 8
+  %new{index} = load {t}, ptr %new.at{index}, align 8
+  %kept{index} = select {bit} %active, {t} %new{index}, {t} %old{index}
+  store {t} %kept{index}, ptr %old.at{index}, align 8
+"""

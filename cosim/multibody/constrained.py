@@ -1,0 +1,277 @@
+"""Constrained motion by the separate-body sweeps (Popov and Vereshchagin 1974–1978; theory §1 and §6).
+
+A constraint is a row G q̈ + γ = 0 whose reaction λ acts along Gᵀ: as wrenches F on bodies and efforts g on
+joints. On the way inward the articulated force of a body becomes Q + Σ E_r λ_r. Each column s passes
+E_r − M s (s·E_r + g_r)/U on, as it does with Q, and adds u_r u_s / U to the inertia W = G M⁻¹ Gᵀ of the
+constraint space, u_r = s·E_r + g_r. No mass matrix is formed.
+
+A row is eliminated at a body all of whose rows' bodies hang on it, or at the ground:
+
+    W_rr λ_r + Σ W_rs λ_s + E_r·a + c_r = 0   ⇒   M += E_r E_rᵀ / W_rr,  Q −= E_r c_r / W_rr,  and so on:
+
+a closed loop makes the body that carries it heavier. With every row at the ground (`GROUND`) this is an LDLᵀ
+solution of W λ = −c; with every row where its loop closes, the cost is linear in the number of loops. A row
+that adds nothing to those before it, because it repeats them or because nothing can move, gets no multiplier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cosim import ops
+from cosim.multibody.dynamics import (
+    Motion,
+    accelerate,
+    give_way,
+    rigid_inertia,
+    transport,
+    transport_force,
+    transport_inertia,
+)
+from cosim.multibody.spatial import Vector
+from cosim.multibody.sweeps import Unrolled
+
+GROUND = -1
+# share of what W_rr could be below which what is left of it is rounding: the row depends on others
+DEPENDENT = 1e-12
+
+
+class Row(NamedTuple):
+    """G of one row by the bodies and dofs it touches, and γ, which is there without any acceleration."""
+
+    wrenches: Mapping[int, Vector]  # body -> force and moment at its origin, its axes
+    efforts: Mapping[int, Any]  # dof -> effort
+    bias: Any
+
+
+class Solution(NamedTuple):
+    acceleration: Any  # q̈ (nv,)
+    effort: Any  # τ (nv,)
+    multipliers: Any  # λ (m,)
+    power: Any  # put in by joints that time moves [W]
+
+
+class Eliminated(NamedTuple):
+    """λ = −gain (c + E·a + Σ coupling λ_s)"""
+
+    row: int
+    gain: Any
+    force: Vector | None  # E
+    constant: Any  # c
+    coupling: Mapping[int, Any]
+
+
+@dataclass
+class _Multipliers:
+    """The rows that are not eliminated yet: W, c, and |G_r|² Σ 1/U, which W_rr would be if no column that a row feels
+    lay across it."""
+
+    constant: list[Any]
+    sizes: list[Any]  # |G_r|²
+    coupling: list[dict[int, Any]] = field(default_factory=list)
+    whole: list[Any] = field(default_factory=list)
+
+    @staticmethod
+    def of(rows: Sequence[Row]) -> _Multipliers:
+        sizes = [
+            ops.total(w.dot(w) for w in row.wrenches.values()) + ops.total(g * g for g in row.efforts.values())
+            for row in rows
+        ]
+        return _Multipliers([row.bias for row in rows], sizes, [{} for _ in rows], [0.0] * len(rows))
+
+    def couple(self, r: int, s: int, value: Any) -> None:
+        self.coupling[r][s] = self.coupling[r].get(s, 0.0) + value
+        if r != s:
+            self.coupling[s][r] = self.coupling[r][s]
+
+    def admit(self, shares: Mapping[int, Any], gain: Any, acceleration: Any) -> None:
+        """A column with the given u_r that yields `gain` to an effort and accelerates without λ."""
+        given = list(shares.items())
+        for k, (r, u) in enumerate(given):
+            self.constant[r] = self.constant[r] + u * acceleration
+            yielding = u * gain
+            self.whole[r] = self.whole[r] + self.sizes[r] * gain
+            for s, other in given[k:]:
+                self.couple(r, s, other * yielding)
+
+    def eliminate(self, r: int, forces: dict[int, Vector]) -> Eliminated:
+        """Take row r out; `forces` are the E of rows at the body (none at the ground) and change."""
+        others = self.coupling[r]
+        pivot = others.pop(r, 0.0)
+        needed = pivot > DEPENDENT * self.whole[r]
+        gain = ops.where(needed, 1.0 / ops.where(needed, pivot, 1.0), 0.0)
+        force = forces.pop(r, None)
+        given = list(others.items())
+        for k, (s, w) in enumerate(given):
+            factor = gain * w
+            self.constant[s] = self.constant[s] - factor * self.constant[r]
+            if force is not None:
+                forces[s] = forces[s] - force * factor if s in forces else force * -factor
+            del self.coupling[s][r]
+            for p, other in given[k:]:
+                self.couple(s, p, -factor * other)
+        return Eliminated(r, gain, force, self.constant[r], dict(others))
+
+    def in_order(self, rows: set[int]) -> list[int]:
+        """The row with the fewest couplings first: that keeps W sparse."""
+        return sorted(rows, key=lambda r: (len(self.coupling[r]), r))
+
+
+def solve_tree(
+    sweeps: Unrolled,
+    moving: Sequence[Motion],
+    forces: Sequence[Vector],
+    root: Vector,
+    rows: Sequence[Row],
+    levels: Sequence[int],
+    qdd: Any,
+    tau: Any,
+    held: Any,
+) -> Solution:
+    """The motion of bodies with own `forces`, `root` the acceleration of the ground.
+
+    levels: the body at which each row is eliminated. qdd, tau, held: (nv,) as in `hybrid_dynamics`.
+    """
+    n, bodies, parents = len(moving), sweeps.bodies, sweeps.parents
+    dofs = sweeps.by_v(list(range(len(qdd))))
+    multipliers = _Multipliers.of(rows)
+    waiting: dict[int, set[int]] = {}
+    for r, level in enumerate(levels):
+        waiting.setdefault(level, set()).add(r)
+    efforts: dict[int, dict[int, Any]] = {}  # dof -> row -> g
+    for r, row in enumerate(rows):
+        for dof, g in row.efforts.items():
+            efforts.setdefault(dof, {})[r] = g
+    M = [rigid_inertia(body) for body in bodies]
+    Q = list(forces)
+    E: list[dict[int, Vector]] = [
+        {r: row.wrenches[k] for r, row in enumerate(rows) if k in row.wrenches} for k in range(n)
+    ]
+    columns: list[list[Any]] = [[] for _ in range(n)]
+    loads: list[list[Any]] = [[] for _ in range(n)]
+    shares: list[list[dict[int, Any]]] = [[] for _ in range(n)]
+    eliminated: dict[int, list[Eliminated]] = {}
+
+    for k in reversed(range(n)):
+        motion, E_k = moving[k], E[k]
+        eliminated[k] = _eliminate(multipliers, waiting.pop(k, set()), E_k)
+        for row in eliminated[k]:
+            if row.force is not None:
+                M[k] = M[k].stiffened(row.force, row.gain)
+                Q[k] = Q[k] - row.force * (row.gain * row.constant)
+        Q_k, M_k = Q[k] - M[k] @ motion.bias, M[k]
+        E_k = dict(E_k)
+        for r, force in E_k.items():
+            multipliers.constant[r] = multipliers.constant[r] + force.dot(motion.bias)
+        for i in reversed(range(len(motion.hinge))):
+            s, dof = motion.hinge[i], dofs[k][i]
+            M_k, column = give_way(M_k, s, bodies[k].rotor[i], held[dof])
+            u = s.dot(Q_k)
+            pivot = ops.where(held[dof], 1.0, column.U)
+            acceleration = ops.where(held[dof], qdd[dof], (tau[dof] + u) / pivot)
+            gain = ops.where(held[dof], 0.0, 1.0 / pivot)
+            Q_k = Q_k - column.response * acceleration
+            felt = _felt(s, E_k, efforts.get(dof, {}))
+            multipliers.admit(felt, gain, acceleration)
+            for r, share in felt.items():
+                step = column.response * (share * gain)
+                E_k[r] = E_k[r] - step if r in E_k else step * -1.0
+            columns[k].insert(0, column)
+            loads[k].insert(0, u)
+            shares[k].insert(0, felt)
+        parent = parents[k]
+        passed = {r: transport_force(bodies[k], motion, force) for r, force in E_k.items() if not _is_nothing(force)}
+        if parent == GROUND:
+            for r, force in passed.items():
+                multipliers.constant[r] = multipliers.constant[r] + force.dot(root)
+            continue
+        M[parent] = M[parent] + transport_inertia(bodies[k], motion, M_k)
+        Q[parent] = Q[parent] + transport_force(bodies[k], motion, Q_k)
+        for r, force in passed.items():
+            E[parent][r] = E[parent][r] + force if r in E[parent] else force
+
+    eliminated[GROUND] = _eliminate(multipliers, waiting.pop(GROUND, set()), {})
+    factors: dict[int, Any] = {}
+    _substitute(eliminated[GROUND], root, factors)
+    a: list[Vector] = []
+    found: list[tuple[Any, Any]] = []
+    power: Any = 0.0
+    for k in range(n):
+        above = root if parents[k] == GROUND else a[parents[k]]
+        given = [[vector[dof] for dof in dofs[k]] for vector in (qdd, tau, held)]
+        total = [
+            u + ops.total(factors[r] * share for r, share in felt.items())
+            for u, felt in zip(loads[k], shares[k], strict=True)
+        ]
+        here, result = accelerate(transport(bodies[k], moving[k], above), moving[k], columns[k], total, *given)
+        a.append(here + moving[k].bias)
+        found.append(result)
+        _substitute(eliminated[k], a[k], factors)
+        passing = ops.total(factors[r] * force.dot(moving[k].drift) for r, force in E[k].items())
+        power = power + (M[k] @ a[k] - Q[k]).dot(moving[k].drift) - passing
+    accelerations, answers = (ops.concatenate([result[i] for result in found]) for i in (0, 1))
+    return Solution(accelerations, answers, ops.array([factors[r] for r in range(len(rows))]), power)
+
+
+def directions(sweeps: Unrolled, moving: Sequence[Motion], rows: Sequence[Row], nv: int) -> Any:
+    """G (m, nv): the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions."""
+    dofs = sweeps.by_v(list(range(nv)))
+    forces: list[dict[int, Vector]] = [{} for _ in moving]
+    G: list[list[Any]] = [[0.0] * nv for _ in rows]
+    for r, row in enumerate(rows):
+        for body, wrench in row.wrenches.items():
+            forces[body][r] = wrench
+        for dof, g in row.efforts.items():
+            G[r][dof] = g
+    for k in reversed(range(len(moving))):
+        for r, force in forces[k].items():
+            for s, dof in zip(moving[k].hinge, dofs[k], strict=True):
+                G[r][dof] = G[r][dof] + s.dot(force)
+            if (parent := sweeps.parents[k]) != GROUND:
+                passed = transport_force(sweeps.bodies[k], moving[k], force)
+                forces[parent][r] = forces[parent][r] + passed if r in forces[parent] else passed
+    return ops.array(G).reshape(len(rows), nv)
+
+
+def _felt(s: Vector, forces: Mapping[int, Vector], efforts: Mapping[int, Any]) -> dict[int, Any]:
+    """u_r = s·E_r + g_r of the rows that a column feels."""
+    felt = {r: s.dot(force) for r, force in forces.items()}
+    for r, g in efforts.items():
+        felt[r] = felt.get(r, 0.0) + g
+    return {r: u for r, u in felt.items() if not ops.is_zero(u)}
+
+
+def _is_nothing(force: Vector) -> bool:
+    return all(ops.is_zero(x) for part in force for x in part)
+
+
+def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, Vector]) -> list[Eliminated]:
+    done = []
+    while rows:
+        r = multipliers.in_order(rows)[0]
+        rows.remove(r)
+        done.append(multipliers.eliminate(r, forces))
+    return done
+
+
+def _substitute(done: Sequence[Eliminated], a: Vector, factors: dict[int, Any]) -> None:
+    """λ of the rows eliminated at a body whose acceleration is a; at the ground c holds its share already."""
+    for row in reversed(done):
+        known = row.constant + ops.total(w * factors[s] for s, w in row.coupling.items())
+        if row.force is not None:
+            known = known + row.force.dot(a)
+        factors[row.row] = -(row.gain * known)
+
+
+def lowest_common_body(parents: Sequence[int], bodies: Sequence[int]) -> int:
+    """The body nearest to the leaves on which all the given ones hang, or which is one of them."""
+    paths = []
+    for k in bodies:
+        path = [k]
+        while path[-1] != GROUND:
+            path.append(parents[path[-1]])
+        paths.append(path)
+    shared = set.intersection(*map(set, paths)) if paths else {GROUND}
+    return max(shared)

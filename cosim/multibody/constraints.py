@@ -1,0 +1,142 @@
+"""Laws of constraints: the one table of equations between frames and coordinates.
+
+A law says what must vanish. `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v, t)`
+the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0 (theory §6). Both are pure functions; their
+derivatives, the rows of accelerations and the directions of the reactions, are taken exactly (`laws`).
+Frames are seen in ground axes. λ of a row is the force or moment named in `rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim import ops
+
+
+class Frame(NamedTuple):
+    """A frame of a link in ground axes; the velocities are those of its origin (rates only)."""
+
+    rotation: Any  # (3, 3), takes vectors from it to the ground
+    position: Any  # (3,) m
+    angular: Any = None  # (3,) rad/s
+    linear: Any = None  # (3,) m/s
+
+
+class Row(NamedTuple):
+    """One equation: the name and unit of its reaction, and the unit of what vanishes."""
+
+    name: str
+    unit: str  # of the reaction
+    of: str  # of the residual; of the rate, when the row is non-holonomic
+
+
+Residual = Callable[[Sequence[Frame], Any, Any], Any]
+Rate = Callable[[Sequence[Frame], Any, Any, Any], Any]
+
+
+class Law(NamedTuple):
+    """The rows, holonomic ones first; `timed` laws depend on t."""
+
+    rows: tuple[Row, ...]
+    residual: Residual | None = None
+    rate: Rate | None = None
+    timed: bool = False
+
+
+FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
+
+
+def seen_from(base: Frame, other: Frame) -> tuple[Any, Any]:
+    """(rotation, position) of a frame in another."""
+    return base.rotation.T @ other.rotation, base.rotation.T @ (other.position - base.position)
+
+
+def closure(rows: Sequence[Row], of_pose: Callable[[Any, Any], Any]) -> Law:
+    """The law of a cut joint between a frame on the parent and one on the child; of_pose: (Q, r) -> residual,
+    the child's axes and origin in the joint's frame."""
+    return Law(tuple(rows), lambda frames, q, t: of_pose(*seen_from(frames[0], frames[1])))
+
+
+def distance(length: float) -> Law:
+    """Two points keep their distance [m]; λ is the thrust of the massless rod between them, N."""
+
+    def residual(frames: Sequence[Frame], q: Any, t: Any) -> Any:
+        d = frames[1].position - frames[0].position
+        return ops.array([(d @ d - length * length) / (2.0 * length)])
+
+    return Law((Row("force", *FORCE),), residual)
+
+
+def point_on_curve(curve: Callable[[Any], Any]) -> Law:
+    """The origin of the second frame stays on y = curve(x), in the first one's x–y plane; z is left free."""
+
+    def residual(frames: Sequence[Frame], q: Any, t: Any) -> Any:
+        _, r = seen_from(frames[0], frames[1])
+        return ops.array([r[1] - curve(r[0])])
+
+    return Law((Row("force", *FORCE),), residual)
+
+
+def polynomial(coefficients: Sequence[float]) -> Callable[[Any], Any]:
+    """x -> c₀ + c₁ x + c₂ x² + …"""
+
+    def value(x: Any) -> Any:
+        result: Any = 0.0
+        for c in reversed(coefficients):
+            result = result * x + c
+        return result
+
+    return value
+
+
+def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> Law:
+    """First joint = ratio · second joint + offset: gears, belts, racks. λ is the effort on the first one."""
+    row = Row("effort", "N*m" if unit == "rad" else "N", unit)
+    return Law((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]))
+
+
+def coupling(function: Callable[[Any, Any], Any], rows: Sequence[Row], timed: bool) -> Law:
+    """function(q, t) of the coordinates of joints vanishes, one row per element."""
+    return Law(tuple(rows), lambda frames, q, t: function(q, t), timed=timed)
+
+
+def knife_edge() -> Law:
+    """The origin of the second frame does not move along that frame's y axis, as seen from the first one: a
+    skate, a knife, a wheel that is only a point (theory §6: ẏ cos φ − ẋ sin φ = 0)."""
+
+    def rate(frames: Sequence[Frame], q: Any, v: Any, t: Any) -> Any:
+        base, edge = frames
+        reach = edge.position - base.position
+        slip = edge.linear - base.linear - ops.cross(base.angular, reach)
+        return ops.array([edge.rotation[:, 1] @ slip])
+
+    return Law((Row("force", "N", "m/s"),), None, rate)
+
+
+def rolling(radius: float) -> Law:
+    """A disk of a radius [m] about the z axis of the second frame rolls without slipping on the x–y plane of the
+    first one, which is at rest: it touches the plane (one row), and the point of contact has no velocity in it (two).
+    """
+
+    def down(frames: Sequence[Frame]) -> tuple[Any, Any]:
+        """(lowest direction in the plane of the disk, its sine)."""
+        up, axle = frames[0].rotation[:, 2], frames[1].rotation[:, 2]
+        lean = up @ axle
+        sine = ops.sqrt(1.0 - lean * lean)
+        return (axle * lean - up) / sine, sine
+
+    def residual(frames: Sequence[Frame], q: Any, t: Any) -> Any:
+        _, sine = down(frames)
+        height = frames[0].rotation[:, 2] @ (frames[1].position - frames[0].position)
+        return ops.array([height - radius * sine])
+
+    def rate(frames: Sequence[Frame], q: Any, v: Any, t: Any) -> Any:
+        direction, _ = down(frames)
+        contact = frames[1].linear + ops.cross(frames[1].angular, radius * direction)
+        return frames[0].rotation[:, :2].T @ contact
+
+    rows = Row("force_z", *FORCE), Row("force_x", "N", "m/s"), Row("force_y", "N", "m/s")
+    return Law(rows, residual, rate)

@@ -1,0 +1,148 @@
+"""Spaces of coordinates: numbers, rotations, rigid motions.
+
+Coordinates q (nq,) and velocities v (nv,) of a joint differ where rotations are unit quaternions (x, y, z, w).
+Each space is a few pure functions of numbers or symbols: `rate` q̇ from v, `integrate` the coordinates reached
+from q by moving with a constant velocity whose integral is d, `difference` the d that leads from one to another.
+Velocities of rotations and rigid motions are along the moving axes, (linear, angular).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+
+# below this angle squared, series replace sin and cos: their next terms are below rounding
+SMALL = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    nq: int
+    nv: int
+    neutral: np.ndarray  # (nq,)
+    rate: Callable[[Any, Any], Any]  # (q, v) -> q̇ (nq,)
+    integrate: Callable[[Any, Any], Any]  # (q, d) -> (nq,)
+    difference: Callable[[Any, Any], Any]  # (q0, q1) -> d (nv,) with q1 = integrate(q0, d)
+    normalised: Callable[[Any], Any]  # q with rounding taken out of what must be of length 1
+
+
+def numbers(n: int) -> Space:
+    """n coordinates whose rates are the velocities."""
+    return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, lambda q0, q1: q1 - q0, lambda q: q)
+
+
+# --- quaternions ---
+
+
+def rotation_of(q: Any) -> Any:
+    """The rotation (3, 3) of a quaternion (x, y, z, w) of any length but 0."""
+    x, y, z, w = q
+    s = 2.0 / (x * x + y * y + z * z + w * w)
+    return ops.array(
+        [
+            [1.0 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w)],
+            [s * (x * y + z * w), 1.0 - s * (x * x + z * z), s * (y * z - x * w)],
+            [s * (x * z - y * w), s * (y * z + x * w), 1.0 - s * (x * x + y * y)],
+        ]
+    )
+
+
+def multiplied(p: Any, q: Any) -> Any:
+    """p ⊗ q: the rotation q, then p, as seen from fixed axes."""
+    x, y, z, w = p
+    a, b, c, d = q
+    return ops.array(
+        [w * a + x * d + y * c - z * b, w * b - x * c + y * d + z * a]
+        + [w * c + x * b - y * a + z * d, w * d - x * a - y * b - z * c]
+    )
+
+
+def _of_unit_length(q: Any) -> Any:
+    return q / ops.sqrt(q @ q)
+
+
+def _rotating(q: Any, omega: Any) -> Any:
+    """q̇ = ½ q ⊗ ω."""
+    return 0.5 * multiplied(q, [*omega, 0.0])
+
+
+def _half_angle(square: Any) -> tuple[Any, Any]:
+    """(sin(θ/2)/θ, cos(θ/2)) of θ²."""
+    small = square < SMALL
+    angle = ops.sqrt(ops.where(small, 1.0, square))
+    sine = ops.where(small, 0.5 - square / 48.0, ops.sin(0.5 * angle) / angle)
+    return sine, ops.where(small, 1.0 - square / 8.0, ops.cos(0.5 * angle))
+
+
+def _rotated(q: Any, d: Any) -> Any:
+    sine, cosine = _half_angle(d @ d)
+    return _of_unit_length(multiplied(q, [*(d * sine), cosine]))
+
+
+def _rotation_between(q0: Any, q1: Any) -> Any:
+    """The rotation vector, along the axes of q0, of the shorter way from q0 to q1."""
+    x, y, z, w = q0
+    *vector, cosine = multiplied([-x, -y, -z, w], q1)
+    vector = ops.array(vector)
+    vector = ops.where(cosine < 0.0, -vector, vector)
+    square = vector @ vector
+    small = square < SMALL
+    sine = ops.sqrt(ops.where(small, 1.0, square))
+    return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.absolute(cosine)) / sine)
+
+
+ROTATION = Space(4, 3, np.array([0.0, 0.0, 0.0, 1.0]), _rotating, _rotated, _rotation_between, _of_unit_length)
+
+
+# --- rigid motions: (position, quaternion) ---
+
+
+def _sweep(d: Any) -> tuple[Any, Any, Any]:
+    """(1 − cos θ)/θ², (θ − sin θ)/θ³ and θ² of a rotation vector."""
+    square = d @ d
+    small = square < SMALL
+    safe = ops.where(small, 1.0, square)
+    angle = ops.sqrt(safe)
+    a = ops.where(small, 0.5 - square / 24.0, (1.0 - ops.cos(angle)) / safe)
+    b = ops.where(small, 1.0 / 6.0 - square / 120.0, (angle - ops.sin(angle)) / (safe * angle))
+    return a, b, square
+
+
+def _moved(q: Any, d: Any) -> Any:
+    linear, angular = d[:3], d[3:]
+    a, b, _ = _sweep(angular)
+    once = ops.cross(angular, linear)
+    path = linear + a * once + b * ops.cross(angular, once)
+    return ops.concatenate([q[:3] + rotation_of(q[3:]) @ path, _rotated(q[3:], angular)])
+
+
+def _motion_between(q0: Any, q1: Any) -> Any:
+    angular = _rotation_between(q0[3:], q1[3:])
+    path = rotation_of(q0[3:]).T @ (q1[:3] - q0[:3])
+    a, b, square = _sweep(angular)
+    small = square < SMALL
+    twice = ops.where(
+        small, 1.0 / 12.0, (1.0 - 0.5 * (1.0 - square * b) / ops.where(small, 1.0, a)) / ops.where(small, 1.0, square)
+    )
+    once = ops.cross(angular, path)
+    return ops.concatenate([path - 0.5 * once + twice * ops.cross(angular, once), angular])
+
+
+def _moving(q: Any, v: Any) -> Any:
+    return ops.concatenate([rotation_of(q[3:]) @ v[:3], _rotating(q[3:], v[3:])])
+
+
+MOTION = Space(
+    7,
+    6,
+    np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]),
+    _moving,
+    _moved,
+    _motion_between,
+    lambda q: ops.concatenate([q[:3], _of_unit_length(q[3:])]),
+)

@@ -1,0 +1,93 @@
+"""Exact derivatives of what users write: the hinge of a general joint, the rows of a law of constraint.
+
+The function is traced once with symbols of its own; its derivatives are then evaluated where they are needed,
+on numbers or as part of a larger expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.trace import Shape, column, inlined, symbols
+from cosim.multibody.spatial import Vector
+
+
+class Derived:
+    """A function of arrays given by casadi expressions: `make(*columns, *arrays)` builds them once."""
+
+    def __init__(self, name: str, shapes: Sequence[Shape], make: Callable[..., Sequence[tuple[Any, Shape]]]) -> None:
+        """make(columns, arrays) -> (expression, shape) of each result; the columns and the arrays are the same
+        symbols, as casadi has them and as functions of users take them."""
+        import casadi
+
+        columns, arrays = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
+        with inlined():
+            results = make(list(columns), list(arrays))
+        self._shapes = [shape for _, shape in results]
+        self._fn = casadi.Function(name, list(columns), [e for e, _ in results])
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        if any(map(ops.is_symbolic, arrays)):
+            found = self._fn.call([column(a) for a in arrays])
+            return [_array(value, shape) for value, shape in zip(found, self._shapes, strict=True)]
+        found = self._fn.call([np.asarray(a, dtype=float).ravel() for a in arrays])
+        # casadi's matrices are stored by columns
+        return [np.array(v.full()).reshape(shape, order="F") for v, shape in zip(found, self._shapes, strict=True)]
+
+
+def _array(value: Any, shape: Shape) -> Any:
+    """An expression as an array of symbols, its exact zeros and ones as numbers."""
+    elements = [value[k] for k in range(value.numel())]
+    elements = [float(e) if e.is_constant() else e for e in elements]
+    return ops.array(np.array(elements, dtype=object).reshape(shape, order="F") if elements else np.zeros(shape))
+
+
+def along(expression: Any, pairs: Sequence[tuple[Any, Any]]) -> Any:
+    """Σ ∂expression/∂x · ẋ over pairs (x, ẋ) of columns."""
+    import casadi
+
+    where = casadi.vertcat(*(x for x, _ in pairs))
+    return casadi.jtimes(expression, where, casadi.vertcat(*(rate for _, rate in pairs)))
+
+
+class HingeOf:
+    """The hinge of a general joint from its place(q, t)."""
+
+    def __init__(self, motion: Any) -> None:
+        n = len(motion.names)
+        self._derived: Derived | None = None
+        self._n, self._place = n, motion.place
+
+    def _make(self, columns: list[Any], arrays: list[Any]) -> list[tuple[Any, Shape]]:
+        import casadi
+
+        (q, v, t), n = columns, self._n
+        turn, r = self._place(arrays[0], arrays[2])
+        turn_t = casadi.reshape(column(turn), 3, 3)  # by columns: the transpose, ground axes seen by the child
+        r = column(r)
+        still = casadi.DM.zeros(n), casadi.DM(1.0)
+
+        def velocity(q_rate: Any, t_rate: Any) -> tuple[Any, Any]:
+            moving = [(q, q_rate), (t, t_rate)]
+            spin = casadi.mtimes(turn_t, casadi.reshape(along(column(turn), moving), 3, 3).T)
+            return along(r, moving), casadi.vertcat(spin[2, 1], spin[0, 2], spin[1, 0])
+
+        columns_of = [velocity(casadi.DM.eye(n)[:, k], casadi.DM(0.0)) for k in range(n)]
+        drift, total = velocity(*still), velocity(v, casadi.DM(1.0))
+        moving = [(q, v), (t, casadi.DM(1.0))]
+        slides = casadi.mtimes(turn_t, casadi.horzcat(*(s for s, _ in columns_of), drift[0], along(total[0], moving)))
+        turns = casadi.horzcat(*(w for _, w in columns_of), drift[1], along(total[1], moving))
+        return [(slides, (3, n + 2)), (turns, (3, n + 2))]
+
+    def __call__(self, q: Any, v: Any, t: Any) -> Any:
+        from cosim.multibody.joints import Hinge
+
+        if self._derived is None:
+            self._derived = Derived("hinge", [(self._n,), (self._n,), ()], self._make)
+        slides, turns = self._derived(q, v, t)
+        *columns, drift, bias = (Vector(slides[:, k], turns[:, k]) for k in range(self._n + 2))
+        return Hinge(tuple(columns), drift, bias)

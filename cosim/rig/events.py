@@ -1,0 +1,108 @@
+"""The events of a rig: what happens to its structure, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cosim.errors import did_you_mean
+from cosim.rig.dofs import Dofs
+from cosim.rig.mechanism import MechanismSpec
+from cosim.rig.schema import Reading, read_fields
+from cosim.types import param, params
+
+
+@params
+class WhenKeys:
+    signal: str = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
+    above: float | None = param(default=None, doc="it happens when the signal rises above this, SI")
+    below: float | None = param(default=None, doc="it happens when the signal falls below this, SI")
+
+
+@params
+class EventKeys:
+    do: Literal["latch", "unlatch", "brake", "unbrake", "release"] = param()
+    of: str = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
+    name: str | None = param(default=None, doc="default: `<do> <of>`")
+    at: float | None = param(unit="s", min=0, default=None, doc="when it happens")
+    when: WhenKeys | None = param(default=None, doc="on what it happens")
+    effort: float = param(min=0, default=0.0, doc="of a brake, N m or N; above 0")
+
+
+@dataclass(frozen=True)
+class EventSpec:
+    """At a time [s], or when factor · (signal − bound) rises above 0."""
+
+    name: str
+    do: str
+    dofs: tuple[str, ...]
+    constraint: str | None
+    effort: float
+    at: float | None
+    signal: str = ""
+    factor: float = 0.0
+    bound: float = 0.0
+    key: tuple = ()
+
+
+def read_events(
+    items: Any, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+) -> tuple[EventSpec, ...]:
+    """The events in their order. Signals are looked up when the rig is wired."""
+    found: list[EventSpec] = []
+    for k, item in enumerate(items):
+        at = ("events", k)
+        values = read_fields(EventKeys, reading.mapping(item, at), at, reading)
+        if {"do", "of"} <= values.keys():
+            event = _event(values, at, dofs, mechanism, reading)
+            if event.name in {other.name for other in found}:
+                reading.fail((*at, "name"), f"there is an event '{event.name}' already; give this one another name")
+            found.append(event)
+    return tuple(found)
+
+
+def _event(
+    values: dict[str, Any], at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+) -> EventSpec:
+    do, of, when = values["do"], values["of"], values.get("when")
+    if (values.get("at") is None) == (when is None):
+        reading.fail(at, f"say when to {do} '{of}': with 'at' (a time) or with 'when' (a signal), one of them")
+    if (do == "brake") != (values.get("effort", 0.0) > 0.0):
+        what = (
+            "a brake needs an 'effort' above 0" if do == "brake" else f"only a brake has an effort; take it out of {do}"
+        )
+        reading.fail((*at, "effort") if do != "brake" else at, what)
+    bounds = [] if when is None else [b for b in (when.above, when.below) if b is not None]
+    if when is not None and len(bounds) != 1:
+        reading.fail((*at, "when"), "give 'above' or 'below', one of them")
+    constraint, held = _target(do, of, at, dofs, mechanism, reading)
+    rises = when is not None and when.above is not None
+    return EventSpec(
+        name=values.get("name") or f"{do} {of}",
+        do="unlatch" if do == "release" and constraint is None else do,
+        dofs=held,
+        constraint=constraint,
+        effort=values.get("effort", 0.0),
+        at=values.get("at"),
+        signal=when.signal if when else "",
+        factor=1.0 if rises else -1.0,
+        bound=bounds[0] if len(bounds) == 1 else 0.0,
+        key=at,
+    )
+
+
+def _target(
+    do: str, of: str, at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+) -> tuple[str | None, tuple[str, ...]]:
+    """(constraint, dofs) that the event is about."""
+    if dofs is None or mechanism is None:
+        return None, ()
+    description = mechanism.description
+    ties = [loop.joint.name for loop in description.loops] + [c.name for c in description.constraints]
+    if do == "release" and of in ties:
+        return of, ()
+    held = dofs.of(of)
+    if not held:
+        known = [*dofs.several, *dofs.single, *(ties if do == "release" else [])]
+        reading.fail((*at, "of"), f"there is no '{of}'{did_you_mean(of, known)}")
+    return None, tuple(held)

@@ -1,0 +1,173 @@
+"""Joints and laws of constraints that users write in Python files: loaded, and tried before anything is built on them.
+
+What such a function returns must fit and be traceable; if not, that is said in one line with the user's own line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cosim.compile.trace import Trace, origin, trace
+from cosim.errors import CompileError, where_raised
+from cosim.multibody.constraints import Frame, Law, Row
+from cosim.multibody.frames import pose_of
+from cosim.multibody.joints import GeneralMotion
+from cosim.rig.plugins import JOINT, LAW, Kind, load_plugin, read_file_plugin
+from cosim.rig.schema import Reading
+
+SKEW = 1e-6  # by how much axes may miss right angles and length 1
+
+
+def read_motion(file: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
+    """The joint of one's own in `file`, named by the `type` of the section at `path`; None after mistakes."""
+    return _read(
+        JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _try_motion, file, params, path, reading
+    )
+
+
+def read_law(file: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int) -> Law | None:
+    """The law of one's own in `file`, tried with so many frames of links, coordinates and velocities of joints."""
+
+    def try_law(law: Law) -> None:
+        _try_law(law, links, nq, nv)
+
+    return _read(LAW, Law, "Law of cosim.multibody.constraints", try_law, file, params, path, reading)
+
+
+def _read(
+    kind: Kind,
+    cls: type,
+    words: str,
+    attempt: Callable[[Any], None],
+    file: str,
+    params: Any,
+    path: tuple,
+    reading: Reading,
+) -> Any:
+    plugin = read_file_plugin(kind, file, params, path, reading)
+    if plugin is None:
+        return None
+    at, before = (*path, "type"), len(reading.errors)
+    made = load_plugin(plugin, at, reading)
+    if len(reading.errors) > before:
+        return None
+    if not isinstance(made, cls):
+        what = f"load returned {_shown(made)}; return a {words} ({origin(plugin.module.load)})"
+        return reading.fail(at, what)
+    try:
+        attempt(made)
+    except ValueError as error:
+        return reading.fail(at, str(error))
+    return made
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def _try_motion(motion: GeneralMotion) -> None:
+    """Raises ValueError with what is wrong with the motion."""
+    n = len(motion.names)
+    if len(motion.units) != n or not set(motion.units) <= {"rad", "m"}:
+        what = f"names the coordinates {motion.names} with the units {motion.units}"
+        raise ValueError(f"{what}; give each coordinate one of the units 'rad' and 'm' ({origin(motion.place)})")
+    values = _called("place", motion.place, lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
+    shapes = [np.shape(value) for value in values]
+    wanted = f"the child's axes (3, 3) and its origin (3,) ({origin(motion.place)})"
+    if shapes != [(3, 3), (3,)]:
+        raise ValueError(f"place returns arrays of shapes {', '.join(map(str, shapes))}; return {wanted}")
+    axes = np.asarray(values[0], dtype=float)
+    if not (np.abs(axes.T @ axes - np.eye(3)).max() < SKEW and np.linalg.det(axes) > 0.0):
+        raise ValueError(f"the axes that place returns are no rotation; return {wanted}")
+    traced = _traced("place", lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
+    _check_time("place", motion.place, traced, motion.timed)
+
+
+def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
+    """Raises ValueError with what is wrong with the law."""
+    if not law.rows or not all(isinstance(row, Row) for row in law.rows):
+        raise ValueError("the law has no rows; give it one Row of cosim.multibody.constraints per equation")
+    poses = [pose_of((0.3 * k, 0.2, 0.1 * k), (0.1 * k, 0.15, 0.2 * k)) for k in range(1, links + 1)]
+    rotations = np.array([pose.rotation for pose in poses]).reshape(links, 3, 3)
+    positions = np.array([pose.position for pose in poses]).reshape(links, 3)
+    moving = [0.1 * rotations[:, 0], 0.2 * rotations[:, 1]]
+    q, v, t = _numbers(nq), _numbers(nv), 0.0
+
+    def residual(rotations: Any, positions: Any, q: Any, t: Any) -> Any:
+        assert law.residual is not None
+        return law.residual([Frame(rotations[k], positions[k]) for k in range(links)], q, t)
+
+    def rate(rotations: Any, positions: Any, angular: Any, linear: Any, q: Any, v: Any, t: Any) -> Any:
+        assert law.rate is not None
+        frames = [Frame(rotations[k], positions[k], angular[k], linear[k]) for k in range(links)]
+        return law.rate(frames, q, v, t)
+
+    count, parts = 0, []
+    for name, written, fn, arguments in (
+        ("residual", law.residual, residual, [rotations, positions, q, t]),
+        ("rate", law.rate, rate, [rotations, positions, *moving, q, v, t]),
+    ):
+        if written is None:
+            continue
+        shape = np.shape(_called(name, written, fn, arguments))
+        if len(shape) != 1:
+            what = f"{name} returns an array of shape {shape}; return a list with one number per row"
+            raise ValueError(f"{what} ({origin(written)})")
+        _check_time(name, written, _traced(name, fn, arguments), law.timed)
+        count += shape[0]
+        parts.append((name, written))
+    if not parts:
+        raise ValueError("the law has neither residual nor rate; give it one of them")
+    if count != len(law.rows):
+        who = " and ".join(f"{name} ({origin(written)})" for name, written in parts)
+        verb = "returns" if len(parts) == 1 else "return together"
+        have, given = _counted(len(law.rows), "row"), _counted(count, "number")
+        raise ValueError(f"the law has {have}, but {who} {verb} {given}; return one per row")
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def _numbers(n: int) -> np.ndarray:
+    """(n,) simple numbers, none of them special."""
+    return 0.1 * np.arange(1.0, n + 1.0)
+
+
+def _called(name: str, written: Any, fn: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """What `fn`, which calls the user's `written`, returns for numbers. Raises ValueError where it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            value = fn(*arguments)
+        parts = value if isinstance(value, tuple) else (value,)
+        for part in parts:
+            np.asarray(part, dtype=float)
+        return value
+    except Exception as error:
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ValueError(f"{name} fails on numbers: {what} ({_line(error, written)})") from None
+
+
+def _traced(name: str, fn: Callable[..., Any], arguments: Sequence[Any]) -> Trace:
+    """`fn` called with symbols. Raises ValueError where it cannot be differentiated."""
+    try:
+        return trace(fn, [np.shape(argument) for argument in arguments], name)
+    except CompileError as error:
+        raise ValueError(f"{name} fails on symbols: {error.what} ({error.place})") from None
+
+
+def _line(error: Exception, written: Any) -> str:
+    """The user's line that failed; where the function is written when what it returned is at fault."""
+    place = where_raised(error, but=(__file__,))
+    return origin(written) if place.startswith(f"{__file__}:") else place
+
+
+def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
+    """What depends on time must say so: what does not is taken out of every derivative by it."""
+    import casadi
+
+    if not timed and casadi.depends_on(casadi.vertcat(*traced.outputs), traced.inputs[-1]):
+        raise ValueError(f"{name} depends on the time t; say so with timed=True ({origin(written)})")

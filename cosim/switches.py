@@ -1,0 +1,217 @@
+"""What changes the structure of a mechanism while it runs: latches, brakes, stops, releases (theory §6).
+
+Everything that switches is state: dofs that are latched, brakes that are on and the way they slide (0: they
+stick), stops that are touched, couplings that hold. A `Trigger` fires when its value crosses zero upwards, and
+changes that state; dofs it arrests lose their velocity by an impulse. Pure functions of numbers or symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim import ops
+from cosim.types import State
+
+# speed [rad/s or m/s] of rebound below which a body stays at its stop
+REST = 1e-3
+
+Seen = Mapping[str, Any]  # t, position (nv,), velocity (nv,), hold (nv,), and signals by name
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something the rig does: `do` to the dofs or couplings `of` (indices) when `value(seen)` crosses 0 upwards."""
+
+    name: str
+    value: Callable[[Seen], Any]
+    do: str  # a key of `ACTIONS`
+    of: tuple[int, ...]
+    effort: float = 0.0  # of a brake, N m or N
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A limit of a dof that it hits: the side is +1 at an upper, −1 at a lower bound."""
+
+    name: str
+    dof: int
+    bound: float
+    side: float
+    restitution: float
+
+
+class Change(NamedTuple):
+    """What a trigger does: the switches afterwards, and dofs (nv,) that keep −(this) of their velocity, NaN: all."""
+
+    state: State
+    rebound: dict[int, Any]
+
+
+class Trigger(NamedTuple):
+    name: str
+    value: Callable[[Seen], Any]
+    enabled: Callable[[State], Any]
+    effect: Callable[[State, Seen], Change]
+    pressing: Callable[[Seen], Any] | None = None  # fires at once while this holds and the value is not negative
+
+
+def _with(s: State, what: str, places: Sequence[int], values: Any) -> State:
+    values = values if isinstance(values, list) else [values] * len(places)
+    return s | {what: ops.placed(s[what], places, values)}
+
+
+def _latch(event: Event, s: State, seen: Seen) -> Change:
+    return Change(_with(s, "latched", event.of, 1.0), dict.fromkeys(event.of, 0.0))
+
+
+def _unlatch(event: Event, s: State, seen: Seen) -> Change:
+    return Change(_with(s, "latched", event.of, 0.0), {})
+
+
+def _brake(event: Event, s: State, seen: Seen) -> Change:
+    ways = [ops.sign(ops.where(ops.absolute(seen["velocity"][k]) > 1e-9, seen["velocity"][k], 0.0)) for k in event.of]
+    return Change(_with(_with(s, "brake", event.of, event.effort), "slide", event.of, ways), {})
+
+
+def _unbrake(event: Event, s: State, seen: Seen) -> Change:
+    return Change(_with(_with(s, "brake", event.of, 0.0), "slide", event.of, 0.0), {})
+
+
+def _release(event: Event, s: State, seen: Seen) -> Change:
+    return Change(_with(s, "active", event.of, 0.0), {})
+
+
+ACTIONS: dict[str, Callable[[Event, State, Seen], Change]] = {
+    "latch": _latch,
+    "unlatch": _unlatch,
+    "brake": _brake,
+    "unbrake": _unbrake,
+    "release": _release,
+}
+
+
+@dataclass(frozen=True)
+class Switches:
+    """All that can switch in a plant of nv dofs; `latched`: dofs that are at the start."""
+
+    nv: int = 0
+    couplings: int = 0
+    events: tuple[Event, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    latched: tuple[int, ...] = ()
+    signals: tuple[str, ...] = ()  # that values look at, besides the motion of dofs
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.stops or self.latched)
+
+    @property
+    def releases(self) -> bool:
+        """Whether couplings can be let go."""
+        return any(event.do == "release" for event in self.events)
+
+    @cached_property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """Those of the rig first, in its order; then what stops and brakes do by themselves."""
+        braked = dict.fromkeys(k for event in self.events if event.do == "brake" for k in event.of)
+        return (
+            *map(_of_event, self.events),
+            *(_hit(k, stop) for k, stop in enumerate(self.stops)),
+            *(_leave(k, stop) for k, stop in enumerate(self.stops)),
+            *(trigger for k in braked for trigger in (_stick(k), _slip(k))),
+        )
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """Names of the triggers that a run reports: events and hits of stops."""
+        return tuple(trigger.name for trigger in self.triggers[: len(self.events) + len(self.stops)])
+
+    def initial(self) -> State:
+        n, reported = len(self.triggers), np.zeros(len(self.reported))
+        return {
+            "latched": np.isin(np.arange(self.nv), self.latched).astype(float),
+            "brake": np.zeros(self.nv),
+            "slide": np.zeros(self.nv),
+            "stopped": np.zeros(len(self.stops)),
+            "active": np.ones(self.couplings),
+            "before": np.full(n, -1.0),  # the triggers' values when they were last looked at
+            "count": reported,  # how often each fired …
+            "last": reported.copy(),  # … when it did so last [s] …
+            "lost": reported.copy(),  # … and the energy lost in it so far [J]
+            "endless": np.zeros(()),  # 1: events went on for ever within one instant
+        }
+
+    def still(self) -> State:
+        """Rates of the above: nothing changes between events."""
+        return {name: np.zeros(np.shape(value)) for name, value in self.initial().items()}
+
+    def held(self, s: State) -> Any:
+        """(nv,) 1 where a dof is held still."""
+        sticking = ops.where(s["brake"] > 0.0, 1.0 - ops.absolute(s["slide"]), 0.0)
+        held = ops.maximum(s["latched"], sticking)
+        for k, stop in enumerate(self.stops):
+            held = ops.placed(held, [stop.dof], [ops.maximum(held[stop.dof], s["stopped"][k])])
+        return held
+
+    def braking(self, s: State) -> Any:
+        """(nv,) efforts of the brakes that slide."""
+        return -(s["brake"] * s["slide"])
+
+    def active(self, s: State) -> Any:
+        return s["active"]
+
+
+def _of_event(event: Event) -> Trigger:
+    def effect(s: State, seen: Seen) -> Change:
+        return ACTIONS[event.do](event, s, seen)
+
+    return Trigger(event.name, event.value, lambda s: True, effect)
+
+
+def _hit(k: int, stop: Stop) -> Trigger:
+    def effect(s: State, seen: Seen) -> Change:
+        leaving = stop.restitution * ops.absolute(seen["velocity"][stop.dof])
+        stays = leaving < REST
+        after = _with(s, "stopped", [k], [ops.where(stays, 1.0, 0.0)])
+        return Change(after, {stop.dof: ops.where(stays, 0.0, stop.restitution)})
+
+    return Trigger(
+        stop.name,
+        lambda seen: stop.side * (seen["position"][stop.dof] - stop.bound),
+        lambda s: s["stopped"][k] < 0.5,
+        effect,
+        lambda seen: stop.side * seen["velocity"][stop.dof] > 0.0,
+    )
+
+
+def _leave(k: int, stop: Stop) -> Trigger:
+    return Trigger(
+        stop.name,
+        lambda seen: stop.side * seen["hold"][stop.dof],
+        lambda s: s["stopped"][k] > 0.5,
+        lambda s, seen: Change(_with(s, "stopped", [k], 0.0), {}),
+        lambda seen: stop.side * seen["hold"][stop.dof] > 0.0,
+    )
+
+
+def _stick(dof: int) -> Trigger:
+    return Trigger(
+        "stick",
+        lambda seen: -(seen["slide"][dof] * seen["velocity"][dof]),
+        lambda s: ops.absolute(s["slide"][dof]) > 0.5,
+        lambda s, seen: Change(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
+    )
+
+
+def _slip(dof: int) -> Trigger:
+    def sticks(s: State) -> Any:
+        return ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
+
+    def effect(s: State, seen: Seen) -> Change:
+        return Change(_with(s, "slide", [dof], [-ops.sign(seen["hold"][dof])]), {})
+
+    return Trigger("slip", lambda seen: ops.absolute(seen["hold"][dof]) - seen["brake"][dof], sticks, effect)
