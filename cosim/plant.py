@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -171,7 +170,8 @@ class Plant:
     @property
     def drifts(self) -> bool:
         """Whether steps leave something to settle."""
-        return bool(self.model.constraint_rows) and self.closing.projection or self.model.nq != self.model.nv
+        projected = bool(self.model.constraint_rows) and self.closing.projection
+        return projected or self.model.nq != self.model.nv
 
     # --- what acts ---
 
@@ -198,9 +198,9 @@ class Plant:
         return self.model.pure.chart(q), v, self._driving(driven)
 
     def efforts(self, t: Any, x: State, request: Any) -> dict[str, Any]:
-        """Everything that follows from a state: q, v, a; `effort` of drives and prescriptions; `taken` by friction
-        and springs in the joints; `hold`, what it takes to hold dofs still; `multipliers` of the constraints; `put in`, the
-        power of what time moves; and the actuators' rates and outputs."""
+        """Everything that follows from a state: q, v, a; `effort` of drives and prescriptions; `friction` of joints and
+        brakes; `hold`, what it takes to hold dofs still; `multipliers` of the constraints; `put in`, the power of
+        what time moves; and the actuators' `rates` and outputs (`driven`)."""
         q, v, a = self.motion(t, x)
         rates, driven = self._drive(t, x, request, q, v)
         rules = self.model.pure
@@ -252,14 +252,14 @@ class Plant:
         found = self.efforts(t, x, request)
         q, v, driven, model = found["q"], found["v"], found["driven"], self.model
         signals: dict[str, Any] = {}
-        coordinates, dofs = iter(zip(model.coordinate_names, q, strict=True)), iter(enumerate(model.dof_names))
-        for kind in model.kinds:
-            signals |= {f"{name}/position": value for name, value in islice(coordinates, kind.nq)}
-            for k, name in islice(dofs, kind.nv):
-                signals |= {f"{name}/velocity": v[k], f"{name}/acceleration": found["a"][k]}
-                signals[f"{name}/effort"] = found["effort"][k]
-                shown = [s for s in driven.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
-                signals |= {f"{name}/{s}": driven[name][s] for s in shown}
+        motion = {"position": model.pure.chart(q), "velocity": v}
+        motion |= {"acceleration": found["a"], "effort": found["effort"]}
+        for k, name in enumerate(model.dof_names):
+            signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
+            shown = [s for s in driven.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
+            signals |= {f"{name}/{s}": driven[name][s] for s in shown}
+        coordinates = zip(model.coordinate_names, model.coordinate_units, q, strict=True)
+        signals |= {f"{name}/position": value for name, unit, value in coordinates if unit == "1"}
         rules = model.pure
         kinetic = rules.kinetic_energy(q, v, t)
         potential = rules.potential_energy(q, t)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
+# energy [J] lost in an event below which it is not worth a word
+LOSS = 1e-12
 # columns of a table where no terminal says how wide it is
 PIPE_WIDTH = 110
 
@@ -82,7 +84,7 @@ def show(run: Run, quiet: bool = False) -> None:
         figures = [_figure(joint[key], units[f"{name}/{what}"].replace("*", "·")) for _, key, what in columns]
         table.add_row(name, joint["role"], *figures)
     console.print(table)
-    for line in lines(summary):
+    for line in [*structure_lines(summary, units), *lines(summary)]:
         console.print(line, soft_wrap=True)
 
 
@@ -121,6 +123,44 @@ def lines(summary: dict[str, Any]) -> list[str]:
         "ran as   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
     ]
+
+
+# events told one by one; more are counted
+TOLD = 8
+# redundant rows named one by one
+NAMED = 6
+
+
+def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]:
+    """What constraints carried and how far they drifted, and the events."""
+    found = []
+    for name, constraint in summary["constraints"].items():
+        sizes: dict[str, float] = {}
+        for row, peak in constraint["reaction_peak"].items():
+            unit = units[f"{name}/{row}"].replace("*", "·")
+            sizes[unit] = max(sizes.get(unit, 0.0), peak)
+        reactions = ", ".join(_figure(size, unit) for unit, size in sizes.items() if size)
+        drift = " and ".join(
+            f"{constraint[f'{what}_max']:.1e} {units[f'{name}/{what}']}"
+            for what in ("gap", "slip")
+            if f"{what}_max" in constraint
+        )
+        found.append(f"{'closing':<8} {name}: off by {drift} at most, carries up to {reactions or 'nothing'}")
+    if summary["redundant"]:
+        rows, n = summary["redundant"], len(summary["redundant"])
+        named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
+        found.append(f"note     {named} follow from the other constraints; reactions are those of least norm")
+    events = summary["events"]
+    for event in events[:TOLD]:
+        lost = f", {_figure(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
+        times = f" ({event['count']} times)" if event["count"] > 1 else ""
+        found.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{lost}")
+    if len(events) > TOLD:
+        lost = sum(event["energy_lost_J"] for event in events)
+        found.append(
+            f"event    … {len(events)} in all, the last at {events[-1]['t_s']:.6g} s, {_figure(lost, 'J')} lost"
+        )
+    return found
 
 
 def _speed(summary: dict[str, Any]) -> str:

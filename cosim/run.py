@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.errors import RunError, did_you_mean
+from cosim.happenings import Happening
 from cosim.units import JOINT_DIMENSIONS
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Run:
     busy: float  # s of computer time in ticks
     wall: float  # s of the whole run, recording and telemetry included
     fault: str = ""
+    events: tuple[Happening, ...] = ()
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -82,6 +84,9 @@ class Run:
             "integrator": schedule.integrator,
             "substeps": schedule.substeps,
             "joints": {name: self._joint(name) for name in rig.joints},
+            "constraints": {c.name: self._constraint(c) for c in rig.plant.model.pure.ties.couplings},
+            "redundant": [rig.plant.model.constraint_rows[r] for r in rig.plant.start.redundant],
+            "events": [{"t_s": e.t, "name": e.name, "count": e.count, "energy_lost_J": e.lost} for e in self.events],
             "energy": self._energy(),
             "speed": {
                 "ticks_per_second": len(self.t) / self.busy,
@@ -101,13 +106,20 @@ class Run:
         return {
             "role": self._role(name),
             "error_rms": None if error is None else _rms(error),
-            "error_max": None if error is None else float(np.abs(error).max()),
+            "error_max": None if error is None else _peak(error),
             "position_min": float(position.min()),
             "position_max": float(position.max()),
-            "speed_max": float(np.abs(self[f"{name}/velocity"]).max()),
+            "speed_max": _peak(self[f"{name}/velocity"]),
             "effort_rms": _rms(effort),
-            "effort_peak": float(np.abs(effort).max()),
+            "effort_peak": _peak(effort),
         }
+
+    def _constraint(self, coupling: Any) -> dict[str, Any]:
+        """Largest gap [m, rad] and slip [per s] from it, and the peaks of its reactions [N, N·m]."""
+        peaks = {what: f"{coupling.name}/{what}" for what in ("gap", "slip")}
+        drift = {f"{what}_max": _peak(self[name]) for what, name in peaks.items() if name in self}
+        names = [row.name for row in coupling.law.rows]
+        return drift | {"reaction_peak": {name: _peak(self[f"{coupling.name}/{name}"]) for name in names}}
 
     def _role(self, name: str) -> str:
         if name in self.rig.plant.prescribed:
@@ -148,6 +160,10 @@ class StoppedRun(RunError):
     def __init__(self, run: Run) -> None:
         super().__init__(run.fault, str(run.rig.spec.path))
         self.run = run
+
+
+def _peak(x: np.ndarray) -> float:
+    return float(np.abs(x).max())
 
 
 def _rms(x: np.ndarray) -> float:

@@ -186,7 +186,7 @@ class Simulation:
 
     @cached_property
     def _stepping(self) -> Stepping:
-        return Stepping(self.plant, self._step, self.compiled)
+        return Stepping(self.plant, self._step, self.step / self.substeps, self.compiled)
 
     def _step(self, t: Any, x: Any, request: Any, h: Any) -> Any:
         """One step of the integrator."""
@@ -203,9 +203,8 @@ class Simulation:
 
     def advance(self, t: Any, x: Any, request: Any) -> Any:
         """The plant's state one step later."""
-        h = self.step / self.substeps
         for k in range(self.substeps):
-            x = self._stepping.advance(t + k * h, x, request, h)
+            x = self._stepping.advance(t + k * self._stepping.length, x, request)
         return x
 
     # --- the whole tick ---

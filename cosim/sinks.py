@@ -27,6 +27,9 @@ class Recording:
     def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None:
         self._recorder.append(t_ns, values)
 
+    def event(self, t_ns: int, what: str) -> None:
+        self._recorder.event(t_ns, what, "info")
+
     def fault(self, t_ns: int, what: str) -> None:
         self._recorder.event(t_ns, what, "error")
 
@@ -42,6 +45,9 @@ class Publishing:
 
     def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None:
         self._publisher.publish(t_ns, values)
+
+    def event(self, t_ns: int, what: str) -> None:
+        """Samples carry what events change."""
 
     def fault(self, t_ns: int, what: str) -> None:
         """Samples end, which is what a subscriber sees."""

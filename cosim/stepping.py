@@ -29,14 +29,17 @@ Step = Callable[[Any, Any, Any, Any], Any]  # (t, x, request, h) -> x at t + h
 
 @dataclass
 class Stepping:
-    """`step` is the integrator's on the flat state of the plant; compiled: parts become routines of their own."""
+    """`step` is the integrator's on the flat state of the plant, `length` [s] that of steps; compiled: parts become
+    routines of their own."""
 
     plant: Plant
     step: Step
+    length: float
     compiled: bool = True
 
-    def advance(self, t: Any, x: Any, request: Any, h: float) -> Any:
-        """The flat state at t + h."""
+    def advance(self, t: Any, x: Any, request: Any) -> Any:
+        """The flat state one step later."""
+        h = self.length
         if not self.plant.switches:
             return self._once(t, x, request, h)
         begun = ops.concatenate([ops.array([t, h]), x])
@@ -85,7 +88,8 @@ class Stepping:
         state = self.plant.layout.unpack(x)
         found = self.plant.efforts(t, state, request)
         model = self.plant.model
-        seen = {"t": t, "position": model.pure.chart(found["q"]), "velocity": found["v"], "hold": found["hold"]}
+        seen = {"t": t, "step": self.length, "position": model.pure.chart(found["q"]), "velocity": found["v"]}
+        seen |= {"acceleration": found["a"], "hold": found["hold"]}
         seen |= {name: state["switches"][name] for name in ("brake", "slide")}
         if self.plant.switches.signals:
             signals = self.plant.observe(t, state, request)

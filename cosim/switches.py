@@ -20,7 +20,8 @@ from cosim.types import State
 # speed [rad/s or m/s] of rebound below which a body stays at its stop
 REST = 1e-3
 
-Seen = Mapping[str, Any]  # t, position (nv,), velocity (nv,), hold (nv,), and signals by name
+# t, step (of the schedule), position, velocity, acceleration, hold (nv,), and signals by name
+Seen = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,9 @@ def _of_event(event: Event) -> Trigger:
 def _hit(k: int, stop: Stop) -> Trigger:
     def effect(s: State, seen: Seen) -> Change:
         leaving = stop.restitution * ops.absolute(seen["velocity"][stop.dof])
-        stays = leaving < REST
+        back = stop.side * seen["acceleration"][stop.dof]
+        # a flight shorter than a step is none: bounces without end would happen in no time
+        stays = ops.logical_or(leaving < REST, 2.0 * leaving < back * seen["step"])
         after = _with(s, "stopped", [k], [ops.where(stays, 1.0, 0.0)])
         return Change(after, {stop.dof: ops.where(stays, 0.0, stop.restitution)})
 

@@ -57,8 +57,12 @@ def multiplied(p: Any, q: Any) -> Any:
     x, y, z, w = p
     a, b, c, d = q
     return ops.array(
-        [w * a + x * d + y * c - z * b, w * b - x * c + y * d + z * a]
-        + [w * c + x * b - y * a + z * d, w * d - x * a - y * b - z * c]
+        [
+            w * a + x * d + y * c - z * b,
+            w * b - x * c + y * d + z * a,
+            w * c + x * b - y * a + z * d,
+            w * d - x * a - y * b - z * c,
+        ]
     )
 
 

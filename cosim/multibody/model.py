@@ -57,14 +57,14 @@ class Model:
     ) -> None:
         """rotor_inertia: reflected inertia of the drives' rotors on the dofs [kg m² or kg], (nv,) or by name,
         default 0. stabilisation: rate [rad/s] at which drift of constraints decays, 0 for none (Baumgarte).
-        elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the faster one. redundant: rows of
-        constraints that follow from the others (see `assembly.find_redundant`); they are not solved for, and reactions
-        are shared among them by least norm.
+        elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the faster one.
+        redundant: rows of constraints that follow from the others (see `assembly.find_redundant`); they are not
+        solved for, and reactions are shared among them by least norm.
 
         Raises InputErrors for links that could move without any inertia, ValueError for rotors or a gravity
         that are no such arrays.
         """
-        self._given = {
+        self._given: dict[str, Any] = {
             "mechanism": mechanism,
             "gravity": tuple(gravity),
             "rotor_inertia": rotor_inertia,
@@ -89,7 +89,7 @@ class Model:
         if self.gravity.shape != (3,):
             raise ValueError(f"gravity must be 3 numbers, got {gravity}")
         couplings = couplings_of(tree, constraints)
-        rows = sum(len(c.law.rows) for c in couplings)
+        rows = sum(len(c.law.rows) for c in couplings) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
         ties = Ties(couplings, struts_of(tree, mechanism.springs), stabilisation, nested, tuple(redundant))
         self.pure = Rules(tree, self.gravity, ties)

@@ -18,6 +18,7 @@ from cosim.compile import Interpreted, Port, compile, interpreting
 from cosim.compile.compiled import Compiled
 from cosim.encoder import Encoders
 from cosim.errors import InputError, InputErrors, RunError, did_you_mean, where_raised
+from cosim.happenings import Watch
 from cosim.plant import Plant
 from cosim.rig.schedule import LONGEST
 from cosim.rig.spec import RigSpec, read_rig
@@ -216,6 +217,7 @@ class Rig:
             raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
         engine, ticks = self.engine(), ticks + 1
         times, blocks, fault, busy, done, block = [], [], "", 0.0, 0, 32
+        watch, happened = Watch(self.simulation), []
         begun = time.perf_counter()
         with ExitStack() as stack:
             stack.callback(engine.close)
@@ -228,8 +230,12 @@ class Rig:
                     times.append(np.arange(done, done + len(rows), dtype=np.int64) * schedule.step_ns)
                     blocks.append(self.observe(times[-1] * 1e-9, rows))
                     busy, done = busy + spent, done + len(rows)
+                    events = watch(rows)
+                    happened += events
                     for sink in sinks:
                         sink(times[-1], blocks[-1])
+                        for event in events:
+                            sink.event(round(event.t * 1e9), event.name)
                     if spent < BLOCK_TIME:
                         block *= 2
                     if progress is not None:
@@ -243,7 +249,7 @@ class Rig:
             raise RunError(fault, str(self.spec.path))
         values = np.concatenate(blocks)
         t = np.concatenate(times)[: len(values)] * 1e-9
-        run = Run(self, t, values, busy, time.perf_counter() - begun, fault)
+        run = Run(self, t, values, busy, time.perf_counter() - begun, fault, tuple(happened))
         if fault:
             raise StoppedRun(run)
         return run
