@@ -22,6 +22,7 @@ from cosim.rig import (
     connections,
     controllers,
     couplings,
+    events,
     geometry,
     joints,
     laws,
@@ -64,6 +65,11 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
     "`joints.<joint>.initial`": (joints._Initial, set()),
     "`joints.<joint>.limits`": (joints._Limits, set()),
+    "`joints.<joint>.stops`": (joints._Stops, set()),
+    "Joints of several dofs": (joints._SeveralFile, set()),
+    "The start of such a joint": (joints._SeveralInitial, set()),
+    "`events`": (events.EventKeys, set()),
+    "The condition of an event": (events.WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
     "`schedule`": (schedule._ScheduleFile, set()),
     "`telemetry`": (spec.TelemetrySpec, set()),
@@ -176,7 +182,8 @@ def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
 
 
 def test_every_dataclass_of_a_section_has_its_table():
-    modules = (spec, joints, controllers, schedule, mechanism, bodies, connections, couplings, laws, geometry, carrier)
+    modules = (spec, joints, controllers, schedule, mechanism, bodies, connections, couplings, laws, geometry)
+    modules += (carrier, events)
     schemas = {
         cls
         for module in modules
@@ -251,15 +258,40 @@ def folder(tmp_path):
     return tmp_path / "rigs"
 
 
+SKATE = """
+mechanism:
+  bodies: [{name: skate, joint: body, type: free, mass: 1, inertia: [1, 1, 1]}]
+  constraints:
+    - {name: edge, type: knife_edge, body: skate}
+    - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 0], [1, 0, 0]], length: 1}
+joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
+"""
+# signals of some mechanisms, as the table names them
+OF_SOME = {
+    "<dof>/…": r"body\.(x|rz)/(position|velocity|acceleration|effort)",
+    "<joint>.qx/position": r"body\.q[xyzw]/position",
+    "<constraint>/force_x": r"\w+/force",
+    "<constraint>/gap": r"leash/gap",
+    "<constraint>/slip": r"edge/slip",
+}
+
+
 def test_every_signal_and_every_field_of_the_summary_is_listed(folder):
     rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={counts: 4096}"])
     run = rig.run(0.01)
     generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
-    assert names("Signals") == generic
+    assert names("Signals") == generic | set(OF_SOME)
+    (folder / "skate.yaml").write_text(SKATE)
+    skate = load_rig(folder / "skate.yaml").run(0.01)
+    for pattern in OF_SOME.values():
+        assert any(re.fullmatch(pattern, name) for name in skate.signals), pattern
+    assert {"gap_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])
+    assert {"slip_max", "reaction_peak"} == set(skate.summary["constraints"]["edge"])
     fields = {key for key, value in run.summary.items() if not isinstance(value, dict)}
     fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
-    assert names("Summary") == fields | {"compiled"}
+    fields |= {f"constraints.<name>.{key}" for key in ("gap_max", "reaction_peak")}
+    assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"compiled"}
 
 
 def test_telemetry_repeats_the_names_as_often_as_told():
