@@ -117,6 +117,8 @@ def read_entries(
     """
     defaults = reading.mapping(data.get("all"), ("joints", "all"))
     apart = {"all", *several}
+    if joints is None:  # then nobody knows which have several dofs, but for what is written
+        apart |= {name for name, own in data.items() if _has_lists(own)}
     named = {name: reading.mapping(own, ("joints", name)) for name, own in data.items() if name not in apart}
     if joints is None:
         return {name: _entry(name, own, defaults, reading) for name, own in named.items()}
@@ -130,6 +132,11 @@ def read_entries(
                 what = f"joint '{name}' {bound_reason(joints[name])}; it takes no '{key}' of its own"
                 reading.fail(("joints", name, key), what)
     return {name: _entry(name, named.get(name, {}), defaults, reading) for name in [*free, *unknown]}
+
+
+def _has_lists(own: Any) -> bool:
+    initial = own.get("initial") if isinstance(own, dict) else None
+    return isinstance(initial, dict) and any(isinstance(value, list) for value in initial.values())
 
 
 def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> Entry:
