@@ -263,7 +263,7 @@ mechanism:
   bodies: [{name: skate, joint: body, type: free, mass: 1, inertia: [1, 1, 1]}]
   constraints:
     - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
-    - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 0], [1, 0, 0]], length: 1}
+    - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
 joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
 """
 # signals of some mechanisms, as the table names them
