@@ -66,6 +66,10 @@ class PythonEngine:
                 told = [Port(name, loop.index.shape) for name in COMMAND]
                 update = compile(update, [Port("t", ()), p, x, *wide], f"controller_{loop.name}", [x, *told], interpret)
             self._updates.append(update)
+        self._trouble = simulation.trouble
+        if simulation.plant.model.constraint_rows or simulation.plant.switches:
+            inputs = [Port("t", ()), Port("x", (simulation.nx,))]
+            self._trouble = compile(simulation.trouble, inputs, "trouble", [Port("trouble", ())], interpret)
         self._states = [loop.layout.pack(loop.block.initial()) for loop in simulation.loops]
         self._command = {name: np.zeros(nv) for name in COMMAND}
         self._measured = [JointState.zeros(len(index)) for _, index in drivers]
@@ -104,7 +108,7 @@ class PythonEngine:
         command, verdict = guard.check(simulation.limits, feedback, self._command)
         self._command = command
         row[:] = simulation.row_of(self.world.plant, requested_effort(command, feedback), feedback, verdict)
-        if verdict.any():
+        if verdict.any() or self._trouble(t, self.world.plant):
             self.stop()
             return True
         for driver, index in self.drivers:

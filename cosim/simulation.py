@@ -185,7 +185,7 @@ class Simulation:
             return loop.update, str(error)
 
     @cached_property
-    def _stepping(self) -> Stepping:
+    def stepping(self) -> Stepping:
         return Stepping(self.plant, self._step, self.step / self.substeps, self.compiled)
 
     def _step(self, t: Any, x: Any, request: Any, h: Any) -> Any:
@@ -204,8 +204,12 @@ class Simulation:
     def advance(self, t: Any, x: Any, request: Any) -> Any:
         """The plant's state one step later."""
         for k in range(self.substeps):
-            x = self._stepping.advance(t + k * self._stepping.length, x, request)
+            x = self.stepping.advance(t + k * self.stepping.length, x, request)
         return x
+
+    def trouble(self, t: Any, x: Any) -> Any:
+        """`SOUND`, or why the plant's state x cannot be gone on from: see `stepping`."""
+        return self.stepping.trouble(t, x)
 
     # --- the whole tick ---
 
@@ -225,7 +229,8 @@ class Simulation:
     def tick(self, number: Any, p: Any, x: Any) -> tuple[Any, Any, Any]:
         """(state after the tick, row, fault): tick `number` (count from 0) on flat arrays.
 
-        fault is 0, or the largest verdict of the guard, and the state is then of no use.
+        fault is 0, or the largest verdict of the guard and of what became of the plant, and the state is then of
+        no use.
         """
         t = number * self.step
         state = self.layout.unpack(x)
@@ -246,7 +251,7 @@ class Simulation:
         command, verdict = guard.check(self.limits, feedback, command)
         request = requested_effort(command, feedback)
         row = self.row_of(plant, request, feedback, verdict)
-        fault = ops.array([0.0])[0]
+        fault = self.trouble(t, plant)
         for k in range(self.nv):
             fault = ops.maximum(fault, verdict[k])
         state |= {

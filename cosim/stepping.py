@@ -18,11 +18,17 @@ from cosim import ops
 from cosim.compile.repeat import Repeated
 from cosim.compile.routine import Routine, call_when
 from cosim.plant import Plant
+from cosim.types import State
 
 # events are located to this share of a step, in at most SEARCH evaluations; more than CHAIN of them in one step
 # mean that they go on for ever
 TOLERANCE = 1e-10
 SEARCH, CHAIN = 80, 50
+
+# what makes it pointless to go on, besides the verdicts of the guard, which are below: a constraint is off by more
+# than GAP [m, rad, m/s or rad/s], events went on for ever
+SOUND, OPEN, ENDLESS = 0.0, 4.0, 5.0
+GAP = 1e-2
 
 Step = Callable[[Any, Any, Any, Any], Any]  # (t, x, request, h) -> x at t + h
 
@@ -42,17 +48,49 @@ class Stepping:
         h = self.length
         if not self.plant.switches:
             return self._once(t, x, request, h)
-        begun = ops.concatenate([ops.array([t, h]), x])
-        end, _, more = self._segments(begun, request)
+        plant = self.plant.layout.unpack(x)
+        ended = plant["switches"]["endless"] < 0.0
+        fired = ops.where(ended, 0.0, plant["switches"]["fired"])
+        begun = self.plant.layout.pack(plant | {"switches": plant["switches"] | {"fired": fired}})
+        end, _, more = self._segments(ops.concatenate([ops.array([t, h]), begun]), request)
         plant = self.plant.layout.unpack(end[2:])
-        endless = ops.maximum(plant["switches"]["endless"], more)
+        endless = ops.where(ops.logical_and(ended, more > 0.5), end[0], plant["switches"]["endless"])
         return self.plant.layout.pack(plant | {"switches": plant["switches"] | {"endless": endless}})
+
+    def trouble(self, t: Any, x: Any) -> Any:
+        """SOUND, OPEN or ENDLESS: whether the flat state can be gone on from."""
+        state = self.plant.layout.unpack(x)
+        found = ops.array([SOUND])[0]
+        if self.plant.model.constraint_rows:
+            worst = ops.array([0.0])[0]
+            for gap in self.gaps(t, state):
+                worst = ops.maximum(worst, gap)
+            found = ops.where(worst > GAP, OPEN, found)
+        return ops.where(state["switches"]["endless"] < 0.0, found, ENDLESS) if self.plant.switches else found
 
     def _once(self, t: Any, x: Any, request: Any, h: Any) -> Any:
         x = self.step(t, x, request, h)
         if not self.plant.drifts:
             return x
         return self.plant.layout.pack(self.plant.settled(t + h, self.plant.layout.unpack(x)))
+
+    def gaps(self, t: Any, x: State) -> list[Any]:
+        """By how much each coupling is off in its worst row, 0 when it is released: residuals [m or rad], rates of
+        rows that have none."""
+        rules = self.plant.model.pure
+        q, v, _ = self.plant.motion(t, x)
+        residual, rate = rules.constraints(q, v, t)
+        active = self.plant.active(x)
+        gaps, closed, row = [], 0, 0
+        for k, coupling in enumerate(rules.ties.couplings):
+            end = row + len(coupling.law.rows)
+            off = [*residual[closed : closed + coupling.holonomic], *rate[row + coupling.holonomic : end]]
+            worst = ops.array([0.0])[0]
+            for value in off:
+                worst = ops.maximum(worst, ops.absolute(value))
+            gaps.append(worst if active is None else ops.where(active[k] > 0.5, worst, 0.0))
+            closed, row = closed + coupling.holonomic, end
+        return gaps
 
     # --- routines ---
 
@@ -189,6 +227,7 @@ class Stepping:
             "count": s["count"] + fired,
             "last": ops.where(happens[:n], t, s["last"]),
             "lost": s["lost"] + fired * (lost / together),
+            "fired": s["fired"] + ops.where(happens, 1.0, 0.0),
         }
         return plant.layout.pack(after | {"switches": s | noted})
 

@@ -118,12 +118,12 @@ class Switches:
     @cached_property
     def triggers(self) -> tuple[Trigger, ...]:
         """Those of the rig first, in its order; then what stops and brakes do by themselves."""
-        braked = dict.fromkeys(k for event in self.events if event.do == "brake" for k in event.of)
+        braked = {k: event.name for event in self.events if event.do == "brake" for k in event.of}
         return (
             *map(_of_event, self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),
             *(_leave(k, stop) for k, stop in enumerate(self.stops)),
-            *(trigger for k in braked for trigger in (_stick(k), _slip(k))),
+            *(trigger for k, name in braked.items() for trigger in (_stick(k, name), _slip(k, name))),
         )
 
     @property
@@ -143,7 +143,8 @@ class Switches:
             "count": reported,  # how often each fired …
             "last": reported.copy(),  # … when it did so last [s] …
             "lost": reported.copy(),  # … and the energy lost in it so far [J]
-            "endless": np.zeros(()),  # 1: events went on for ever within one instant
+            "fired": np.zeros(n),  # how often each of all triggers fired in this step
+            "endless": np.full((), -1.0),  # when events set each other off without end [s]; −1: they did not
         }
 
     def still(self) -> State:
@@ -201,20 +202,20 @@ def _leave(k: int, stop: Stop) -> Trigger:
     )
 
 
-def _stick(dof: int) -> Trigger:
+def _stick(dof: int, name: str) -> Trigger:
     return Trigger(
-        "stick",
+        name,
         lambda seen: -(seen["slide"][dof] * seen["velocity"][dof]),
         lambda s: ops.absolute(s["slide"][dof]) > 0.5,
         lambda s, seen: Change(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
     )
 
 
-def _slip(dof: int) -> Trigger:
+def _slip(dof: int, name: str) -> Trigger:
     def sticks(s: State) -> Any:
         return ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
 
     def effect(s: State, seen: Seen) -> Change:
         return Change(_with(s, "slide", [dof], [-ops.sign(seen["hold"][dof])]), {})
 
-    return Trigger("slip", lambda seen: ops.absolute(seen["hold"][dof]) - seen["brake"][dof], sticks, effect)
+    return Trigger(name, lambda seen: ops.absolute(seen["hold"][dof]) - seen["brake"][dof], sticks, effect)

@@ -1,4 +1,4 @@
-"""Why the guard stopped a run, in one sentence with the mend."""
+"""Why a run was stopped: by the guard, or by what became of the plant; in one sentence with the mend."""
 
 from __future__ import annotations
 
@@ -6,33 +6,69 @@ import numpy as np
 
 from cosim import guard
 from cosim.simulation import Simulation
+from cosim.stepping import ENDLESS, OPEN
 
 # a joint that moves within this is not what made an effort overflow
 SENSIBLE = 1e100
 
 
 def explain(simulation: Simulation, tick: int, row: np.ndarray) -> str:
-    """`row` is what the tick left behind; its verdicts are not all FINE."""
-    parts, limits = simulation.row.unpack(row), simulation.limits
+    """`row` is what the tick left behind; its verdicts are not all FINE, or the plant is in trouble."""
+    parts, t = simulation.row.unpack(row), tick * simulation.step
+    trouble = float(simulation.trouble(t, simulation.plant.layout.pack(parts["plant"])))
+    broken = guard.NOT_FINITE in parts["verdict"]
+    told = _guarded if broken else {ENDLESS: _endless, OPEN: _open}.get(trouble, _guarded)
+    return f"stopped at tick {tick} (t = {t:.6g} s): {told(simulation, t, parts)}"
+
+
+def _guarded(simulation: Simulation, t: float, parts: dict) -> str:
+    """The worst verdict of the guard."""
+    limits, model = simulation.limits, simulation.plant.model
     k = int(np.argmax(parts["verdict"]))
-    model = simulation.plant.model
     name, unit = model.dof_names[k], model.dof_units[k]
     position, velocity = (float(parts["measured"][what][k]) for what in ("position", "velocity"))
-    at = f"stopped at tick {tick} (t = {tick * simulation.step:.6g} s): joint '{name}'"
     return {
         guard.POSITION: (
-            f"{at} is at {position:.6g} {unit}, outside its limits {limits.lower[k]:.6g} to {limits.upper[k]:.6g}"
-            f" {unit}; change the trajectory or joints.{name}.limits"
+            f"joint '{name}' is at {position:.6g} {unit}, outside its limits {limits.lower[k]:.6g} to"
+            f" {limits.upper[k]:.6g} {unit}; change the trajectory or joints.{name}.limits"
         ),
         guard.VELOCITY: (
-            f"{at} moves at {velocity:.6g} {unit}/s, above its limit of {limits.velocity[k]:.6g} {unit}/s;"
+            f"joint '{name}' moves at {velocity:.6g} {unit}/s, above its limit of {limits.velocity[k]:.6g} {unit}/s;"
             f" slow the trajectory down, soften the controller or change joints.{name}.limits"
         ),
         guard.NOT_FINITE: (
-            f"{at} is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s);"
-            " look at its controller"
+            f"joint '{name}' is commanded an effort that is not finite (at {position:.6g} {unit},"
+            f" {velocity:.6g} {unit}/s); look at its controller"
             if max(abs(position), abs(velocity)) < SENSIBLE
-            else f"{at} is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s);"
+            else f"joint '{name}' is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s);"
             " try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
         ),
     }[int(parts["verdict"][k])]
+
+
+def _endless(simulation: Simulation, t: float, parts: dict) -> str:
+    """Events that fired again and again within one instant, by name."""
+    s = parts["plant"]["switches"]
+    often = s["fired"] > 0.5 * s["fired"].max()
+    triggers = [trigger.name for trigger, fired in zip(simulation.plant.switches.triggers, often, strict=True) if fired]
+    names = " and ".join(f"'{name}'" for name in dict.fromkeys(triggers))
+    what = f"events go on without end at t = {float(s['endless']):.6g} s: {names}"
+    return f"{what}; change their conditions so that none sets off the others again"
+
+
+def _open(simulation: Simulation, t: float, parts: dict) -> str:
+    """The constraint that is furthest from being satisfied, and the dofs in it whose motion is given."""
+    plant, stepping = simulation.plant, simulation.stepping
+    gaps = [float(gap) for gap in stepping.gaps(t, parts["plant"])]
+    couplings = plant.model.pure.ties.couplings
+    k = int(np.argmax(gaps))
+    unit = couplings[k].law.rows[0].of
+    first = sum(len(coupling.law.rows) for coupling in couplings[:k])
+    q, _, _ = plant.motion(t, parts["plant"])
+    G = np.asarray(plant.model.pure.constraint_jacobian(q, t), dtype=float)[first : first + len(couplings[k].law.rows)]
+    given = np.asarray(plant.held(parts["plant"])) & (np.abs(G).max(axis=0) > 1e-9)
+    names = " and ".join(f"'{plant.model.dof_names[i]}'" for i in np.flatnonzero(given))
+    what = f"'{couplings[k].name}' came open by {gaps[k]:.3g} {unit}"
+    if names:
+        return f"{what}: it does not fit the motion given to {names}; change that motion or try a smaller schedule.step"
+    return f"{what}; try a smaller schedule.step, or mechanism.closing.drift: projection"

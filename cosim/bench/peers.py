@@ -13,7 +13,8 @@ import numpy as np
 from cosim.bench.timing import Block
 from cosim.errors import CosimError
 from cosim.multibody import Model
-from cosim.multibody.description import Mechanism
+from cosim.multibody.description import Joint, Mechanism
+from cosim.multibody.graph import depth_first
 
 
 class MissingPeer(CosimError):
@@ -68,23 +69,9 @@ class Pinocchio:
 
     @classmethod
     def from_mechanism(cls, mechanism: Mechanism, model: Model) -> Pinocchio:
-        """From joints that turn about x, y or z, each after its parent, on links with inertia.
-
-        Raises MissingPeer.
-        """
+        """Raises MissingPeer."""
         pin = module("pinocchio")
-        kinds = pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ
-        tree, links = pin.Model(), {mechanism.root: 0}
-        inertials = {link.name: link.inertial for link in mechanism.links}
-        for joint in mechanism.joints:
-            place = pin.SE3(joint.pose.rotation, joint.pose.position)
-            body = inertials[joint.child]
-            assert body is not None and joint.kind == "revolute"
-            turn = kinds[list(joint.axis).index(1.0)]()
-            number = tree.addJoint(links[joint.parent], turn, place, joint.name)
-            tree.appendBodyToJoint(number, pin.Inertia(body.mass, body.com, body.inertia), pin.SE3.Identity())
-            links[joint.child] = number
-        return cls(pin, tree, model)
+        return cls(pin, pinocchio_tree(pin, mechanism)[0], model)
 
     def full(self, *vectors: np.ndarray) -> list[np.ndarray]:
         """Vectors in the model's coordinates, in Pinocchio's."""
@@ -109,6 +96,36 @@ class Pinocchio:
             return self.spread.T @ self.pin.aba(self.model, self.data, *self.full(q, v, tau))
         mass = self.spread.T @ self.pin.crba(self.model, self.data, self.spread @ q) @ self.spread
         return np.linalg.solve(mass, tau - self.inverse(q, v, np.zeros_like(v)))
+
+
+def pinocchio_tree(pin: Any, mechanism: Mechanism) -> tuple[Any, dict[str, tuple[int, Any]]]:
+    """(the tree in Pinocchio, its dofs in the order of `Model`; joint and placement of every link).
+
+    For joints that are fixed, turn, or float freely.
+    """
+    tree, links = pin.Model(), {mechanism.root: (0, pin.SE3.Identity())}
+    inertials = {link.name: link.inertial for link in mechanism.links}
+    for joint in depth_first(mechanism):
+        number, base = links[joint.parent]
+        place = base * pin.SE3(joint.pose.rotation, joint.pose.position)
+        if joint.kind != "fixed":
+            number = tree.addJoint(number, _joint(pin, joint), place, joint.name)
+            place = pin.SE3.Identity()
+        links[joint.child] = number, place
+        if body := inertials[joint.child]:
+            tree.appendBodyToJoint(number, pin.Inertia(body.mass, body.com, body.inertia), place)
+    return tree, links
+
+
+def _joint(pin: Any, joint: Joint) -> Any:
+    """The fastest of Pinocchio's joints for one of ours."""
+    if joint.kind == "free":
+        return pin.JointModelFreeFlyer()
+    assert joint.kind in ("revolute", "continuous")
+    along = np.flatnonzero(joint.axis == 1.0)
+    if len(along):
+        return (pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ)[along[0]]()
+    return pin.JointModelRevoluteUnaligned(joint.axis)
 
 
 def mujoco_arm(path: Path, step: float) -> tuple[Any, Any]:

@@ -55,6 +55,13 @@ def pairs(ours: Block, other: Block, effort: Effort, clock: Clock = time.perf_co
     return Samples(columns[0], columns[1])
 
 
+def briefly(block: Block, effort: Effort, clock: Clock = time.perf_counter) -> float:
+    """Seconds per repetition, the least of five blocks: enough to choose by."""
+    with quiet():
+        n = repetitions(block, effort.block, clock)
+        return min(_seconds(block, n, clock) for _ in range(5)) / n
+
+
 def repetitions(block: Block, seconds: float, clock: Clock) -> int:
     """How many repetitions fill about `seconds`; finding out warms caches and branch predictors."""
     n = 1

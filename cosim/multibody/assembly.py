@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
 
 from cosim.errors import InputError, Place
 from cosim.multibody.model import Model
 
 CLOSED = 1e-10  # residual [m or rad] and rate [1/s of these] that count as none
 PATIENCE = 200  # steps of Levenberg and Marquardt
+ROUNDING = 1e-14  # share of the largest element of G
+LEAST = 1e-13  # damping of theirs, as a share of the largest element of GᵀG
 ATTEMPTS = 40  # starts about the guess, ever further away
 ILL_CONDITIONED = (
     1e8  # ratio of the largest to the least singular value of G at which a configuration counts as singular
@@ -31,8 +34,17 @@ class Start:
     redundant: tuple[int, ...] = ()
 
 
-def start(model: Model, q: np.ndarray, v: np.ndarray, kept_q: np.ndarray, kept_v: np.ndarray, t: float = 0.0) -> Start:
-    """The consistent state nearest to the guess (q, v); kept_q, kept_v: (nv,) dofs whose position or velocity stays.
+def start(
+    model: Model,
+    q: np.ndarray,
+    v: np.ndarray,
+    kept_q: np.ndarray,
+    kept_v: np.ndarray,
+    t: float = 0.0,
+    released: Sequence[str] = (),
+) -> Start:
+    """The consistent state nearest to the guess (q, v); kept_q, kept_v: (nv,) dofs whose position or velocity stays;
+    released: names of couplings that may be let go later, so that no row may rely on them.
 
     Raises InputError, at the place of the constraint that is worst, where loops cannot close, velocities contradict
     each other, or the configuration is singular.
@@ -40,7 +52,8 @@ def start(model: Model, q: np.ndarray, v: np.ndarray, kept_q: np.ndarray, kept_v
     if not model.constraint_rows:
         return Start(model.pure.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
     q = closed(model, q, kept_q, t)
-    redundant = find_redundant(model, q, kept_q, t)
+    # dofs whose position was given at the start move all the same
+    redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
     return Start(q, moving(model, q, v, kept_v, t), redundant)
 
 
@@ -74,18 +87,29 @@ def _descend(model: Model, q: np.ndarray, free: np.ndarray, t: float) -> tuple[n
             break
         G = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float)[holonomic][:, free]
         while damping < 1e12:
-            stacked = np.vstack([G, np.sqrt(damping) * np.eye(G.shape[1])])
             step = np.zeros(model.nv)
-            step[free] = np.linalg.lstsq(stacked, np.concatenate([-f, np.zeros(G.shape[1])]), rcond=None)[0]
+            step[free] = -_least(G, f, damping)
             trial = model.pure.normalised(model.pure.integrate(q, step))
             after = _residual(model, trial, t)
             if after @ after < f @ f:
-                q, f, damping = trial, after, max(0.1 * damping, 1e-18)
+                q, f, damping = trial, after, max(0.1 * damping, LEAST)
                 break
+            if np.abs(f).max() < CLOSED:
+                return q, float(np.abs(f).max())  # what is left is rounding
             damping *= 10.0
         else:
             break
     return q, float(np.abs(f).max(initial=0.0))
+
+
+def _least(G: np.ndarray, f: np.ndarray, damping: float) -> np.ndarray:
+    """x that makes |G x − f|² + damping · scale · |x|² least, by the normal equations, which are sparse: a loop touches
+    few dofs, and elements of the size of rounding are none. G may have more rows than rank."""
+    sparse = scipy.sparse.csc_array(np.where(np.abs(G) > ROUNDING * np.abs(G).max(initial=0.0), G, 0.0))
+    normal = sparse.T @ sparse
+    scale = normal.diagonal().max(initial=0.0) or 1.0
+    normal = normal + damping * scale * scipy.sparse.eye_array(G.shape[1])
+    return scipy.sparse.linalg.splu(normal.tocsc()).solve(sparse.T @ f)
 
 
 def _cannot_close(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> InputError:
@@ -122,29 +146,19 @@ def moving(model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: floa
     return v
 
 
-def find_redundant(model: Model, q: np.ndarray, held: np.ndarray, t: float = 0.0) -> tuple[int, ...]:
-    """Rows that follow from those before them, at q and in configurations near it.
+def find_redundant(
+    model: Model, q: np.ndarray, held: np.ndarray, t: float = 0.0, released: Sequence[str] = ()
+) -> tuple[int, ...]:
+    """Rows that follow from those before them, at q and in configurations near it, whatever is `released`.
 
     Raises InputError where rows are dependent at q only: a singular configuration, with its condition number.
     """
     free = ~held
     here = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float)[:, free]
-    dice, near = np.random.default_rng(1), here
-    rank_here, rank = _rank(here), -1
-    for _ in range(3):
-        step = np.zeros(model.nv)
-        step[free] = _null(here) @ (dice.normal(size=_null(here).shape[1]) * 0.1)
-        try:
-            nearby, gap = _descend(model, model.pure.integrate(q, step), free, t)
-        except np.linalg.LinAlgError:
-            continue
-        if gap < CLOSED:
-            G = np.asarray(model.pure.constraint_jacobian(nearby, t), dtype=float)[:, free]
-            if _rank(G) > rank:
-                near, rank = G, _rank(G)
-    rank = max(rank, rank_here)
-    if rank_here < rank:
-        sizes = np.linalg.svd(here, compute_uv=False)
+    nearby = _nearby(model, q, here, free, t)
+    near = here if nearby is None else np.asarray(model.pure.constraint_jacobian(nearby, t), dtype=float)[:, free]
+    sizes, rank = _sizes(here), _rank(_sizes(near))
+    if _rank(sizes) < rank:
         condition = sizes[0] / max(sizes[rank - 1], np.finfo(float).tiny)
         names = ", ".join(dict.fromkeys(repr(c.name) for c in model.pure.ties.couplings))
         what = (
@@ -152,38 +166,60 @@ def find_redundant(model: Model, q: np.ndarray, held: np.ndarray, t: float = 0.0
             f" {condition:.1e}; start elsewhere"
         )
         raise InputError(what, _place(model, 0))
-    return _dependent(near, rank)
+    owners = [c.name for c in model.pure.ties.couplings for _ in c.law.rows]
+    return _dependent(near, owners, released)
+
+
+def _nearby(model: Model, q: np.ndarray, G: np.ndarray, free: np.ndarray, t: float) -> np.ndarray | None:
+    """A configuration near q with closed loops, None where none is found."""
+    dice = np.random.default_rng(1)
+    G = _scaled(G)
+    for _ in range(3):
+        step = np.zeros(model.nv)
+        step[free] = chance = 0.1 * dice.normal(size=G.shape[1])
+        step[free] -= _least(G, G @ chance, LEAST)
+        nearby, gap = _descend(model, model.pure.integrate(q, step), free, t)
+        if gap < CLOSED:
+            return nearby
+    return None
 
 
 def _scaled(G: np.ndarray) -> np.ndarray:
+    """The rows that are not nothing with length 1."""
     sizes = np.linalg.norm(G, axis=1, keepdims=True)
     return G / np.where(sizes > 1e-12, sizes, np.inf)
 
 
-def _rank(G: np.ndarray) -> int:
-    sizes = np.linalg.svd(_scaled(G), compute_uv=False)
-    return int((sizes * ILL_CONDITIONED > sizes.max(initial=0.0)).sum()) if sizes.max(initial=0.0) > 0.0 else 0
+def _sizes(G: np.ndarray) -> np.ndarray:
+    """Singular values of the rows with length 1, largest first."""
+    scaled = _scaled(G)
+    return np.linalg.svd(scaled[scaled.any(axis=1)], compute_uv=False)
 
 
-def _null(G: np.ndarray) -> np.ndarray:
-    return scipy.linalg.null_space(_scaled(G)) if len(G) else np.eye(G.shape[1])
+def _rank(sizes: np.ndarray) -> int:
+    return int((sizes * ILL_CONDITIONED > sizes.max(initial=0.0)).sum())
 
 
-def _dependent(G: np.ndarray, rank: int) -> tuple[int, ...]:
-    """The rows that add nothing to those before them."""
-    kept: list[np.ndarray] = []
-    dependent = []
-    for r, row in enumerate(_scaled(G)):
-        left = row.copy()
-        for _ in range(2):  # twice is enough (Kahan)
-            for other in kept:
-                left -= (other @ left) * other
-        size = np.linalg.norm(left)
-        if size * ILL_CONDITIONED > 1.0 and len(kept) < rank:
-            kept.append(left / size)
-        else:
-            dependent.append(r)
-    return tuple(dependent)
+def _dependent(G: np.ndarray, owners: Sequence[str], released: Sequence[str]) -> tuple[int, ...]:
+    """The rows that add nothing to those before them. Rows of couplings that may be released come last, and do not
+    count for one another."""
+    groups = [[r for r, owner in enumerate(owners) if owner not in released]]
+    groups += [[r for r, owner in enumerate(owners) if owner == name] for name in released]
+    scaled, lasting, dependent = _scaled(G), np.empty((0, G.shape[1])), []
+    for group in groups:
+        basis, n = np.vstack([lasting, np.empty((len(group), G.shape[1]))]), len(lasting)
+        for r in group:
+            left = scaled[r]
+            for _ in range(2):  # twice is enough (Kahan)
+                left = left - (basis[:n] @ left) @ basis[:n]
+            size = np.linalg.norm(left)
+            if size * ILL_CONDITIONED > 1.0:
+                basis[n], n = left / size, n + 1
+            else:
+                dependent.append(r)
+        if group is groups[0]:
+            lasting = basis[:n]
+    return tuple(sorted(dependent))
 
 
 def _place(model: Model, row: int) -> Place | None:

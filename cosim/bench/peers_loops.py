@@ -1,0 +1,152 @@
+"""The peers of mechanisms with loops: Pinocchio's constrained dynamics, and MuJoCo's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim.bench import timing
+from cosim.bench.linkages import Linkage
+from cosim.bench.peers import module, pinocchio_tree, relative_difference
+from cosim.bench.timing import Block, Effort
+from cosim.multibody.description import Loop, Mechanism
+
+
+class Way(NamedTuple):
+    """A function of Pinocchio with its proximal settings: μ regularises rows that depend on each other, more
+    iterations take the error out that this makes."""
+
+    function: str
+    mu: float
+    iterations: int
+
+    def __str__(self) -> str:
+        return f"{self.function} (μ = {self.mu:g}, {self.iterations} it.)"
+
+
+# the fewest iterations that can do for each μ; `lcaba` needs μ > 0
+WAYS = (
+    Way("constraintDynamics", 0.0, 1),
+    Way("constraintDynamics", 1e-12, 1),
+    Way("constraintDynamics", 1e-10, 1),
+    Way("constraintDynamics", 1e-8, 2),
+    *(Way("lcaba", 1e-6, k) for k in (2, 3)),
+    *(Way("lcaba", 1e-4, k) for k in (3, 4, 5)),
+)
+
+
+class Rival(NamedTuple):
+    """The way that was chosen: what it finds, how far that lies from ours, n calls of it."""
+
+    way: Way
+    difference: float
+    block: Block
+
+
+class ClosedPinocchio:
+    """A linkage in Pinocchio, its dofs in the order of ours. A pin of a planar linkage is a contact of three
+    rows, the fewest there are, of which one depends on the others; a weld has six."""
+
+    def __init__(self, linkage: Linkage) -> None:
+        """Raises MissingPeer."""
+        self.pin, self.linkage = module("pinocchio"), linkage
+        self.model, places = pinocchio_tree(self.pin, linkage.model.mechanism)
+        self.model.gravity.linear = linkage.model.gravity
+        self.contacts = self.pin.StdVec_RigidConstraintModel()
+        for loop in linkage.model.mechanism.loops:
+            self.contacts.append(self._contact(loop, places))
+
+    def _contact(self, loop: Loop, places: dict[str, tuple[int, Any]]) -> Any:
+        kind = {"fixed": self.pin.ContactType.CONTACT_6D, "revolute": self.pin.ContactType.CONTACT_3D}
+        ends = [loop.joint.parent, loop.joint.pose], [loop.joint.child, loop.child_pose]
+        frames: list[Any] = []
+        for link, pose in ends:
+            number, place = places[link]
+            frames += [number, place * self.pin.SE3(pose.rotation, pose.position)]
+        return self.pin.RigidConstraintModel(kind[loop.joint.kind], self.model, *frames, self.pin.LOCAL)
+
+    def rival(self, way: Way, ours: np.ndarray) -> Rival:
+        """One way, ready to be timed."""
+        model, data, contacts, state = self.model, self.model.createData(), self.contacts, self.linkage.state
+        known = self.pin.StdVec_RigidConstraintData([contact.createData() for contact in contacts])
+        if way.function == "lcaba":
+            self.pin.computeJointMinimalOrdering(model, data, contacts)
+        else:
+            self.pin.initConstraintDynamics(model, data, contacts, known)
+        # never done before its iterations are
+        settings = self.pin.ProximalSettings(1e-300, way.mu, way.iterations)
+        function, (q, v, tau) = getattr(self.pin, way.function), state
+        difference = relative_difference(function(model, data, q, v, tau, contacts, known, settings), ours)
+
+        def block(n: int) -> None:
+            call = function
+            for _ in range(n):
+                call(model, data, q, v, tau, contacts, known, settings)
+
+        return Rival(way, difference, block)
+
+    def fastest(self, ours: np.ndarray, within: float, effort: Effort) -> Rival:
+        """The fastest way whose accelerations are ours `within` a relative difference; the nearest where none is."""
+        rivals = [self.rival(way, ours) for way in WAYS]
+        exact = [rival for rival in rivals if rival.difference <= within]
+        if not exact:
+            return min(rivals, key=lambda rival: np.nan_to_num(rival.difference, nan=np.inf))
+        return min(exact, key=lambda rival: timing.briefly(rival.block, effort))
+
+
+# --- MuJoCo --------------------------------------------------------------------------------------------------------
+
+
+def mujoco_linkage(linkage: Linkage) -> Block:
+    """n calls of `mj_forward` from Python on a planar linkage; its pins are soft `connect` constraints.
+
+    Raises MissingPeer.
+    """
+    mujoco, mechanism = module("mujoco"), linkage.model.mechanism
+    model = mujoco.MjModel.from_xml_string(_xml(mechanism, linkage.model.gravity))
+    data = mujoco.MjData(model)
+    order = [model.joint(name).dofadr[0] for name in linkage.model.dof_names]
+    data.qpos[order], data.qvel[order], data.qfrc_applied[order] = linkage.state
+
+    def block(n: int) -> None:
+        call = mujoco.mj_forward
+        for _ in range(n):
+            call(model, data)
+
+    return block
+
+
+def _xml(mechanism: Mechanism, gravity: np.ndarray) -> str:
+    ends = [(loop.joint.parent, loop.joint.pose, "a", k) for k, loop in enumerate(mechanism.loops)]
+    ends += [(loop.joint.child, loop.child_pose, "b", k) for k, loop in enumerate(mechanism.loops)]
+    sites: dict[str, str] = {}
+    for link, pose, side, k in ends:
+        sites[link] = sites.get(link, "") + f'<site name="{side}{k}" pos="{_text(pose.position)}"/>'
+    ties = "".join(f'<connect site1="a{k}" site2="b{k}"/>' for k in range(len(mechanism.loops)))
+    world = sites.get(mechanism.root, "") + _bodies(mechanism, mechanism.root, sites)
+    option = f'<option gravity="{_text(gravity)}"/><compiler balanceinertia="true"/>'
+    return f"<mujoco>{option}<worldbody>{world}</worldbody><equality>{ties}</equality></mujoco>"
+
+
+def _bodies(mechanism: Mechanism, parent: str, sites: dict[str, str]) -> str:
+    """All that hangs on a link, as MuJoCo writes it."""
+    inertials = {link.name: link.inertial for link in mechanism.links}
+    parts = []
+    for joint in mechanism.joints:
+        own = inertials[joint.child]
+        if joint.parent != parent or own is None:
+            continue
+        # slender rods have no inertia along them, which MuJoCo does not take
+        inertia = np.maximum(np.diag(own.inertia), 1e-9 * own.mass)
+        parts.append(
+            f'<body name="{joint.child}" pos="{_text(joint.pose.position)}"><joint name="{joint.name}" axis="0 0 1"/>'
+            f'<inertial pos="{_text(own.com)}" mass="{own.mass!r}" diaginertia="{_text(inertia)}"/>'
+            f"{sites.get(joint.child, '')}{_bodies(mechanism, joint.child, sites)}</body>"
+        )
+    return "".join(parts)
+
+
+def _text(numbers: Iterable[float]) -> str:
+    return " ".join(repr(float(x)) for x in numbers)

@@ -1,0 +1,122 @@
+"""Mechanisms with closed loops: forward dynamics from Python, what a loop costs among many, two ways of elimination."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+
+from cosim.bench import linkages, timing
+from cosim.bench.linkages import Linkage
+from cosim.bench.peers import relative_difference
+from cosim.bench.peers_loops import ClosedPinocchio, mujoco_linkage
+from cosim.bench.rows import AGREEMENT, Case, Measurement, Target
+from cosim.bench.states import three
+from cosim.bench.timing import Effort
+from cosim.multibody.description import Mechanism
+
+FEW, MANY = 20, 200
+CROSSING = (2, 3, 5, 10)  # four-bars, where the two eliminations are compared
+
+
+def calls(linkage: Linkage) -> timing.Block:
+    return three(linkage.model.forward_dynamics, *linkage.state, np.empty(linkage.model.nv))
+
+
+def against_pinocchio(make: Callable[[], Linkage], loops: int, effort: Effort) -> Measurement:
+    """Per loop when there are many of them, `loops`."""
+    linkage = make()
+    found = linkage.model.forward_dynamics(*linkage.state)
+    rival = ClosedPinocchio(linkage).fastest(found, AGREEMENT, effort)
+    samples = timing.pairs(calls(linkage), rival.block, effort).per(loops, loops)
+    return Measurement(samples, rival.difference, f"the fastest of its ways that is exact: {rival.way}")
+
+
+def against_mujoco(make: Callable[[], Linkage], effort: Effort) -> Measurement:
+    linkage = make()
+    other = mujoco_linkage(linkage)
+    linkage.model.forward_dynamics(*linkage.state)
+    return Measurement(timing.pairs(calls(linkage), other, effort), note="its loops are soft")
+
+
+@cache
+def row_of_bars(n: int) -> tuple[Linkage, float]:
+    """n four-bars side by side, compiled, and the seconds that this took."""
+    begun = time.perf_counter()
+    linkage = linkages.level(linkages.side_by_side(n))
+    linkage.model.compiled("forward_dynamics")
+    seconds = time.perf_counter() - begun
+    linkage.model.forward_dynamics(*linkage.state)
+    return linkage, seconds
+
+
+def exact(linkage: Linkage, n: int) -> np.ndarray:
+    """q̈ of n four-bars side by side, which have one degree of freedom: [(n+1)/3 + n] θ̈ = Στ − [(n+1)/2 + n] g cos θ."""
+    way = np.where([name.startswith("up") for name in linkage.model.dof_names], 1.0, -1.0)
+    gravity = 9.81 * np.cos(linkages.TILT)
+    return way * (linkage.tau @ way - ((n + 1) / 2 + n) * gravity) / ((n + 1) / 3 + n)
+
+
+def growth(effort: Effort) -> Measurement:
+    (many, seconds), (few, _) = row_of_bars(MANY), row_of_bars(FEW)
+    found = many.model.forward_dynamics(*many.state)
+    samples = timing.pairs(calls(many), calls(few), effort).per(MANY, FEW)
+    note = f"agreement is with the exact solution; compiled in {seconds:.1f} s"
+    return Measurement(samples, relative_difference(found, exact(many, MANY)), note, growth=True)
+
+
+def nested(make: Callable[[int], Mechanism], n: int, effort: Effort) -> Measurement:
+    ours, other = (linkages.level(make(n), way) for way in ("nested", "direct"))
+    found, expected = (each.model.forward_dynamics(*each.state) for each in (ours, other))
+    samples = timing.pairs(calls(ours), calls(other), effort).per(n, n)
+    return Measurement(samples, relative_difference(found, expected), f"{len(ours.model.constraint_rows)} rows")
+
+
+TWICE = Target("ratio", 2.0)
+PINOCCHIO, MUJOCO = "Pinocchio's constrained dynamics from Python", "mujoco mj_forward from Python"
+
+ROBOTS = (
+    ("four_bar", "four-bar, 1 loop", linkages.four_bar),
+    ("andrews", "Andrews' mechanism, 7 bodies, 3 loops", linkages.andrews),
+    ("two_arms", "two UR5 that hold a bar, 12 dof", linkages.two_arms),
+    ("talos", "TALOS standing, 38 dof, both feet held", linkages.standing),
+)
+
+CASES = (
+    *(
+        Case(f"loops {name}", words, partial(against_pinocchio, make, 1), PINOCCHIO, target=TWICE)
+        for name, words, make in ROBOTS
+    ),
+    *(
+        Case(f"loops {name} mujoco", words, partial(against_mujoco, make), MUJOCO)
+        for name, words, make in ROBOTS[:2]
+    ),
+    Case(
+        f"loops {FEW}",
+        f"{FEW} four-bars side by side, per loop",
+        partial(against_pinocchio, lambda: row_of_bars(FEW)[0], FEW),
+        PINOCCHIO + ", per loop",
+    ),
+    Case(
+        "loops growth",
+        f"{MANY} four-bars side by side, per loop",
+        growth,
+        f"{FEW} of them, per loop",
+        target=Target("ratio", 1.5, most=True),
+    ),
+    *(
+        Case(
+            f"elimination {name} {n}",
+            f"{n} four-bars {words}, rows eliminated where loops close, per loop",
+            partial(nested, make, n),
+            "all eliminated at the ground",
+        )
+        for name, words, make in (
+            ("ladder", "on top of each other", linkages.ladder),
+            ("row", "side by side", linkages.side_by_side),
+        )
+        for n in CROSSING
+    ),
+)

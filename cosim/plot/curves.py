@@ -1,0 +1,62 @@
+"""The points of a curve: thinned, and broken where an angle jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+PIXEL_COLUMNS = 800  # points are thinned to the lowest and highest of each
+LARGEST = 1e100  # of a run that diverged; axes of larger numbers overflow
+
+
+def thin(x: np.ndarray, y: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most 2·columns points of the curve (x, y), both (k,), that draw the same picture.
+
+    Of every stretch the lowest and the highest point stay, so that no peak is lost. Values that are not
+    finite, or beyond `LARGEST`, become NaN, a gap in the curve.
+    """
+    y = np.where(np.abs(y) <= LARGEST, y, np.nan)
+    width = -(-len(y) // columns)
+    if width <= 2:
+        return x, y
+    stretches = np.full(-(-len(y) // width) * width, np.nan)
+    stretches[: len(y)] = y
+    stretches = stretches.reshape(-1, width)
+    gaps = np.isnan(stretches)
+    lowest = np.where(gaps, np.inf, stretches).argmin(axis=1)
+    highest = np.where(gaps, -np.inf, stretches).argmax(axis=1)
+    starts = np.arange(len(stretches)) * width
+    keep = np.unique([starts + lowest, starts + highest])
+    return x[keep], y[keep]
+
+
+def in_pieces(x: np.ndarray, y: np.ndarray, jumps: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """The thinned curve with a gap before each of the samples `jumps`; every piece has its share of the columns."""
+    xs, ys = [], []
+    for a, b in zip(np.split(x, jumps), np.split(y, jumps), strict=True):
+        a, b = thin(a, b, -(-columns * len(b) // max(len(y), 1)) or 1)
+        xs += [a, a[-1:]]
+        ys += [b, np.full(len(b[-1:]), np.nan)]
+    return np.concatenate(xs[:-1]), np.concatenate(ys[:-1])
+
+
+def jumps_of(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> np.ndarray:
+    """The samples before which a signal of a rotation in space jumps: none for other signals.
+
+    A joint has such a rotation when its quaternion `<joint>.qx/position` exists. Its angles (rad) are the parts of
+    a rotation vector, which at half a turn changes to the opposite one, in all parts at once.
+    """
+    joint, what = _joint_and_interface(name)
+    if units.get(name) != "rad" or f"{joint}.qx/position" not in signals:
+        return np.zeros(0, dtype=int)
+    parts = [s for s in signals if units.get(s) == "rad" and _joint_and_interface(s) == (joint, what)]
+    with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
+        step = np.diff([signals[s] for s in parts], axis=1)
+        return 1 + np.flatnonzero((step * step).sum(axis=0) > np.pi**2)
+
+
+def _joint_and_interface(name: str) -> tuple[str, str]:
+    """Of `<joint>.<dof>/<interface>`."""
+    dof, _, what = name.rpartition("/")
+    return dof.rpartition(".")[0], what

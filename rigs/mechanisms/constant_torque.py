@@ -1,0 +1,28 @@
+"""A motor that gives a constant effort, whatever its joint does."""
+
+from cosim import ops
+from cosim.types import COMMAND, joint_signals, param, params
+
+
+@params
+class Params:
+    effort: float = param(unit="joint effort", doc="of each joint")
+
+
+class ConstantTorque:
+    def __init__(self, params, context):
+        self.params, self._n = params, len(context.joints)
+        self.inputs = {}
+        self.outputs = joint_signals(COMMAND, self._n)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        rest = ops.zeros(self._n)
+        command = {"position": rest, "velocity": rest, "effort": rest + p.effort, "kp": rest, "kd": rest}
+        return {}, command
+
+
+def load(params, context):
+    return ConstantTorque(params, context)

@@ -1,0 +1,227 @@
+"""Mechanisms with loops of rigs/mechanisms: against equations in as many coordinates as they have freedoms."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+Lagrange = runpy.run_path(str(Path(__file__).with_name("test_mechanisms_lagrange.py")))["Lagrange"]
+G = 9.81
+
+
+def along(angle):
+    return ca.vertcat(ca.cos(angle), ca.sin(angle))
+
+
+def direction(vector):
+    return ca.atan2(vector[1], vector[0])
+
+
+def planar(*bodies):
+    """The energies of bodies (mass, moment of inertia, centre (2,), angle), given as functions of q; y is up."""
+
+    def energies(q, v, t):
+        kinetic = potential = 0.0
+        for mass, spin, centre, angle in bodies:
+            place, turn = centre(q), ca.SX(angle(q))
+            kinetic += 0.5 * mass * ca.sumsqr(ca.jacobian(place, q) @ v) + 0.5 * spin * (ca.jacobian(turn, q) @ v) ** 2
+            potential += mass * G * place[1]
+        return kinetic, potential
+
+    return energies
+
+
+def held_sine(amplitude, frequency, step):
+    """A sine that is held for a step, seen to second order: it comes half a step late."""
+    return lambda t: amplitude * ca.sin(2.0 * np.pi * frequency * (t - 0.5 * step))
+
+
+# --- four-bar -----------------------------------------------------------------------------------------
+
+
+def four_bar_pin(q):
+    """Where coupler and rocker meet: the lower intersection of the circles about the crank's end and the pivot."""
+    crank, pivot = 0.2 * along(q[0]), ca.vertcat(0.5, 0.0)
+    apart = pivot - crank
+    length = ca.norm_2(apart)
+    e = apart / length
+    reach = (length**2 + 0.5**2 - 0.4**2) / (2.0 * length)
+    return crank + reach * e - ca.sqrt(0.5**2 - reach**2) * ca.vertcat(-e[1], e[0])
+
+
+def coupler_angle(q):
+    return direction(four_bar_pin(q) - 0.2 * along(q[0]))
+
+
+def rocker_angle(q):
+    return direction(four_bar_pin(q) - ca.vertcat(0.5, 0.0))
+
+
+def test_a_minute_of_the_four_bar_stays_closed_and_moves_as_one_coordinate_says(sample):
+    run = sample("mechanisms/four_bar").run()
+    assert run.t[-1] == pytest.approx(60.0)
+    assert run["pin/gap"].max() < 1e-12
+    energy = run["energy/kinetic"] + run["energy/potential"]
+    assert np.ptp(energy) < 1e-5 * run["energy/kinetic"].max()
+    bodies = (
+        (1.0, 0.01, lambda q: 0.1 * along(q[0]), lambda q: q[0]),
+        (2.0, 0.05, lambda q: 0.2 * along(q[0]) + 0.25 * along(coupler_angle(q)), coupler_angle),
+        (1.0, 0.02, lambda q: ca.vertcat(0.5, 0.0) + 0.2 * along(rocker_angle(q)), rocker_angle),
+    )
+    crank = run["crank/position"]
+    expected = Lagrange(1, planar(*bodies)).solve(run.t, [0.0], [12.0]).y[0]
+    assert crank[-1] > 100 * 2.0 * np.pi
+    np.testing.assert_allclose(crank[:10_001], expected[:10_001], atol=1e-5)  # 10 s
+    np.testing.assert_allclose(crank, expected, atol=1e-3)
+    q = ca.SX.sym("q", 1)
+    rocker = ca.Function("rocker", [q], [rocker_angle(q)])
+    np.testing.assert_allclose(run["rocker/position"], np.array(rocker(crank)).ravel(), atol=1e-12)
+
+
+# --- swinging cylinder --------------------------------------------------------------------------------
+
+
+def test_the_swinging_cylinder_moves_as_one_coordinate_says(sample):
+    rig = sample("mechanisms/swinging_cylinder")
+    run = rig.run()
+
+    def eye(q):
+        return ca.vertcat(0.6, 0.0) + 0.4 * along(q[0])
+
+    def stroke(q):
+        return ca.norm_2(eye(q))
+
+    bodies = (
+        (3.0, 0.0, lambda q: 0.15 * eye(q) / stroke(q), lambda q: q[0]),
+        (1.0, 0.0, lambda q: eye(q) * (1.0 - 0.2 / stroke(q)), lambda q: q[0]),
+        (2.0, 0.0, lambda q: ca.vertcat(0.6, 0.0) + 0.2 * along(q[0]), lambda q: q[0]),
+    )
+    push = held_sine(10.0, 1.0, rig.simulation.step)
+
+    def flat(q, v, t):
+        return planar(*bodies)(q, v, t)[0], ca.SX(0.0)
+
+    def force(q, v, t):
+        lever = ca.jacobian(stroke(q), q)
+        return [lever * (push(t) - 20.0 * (lever @ v))]
+
+    rocker = Lagrange(1, flat, force).solve(run.t, [np.pi / 2], [0.0]).y[0]
+    assert np.ptp(rocker) > 0.2
+    np.testing.assert_allclose(run["rocker/position"], rocker, atol=1e-6)
+    x, y = 0.6 + 0.4 * np.cos(rocker), 0.4 * np.sin(rocker)
+    np.testing.assert_allclose(run["piston/position"], np.hypot(x, y), atol=1e-6)
+    np.testing.assert_allclose(run["cylinder/position"], np.arctan2(y, x), atol=1e-6)
+    assert run["eye/gap"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-8
+
+
+# --- slider–crank -------------------------------------------------------------------------------------
+
+
+def test_the_torque_of_the_slider_crank_is_that_of_one_coordinate(sample):
+    run = sample("mechanisms/slider_crank").run()
+
+    def lean(q):
+        return -ca.asin(0.1 * ca.sin(q[0]) / 0.3)
+
+    bodies = (
+        (2.0, 0.005, lambda q: 0.03 * along(q[0]), lambda q: q[0]),
+        (1.0, 0.008, lambda q: 0.1 * along(q[0]) + 0.12 * along(lean(q)), lean),
+        (1.5, 0.0, lambda q: ca.vertcat(0.1 * ca.cos(q[0]) + 0.3 * ca.cos(lean(q)), 0.0), lambda q: q[0]),
+    )
+    reference = Lagrange(1, planar(*bodies))
+    q, v, a = (run[f"crank/{what}"] for what in ("position", "velocity", "acceleration"))
+    expected = [reference.effort(q[k : k + 1], v[k : k + 1], a[k : k + 1])[0] for k in range(0, len(q), 10)]
+    np.testing.assert_allclose(run["crank/effort"][::10], expected, atol=1e-9)
+    assert run["crank/effort"].max() > 5.0 and run["crank/effort"].min() < -5.0
+    assert run["wrist_pin/gap"].max() < 1e-12
+    assert q[-1] == pytest.approx(12.0 * np.pi)
+    # nothing else pushes the piston along its guide
+    np.testing.assert_allclose(np.abs(run["wrist_pin/force_x"]), np.abs(1.5 * run["piston/acceleration"]), atol=1e-8)
+
+
+# --- parallelogram ------------------------------------------------------------------------------------
+
+
+def test_the_drive_and_the_spring_in_the_cut_move_the_parallelogram_as_one_coordinate_says(sample):
+    rig = sample("mechanisms/parallelogram")
+    run = rig.run()
+    crank = (1.0, 0.0075, lambda q: 0.15 * along(q[0]), lambda q: q[0])
+    coupler = (2.0, 0.06, lambda q: 0.3 * along(q[0]), lambda q: 0.0 * q[0])
+    motor = held_sine(4.0, 0.8, rig.simulation.step)
+
+    def sprung(q, v, t):
+        kinetic, potential = planar(crank, coupler, crank)(q, v, t)
+        return kinetic, potential + 0.5 * 30.0 * (-q[0] + np.pi / 2) ** 2
+
+    reference = Lagrange(1, sprung, lambda q, v, t: [-motor(t) - 0.5 * v[0]])
+    angle = reference.solve(run.t, [np.pi / 3], [0.0]).y[0]
+    assert np.ptp(angle) > 0.3
+    for name, factor in (("crank", 1.0), ("rocker", 1.0), ("coupler", -1.0), ("corner", -1.0)):
+        np.testing.assert_allclose(run[f"{name}/position"], factor * angle, atol=1e-6)
+    np.testing.assert_allclose(run["corner/effort"], 4.0 * np.sin(2.0 * np.pi * 0.8 * run.t) * (run.t < 4.0), atol=1e-9)
+    assert run["corner/gap"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-8
+
+
+# --- suspension ---------------------------------------------------------------------------------------
+
+RODS, ROD, MASS, SPAN = 12, 0.1, 0.5, 0.8
+
+
+@pytest.fixture(scope="module")
+def chain():
+    """In absolute angles, open at its end; the friction of a hinge is on the difference of two rates."""
+
+    def centre(k):
+        return lambda q: ROD * sum((along(q[i]) for i in range(k)), 0.5 * along(q[k]))
+
+    def friction(q, v, t):
+        hinge = [0.05 * (v[k] - (v[k - 1] if k else 0.0)) for k in range(RODS)] + [0.0]
+        return [hinge[k + 1] - hinge[k] for k in range(RODS)]
+
+    bodies = [(MASS, 4.2e-4, centre(k), lambda q, k=k: q[k]) for k in range(RODS)]
+    return Lagrange(RODS, planar(*bodies), friction)
+
+
+def rods(run, what="position"):
+    names = "hinge", *(f"link_{k}" for k in range(1, RODS))
+    return np.cumsum([run[f"{name}/{what}"] for name in names], axis=0).T
+
+
+def test_the_chain_between_two_pins_swings_as_lagranges_equations_with_multipliers_say(sample, chain):
+    run = sample("mechanisms/suspension").run(1.0)
+    angles = rods(run)
+
+    def flow(t, y):
+        q, v = y[:RODS], y[RODS:]
+        mass, rest = chain.equations(q, v)
+        H = ROD * np.array([-np.sin(q), np.cos(q)])
+        remains = -ROD * np.array([np.cos(q), np.sin(q)]) @ v**2
+        left = np.block([[mass, -H.T], [H, np.zeros((2, 2))]])
+        return np.concatenate([v, np.linalg.solve(left, np.concatenate([-rest, -remains]))[:RODS]])
+
+    start = np.concatenate([angles[0], np.zeros(RODS)])
+    expected = solve_ivp(flow, (0.0, 1.0), start, "DOP853", run.t, rtol=1e-10, atol=1e-10).y[:RODS].T
+    assert np.ptp(angles, axis=0).max() > 0.3
+    np.testing.assert_allclose(angles, expected, atol=1e-6)
+    assert run["pin/gap"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-6
+
+
+def test_the_chain_comes_to_rest_as_a_hanging_chain(sample):
+    """Of equal rods the slopes grow evenly: tan θ_k = (k − 6.5) w / H, with H such that they span the pins."""
+    run = sample("mechanisms/suspension").run()
+    weight, steps = MASS * G, np.arange(RODS) - (RODS - 1) / 2
+
+    def span(pull):
+        return ROD * np.cos(np.arctan(steps * weight / pull)).sum() - SPAN
+
+    pull = brentq(span, 1.0, 100.0)
+    np.testing.assert_allclose(rods(run)[-1], np.arctan(steps * weight / pull), atol=1e-4)
+    assert abs(run["pin/force_x"][-1]) == pytest.approx(pull, rel=1e-4)
+    assert abs(run["pin/force_y"][-1]) == pytest.approx(RODS * weight / 2, rel=1e-4)
+    assert run["energy/kinetic"][-1] < 1e-8
