@@ -149,7 +149,8 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
     if summary["redundant"]:
         rows, n = summary["redundant"], len(summary["redundant"])
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
-        found.append(f"note     {named} follow from the other constraints; reactions are those of least norm")
+        verb = "repeats" if n == 1 else "repeat"
+        found.append(f"note     {named} {verb} other constraints; reactions are those of least norm")
     events = summary["events"]
     for event in events[:TOLD]:
         lost = f", {_figure(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
@@ -177,7 +178,7 @@ def _figure(value: float | None, unit: str) -> str:
     if value is None:
         return "–"
     for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
-        if abs(value) >= factor:
+        if abs(value) >= factor * (1.0 - 0.5e-4):  # what rounds up to 1 of the larger unit has that unit
             return f"{value / factor:.4g} {prefix}{unit}"
     return f"0 {unit}" if value == 0.0 else f"{value:.2e} {unit}"
 
@@ -215,17 +216,35 @@ def describe(rig: Rig) -> None:
     if spec.description:
         print(f"  {spec.description}")
     gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
-    count = f"{len(rig.joints)} joint" + "s" * (len(rig.joints) != 1)
-    print(f"  mechanism {spec.mechanism.description.name}: {count}, gravity ({gravity}) m/s^2")
-    for note in spec.mechanism.description.notes:
+    description = spec.mechanism.description
+    joints = len(rig.plant.tree.joint_names)
+    parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
+    parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
+    parts |= {"spring": len(description.springs)}
+    counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
+    print(f"  mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2")
+    for note in description.notes:
         print(f"    note: {note}")
-    for name in rig.joints:
-        actuator = spec.joints[name].actuator
-        kind = actuator.module.__name__.rsplit(".", 1)[-1] if actuator else ""
+    starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
+    for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
+        kind = joint.actuator.module.__name__.rsplit(".", 1)[-1] if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
-        print(f"    {name}: {role}, driver {spec.joints[name].driver}")
+        latched = ", latched" if joint.latched else ""
+        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}, driver {joint.driver}")
+    for loop in description.loops:
+        kept = ", keeps its coordinates" if loop.coordinates else ""
+        print(f"    loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}")
+    for constraint in description.constraints:
+        rows = ", ".join(row.name for row in constraint.law.rows)
+        print(f"    constraint {constraint.name}: {rows}")
+    if rig.plant.start.redundant:
+        rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
+        print(f"    what other constraints say already: {rows}")
     for controller in spec.controllers:
-        kind = controller.plugin.module.__name__.removeprefix("controllers.")
+        kind = Path(controller.plugin.module.__file__ or "").stem
         print(f"  controller {controller.name}: {kind}, every {controller.period_ns / 1e6:g} ms")
+    for event in spec.events:
+        bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
+        print(f"  event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}")
     print(f"  each tick of {schedule.step_ns / 1e6:g} ms: read → controllers → guard → write → step")
     print(f"  step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s")

@@ -23,7 +23,7 @@ from cosim.layout import Layout
 from cosim.parameters import Tunables
 from cosim.plant import Plant
 from cosim.stepping import Stepping
-from cosim.types import COMMAND, FEEDBACK, Limits, State, requested_effort
+from cosim.types import COMMAND, FEEDBACK, REFERENCE, Limits, State, requested_effort
 
 
 @dataclass
@@ -41,6 +41,11 @@ class Loop:
     def __post_init__(self) -> None:
         self.layout = Layout(self.block.initial())
         self.tunables = Tunables(self.block.params)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the controller looks at its reference."""
+        return any(name in self.block.inputs for name in REFERENCE)
 
     def update(self, t: Any, p: Any, x: Any, q: Any, v: Any, effort: Any, a: Any) -> tuple[Any, ...]:
         """(next state, then the fields of COMMAND): one call of the controller on flat arrays.
@@ -280,9 +285,9 @@ class Simulation:
         signals = self.plant.observe(t, parts["plant"], parts["request"])
         for loop in self.loops:
             sample = loop.trajectory.sample(t)
+            followed = [what for what in ("position", "velocity", "acceleration") if loop.follows]
             for i, k in enumerate(loop.index):
-                for what in ("position", "velocity", "acceleration"):
-                    signals[f"{names[k]}/reference_{what}"] = sample[what][i]
+                signals |= {f"{names[k]}/reference_{what}": sample[what][i] for what in followed}
                 signals[f"{names[k]}/command_effort"] = parts["request"][k]
         for k in np.flatnonzero(self.encoders.inexact):
             signals[f"{names[k]}/measured_position"] = parts["measured"]["position"][k]

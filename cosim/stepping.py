@@ -49,12 +49,12 @@ class Stepping:
         if not self.plant.switches:
             return self._once(t, x, request, h)
         plant = self.plant.layout.unpack(x)
-        ended = plant["switches"]["endless"] < 0.0
-        fired = ops.where(ended, 0.0, plant["switches"]["fired"])
+        sound = plant["switches"]["endless"] < 0.0
+        fired = ops.where(sound, 0.0, plant["switches"]["fired"])
         begun = self.plant.layout.pack(plant | {"switches": plant["switches"] | {"fired": fired}})
         end, _, more = self._segments(ops.concatenate([ops.array([t, h]), begun]), request)
         plant = self.plant.layout.unpack(end[2:])
-        endless = ops.where(ops.logical_and(ended, more > 0.5), end[0], plant["switches"]["endless"])
+        endless = ops.where(ops.logical_and(sound, more > 0.5), end[0], plant["switches"]["endless"])
         return self.plant.layout.pack(plant | {"switches": plant["switches"] | {"endless": endless}})
 
     def trouble(self, t: Any, x: Any) -> Any:
@@ -75,22 +75,17 @@ class Stepping:
         return self.plant.layout.pack(self.plant.settled(t + h, self.plant.layout.unpack(x)))
 
     def gaps(self, t: Any, x: State) -> list[Any]:
-        """By how much each coupling is off in its worst row, 0 when it is released: residuals [m or rad], rates of
-        rows that have none."""
-        rules = self.plant.model.pure
+        """By how much each row of the constraints is off, 0 where they are released: of rows without residual, the rate
+        [m, rad, m/s or rad/s]."""
+        rules, ties = self.plant.model.pure, self.plant.model.pure.ties
         q, v, _ = self.plant.motion(t, x)
         residual, rate = rules.constraints(q, v, t)
-        active = self.plant.active(x)
-        gaps, closed, row = [], 0, 0
-        for k, coupling in enumerate(rules.ties.couplings):
-            end = row + len(coupling.law.rows)
-            off = [*residual[closed : closed + coupling.holonomic], *rate[row + coupling.holonomic : end]]
-            worst = ops.array([0.0])[0]
-            for value in off:
-                worst = ops.maximum(worst, ops.absolute(value))
-            gaps.append(worst if active is None else ops.where(active[k] > 0.5, worst, 0.0))
-            closed, row = closed + coupling.holonomic, end
-        return gaps
+        left, active = iter(residual), self.plant.active(x)
+        gaps = [ops.absolute(next(left) if closed else rate[r]) for r, closed in enumerate(ties.holonomic)]
+        if active is None:
+            return gaps
+        owners = [k for k, coupling in enumerate(ties.couplings) for _ in coupling.law.rows]
+        return [ops.where(active[k] > 0.5, gap, 0.0) for gap, k in zip(gaps, owners, strict=True)]
 
     # --- routines ---
 
@@ -251,10 +246,10 @@ def _repeated(fn: Callable[..., Any], shapes: list[tuple[int, ...]], name: str, 
         return Repeated(Routine(fn, shapes, name), most)
 
     def loop(x: Any, *others: Any) -> Any:
-        for count in range(1, most + 1):
+        count, more = 0, True
+        while more and count < most:
             x, more = fn(x, *others)
-            if not more:
-                break
+            count += 1
         return x, count, more
 
     return loop

@@ -10,6 +10,8 @@ from cosim.stepping import ENDLESS, OPEN
 
 # a joint that moves within this is not what made an effort overflow
 SENSIBLE = 1e100
+# element of G below which a constraint does not feel a dof
+TOUCHED = 1e-9
 
 
 def explain(simulation: Simulation, tick: int, row: np.ndarray) -> str:
@@ -58,17 +60,16 @@ def _endless(simulation: Simulation, t: float, parts: dict) -> str:
 
 def _open(simulation: Simulation, t: float, parts: dict) -> str:
     """The constraint that is furthest from being satisfied, and the dofs in it whose motion is given."""
-    plant, stepping = simulation.plant, simulation.stepping
-    gaps = [float(gap) for gap in stepping.gaps(t, parts["plant"])]
-    couplings = plant.model.pure.ties.couplings
-    k = int(np.argmax(gaps))
-    unit = couplings[k].law.rows[0].of
-    first = sum(len(coupling.law.rows) for coupling in couplings[:k])
-    q, _, _ = plant.motion(t, parts["plant"])
-    G = np.asarray(plant.model.pure.constraint_jacobian(q, t), dtype=float)[first : first + len(couplings[k].law.rows)]
-    given = np.asarray(plant.held(parts["plant"])) & (np.abs(G).max(axis=0) > 1e-9)
-    names = " and ".join(f"'{plant.model.dof_names[i]}'" for i in np.flatnonzero(given))
-    what = f"'{couplings[k].name}' came open by {gaps[k]:.3g} {unit}"
-    if names:
-        return f"{what}: it does not fit the motion given to {names}; change that motion or try a smaller schedule.step"
+    plant, model, state = simulation.plant, simulation.plant.model, parts["plant"]
+    gaps = [float(gap) for gap in simulation.stepping.gaps(t, state)]
+    worst = int(np.argmax(gaps))
+    rows = [(coupling.name, row.of) for coupling in model.pure.ties.couplings for row in coupling.law.rows]
+    name, unit = rows[worst]
+    G = np.asarray(model.pure.constraint_jacobian(plant.motion(t, state)[0], t), dtype=float)
+    touched = np.abs(G[[owner == name for owner, _ in rows]]).max(axis=0) > TOUCHED
+    given = np.flatnonzero(np.asarray(plant.held(state), dtype=bool) & touched)
+    what = f"'{name}' came open by {gaps[worst]:.3g} {unit}"
+    if len(given):
+        joints = " and ".join(f"'{model.dof_names[k]}'" for k in given)
+        return f"{what}: it does not fit the motion given to {joints}; change that or try a smaller schedule.step"
     return f"{what}; try a smaller schedule.step, or mechanism.closing.drift: projection"

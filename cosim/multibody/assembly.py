@@ -19,7 +19,8 @@ CLOSED = 1e-10  # residual [m or rad] and rate [1/s of these] that count as none
 PATIENCE = 200  # steps of Levenberg and Marquardt
 ROUNDING = 1e-14  # share of the largest element of G
 LEAST = 1e-13  # damping of theirs, as a share of the largest element of GᵀG
-ATTEMPTS = 40  # starts about the guess, ever further away
+STUCK = 1.0 - 1e-6  # share of |f|² left by a step that says that no solution is near
+ATTEMPTS, LARGE = 40, 50  # starts about the guess, ever further away; fewer for more than this many dofs
 ILL_CONDITIONED = (
     1e8  # ratio of the largest to the least singular value of G at which a configuration counts as singular
 )
@@ -61,8 +62,9 @@ def closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) ->
     """Coordinates near the guess with closed loops, moving only dofs that are not kept."""
     dice, free = np.random.default_rng(0), ~kept
     best, gap = model.pure.normalised(np.asarray(guess, dtype=float)), np.inf
-    for attempt in range(ATTEMPTS):
-        spread = np.where(free, dice.normal(size=model.nv) * 3.0 * attempt / ATTEMPTS, 0.0)
+    attempts = max(3, ATTEMPTS * LARGE // max(LARGE, model.nv))
+    for attempt in range(attempts):
+        spread = np.where(free, dice.normal(size=model.nv) * 3.0 * attempt / attempts, 0.0)
         q, found = _descend(model, model.pure.integrate(np.asarray(guess, dtype=float), spread), free, t)
         if found < gap:
             best, gap = q, found
@@ -91,8 +93,11 @@ def _descend(model: Model, q: np.ndarray, free: np.ndarray, t: float) -> tuple[n
             step[free] = -_least(G, f, damping)
             trial = model.pure.normalised(model.pure.integrate(q, step))
             after = _residual(model, trial, t)
-            if after @ after < f @ f:
+            before, now = f @ f, after @ after
+            if now < before:
                 q, f, damping = trial, after, max(0.1 * damping, LEAST)
+                if now > STUCK * before:
+                    return q, float(np.abs(f).max())
                 break
             if np.abs(f).max() < CLOSED:
                 return q, float(np.abs(f).max())  # what is left is rounding
@@ -122,7 +127,7 @@ def _cannot_close(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> In
     held = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
     mend = "change lengths or frames"
     if held:
-        mend += f", or leave out the initial position of {' or '.join(repr(name) for name in held[:4])}"
+        mend += f", or leave the initial position of {' or '.join(repr(name) for name in held[:4])} open"
     what = f"'{coupling.name}' cannot close: {np.abs(gap).max():.3g} {row.of} are left at best; {mend}"
     return InputError(what, coupling.place)
 
@@ -136,13 +141,12 @@ def moving(model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: floa
     left = np.abs(np.asarray(model.pure.constraints(q, v, t)[1], dtype=float))
     if left.max(initial=0.0) > 1e-8 * max(1.0, np.abs(v).max(initial=0.0)):
         row = int(left.argmax())
-        held = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
-        names = " or ".join(repr(name) for name in held[:4])
-        what = (
-            f"the initial velocities contradict '{model.constraint_rows[row].rsplit('/', 1)[0]}' ({left[row]:.3g} per s are"
-            f" left); leave out that of {names}"
-        )
-        raise InputError(what, _place(model, row))
+        coupling = model.constraint_rows[row].rsplit("/", 1)[0]
+        unit = [r.of for c in model.pure.ties.couplings for r in c.law.rows][row]
+        unit += "/s" if model.pure.ties.holonomic[row] else ""
+        names = " or ".join(repr(name) for name, stays in zip(model.dof_names, kept, strict=True) if stays)
+        what = f"the initial velocities contradict '{coupling}' ({left[row]:.3g} {unit} are left)"
+        raise InputError(f"{what}; change that of {names} or leave it open", _place(model, row))
     return v
 
 
@@ -226,7 +230,3 @@ def _place(model: Model, row: int) -> Place | None:
     """Where the constraint of a row is written."""
     owners = [c for c in model.pure.ties.couplings for _ in c.law.rows]
     return owners[row].place
-
-
-def names_of(model: Model, rows: Sequence[int]) -> str:
-    return ", ".join(model.constraint_rows[r] for r in rows)

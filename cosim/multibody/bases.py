@@ -16,10 +16,11 @@ def on_free_base(mechanism: Mechanism) -> Mechanism:
 
     Raises InputError where these names are taken.
     """
+    for part in (*mechanism.links, *mechanism.joints):
+        if part.name in (GROUND_LINK, ROOT_JOINT):
+            what = f"the name '{part.name}' is that of the floating base; rename the part that has it"
+            raise InputError(what, part.place)
     place = mechanism.links[0].place
-    for name, parts in ((GROUND_LINK, mechanism.links), (ROOT_JOINT, mechanism.joints)):
-        if name in {part.name for part in parts}:
-            raise InputError(f"the name '{name}' is that of the floating base; rename the part that has it", place)
     free = Joint(ROOT_JOINT, "free", GROUND_LINK, mechanism.root, Pose.identity(), place=place)
     links = (Link(GROUND_LINK, place=place), *mechanism.links)
     return replace(mechanism, root=GROUND_LINK, links=links, joints=(free, *mechanism.joints))

@@ -28,12 +28,17 @@ class Space:
     rate: Callable[[Any, Any], Any]  # (q, v) -> q̇ (nq,)
     integrate: Callable[[Any, Any], Any]  # (q, d) -> (nq,)
     difference: Callable[[Any, Any], Any]  # (q0, q1) -> d (nv,) with q1 = integrate(q0, d)
+    chart: Callable[[Any], Any]  # (nv,) one number per dof to look at: a rotation as its rotation vector
     normalised: Callable[[Any], Any]  # q with rounding taken out of what must be of length 1
 
 
 def numbers(n: int) -> Space:
     """n coordinates whose rates are the velocities."""
-    return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, lambda q0, q1: q1 - q0, lambda q: q)
+
+    def itself(q: Any) -> Any:
+        return q
+
+    return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, lambda q0, q1: q1 - q0, itself, itself)
 
 
 # --- quaternions ---
@@ -100,26 +105,32 @@ def _rotation_between(q0: Any, q1: Any) -> Any:
     return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.absolute(cosine)) / sine)
 
 
-ROTATION = Space(4, 3, np.array([0.0, 0.0, 0.0, 1.0]), _rotating, _rotated, _rotation_between, _of_unit_length)
+_UNTURNED = np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def _rotation_vector(q: Any) -> Any:
+    return _rotation_between(_UNTURNED, q)
+
+
+ROTATION = Space(4, 3, _UNTURNED, _rotating, _rotated, _rotation_between, _rotation_vector, _of_unit_length)
 
 
 # --- rigid motions: (position, quaternion) ---
 
 
-def _sweep(d: Any) -> tuple[Any, Any, Any]:
-    """(1 − cos θ)/θ², (θ − sin θ)/θ³ and θ² of a rotation vector."""
+def _sweep(d: Any) -> tuple[Any, Any]:
+    """(1 − cos θ)/θ² and (θ − sin θ)/θ³ of a rotation vector."""
     square = d @ d
     small = square < SMALL
     safe = ops.where(small, 1.0, square)
     angle = ops.sqrt(safe)
-    a = ops.where(small, 0.5 - square / 24.0, (1.0 - ops.cos(angle)) / safe)
-    b = ops.where(small, 1.0 / 6.0 - square / 120.0, (angle - ops.sin(angle)) / (safe * angle))
-    return a, b, square
+    half, _ = _half_angle(square)
+    return 2.0 * half * half, ops.where(small, 1.0 / 6.0 - square / 120.0, (angle - ops.sin(angle)) / (safe * angle))
 
 
 def _moved(q: Any, d: Any) -> Any:
     linear, angular = d[:3], d[3:]
-    a, b, _ = _sweep(angular)
+    a, b = _sweep(angular)
     once = ops.cross(angular, linear)
     path = linear + a * once + b * ops.cross(angular, once)
     return ops.concatenate([q[:3] + rotation_of(q[3:]) @ path, _rotated(q[3:], angular)])
@@ -128,11 +139,10 @@ def _moved(q: Any, d: Any) -> Any:
 def _motion_between(q0: Any, q1: Any) -> Any:
     angular = _rotation_between(q0[3:], q1[3:])
     path = rotation_of(q0[3:]).T @ (q1[:3] - q0[:3])
-    a, b, square = _sweep(angular)
+    square = angular @ angular
     small = square < SMALL
-    twice = ops.where(
-        small, 1.0 / 12.0, (1.0 - 0.5 * (1.0 - square * b) / ops.where(small, 1.0, a)) / ops.where(small, 1.0, square)
-    )
+    sine, cosine = _half_angle(square)
+    twice = ops.where(small, 1.0 / 12.0 + square / 720.0, (1.0 - 0.5 * cosine / sine) / ops.where(small, 1.0, square))
     once = ops.cross(angular, path)
     return ops.concatenate([path - 0.5 * once + twice * ops.cross(angular, once), angular])
 
@@ -144,9 +154,10 @@ def _moving(q: Any, v: Any) -> Any:
 MOTION = Space(
     7,
     6,
-    np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]),
+    np.concatenate([np.zeros(3), _UNTURNED]),
     _moving,
     _moved,
     _motion_between,
+    lambda q: ops.concatenate([q[:3], _rotation_vector(q[3:])]),
     lambda q: ops.concatenate([q[:3], _of_unit_length(q[3:])]),
 )

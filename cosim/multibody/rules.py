@@ -151,11 +151,11 @@ class Rules:
         if not self.ties.couplings:
             return q, v
         nothing = np.zeros(len(v))
-        residual, rate = self.constraints(q, v, t)
-        rows = np.flatnonzero(self.ties.holonomic)
-        gap = ops.placed(np.zeros(len(self.ties.holonomic)), rows, residual)
-        shift, change = (self.impulse(q, demand, nothing, held, t, active) for demand in (gap, rate))
-        return self.integrate(q, shift.acceleration), v + change.acceleration
+        residual, _ = self.constraints(q, v, t)
+        gap = ops.placed(np.zeros(len(self.ties.holonomic)), np.flatnonzero(self.ties.holonomic), residual)
+        q = self.integrate(q, self.impulse(q, gap, nothing, held, t, active).acceleration)
+        _, rate = self.constraints(q, v, t)
+        return q, v + self.impulse(q, rate, nothing, held, t, active).acceleration
 
     # --- dynamics ---
 
@@ -247,7 +247,7 @@ class Rules:
         """How far the dofs of all joints are from where their springs rest."""
         q_all, start, parts = self.at.positions(q), 0, []
         for kind in self.tree.kinds:
-            parts.append(kind.space.difference(kind.space.neutral, q_all[start : start + kind.nq]))
+            parts.append(kind.space.chart(q_all[start : start + kind.nq]))
             start += kind.nq
         return ops.concatenate(parts) - self._per_dof("rest")
 
@@ -268,14 +268,17 @@ class Rules:
         return ops.concatenate(parts)
 
     def chart(self, q: Any) -> Any:
-        """(nv,) positions of the dofs: the coordinates, of rotations the rotation vector from neutral."""
-        return self.difference(np.concatenate([np.zeros(0), *(k.space.neutral for k in self.own_kinds)]), q)
+        """(nv,) positions of the dofs: the coordinates, of a rotation its rotation vector."""
+        return self._each("chart", q)
 
     def normalised(self, q: Any) -> Any:
         """q with quaternions of length 1."""
+        return self._each("normalised", q)
+
+    def _each(self, what: str, q: Any) -> Any:
         parts, start = [], 0
         for kind in self.own_kinds:
-            parts.append(kind.space.normalised(q[start : start + kind.nq]))
+            parts.append(getattr(kind.space, what)(q[start : start + kind.nq]))
             start += kind.nq
         return ops.concatenate(parts)
 

@@ -42,17 +42,17 @@ def in_pieces(x: np.ndarray, y: np.ndarray, jumps: np.ndarray, columns: int) -> 
 
 
 def jumps_of(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> np.ndarray:
-    """The samples before which a signal of a rotation in space jumps: none for other signals.
+    """The samples before which an angle of a joint that turns freely in space jumps; none for other signals.
 
-    A joint has such a rotation when its quaternion `<joint>.qx/position` exists. Its angles (rad) are the parts of
-    a rotation vector, which at half a turn changes to the opposite one, in all parts at once.
+    A joint does so when its quaternion `<joint>.qx/position` exists. Its angles (rad) are the parts of a rotation
+    vector, which at half a turn changes to the opposite one, in all parts at once.
     """
     joint, what = _joint_and_interface(name)
     if units.get(name) != "rad" or f"{joint}.qx/position" not in signals:
         return np.zeros(0, dtype=int)
-    parts = [s for s in signals if units.get(s) == "rad" and _joint_and_interface(s) == (joint, what)]
+    angles = [s for s in signals if units.get(s) == "rad" and _joint_and_interface(s) == (joint, what)]
     with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
-        step = np.diff([signals[s] for s in parts], axis=1)
+        step = np.diff([signals[s] for s in angles], axis=1)
         return 1 + np.flatnonzero((step * step).sum(axis=0) > np.pi**2)
 
 

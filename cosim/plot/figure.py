@@ -53,7 +53,7 @@ def draw(content: Content, words: tuple[str, str, str]) -> Any:
     ]
     heading = MARGIN + title.height + description.height
     head, foot = heading + 0.32, MARGIN + footer.height
-    room = max((key.height for key in keys), default=0.0) + 0.06
+    room = max((key.height for key in keys), default=0.0) + 0.17  # a power of ten may stand above the axes
     below = 2.3 + room if panels else 0.0
     height = head + row_height * len(joints) + below + foot
     area = (0.0, foot / height, 1.0, 1.0 - (head + foot) / height)  # left, bottom, width, height: fractions
@@ -125,7 +125,7 @@ def _panel(axes: Any, t: np.ndarray, panel: Panel, key: Key, room: float) -> Non
     axes.update_datalim([(0.0, 0.0)], updatex=False)  # sizes are seen against 0
     axes.autoscale_view()
     _dress(axes, panel.unit)
-    axes.set_title(panel.title, fontsize=TITLE, color=SOFT, pad=72.0 * room + 3.0)
+    axes.set_title(panel.title, fontsize=TITLE, color=SOFT, pad=72.0 * room + 5.0)
     axes.set_xlabel("time [s]")
     key.write(axes, lines, room)
 

@@ -22,7 +22,7 @@ ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # the later, the thinner: of curves that coincide all are seen
 REACTIONS = [
-    {"color": color, "linewidth": 2.1 - 0.25 * k} for k, color in enumerate((BLUE, RUST, GREEN, VIOLET, OCHRE, FAINT))
+    {"color": color, "linewidth": 1.8 - 0.2 * k} for k, color in enumerate((BLUE, RUST, GREEN, VIOLET, OCHRE, FAINT))
 ]
 FORCES, MOMENTS = "N", "N*m"
 

@@ -171,6 +171,9 @@ def _check(
     elif bounded and kind != "fixed" and count != 1:
         what = f"lower and upper are for joints with one coordinate, type '{keys.type}' has {count}"
         reading.fail((*path, "limits"), f"{what}; leave them out")
+    if kind in ("spherical", "free") and keys.stiffness:
+        what = f"a {kind} joint has no coordinate in which a spring could rest; use mechanism.springs"
+        reading.fail((*path, "stiffness"), what)
     if kind == "screw" and data.get("pitch") is None:
         reading.fail(path, "missing key 'pitch', the advance of the screw per turn")
     if kind == "universal" and keys.second_axis is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.multibody.bases import GROUND_LINK, ROOT_JOINT
 from cosim.multibody.description import Joint, Link, Mechanism, Pose
 from cosim.multibody.findings import Findings
 from cosim.multibody.graph import build_mechanism
@@ -19,7 +20,7 @@ from cosim.rig.laws import read_constraints
 from cosim.rig.schema import Reading, read_fields
 from cosim.types import param, params
 
-WORLD, ROOT_JOINT, CARRIER = "world", "root_joint", "carrier"  # names of what is added to a mechanism
+CARRIER = "carrier"  # the link and the joint of what moves as given
 
 
 @params
@@ -114,16 +115,16 @@ def _of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Fi
     place = reading.place(key)
     if floating and carrier is not None:
         reading.fail(key, "a floating base does not ride on a carrier; take out 'floating_base' or 'carrier'")
-    if any(link.name == WORLD for link in links):
-        reading.fail(key, f"the ground is called '{WORLD}', and so is a link of the URDF; rename the link")
+    if any(link.name == GROUND_LINK for link in links):
+        reading.fail(key, f"the ground is called '{GROUND_LINK}', and so is a link of the URDF; rename the link")
     findings.raise_errors()
-    ground = _Tree(mechanism.name, WORLD, [Link(WORLD, place=place)], [])
+    ground = _Tree(mechanism.name, GROUND_LINK, [Link(GROUND_LINK, place=place)], [])
     if carrier is None:
-        root = Joint(ROOT_JOINT, "free", WORLD, mechanism.root, Pose.identity(), place=place)
+        root = Joint(ROOT_JOINT, "free", GROUND_LINK, mechanism.root, Pose.identity(), place=place)
     else:
         ground = _on_carrier(ground, carrier, reading)
         root = Joint(ROOT_JOINT, "fixed", CARRIER, mechanism.root, Pose.identity(), place=place)
-    return _Tree(mechanism.name, WORLD, ground.links + links, [*ground.joints, root, *joints])
+    return _Tree(mechanism.name, GROUND_LINK, ground.links + links, [*ground.joints, root, *joints])
 
 
 def _on_carrier(tree: _Tree, keys: CarrierKeys, reading: Reading) -> _Tree:

@@ -16,6 +16,9 @@ from cosim.rig.spec import RigSpec
 from cosim.switches import Event, Seen, Stop, Switches
 from cosim.units import TURN
 
+# share of a time by which a sum of steps may fall short of it
+ROUNDING = 1e-15
+
 
 def starting(plant: Plant, spec: RigSpec) -> Plant:
     """The plant with the guesses of the rig for its coordinates and velocities, and which of them are kept."""
@@ -67,7 +70,7 @@ def switches_of(spec: RigSpec, plant: Plant) -> Switches:
         for side, bound in dof.stops
     )
     latched = tuple(model.dof_index(name) for name in latched_of(spec))
-    known = tuple(plant.signals)
+    known = plant.signals if any(event.signal for event in spec.events) else ()
     events, signals = [], []
     for event in spec.events:
         if event.signal and event.signal not in known:
@@ -84,5 +87,6 @@ def switches_of(spec: RigSpec, plant: Plant) -> Switches:
 def _value(event: EventSpec) -> Callable[[Seen], Any]:
     """What crosses zero when the event happens."""
     if event.at is not None:
-        return lambda seen: seen["t"] - event.at
+        at = event.at * (1.0 - ROUNDING)
+        return lambda seen: seen["t"] - at
     return lambda seen: event.factor * (seen[event.signal] - event.bound)

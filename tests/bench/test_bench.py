@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from cosim import bench
-from cosim.bench import peers, show, states, timing
+from cosim.bench import linkages, peers, show, states, timing
 from cosim.bench.rows import Case, Measurement, Row, Target, measured
 from cosim.bench.timing import Effort, Samples
 from cosim.errors import InputError, RunError
@@ -61,6 +61,13 @@ def test_repetitions_are_found_by_doubling_and_are_at_least_one():
     assert timing.repetitions(machine.work("a", 1e-5), 1e-3, machine.clock) == 100
     assert [n for _, n in machine.done] == [1, 2, 4, 8, 16, 32, 64]
     assert timing.repetitions(machine.work("slow", 5.0), 1e-3, machine.clock) == 1
+
+
+def test_the_least_of_five_blocks_is_enough_to_choose_by():
+    machine = Machine()
+    seconds = timing.briefly(machine.work("a", 1e-5), Effort(pairs=0, block=1e-3, starts=0), machine.clock)
+    assert seconds == pytest.approx(1e-5)
+    assert machine.done[-6:] == [("a", 64), *[("a", 100)] * 5]
 
 
 def test_units_of_a_repetition():
@@ -182,7 +189,13 @@ def named(name):
 
 @pytest.mark.parametrize(
     ("peer", "row"),
-    [("pinocchio", "forward_dynamics ur5"), ("pinocchio", "chain 10"), ("mujoco", "tick ur5_sim")],
+    [
+        ("pinocchio", "forward_dynamics ur5"),
+        ("pinocchio", "chain 10"),
+        ("pinocchio", "loops four_bar"),
+        ("mujoco", "loops four_bar mujoco"),
+        ("mujoco", "tick ur5_sim"),
+    ],
 )
 def test_a_missing_peer_is_said_in_its_row(monkeypatch, peer, row):
     monkeypatch.setitem(sys.modules, peer, None)
@@ -191,10 +204,12 @@ def test_a_missing_peer_is_said_in_its_row(monkeypatch, peer, row):
     assert (row.ours, row.other, row.ratio, row.met, row.runs) == (None, None, None, None, 0)
 
 
-def test_missing_robots_are_said_in_their_rows(monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["batch ur5 native", "loops two_arms", "loops talos"])
+def test_missing_robots_are_said_in_their_rows(monkeypatch, tmp_path, name):
     monkeypatch.setattr(peers.sysconfig, "get_path", lambda name: str(tmp_path))
-    states.load.cache_clear()
-    row = measured(named("batch ur5 native"), TINY)
+    for made in (states.load, linkages.two_arms, linkages.standing):
+        made.cache_clear()
+    row = measured(named(name), TINY)
     assert row.note == "example-robot-data is not installed: pip install 'cosim[test]'"
 
 

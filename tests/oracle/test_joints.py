@@ -247,7 +247,10 @@ def test_the_names_of_a_floating_base_are_taken_once(part):
     name = "world" if part == "link" else "root_joint"
     with pytest.raises(InputError) as caught:
         on_free_base(parse_urdf(text))
-    assert str(caught.value).endswith(f"the name '{name}' is that of the floating base; rename the part that has it")
+    what = f"the name '{name}' is that of the floating base; rename the part that has it"
+    assert caught.value.what == what
+    part_of = {"link": "link 'world'", "joint": "joint 'root_joint'"}
+    assert caught.value.place.key == part_of[part]
 
 
 # --- trees of all joints --------------------------------------------------------------------------

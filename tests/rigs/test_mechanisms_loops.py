@@ -63,25 +63,25 @@ def rocker_angle(q):
     return direction(four_bar_pin(q) - ca.vertcat(0.5, 0.0))
 
 
-def test_a_minute_of_the_four_bar_stays_closed_and_moves_as_one_coordinate_says(sample):
+def test_a_minute_of_the_four_bar_keeps_its_loop_closed_and_its_energy(sample):
     run = sample("mechanisms/four_bar").run()
-    assert run.t[-1] == pytest.approx(60.0)
+    assert run.t[-1] == pytest.approx(60.0) and run["crank/position"][-1] > 100 * 2.0 * np.pi
     assert run["pin/gap"].max() < 1e-12
-    energy = run["energy/kinetic"] + run["energy/potential"]
-    assert np.ptp(energy) < 1e-5 * run["energy/kinetic"].max()
+    assert np.ptp(run["energy/kinetic"] + run["energy/potential"]) < 1e-5 * run["energy/kinetic"].max()
+    q = ca.SX.sym("q", 1)
+    rocker = ca.Function("rocker", [q], [rocker_angle(q)])
+    np.testing.assert_allclose(run["rocker/position"], np.array(rocker(run["crank/position"])).ravel(), atol=1e-11)
+
+
+def test_the_four_bar_turns_as_one_coordinate_says(sample):
+    run = sample("mechanisms/four_bar", "schedule.substeps=4").run(2.0)
     bodies = (
         (1.0, 0.01, lambda q: 0.1 * along(q[0]), lambda q: q[0]),
         (2.0, 0.05, lambda q: 0.2 * along(q[0]) + 0.25 * along(coupler_angle(q)), coupler_angle),
         (1.0, 0.02, lambda q: ca.vertcat(0.5, 0.0) + 0.2 * along(rocker_angle(q)), rocker_angle),
     )
-    crank = run["crank/position"]
-    expected = Lagrange(1, planar(*bodies)).solve(run.t, [0.0], [12.0]).y[0]
-    assert crank[-1] > 100 * 2.0 * np.pi
-    np.testing.assert_allclose(crank[:10_001], expected[:10_001], atol=1e-5)  # 10 s
-    np.testing.assert_allclose(crank, expected, atol=1e-3)
-    q = ca.SX.sym("q", 1)
-    rocker = ca.Function("rocker", [q], [rocker_angle(q)])
-    np.testing.assert_allclose(run["rocker/position"], np.array(rocker(crank)).ravel(), atol=1e-12)
+    crank = Lagrange(1, planar(*bodies)).solve(run.t[::20], [0.0], [12.0]).y[0]
+    np.testing.assert_allclose(run["crank/position"][::20], crank, atol=2e-6)
 
 
 # --- swinging cylinder --------------------------------------------------------------------------------
@@ -113,10 +113,10 @@ def test_the_swinging_cylinder_moves_as_one_coordinate_says(sample):
 
     rocker = Lagrange(1, flat, force).solve(run.t, [np.pi / 2], [0.0]).y[0]
     assert np.ptp(rocker) > 0.2
-    np.testing.assert_allclose(run["rocker/position"], rocker, atol=1e-6)
+    np.testing.assert_allclose(run["rocker/position"], rocker, atol=3e-6)
     x, y = 0.6 + 0.4 * np.cos(rocker), 0.4 * np.sin(rocker)
-    np.testing.assert_allclose(run["piston/position"], np.hypot(x, y), atol=1e-6)
-    np.testing.assert_allclose(run["cylinder/position"], np.arctan2(y, x), atol=1e-6)
+    np.testing.assert_allclose(run["piston/position"], np.hypot(x, y), atol=3e-6)
+    np.testing.assert_allclose(run["cylinder/position"], np.arctan2(y, x), atol=3e-6)
     assert run["eye/gap"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-8
 
 
@@ -141,8 +141,8 @@ def test_the_torque_of_the_slider_crank_is_that_of_one_coordinate(sample):
     assert run["crank/effort"].max() > 5.0 and run["crank/effort"].min() < -5.0
     assert run["wrist_pin/gap"].max() < 1e-12
     assert q[-1] == pytest.approx(12.0 * np.pi)
-    # nothing else pushes the piston along its guide
-    np.testing.assert_allclose(np.abs(run["wrist_pin/force_x"]), np.abs(1.5 * run["piston/acceleration"]), atol=1e-8)
+    # the pin pushes the rod, and the rod alone the piston along its guide
+    np.testing.assert_allclose(-run["wrist_pin/force_x"], 1.5 * run["piston/acceleration"], atol=1e-8)
 
 
 # --- parallelogram ------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def chain():
         return lambda q: ROD * sum((along(q[i]) for i in range(k)), 0.5 * along(q[k]))
 
     def friction(q, v, t):
-        hinge = [0.05 * (v[k] - (v[k - 1] if k else 0.0)) for k in range(RODS)] + [0.0]
+        hinge = [0.2 * (v[k] - (v[k - 1] if k else 0.0)) for k in range(RODS)] + [0.0]
         return [hinge[k + 1] - hinge[k] for k in range(RODS)]
 
     bodies = [(MASS, 4.2e-4, centre(k), lambda q, k=k: q[k]) for k in range(RODS)]
@@ -194,7 +194,7 @@ def rods(run, what="position"):
 
 
 def test_the_chain_between_two_pins_swings_as_lagranges_equations_with_multipliers_say(sample, chain):
-    run = sample("mechanisms/suspension").run(1.0)
+    run = sample("mechanisms/suspension").run(0.5)
     angles = rods(run)
 
     def flow(t, y):
@@ -206,7 +206,7 @@ def test_the_chain_between_two_pins_swings_as_lagranges_equations_with_multiplie
         return np.concatenate([v, np.linalg.solve(left, np.concatenate([-rest, -remains]))[:RODS]])
 
     start = np.concatenate([angles[0], np.zeros(RODS)])
-    expected = solve_ivp(flow, (0.0, 1.0), start, "DOP853", run.t, rtol=1e-10, atol=1e-10).y[:RODS].T
+    expected = solve_ivp(flow, (0.0, 0.5), start, "DOP853", run.t, rtol=1e-9, atol=1e-9).y[:RODS].T
     assert np.ptp(angles, axis=0).max() > 0.3
     np.testing.assert_allclose(angles, expected, atol=1e-6)
     assert run["pin/gap"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-6
@@ -222,6 +222,6 @@ def test_the_chain_comes_to_rest_as_a_hanging_chain(sample):
 
     pull = brentq(span, 1.0, 100.0)
     np.testing.assert_allclose(rods(run)[-1], np.arctan(steps * weight / pull), atol=1e-4)
-    assert abs(run["pin/force_x"][-1]) == pytest.approx(pull, rel=1e-4)
-    assert abs(run["pin/force_y"][-1]) == pytest.approx(RODS * weight / 2, rel=1e-4)
+    assert run["pin/force_x"][-1] == pytest.approx(pull, rel=1e-4)
+    assert run["pin/force_y"][-1] == pytest.approx(RODS * weight / 2, rel=1e-4)
     assert run["energy/kinetic"][-1] < 1e-8

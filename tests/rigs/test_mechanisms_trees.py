@@ -184,9 +184,10 @@ def test_efforts_that_come_out_give_the_same_motion_when_they_go_in(sample, tmp_
     prescribed = rig.run(seconds)
     # a command is held for a tick: its mean over the tick is the effort in the middle, to second order
     efforts = of(prescribed, joints, "effort")
-    np.save(tmp_path / "efforts.npy", np.vstack([0.5 * (efforts[1:] + efforts[:-1]), efforts[-1:]]))
-    (tmp_path / "replay.py").write_text(REPLAY % rig.simulation.step)
-    controller = f"{{type: {tmp_path / 'replay.py'}, joints: [{', '.join(joints)}], efforts: {tmp_path / 'efforts.npy'}}}"
+    table, replay = tmp_path / "efforts.npy", tmp_path / "replay.py"
+    np.save(table, np.vstack([0.5 * (efforts[1:] + efforts[:-1]), efforts[-1:]]))
+    replay.write_text(REPLAY % rig.simulation.step)
+    controller = f"{{type: {replay}, joints: [{', '.join(joints)}], efforts: {table}}}"
     start = [f"joints.{j}.initial.velocity={prescribed[f'{j}/velocity'][0]}" for j in joints]
     freed = [f"joints.{j}.prescribed=null" for j in joints]
     free = sample(f"mechanisms/{name}", *freed, *start, f"controllers=[{controller}]").run(seconds)

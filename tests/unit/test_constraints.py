@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from cosim import ops
 from cosim.multibody import Model, joints
 from cosim.multibody.constraints import (
+    Frame,
     Law,
     Row,
     closure,
@@ -22,6 +23,7 @@ from cosim.multibody.constraints import (
     point_on_curve,
     polynomial,
     rolling,
+    seen_from,
 )
 from cosim.multibody.description import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
 from cosim.multibody.joints import screw
@@ -252,6 +254,41 @@ def test_machine_code_of_a_law_is_its_python(name):
             np.testing.assert_allclose(alone, plain, atol=1e-12)
         plain = model.pure.forward_dynamics(q[k], v[k], 0.0 * v[k], *now)
         np.testing.assert_allclose(accelerations[k], plain, atol=1e-9 * max(1.0, np.abs(plain).max()))
+
+
+def moving_frame(random, still=False):
+    rates = np.zeros((2, 3)) if still else random.uniform(-1, 1, (2, 3))
+    return Frame(turn(random), random.uniform(-1, 1, 3), *rates)
+
+
+def later(frame, s):
+    turned = Rotation.from_rotvec(frame.angular * s).as_matrix() @ frame.rotation
+    return Frame(turned, frame.position + frame.linear * s)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_laws_say(seed):
+    """Rates and residuals from geometry: a knife does not slip sideways, a disk's lowest point does not move."""
+    random = np.random.default_rng(seed)
+    base, edge = moving_frame(random), moving_frame(random)
+    ahead, behind = (seen_from(later(base, s), later(edge, s))[1] for s in (STEP, -STEP))
+    slip = (ahead - behind) / (2 * STEP) @ (base.rotation.T @ edge.rotation[:, 1])
+    np.testing.assert_allclose(knife_edge().rate([base, edge], (), (), 0.0), [slip], atol=1e-8)
+    length = np.linalg.norm(edge.position - base.position)
+    np.testing.assert_allclose(distance(length).residual([base, edge], (), 0.0), [0.0], atol=1e-15)
+    nearly = distance(length - 1e-6).residual([base, edge], (), 0.0)
+    np.testing.assert_allclose(nearly, [1e-6], rtol=1e-5)
+    x, y, _ = seen_from(base, edge)[1]
+    np.testing.assert_allclose(point_on_curve(lambda x: 2.0 * x).residual([base, edge], (), 0.0), [y - 2.0 * x])
+
+    ground, angles = moving_frame(random, still=True), np.linspace(0.0, 2.0 * np.pi, 100_001)
+    rim = 0.3 * np.column_stack([np.cos(angles), np.sin(angles), 0.0 * angles]) @ edge.rotation.T
+    heights = (edge.position + rim - ground.position) @ ground.rotation[:, 2]
+    point = rim[heights.argmin()]
+    velocity = ground.rotation.T @ (edge.linear + np.cross(edge.angular, point))
+    law = rolling(0.3)
+    np.testing.assert_allclose(law.residual([ground, edge], (), 0.0), [heights.min()], atol=1e-8)
+    np.testing.assert_allclose(law.rate([ground, edge], (), (), 0.0), velocity[:2], atol=1e-4)
 
 
 def test_polynomials_are_those_of_numpy():

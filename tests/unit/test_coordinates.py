@@ -73,9 +73,9 @@ def test_difference_undoes_integrate(name, seed, angle):
     space, random = SPACES[name], np.random.default_rng(seed)
     q, d = coordinates(space, random), step_of(space, random, angle)
     there = space.integrate(q, d)
-    np.testing.assert_allclose(space.difference(q, there), d, atol=1e-9)
+    np.testing.assert_allclose(space.difference(q, there), d, atol=1e-13)
     assert np.abs(space.difference(q, there)[-3:] - d[-3:]).max() < 1e-14
-    np.testing.assert_allclose(space.difference(there, q), -d, atol=1e-9)
+    np.testing.assert_allclose(space.difference(there, q), -d, atol=1e-13)
 
 
 @pytest.mark.parametrize("name", SPACES)
