@@ -164,7 +164,7 @@ class Model:
     def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
         """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform.
 
-        Loops are not closed: see `assemble`."""
+        Loops are not closed: see `assembly.closed`."""
         parts = []
         for joint, kind in zip(self.joints, self.kinds, strict=True):
             units = [unit for _, unit in kind.coordinates]
