@@ -11,10 +11,16 @@ from typing import Any, Literal
 
 from cosim import ops
 from cosim.errors import InputError
-from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, joint_signals, param, params
+from cosim.types import COMMAND, ControllerContext, PerJoint, State, joint_signals, param, params
 
 # interface -> the gains that close its loop; the first of them must not be zero
 GAINS: dict[str, tuple[str, ...]] = {"position": ("kp", "kd"), "velocity": ("kd",), "effort": ()}
+# … and the parts of the reference that it looks at
+USED: dict[str, tuple[str, ...]] = {
+    "position": ("reference_position", "reference_velocity", "reference_effort"),
+    "velocity": ("reference_velocity", "reference_effort"),
+    "effort": ("reference_effort",),
+}
 
 
 @params
@@ -28,20 +34,20 @@ class Passthrough:
     def __init__(self, params: Params, context: ControllerContext) -> None:
         self._n = len(context.joints)
         self.params = params
-        self.inputs = joint_signals(REFERENCE, self._n)
+        self.inputs = joint_signals(USED[params.interface], self._n)
         self.outputs = joint_signals(COMMAND, self._n)
 
     def initial(self) -> State:
         return {}
 
     def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
-        used = GAINS[p.interface]
+        used, nothing = GAINS[p.interface], ops.zeros(self._n)
         return {}, {
-            "position": u["reference_position"],
-            "velocity": u["reference_velocity"],
+            "position": u.get("reference_position", nothing),
+            "velocity": u.get("reference_velocity", nothing),
             "effort": u["reference_effort"],
-            "kp": ops.array(p.kp) if "kp" in used else ops.zeros(self._n),
-            "kd": ops.array(p.kd) if "kd" in used else ops.zeros(self._n),
+            "kp": ops.array(p.kp) if "kp" in used else nothing,
+            "kd": ops.array(p.kd) if "kd" in used else nothing,
         }
 
 

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
+# … and unstable
+UNSTABLE = 0.5
+# what is smaller, in SI, is shown as 0
+ROUNDING = 1e-12
 # energy [J] lost in an event below which it is not worth a word
-LOSS = 1e-12
+LOSS = ROUNDING
 # columns of a table where no terminal says how wide it is
 PIPE_WIDTH = 110
 
@@ -81,7 +85,11 @@ def show(run: Run, quiet: bool = False) -> None:
     for heading, _, _ in columns:
         table.add_column(heading, justify="right")
     for name, joint in joints.items():
-        figures = [_figure(joint[key], units[f"{name}/{what}"].replace("*", "·")) for _, key, what in columns]
+        none = {"effort"} if joint["role"] == "free" else set()
+        figures = [
+            _figure(None if what in none else joint[key], units[f"{name}/{what}"].replace("*", "·"))
+            for _, key, what in columns
+        ]
         table.add_row(name, joint["role"], *figures)
     console.print(table)
     for line in [*structure_lines(summary, units), *lines(summary)]:
@@ -115,7 +123,10 @@ def lines(summary: dict[str, Any]) -> list[str]:
         parts.setdefault(where, []).append(part)
         reasons += [f"         {part} in Python: {why}"] if why else []
     if not energy["residual_relative"] <= COARSE:
-        reasons.append("note     the energy balance does not close: the step is too coarse for what happens in it")
+        worse = not energy["residual_relative"] <= UNSTABLE
+        what = "the run is unstable, its figures mean nothing" if worse else "the energy balance does not close"
+        mend = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+        reasons.append(f"warning  {what}: the step is too coarse for what happens in it; {mend}")
     return [
         f"energy   work in {energy['work_in']:.6g} J, dissipated {energy['dissipated']:.6g} J, stored"
         f" {energy['stored']:+.6g} J, residual {energy['residual']:.2e} J ({energy['residual_relative']:.1e})",
@@ -146,8 +157,9 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
             if f"{what}_max" in constraint
         )
         found.append(f"{'closing':<8} {name}: off by {drift} at most, carries up to {reactions or 'nothing'}")
-    if summary["redundant"]:
-        rows, n = summary["redundant"], len(summary["redundant"])
+    peaks = {f"{name}/{row}": p for name, c in summary["constraints"].items() for row, p in c["reaction_peak"].items()}
+    rows = [row for row in summary["redundant"] if peaks[row] > 0.0]  # others, as across a plane, carry nothing
+    if n := len(rows):
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
         verb = "repeats" if n == 1 else "repeat"
         found.append(f"note     {named} {verb} other constraints; reactions are those of least norm")
@@ -177,10 +189,12 @@ def _figure(value: float | None, unit: str) -> str:
     """Four significant digits with an SI prefix that suits; a dash for nothing."""
     if value is None:
         return "–"
+    if abs(value) < ROUNDING:
+        return f"0 {unit}"
     for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
         if abs(value) >= factor * (1.0 - 0.5e-4):  # what rounds up to 1 of the larger unit has that unit
             return f"{value / factor:.4g} {prefix}{unit}"
-    return f"0 {unit}" if value == 0.0 else f"{value:.2e} {unit}"
+    return f"{value:.2e} {unit}"
 
 
 def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -> None:
@@ -226,11 +240,13 @@ def describe(rig: Rig) -> None:
     for note in description.notes:
         print(f"    note: {note}")
     starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
+    closes = bool(rig.plant.model.constraint_rows)
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
         kind = joint.actuator.module.__name__.rsplit(".", 1)[-1] if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
         latched = ", latched" if joint.latched else ""
-        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}, driver {joint.driver}")
+        found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
+        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}{found}, driver {joint.driver}")
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         print(f"    loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}")

@@ -23,7 +23,7 @@ from cosim.layout import Layout
 from cosim.parameters import Tunables
 from cosim.plant import Plant
 from cosim.stepping import Stepping
-from cosim.types import COMMAND, FEEDBACK, REFERENCE, Limits, State, requested_effort
+from cosim.types import COMMAND, FEEDBACK, Limits, State, requested_effort
 
 
 @dataclass
@@ -42,10 +42,10 @@ class Loop:
         self.layout = Layout(self.block.initial())
         self.tunables = Tunables(self.block.params)
 
-    @property
-    def follows(self) -> bool:
-        """Whether the controller looks at its reference."""
-        return any(name in self.block.inputs for name in REFERENCE)
+    def looks_at(self, what: str) -> bool:
+        """Whether the controller follows a reference position (then it has a velocity and acceleration too), or this
+        part of a reference."""
+        return "reference_position" in self.block.inputs or f"reference_{what}" in self.block.inputs
 
     def update(self, t: Any, p: Any, x: Any, q: Any, v: Any, effort: Any, a: Any) -> tuple[Any, ...]:
         """(next state, then the fields of COMMAND): one call of the controller on flat arrays.
@@ -285,7 +285,7 @@ class Simulation:
         signals = self.plant.observe(t, parts["plant"], parts["request"])
         for loop in self.loops:
             sample = loop.trajectory.sample(t)
-            followed = [what for what in ("position", "velocity", "acceleration") if loop.follows]
+            followed = [what for what in ("position", "velocity", "acceleration") if loop.looks_at(what)]
             for i, k in enumerate(loop.index):
                 signals |= {f"{names[k]}/reference_{what}": sample[what][i] for what in followed}
                 signals[f"{names[k]}/command_effort"] = parts["request"][k]

@@ -56,10 +56,10 @@ def pairs(ours: Block, other: Block, effort: Effort, clock: Clock = time.perf_co
 
 
 def briefly(block: Block, effort: Effort, clock: Clock = time.perf_counter) -> float:
-    """Seconds per repetition, the least of five blocks: enough to choose by."""
+    """Seconds per repetition, the least of twenty blocks: enough to choose by."""
     with quiet():
         n = repetitions(block, effort.block, clock)
-        return min(_seconds(block, n, clock) for _ in range(5)) / n
+        return min(_seconds(block, n, clock) for _ in range(20)) / n
 
 
 def repetitions(block: Block, seconds: float, clock: Clock) -> int:

@@ -52,10 +52,11 @@ def start(
     """
     if not model.constraint_rows:
         return Start(model.pure.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
-    q = closed(model, q, kept_q, t)
-    # dofs whose position was given at the start move all the same
-    redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
-    return Start(q, moving(model, q, v, kept_v, t), redundant)
+    with np.errstate(all="ignore"):  # of positions far beyond anything; they close nothing
+        q = closed(model, q, kept_q, t)
+        # dofs whose position was given at the start move all the same
+        redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
+        return Start(q, moving(model, q, v, kept_v, t), redundant)
 
 
 def closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -163,7 +164,7 @@ def find_redundant(
     near = here if nearby is None else np.asarray(model.pure.constraint_jacobian(nearby, t), dtype=float)[:, free]
     sizes, rank = _sizes(here), _rank(_sizes(near))
     if _rank(sizes) < rank:
-        condition = sizes[0] / max(sizes[rank - 1], np.finfo(float).tiny)
+        condition = sizes[0] / sizes[rank - 1] if len(sizes) >= rank and sizes[rank - 1] > 0.0 else np.inf
         names = ", ".join(dict.fromkeys(repr(c.name) for c in model.pure.ties.couplings))
         what = (
             f"the configuration at the start is singular for {names}: its constraints have a condition number of"

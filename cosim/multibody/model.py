@@ -126,11 +126,14 @@ class Model:
 
     def with_rotor_inertia(self, rotor_inertia: Any) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
-        return Model(**self._given | {"rotor_inertia": rotor_inertia})
+        return self._with(rotor_inertia=rotor_inertia)
 
     def without(self, redundant: Sequence[int]) -> Model:
         """The same model that does not solve for the rows of constraints named redundant."""
-        return Model(**self._given | {"redundant": tuple(redundant)})
+        return self._with(redundant=tuple(redundant))
+
+    def _with(self, **changes: Any) -> Model:
+        return Model(**{**self._given, **changes})
 
     @property
     def limits(self) -> Limits:

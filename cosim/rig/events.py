@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from cosim.errors import did_you_mean
 from cosim.rig.dofs import Dofs
+from cosim.rig.geometry import Name
+from cosim.rig.joints import bound_reason
 from cosim.rig.mechanism import MechanismSpec
 from cosim.rig.schema import Reading, read_fields
 from cosim.types import param, params
@@ -14,7 +16,7 @@ from cosim.types import param, params
 
 @params
 class WhenKeys:
-    signal: str = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
+    signal: Name = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
     above: float | None = param(default=None, doc="it happens when the signal rises above this, SI")
     below: float | None = param(default=None, doc="it happens when the signal falls below this, SI")
 
@@ -22,8 +24,8 @@ class WhenKeys:
 @params
 class EventKeys:
     do: Literal["latch", "unlatch", "brake", "unbrake", "release"] = param()
-    of: str = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
-    name: str | None = param(default=None, doc="default: `<do> <of>`")
+    of: Name = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
+    name: Name | None = param(default=None, doc="default: `<do> <of>`")
     at: float | None = param(unit="s", min=0, default=None, doc="when it happens")
     when: WhenKeys | None = param(default=None, doc="on what it happens")
     effort: float = param(min=0, default=0.0, doc="of a brake, N m or N; above 0")
@@ -52,9 +54,12 @@ def read_events(
     found: list[EventSpec] = []
     for k, item in enumerate(items):
         at = ("events", k)
-        values = read_fields(EventKeys, reading.mapping(item, at), at, reading)
+        data = reading.mapping(item, at)
+        if not isinstance(item, dict | None):
+            continue
+        values = read_fields(EventKeys, data, at, reading)
         if {"do", "of"} <= values.keys():
-            event = _event(values, at, dofs, mechanism, reading)
+            event = _event(values, data, at, dofs, mechanism, reading)
             if event.name in {other.name for other in found}:
                 reading.fail((*at, "name"), f"there is an event '{event.name}' already; give this one another name")
             found.append(event)
@@ -62,16 +67,16 @@ def read_events(
 
 
 def _event(
-    values: dict[str, Any], at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+    values: dict[str, Any], data: dict, at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
 ) -> EventSpec:
     do, of, when = values["do"], values["of"], values.get("when")
-    if (values.get("at") is None) == (when is None):
+    if (data.get("at") is None) == (data.get("when") is None):
         reading.fail(at, f"say when to {do} '{of}': with 'at' (a time) or with 'when' (a signal), one of them")
-    if (do == "brake") != (values.get("effort", 0.0) > 0.0):
-        what = (
-            "a brake needs an 'effort' above 0" if do == "brake" else f"only a brake has an effort; take it out of {do}"
-        )
-        reading.fail((*at, "effort") if do != "brake" else at, what)
+    effort = values.get("effort", data.get("effort"))
+    if do == "brake" and effort == 0.0:
+        reading.fail(at, "a brake needs an 'effort' above 0")
+    elif do != "brake" and effort:
+        reading.fail((*at, "effort"), f"only a brake has an effort; take it out of {do}")
     bounds = [] if when is None else [b for b in (when.above, when.below) if b is not None]
     if when is not None and len(bounds) != 1:
         reading.fail((*at, "when"), "give 'above' or 'below', one of them")
@@ -101,8 +106,11 @@ def _target(
     ties = [loop.joint.name for loop in description.loops] + [c.name for c in description.constraints]
     if do == "release" and of in ties:
         return of, ()
+    moving = [name for name, joint in dofs.single.items() if not bound_reason(joint)]
     held = dofs.of(of)
     if not held:
-        known = [*dofs.several, *dofs.single, *(ties if do == "release" else [])]
+        known = dict.fromkeys([*dofs.several, *moving, *(ties if do == "release" else [])])
         reading.fail((*at, "of"), f"there is no '{of}'{did_you_mean(of, known)}")
+    elif not set(held) <= set(moving):
+        reading.fail((*at, "of"), f"joint '{of}' {bound_reason(dofs.single[of])}; name one that moves on its own")
     return None, tuple(held)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -274,6 +274,8 @@ def check_signals(block: Any, n: int, nv: int) -> None:
         ("input", block.inputs, known),
         ("output", block.outputs, dict.fromkeys(COMMAND, (n,))),
     ):
+        if not isinstance(declared, Mapping):
+            raise InputError(f"declares its {word}s as a {type(declared).__name__}; use joint_signals(names, n)")
         for name, signal in declared.items():
             if name not in wired:
                 raise InputError(f"declares the {word} '{name}', which does not exist{did_you_mean(name, wired)}")

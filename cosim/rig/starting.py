@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError, did_you_mean
+from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.plant import Closing, Plant
 from cosim.rig.events import EventSpec
 from cosim.rig.mechanism import Closing as ClosingKeys
@@ -18,6 +18,7 @@ from cosim.units import TURN
 
 # share of a time by which a sum of steps may fall short of it
 ROUNDING = 1e-15
+BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
 
 
 def starting(plant: Plant, spec: RigSpec) -> Plant:
@@ -61,7 +62,10 @@ def latched_of(spec: RigSpec) -> list[str]:
 
 
 def switches_of(spec: RigSpec, plant: Plant) -> Switches:
-    """Events, stops and latches of the rig. Raises InputError for signals that do not exist."""
+    """Events, stops and latches of the rig. Raises InputErrors for those that do not fit it."""
+    errors = [InputError(what, spec.source.place(path)) for path, what in _misfits(spec, plant)]
+    if errors:
+        raise InputErrors(errors)
     model = plant.model
     couplings = [coupling.name for coupling in model.pure.ties.couplings]
     stops = tuple(
@@ -70,18 +74,50 @@ def switches_of(spec: RigSpec, plant: Plant) -> Switches:
         for side, bound in dof.stops
     )
     latched = tuple(model.dof_index(name) for name in latched_of(spec))
-    known = plant.signals if any(event.signal for event in spec.events) else ()
-    events, signals = [], []
+    events = []
     for event in spec.events:
-        if event.signal and event.signal not in known:
-            what = f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
-            raise InputError(what, spec.source.place((*event.key, "when", "signal")))
-        signals += [event.signal] if event.signal else []
         of = [model.dof_index(name) for name in event.dofs]
         if event.constraint is not None:
             of = [couplings.index(event.constraint)]
         events.append(Event(event.name, _value(event), event.do, tuple(of), event.effort))
-    return Switches(model.nv, len(couplings), tuple(events), stops, latched, tuple(dict.fromkeys(signals)))
+    signals = tuple(dict.fromkeys(event.signal for event in spec.events if event.signal))
+    return Switches(model.nv, len(couplings), tuple(events), stops, latched, signals)
+
+
+def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
+    """(path, what is wrong) of all that events, stops and latches ask of dofs that cannot do it."""
+    known = plant.signals if any(event.signal for event in spec.events) else ()
+    for event in spec.events:
+        if event.signal and event.signal not in known:
+            yield (*event.key, "when", "signal"), f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
+        for name in event.dofs:
+            if name in plant.prescribed:
+                yield (*event.key, "of"), f"joint '{name}' is prescribed, it moves as it is told; name another one"
+    latched = latched_of(spec)
+    for (name, dof), position in zip(spec.joints.items(), plant.start_positions, strict=True):
+        at, joint = ("joints", name), name.partition(".")[0]
+        for key, given in (("latched", dof.latched), ("stops", dof.stops)):
+            if given and name in plant.prescribed:
+                yield (*at, key), f"joint '{name}' is prescribed, it moves as it is told; take out '{key}'"
+        if name in latched and dof.kept[1] and dof.initial_velocity != 0.0:
+            yield (
+                (*at, "initial", "velocity"),
+                f"'{name}' is latched and starts at rest; take out the velocity or 'latched'",
+            )
+        turning = joint in spec.several and spec.several[joint].rotates and name.rpartition(".")[2].startswith("r")
+        for key, given in (("initial", dof.kept[0]), ("stops", dof.stops)):
+            if given and turning:
+                what = f"'{name}' is part of a rotation and has no position of its own; take out '{key}'"
+                yield (*at, key), what + (f" and give joints.{joint}.initial.position" if key == "initial" else "")
+        for side, bound in dof.stops:
+            if side * (position - bound) > BEYOND and not dof.kept[0]:
+                key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]
+                what = f"with its loops closed joint '{name}' starts at {position:.6g} {unit}, beyond its {key} stop at"
+                yield (*at, "stops", key), f"{what} {bound:.6g} {unit}; give another guess or stop"
+    for name, whole in spec.several.items():
+        if whole.latched and whole.velocity is not None and any(whole.velocity):
+            what = f"'{name}' is latched and starts at rest; take out the velocity or 'latched'"
+            yield ("joints", name, "initial", "velocity"), what
 
 
 def _value(event: EventSpec) -> Callable[[Seen], Any]:

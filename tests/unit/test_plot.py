@@ -253,7 +253,7 @@ def test_without_events_in_the_run_nothing_is_marked(tmp_path, drawn, events):
 def test_names_of_events_keep_clear_of_each_other_and_of_powers_of_ten_and_new_ones_go_first(tmp_path, drawn):
     t, signals, units = run(["a"], ("position", "velocity"))
     signals["a/velocity"] *= 1e-7
-    events = [(0.005 + 0.01 * k, "stop at the lower end") for k in range(97)] + [(0.0, "begin"), (0.97, "latch a")]
+    events = [(0.005 + 0.01 * k, "stop at the lower end") for k in range(97)] + [(0.0, "begin"), (0.5, "latch a")]
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=events)
     position, velocity = pictures(drawn[0])
     assert "latch a" in [text.get_text() for text in position.texts]

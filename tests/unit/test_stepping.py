@@ -1,9 +1,11 @@
 """Events within steps: when they happen, what they do to the motion, and what is said when a run cannot go on."""
 
 import math
+import re
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from cosim import load_rig
 from cosim.run import StoppedRun
@@ -158,24 +160,28 @@ controllers: [{type: passthrough, interface: effort, trajectory: {type: chirp, o
 """
 
 
-def test_a_brake_slips_sticks_and_slips_again(rig_of):
-    """The push is 10 sin(ω t), held over each step; the brake holds 6 N."""
-    ran = Ran(rig_of(closed(["do: brake, of: a, effort: 6, at: 0"], PUSHED, "duration: 4 s, step: 1 ms")))
-    omega = math.pi / 2
-    # 2 v̇ = 10 sin ω t − 6: from rest at the time where the push is 6, or from 3 m/s
-    v = lambda t, t0, v0, f: v0 + (10 / omega * (math.cos(omega * t0) - math.cos(omega * t)) - f * (t - t0)) / 2  # noqa: E731
-    velocity, slip = ran["a/velocity"], math.asin(0.6) / omega
-    for t in (0.1, 0.5, 1.5, 2.0):
-        assert velocity[round(t * 1000)] == pytest.approx(v(t, 0, 3, 6), abs=2e-2)
-    stuck = np.flatnonzero(velocity == 0)
-    from scipy.optimize import brentq
+def test_a_brake_sticks_and_slips(rig_of):
+    """From rest the push 10 sin(ω t) overcomes the 6 N of the brake, then the body stops until it is pushed back."""
+    text = PUSHED.replace("velocity: 3", "velocity: 0")
+    ran = Ran(rig_of(closed(["do: brake, of: a, effort: 6, at: 0"], text, "duration: 4 s, step: 1 ms")))
+    omega, velocity = math.pi / 2, ran["a/velocity"]
+    slips = math.asin(0.6) / omega
 
-    stops = brentq(lambda t: v(t, 0, 3, 6), 1.0, 2.5 + slip)
-    assert stuck[0] / 1000 == pytest.approx(stops, abs=5e-3)
-    # stuck until the push backwards is 6 N
-    assert stuck[-1] / 1000 == pytest.approx(2 + slip, abs=3e-3)
-    assert np.array_equal(stuck, np.arange(stuck[0], stuck[-1] + 1))
-    assert velocity[3500] == pytest.approx(v(3.5, 2 + slip, 0, -6), abs=1e-2)
+    def speed(t, since, way):
+        """2 v̇ = 10 sin ω t − 6 way from rest."""
+        return (10 / omega * (math.cos(omega * since) - math.cos(omega * t)) - 6 * way * (t - since)) / 2
+
+    sticks = brentq(lambda t: speed(t, slips, 1), 1.5, 2.4)
+    assert sticks < 2 + slips
+    for t in (0.5, 1.0, 2.0):
+        assert velocity[round(t * 1000)] == pytest.approx(speed(t, slips, 1), abs=1e-2)
+    for t in (2.5, 3.0, 3.5):
+        assert velocity[round(t * 1000)] == pytest.approx(speed(t, 2 + slips, -1), abs=1e-2)
+    still = np.flatnonzero(velocity == 0) / 1000
+    first, second = still[still < 1], still[still > 1]
+    assert first[-1] == pytest.approx(slips, abs=2e-3)
+    assert second[[0, -1]] == pytest.approx([sticks, 2 + slips], abs=4e-3)
+    assert len(second) == round((second[-1] - second[0]) * 1000) + 1
 
 
 def test_the_instant_at_which_a_brake_stops_a_body(rig_of):
@@ -331,9 +337,9 @@ def test_a_latch_in_a_loop(rig_of):
 
 
 def test_a_stop_in_a_loop(rig_of):
-    text = FOUR_BAR.replace("guess: 60 deg}", "guess: 60 deg}, stops: {lower: 0.3, restitution: 0.5}")
+    text = FOUR_BAR.replace("guess: 60 deg}", "guess: 60 deg}, stops: {lower: 0.9, restitution: 0.5}")
     ran = Ran(rig_of(text + "schedule: {duration: 0.4}\n"))
-    assert ran["C/position"].min() > 0.3 - 1e-6
+    assert ran["C/position"].min() > 0.9 - 1e-6
     assert ran.event("C at its lower stop")[0] > 0
     assert ran["pin/gap"].max() < 1e-12
     stored, lost = ran["energy/stored"], ran["energy/dissipated"]
@@ -353,7 +359,7 @@ def test_a_released_loop_is_an_open_chain(rig_of):
     alone = Ran(rig_of(tree))
     for name in "ABC":
         np.testing.assert_allclose(ran[f"{name}/position"][100:], alone[f"{name}/position"], atol=1e-9)
-    assert ran["pin/gap"][-1] > 0.1
+    assert ran["pin/gap"][-1] > 0.05
     assert ran.event("release pin") == (1, pytest.approx(0.1), 0)
     np.testing.assert_allclose(ran["pin/force_x"][101:], 0, atol=1e-12)
     assert ran.fault == ""
@@ -392,12 +398,12 @@ mechanism:
 joints:
   a: {stops: {lower: -0.5, restitution: 0.3}}
   b: {actuator: {type: dc_motor, resistance: 1, inductance: 1 mH, torque_constant: 0.05, rotor_inertia: 1e-5,
-      ratio: 50, stiffness: 400}}
-controllers: [{type: pid, joints: [b], kp: 20, ki: 0, kd: 1, trajectory: {type: quintic, goal: 0.5, duration: 0.2}}]
+      ratio: 50, stiffness: 40}}
+controllers: [{type: pid, joints: [b], kp: 4, ki: 0, kd: 0.05, trajectory: {type: quintic, goal: 0.5, duration: 0.2}}]
 events:
-  - {do: brake, of: a, effort: 1, at: 0.05}
-  - {do: latch, of: b, when: {signal: b/position, above: 0.2}}
-  - {do: unlatch, of: b, at: 0.25}
+  - {do: brake, of: a, effort: 1, at: 0.0025}
+  - {do: latch, of: b, when: {signal: a/position, below: -0.001}}
+  - {do: unlatch, of: b, at: 0.0155}
   - {do: unbrake, of: a, when: {signal: a/position, below: -0.2}}
 schedule: {duration: 0.3, integrator: rk4}
 """
@@ -405,7 +411,7 @@ ALTERNATIVES = [
     ["schedule.integrator=rk4"],
     ["schedule.integrator=rk4", "schedule.substeps=3"],
     ["schedule.integrator=rosenbrock"],
-    ["schedule.integrator=semi_implicit_euler"],
+    ["schedule.integrator=semi_implicit_euler", "schedule.step=0.2 ms"],
 ]
 
 
@@ -418,7 +424,7 @@ def test_all_engines_give_the_same(rig_of, overrides):
     world = World(rig.simulation)
     looped = Ran(rig, PythonEngine(rig.simulation, world, rig._drivers(world)))
     np.testing.assert_allclose(looped.rows, native.rows, rtol=1e-9, atol=1e-11)
-    ticks = 30 if "rosenbrock" in overrides[0] else 110
+    ticks = round(0.02 / rig.simulation.step)  # past three events
     plain = Ran(rig_of(DRIVEN, *overrides, interpret=True), ticks=ticks)
     np.testing.assert_allclose(plain.rows, native.rows[: ticks + 1], rtol=1e-7, atol=1e-9)
 
@@ -490,9 +496,7 @@ def test_events_without_end(rig_of, interpret):
     text = text.replace("gravity: [2, 0, 0]", "gravity: [0, 0, 0]") + PUSHED[PUSHED.index("controllers") :]
     run = stopped(rig_of(closed(CHASE[:1] + CHASE[2:], text), interpret=interpret))
     found = run.fault.split(": events go on without end at t = ")
-    assert found[1].endswith(
-        " s: 'go' and 'again'; change their conditions so that none sets off the others again"
-    )
+    assert found[1].endswith(" s: 'go' and 'again'; change their conditions so that none sets off the others again")
     tick = len(run.t) - 1
     assert found[0] == f"stopped at tick {tick} (t = {tick / 1000:.6g} s)"
     # 10 sin(π t/2)/3 is 1 m/s² then
@@ -524,16 +528,16 @@ def test_events_without_end_around_a_driver(rig_of):
 
 @pytest.mark.parametrize("interpret", [False, True])
 def test_prescribed_motions_that_contradict_a_loop(rig_of, interpret):
-    text = FOUR_BAR.replace("position: 60 deg}", "position: 60 deg}, prescribed: {type: quintic, goal: 2, duration: 0.2}")
-    events = closed(["do: latch, of: B, at: 0.0005"], text, "duration: 0.4")
-    run = stopped(rig_of(events, interpret=interpret))
-    tick = len(run.t) - 1
-    assert run.fault == (
-        f"stopped at tick {tick} (t = {tick / 1000:.6g} s): 'pin' came open by {run['pin/gap'][-1]:.3g} m: it does not fit"
-        " the motion given to 'A' and 'B'; change that or try a smaller schedule.step"
-    ) or "came open by 0.01" in run.fault
+    motion = "{type: quintic, goal: 2, duration: 0.2}"
+    text = FOUR_BAR.replace("position: 60 deg}", f"position: 60 deg}}, prescribed: {motion}")
+    run = stopped(rig_of(closed(["do: latch, of: B, at: 0.0005"], text, "duration: 0.4"), interpret=interpret))
+    assert re.fullmatch(
+        r"stopped at tick \d+ \(t = 0.0\d* s\): 'pin' came open by 0\.\d+ m: it does not fit the motion given to 'A'"
+        r" and 'B'; change that or try a smaller schedule.step",
+        run.fault,
+    )
     assert np.isfinite(run.values).all()
-    assert run["pin/gap"][-2] < 0.0142
+    assert run["pin/gap"][:-1].max() < 1e-2 * math.sqrt(2)
 
 
 def test_constraints_that_drift_away(rig_of):
