@@ -266,6 +266,7 @@ class Plant:
         elastic = rules.spring_energy(q, t)
         stored = kinetic + potential + elastic + ops.total(y["stored"] for y in driven.values())
         energies = {"kinetic": kinetic, "potential": potential, "stored": stored}
+        energies |= {"elastic": elastic} if rules.sprung else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
         return signals | self._reactions(t, q, v, found["multipliers"])

@@ -170,9 +170,8 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
         found.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{lost}")
     if len(events) > TOLD:
         lost = sum(event["energy_lost_J"] for event in events)
-        found.append(
-            f"event    … {len(events)} in all, the last at {events[-1]['t_s']:.6g} s, {_figure(lost, 'J')} lost"
-        )
+        last = events[-1]["t_s"]
+        found.append(f"event    … {len(events)} in all until {last:.6g} s; together they took {_figure(lost, 'J')}")
     return found
 
 
@@ -206,7 +205,9 @@ def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -
         signals = {name: run[name] for name in run.signals}
         spec = run.rig.spec
         note = run.fault or f"{_speed(run.summary)}; energy residual {run.summary['energy']['residual_relative']:.1e}"
-        plot_run(plot, run.t, signals, run.rig.joints, spec.name, signal_units(run.rig), note, spec.description)
+        events = [(event.t, event.name) for event in run.events]
+        units = signal_units(run.rig)
+        plot_run(plot, run.t, signals, run.rig.joints, spec.name, units, note, spec.description, events)
         said.append(f"plot {plot}")
     if json is not None:
         import orjson

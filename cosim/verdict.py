@@ -41,7 +41,7 @@ def _guarded(simulation: Simulation, t: float, parts: dict) -> str:
         guard.NOT_FINITE: (
             f"joint '{name}' is commanded an effort that is not finite (at {position:.6g} {unit},"
             f" {velocity:.6g} {unit}/s); look at its controller"
-            if max(abs(position), abs(velocity)) < SENSIBLE
+            if abs(position) < SENSIBLE and abs(velocity) < SENSIBLE
             else f"joint '{name}' is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s);"
             " try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
         ),

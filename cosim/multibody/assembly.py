@@ -124,6 +124,8 @@ def _cannot_close(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> In
     parts = np.split(f, np.cumsum([c.holonomic for c in couplings])[:-1])
     worst = int(np.argmax([np.abs(part).max(initial=0.0) for part in parts]))
     coupling, gap = couplings[worst], parts[worst]
+    if not np.isfinite(gap).all():
+        return InputError(f"'{coupling.name}' has no value where the joints start; start elsewhere", coupling.place)
     row = coupling.law.rows[int(np.argmax(np.abs(gap)))]
     held = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
     mend = "change lengths or frames"

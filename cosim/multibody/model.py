@@ -23,8 +23,8 @@ from cosim.types import Limits
 
 GRAVITY = (0.0, 0.0, -9.81)
 
-# from this many rows of constraints on, eliminating them where their loops close is the faster way
-NESTED_FROM = 24
+# from this many independent rows of constraints on, eliminating them where their loops close is the faster way
+NESTED_FROM = 4
 
 # functions in which time plays no part
 UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort"}

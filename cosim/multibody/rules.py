@@ -219,6 +219,11 @@ class Rules:
         stiffness = self._per_dof("stiffness")
         return self.moved.gathered(stiffness * self._twist(q)) if stiffness.any() else np.zeros(len(self.moved.own))
 
+    @property
+    def sprung(self) -> bool:
+        """Whether there are springs, in joints or between bodies."""
+        return bool(self._per_dof("stiffness").any()) or bool(self.ties.struts)
+
     def spring_energy(self, q: Any, t: Any = 0.0) -> Any:
         """What all springs hold [J]."""
         energy: Any = 0.0

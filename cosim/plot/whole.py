@@ -16,6 +16,7 @@ TOTAL = "energy/stored"
 ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "energy/kinetic": ("kinetic", {"color": BLUE, "linewidth": 1.5}),
     "energy/potential": ("potential", {"color": GREEN, "linewidth": 1.5}),
+    "energy/elastic": ("elastic", {"color": OCHRE, "linewidth": 1.5}),
     TOTAL: ("total", {"color": INK, "linewidth": 1.2}),
     "energy/dissipated": ("dissipated", {"color": RUST, "linewidth": 1.2}),
     "energy/work": ("work", {"color": VIOLET, "linewidth": 1.2}),

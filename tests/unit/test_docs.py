@@ -264,6 +264,7 @@ mechanism:
   constraints:
     - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
     - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
+  springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
 joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
 """
 # signals of some mechanisms, as the table names them
@@ -272,6 +273,7 @@ OF_SOME = {
     "<joint>.qx/position": r"body\.q[xyzw]/position",
     "<constraint>/force_x": r"\w+/force",
     "<constraint>/gap": r"leash/gap",
+    "energy/elastic": r"energy/elastic",
     "<constraint>/slip": r"edge/slip",
 }
 
