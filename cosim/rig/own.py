@@ -19,6 +19,7 @@ from cosim.rig.plugins import JOINT, LAW, Kind, load_plugin, read_file_plugin
 from cosim.rig.schema import Reading
 
 SKEW = 1e-6  # by how much axes may miss right angles and length 1
+STEP, KINK = 1e-6, 1e-3  # step of differences, and by how much they may miss derivatives
 
 
 def read_motion(file: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
@@ -84,6 +85,8 @@ def _try_motion(motion: GeneralMotion) -> None:
         raise ValueError(f"the axes that place returns are no rotation; return {wanted}")
     traced = _traced("place", lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
     _check_time("place", motion.place, traced, motion.timed)
+    for q in (np.zeros(n), _numbers(n)):
+        _check_smooth("place", motion.place, traced, [q, 0.0], q)
 
 
 def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
@@ -116,7 +119,9 @@ def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
         if len(shape) != 1:
             what = f"{name} returns an array of shape {shape}; return a list with one number per row"
             raise ValueError(f"{what} ({origin(written)})")
-        _check_time(name, written, _traced(name, fn, arguments), law.timed)
+        traced = _traced(name, fn, arguments)
+        _check_time(name, written, traced, law.timed)
+        _check_smooth(name, written, traced, arguments, q)
         count += shape[0]
         parts.append((name, written))
     if not parts:
@@ -171,3 +176,26 @@ def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
 
     if not timed and casadi.depends_on(casadi.vertcat(*traced.outputs), traced.inputs[-1]):
         raise ValueError(f"{name} depends on the time t; say so with timed=True ({origin(written)})")
+
+
+def _check_smooth(name: str, written: Any, traced: Trace, arguments: Sequence[Any], q: np.ndarray) -> None:
+    """The derivatives, which give velocities and reactions, must exist and be those of the function; q: the coordinates
+    among the arguments."""
+    import casadi
+
+    x = casadi.vertcat(*traced.inputs)
+    values = casadi.vertcat(*traced.outputs)
+    fn = casadi.Function("f", [x], [values, casadi.jacobian(values, x)])
+    at = np.concatenate([np.ravel(argument) for argument in arguments])
+    way = np.random.default_rng(0).uniform(0.5, 1.0, at.size)
+    here, slope = fn(at)
+    along = np.asarray(slope @ way).ravel()
+    ahead, back = ((np.asarray(fn(at + h * way)[0] - here).ravel()) / h for h in (STEP, -STEP))
+    size = 1.0 + np.abs(ahead) + np.abs(back)
+    wrong = ~(np.abs(ahead - along) < KINK * size) | ~(np.abs(back - along) < KINK * size)
+    if wrong.any():
+        where = (
+            f"at the coordinates ({', '.join(f'{x:g}' for x in q)})" if q.size else "at simple positions of its frames"
+        )
+        what = f"{name} is not differentiable {where}"
+        raise ValueError(f"{what}; use smooth functions ({origin(written)})")

@@ -158,6 +158,15 @@ WANTED = "return the child's axes (3, 3) and its origin (3,) (/mine.py:10 load.<
             MADE,
             "place depends on the time t; say so with timed=True (/mine.py:10 load.<locals>.place)",
         ),
+        *(
+            (
+                f"return np.eye(3), ops.array([{way}, 0.0, 0.0])",
+                MADE,
+                "place is not differentiable at the coordinates (0); use smooth functions"
+                " (/mine.py:10 load.<locals>.place)",
+            )
+            for way in ("ops.absolute(q[0])", "ops.floor(10.0 * q[0])", "ops.sqrt(q[0])")
+        ),
     ],
 )
 def test_a_joint_that_does_not_fit(body, made, message):
@@ -236,6 +245,10 @@ AT = "(/mine.py:10 load.<locals>.f)"
             {"body": "return [math.sin(q[0])]"},
             "residual fails on symbols: cannot be traced: TypeError: a traced value is not a number yet; use cosim.ops"
             " instead of float, math and numpy (/mine.py:11)",
+        ),
+        (
+            {"body": "return [ops.absolute(q[0] - 0.1)]"},
+            f"residual is not differentiable at the coordinates (0.1); use smooth functions {AT}",
         ),
         ({"body": "return [q[0] - t]"}, f"residual depends on the time t; say so with timed=True {AT}"),
     ],
