@@ -89,6 +89,8 @@ def _descend(model: Model, q: np.ndarray, free: np.ndarray, t: float) -> tuple[n
         if np.abs(f).max(initial=0.0) < 1e-3 * CLOSED:
             break
         G = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float)[holonomic][:, free]
+        if not np.isfinite(G).all():
+            break
         while damping < 1e12:
             step = np.zeros(model.nv)
             step[free] = -_least(G, f, damping)
@@ -162,6 +164,10 @@ def find_redundant(
     """
     free = ~held
     here = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float)[:, free]
+    if not np.isfinite(here).all():
+        row = int(np.argmin(np.isfinite(here).all(axis=1)))
+        name = model.constraint_rows[row].rsplit("/", 1)[0]
+        raise InputError(f"'{name}' has no direction where the joints start; start elsewhere", _place(model, row))
     nearby = _nearby(model, q, here, free, t)
     near = here if nearby is None else np.asarray(model.pure.constraint_jacobian(nearby, t), dtype=float)[:, free]
     sizes, rank = _sizes(here), _rank(_sizes(near))

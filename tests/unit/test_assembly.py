@@ -145,6 +145,18 @@ def test_the_condition_number_near_a_singular_configuration():
     assert redundant(text, *far) == OUT_OF_PLANE
 
 
+def test_a_disk_that_lies_flat():
+    """It touches the plane everywhere."""
+    text = """\
+mechanism:
+  bodies: [{name: disk, type: free, mass: 1 kg, inertia: [1, 1, 1]}]
+  constraints: [{name: roll, type: rolling, body: disk, axle: [0, 0, 1], radius: 0.3}]
+"""
+    assert mistake(text) == (
+        "rig.yaml:3 mechanism.constraints[0]: 'roll' has no direction where the joints start; start elsewhere"
+    )
+
+
 # --- rows that repeat others ----------------------------------------------------------------------------------
 
 THREE_CRANKS = """\
