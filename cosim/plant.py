@@ -8,7 +8,7 @@ rig runs (dofs that are held, constraints that are released) is part of the stat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,8 +45,16 @@ class Plant:
     position: np.ndarray = field(default_factory=lambda: np.zeros(0))
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
     kept: tuple[np.ndarray, np.ndarray] | None = None  # (of positions, of velocities); None: all
+    released: tuple[str, ...] = ()  # couplings that may be let go
     closing: Closing = Closing()
     switches: Switches = field(default_factory=Switches)
+
+    def switched(self, switches: Switches) -> Plant:
+        """The same plant with what switches in it; where it starts need not be found again."""
+        plant = replace(self, switches=switches)
+        found = {name: value for name, value in self.__dict__.items() if name in ("tree", "start", "model")}
+        plant.__dict__.update(found)
+        return plant
 
     # --- the mechanism at the start ---
 
@@ -65,7 +73,7 @@ class Plant:
         for name, trajectory in self.prescribed.items():
             k, sample = self.tree.dof_index(name), trajectory.sample(0.0)
             q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]
-        return start(self.tree, q, v, kept_q | held, kept_v | held)
+        return start(self.tree, q, v, kept_q | held, kept_v | held, released=self.released)
 
     @property
     def start_positions(self) -> np.ndarray:
@@ -269,14 +277,14 @@ class Plant:
         energies |= {"elastic": elastic} if rules.sprung else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
-        return signals | self._reactions(t, q, v, found["multipliers"])
+        return signals | self._reactions(t, q, v, found["multipliers"], self.active(x))
 
-    def _reactions(self, t: Any, q: Any, v: Any, multipliers: Any) -> dict[str, Any]:
+    def _reactions(self, t: Any, q: Any, v: Any, multipliers: Any, active: Any) -> dict[str, Any]:
         """`<constraint>/force_x` and so on, and `<constraint>/gap`: how far it is from being satisfied."""
         model = self.model
         if not model.constraint_rows:
             return {}
-        shared = model.pure.shared(q, multipliers, t)
+        shared = model.pure.shared(q, multipliers, t, active)
         signals = dict(zip(model.constraint_rows, shared, strict=True))
         residual, rate = model.pure.constraints(q, v, t)
         first = row = 0

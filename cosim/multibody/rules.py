@@ -175,7 +175,7 @@ class Rules:
         found = self.constrained_dynamics(q, v, np.zeros(len(free)), tau, free, t)
         return self.shared(q, found.multipliers, t)
 
-    def shared(self, q: Any, factors: Any, t: Any = 0.0) -> Any:
+    def shared(self, q: Any, factors: Any, t: Any = 0.0, active: Any = None) -> Any:
         """The reactions λ (m,) of least norm that do the same as the given ones, in which redundant rows have none.
 
         With G_d = B G_i the efforts of λ_i are those of λ_i − Bᵀ λ_d and λ_d for any λ_d.
@@ -183,9 +183,13 @@ class Rules:
         redundant, solved = list(self.ties.redundant), self.ties.solved
         if not redundant:
             return factors
-        G = self.constraint_jacobian(q, t)
+        owners = [k for k, coupling in enumerate(self.ties.couplings) for _ in coupling.law.rows]
+        holds = np.ones(len(owners)) if active is None else active[owners]
+        G = self.constraint_jacobian(q, t) * holds[:, None]
         independent, dependent, given = G[solved], G[redundant], factors[solved]
-        B = ops.solve(independent @ independent.T, independent @ dependent.T).T
+        # rows that are released shall take no part, and leave the matrix regular
+        normal = independent @ independent.T + ops.array(np.diag(1.0 - holds[solved]))
+        B = ops.solve(normal, independent @ dependent.T).T
         share = ops.solve(np.eye(len(redundant)) + B @ B.T, B @ given)
         return ops.placed(ops.placed(factors, solved, given - B.T @ share), redundant, share)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from cosim.errors import did_you_mean
@@ -17,8 +17,22 @@ from cosim.types import param, params
 @params
 class WhenKeys:
     signal: Name = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
-    above: float | None = param(default=None, doc="it happens when the signal rises above this, SI")
-    below: float | None = param(default=None, doc="it happens when the signal falls below this, SI")
+    above: float | None = param(default=None, doc="it happens when the signal rises above this, in its unit")
+    below: float | None = param(default=None, doc="it happens when the signal falls below this, in its unit")
+
+
+def _of_a_dof(interface: str) -> type[WhenKeys]:
+    """The same with the unit of an interface of a dof."""
+
+    @params
+    class Keys(WhenKeys):
+        above: float | None = param(unit=interface, default=None)
+        below: float | None = param(unit=interface, default=None)
+
+    return Keys
+
+
+INTERFACES = {what: _of_a_dof(f"joint {what}") for what in ("position", "velocity", "acceleration", "effort")}
 
 
 @params
@@ -27,8 +41,8 @@ class EventKeys:
     of: Name = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
     name: Name | None = param(default=None, doc="default: `<do> <of>`")
     at: float | None = param(unit="s", min=0, default=None, doc="when it happens")
-    when: WhenKeys | None = param(default=None, doc="on what it happens")
-    effort: float = param(min=0, default=0.0, doc="of a brake, N m or N; above 0")
+    when: dict | None = param(default=None, doc="on what it happens")
+    effort: float = param(unit="joint effort", min=0, default=0.0, doc="of a brake; above 0")
 
 
 @dataclass(frozen=True)
@@ -57,13 +71,28 @@ def read_events(
         data = reading.mapping(item, at)
         if not isinstance(item, dict | None):
             continue
-        values = read_fields(EventKeys, data, at, reading)
+        values = read_fields(EventKeys, data, at, reading.of(_kinds(data.get("of"), dofs)))
+        if values.get("when") is not None:
+            values["when"] = _when(values["when"], (*at, "when"), dofs, reading)
         if {"do", "of"} <= values.keys():
             event = _event(values, data, at, dofs, mechanism, reading)
             if event.name in {other.name for other in found}:
                 reading.fail((*at, "name"), f"there is an event '{event.name}' already; give this one another name")
             found.append(event)
     return tuple(found)
+
+
+def _kinds(of: Any, dofs: Dofs | None) -> dict[str, str | None]:
+    """Name -> kind of the dofs of a joint."""
+    return {name: dofs.single[name].kind for name in dofs.of(of)} if dofs and isinstance(of, str) else {}
+
+
+def _when(data: dict[str, Any], at: tuple, dofs: Dofs | None, reading: Reading) -> WhenKeys | None:
+    part, _, what = str(data.get("signal")).rpartition("/")
+    kinds = _kinds(part, dofs)
+    cls = INTERFACES.get(what, WhenKeys) if kinds else WhenKeys
+    values = read_fields(cls, data, at, reading.of(kinds))
+    return cls(**values) if {field.name for field in fields(cls)} <= values.keys() else None
 
 
 def _event(

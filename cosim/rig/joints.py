@@ -135,8 +135,13 @@ def read_entries(
 
 
 def _has_lists(own: Any) -> bool:
-    initial = own.get("initial") if isinstance(own, dict) else None
-    return isinstance(initial, dict) and any(isinstance(value, list) for value in initial.values())
+    initial = _mapped(_mapped(own).get("initial"))
+    return any(isinstance(value, list) for value in initial.values())
+
+
+def _mapped(data: Any) -> dict[str, Any]:
+    """The mapping that `data` is, an empty one where it is none."""
+    return data if isinstance(data, dict) else {}
 
 
 def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> Entry:
@@ -163,7 +168,7 @@ def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, comm
     if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:
         what = f"joint '{name}' is prescribed, its effort is computed; take out 'actuator' or 'prescribed'"
         reading.fail((*at, "actuator"), what)
-    if entry.data.get("prescribed") is not None and "velocity" in (entry.data.get("initial") or ()):
+    if entry.data.get("prescribed") is not None and "velocity" in _mapped(entry.data.get("initial")):
         reading.fail((*at, "initial", "velocity"), f"joint '{name}' is prescribed; its trajectory gives the velocity")
     actuator = values.get("actuator")
     if commanded and actuator is None:

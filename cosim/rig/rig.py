@@ -6,7 +6,6 @@ import pkgutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -89,7 +88,7 @@ class Rig:
             raise InputErrors(self._mistakes)
         plant = starting(plant, self.spec)
         self._check_start(plant)
-        return replace(plant, switches=switches_of(self.spec, plant))
+        return plant.switched(switches_of(self.spec, plant))
 
     def _check_prescribed(self, name: str, path: tuple) -> None:
         joint = name.partition(".")[0]

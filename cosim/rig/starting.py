@@ -33,6 +33,8 @@ def starting(plant: Plant, spec: RigSpec) -> Plant:
             q[at : at + kind.nq] = [dof.initial_position for dof in own]
         elif whole.position is not None:
             q[at : at + kind.nq] = whole.position
+            if whole.rotates:  # of any length; what is very long or short must not overflow on the way to 1
+                q[at + kind.nq - 4 : at + kind.nq] /= np.abs(whole.position[-4:]).max()
         elif kind.nq == kind.nv:
             q[at : at + kind.nq] = [dof.initial_position for dof in own]
         v[first : first + kind.nv] = [dof.initial_velocity for dof in own]
@@ -43,7 +45,8 @@ def starting(plant: Plant, spec: RigSpec) -> Plant:
         at, first = at + kind.nq, first + kind.nv
     held = np.array([name in latched_of(spec) for name in model.dof_names])
     kept = np.array(kept_q, dtype=bool), np.array(kept_v, dtype=bool) | held
-    return replace(plant, position=q, velocity=v, kept=kept)
+    released = tuple(event.constraint for event in spec.events if event.constraint is not None)
+    return replace(plant, position=q, velocity=v, kept=kept, released=released)
 
 
 def closing_of(keys: ClosingKeys) -> Closing:

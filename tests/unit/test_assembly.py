@@ -188,7 +188,7 @@ def test_a_third_crank_repeats_one_row():
 @pytest.mark.parametrize(
     "released",
     [
-        pytest.param("p2", marks=pytest.mark.xfail(reason="rows of p3 rely on those of p2", strict=True)),
+        "p2",
         "p3",
     ],
 )
@@ -196,6 +196,7 @@ def test_what_repeats_a_coupling_that_is_released_holds_on(released):
     run = rig(f"{THREE_CRANKS}events: [{{do: release, of: {released}, at: 0.1}}]\nschedule: {{duration: 0.3}}\n").run()
     other = {"p2": "p3", "p3": "p2"}[released]
     assert run[f"{other}/gap"].max() < 1e-9
+    assert not run[f"{released}/force_x"][run.t > 0.1].any()
 
 
 def test_rows_that_rely_on_a_released_coupling_are_kept():

@@ -89,7 +89,7 @@ def mistakes(joints, *events):
         ),
         ("{do: brake, of: rod, at: 1}", ": a brake needs an 'effort' above 0"),
         ("{do: brake, of: rod, at: 1, effort: 0}", ": a brake needs an 'effort' above 0"),
-        ("{do: brake, of: rod, at: 1, effort: -1}", ".effort: must be at least 0, is -1"),
+        ("{do: brake, of: rod, at: 1, effort: -1}", ".effort: must be at least 0 N*m, is -1 N*m"),
         ("{do: latch, of: rod, at: 1, effort: 3}", ".effort: only a brake has an effort; take it out of latch"),
         ("{do: latch, of: rod, at: 1, name: ''}", ".name: expected a name, got ''"),
         ("{do: latch, of: rod, at: 1, nam: x}", ": unknown key 'nam'; did you mean 'name'?"),
@@ -338,7 +338,6 @@ KEYS = {
 }
 
 
-@pytest.mark.xfail(raises=TypeError, reason="looked into before it is known to be a mapping", strict=True)
 def test_a_start_that_is_no_mapping_beside_a_prescription():
     assert mistakes(f"bar: {{initial: 3, {PRESCRIBED}}}") == [
         "rig.yaml:12 joints.bar.initial: expected a mapping, got 3"
@@ -354,8 +353,6 @@ def test_garbage_is_told_from_input(section):
         keys = dice.sample(KEYS[section].split(), dice.randint(1, 5))
         entry = "{" + ", ".join(f"{key}: {dice.choice(VALUES)}" for key in keys) + "}"
         entry = dice.choice(VALUES) if dice.random() < 0.1 else entry
-        if section == "joints" and {"initial", "prescribed"} <= set(keys):
-            continue
         if section == "joints":
             text = f"{HEAD}  {dice.choice(['rod', 'bar', 'ball', 'tip', 'ball.rx', 'all'])}: {entry}\n"
         elif section == "events":
