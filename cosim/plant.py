@@ -269,6 +269,8 @@ class Plant:
         coordinates = zip(model.coordinate_names, model.coordinate_units, q, strict=True)
         signals |= {f"{name}/position": value for name, unit, value in coordinates if unit == "1"}
         rules = model.pure
+        for joint, pose in rules.given_poses(q, t).items():
+            signals |= {f"{joint}.{name}/position": value for name, value in pose.items()}
         kinetic = rules.kinetic_energy(q, v, t)
         potential = rules.potential_energy(q, t)
         elastic = rules.spring_energy(q, t)

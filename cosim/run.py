@@ -22,6 +22,8 @@ def signal_units(rig: Rig) -> dict[str, str]:
     """The unit of every signal of a rig, in the order of its signals."""
     model = rig.plant.model
     sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
+    moved = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) if not kind.nv]  # by time alone
+    sliding |= {f"{name}.{axis}" for name in moved for axis in "xyz"}
     known = {"energy": "J"}
     known |= {
         f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)

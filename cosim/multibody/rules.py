@@ -319,6 +319,18 @@ class Rules:
     def frame_pose(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
         return kinematics.frame_pose(self.sweeps, self.at.positions(q), body, frame, t)
 
+    def given_poses(self, q: Any, t: Any) -> dict[str, dict[str, Any]]:
+        """Where the bodies are that time alone moves, by joint: x, y, z [m], roll, pitch, yaw [rad] in ground axes."""
+        found = {}
+        for k, (joint, kind) in enumerate(zip(self.tree.joints, self.tree.kinds, strict=True)):
+            if kind.timed and not kind.nv:
+                pose = self.frame_pose(q, k, Pose.identity(), t)
+                (a, b, c), tip = pose[:3, 0], pose[2, 1:3]
+                turns = ops.atan2(tip[0], tip[1]), ops.atan2(-c, ops.sqrt(a * a + b * b)), ops.atan2(b, a)
+                names = ("x", "y", "z", "roll", "pitch", "yaw")
+                found[joint.name] = dict(zip(names, (*pose[:3, 3], *turns), strict=True))
+        return found
+
     def frame_jacobian(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
         full = kinematics.frame_jacobian(self.sweeps, self.at.positions(q), self.nv_full, body, frame, t)
         return full if self.moved.trivial else ops.array([self.moved.gathered(row) for row in full])

@@ -260,6 +260,7 @@ def folder(tmp_path):
 
 SKATE = """
 mechanism:
+  carrier: {z: {type: sine, amplitude: 0, frequency: 1}}
   bodies: [{name: skate, joint: body, type: free, mass: 1, inertia: [1, 1, 1]}]
   constraints:
     - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
@@ -270,6 +271,7 @@ joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
 # signals of some mechanisms, as the table names them
 OF_SOME = {
     "<dof>/…": r"body\.(x|rz)/(position|velocity|acceleration|effort)",
+    "carrier.x/position": r"carrier\.(y|z|roll|pitch|yaw)/position",
     "<joint>.qx/position": r"body\.q[xyzw]/position",
     "<constraint>/force_x": r"\w+/force",
     "<constraint>/gap": r"leash/gap",
