@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -120,20 +121,33 @@ class Compiled(_Function):
         outputs = [Port(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
         super().__init__(routine.name, inputs, outputs)
         self.routine, symbol = routine, routine.symbol
-        lanes = vector_lanes()
-        parts = [emit.declarations({1, lanes}), entry.declarations(), *map(mathlib.sincos, (1, lanes))]
-        parts += [item.definition(n) for item in with_callees(routine) for n in (1, lanes)]
-        parts += [
-            entry.single(symbol, inputs, outputs),
-            entry.batch(symbol, inputs, outputs, lanes),
-            entry.python_call(symbol, inputs, outputs),
-        ]
-        names = [f"{symbol}.{entry_point}" for entry_point in ("one", "batch", "call")]
-        self.library = Library("\n".join(parts), names, entry.symbol_addresses())
-        pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
-        self._one = ctypes.CFUNCTYPE(None, *pointers)(self.library[names[0]])
-        self._batch = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library[names[1]])
-        self.native = self._builtin(self.library[names[2]]) if entry.layout_is_known() else self
+        self._pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
+        texts = [entry.single(symbol, inputs, outputs), entry.python_call(symbol, inputs, outputs)]
+        self.library = self._compiled(1, texts, ["one", "call", "many"])
+        self._one = ctypes.CFUNCTYPE(None, *self._pointers)(self.library[f"{symbol}.one"])
+        self._lock, self._many = threading.Lock(), None
+        call = self.library[f"{symbol}.call"]
+        self.native = self._builtin(call) if entry.layout_is_known() else self
+
+    def _compiled(self, lanes: int, texts: list[str], names: list[str]) -> Library:
+        """The routine in one form, with the entries that `texts` define."""
+        parts = [emit.declarations({lanes}), entry.declarations(), mathlib.sincos(lanes)]
+        parts += [item.definition(lanes) for item in with_callees(self.routine)]
+        exports = [f"{self.routine.symbol}.{name}" for name in names]
+        return Library("\n".join([*parts, *texts]), exports, entry.symbol_addresses())
+
+    @property
+    def _batch(self) -> Any:
+        """The entry for batches, compiled when the first one comes; from then on `native` finds it too."""
+        with self._lock:
+            if self._many is None:
+                symbol, lanes = self.routine.symbol, vector_lanes()
+                text = entry.batch(symbol, self.inputs, self.outputs, lanes)
+                self._vector_library = self._compiled(lanes, [text], ["batch"])
+                address = self._vector_library[f"{symbol}.batch"]
+                self._many = ctypes.CFUNCTYPE(None, *self._pointers, ctypes.c_int64)(address)
+                ctypes.c_void_p.from_address(self.library[f"{symbol}.many"]).value = address
+            return self._many
 
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
         pointers = [a.ctypes.data for a in (*arrays, *targets)]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.compile.lower import Graph
+from cosim.compile import memory
+from cosim.compile.lower import Graph, Node
 from cosim.compile.mathlib import constant, lane_calls, real, suffix
-from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC, OF_TWO
+from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC, OF_TWO
+from cosim.compile.split import is_long, split, unknown
 from cosim.compile.trace import Call
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
@@ -24,8 +26,8 @@ def supported(operation: str) -> bool:
 class Emitter:
     """Writes one function; a node is emitted when it is first needed."""
 
-    def __init__(self, graph: Graph, lanes: int, input_pointers: list[str], uniform: Sequence[int]) -> None:
-        self.graph, self.lanes = graph, lanes
+    def __init__(self, nodes: Sequence[Node], lanes: int, input_pointers: list[str], uniform: Sequence[int]) -> None:
+        self.nodes, self.lanes = nodes, lanes
         self.t, self.s = real(lanes), suffix(lanes)
         self.bit = "i1" if lanes == 1 else f"<{lanes} x i1>"
         self.inputs, self.uniform = input_pointers, uniform
@@ -45,8 +47,11 @@ class Emitter:
         self.lines.append(f"  {result} = {text}")
         return result
 
+    def address(self, pointer: str, index: int) -> str:
+        return self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
+
     def load(self, pointer: str, index: int) -> str:
-        address = self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
+        address = self.address(pointer, index)
         return self.add(f"load {self.t}, ptr {address}, align 8")
 
     def load_for_all(self, pointer: str, index: int) -> str:
@@ -59,7 +64,7 @@ class Emitter:
         return self.add(f"shufflevector {self.t} {first}, {self.t} undef, <{self.lanes} x i32> zeroinitializer")
 
     def store(self, value: str, pointer: str, index: int) -> None:
-        address = self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
+        address = self.address(pointer, index)
         self.lines.append(f"  store {self.t} {value}, ptr {address}, align 8")
 
     def real(self, node: int) -> str:
@@ -79,7 +84,7 @@ class Emitter:
     def whole(self, nodes: list[int], kind: str) -> tuple[str, int] | None:
         """(pointer, length) where the nodes are the elements, in order, of one input or of one call's result:
         it can then be handed on as it lies in memory."""
-        leaves = [self.graph.nodes[node] for node in nodes]
+        leaves = [self.nodes[node] for node in nodes]
         if len(leaves) < 2 or leaves[0][0] != kind:
             return None
         array = leaves[0][1:-1]
@@ -98,21 +103,12 @@ class Emitter:
         return self.add(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.bit} {condition})")
 
     def need(self, node: int) -> None:
-        """Emit the node and all it depends on (iteratively: expressions can be deep)."""
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            if top in self.value:
-                stack.pop()
-                continue
-            kind, *operands = self.graph.nodes[top]
-            leaf = kind in LEAVES
-            missing = [] if leaf else [i for i in operands if i not in self.value]
-            if missing:
-                stack.extend(reversed(missing))
-                continue
-            self.value[top] = self.emit(top, kind, operands)
-            stack.pop()
+        """Emit the node and all it depends on."""
+        if node in self.value:
+            return
+        for number in unknown(self.nodes, node, self.value):
+            kind, *operands = self.nodes[number]
+            self.value[number] = self.emit(number, kind, operands)
 
     def emit(self, node: int, kind: str, operands: list) -> str:
         t, bit = self.t, self.bit
@@ -170,10 +166,12 @@ class Emitter:
 def function(
     symbol: str, graph: Graph, calls: Sequence[Call], lanes: int, n_inputs: int, uniform: Sequence[int] = ()
 ) -> str:
-    """The text of `@symbol.<lanes>`."""
+    """The text of `@symbol.<lanes>`; a long graph becomes several functions."""
+    if is_long(graph):
+        return _in_parts(symbol, graph, calls, lanes, n_inputs, uniform)
     ins = [f"%in{k}" for k in range(n_inputs)]
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
-    e = Emitter(graph, lanes, ins, uniform)
+    e = Emitter(graph.nodes, lanes, ins, uniform)
     for number, (call, needed) in enumerate(zip(calls, graph.arguments, strict=True)):
         _call(e, number, call, needed)
     whole = [e.whole(output, "RESULT") for output in graph.outputs]
@@ -183,9 +181,43 @@ def function(
             e.copy(*source, pointer)
         for index, v in enumerate(output):
             e.store(v, pointer, index)
-    parameters = ", ".join(f"ptr {p}" for p in ins + outs)
-    head = f"define internal void @{symbol}.{lanes}({parameters}) nounwind {{"
-    return "\n".join([head, *_allocations_first(e.lines), "  ret void", "}"]) + "\n"
+    return _text(f"{symbol}.{lanes}", ins + outs, _allocations_first(e.lines))
+
+
+def _text(symbol: str, parameters: list[str], lines: list[str]) -> str:
+    head = f"define internal void @{symbol}({', '.join(f'ptr {p}' for p in parameters)}) nounwind {{"
+    return "\n".join([head, *lines, "  ret void", "}"]) + "\n"
+
+
+def _in_parts(
+    symbol: str, graph: Graph, calls: Sequence[Call], lanes: int, n_inputs: int, uniform: Sequence[int]
+) -> str:
+    """The text of `@symbol.<lanes>`, which runs its parts one after the other and then fills the outputs."""
+    whole = split(graph, calls, n_inputs, uniform)
+    ins = [f"%in{k}" for k in range(n_inputs)]
+    outs = [f"%out{k}" for k in range(len(graph.outputs))]
+    space = "%workspace"
+    main = Emitter(graph.nodes, lanes, ins, uniform)
+    main.lines, last = memory.array(space, 8 * lanes * whole.size)
+    texts = []
+    for k, part in enumerate(whole.parts):
+        e = Emitter(part.nodes, lanes, [*ins, space], uniform)
+        for kind, what, *where in part.tasks:
+            if kind == "STORE":
+                e.store(e.real(what), space, *where)
+            elif kind == "COPY":
+                place, count = where
+                e.copy(e.address(e.inputs[what.input], what.place), count, e.address(space, place))
+            else:
+                arrays = whole.arguments[what] + whole.results[what]
+                _make(e, what, calls[what], [e.address(e.inputs[a.input], a.place) for a in arrays], *where)
+        name = f"{symbol}.part{k}.{lanes}"
+        texts.append(_text(name, [*ins, f"noalias {space}"], e.lines))
+        typed = ", ".join(f"ptr {p}" for p in [*ins, space])
+        main.lines.append(f"  call void @{name}({typed})")
+    for pointer, array, output in zip(outs, whole.outputs, graph.outputs, strict=True):
+        main.copy(main.address(space, array.place), len(output), pointer)
+    return "".join([*texts, _text(f"{symbol}.{lanes}", ins + outs, main.lines + last)])
 
 
 def _call(e: Emitter, number: int, call: Call, needed: list[list[int]]) -> None:
@@ -200,18 +232,26 @@ def _call(e: Emitter, number: int, call: Call, needed: list[list[int]]) -> None:
             _fill(e, arguments[-1], argument)
         else:
             arguments.append(source[0])
-    typed = ", ".join(f"ptr {p}" for p in [*arguments, *slots])
+    condition = None
+    if call.condition is not None:
+        # every value is computed before the branch, so all of them are known on both ways
+        *otherwise, (condition,) = needed[n:]
+        for slot, values in zip(slots, otherwise, strict=True):
+            _fill(e, slot, values)
+    _make(e, number, call, [*arguments, *slots], condition)
+    e.results.append(slots)
+
+
+def _make(e: Emitter, number: int, call: Call, pointers: list[str], condition: int | None) -> None:
+    """Emit the call itself, where the condition holds."""
+    typed = ", ".join(f"ptr {p}" for p in pointers)
     line = f"  call void @{call.routine.symbol}.{e.lanes}({typed})"
-    if call.condition is None:
+    if condition is None:
         e.lines.append(line)
     else:
-        # every value is computed before the branch, so all of them are known on both ways
-        for slot, otherwise in zip(slots, needed[n:-1], strict=True):
-            _fill(e, slot, otherwise)
-        condition = e.any_lane(e.condition(needed[-1][0]))
-        e.lines += [f"  br i1 {condition}, label %call{number}, label %after{number}", f"call{number}:"]
+        holds = e.any_lane(e.condition(condition))
+        e.lines += [f"  br i1 {holds}, label %call{number}, label %after{number}", f"call{number}:"]
         e.lines += [line, f"  br label %after{number}", f"after{number}:"]
-    e.results.append(slots)
 
 
 def _fill(e: Emitter, pointer: str, nodes: list[int]) -> None:

@@ -146,9 +146,11 @@ def _columns(i: int, port: Port, previous: str, lanes: int, reading: bool) -> li
 
 
 def python_call(symbol: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
-    """IR of `@symbol.call`, a METH_FASTCALL | METH_KEYWORDS function `f(*inputs, out=…)`."""
+    """IR of `@symbol.call`, a METH_FASTCALL | METH_KEYWORDS function `f(*inputs, out=…)`, and of `@symbol.many`, where
+    it looks for the address of `@symbol.batch`; as long as that is null, batches go to the fallback."""
     n, ports = len(inputs), [*inputs, *outputs]
     w = _Writer()
+    w(f"@{symbol}.many = global ptr null")
     w("define ptr @" + symbol + ".call(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {")
     w("entry:")
     w("  %named = icmp ne ptr %kwnames, null")
@@ -201,7 +203,10 @@ def python_call(symbol: str, inputs: Sequence[Port], outputs: Sequence[Port]) ->
         data = [w.field(o, ARRAY_DATA, "ptr") for o in objects]
         if extra:
             typed = ", ".join(f"ptr {d}" for d in data)
-            w(f"  call void @{symbol}.batch({typed}, i64 {rows})")
+            many = w.value(f"load ptr, ptr @{symbol}.many")
+            w.branch([f"icmp ne ptr {many}, null"], "many.known")
+            w("many.known:")
+            w(f"  call void {many}({typed}, i64 {rows})")
         else:
             w(f"  call void @{symbol}.one({', '.join(f'ptr {d}' for d in data)})")
         w("  br label %finish")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.compile import memory
 from cosim.compile.mathlib import constant, real
 
 
@@ -236,14 +237,12 @@ class LoopWriter:
         spaces = {b.name: b for b in buffers if b.values is None and b.starts is None}
         sizes = [max(b.count * b.width, 1) for b in spaces.values()]
         size = 8 * self.lanes
-        setup = [f"  %memory = call ptr @malloc(i64 {sum(sizes) * size + 64})"]
-        setup += ["  %address = ptrtoint ptr %memory to i64", "  %beyond = add i64 %address, 63"]
-        setup += ["  %aligned = and i64 %beyond, -64", "  %space = inttoptr i64 %aligned to ptr"]
+        setup, last = memory.array("%space", sum(sizes) * size)
         start = 0
         for name, n in zip(spaces, sizes, strict=True):
             setup.append(f"  %{name} = getelementptr inbounds {self.t}, ptr %space, i64 {start}")
             start += n
         arrays = [f"{name} = {body}" for body, name in self.globals.items()]
         head = f"define internal void @{self.symbol}({', '.join(self.parameters)}) nounwind {{"
-        body = [head, "entry:", *setup, *self.lines, "  call void @free(ptr %memory)", "  ret void", "}"]
+        body = [head, "entry:", *setup, *self.lines, *last, "  ret void", "}"]
         return "\n".join([*arrays, *body]) + "\n"

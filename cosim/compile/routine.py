@@ -49,12 +49,18 @@ class Routine:
         return self.graph.operations + sum(callee.operations for callee in self.callees)
 
     @cached_property
+    def _nameless(self) -> str:
+        """The code of one lane, under the symbol `_`."""
+        return emit.function("_", self.graph, self._trace.calls, 1, len(self.shapes), self.uniform)
+
+    @cached_property
     def symbol(self) -> str:
         """A name in LLVM that is the same for the same code and differs for different code."""
-        text = emit.function("_", self.graph, self._trace.calls, 1, len(self.shapes), self.uniform)
-        return f"{self.name}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return f"{self.name}_{hashlib.sha256(self._nameless.encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:
+        if lanes == 1:
+            return self._nameless.replace("@_.", f"@{self.symbol}.")
         return emit.function(self.symbol, self.graph, self._trace.calls, lanes, len(self.shapes), self.uniform)
 
     def __call__(self, *arguments: Any) -> Any:

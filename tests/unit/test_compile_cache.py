@@ -61,3 +61,17 @@ def test_a_spoilt_file_in_the_cache_is_made_anew(cache, keep):
     assert not f.library.from_cache
     np.testing.assert_array_equal(f(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
     assert file.read_bytes() == good
+
+
+def test_code_for_batches_is_made_when_the_first_comes(cache, monkeypatch):
+    """Once made, the short path finds it."""
+    f = pair_code()
+    one, many = (random(3), random(3)), (random(5, 3), random(5, 3))
+    f.native(*one, out=(np.empty(3), np.empty(3)))
+    assert len(list(cache.iterdir())) == 1
+    for _ in range(2):
+        out = (np.empty((5, 3)), np.empty((5, 3)))
+        f.native(*many, out=out)
+        np.testing.assert_array_equal(out, (many[0] + many[1], many[0] * many[1]))
+        assert len(list(cache.iterdir())) == 2
+        monkeypatch.setattr(type(f), "_evaluate", None)  # the long path

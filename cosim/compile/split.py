@@ -1,0 +1,219 @@
+"""A long graph cut into parts: LLVM's time grows faster than the length of a function.
+
+The tasks of a routine (values to compute, values to store where they are wanted, calls to make) are taken in the order
+in which they would be carried out at once, and cut where few values are needed on both sides. Parts hand values on
+through a workspace, an array that each of them gets behind the routine's inputs. It holds the arguments and the
+results of every call, all outputs (inputs may share memory with them, and must stay until the last part has run), and
+slots for values, each taken again when its value is needed no more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, groupby
+from typing import Any
+
+from cosim.compile.lower import Graph, Node
+from cosim.compile.operations import LEAVES
+from cosim.compile.trace import Call
+
+# the length of one function: between half and twice as much, times of compiling and of running hardly differ
+LONGEST = 3000
+
+# sin and cos are written out; every store is held against every load before it
+WEIGHTS = {"SIN": 20, "COS": 20, "STORE": 4}
+
+# ("VALUE", node), ("STORE", node, place in the workspace), ("COPY", Array, place in the workspace, count)
+# or ("CALL", number, condition or None)
+Task = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Array:
+    """Elements of an input from a place on; the workspace is the input behind the last."""
+
+    input: int
+    place: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """One function: what it stores and calls, and the nodes of the graph as it sees them, where results of calls and
+    what earlier parts have computed are elements of the workspace."""
+
+    nodes: Sequence[Node]
+    tasks: Sequence[Task]
+
+
+@dataclass
+class Split:
+    """Parts in the order in which they are carried out, and where the arrays of calls and the outputs lie."""
+
+    parts: list[Part] = field(default_factory=list)
+    arguments: list[list[Array]] = field(default_factory=list)
+    results: list[list[Array]] = field(default_factory=list)
+    outputs: list[Array] = field(default_factory=list)
+    size: int = 0  # scalars of the workspace
+
+
+def unknown(nodes: Sequence[Node], wanted: int, known: Container[int]) -> Iterator[int]:
+    """The wanted node and all it depends on that is not known, operands first.
+
+    Whoever is given a node must make it known. Iterative, as expressions can be deep.
+    """
+    stack = [wanted]
+    while stack:
+        top = stack[-1]
+        if top in known:
+            stack.pop()
+            continue
+        kind, *operands = nodes[top]
+        missing = [] if kind in LEAVES else [i for i in operands if i not in known]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        yield top
+        stack.pop()
+
+
+def is_long(graph: Graph) -> bool:
+    """Whether cutting a graph pays."""
+    stored = WEIGHTS["STORE"] * sum(map(len, chain(graph.outputs, *graph.arguments)))
+    return stored + sum(WEIGHTS.get(node[0], 1) for node in graph.nodes) > 2 * LONGEST
+
+
+def split(graph: Graph, calls: Sequence[Call], n_inputs: int, uniform: Sequence[int]) -> Split:
+    """uniform: inputs of one array for all lanes, which no call can be given as they are."""
+    tasks = _Tasks(graph, calls, n_inputs, uniform)
+    whole, nodes = tasks.whole, tasks.nodes
+    last_use = {node: place for place, task in enumerate(tasks.list) for node in tasks.operands(task)}
+    slots: dict[int, int] = {}
+    free: list[int] = []
+    start = 0
+    for end in _ends(tasks, last_use):
+        steps: list[Task] = []
+        for task in tasks.list[start:end]:
+            kind, node, *_ = task
+            if kind != "VALUE":
+                steps.append(task)
+            elif last_use.get(node, start) >= end:
+                slots[node] = free.pop() if free else tasks.room(1).place
+                steps.append(("STORE", node, slots[node]))
+        whole.parts.append(Part(nodes, steps))
+        nodes = nodes.copy()
+        for node, place in slots.items():
+            nodes[node] = ("INPUT", n_inputs, place)
+        free += [slots.pop(node) for node in list(slots) if last_use[node] < end]
+        start = end
+    return whole
+
+
+class _Tasks:
+    """All there is to do, in order."""
+
+    def __init__(self, graph: Graph, calls: Sequence[Call], n_inputs: int, uniform: Sequence[int]) -> None:
+        self.graph, self.workspace = graph, n_inputs
+        self.whole = Split()
+        self.list: list[Task] = []
+        self.known: set[int] = set()
+        results = [[self.room(size) for size in call.routine.output_sizes] for call in calls]
+        self.nodes: list[Node] = [
+            ("INPUT", n_inputs, results[node[1]][node[2]].place + node[3]) if node[0] == "RESULT" else node
+            for node in graph.nodes
+        ]
+        self.arrays = [k for k in range(n_inputs + 1) if k not in uniform]
+        for call, needed, slots in zip(calls, graph.arguments, results, strict=True):
+            self.whole.results.append(slots)
+            self.call(call, needed)
+        # an input cannot be left where it lies: it may share memory with an output that is filled before
+        self.whole.outputs = [self.array(output, (n_inputs,)) for output in graph.outputs]
+
+    def room(self, size: int) -> Array:
+        """A new array in the workspace."""
+        self.whole.size += size
+        return Array(self.workspace, self.whole.size - size)
+
+    def compute(self, wanted: int) -> None:
+        if wanted in self.known:
+            return
+        for number in unknown(self.nodes, wanted, self.known):
+            kind, *operands = self.nodes[number]
+            self.known.add(number)
+            if kind in LEAVES:
+                continue
+            self.list.append(("VALUE", number))
+            if kind in ("SIN", "COS"):
+                # both are found at once, so neither is left to another part
+                other = self.graph.known.get(("COS" if kind == "SIN" else "SIN", *operands))
+                if other is not None and other not in self.known:
+                    self.known.add(other)
+                    self.list.append(("VALUE", other))
+
+    def store(self, nodes: Sequence[int], target: Array) -> None:
+        for source, run in self.runs(nodes):
+            if source and len(run) > 1:
+                self.list.append(("COPY", source, target.place + run[0], len(run)))
+                continue
+            for index in run:
+                self.compute(nodes[index])
+                self.list.append(("STORE", nodes[index], target.place + index))
+
+    def runs(self, nodes: Sequence[int]) -> list[tuple[Array | None, list[int]]]:
+        """The indices of the nodes, taken apart into runs: such as lie side by side, with the place of the first,
+        and such as do not lie in memory."""
+
+        def origin(index: int) -> tuple[int, int] | None:
+            kind, *where = self.nodes[nodes[index]]
+            return (where[0], where[1] - index) if kind == "INPUT" and where[0] in self.arrays else None
+
+        runs = [(start, list(run)) for start, run in groupby(range(len(nodes)), origin)]
+        return [(start and Array(start[0], start[1] + run[0]), run) for start, run in runs]
+
+    def array(self, nodes: Sequence[int], inputs: Sequence[int]) -> Array:
+        """The nodes as an array: as they lie in one of the inputs, or else stored."""
+        runs = self.runs(nodes)
+        if len(runs) == 1 and runs[0][0] and runs[0][0].input in inputs:
+            return runs[0][0]
+        array = self.room(len(nodes))
+        self.store(nodes, array)
+        return array
+
+    def call(self, call: Call, needed: list[list[int]]) -> None:
+        n, number = len(call.arguments), len(self.whole.arguments)
+        self.whole.arguments.append([self.array(argument, self.arrays) for argument in needed[:n]])
+        condition = None
+        if call.condition is not None:
+            *otherwise, (condition,) = needed[n:]
+            for nodes, result in zip(otherwise, self.whole.results[number], strict=True):
+                self.store(nodes, result)
+            self.compute(condition)
+        self.list.append(("CALL", number, condition))
+
+    def operands(self, task: Task) -> Sequence[int]:
+        if task[0] == "VALUE":
+            return self.nodes[task[1]][1:]
+        if task[0] == "STORE":
+            return task[1:2]
+        return task[2:] if task[0] == "CALL" else ()
+
+
+def _ends(tasks: _Tasks, last_use: dict[int, int]) -> Iterator[int]:
+    """Where each part ends: the place of the first task that is not its own."""
+    changes = [0] * (len(tasks.list) + 1)
+    weights = []
+    for place, (kind, number, *_) in enumerate(tasks.list):
+        weights.append(WEIGHTS.get(tasks.nodes[number][0] if kind == "VALUE" else kind, 1))
+        if kind == "VALUE":
+            changes[place + 1] += 1
+            changes[last_use.get(number, place) + 1] -= 1
+    crossing = list(accumulate(changes))  # values that are computed before a place and needed there or later
+    lengths = list(accumulate(weights, initial=0))
+    start = 0
+    while lengths[-1] - lengths[start] > LONGEST:
+        first = bisect_left(lengths, lengths[start] + LONGEST * 2 // 3)
+        beyond = bisect_left(lengths, lengths[start] + LONGEST)
+        start = min(range(first, max(beyond, first + 1)), key=crossing.__getitem__)
+        yield start
+    yield len(tasks.list)
