@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
-import scipy.sparse.linalg
 
 from cosim.errors import InputError, Place
 from cosim.multibody.model import Model
@@ -113,6 +111,8 @@ def _descend(model: Model, q: np.ndarray, free: np.ndarray, t: float) -> tuple[n
 def _least(G: np.ndarray, f: np.ndarray, damping: float) -> np.ndarray:
     """x that makes |G x − f|² + damping · scale · |x|² least, by the normal equations, which are sparse: a loop touches
     few dofs, and elements of the size of rounding are none. G may have more rows than rank."""
+    import scipy.sparse.linalg  # takes longer to import than all of this package
+
     sparse = scipy.sparse.csc_array(np.where(np.abs(G) > ROUNDING * np.abs(G).max(initial=0.0), G, 0.0))
     normal = sparse.T @ sparse
     scale = normal.diagonal().max(initial=0.0) or 1.0
