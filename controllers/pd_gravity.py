@@ -1,12 +1,15 @@
 """PD with gravity compensation: the drive's PD loop about the reference, the weight carried by the model.
 
-effort = g(q) at the measured position + reference effort (Takegaki and Arimoto, 1981).
+effort = g(q) at the measured position + reference effort (Takegaki and Arimoto, 1981). In a mechanism with loops
+g(q) is what holds the commanded joints still at rest while the loops carry the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from cosim import ops
 from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, joint_signals, param, params
@@ -26,13 +29,18 @@ class PdGravity:
         self.outputs = joint_signals(COMMAND, n)
         self._model = context.model
         self._index = context.index
+        self._held = np.isin(np.arange(context.model.nv), context.index) | context.prescribed
 
     def initial(self) -> State:
         return {}
 
     def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
-        rest = ops.zeros(self._model.nv)
-        gravity = self._model.pure.inverse_dynamics(u["all_position"], rest, rest)
+        model, rest = self._model.pure, ops.zeros(self._model.nv)
+        q = model.coordinates(u["all_position"])
+        if self._model.constraint_rows:
+            _, gravity = model.hybrid_dynamics(q, rest, rest, rest, self._held, t)
+        else:
+            gravity = model.inverse_dynamics(q, rest, rest, t)
         return {}, {
             "position": u["reference_position"],
             "velocity": u["reference_velocity"],

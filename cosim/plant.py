@@ -290,12 +290,13 @@ class Plant:
         signals = dict(zip(model.constraint_rows, shared, strict=True))
         residual, rate = model.pure.constraints(q, v, t)
         first = row = 0
-        for coupling in model.pure.ties.couplings:
+        for k, coupling in enumerate(model.pure.ties.couplings):
+            holds = 1.0 if active is None else active[k]
             gap, n = residual[first : first + coupling.holonomic], len(coupling.law.rows)
             slip = rate[row + coupling.holonomic : row + n]
             if coupling.holonomic:
-                signals[f"{coupling.name}/gap"] = ops.sqrt(gap @ gap)
+                signals[f"{coupling.name}/gap"] = holds * ops.sqrt(gap @ gap)
             if n > coupling.holonomic:
-                signals[f"{coupling.name}/slip"] = ops.sqrt(slip @ slip)
+                signals[f"{coupling.name}/slip"] = holds * ops.sqrt(slip @ slip)
             first, row = first + coupling.holonomic, row + n
         return signals

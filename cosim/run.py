@@ -15,6 +15,7 @@ from cosim.units import JOINT_DIMENSIONS
 if TYPE_CHECKING:
     from cosim.rig import Rig
 
+REST = 1e-12  # J
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 
 
@@ -134,13 +135,14 @@ class Run:
         work, lost, stored, kinetic = (self[f"energy/{name}"] for name in _ENERGIES)
         change = float(stored[-1] - stored[0])
         residual = float(work[-1] - lost[-1]) - change
+        floor = max(REST, 1e-9 * float(np.abs(stored).max()))  # nothing moved: nothing is to be balanced
         scale = max(abs(float(work[-1])), float(lost[-1]), abs(change), float(kinetic.max()))
         return {
             "work_in": float(work[-1]),
             "dissipated": float(lost[-1]),
             "stored": change,
             "residual": residual,
-            "residual_relative": abs(residual) / scale if scale != 0.0 else 0.0,
+            "residual_relative": 0.0 if scale <= floor else abs(residual) / scale,
         }
 
     def _compiled(self) -> dict[str, str]:

@@ -29,6 +29,7 @@ class Space:
     integrate: Callable[[Any, Any], Any]  # (q, d) -> (nq,)
     difference: Callable[[Any, Any], Any]  # (q0, q1) -> d (nv,) with q1 = integrate(q0, d)
     chart: Callable[[Any], Any]  # (nv,) one number per dof to look at: a rotation as its rotation vector
+    of_chart: Callable[[Any], Any]  # (nq,) of the chart's numbers
     normalised: Callable[[Any], Any]  # q with rounding taken out of what must be of length 1
 
 
@@ -38,7 +39,7 @@ def numbers(n: int) -> Space:
     def itself(q: Any) -> Any:
         return q
 
-    return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, lambda q0, q1: q1 - q0, itself, itself)
+    return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, lambda q0, q1: q1 - q0, itself, itself, itself)
 
 
 # --- quaternions ---
@@ -112,7 +113,21 @@ def _rotation_vector(q: Any) -> Any:
     return _rotation_between(_UNTURNED, q)
 
 
-ROTATION = Space(4, 3, _UNTURNED, _rotating, _rotated, _rotation_between, _rotation_vector, _of_unit_length)
+def _of_rotation_vector(d: Any) -> Any:
+    return _rotated(_UNTURNED, d)
+
+
+ROTATION = Space(
+    4,
+    3,
+    _UNTURNED,
+    _rotating,
+    _rotated,
+    _rotation_between,
+    _rotation_vector,
+    _of_rotation_vector,
+    _of_unit_length,
+)
 
 
 # --- rigid motions: (position, quaternion) ---
@@ -159,5 +174,6 @@ MOTION = Space(
     _moved,
     _motion_between,
     lambda q: ops.concatenate([q[:3], _rotation_vector(q[3:])]),
+    lambda d: ops.concatenate([d[:3], _of_rotation_vector(d[3:])]),
     lambda q: ops.concatenate([q[:3], _of_unit_length(q[3:])]),
 )

@@ -280,6 +280,14 @@ class Rules:
         """(nv,) positions of the dofs: the coordinates, of a rotation its rotation vector."""
         return self._each("chart", q)
 
+    def coordinates(self, chart: Any) -> Any:
+        """q (nq,) of positions of the dofs (nv,), as `chart` gives them and encoders measure them."""
+        parts, start = [], 0
+        for kind in self.own_kinds:
+            parts.append(kind.space.of_chart(chart[start : start + kind.nv]))
+            start += kind.nv
+        return ops.concatenate(parts)
+
     def normalised(self, q: Any) -> Any:
         """q with quaternions of length 1."""
         return self._each("normalised", q)

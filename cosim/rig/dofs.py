@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -18,6 +19,8 @@ class Dofs:
 
     single: Mapping[str, Joint]
     several: Mapping[str, JointKind]
+    owners: Mapping[str, str]  # dof -> its joint
+    clashes: tuple[str, ...]  # names that two of them have
 
     def of(self, name: str) -> list[str]:
         """The dofs of a joint by its name, or the one dof that has the name; none where there is neither."""
@@ -29,10 +32,16 @@ class Dofs:
 def dofs_of(mechanism: Mechanism) -> Dofs:
     single: dict[str, Joint] = {}
     several: dict[str, JointKind] = {}
+    owners: dict[str, str] = {}
+    names: list[str] = []
     tree, _ = opened(mechanism)
     for joint in depth_first(tree):
         kind = kind_of(joint)
-        if joint.kind == "fixed" or joint.mimic is not None:
+        bound = joint.kind == "fixed" or joint.mimic is not None
+        dofs = [joint.name] if len(kind.dofs) == 1 else [f"{joint.name}.{dof}" for dof, _ in kind.dofs]
+        names += dict.fromkeys([joint.name, *dofs])
+        owners |= {} if bound else dict.fromkeys(dofs, joint.name)
+        if bound:
             single[joint.name] = joint
         elif len(kind.dofs) == 1:
             single[joint.name] = replace(joint, kind=_kind(joint, kind.dofs[0][1]))
@@ -41,7 +50,7 @@ def dofs_of(mechanism: Mechanism) -> Dofs:
             for name, unit in kind.dofs:
                 dof = f"{joint.name}.{name}"
                 single[dof] = replace(joint, name=dof, kind=_kind(joint, unit))
-    return Dofs(single, several)
+    return Dofs(single, several, owners, tuple(name for name, n in Counter(names).items() if n > 1))
 
 
 def _kind(joint: Joint, unit: str) -> str:

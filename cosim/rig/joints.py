@@ -176,7 +176,8 @@ def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, comm
     limits = _limits(values.get("limits") or _Limits(), joint)
     initial = values.get("initial") or _Initial()
     position = initial.guess if initial.position is None else initial.position
-    _check_limits(limits, position if "initial" in values else None, joint, at, reading)
+    key = "guess" if initial.position is None and initial.guess else "position"
+    _check_limits(limits, position if "initial" in values else None, key, joint, at, reading)
     stops = values.get("stops") or _Stops()
     return JointSpec(
         actuator=plugin(ACTUATOR, "actuator", actuator),
@@ -222,7 +223,8 @@ def read_several(data: dict[str, Any], several: Mapping[str, JointKind], reading
                 listed = ", ".join(name for name, _ in names)
                 what = f"expected {len(names)} numbers ({listed}), got {len(given)}"
                 reading.fail((*at, "initial", key), what)
-        if kind.nq != kind.nv and initial.position is not None and not any(initial.position[-4:]):
+        whole = initial.position is not None and len(initial.position) == kind.nq
+        if kind.nq != kind.nv and whole and not any(initial.position[-4:]):
             reading.fail((*at, "initial", "position"), "the quaternion is zero; use 0, 0, 0, 1 for no rotation")
         specs[name] = SeveralSpec(initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv)
     return specs
@@ -241,7 +243,7 @@ def _limits(written: _Limits, joint: Joint | None) -> dict[str, float]:
 
 
 def _check_limits(
-    limits: Mapping[str, float], position: float | None, joint: Joint | None, at: tuple, reading: Reading
+    limits: Mapping[str, float], position: float | None, key: str, joint: Joint | None, at: tuple, reading: Reading
 ) -> None:
     """The initial position must lie within the limits of the guard and within those of the mechanism."""
     unit = "" if joint is None else " m" if joint.kind == "prismatic" else " rad"
@@ -254,7 +256,7 @@ def _check_limits(
     if position is not None and not lower <= position <= upper:
         what = f"{position:.6g}{unit} is outside the limits of joint '{at[1]}'"
         mend = f"give one from {lower:.6g} to {upper:.6g}{unit}"
-        reading.fail((*at, "initial", "position"), f"{what}; {mend}")
+        reading.fail((*at, "initial", key), f"{what}; {mend}")
 
 
 def bound_reason(joint: Joint) -> str:

@@ -21,7 +21,7 @@ from cosim.happenings import Watch
 from cosim.plant import Plant
 from cosim.rig.schedule import LONGEST
 from cosim.rig.spec import RigSpec, read_rig
-from cosim.rig.starting import closing_of, starting, switches_of
+from cosim.rig.starting import closing_of, starting, switches_of, turning
 from cosim.run import Run, StoppedRun, signal_units
 from cosim.scheduler import Engine, NativeEngine, PythonEngine
 from cosim.simulation import Loop, Simulation
@@ -91,13 +91,19 @@ class Rig:
         return plant.switched(switches_of(self.spec, plant))
 
     def _check_prescribed(self, name: str, path: tuple) -> None:
-        joint = name.partition(".")[0]
-        kind = self.spec.several.get(joint)
-        if kind is not None and kind.rotates:
-            what = (
-                f"'{name}' is part of a rotation and has no coordinate of its own to prescribe; use mechanism.carrier"
-            )
-            self._mistakes.append(InputError(f"{what} or a chain of revolute joints", self.spec.source.place(path)))
+        if turning(self.spec, name):
+            what = f"'{name}' is one dof of '{self.spec.owners[name]}', which turns, and cannot be prescribed by itself"
+            mend = "use mechanism.carrier or a chain of revolute and prismatic joints"
+            self._mistakes.append(InputError(f"{what}; {mend}", self.spec.source.place(path)))
+
+    def _check_followed(self, controller: Any, block: Any) -> None:
+        """A controller must not follow positions whose rates are not the velocities it sees."""
+        for name in controller.joints:
+            if turning(self.spec, name) and {"position", "reference_position"} & set(block.inputs):
+                what = (
+                    f"the position of '{name}' cannot be followed: '{self.spec.owners[name]}' turns, and its velocities"
+                )
+                raise InputError(f"{what} are along the body; command its effort, or use a chain of other joints")
 
     def _check_start(self, plant: Plant) -> None:
         """Loops close, and nothing repeats what must not."""
@@ -154,6 +160,7 @@ class Rig:
         def make() -> Loop:
             block = plugin.module.load(plugin.params, context)
             check_signals(block, len(index), len(self.joints))
+            self._check_followed(controller, block)
             return Loop(controller.name, block, index, controller.ticks, trajectory)
 
         return self._made(at, make)
@@ -267,6 +274,12 @@ class Rig:
 
 def check_signals(block: Any, n: int, nv: int) -> None:
     """Raises InputError where the signals that a controller of n joints declares are not those it will meet."""
+    missing = [name for name in ("inputs", "outputs", "params", "initial", "update") if not hasattr(block, name)]
+    if missing:
+        raise InputError(
+            f"is a {type(block).__name__} without '{missing[0]}'; a controller has inputs, outputs, params,"
+            " initial and update"
+        )
     feedback = {name: (n,) for name in (*FEEDBACK, *REFERENCE)}
     known = feedback | {f"all_{name}": (nv,) for name in (*FEEDBACK, "acceleration")}
     for word, declared, wired in (

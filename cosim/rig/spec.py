@@ -53,6 +53,7 @@ class RigSpec:
     mechanism: MechanismSpec
     joints: dict[str, JointSpec]
     several: dict[str, SeveralSpec]
+    owners: dict[str, str]  # dof -> its joint
     events: tuple[EventSpec, ...]
     controllers: tuple[ControllerSpec, ...]
     schedule: ScheduleSpec
@@ -101,6 +102,10 @@ def _read(source: Source, reading: Reading) -> RigSpec:
     for name in [name for name in RESERVED if dofs and dofs.of(name)]:
         what = f"joint '{name}': the name is taken, it stands for {RESERVED[name]}; rename the joint"
         reading.fail(("mechanism",), what)
+    for name in dofs.clashes if dofs else ():
+        reading.fail(("mechanism",), f"'{name}' is the name of a joint and of a dof of another one; rename the joint")
+    if dofs and not dofs.owners:
+        reading.fail(("mechanism",), "nothing in it moves on its own; give it a joint that is not fixed")
     schedule = read_schedule(top.get("schedule"), reading)
     settings = top.get("joints") or {}
     entries = read_entries(settings, joints, several, reading)
@@ -116,6 +121,7 @@ def _read(source: Source, reading: Reading) -> RigSpec:
         mechanism=mechanism,
         joints=specs,
         several=read_several(settings, several, reading),
+        owners=dict(dofs.owners) if dofs else {},
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         controllers=tuple(controllers),
         schedule=schedule,

@@ -18,6 +18,7 @@ from cosim.units import TURN
 
 # share of a time by which a sum of steps may fall short of it
 ROUNDING = 1e-15
+_OF_A_TURNING_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
 BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
 
 
@@ -43,7 +44,8 @@ def starting(plant: Plant, spec: RigSpec) -> Plant:
         kept_q += [dof.kept[0] or (whole is not None and whole.position is not None) for dof in own]
         kept_v += [dof.kept[1] or (whole is not None and whole.velocity is not None) for dof in own]
         at, first = at + kind.nq, first + kind.nv
-    held = np.array([name in latched_of(spec) for name in model.dof_names])
+    latched = latched_of(spec)
+    held = np.array([name in latched for name in model.dof_names], dtype=bool)
     kept = np.array(kept_q, dtype=bool), np.array(kept_v, dtype=bool) | held
     released = tuple(event.constraint for event in spec.events if event.constraint is not None)
     return replace(plant, position=q, velocity=v, kept=kept, released=released)
@@ -55,13 +57,17 @@ def closing_of(keys: ClosingKeys) -> Closing:
     return Closing(keys.drift == "projection", stabilised, keys.elimination)
 
 
-def latched_of(spec: RigSpec) -> list[str]:
+def latched_of(spec: RigSpec) -> set[str]:
     """Dofs that are latched at the start."""
-    return [
-        name
-        for name, dof in spec.joints.items()
-        if dof.latched or any(whole.latched and name.startswith(f"{joint}.") for joint, whole in spec.several.items())
-    ]
+    whole = {name for name, joint in spec.several.items() if joint.latched}
+    return {name for name, dof in spec.joints.items() if dof.latched or spec.owners[name] in whole}
+
+
+def turning(spec: RigSpec, dof: str) -> bool:
+    """Whether a dof is one of a joint that turns freely: its velocity is then along the body, and not the rate of
+    its position."""
+    joint = spec.several.get(spec.owners[dof])
+    return joint is not None and joint.rotates
 
 
 def switches_of(spec: RigSpec, plant: Plant) -> Switches:
@@ -76,7 +82,7 @@ def switches_of(spec: RigSpec, plant: Plant) -> Switches:
         for k, (name, dof) in enumerate(spec.joints.items())
         for side, bound in dof.stops
     )
-    latched = tuple(model.dof_index(name) for name in latched_of(spec))
+    latched = tuple(sorted(model.dof_index(name) for name in latched_of(spec)))
     events = []
     for event in spec.events:
         of = [model.dof_index(name) for name in event.dofs]
@@ -93,12 +99,15 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
     for event in spec.events:
         if event.signal and event.signal not in known:
             yield (*event.key, "when", "signal"), f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
+        if len(event.dofs) == 1 and event.do != "unlatch" and turning(spec, event.dofs[0]):
+            of = _OF_A_TURNING_JOINT.format(event.dofs[0], spec.owners[event.dofs[0]])
+            yield (*event.key, "of"), f"{of}; name the whole joint"
         for name in event.dofs:
             if name in plant.prescribed:
                 yield (*event.key, "of"), f"joint '{name}' is prescribed, it moves as it is told; name another one"
     latched = latched_of(spec)
     for (name, dof), position in zip(spec.joints.items(), plant.start_positions, strict=True):
-        at, joint = ("joints", name), name.partition(".")[0]
+        at, joint = ("joints", name), spec.owners[name]
         for key, given in (("latched", dof.latched), ("stops", dof.stops)):
             if given and name in plant.prescribed:
                 yield (*at, key), f"joint '{name}' is prescribed, it moves as it is told; take out '{key}'"
@@ -107,11 +116,10 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
                 (*at, "initial", "velocity"),
                 f"'{name}' is latched and starts at rest; take out the velocity or 'latched'",
             )
-        turning = joint in spec.several and spec.several[joint].rotates and name.rpartition(".")[2].startswith("r")
-        for key, given in (("initial", dof.kept[0]), ("stops", dof.stops)):
-            if given and turning:
-                what = f"'{name}' is part of a rotation and has no position of its own; take out '{key}'"
-                yield (*at, key), what + (f" and give joints.{joint}.initial.position" if key == "initial" else "")
+        given = ("initial", dof.kept[0]), ("stops", dof.stops), ("latched", dof.latched)
+        for key, _ in (pair for pair in given if pair[1] and turning(spec, name)):
+            mend = f" and give joints.{joint}.{key}" if key != "stops" else ", or use a chain of prismatic joints"
+            yield (*at, key), f"{_OF_A_TURNING_JOINT.format(name, joint)}; take out '{key}'{mend}"
         for side, bound in dof.stops:
             if side * (position - bound) > BEYOND and not dof.kept[0]:
                 key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]

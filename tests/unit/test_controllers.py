@@ -26,15 +26,21 @@ class Pendulums:
     """Three coupled pendulums: INERTIA a + v² + WEIGHT sin q = effort."""
 
     nv = 3
+    constraint_rows = ()
+
+    def coordinates(self, chart: Any) -> Any:
+        return chart
 
     @property
     def pure(self) -> Pendulums:
         return self
 
-    def inverse_dynamics(self, q: Any, v: Any, qdd: Any) -> Any:
+    def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:
         return INERTIA @ qdd + v * v + WEIGHT * ops.sin(q)
 
-    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: np.ndarray) -> tuple[Any, Any]:
+    def hybrid_dynamics(
+        self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: np.ndarray, t: Any = 0.0
+    ) -> tuple[Any, Any]:
         assert prescribed.dtype == bool
         free = np.flatnonzero(~prescribed)
         still = ops.array([a if moved else 0.0 for a, moved in zip(qdd, prescribed, strict=True)])

@@ -179,12 +179,12 @@ def test_events_of_a_prescribed_joint(do):
         ("ball.r: {}", "ball.r: unknown joint 'ball.r'; did you mean 'ball.rz'?"),
         (
             "ball.rx: {initial: {position: 1}}",
-            "ball.rx.initial: 'ball.rx' is part of a rotation and has no position of its own; take out 'initial' and"
-            " give joints.ball.initial.position",
+            "ball.rx.initial: 'ball.rx' is one dof of 'ball', which turns: its velocity is along the body; take out"
+            " 'initial' and give joints.ball.initial",
         ),
         (
             "ball.rx: {stops: {upper: 1}}",
-            "ball.rx.stops: 'ball.rx' is part of a rotation and has no position of its own; take out 'stops'",
+            "ball.rx.stops: 'ball.rx' is one dof of 'ball', which turns: its velocity is along the body; take out 'stops', or use a chain of prismatic joints",
         ),
     ],
 )
