@@ -1,0 +1,157 @@
+"""Rigs with joints of several dofs: what may be asked of them, controllers beside them, weight carried through loops."""
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.errors import InputError, InputErrors
+
+CRAFT = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: craft, joint: b, type: free, mass: 5 kg, inertia: [1, 1, 1]}
+    - {name: arm, joint: a, axis: [0, 1, 0], origin: {xyz: [0.1, 0, 0]}, mass: 1 kg, com: [0.3, 0, 0],
+       inertia: [0.01, 0.03, 0.03]}
+"""
+FOUR_BAR = """
+mechanism:
+  gravity: [0, -9.81, 0]
+  bodies:
+    - {name: crank, joint: A, mass: 1 kg, com: [0.25, 0, 0], inertia: [0.01, 0.02, 0.02]}
+    - {name: rod, joint: B, origin: {xyz: [0.5, 0, 0]}, mass: 1 kg, com: [0.5, 0, 0], inertia: [0.01, 0.08, 0.08]}
+    - {name: rocker, joint: D, parent: base, origin: {xyz: [1, 0, 0]}, mass: 1 kg, com: [0.4, 0, 0],
+       inertia: [0.01, 0.05, 0.05]}
+  loops:
+    - {name: C, parent: rod, child: rocker, origin: {xyz: [1, 0, 0]}, child_origin: {xyz: [0.8, 0, 0]}%s}
+joints: {A: {initial: {position: 60 deg}}, B: {initial: {guess: -40 deg}}, D: {initial: {guess: 80 deg}}}
+"""
+
+
+@pytest.fixture
+def rig(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def read(text):
+        (tmp_path / "rig.yaml").write_text(text)
+        return load_rig("rig.yaml")
+
+    return read
+
+
+@pytest.fixture
+def mistake(rig):
+    def found(text):
+        with pytest.raises((InputError, InputErrors)) as caught:
+            rig(text)
+        return str(caught.value)
+
+    return found
+
+
+@pytest.mark.parametrize("kind", ["computed_torque", "pd_gravity"])
+def test_a_model_controller_of_an_arm_on_a_craft_that_turns(rig, kind):
+    """Momentum of the whole stays while the arm follows; the craft has turned, so its quaternion matters."""
+    run = rig(
+        CRAFT
+        + f"""
+joints: {{b: {{initial: {{velocity: [0, 0, 0, 0.3, 0.2, 0.1]}}}}}}
+controllers:
+  - {{type: {kind}, joints: [a], kp: 400, kd: 20, trajectory: {{type: quintic, goal: 45 deg, duration: 1 s}}}}
+schedule: {{duration: 2 s}}
+"""
+    ).run()
+    assert np.abs(run["b.rx/position"]).max() > 0.3
+    assert abs(run["a/position"][-1] - np.pi / 4) < 1e-2
+    if kind == "computed_torque":
+        assert np.abs(run["a/reference_position"] - run["a/position"]).max() < 1e-4
+    assert run.summary["energy"]["residual_relative"] < 1e-9
+
+
+def test_gravity_is_carried_through_loops(rig):
+    hold = "controllers: [{type: pd_gravity, joints: [A], kp: 20, kd: 2}]\nschedule: {duration: 3 s}\n"
+    run = rig(FOUR_BAR % "" + hold).run()
+    assert np.abs(run["A/position"] - np.radians(60)).max() < 1e-9
+    assert run["A/effort"][-1] > 1.0
+
+
+TURNS = "'b.x' is one dof of 'b', which turns"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "joints: {b.x: {stops: {lower: 0}}}",
+            f"rig.yaml:8 joints.b.x.stops: {TURNS}: its velocity is along the body; take out 'stops', or use a chain of"
+            " prismatic joints",
+        ),
+        (
+            "joints: {b.x: {latched: true}}",
+            f"rig.yaml:8 joints.b.x.latched: {TURNS}: its velocity is along the body; take out 'latched' and give"
+            " joints.b.latched",
+        ),
+        (
+            "joints: {b.x: {prescribed: {type: sine, amplitude: 1, frequency: 1}}}",
+            f"rig.yaml:8 joints.b.x.prescribed: {TURNS}, and cannot be prescribed by itself; use mechanism.carrier or a"
+            " chain of revolute and prismatic joints",
+        ),
+        (
+            "events: [{do: latch, of: b.x, at: 1}]",
+            f"rig.yaml:8 events[0].of: {TURNS}: its velocity is along the body; name the whole joint",
+        ),
+        (
+            "controllers: [{type: passthrough, joints: [b.x], kp: 1}]",
+            "rig.yaml:8 controllers[0]: the position of 'b.x' cannot be followed: 'b' turns, and its velocities are"
+            " along the body; command its effort, or use a chain of other joints",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_of_one_dof_of_a_joint_that_turns(mistake, text, message):
+    assert mistake(CRAFT + text) == message
+
+
+def test_dofs_go_by_their_joint_and_not_by_the_beginning_of_a_name(rig):
+    run = rig(
+        """
+mechanism:
+  bodies:
+    - {name: ball, joint: a, type: spherical, mass: 1 kg, com: [1, 0, 0], inertia: [0.1, 0.1, 0.1]}
+    - {name: rod, joint: a.b, parent: base, axis: [0, 1, 0], mass: 1 kg, com: [1, 0, 0], inertia: [0.1, 0.1, 0.1]}
+joints: {a: {latched: true}}
+schedule: {duration: 0.2 s}
+"""
+    ).run()
+    assert run["a.b/position"][-1] > 0.1
+    assert not run["a.ry/position"].any()
+
+
+def test_names_of_dofs_are_unique(mistake):
+    text = """
+mechanism:
+  bodies:
+    - {name: a, type: planar, mass: 1 kg, inertia: [1, 1, 1]}
+    - {name: a.x, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
+"""
+    assert mistake(text) == (
+        "rig.yaml:2 mechanism: 'a.x' is the name of a joint and of a dof of another one; rename the joint"
+    )
+
+
+def test_something_must_move(mistake):
+    text = "mechanism:\n  bodies: [{name: a, type: fixed, mass: 1 kg, inertia: [1, 1, 1]}]\n"
+    assert mistake(text) == ("rig.yaml:1 mechanism: nothing in it moves on its own; give it a joint that is not fixed")
+
+
+def test_a_joint_with_coordinates_of_its_own_is_not_let_go(mistake):
+    text = FOUR_BAR % ", coordinates: true" + "events: [{do: release, of: C, at: 1}]\n"
+    assert mistake(text) == (
+        "rig.yaml:12 events[0].of: 'C' keeps its coordinates, which cannot be let go; take out what it keeps them for"
+        " (a drive, spring, damping, friction or limits)"
+    )
+
+
+def test_rest_is_no_reason_to_warn(rig):
+    """A residual that is rounding of nothing is none."""
+    run = rig(CRAFT + "schedule: {duration: 0.1 s}\n").run()
+    assert run.summary["energy"]["residual_relative"] == 0.0
