@@ -73,7 +73,8 @@ class Plant:
         for name, trajectory in self.prescribed.items():
             k, sample = self.tree.dof_index(name), trajectory.sample(0.0)
             q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]
-        return start(self.tree, q, v, kept_q | held, kept_v | held, released=self.released)
+        prescribed = tuple(self.prescribed)
+        return start(self.tree, q, v, kept_q | held, kept_v | held, released=self.released, prescribed=prescribed)
 
     @property
     def start_positions(self) -> np.ndarray:

@@ -5,12 +5,15 @@ Everything here runs once, on numbers, before anything is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.errors import InputError, Place
+from cosim.multibody.couplings import Coupling
+from cosim.multibody.dynamics import motions
+from cosim.multibody.kinematics import placements
 from cosim.multibody.model import Model
 
 CLOSED = 1e-10  # residual [m or rad] and rate [1/s of these] that count as none
@@ -41,9 +44,11 @@ def start(
     kept_v: np.ndarray,
     t: float = 0.0,
     released: Sequence[str] = (),
+    prescribed: Collection[str] = (),
 ) -> Start:
     """The consistent state nearest to the guess (q, v); kept_q, kept_v: (nv,) dofs whose position or velocity stays;
-    released: names of couplings that may be let go later, so that no row may rely on them.
+    released: names of couplings that may be let go later, so that no row may rely on them; prescribed: names of dofs
+    that are kept because their motion is given.
 
     Raises InputError, at the place of the constraint that is worst, where loops cannot close, velocities contradict
     each other, or the configuration is singular.
@@ -54,24 +59,39 @@ def start(
         q = closed(model, q, kept_q, t)
         # dofs whose position was given at the start move all the same
         redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
-        return Start(q, moving(model, q, v, kept_v, t), redundant)
+        return Start(q, moving(model, q, v, kept_v, t, prescribed), redundant)
 
 
 def closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
-    """Coordinates near the guess with closed loops, moving only dofs that are not kept."""
+    """Coordinates near the guess with closed loops, none of them the wrong way round, moving only dofs that are not
+    kept."""
     dice, free = np.random.default_rng(0), ~kept
+    wrong = None
     best, gap = model.pure.normalised(np.asarray(guess, dtype=float)), np.inf
     attempts = max(3, ATTEMPTS * LARGE // max(LARGE, model.nv))
     for attempt in range(attempts):
         spread = np.where(free, dice.normal(size=model.nv) * 3.0 * attempt / attempts, 0.0)
         q, found = _descend(model, model.pure.integrate(np.asarray(guess, dtype=float), spread), free, t)
-        if found < gap:
+        turned = _turned(model, q, t) if found < CLOSED else None
+        if turned is not None:
+            wrong = wrong or turned
+        elif found < gap:
             best, gap = q, found
         if gap < CLOSED or not free.any():
             break
-    if gap >= CLOSED:
-        raise _cannot_close(model, best, kept, t)
-    return best
+    if gap < CLOSED:
+        return best
+    raise _cannot_close(model, best, kept, t) if wrong is None else _wrong_way(model, wrong, kept)
+
+
+def _turned(model: Model, q: np.ndarray, t: float) -> Coupling | None:
+    """The first coupling that is closed the wrong way round."""
+    pure, couplings = model.pure, model.pure.ties.couplings
+    if all(coupling.law.right is None for coupling in couplings):
+        return None
+    moved = motions(pure.sweeps, pure.at.positions(q), np.zeros(pure.nv_full), t)
+    placed = placements(pure.sweeps, moved)
+    return next((coupling for coupling in couplings if not coupling.right(placed)), None)
 
 
 def _residual(model: Model, q: np.ndarray, t: float) -> np.ndarray:
@@ -129,15 +149,25 @@ def _cannot_close(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> In
     if not np.isfinite(gap).all():
         return InputError(f"'{coupling.name}' has no value where the joints start; start elsewhere", coupling.place)
     row = coupling.law.rows[int(np.argmax(np.abs(gap)))]
-    held = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
-    mend = "change lengths or frames"
-    if held:
-        mend += f", or leave the initial position of {' or '.join(repr(name) for name in held[:4])} open"
-    what = f"'{coupling.name}' cannot close: {np.abs(gap).max():.3g} {row.of} are left at best; {mend}"
-    return InputError(what, coupling.place)
+    mend = "change lengths or frames" if coupling.frames else "change its figures"
+    left = f"{np.abs(gap).max():.3g} {row.of} are left at best"
+    return InputError(f"'{coupling.name}' cannot close: {left}; {mend}{_opening(model, kept)}", coupling.place)
 
 
-def moving(model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
+def _wrong_way(model: Model, coupling: Coupling, kept: np.ndarray) -> InputError:
+    what = f"'{coupling.name}' closes only the wrong way round, half a turn off"
+    return InputError(f"{what}; turn its frame on one of the bodies{_opening(model, kept)}", coupling.place)
+
+
+def _opening(model: Model, kept: np.ndarray) -> str:
+    """The part of a mend that names positions which are kept."""
+    held = [repr(name) for name, stays in zip(model.dof_names, kept, strict=True) if stays]
+    return f", or leave the initial position of {' or '.join(held[:4])} open" if held else ""
+
+
+def moving(
+    model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: float = 0.0, prescribed: Collection[str] = ()
+) -> np.ndarray:
     """Velocities near the guess that satisfy the rates of the constraints, changing only dofs that are not kept."""
     rate = np.asarray(model.pure.constraints(q, v, t)[1], dtype=float)
     G, free = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float), ~kept
@@ -149,9 +179,15 @@ def moving(model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: floa
         coupling = model.constraint_rows[row].rsplit("/", 1)[0]
         unit = [r.of for c in model.pure.ties.couplings for r in c.law.rows][row]
         unit += "/s" if model.pure.ties.holonomic[row] else ""
-        names = " or ".join(repr(name) for name, stays in zip(model.dof_names, kept, strict=True) if stays)
-        what = f"the initial velocities contradict '{coupling}' ({left[row]:.3g} {unit} are left)"
-        raise InputError(f"{what}; change that of {names} or leave it open", _place(model, row))
+        held = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
+        given = [repr(name) for name in held if name not in prescribed]
+        who, mend = "the initial velocities", "start elsewhere"
+        if given:
+            mend = f"change that of {' or '.join(given)} or leave it open"
+        elif held:
+            who, mend = f"the motions given to {' and '.join(map(repr, held))}", "change one of them"
+        what = f"{who} contradict '{coupling}' ({left[row]:.3g} {unit} are left)"
+        raise InputError(f"{what}; {mend}", _place(model, row))
     return v
 
 

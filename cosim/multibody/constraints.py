@@ -36,12 +36,14 @@ Rate = Callable[[Sequence[Frame], Any, Any, Any], Any]
 
 
 class Law(NamedTuple):
-    """The rows, holonomic ones first; `timed` laws depend on t."""
+    """The rows, holonomic ones first; `timed` laws depend on t. right(frames) is above 0 where the residual vanishes as
+    it is meant to, below 0 where it does so the wrong way round; none where it cannot."""
 
     rows: tuple[Row, ...]
     residual: Residual | None = None
     rate: Rate | None = None
     timed: bool = False
+    right: Callable[[Sequence[Frame]], Any] | None = None
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
@@ -52,18 +54,26 @@ def seen_from(base: Frame, other: Frame) -> tuple[Any, Any]:
     return base.rotation.T @ other.rotation, base.rotation.T @ (other.position - base.position)
 
 
-def closure(rows: Sequence[Row], of_pose: Callable[[Any, Any], Any]) -> Law:
-    """The law of a cut joint between a frame on the parent and one on the child; of_pose: (Q, r) -> residual,
-    the child's axes and origin in the joint's frame."""
-    return Law(tuple(rows), lambda frames, q, t: of_pose(*seen_from(frames[0], frames[1])))
+OfPose = Callable[[Any, Any], Any]
+
+
+def closure(rows: Sequence[Row], of_pose: OfPose, right: OfPose | None = None) -> Law:
+    """The law of a cut joint between a frame on the parent and one on the child; of_pose: (Q, r) -> residual, right:
+    (Q, r) -> number, as in the table of joints; Q, r the child's axes and origin in the joint's frame."""
+    return Law(
+        tuple(rows),
+        lambda frames, q, t: of_pose(*seen_from(frames[0], frames[1])),
+        right=None if right is None else lambda frames: right(*seen_from(frames[0], frames[1])),
+    )
 
 
 def distance(length: float) -> Law:
-    """Two points keep their distance [m]; λ is the thrust of the massless rod between them, N."""
+    """Two points keep their distance [m], above 0; λ is the thrust of the massless rod between them, N. Where the
+    points coincide the rod has no direction."""
 
     def residual(frames: Sequence[Frame], q: Any, t: Any) -> Any:
         d = frames[1].position - frames[0].position
-        return ops.array([(d @ d - length * length) / (2.0 * length)])
+        return ops.array([ops.sqrt(d @ d) - length])
 
     return Law((Row("force", *FORCE),), residual)
 
@@ -116,7 +126,7 @@ def knife_edge() -> Law:
 
 def rolling(radius: float) -> Law:
     """A disk of a radius [m] about the z axis of the second frame rolls without slipping on the x–y plane of the
-    first one, which is at rest: it touches the plane (one row), and the point of contact has no velocity in it (two).
+    first one, which may move: it touches the plane (one row), and the point of contact does not slip along it (two).
     """
 
     def down(frames: Sequence[Frame]) -> tuple[Any, Any]:
@@ -132,9 +142,12 @@ def rolling(radius: float) -> Law:
         return ops.array([height - radius * sine])
 
     def rate(frames: Sequence[Frame], q: Any, v: Any, t: Any) -> Any:
+        plane, disk = frames
         direction, _ = down(frames)
-        contact = frames[1].linear + ops.cross(frames[1].angular, radius * direction)
-        return frames[0].rotation[:, :2].T @ contact
+        rim = radius * direction
+        reach = disk.position + rim - plane.position
+        slip = disk.linear + ops.cross(disk.angular, rim) - plane.linear - ops.cross(plane.angular, reach)
+        return plane.rotation[:, :2].T @ slip
 
     rows = Row("force_z", *FORCE), Row("force_x", "N", "m/s"), Row("force_y", "N", "m/s")
     return Law(rows, residual, rate)

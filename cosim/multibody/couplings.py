@@ -26,6 +26,8 @@ from cosim.multibody.kinematics import Placement
 from cosim.multibody.spatial import Vector
 from cosim.multibody.tree import Tree, exact
 
+_STANDING = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
+
 
 class Tied(NamedTuple):
     """A law's rows in one state."""
@@ -75,8 +77,7 @@ class Coupling:
 
         n, law = len(self.bodies), self.law
         placed = {body: Placement(*arrays[4 * k : 4 * k + 4]) for k, body in enumerate(self.bodies)}
-        placed[GROUND] = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
-        frames = [_frame(placed[body], pose) for body, pose in self.frames]
+        frames = self._frames(placed)
         q, v, t = arrays[4 * n :]
         changes = [(columns[4 * n], column(self._rate(q, v))), (columns[-1], casadi.DM(1.0))]
         for k, body in enumerate(self.bodies):
@@ -94,6 +95,13 @@ class Coupling:
         m, size = len(law.rows), 6 * n + len(self.dofs)
         remains = along(rate, changes)
         return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
+
+    def _frames(self, placed: Any) -> list[Frame]:
+        return [_frame(_STANDING if body == GROUND else placed[body], pose) for body, pose in self.frames]
+
+    def right(self, placed: Sequence[Placement]) -> bool:
+        """Whether it is closed as it is meant to be, not the wrong way round; numbers only."""
+        return self.law.right is None or bool(self.law.right(self._frames(placed)) > 0.0)
 
     def _rate(self, q: Any, v: Any) -> Any:
         parts, nq, nv = [], 0, 0
@@ -138,11 +146,11 @@ class Strut(NamedTuple):
     length: float
 
     def state(self, placed: Sequence[Placement]) -> tuple[Any, Any, Any]:
-        """(direction from the first end to the second, distance, its rate)."""
+        """(direction from the first end to the second, 0 where they coincide, distance, its rate)."""
         (first, v_first), (second, v_second) = (_point(placed, *end) for end in self.ends)
         way = second - first
         distance = ops.sqrt(way @ way)
-        direction = way / distance
+        direction = way / ops.where(distance > 0.0, distance, 1.0)
         return direction, distance, direction @ (v_second - v_first)
 
     def pull(self, placed: Sequence[Placement]) -> Any:

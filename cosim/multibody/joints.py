@@ -5,10 +5,12 @@ A joint moves the child's frame in the joint's own frame. A row names its coordi
 * `place(q, t) -> (Q, r)`: the child's axes (3, 3) and origin (3,) in the joint's frame;
 * `hinge(q, v, t) -> Hinge`: the columns S_i of the relative velocity, what time alone adds to it, and the part
   of the relative acceleration that remains when v̇ = 0; all along the child's axes;
-* `closing(Q, r)`: what vanishes when the joint closes a loop, one row per reaction in `reactions`.
+* `closing(Q, r)`: what vanishes when the joint closes a loop, one row per reaction in `reactions`;
+* `right(Q, r)`: above 0 where it vanishes on the joint's own motion, below 0 where it does so half a turn off it;
+  none where there is no such place.
 
 Axes are turned to z when the tree is built (the second axis of a universal joint to x), so one row serves
-every direction.
+every direction; `axes_of` says where x and y go.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class JointKind:
     hinge: Callable[[Any, Any, Any], Hinge]
     reactions: str = ""  # of the closing rows: f and m, each with its axis
     closing: Callable[[Any, Any], Any] | None = None
+    right: Callable[[Any, Any], Any] | None = None
     timed: bool = False
 
     @property
@@ -126,6 +129,16 @@ def _twist(turn: Any) -> list[Any]:
     return [0.5 * (turn[2, 1] - turn[1, 2]), 0.5 * (turn[0, 2] - turn[2, 0]), 0.5 * (turn[1, 0] - turn[0, 1])]
 
 
+def _upright(turn: Any, r: Any) -> Any:
+    """The cosine of the angle between the axes."""
+    return turn[2, 2]
+
+
+def _unturned(turn: Any, r: Any) -> Any:
+    """Twice the cosine of the angle of the rotation."""
+    return turn[0, 0] + turn[1, 1] + turn[2, 2] - 1.0
+
+
 def _names(**units: str) -> Names:
     return tuple(units.items())
 
@@ -137,6 +150,7 @@ REVOLUTE = JointKind(
     _always(Vector(_O, _Z)),
     "fx fy fz mx my",
     lambda turn, r: [*r, *_tilt(turn)],
+    _upright,
 )
 PRISMATIC = JointKind(
     numbers(1),
@@ -145,6 +159,7 @@ PRISMATIC = JointKind(
     _always(Vector(_Z, _O)),
     "fx fy mx my mz",
     lambda turn, r: [*r[:2], *_twist(turn)],
+    _unturned,
 )
 CYLINDRICAL = JointKind(
     numbers(2),
@@ -153,6 +168,7 @@ CYLINDRICAL = JointKind(
     _always(Vector(_Z, _O), Vector(_O, _Z)),
     "fx fy mx my",
     lambda turn, r: [*r[:2], *_tilt(turn)],
+    _upright,
 )
 UNIVERSAL = JointKind(
     numbers(2),
@@ -177,6 +193,7 @@ PLANAR = JointKind(
     _planar,
     "fz mx my",
     lambda turn, r: [r[2], *_tilt(turn)],
+    _upright,
 )
 FREE = JointKind(
     MOTION,
@@ -191,6 +208,7 @@ FIXED = JointKind(
     _always(),
     "fx fy fz mx my mz",
     lambda turn, r: [*r, *_twist(turn)],
+    _unturned,
 )
 
 
@@ -204,6 +222,10 @@ def screw(pitch: float) -> JointKind:
         off = turn[0, 0] * ops.sin(lead) - turn[1, 0] * ops.cos(lead)
         return [*r[:2], off * pitch, *_tilt(turn)]
 
+    def right(turn: Any, r: Any) -> Any:
+        lead = r[2] / pitch
+        return ops.minimum(_upright(turn, r), turn[0, 0] * ops.cos(lead) + turn[1, 0] * ops.sin(lead))
+
     return JointKind(
         numbers(1),
         _names(angle="rad"),
@@ -211,6 +233,7 @@ def screw(pitch: float) -> JointKind:
         _always(Vector(pitch * _Z, _Z)),
         "fx fy fz mx my",
         closing,
+        right,
     )
 
 
@@ -244,8 +267,8 @@ def kind_of(joint: Joint) -> JointKind:
 
 
 def axes_of(joint: Joint) -> np.ndarray:
-    """The frame (3, 3) whose z is the joint's axis, and x its second axis if it has one; the frame itself for joints
-    that have no axis."""
+    """The frame (3, 3) whose z is the joint's axis, and x its second axis if it has one, else as near as can be to the
+    x of the joint's frame, or its y for an axis along x; the frame itself for joints that have no axis."""
     if joint.kind in ("spherical", "free", "general"):
         return np.eye(3)
     if joint.second_axis is None:
@@ -254,12 +277,12 @@ def axes_of(joint: Joint) -> np.ndarray:
 
 
 def _turn_z_to(axis: np.ndarray) -> np.ndarray:
-    """A rotation whose third column is `axis`; for a coordinate axis a permutation with signs."""
+    """A rotation whose third column is `axis`, of length 1; for a coordinate axis a permutation with signs."""
     k = int(np.argmax(np.abs(axis)))
     if abs(abs(axis[k]) - 1.0) < ROUNDING:
-        sign = np.sign(axis[k])
-        columns = [np.eye(3)[(k + 1) % 3], sign * np.eye(3)[(k + 2) % 3], sign * np.eye(3)[k]]
-        return np.column_stack(columns)
-    x = np.cross(np.eye(3)[int(np.argmin(np.abs(axis)))], axis)
-    x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(axis, x), axis])
+        axis = np.sign(axis[k]) * np.eye(3)[k]
+    x = _Y if abs(axis[0]) == 1.0 else _X
+    for _ in range(2):  # twice is enough (Kahan)
+        x = x - axis * (axis @ x)
+        x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis]) + 0.0  # + 0.0 turns -0 into 0

@@ -50,7 +50,7 @@ def _cut(loop: Loop) -> Constraint:
 
 def _law(kind: JointKind) -> Law:
     assert kind.closing is not None, "joints without closing rows keep their coordinates"
-    return closure([_ROWS[name] for name in kind.reactions.split()], kind.closing)
+    return closure([_ROWS[name] for name in kind.reactions.split()], kind.closing, kind.right)
 
 
 def _cut_through(loop: Loop, share: Link) -> tuple[Link, Joint, Constraint]:

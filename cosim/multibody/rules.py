@@ -183,8 +183,7 @@ class Rules:
         redundant, solved = list(self.ties.redundant), self.ties.solved
         if not redundant:
             return factors
-        owners = [k for k, coupling in enumerate(self.ties.couplings) for _ in coupling.law.rows]
-        holds = np.ones(len(owners)) if active is None else active[owners]
+        holds = np.ones(len(factors)) if active is None else active[self.ties.owners]
         G = self.constraint_jacobian(q, t) * holds[:, None]
         independent, dependent, given = G[solved], G[redundant], factors[solved]
         # rows that are released shall take no part, and leave the matrix regular
@@ -221,7 +220,7 @@ class Rules:
     def spring_effort(self, q: Any) -> Any:
         """What the springs in the joints take, (nv,), along +v: k (q − rest)."""
         stiffness = self._per_dof("stiffness")
-        return self.moved.gathered(stiffness * self._twist(q)) if stiffness.any() else np.zeros(len(self.moved.own))
+        return self.moved.gathered(stiffness * self._stretch(q)) if stiffness.any() else np.zeros(len(self.moved.own))
 
     @property
     def sprung(self) -> bool:
@@ -233,7 +232,7 @@ class Rules:
         energy: Any = 0.0
         stiffness = self._per_dof("stiffness")
         if stiffness.any():
-            twist = self._twist(q)
+            twist = self._stretch(q)
             energy = 0.5 * (twist @ (stiffness * twist))
         return energy + ops.total(strut.energy(self._at(q, t)) for strut in self.ties.struts)
 
@@ -252,7 +251,7 @@ class Rules:
         pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
         return np.array([getattr(joint, what) for joint, kind in pairs for _ in range(kind.nv)], dtype=float)
 
-    def _twist(self, q: Any) -> Any:
+    def _stretch(self, q: Any) -> Any:
         """How far the dofs of all joints are from where their springs rest."""
         q_all, start, parts = self.at.positions(q), 0, []
         for kind in self.tree.kinds:

@@ -34,6 +34,11 @@ class Ties:
         return [k < c.holonomic for c in self.couplings for k in range(len(c.law.rows))]
 
     @cached_property
+    def owners(self) -> list[int]:
+        """Of every row, which coupling it belongs to."""
+        return [k for k, coupling in enumerate(self.couplings) for _ in coupling.law.rows]
+
+    @cached_property
     def solved(self) -> list[int]:
         """The rows that are not redundant."""
         return [r for r in range(len(self.holonomic)) if r not in self.redundant]
@@ -60,21 +65,18 @@ class Ties:
 
     def switched(self, rows: list[Row], active: Any) -> list[Row]:
         """The rows of the couplings that are active (one number each, 1 or 0), nothing in place of the others."""
-        factors = [factor for c, factor in zip(self.couplings, active, strict=True) for _ in c.law.rows]
         return [
             Row({b: w * f for b, w in row.wrenches.items()}, {d: g * f for d, g in row.efforts.items()}, row.bias * f)
-            for row, f in zip(rows, factors, strict=True)
+            for row, f in zip(rows, (active[k] for k in self.owners), strict=True)
         ]
 
     def levels(self, tree: Tree, mimics: Sequence[Row]) -> list[int]:
         """Where each row that is solved is eliminated, those of mimics after those of the couplings."""
         carrier = [tree.parents[k] for k, kind in enumerate(tree.kinds) for _ in range(kind.nv)]
-        touched = [
-            [*(body for body, _ in c.frames), *(carrier[dof] for dof in c.dofs)]
-            for c in self.couplings
-            for _ in c.law.rows
+        of_couplings = [[*(body for body, _ in c.frames), *(carrier[dof] for dof in c.dofs)] for c in self.couplings]
+        touched = [of_couplings[self.owners[r]] for r in self.solved] + [
+            [carrier[dof] for dof in row.efforts] for row in mimics
         ]
-        touched = [touched[r] for r in self.solved] + [[carrier[dof] for dof in row.efforts] for row in mimics]
         return [lowest_common_body(tree.parents, bodies) if self.nested else GROUND for bodies in touched]
 
     def forces(self, tree: Tree, moving: Sequence[Motion], placed: Sequence[Placement]) -> list[Vector]:

@@ -13,6 +13,7 @@ import numpy as np
 from cosim.compile.trace import Trace, origin, trace
 from cosim.errors import CompileError, where_raised
 from cosim.multibody.constraints import Frame, Law, Row
+from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.frames import pose_of
 from cosim.multibody.joints import GeneralMotion
 from cosim.rig.plugins import JOINT, LAW, Kind, load_plugin, read_file_plugin
@@ -20,6 +21,8 @@ from cosim.rig.schema import Reading
 
 SKEW = 1e-6  # by how much axes may miss right angles and length 1
 STEP, KINK = 1e-6, 1e-3  # step of differences, and by how much they may miss derivatives
+LINEAR = 1e-9  # share by which sums of velocities may miss sums of rates
+INDEPENDENT = 1e-8  # least singular value of directions of length 1
 
 
 def read_motion(file: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
@@ -75,6 +78,9 @@ def _try_motion(motion: GeneralMotion) -> None:
     if len(motion.units) != n or not set(motion.units) <= {"rad", "m"}:
         what = f"names the coordinates {motion.names} with the units {motion.units}"
         raise ValueError(f"{what}; give each coordinate one of the units 'rad' and 'm' ({origin(motion.place)})")
+    if len(set(motion.names)) < n:
+        what = f"names the coordinates {motion.names}; give each coordinate a name of its own"
+        raise ValueError(f"{what} ({origin(motion.place)})")
     values = _called("place", motion.place, lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
     shapes = [np.shape(value) for value in values]
     wanted = f"the child's axes (3, 3) and its origin (3,) ({origin(motion.place)})"
@@ -87,12 +93,28 @@ def _try_motion(motion: GeneralMotion) -> None:
     _check_time("place", motion.place, traced, motion.timed)
     for q in (np.zeros(n), _numbers(n)):
         _check_smooth("place", motion.place, traced, [q, 0.0], q)
+    _check_independent(motion, _numbers(n))  # at 0 a joint may well be singular
+
+
+def _check_independent(motion: GeneralMotion, q: np.ndarray) -> None:
+    """Each coordinate must move the child in a direction of its own, or nothing decides how it moves."""
+    columns = HingeOf(motion)(q, np.zeros(q.size), 0.0).columns
+    directions = np.array([np.concatenate([c.linear, c.angular]) for c in columns], dtype=float).reshape(-1, 6)
+    sizes = np.linalg.norm(directions, axis=1, keepdims=True)
+    rank = np.linalg.matrix_rank(directions / np.where(sizes > 0.0, sizes, 1.0), tol=INDEPENDENT)
+    if rank < q.size:
+        moves = f"{_counted(q.size, 'coordinate')} of place {'moves' if q.size == 1 else 'move'} the child"
+        what = f"the {moves} in {_counted(int(rank), 'direction')} {_at(q)}; let each have a direction of its own"
+        raise ValueError(f"{what} ({origin(motion.place)})")
 
 
 def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
     """Raises ValueError with what is wrong with the law."""
     if not law.rows or not all(isinstance(row, Row) for row in law.rows):
         raise ValueError("the law has no rows; give it one Row of cosim.multibody.constraints per equation")
+    for k, row in enumerate(law.rows):
+        if not all(isinstance(text, str) for text in row):
+            raise ValueError(f"row {k + 1} is {tuple(row)}; give its name and its units as text")
     poses = [pose_of((0.3 * k, 0.2, 0.1 * k), (0.1 * k, 0.15, 0.2 * k)) for k in range(1, links + 1)]
     rotations = np.array([pose.rotation for pose in poses]).reshape(links, 3, 3)
     positions = np.array([pose.position for pose in poses]).reshape(links, 3)
@@ -122,15 +144,39 @@ def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
         traced = _traced(name, fn, arguments)
         _check_time(name, written, traced, law.timed)
         _check_smooth(name, written, traced, arguments, q)
+        if written is law.rate:
+            _check_linear(written, lambda w, u, v: rate(rotations, positions, w, u, q, v, t), [*moving, v])
         count += shape[0]
-        parts.append((name, written))
+        parts.append((name, written, shape[0]))
     if not parts:
         raise ValueError("the law has neither residual nor rate; give it one of them")
     if count != len(law.rows):
-        who = " and ".join(f"{name} ({origin(written)})" for name, written in parts)
+        who = " and ".join(f"{name} ({origin(written)})" for name, written, _ in parts)
         verb = "returns" if len(parts) == 1 else "return together"
         have, given = _counted(len(law.rows), "row"), _counted(count, "number")
         raise ValueError(f"the law has {have}, but {who} {verb} {given}; return one per row")
+    owners = [(name, written) for name, written, size in parts for _ in range(size)]
+    for k, (row, (name, written)) in enumerate(zip(law.rows, owners, strict=True)):
+        if row.of.endswith("/s") != (name == "rate"):
+            must = "end in '/s', those of residual not" if name == "rate" else "not end in '/s', those of rate do"
+            what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{row.of}'"
+            raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")
+
+
+def _check_linear(written: Any, fn: Callable[..., Any], speeds: Sequence[Any]) -> None:
+    """A rate is a₀ + a·q̇: what two motions give together is the sum of what each gives."""
+    dice = np.random.default_rng(0)
+    first, second = ([dice.uniform(0.5, 1.0, np.shape(speed)) for speed in speeds] for _ in range(2))
+    together, none = [a + b for a, b in zip(first, second, strict=True)], [np.zeros(np.shape(s)) for s in speeds]
+    terms = np.array([_called("rate", written, fn, each) for each in (together, none, first, second)], dtype=float)
+    wrong = ~(np.abs(terms[0] + terms[1] - terms[2] - terms[3]) <= LINEAR * (1.0 + np.abs(terms).sum(axis=0)))
+    if wrong.any():
+        what = "rate is not linear in the velocities; leave out squares and products of them"
+        raise ValueError(f"{what} ({origin(written)})")
+
+
+def _at(q: np.ndarray) -> str:
+    return f"at the coordinates ({', '.join(f'{x:g}' for x in q)})" if q.size else "at simple positions of its frames"
 
 
 def _counted(n: int, word: str) -> str:
@@ -194,8 +240,5 @@ def _check_smooth(name: str, written: Any, traced: Trace, arguments: Sequence[An
     size = 1.0 + np.abs(ahead) + np.abs(back)
     wrong = ~(np.abs(ahead - along) < KINK * size) | ~(np.abs(back - along) < KINK * size)
     if wrong.any():
-        where = (
-            f"at the coordinates ({', '.join(f'{x:g}' for x in q)})" if q.size else "at simple positions of its frames"
-        )
-        what = f"{name} is not differentiable {where}"
+        what = f"{name} is not differentiable {_at(q)}"
         raise ValueError(f"{what}; use smooth functions ({origin(written)})")

@@ -1,4 +1,4 @@
-"""Rigs with joints of several dofs: what may be asked of them, controllers beside them, weight carried through loops."""
+"""Rigs with joints of several dofs: what may be asked of them, controllers beside them, weight carried in loops."""
 
 import numpy as np
 import pytest

@@ -133,6 +133,152 @@ def test_a_start_that_cannot_be(text, overrides, message):
     assert mistake(text, *overrides) == message
 
 
+WRIST = """\
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: A, axis: [1, 0, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: B, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: C, axis: [0, 0, 1], mass: 1 kg, com: [0.1, 0, 0], inertia: [0.1, 0.1, 0.1]}
+  loops:
+    - {name: hinge, type: revolute, parent: base, child: C}
+"""
+
+
+@pytest.mark.parametrize("guess", ["110 deg", "180 deg", "-2"])
+def test_no_loop_closes_the_wrong_way_round(guess):
+    (a, b, _), _ = start(WRIST + f"joints: {{A: {{initial: {{guess: {guess}}}}}}}\n")
+    assert np.cos(a) * np.cos(b) == pytest.approx(1.0)  # where the axis of C goes
+
+
+BODY = """\
+mechanism:
+  bodies:
+    - {name: body, joint: b, type: free, mass: 1 kg, inertia: [0.1, 0.1, 0.1], com: [0.1, 0, 0]}
+  loops:
+    - {name: pin, type: TYPE, parent: base, child: body}
+"""
+THREAD = """\
+mechanism:
+  bodies:
+    - {name: spindle, mass: 1 kg, inertia: [0.001, 0.001, 0.002]}
+    - {name: table, type: prismatic, parent: base, axis: [0, 0, 1], mass: 5 kg}
+  loops:
+    - {name: thread, type: screw, pitch: 10 mm, parent: spindle, child: table}
+joints: {spindle: {initial: {position: 180 deg}}, table: {initial: {position: 0}}}
+"""
+OFF = "closes only the wrong way round, half a turn off; turn its frame on one of the bodies"
+OPEN = "or leave the initial position of"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (
+                BODY.replace("TYPE", kind) + f"joints: {{b: {{initial: {{position: [0, 0, 0, {turned}]}}}}}}\n",
+                f"rig.yaml:5 mechanism.loops[0]: 'pin' {OFF}, {OPEN} 'b.x' or 'b.y' or 'b.z' or 'b.rx' open",
+            )
+            for kind, turned in (
+                ("fixed", "1, 0, 0, 0"),
+                ("prismatic", "0, 0, 1, 0"),
+                ("revolute", "1, 0, 0, 0"),
+                ("cylindrical", "0, 1, 0, 0"),
+                ("planar", "0, 1, 0, 0"),
+            )
+        ),
+        (THREAD, f"rig.yaml:6 mechanism.loops[0]: 'thread' {OFF}, {OPEN} 'spindle' or 'table' open"),
+        (
+            FOUR_BAR.replace(
+                "child_origin: {xyz: [0.5, 0, 0]", "child_origin: {xyz: [0.5, 0, 0], rpy: [180 deg, 0, 0]"
+            ),
+            f"rig.yaml:8 mechanism.loops[0]: 'pin' {OFF}",
+        ),
+    ],
+)
+def test_a_loop_that_closes_only_the_wrong_way_round(text, message):
+    assert mistake(text) == message
+
+
+def test_a_revolute_loop_turns_freely_about_its_axis():
+    q, _ = start(BODY.replace("TYPE", "revolute") + "joints: {b: {initial: {position: [0, 0, 0, 0, 0, 1, 0]}}}\n")
+    np.testing.assert_allclose(np.abs(q[:3]), 0.0, atol=1e-12)
+
+
+def test_a_rod_keeps_its_length():
+    """What is left is in metres, also far from closed; ends that coincide are moved apart."""
+    text = """\
+mechanism:
+  bodies: [{name: a, type: prismatic, axis: [1, 0, 0], mass: 1 kg}]
+  constraints: [{name: rod, type: distance, between: [base, a], length: 2}]
+"""
+    assert mistake(text + "joints: {a: {initial: {position: 0}}}\n") == (
+        "rig.yaml:3 mechanism.constraints[0]: 'rod' cannot close: 2 m are left at best; change lengths or frames, or"
+        " leave the initial position of 'a' open"
+    )
+    assert abs(start(text)[0][0]) == pytest.approx(2.0)
+
+
+GEARS = """\
+mechanism:
+  bodies:
+    - {name: a, mass: 1 kg, inertia: [1, 1, 1]}
+    - {name: b, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
+  constraints: [{name: mesh, type: gear, joints: [a, b], ratio: 2}]
+"""
+
+
+def test_gears_have_neither_lengths_nor_frames():
+    assert mistake(GEARS + "joints: {a: {initial: {position: 1}}, b: {initial: {position: 1}}}\n") == (
+        "rig.yaml:5 mechanism.constraints[0]: 'mesh' cannot close: 1 rad are left at best; change its figures, or"
+        " leave the initial position of 'a' or 'b' open"
+    )
+
+
+@pytest.mark.parametrize(
+    ("prescribed", "message"),
+    [
+        (("a", "b"), "the motions given to 'a' and 'b' contradict 'mesh' (1 rad/s are left); change one of them"),
+        (
+            ("a",),
+            "the initial velocities contradict 'mesh' (1 rad/s are left); change that of 'b' or leave it open",
+        ),
+    ],
+)
+def test_motions_that_contradict_a_constraint(prescribed, message):
+    from cosim.multibody import assembly
+
+    model, kept = rig(GEARS).plant.tree, np.ones(2, dtype=bool)
+    with pytest.raises(InputError) as caught:
+        assembly.start(model, np.zeros(2), np.ones(2), kept, kept, prescribed=prescribed)
+    assert caught.value.what == message
+
+
+def test_reactions_are_along_the_axis_and_the_x_of_the_frame():
+    text = BODY.replace("TYPE", "revolute, axis: [0, 1, 0]").replace("com: [0.1, 0, 0]", "com: [0, 0, -0.1]")
+    run = rig(text + "schedule: {duration: 0.01}\n").run()
+    forces = [run[f"pin/force_{axis}"][-1] for axis in "xyz"]
+    np.testing.assert_allclose(forces, [0, -9.81, 0], atol=1e-9)  # x is the frame's, z its y
+
+
+def test_rolling_on_a_plate_that_moves():
+    text = """\
+mechanism:
+  bodies:
+    - {name: plate, type: prismatic, axis: [1, 0, 0], mass: 2 kg}
+    - {name: disk, type: free, parent: base, mass: 1 kg, inertia: [0.005, 0.01, 0.005]}
+  constraints:
+    - {name: roll, type: rolling, body: disk, axle: [0, 1, 0], radius: 10 cm, on: plate}
+joints:
+  plate: {initial: {velocity: 1}}
+  disk: {initial: {position: [0, 0, 0.1, 0, 0, 0, 1], velocity: [1, 0, 0, 0, 0, 0]}}
+"""
+    assert start(text)[1].tolist() == [1, 1, 0, 0, 0, 0, 0]  # lies on it and is carried along
+    assert mistake(text.replace("velocity: [1,", "velocity: [3,")).startswith(
+        "rig.yaml:6 mechanism.constraints[0]: the initial velocities contradict 'roll' (2 m/s are left)"
+    )
+
+
 def test_the_condition_number_near_a_singular_configuration():
     """The frame of the pin is turned, so that both rows are there and nearly the same."""
     text = FOUR_BAR.replace(

@@ -197,7 +197,7 @@ def test_a_mistake_in_the_start_or_the_stops(joints, message):
     [
         (
             "{rod: {initial: {position: 1}}, cart: {initial: {position: 1}}}",
-            "'mesh' cannot close: 1 rad are left at best; change lengths or frames, or leave the initial position of"
+            "'mesh' cannot close: 1 rad are left at best; change its figures, or leave the initial position of"
             " 'rod' or 'cart' open",
         ),
         (
@@ -293,8 +293,8 @@ schedule: {duration: 2}
         (
             LAWFUL,
             LAW.format("q[0] * q[0] + 1"),
-            "rig.yaml:5 mechanism.constraints[0]: 'mine' cannot close: 1.25 rad are left at best; change lengths or"
-            " frames, or leave the initial position of 'a' open",
+            "rig.yaml:5 mechanism.constraints[0]: 'mine' cannot close: 1.25 rad are left at best; change its"
+            " figures, or leave the initial position of 'a' open",
         ),
         # it swings to where the root has no value
         (

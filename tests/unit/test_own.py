@@ -128,6 +128,24 @@ WANTED = "return the child's axes (3, 3) and its origin (3,) (/mine.py:10 load.<
             "names the coordinates ('way',) with the units ('deg',); give each coordinate one of the units 'rad' and"
             " 'm' (/mine.py:10 load.<locals>.place)",
         ),
+        (
+            f"return {TURN}",
+            "GeneralMotion(('way', 'way'), ('m', 'm'), place)",
+            "names the coordinates ('way', 'way'); give each coordinate a name of its own"
+            " (/mine.py:10 load.<locals>.place)",
+        ),
+        (
+            "return np.eye(3), ops.array([q[0] + 2.0 * q[1], 0.0, 0.0])",
+            "GeneralMotion(('a', 'b'), ('m', 'm'), place)",
+            "the 2 coordinates of place move the child in 1 direction at the coordinates (0.1, 0.2); let each have a"
+            " direction of its own (/mine.py:10 load.<locals>.place)",
+        ),
+        (
+            "return np.eye(3), ops.array([0.0 * q[0], 0.0, 0.0])",
+            MADE,
+            "the 1 coordinate of place moves the child in 0 directions at the coordinates (0.1); let each have a"
+            " direction of its own (/mine.py:10 load.<locals>.place)",
+        ),
         ("return np.eye(3), q", MADE, f"place returns arrays of shapes (3, 3), (1,); {WANTED}"),
         ("return np.eye(3)", MADE, f"place returns arrays of shapes (3,), (3,), (3,); {WANTED}"),
         ("return 2 * np.eye(3), np.zeros(3)", MADE, f"the axes that place returns are no rotation; {WANTED}"),
@@ -206,7 +224,8 @@ def test_a_law():
 
 
 def test_a_law_of_velocities():
-    found = read(law(made="Law((row, row), f, a)", rate="return [v[0] + frames[1].angular[2]]")).constraints[0]
+    made = "Law((row, Row('push', 'N', 'm/s')), f, a)"
+    found = read(law(made=made, rate="return [v[0] + frames[1].angular[2]]")).constraints[0]
     assert len(found.law.rows) == 2
 
 
@@ -249,6 +268,28 @@ AT = "(/mine.py:10 load.<locals>.f)"
         (
             {"body": "return [ops.absolute(q[0] - 0.1)]"},
             f"residual is not differentiable at the coordinates (0.1); use smooth functions {AT}",
+        ),
+        (
+            {"made": "Law((Row('force', 3, 'm'),), f)"},
+            "row 1 is ('force', 3, 'm'); give its name and its units as text",
+        ),
+        (
+            {"made": "Law((row, row), f, a)", "rate": "return [v[0]]"},
+            "row 2, 'force', is one of rate, and what vanishes in it has the unit 'm'; units of rate must end in '/s',"
+            " those of residual not (/mine.py:12 load.<locals>.a)",
+        ),
+        (
+            {"made": "Law((Row('push', 'N', 'm/s'), row), f, a)", "rate": "return [v[0]]"},
+            "row 1, 'push', is one of residual, and what vanishes in it has the unit 'm/s'; units of residual must not"
+            f" end in '/s', those of rate do {AT}",
+        ),
+        *(
+            (
+                {"made": "Law((Row('push', 'N', 'm/s'),), None, a)", "rate": f"return [{rate}]"},
+                "rate is not linear in the velocities; leave out squares and products of them"
+                " (/mine.py:12 load.<locals>.a)",
+            )
+            for rate in ("v[0] * v[0]", "v[0] * frames[1].angular[2]", "ops.sin(frames[0].linear[0])")
         ),
         ({"body": "return [q[0] - t]"}, f"residual depends on the time t; say so with timed=True {AT}"),
     ],
