@@ -24,6 +24,8 @@ from cosim.types import State
 # mean that they go on for ever
 TOLERANCE = 1e-10
 SEARCH, CHAIN = 80, 50
+# how often an impact is looked at again without the stops that would have to pull in it
+LETTING_GO = 2
 
 # what makes it pointless to go on, besides the verdicts of the guard, which are below: a constraint is off by more
 # than GAP [m, rad, m/s or rad/s], events went on for ever
@@ -134,7 +136,7 @@ class Stepping:
         triggers = self.plant.switches.triggers
         values = ops.array([trigger.value(seen) for trigger in triggers])
         pressing = [0.0 if p is None else ops.where(p(seen), 1.0, 0.0) for p in (tr.pressing for tr in triggers)]
-        enabled = [ops.where(trigger.enabled(s), 1.0, 0.0) for trigger in triggers]
+        enabled = [ops.where(trigger.enabled(s, seen), 1.0, 0.0) for trigger in triggers]
         return values, ops.array(pressing), ops.array(enabled)
 
     def _segment(self, clock: Any, request: Any) -> tuple[Any, Any]:
@@ -204,7 +206,8 @@ class Stepping:
         plant, switches = self.plant, self.plant.switches
         seen, happens, x = self._seen(t, x, request), happens > 0.5, plant.layout.unpack(x)
         s = x["switches"]
-        rebound, arrested = np.zeros(switches.nv), np.zeros(switches.nv)
+        rebound, arrested, owners = np.zeros(switches.nv), np.zeros(switches.nv), np.zeros(switches.nv)
+        n, stopping = len(switches.reported), []
         for k, trigger in enumerate(switches.triggers):
             change = trigger.effect(s, seen)
             s = {name: ops.where(happens[k], change.state[name], s[name]) for name in s}
@@ -212,33 +215,62 @@ class Stepping:
             fired = [ops.where(happens[k], 1.0, arrested[dof]) for dof in places]
             kept = [ops.where(happens[k], change.rebound[dof], rebound[dof]) for dof in places]
             rebound, arrested = ops.placed(rebound, places, kept), ops.placed(arrested, places, fired)
-        after, lost = self._struck(t, x | {"switches": s}, arrested, rebound)
-        after["energy"] = after["energy"] | {"loss": after["energy"]["loss"] + lost}
-        n = len(switches.reported)
+            if k < n:
+                owned = [owners[dof] + ops.where(happens[k], 1.0, 0.0) for dof in places]
+                owners = ops.placed(owners, places, owned)
+                stopping.append(places)
+        after, losses = self._struck(t, x | {"switches": s}, arrested, rebound)
+        shares = losses / ops.maximum(owners, 1.0)
         fired = ops.where(happens[:n], 1.0, 0.0)
-        together = ops.maximum(ops.total(fired), 1.0)
         s = after["switches"]
         noted = {
             "count": s["count"] + fired,
             "last": ops.where(happens[:n], t, s["last"]),
-            "lost": s["lost"] + fired * (lost / together),
+            "lost": s["lost"] + fired * ops.array([ops.total(shares[dof] for dof in places) for places in stopping]),
             "fired": s["fired"] + ops.where(happens, 1.0, 0.0),
         }
         return plant.layout.pack(after | {"switches": s | noted})
 
-    def _struck(self, t: Any, x: Any, arrested: Any, rebound: Any) -> tuple[Any, Any]:
-        """(state, energy lost [J]): arrested dofs keep −rebound of their velocity, everything else follows by
-        momentum."""
-        plant, rules = self.plant, self.plant.model.pure
-        q, v, _ = plant.motion(t, x)
-        held = plant.held(x)
-        struck = ops.logical_or(held, arrested > 0.5)
-        stopping = ops.logical_and(struck, plant.free)
-        jump = ops.where(stopping, -(1.0 + rebound) * v, 0.0)
+    @cached_property
+    def _impulse(self) -> Any:
+        """(changes of velocity (nv,), impulses of the held dofs (nv,), energy [J] that constraints take)."""
+        nv = self.plant.model.nv
+        return self._part(self._exchanged, [(), (self._size,), (nv,), (nv,)], "impulse")
+
+    def _exchanged(self, t: Any, x: Any, jump: Any, held: Any) -> tuple[Any, Any, Any]:
+        state, rules = self.plant.layout.unpack(x), self.plant.model.pure
+        q, v, _ = self.plant.motion(t, state)
         _, rate = rules.constraints(q, v, t)
-        change = rules.impulse(q, rate, jump, struck, t, plant.active(x)).acceleration
-        lost = rules.kinetic_energy(q, v, t) - rules.kinetic_energy(q, v + change, t)
-        return plant.moved(x, q, v + change), lost
+        found = rules.impulse(q, rate, jump, held > 0.5, t, self.plant.active(state))
+        return found.acceleration, found.effort, ops.array([-0.5 * (found.multipliers @ rate)])
+
+    def _struck(self, t: Any, x: State, arrested: Any, rebound: Any) -> tuple[State, Any]:
+        """(state, energy [J] lost at every dof (nv,)): arrested dofs keep −rebound of their velocity, everything else
+        follows by momentum; latches hold, touched stops push, and brakes give way.
+
+        An impulse does the work impulse · (v⁻ + v⁺)/2; what is missing from the kinetic energy beyond the loss is
+        work of the motions that are given.
+        """
+        plant, switches, s, flat = self.plant, self.plant.switches, x["switches"], self.plant.layout.pack(x)
+        q, v, _ = plant.motion(t, x)
+        stopping = ops.maximum(arrested, ops.where(plant.free, 0.0, 1.0))
+        jump, touched = ops.where(plant.free, -(1.0 + rebound) * v, 0.0), s["stopped"]
+        for _ in range(min(LETTING_GO, len(switches.stops))):
+            _, impulse, _ = self._impulse(t, flat, jump, ops.maximum(stopping, switches.blocked(s, touched)))
+            # of dofs that are held in any case it is not the stop that pulls
+            firm = ops.maximum(stopping, s["latched"]) > 0.5
+            touched = switches.pushing(touched, ops.where(firm, 0.0, impulse))
+        change, impulse, tied = self._impulse(t, flat, jump, ops.maximum(stopping, switches.blocked(s, touched)))
+        s = switches.struck(s, touched, v + change)
+        standing = ops.logical_and(plant.free, switches.held(s) > 0.5)
+        after = ops.where(standing, 0.0, v + change)
+        losses = ops.where(plant.free, -0.5 * impulse * (v + after), 0.0)
+        loss = ops.total(losses) + tied[0]
+        energy = {"work": x["energy"]["work"], "loss": x["energy"]["loss"] + loss}
+        if plant.prescribed or plant.model.pure.timed:
+            before, then = (plant.model.pure.kinetic_energy(q, speed, t) for speed in (v, after))
+            energy["work"] = energy["work"] + (then - before + loss)
+        return plant.moved(x | {"switches": s, "energy": energy}, q, after), losses
 
 
 def _repeated(fn: Callable[..., Any], shapes: list[tuple[int, ...]], name: str, most: int, compiled: bool) -> Any:

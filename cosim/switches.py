@@ -19,6 +19,8 @@ from cosim.types import State
 
 # speed [rad/s or m/s] of rebound below which a body stays at its stop
 REST = 1e-3
+# speed [rad/s or m/s] below which a dof stands still
+STILL = 1e-9
 
 # t, step (of the schedule), position, velocity, acceleration, hold (nv,), and signals by name
 Seen = Mapping[str, Any]
@@ -56,7 +58,7 @@ class Change(NamedTuple):
 class Trigger(NamedTuple):
     name: str
     value: Callable[[Seen], Any]
-    enabled: Callable[[State], Any]
+    enabled: Callable[[State, Seen], Any]
     effect: Callable[[State, Seen], Change]
     pressing: Callable[[Seen], Any] | None = None  # fires at once while this holds and the value is not negative
 
@@ -75,7 +77,7 @@ def _unlatch(event: Event, s: State, seen: Seen) -> Change:
 
 
 def _brake(event: Event, s: State, seen: Seen) -> Change:
-    ways = [ops.sign(ops.where(ops.absolute(seen["velocity"][k]) > 1e-9, seen["velocity"][k], 0.0)) for k in event.of]
+    ways = [ops.sign(ops.where(ops.absolute(seen["velocity"][k]) > STILL, seen["velocity"][k], 0.0)) for k in event.of]
     return Change(_with(_with(s, "brake", event.of, event.effort), "slide", event.of, ways), {})
 
 
@@ -154,10 +156,27 @@ class Switches:
     def held(self, s: State) -> Any:
         """(nv,) 1 where a dof is held still."""
         sticking = ops.where(s["brake"] > 0.0, 1.0 - ops.absolute(s["slide"]), 0.0)
-        held = ops.maximum(s["latched"], sticking)
+        return ops.maximum(self.blocked(s, s["stopped"]), sticking)
+
+    def blocked(self, s: State, touched: Any) -> Any:
+        """(nv,) 1 where latches or the stops that are touched (stops,) hold a dof, which they do against impulses too;
+        brakes do not."""
+        blocked = s["latched"]
         for k, stop in enumerate(self.stops):
-            held = ops.placed(held, [stop.dof], [ops.maximum(held[stop.dof], s["stopped"][k])])
-        return held
+            blocked = ops.placed(blocked, [stop.dof], [ops.maximum(blocked[stop.dof], touched[k])])
+        return blocked
+
+    def pushing(self, touched: Any, impulse: Any) -> Any:
+        """(stops,) of the stops touched, those that need not pull for the impulses (nv,)."""
+        pulls = [stop.side * impulse[stop.dof] > 0.0 for stop in self.stops]
+        return ops.array([ops.where(pull, 0.0, on) for pull, on in zip(pulls, touched, strict=True)])
+
+    def struck(self, s: State, touched: Any, velocity: Any) -> State:
+        """After an impact: brakes slide the way their dofs (nv,) now move, stops are left by those that move."""
+        moves = ops.absolute(velocity) > STILL
+        slides = ops.logical_and(s["brake"] > 0.0, moves)
+        left = [ops.where(moves[stop.dof], touched[k], s["stopped"][k]) for k, stop in enumerate(self.stops)]
+        return s | {"slide": ops.where(slides, ops.sign(velocity), s["slide"]), "stopped": ops.array(left)}
 
     def braking(self, s: State) -> Any:
         """(nv,) efforts of the brakes that slide."""
@@ -171,7 +190,7 @@ def _of_event(event: Event) -> Trigger:
     def effect(s: State, seen: Seen) -> Change:
         return ACTIONS[event.do](event, s, seen)
 
-    return Trigger(event.name, event.value, lambda s: True, effect)
+    return Trigger(event.name, event.value, lambda s, seen: True, effect)
 
 
 def _hit(k: int, stop: Stop) -> Trigger:
@@ -183,20 +202,24 @@ def _hit(k: int, stop: Stop) -> Trigger:
         after = _with(s, "stopped", [k], [ops.where(stays, 1.0, 0.0)])
         return Change(after, {stop.dof: ops.where(stays, 0.0, stop.restitution)})
 
-    return Trigger(
-        stop.name,
-        lambda seen: stop.side * (seen["position"][stop.dof] - stop.bound),
-        lambda s: s["stopped"][k] < 0.5,
-        effect,
-        lambda seen: stop.side * seen["velocity"][stop.dof] > 0.0,
-    )
+    def beyond(seen: Seen) -> Any:
+        return stop.side * (seen["position"][stop.dof] - stop.bound)
+
+    def possible(s: State, seen: Seen) -> Any:
+        """A body at its stop that moves away, or is about to, does not hit it."""
+        speed, pull = stop.side * seen["velocity"][stop.dof], stop.side * seen["acceleration"][stop.dof]
+        rests = ops.logical_and(ops.absolute(speed) <= STILL, pull >= 0.0)
+        comes = ops.logical_or(beyond(seen) < 0.0, ops.logical_or(speed > 0.0, rests))
+        return ops.logical_and(s["stopped"][k] < 0.5, comes)
+
+    return Trigger(stop.name, beyond, possible, effect, lambda seen: stop.side * seen["velocity"][stop.dof] > 0.0)
 
 
 def _leave(k: int, stop: Stop) -> Trigger:
     return Trigger(
         stop.name,
         lambda seen: stop.side * seen["hold"][stop.dof],
-        lambda s: s["stopped"][k] > 0.5,
+        lambda s, seen: s["stopped"][k] > 0.5,
         lambda s, seen: Change(_with(s, "stopped", [k], 0.0), {}),
         lambda seen: stop.side * seen["hold"][stop.dof] > 0.0,
     )
@@ -206,13 +229,13 @@ def _stick(dof: int, name: str) -> Trigger:
     return Trigger(
         name,
         lambda seen: -(seen["slide"][dof] * seen["velocity"][dof]),
-        lambda s: ops.absolute(s["slide"][dof]) > 0.5,
+        lambda s, seen: ops.absolute(s["slide"][dof]) > 0.5,
         lambda s, seen: Change(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
     )
 
 
 def _slip(dof: int, name: str) -> Trigger:
-    def sticks(s: State) -> Any:
+    def sticks(s: State, seen: Seen) -> Any:
         return ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
 
     def effect(s: State, seen: Seen) -> Change:

@@ -223,8 +223,8 @@ def read_several(data: dict[str, Any], several: Mapping[str, JointKind], reading
                 listed = ", ".join(name for name, _ in names)
                 what = f"expected {len(names)} numbers ({listed}), got {len(given)}"
                 reading.fail((*at, "initial", key), what)
-        whole = initial.position is not None and len(initial.position) == kind.nq
-        if kind.nq != kind.nv and whole and not any(initial.position[-4:]):
+        position = initial.position or ()
+        if kind.nq != kind.nv and len(position) == kind.nq and not any(position[-4:]):
             reading.fail((*at, "initial", "position"), "the quaternion is zero; use 0, 0, 0, 1 for no rotation")
         specs[name] = SeveralSpec(initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv)
     return specs

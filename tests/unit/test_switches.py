@@ -84,8 +84,47 @@ def test_when_a_stop_is_hit():
     assert hit.value(seen(position=[0, 1.5, 0])) == -0.5
     assert trigger(0, stops=(Stop("", 1, -2.0, -1.0, 0),)).value(seen(position=[0, 1.5, 0])) == -3.5
     s = Switches(3, stops=(STOP,)).initial()
-    assert hit.enabled(s) and not hit.enabled(s | {"stopped": np.ones(1)})
+    there = seen(position=[0, 2, 0])
+    assert hit.enabled(s, there) and not hit.enabled(s | {"stopped": np.ones(1)}, there)
     assert hit.pressing(seen(velocity=[0, 1, 0])) and not hit.pressing(seen(velocity=[0, -1, 0]))
+
+
+@pytest.mark.parametrize(
+    ("position", "speed", "pull", "possible"),
+    [
+        (2.0, 1.0, -5.0, True),
+        (2.0, -1.0, 5.0, False),  # it moves away
+        (2.0, 0.0, 5.0, True),
+        (2.0, 0.0, 0.0, True),
+        (2.0, 0.0, -5.0, False),  # it is about to
+        (1.9, -1.0, 5.0, True),  # it may still come back within the step
+    ],
+)
+def test_a_body_that_moves_away_from_its_stop_does_not_hit_it(position, speed, pull, possible):
+    hit, s = trigger(0, stops=(STOP,)), Switches(3, stops=(STOP,)).initial()
+    motion = seen(position=[0, position, 0], velocity=[0, speed, 0], acceleration=[0, pull, 0])
+    assert hit.enabled(s, motion) == possible
+
+
+def test_what_takes_impulses():
+    """Latches do, and stops as long as they push; brakes do not."""
+    switches = Switches(3, stops=(STOP, Stop("floor", 2, 0.0, -1.0, 0.5)), latched=(0,))
+    s = switches.initial() | {"brake": np.array([0.0, 4, 4])}
+    assert switches.blocked(s, np.array([0.0, 0])).tolist() == [1, 0, 0]
+    assert switches.blocked(s, np.array([0.0, 1])).tolist() == [1, 0, 1]
+    for impulse, pushing in (([0.0, -1, 1], [1, 1]), ([0.0, 1, 1], [0, 1]), ([0.0, -1, -1], [1, 0])):
+        assert switches.pushing(np.ones(2), np.array(impulse)).tolist() == pushing
+    assert switches.pushing(np.array([0.0, 1]), np.array([0.0, -1, 1])).tolist() == [0, 1]
+
+
+def test_what_an_impact_leaves():
+    """Brakes slide the way their dofs move; a stop without a push is left only where its dof moves."""
+    switches = Switches(3, stops=(STOP,))
+    s = switches.initial() | {"brake": np.array([4.0, 4, 0]), "slide": np.array([-1.0, 0, 0]), "stopped": np.ones(1)}
+    after = switches.struck(s, np.zeros(1), np.array([2.0, -3, 1]))
+    assert after["slide"].tolist() == [1, -1, 0] and after["stopped"].tolist() == [0]
+    after = switches.struck(s, np.zeros(1), np.array([0.0, 1e-12, 1]))
+    assert after["slide"].tolist() == [-1, 0, 0] and after["stopped"].tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +151,7 @@ def test_when_a_stop_is_left():
     leave = trigger(1, stops=(STOP,))
     s = Switches(3, stops=(STOP,)).initial() | {"stopped": np.ones(1)}
     assert leave.value(seen(hold=[0, -7, 0])) == -7 and leave.pressing(seen(hold=[0, 1, 0]))
-    assert leave.enabled(s)
+    assert leave.enabled(s, seen())
     change = leave.effect(s, seen())
     assert change.state["stopped"].tolist() == [0] and not change.rebound
 
@@ -122,10 +161,9 @@ def test_when_a_brake_sticks_and_slips():
     _, stick, slip = switches.triggers
     sliding = switches.initial() | {"brake": np.array([0.0, 0, 5]), "slide": np.array([0.0, 0, 1])}
     sticking = sliding | {"slide": np.zeros(3)}
-    assert (
-        stick.enabled(sliding) and not stick.enabled(sticking) and not slip.enabled(sliding) and slip.enabled(sticking)
-    )
-    assert not slip.enabled(switches.initial())
+    assert stick.enabled(sliding, seen()) and not stick.enabled(sticking, seen())
+    assert slip.enabled(sticking, seen()) and not slip.enabled(sliding, seen())
+    assert not slip.enabled(switches.initial(), seen())
     assert stick.value(seen(velocity=[0, 0, 2], slide=[0, 0, 1])) == -2
     stuck = stick.effect(sliding, seen())
     assert not stuck.state["slide"].any() and stuck.rebound == {2: 0.0}
