@@ -184,7 +184,8 @@ def test_events_of_a_prescribed_joint(do):
         ),
         (
             "ball.rx: {stops: {upper: 1}}",
-            "ball.rx.stops: 'ball.rx' is one dof of 'ball', which turns: its velocity is along the body; take out 'stops', or use a chain of prismatic joints",
+            "ball.rx.stops: 'ball.rx' is one dof of 'ball', which turns: its velocity is along the body;"
+            " take out 'stops', or use a chain of prismatic joints",
         ),
     ],
 )

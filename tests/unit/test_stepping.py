@@ -358,6 +358,14 @@ def test_a_brake_that_sticks_gives_way_to_an_impact(rig_of, interpret):
     np.testing.assert_allclose(kept, kept[0], atol=1e-9)
 
 
+def test_a_brake_turns_with_its_body(rig_of):
+    """It bounces at 0.5 s with half its speed, 0.9 m/s by then, and the brake goes on against the way back."""
+    text = CARRIED.replace("restitution: 0", "restitution: 0.5").replace("upper: 0.5", "upper: 0.475")
+    ran = Ran(rig_of(closed(["do: brake, of: b, effort: 0.2, at: 0"], text, "duration: 1 s")))
+    assert ran.event("b at its upper stop")[:2] == (1, pytest.approx(0.5, abs=1e-9))
+    assert ran["b/velocity"][-1] == pytest.approx(-0.45 + 0.2 * 0.5, abs=1e-9)
+
+
 def driven_wall(restitution, moved):
     """A cart at rest in space that a wall catches after 0.5 s, at 1 m/s all along: by a joint or a carrier."""
     sine = "{type: sine, amplitude: 1000, frequency: 0.00015915494309189535}"
