@@ -247,7 +247,8 @@ def describe(rig: Rig) -> None:
         role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
         latched = ", latched" if joint.latched else ""
         found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
-        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}{found}, driver {joint.driver}")
+        stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
+        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}")
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         print(f"    loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}")

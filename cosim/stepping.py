@@ -86,8 +86,7 @@ class Stepping:
         gaps = [ops.absolute(next(left) if closed else rate[r]) for r, closed in enumerate(ties.holonomic)]
         if active is None:
             return gaps
-        owners = [k for k, coupling in enumerate(ties.couplings) for _ in coupling.law.rows]
-        return [ops.where(active[k] > 0.5, gap, 0.0) for gap, k in zip(gaps, owners, strict=True)]
+        return [ops.where(active[k] > 0.5, gap, 0.0) for gap, k in zip(gaps, ties.owners, strict=True)]
 
     # --- routines ---
 

@@ -215,8 +215,8 @@ def find_redundant(
             f" {condition:.1e}; start elsewhere"
         )
         raise InputError(what, _place(model, 0))
-    owners = [c.name for c in model.pure.ties.couplings for _ in c.law.rows]
-    return _dependent(near, owners, released)
+    ties = model.pure.ties
+    return _dependent(near, [ties.couplings[k].name for k in ties.owners], released)
 
 
 def _nearby(model: Model, q: np.ndarray, G: np.ndarray, free: np.ndarray, t: float) -> np.ndarray | None:
@@ -273,5 +273,5 @@ def _dependent(G: np.ndarray, owners: Sequence[str], released: Sequence[str]) ->
 
 def _place(model: Model, row: int) -> Place | None:
     """Where the constraint of a row is written."""
-    owners = [c for c in model.pure.ties.couplings for _ in c.law.rows]
-    return owners[row].place
+    ties = model.pure.ties
+    return ties.couplings[ties.owners[row]].place
