@@ -2,7 +2,7 @@
 
 A law says what must vanish. `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v, t)`
 the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0 (theory §6). Both are pure functions; their
-derivatives, the rows of accelerations and the directions of the reactions, are taken exactly (`laws`).
+derivatives, the rows of accelerations and the directions of the reactions, are taken exactly (`couplings`).
 Frames are seen in ground axes. λ of a row is the force or moment named in `rows`.
 """
 

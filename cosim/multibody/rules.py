@@ -234,7 +234,10 @@ class Rules:
         if stiffness.any():
             twist = self._stretch(q)
             energy = 0.5 * (twist @ (stiffness * twist))
-        return energy + ops.total(strut.energy(self._at(q, t)) for strut in self.ties.struts)
+        if self.ties.struts:
+            _, placed = self._placed(self.at.positions(q), np.zeros(self.nv_full), t)
+            energy = energy + ops.total(strut.energy(placed) for strut in self.ties.struts)
+        return energy
 
     def damper_loss(self, q: Any, v: Any, t: Any = 0.0) -> Any:
         """What the dampers between bodies take [W]."""
@@ -242,9 +245,6 @@ class Rules:
             return 0.0
         _, placed = self._placed(self.at.positions(q), self.moved.spread(v), t)
         return ops.total(strut.loss(placed) for strut in self.ties.struts)
-
-    def _at(self, q: Any, t: Any) -> list[Placement]:
-        return self._placed(self.at.positions(q), np.zeros(self.nv_full), t)[1]
 
     def _per_dof(self, what: str) -> np.ndarray:
         """A property of the joints on each of their dofs."""

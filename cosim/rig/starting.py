@@ -30,9 +30,7 @@ def starting(plant: Plant, spec: RigSpec) -> Plant:
     for joint, kind in zip(model.joints, model.kinds, strict=True):
         whole = spec.several.get(joint.name)
         own = dofs[first : first + kind.nv]
-        if whole is None:
-            q[at : at + kind.nq] = [dof.initial_position for dof in own]
-        elif whole.position is not None:
+        if whole is not None and whole.position is not None:
             q[at : at + kind.nq] = whole.position
             if whole.rotates:  # of any length; what is very long or short must not overflow on the way to 1
                 q[at + kind.nq - 4 : at + kind.nq] /= np.abs(whole.position[-4:]).max()
