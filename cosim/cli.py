@@ -31,8 +31,12 @@ def run(
     rig: RigFile,
     duration: Annotated[str | None, typer.Option(help="How long to run, e.g. 2.5 or 500 ms.")] = None,
     set_: Overrides = None,
+    realtime: Annotated[bool, typer.Option("--realtime", help="Take the ticks on time, by the clock.")] = False,
     record: Annotated[Path | None, typer.Option(metavar="F.mcap", help="Record every tick.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="F.png", help="Draw the run (png, svg or pdf).")] = None,
+    plot: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option(metavar="F.png", help="Draw the run (png, svg, pdf), or its timing in a file …timing.png."),
+    ] = None,
     json: Annotated[Path | None, typer.Option(metavar="F.json", help="Write the summary; - for stdout.")] = None,
     interpret: Annotated[
         bool | None, typer.Option("--interpret", help="Run the Python reference instead of machine code.")
@@ -49,8 +53,10 @@ def run(
             seconds = parse_quantity(duration, "s")
         except ValueError as error:
             raise InputError(str(error), "--duration") from None
-    report.check_targets(plot, json, record, rig)
-    loaded = load_rig(rig, set_ or (), interpret)
+    plots = plot or []
+    report.check_targets(plots, json, record, rig)
+    loaded = load_rig(rig, set_ or (), interpret, realtime)
+    report.check_plots(plots, loaded)
     fault: CosimError | None = None
     with report.progress(loaded.spec.name) as shown:
         try:
@@ -58,7 +64,7 @@ def run(
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
     report.show(finished, quiet=json is not None and str(json) == "-")
-    report.write(finished, plot, json, record)
+    report.write(finished, plots, json, record)
     if fault is not None:
         raise fault
 
@@ -66,9 +72,10 @@ def run(
 @app.command()
 def check(rig: RigFile, set_: Overrides = None) -> None:
     """Read a rig and say what it is, without running it."""
-    from cosim import load_rig, report
+    from cosim import load_rig
+    from cosim.describe import describe
 
-    report.describe(load_rig(rig, set_ or ()))
+    describe(load_rig(rig, set_ or ()))
 
 
 @app.command()
@@ -97,6 +104,18 @@ def bench(
     from cosim.bench import main as measure
 
     measure(json, only, quick)
+
+
+@app.command()
+def doctor(
+    duration: Annotated[str, typer.Option(help="How long to measure, e.g. 5 or 2 min.")] = "5 s",
+    cpu: Annotated[int | None, typer.Option(help="The CPU that the loop is to run on.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="F.json", help="Write the figures; - for stdout.")] = None,
+) -> None:
+    """Measure whether this machine can keep loops on time, and say what to change."""
+    from cosim.doctor import main as examine
+
+    examine(duration, cpu, json)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ def derive_graph(path: Path, file: Path | None = None) -> None:
     Raises InputError for mistakes in the file, an output that cannot be written or a graph too large to draw.
     """
     try:
-        report.check_targets(file, None, rig=path)
+        report.check_targets([] if file is None else [file], None, rig=path)
     except InputError as error:
         raise InputError(error.what, "--graph") from None
     mechanism = read_mechanism(path)

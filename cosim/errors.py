@@ -67,6 +67,11 @@ def where_raised(error: BaseException, but: Iterable[str] = ()) -> str:
     return f"{own[-1].filename}:{own[-1].lineno}" if own else "unknown place"
 
 
+def told(error: BaseException) -> str:
+    """An exception of someone else's code in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` when a known name is close, else `; known: a, b, c`."""
     known = list(known)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cosim import ops
+
+
+class Place(NamedTuple):
+    """A part of a flat vector, and the shape of what stands there."""
+
+    where: slice
+    shape: tuple[int, ...]
 
 
 class Layout:
@@ -43,6 +50,14 @@ class Layout:
                 node = node[name]
             node[path[-1]] = vector[place].reshape(shape)
         return tree
+
+    def place(self, *path: str) -> Place:
+        """Where everything under `path` stands: one array in its shape, several or none as a flat vector."""
+        if path in self.places:
+            return Place(*self.places[path])
+        found = [place for leaf, (place, _) in self.places.items() if leaf[: len(path)] == path]
+        where = slice(found[0].start, found[-1].stop) if found else slice(0, 0)
+        return Place(where, (where.stop - where.start,))
 
     def index(self, *path: str) -> np.ndarray:
         """Where the elements of one leaf stand in the flat vector."""

@@ -1,7 +1,8 @@
 """Recordings: what a run measured, as an MCAP file that this package and Foxglove read.
 
 One topic per joint, `/joints/<joint>`, holds an object of its interfaces, so a viewer plots
-`/joints/elbow_joint.position`; `/energy` holds the energies of the whole rig and `/log` the events.
+`/joints/elbow_joint.position`; `/energy` holds the energies of the whole rig, `/timing` when its
+ticks ran, and `/log` the events.
 Format: https://mcap.dev/spec, messages as JSON, described by JSON schemas.
 """
 
@@ -11,23 +12,24 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
 
-Channels = Sequence[tuple[str, str]]  # (signal, unit), a signal is `<joint>/<interface>` or `energy/<kind>`
+Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
 
 CHUNK_BYTES = 256 * 1024  # of messages, before compression
 CHUNK_NS = 1_000_000_000
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
-RIG_GROUPS = ("energy",)  # groups of signals that belong to the rig, not to a joint
+RIG_GROUPS = ("energy", "timing")  # groups of signals that belong to the rig, not to a joint
 WRITE_MENDS: dict[type[CosimError], str] = {
     InputError: "name a file in a folder that exists and that you may write to",
     RunError: "free space on the disk and run again",
 }
-LOG_LEVELS = {"info": 2, "error": 4}
+Level = Literal["info", "warning", "error"]
+LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}
 LOG_SCHEMA = {
     "title": "foxglove.Log",
     "description": "An event of the run",
@@ -39,7 +41,7 @@ LOG_SCHEMA = {
             "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
             "description": "Time of the event since the start of the run",
         },
-        "level": {"type": "integer", "description": "Level: 2 info, 4 error"},
+        "level": {"type": "integer", "description": "Level: 2 info, 3 warning, 4 error"},
         "message": {"type": "string", "description": "What happened"},
         "name": {"type": "string", "description": "Program that logged it"},
         "file": {"type": "string", "description": "Not used, empty"},
@@ -100,8 +102,8 @@ class Recorder:
                 if self._pending_bytes >= CHUNK_BYTES or t - self._flushed_ns >= CHUNK_NS:
                     self._flush(t)
 
-    def event(self, t_ns: int, text: str, level: str = "info") -> None:
-        """Add a line to the topic `/log`; level is `info` or `error`. An error is on disk on return."""
+    def event(self, t_ns: int, text: str, level: Level = "info") -> None:
+        """Add a line to the topic `/log`; level is `info`, `warning` or `error`. An error is on disk on return."""
         from orjson import dumps
 
         sec, nsec = divmod(int(t_ns), 1_000_000_000)

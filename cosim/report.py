@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cosim import timing
 from cosim.errors import InputError
 from cosim.plot import check_format
 from cosim.run import Run, signal_units
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
-
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
@@ -28,12 +28,18 @@ LOSS = ROUNDING
 PIPE_WIDTH = 110
 
 
-def check_targets(plot: Path | None, json: Path | None, record: Path | None = None, rig: Path | None = None) -> None:
+# a plot whose file is named like this shows how on time a run was
+TIMING = "timing"
+
+
+def check_targets(
+    plots: Sequence[Path], json: Path | None, record: Path | None = None, rig: Path | None = None
+) -> None:
     """Refuse output files that cannot be written, or that would overwrite the rig or each other, before the run."""
-    if plot is not None:
+    for plot in plots:
         check_format(plot)
     taken = {} if rig is None else {rig.resolve(): "the rig itself"}
-    for path, option in ((plot, "--plot"), (json, "--json"), (record, "--record")):
+    for path, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
         if path is None or str(path) == "-":
             continue
         if path.resolve() in taken:
@@ -46,6 +52,14 @@ def check_targets(plot: Path | None, json: Path | None, record: Path | None = No
             raise InputError(f"{path}: there is no folder '{folder}'; create it or choose another", option)
         if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
             raise InputError(f"{path}: cannot be written; choose another file", option)
+
+
+def check_plots(plots: Sequence[Path], rig: Rig) -> None:
+    """Refuse a picture of the timing of a run that is not on time."""
+    for plot in plots:
+        if plot.stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
+            what = "shows how on time a run was, and this one goes as fast as it can"
+            raise InputError(f"{plot}: {what}; use --realtime, or another name for a plot of the run", "--plot")
 
 
 @contextmanager
@@ -92,7 +106,8 @@ def show(run: Run, quiet: bool = False) -> None:
         ]
         table.add_row(name, joint["role"], *figures)
     console.print(table)
-    for line in [*structure_lines(summary, units), *lines(summary)]:
+    timed = [] if summary["timing"] is None else timing.lines(summary["timing"])
+    for line in [*structure_lines(summary, units), *lines(summary), *timed]:
         console.print(line, soft_wrap=True)
 
 
@@ -196,18 +211,11 @@ def _figure(value: float | None, unit: str) -> str:
     return f"{value:.2e} {unit}"
 
 
-def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -> None:
+def write(run: Run, plots: Sequence[Path], json: Path | None, record: Path | None) -> None:
     """The files that were asked for; says where they are."""
     said = []
-    if plot is not None:
-        from cosim.plot import plot_run
-
-        signals = {name: run[name] for name in run.signals}
-        spec = run.rig.spec
-        note = run.fault or f"{_speed(run.summary)}; energy residual {run.summary['energy']['residual_relative']:.1e}"
-        events = [(event.t, event.name) for event in run.events]
-        units = signal_units(run.rig)
-        plot_run(plot, run.t, signals, run.rig.joints, spec.name, units, note, spec.description, events)
+    for plot in plots:
+        _draw(run, plot)
         said.append(f"plot {plot}")
     if json is not None:
         import orjson
@@ -224,45 +232,16 @@ def write(run: Run, plot: Path | None, json: Path | None, record: Path | None) -
         print("wrote    " + ", ".join(said))
 
 
-def describe(rig: Rig) -> None:
-    """What `cosim check` prints."""
-    spec, schedule = rig.spec, rig.spec.schedule
-    print(f"{spec.path}: fine")
-    if spec.description:
-        print(f"  {spec.description}")
-    gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
-    description = spec.mechanism.description
-    joints = len(rig.plant.tree.joint_names)
-    parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
-    parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
-    parts |= {"spring": len(description.springs)}
-    counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
-    print(f"  mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2")
-    for note in description.notes:
-        print(f"    note: {note}")
-    starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
-    closes = bool(rig.plant.model.constraint_rows)
-    for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
-        kind = joint.actuator.module.__name__.rsplit(".", 1)[-1] if joint.actuator else ""
-        role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
-        latched = ", latched" if joint.latched else ""
-        found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
-        stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
-        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}")
-    for loop in description.loops:
-        kept = ", keeps its coordinates" if loop.coordinates else ""
-        print(f"    loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}")
-    for constraint in description.constraints:
-        rows = ", ".join(row.name for row in constraint.law.rows)
-        print(f"    constraint {constraint.name}: {rows}")
-    if rig.plant.start.redundant:
-        rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
-        print(f"    what other constraints say already: {rows}")
-    for controller in spec.controllers:
-        kind = Path(controller.plugin.module.__file__ or "").stem
-        print(f"  controller {controller.name}: {kind}, every {controller.period_ns / 1e6:g} ms")
-    for event in spec.events:
-        bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
-        print(f"  event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}")
-    print(f"  each tick of {schedule.step_ns / 1e6:g} ms: read → controllers → guard → write → step")
-    print(f"  step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s")
+def _draw(run: Run, plot: Path) -> None:
+    from cosim.plot import plot_run
+    from cosim.plot.timing import plot_timing
+
+    spec = run.rig.spec
+    if run.timing is not None and plot.stem.endswith(TIMING):
+        plot_timing(plot, run.timing, spec.name, run.fault or spec.description)
+        return
+    signals = {name: run[name] for name in run.rig.simulation.signals}
+    note = run.fault or f"{_speed(run.summary)}; energy residual {run.summary['energy']['residual_relative']:.1e}"
+    events = [(event.t, event.name) for event in run.events]
+    units = signal_units(run.rig)
+    plot_run(plot, run.t, signals, run.rig.joints, spec.name, units, note, spec.description, events)

@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.errors import RunError, did_you_mean
 from cosim.happenings import Happening
+from cosim.timing import Timing
 from cosim.units import JOINT_DIMENSIONS
 
 if TYPE_CHECKING:
@@ -54,14 +55,12 @@ class Run:
     rig: Rig
     t: np.ndarray  # (k,)
     values: np.ndarray  # (k, number of signals)
+    signals: tuple[str, ...]
     busy: float  # s of computer time in ticks
     wall: float  # s of the whole run, recording and telemetry included
     fault: str = ""
     events: tuple[Happening, ...] = ()
-
-    @property
-    def signals(self) -> tuple[str, ...]:
-        return self.rig.simulation.signals
+    timing: Timing | None = None  # of a run on time
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One signal (k,). Raises KeyError naming the signals that exist."""
@@ -96,6 +95,7 @@ class Run:
                 "real_time_factor": simulated / self.busy,
                 "real_time_factor_with_output": simulated / self.wall,
             },
+            "timing": None if self.timing is None else self.timing.summary(),
             "compiled": self._compiled(),
         }
 

@@ -1,176 +1,366 @@
-"""What carries a rig from tick to tick: the native engine, and the Python loop around drivers.
+"""A rig from the first look at its drivers to the last tick: states, real time, pauses, arming again.
 
-Both take the ticks in the same order, read → controllers → guard → write → step, and leave the same rows.
+    configured → ready → armed → running ⇄ paused → stopping → stopped | fault
+
+A run as fast as possible takes its ticks in the caller's thread, a block each time it is asked for one. A run on time
+takes them in a thread of its own, and the caller reads what the ring holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Protocol
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
-from cosim import guard
-from cosim.compile import Port, Routine, compile
-from cosim.compile.iterate import Iteration
-from cosim.errors import RunError, where_raised
-from cosim.simulation import Simulation
-from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState, requested_effort
-from cosim.verdict import explain
-from cosim.world import World
+from cosim import realtime
+from cosim.clock import open_clock, source
+from cosim.compile.clocks import Clock
+from cosim.compile.ticks import Pace, Rings, Status, Word
+from cosim.engine import Engine, Snapshot
+from cosim.errors import RunError
+from cosim.loop import Arming
+from cosim.pacing import Pacing, settings
+from cosim.timing import TaskTime, Timing
+
+FIRST_BLOCK = 32  # ticks; blocks as fast as possible grow until one takes BLOCK_TIME [s]
+BLOCK_TIME = 0.02
+RING_TIME = 8.0  # s that a ring holds of a run on time
+LEAST_PLACES = 1 << 12
+POLL = 0.02  # s between looks at the ring
+LEAD_NS = 5_000_000  # from the order to start to the first tick: the loop's thread is up by then
+FOREVER = np.iinfo(np.int64).max
 
 
-class Engine(Protocol):
-    """Takes a rig forward; after a fault or `close` its drivers are stopped."""
-
-    def run(self, count: int) -> tuple[np.ndarray, str]:
-        """The rows (k, nr) of the next `count` ticks, fewer when something stopped the run: then it says what."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class NativeEngine:
-    """The whole tick in machine code; Python sees blocks of finished ticks."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        shapes = [(), simulation.parameters.shape, (simulation.layout.size,)]
-        self._ticks = Iteration(Routine(simulation.tick, shapes, "tick"))
-        self._state = simulation.layout.pack(simulation.initial())
-        self._parameters = simulation.parameters
-        self._number = 0
-
-    def run(self, count: int) -> tuple[np.ndarray, str]:
-        rows, stopped = self._ticks(self._number, count, self._parameters, self._state)
-        self._number += len(rows)
-        return rows, explain(self._simulation, self._number - 1, rows[-1]) if stopped else ""
-
-    def close(self) -> None:
-        """Nothing is held: the simulated drives end with the engine."""
+class State(StrEnum):
+    CONFIGURED = "configured"
+    READY = "ready"
+    ARMED = "armed"
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAULT = "fault"
 
 
-class PythonEngine:
-    """The loop in Python around drivers; what can be compiled still is, unless the simulation says not to."""
+# what may be done -> the states in which it may
+ALLOWED = {
+    "prepare": {State.CONFIGURED},
+    "arm": {State.READY, State.STOPPED},
+    "start": {State.ARMED},
+    "pause": {State.RUNNING},
+    "step": {State.PAUSED},
+    "resume": {State.PAUSED},
+    "snapshot": {State.READY, State.ARMED, State.PAUSED, State.STOPPED, State.FAULT},
+    "restore": {State.READY, State.PAUSED, State.STOPPED, State.FAULT},
+    "reset": {State.FAULT},
+}
 
-    def __init__(self, simulation: Simulation, world: World, drivers: Sequence[tuple[Driver, np.ndarray]]) -> None:
-        """drivers: each with the places (n,) of its joints in the model's order; together they cover all."""
-        self.simulation, self.world, self.drivers = simulation, world, drivers
-        nv, interpret = simulation.nv, not simulation.compiled
-        wide = [Port(name, (nv,)) for name in ("position", "velocity", "effort", "known")]
-        self._updates = []
-        for loop, update in zip(simulation.loops, simulation.controllers, strict=True):
-            if loop.name not in simulation.untraceable:
-                p, x = Port("p", loop.tunables.values.shape), Port("x", (loop.layout.size,))
-                told = [Port(name, loop.index.shape) for name in COMMAND]
-                update = compile(update, [Port("t", ()), p, x, *wide], f"controller_{loop.name}", [x, *told], interpret)
-            self._updates.append(update)
-        self._trouble = simulation.trouble
-        if simulation.plant.model.constraint_rows or simulation.plant.switches:
-            inputs = [Port("t", ()), Port("x", (simulation.nx,))]
-            self._trouble = compile(simulation.trouble, inputs, "trouble", [Port("trouble", ())], interpret)
-        self._states = [loop.layout.pack(loop.block.initial()) for loop in simulation.loops]
-        self._command = {name: np.zeros(nv) for name in COMMAND}
-        self._measured = [JointState.zeros(len(index)) for _, index in drivers]
-        self._tick = 0
-        try:
-            for driver, _ in drivers:
-                driver.open()
-                driver.enable("effort")
-        except BaseException:
-            self.close()
-            raise
 
-    def run(self, count: int) -> tuple[np.ndarray, str]:
-        rows = np.empty((count, self.simulation.row.size))
-        for k in range(count):
-            try:
-                # a diverging run is reported by the guard, not by warnings of numpy
-                with np.errstate(all="ignore"):
-                    stopped = self._run_tick(rows[k])
-            except RunError as error:
-                self.stop()
-                return rows[:k], f"stopped at tick {self._tick} (t = {self._time:.6g} s): {error}"
-            if stopped:
-                return rows[: k + 1], explain(self.simulation, self._tick, rows[k])
-        return rows, ""
+@dataclass(frozen=True)
+class Block:
+    """Finished ticks: their numbers (k,), rows (k, nr), stamps (k, 3 + tasks) or none (k, 0), and the `Arming` (flat)
+    that their references began with."""
 
-    @property
-    def _time(self) -> float:
-        return self._tick * self.simulation.step
+    numbers: np.ndarray
+    rows: np.ndarray
+    stamps: np.ndarray
+    arming: np.ndarray
 
-    def _run_tick(self, row: np.ndarray) -> bool:
-        simulation = self.simulation
-        t_ns, t = self._tick * simulation.step_ns, self._time
-        feedback = self._read(t_ns)
-        self._control(t, feedback)
-        command, verdict = guard.check(simulation.limits, feedback, self._command)
-        self._command = command
-        row[:] = simulation.row_of(self.world.plant, requested_effort(command, feedback), feedback, verdict)
-        if verdict.any() or self._trouble(t, self.world.plant):
-            self.stop()
-            return True
-        for driver, index in self.drivers:
-            fields = (command[name][index] for name in COMMAND)
-            with _of(driver):
-                driver.write(JointCommand(*fields, valid_until_ns=t_ns + 2 * simulation.step_ns), t_ns)
-        self.world.advance(t_ns)
-        self._tick += 1
-        return False
 
-    def _read(self, t_ns: int) -> dict[str, np.ndarray]:
-        feedback = {name: np.zeros(self.simulation.nv) for name in FEEDBACK}
-        for (driver, index), state in zip(self.drivers, self._measured, strict=True):
-            with _of(driver):
-                driver.read(state, t_ns)
-            for k in np.flatnonzero(state.fault)[:1]:
-                raise RunError(
-                    f"the drive of joint '{driver.joints[k]}' reports fault {state.fault[k]}; clear it first"
-                )
-            for name in FEEDBACK:
-                feedback[name][index] = getattr(state, name)
-        return feedback
+class Scheduler:
+    """Takes a rig through its states. Use it in a `with` statement, or call `close`: motors are off afterwards."""
 
-    def _control(self, t: float, feedback: dict[str, np.ndarray]) -> None:
-        known = np.asarray(self.simulation.known_acceleration(t), dtype=float)
-        for k, (loop, update) in enumerate(zip(self.simulation.loops, self._updates, strict=True)):
-            if self._tick % loop.ticks:
-                continue
-            try:
-                self._states[k], *told = update(
-                    t, self.simulation.parameters[loop.own], self._states[k], *feedback.values(), known
-                )
-            except Exception as error:  # a controller may be the user's own: anything can happen in it
-                raise RunError(f"controller '{loop.name}' failed: {_told(error)}") from error
-            for name, values in zip(COMMAND, told, strict=True):
-                self._command[name][loop.index] = values
+    def __init__(
+        self,
+        make: Callable[[], Engine],
+        pacing: Pacing | None = None,
+        tasks: Sequence[TaskTime] = (),
+        blend: float = 0.5,
+        place: Any = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """make: the engine, when it is time; pacing: None for as fast as possible, else `tasks` say what deadlines
+        there are; blend [s]: see `arm`; place: of `schedule.realtime` in the rig, for errors; clock: instead of the
+        pacing's."""
+        self._make, self.pacing, self.tasks, self._blend, self._place = make, pacing, tuple(tasks), blend, place
+        self.state = State.CONFIGURED
+        self.fault = ""  # why it is in the state `fault`
+        self.rights: tuple[realtime.Right, ...] = ()
+        self._stack = ExitStack()
+        self._clock = clock
+        self._done: deque[Block] = deque()
+        self._left = 0  # ticks of the run that are still to be taken
+        self._lost_ns = self._dropped = 0
+        self._stamps: list[tuple[np.ndarray, np.ndarray]] = []
+        self._last = np.zeros((0, 0))  # rows
+
+    # --- states ---
+
+    def _need(self, what: str) -> None:
+        if self.state not in ALLOWED[what]:
+            states = " or ".join(sorted(ALLOWED[what]))
+            raise RunError(f"cannot {what} a rig that is {self.state}; it must be {states}")
+
+    def prepare(self) -> None:
+        """Compile, connect drivers (motors stay off), and see that the ticks fit their time: → ready.
+
+        Raises InputError when a task takes longer than it has, RunError when a driver cannot be opened.
+        """
+        self._need("prepare")
+        self.engine = self._make()
+        self._stack.callback(self.engine.close)
+        self.engine.open()
+        if self.pacing is not None:
+            self._clock = self._clock or open_clock(self.pacing, self._stack)
+            self._worker = ThreadPoolExecutor(1, "ticks")
+            self._stack.callback(self._worker.shutdown)
+            self._deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
+        self.state = State.READY
+
+    def arm(self) -> None:
+        """Switch the motors on; take the rights that a run on time needs: → armed.
+
+        A rig that has run before, or that has real motors, begins from its measured state: controllers start afresh,
+        trajectories from their beginning, and references lead from where the joints are to the trajectory within
+        `blend` s, or longer where that would take a joint faster than its limit allows.
+        Raises InputError for rights that are missing under `strict`.
+        """
+        self._need("arm")
+        if self.pacing is not None and not self.rights:
+            self.rights = self._worker.submit(self._take_rights, self.pacing).result()
+            if self.pacing.strict:
+                realtime.refuse_missing(self.rights, self._place)
+        self.engine.arm()
+        if self.engine.number or self.engine.hardware:
+            begin_from_measured(self.engine, self._blend)
+        self.state = State.ARMED
+
+    def _take_rights(self, pacing: Pacing) -> tuple[realtime.Right, ...]:
+        self._undo = ExitStack()
+        self._stack.callback(lambda: self._worker.submit(self._undo.close).result())
+        if self.engine.lane == "Python":
+            self._undo.enter_context(realtime.calm())
+        return self._undo.enter_context(realtime.take(pacing))
+
+    def start(self, ticks: int = FOREVER) -> None:
+        """Begin to take that many ticks: → running."""
+        self._need("start")
+        self._left, self._block = ticks, FIRST_BLOCK
+        self._go()
+
+    def _go(self) -> None:
+        self.state = State.RUNNING
+        if self.pacing is None:
+            return
+        places = max(LEAST_PLACES, round(RING_TIME * 1e9 * self.pacing.rate / self.engine.simulation.step_ns))
+        self._rings = Rings(self.engine.program, min(places, self._left), stamped=True)
+        assert self._clock is not None
+        self._rings.words[Word.START] = self._clock.now() + LEAD_NS
+        self._rings.words[Word.PULSED] = self.pacing.pulse is not None
+        step_ns = self.engine.simulation.step_ns
+        self._pace = Pace(self._clock, settings(self.pacing, step_ns), self._deadlines)
+        self._taking: Future[None] = self._worker.submit(self.engine.take, self._rings, self._left, self._pace)
+
+    def read(self) -> Block | None:
+        """The next block of finished ticks, waiting for it; None when there are no more: it has stopped, or paused."""
+        while not self._done:
+            if self.state is not State.RUNNING:
+                return None
+            (self._take_block if self.pacing is None else self._read_ring)()
+        return self._done.popleft()
+
+    def _take_block(self) -> None:
+        begun = time.perf_counter()
+        count = min(self._block, self._left)
+        rings = Rings(self.engine.program, count)
+        self.engine.take(rings, count)
+        self._keep(rings)
+        if time.perf_counter() - begun < BLOCK_TIME:
+            self._block *= 2
+        if rings.status is not Status.FINISHED or not self._left:
+            self._end(rings.status)
+
+    def _read_ring(self) -> None:
+        if self._taking.done():
+            self._settle()
+            self._end(self._rings.status)
+            return
+        self._keep(self._rings)
+        if not self._done:
+            time.sleep(POLL)
+
+    def _keep(self, rings: Rings) -> None:
+        """Take what a ring holds."""
+        rows, stamps = rings.read(rings.places)
+        if not len(rows):
+            return
+        engine = self.engine
+        numbers = np.rint(rows[:, engine.program.time] / engine.simulation.step).astype(np.int64)
+        self._left -= len(rows)
+        self._done.append(Block(numbers, rows, stamps, engine.view("arming").copy()))
+        self._last = rows
+        if rings.stamped:
+            self._stamps.append((numbers, stamps))
+
+    def _settle(self) -> None:
+        """The loop has ended: take what it left, and what it says of its time."""
+        self._taking.result()
+        self._keep(self._rings)
+        self._left -= int(self._rings.words[Word.DROPPED])
+        self._dropped += int(self._rings.words[Word.DROPPED])
+        self._lost_ns += self._pace.lost_ns
+
+    def _end(self, status: Status) -> None:
+        """→ stopped or fault, motors off."""
+        self.state = State.STOPPING
+        self.engine.stop()
+        self.fault = self.engine.outcome(status, self._last) or self._late(status)
+        self.state = State.FAULT if self.fault else State.STOPPED
+
+    def _late(self, status: Status) -> str:
+        """Why the pace ended the run; empty when it did not."""
+        if self.pacing is None or status not in ENDED_BY_PACE:
+            return ""
+        number, pulse = self.engine.number, self.pacing.pulse
+        values = {"most": self.pacing.most, "tick": number, "t": number * self.engine.simulation.step}
+        if pulse is not None:
+            values |= {"source": source(pulse), "timeout": pulse.timeout}
+        if status is Status.LATE and (misses := self.timing.misses()):
+            values["cause"] = misses[-1].cause
+        return ENDED_BY_PACE[status].format_map(values)
+
+    def pause(self) -> None:
+        """Hold the ticks between two of them: → paused. Raises RunError with real motors, which must not be left
+        without commands."""
+        self._need("pause")
+        if self.engine.hardware:
+            raise RunError("a rig with real motors cannot be paused; stop it and arm it again")
+        if self.pacing is not None:
+            self._rings.words[Word.STOP] = 1
+            self._settle()
+            if self._rings.status is not Status.STOPPED:  # it ended before it saw the word
+                self._end(self._rings.status)
+                return
+        self.state = State.PAUSED
+
+    def step(self, ticks: int = 1) -> None:
+        """Take some ticks of a paused rig, without the clock."""
+        self._need("step")
+        rings = Rings(self.engine.program, min(ticks, self._left))
+        self.engine.take(rings, rings.places)
+        self._keep(rings)
+        if rings.status is not Status.FINISHED or not self._left:
+            self._end(rings.status)
+
+    def resume(self) -> None:
+        """Go on: → running. The time of the pause is none of the rig's."""
+        self._need("resume")
+        self._go()
 
     def stop(self) -> None:
-        """Every driver is stopped, whatever the others do."""
-        for driver, _ in self.drivers:
-            with suppress(Exception):
-                driver.stop()
+        """Motors off, whatever it is doing: → stopped. Never raises; what the ticks left can still be read."""
+        if self.state is State.RUNNING and self.pacing is not None:
+            self._rings.words[Word.STOP] = 1
+            self._settle()
+        if self.state in (State.ARMED, State.RUNNING, State.PAUSED):
+            self._end(Status.STOPPED)
+
+    def reset(self) -> None:
+        """Acknowledge a fault: → stopped, from where it can be armed again."""
+        self._need("reset")
+        self.fault, self.engine.failure = "", ""
+        self.state = State.STOPPED
+
+    def snapshot(self) -> Snapshot:
+        """The rig between two ticks. Controllers in Python that keep something of their own are not part of it."""
+        self._need("snapshot")
+        return self.engine.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Back to a snapshot of this rig, to the bit. Raises RunError with real motors."""
+        self._need("restore")
+        self.engine.restore(snapshot)
 
     def close(self) -> None:
-        """Every driver is stopped, then let go of."""
+        """Motors off, drivers let go of, rights given back; idempotent."""
         self.stop()
-        for driver, _ in self.drivers:
-            with suppress(Exception):
-                driver.close()
+        self._stack.close()
+
+    def __enter__(self) -> Scheduler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- what became of time ---
+
+    @property
+    def timing(self) -> Timing:
+        """How on time the ticks of a run on time were that have been read so far."""
+        return self.recent(None)
+
+    def recent(self, ticks: int | None) -> Timing:
+        """The same of the last so many ticks, at least."""
+        assert self.pacing is not None
+        kept, found = self._stamps, 0
+        for k, (numbers, _) in reversed(list(enumerate(self._stamps))):
+            found += len(numbers)
+            if ticks is not None and found >= ticks:
+                kept = self._stamps[k:]
+                break
+        numbers, stamps = zip(*kept, strict=True) if kept else ((), ())
+        return Timing(
+            tasks=self.tasks,
+            period_ns=self.engine.simulation.step_ns / self.pacing.rate,
+            numbers=np.concatenate([np.zeros(0, np.int64), *numbers]),
+            stamps=np.concatenate([np.zeros((0, 3 + len(self.tasks)), np.int64), *stamps]),
+            lost_ns=self._lost_ns,
+            dropped=self._dropped,
+            grace_ns=round(self.pacing.grace * 1e9),
+            rate=self.pacing.rate,
+            pulsed=self.pacing.pulse is not None,
+            lane=self.engine.lane,
+            rights=self.rights,
+        )
 
 
-@contextmanager
-def _of(driver: Driver) -> Iterator[None]:
-    """Whatever goes wrong in a driver ends the run with its joints named."""
-    try:
-        yield
-    except RunError:
-        raise  # the driver said what is wrong
-    except Exception as error:
-        raise RunError(f"the driver of {', '.join(driver.joints)} failed: {_told(error)}") from error
+# how a pace can end a run
+_AT = "stopped at tick {tick} (t = {t:.6g} s): "
+ENDED_BY_PACE = {
+    Status.LATE: _AT + "{most} ticks in a row missed a deadline, the last by {cause}; make schedule.step longer, the"
+    " rig smaller, or allow more with schedule.realtime.most",
+    Status.WENT_BACK: _AT + "the clock went back; real time needs a clock that is steady: see 'cosim doctor'",
+    Status.JUMPED: _AT + "the clock jumped ahead by more than 1 s: the machine slept, or the program was held; run it"
+    " again without that",
+    Status.NO_PULSE: _AT + "no pulse from {source} within {timeout:g} s; look at what sends it, or wait longer with"
+    " schedule.realtime.pulse.timeout",
+}
 
 
-def _told(error: Exception) -> str:
-    """An exception in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
+def begin_from_measured(engine: Engine, blend: float) -> None:
+    """Let controllers start afresh, and their references at the measured state."""
+    simulation, nv = engine.simulation, engine.simulation.nv
+    position, velocity = engine.sense()
+    away = Arming(engine.number * simulation.step, blend, np.zeros(nv), np.zeros(nv))
+    for loop in simulation.loops:
+        engine.view("controllers", loop.name)[:] = loop.layout.pack(loop.initial())
+        engine.view("fallen", loop.name)[:] = 0.0
+        engine.view("told", loop.name)[:] = 0.0
+        if loop.looks_at("position"):
+            sample = loop.trajectory.sample(0.0)
+            away.position[loop.index] = position[loop.index] - sample["position"]
+            away.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
+    engine.view("command")[:] = 0.0
+    length = max(blend, QUINTIC_SPEED * float(np.max(np.abs(away.position) / simulation.limits.velocity, initial=0.0)))
+    engine.view("arming")[:] = np.concatenate([[away.t, length], away.position, away.velocity])
+
+
+# top speed of a quintic of unit length in unit time
+QUINTIC_SPEED = 1.875

@@ -1,79 +1,41 @@
-"""One tick of a rig as a pure function: read → controllers → guard → write → step.
+"""The ticks of a rig as pure functions on one memory: read → controllers → guard → write → step → publish.
 
-The tick is composed of parts that can also be called one by one. Native runs compile the whole of it; the
+Each part of a tick says where in the memory its arguments are. Native runs compile the parts into one loop; the
 Python loop calls the same parts around its drivers, so both give the same signals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cosim import guard, ops
 from cosim.compile.jacobian import Jacobian
-from cosim.compile.routine import Routine, call_when
+from cosim.compile.routine import Routine
 from cosim.encoder import Encoders
-from cosim.errors import CompileError, did_you_mean
+from cosim.errors import CompileError
 from cosim.integrators import INTEGRATORS, System
-from cosim.layout import Layout
-from cosim.parameters import Tunables
+from cosim.layout import Layout, Place
+from cosim.loop import Arming, Loop
+from cosim.pacing import ORDER
+from cosim.parts import Part
 from cosim.plant import Plant
 from cosim.stepping import Stepping
 from cosim.types import COMMAND, FEEDBACK, Limits, State, requested_effort
 
 
-@dataclass
-class Loop:
-    """A controller in its place: which joints it commands, how often, by what reference."""
+class Stage(NamedTuple):
+    """A task of the tick: its parts, the ticks that it runs in, and the loop whose controller it is, if it is one."""
 
     name: str
-    block: Any
-    index: np.ndarray  # (n,) of its joints in the model's order
-    ticks: int
-    trajectory: Any
-
-    own: slice = field(init=False, default_factory=lambda: slice(0))  # its parameters among those of all loops
-
-    def __post_init__(self) -> None:
-        self.layout = Layout(self.block.initial())
-        self.tunables = Tunables(self.block.params)
-
-    def looks_at(self, what: str) -> bool:
-        """Whether the controller follows a reference position (then it has a velocity and acceleration too), or this
-        part of a reference."""
-        return "reference_position" in self.block.inputs or f"reference_{what}" in self.block.inputs
-
-    def update(self, t: Any, p: Any, x: Any, q: Any, v: Any, effort: Any, a: Any) -> tuple[Any, ...]:
-        """(next state, then the fields of COMMAND): one call of the controller on flat arrays.
-
-        p: its tunable parameters, x: its state; q, v, effort: (nv,) as measured; a: (nv,) accelerations that
-        are known beforehand, those of prescribed joints.
-        """
-        reference = {f"reference_{name}": value for name, value in self.trajectory.sample(t).items()}
-        measured = dict(zip(FEEDBACK, (q, v, effort), strict=True))
-        u = {name: values[self.index] for name, values in measured.items()} | reference
-        u |= {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
-        unknown = [name for name in self.block.inputs if name not in u]
-        if unknown:
-            raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
-        given = {name: u[name] for name in self.block.inputs}
-        x_next, y = self.block.update(t, self.tunables.apply(p), self.layout.unpack(x), given)
-        return self.layout.pack(x_next), *(self._told(name, y) for name in COMMAND)
-
-    def _told(self, name: str, y: Any) -> Any:
-        """One output of the block, checked: the block may be the user's own."""
-        if name not in y:
-            raise ValueError(f"the output '{name}' is missing")
-        value = ops.array(y[name])
-        if value.shape != self.index.shape:
-            raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {self.index.shape}")
-        if value.dtype.kind not in "biufO":
-            raise ValueError(f"the output '{name}' must be numbers")
-        return value
+    parts: tuple[Part, ...]
+    ticks: int = 1
+    phase: int = 0
+    loop: Loop | None = None
 
 
 @dataclass
@@ -91,23 +53,33 @@ class Simulation:
 
     def __post_init__(self) -> None:
         self.nv = self.plant.model.nv
-        self.layout = Layout(self.initial())
         self.parameters = np.concatenate([np.zeros(0), *(loop.tunables.values for loop in self.loops)])
         start = 0
         for loop in self.loops:
             loop.own = slice(start, start := start + loop.tunables.values.size)
+        self.layout = Layout(self.initial())
 
     def initial(self) -> State:
-        """The state of everything at t = 0: plant, measurements, controllers, the command held."""
-        plant = self.plant
+        """Everything that goes on from tick to tick, at t = 0. What comes first is the row that a tick leaves behind
+        for the recording; everything else follows from it."""
+        plant, n = self.plant, np.zeros(self.nv)
         q, v, _ = plant.motion(0.0, plant.initial())
         return {
+            "t": np.zeros(()),
             "plant": plant.initial(),
+            "request": n,  # what the drives have been asked for
+            "measured": {"position": n, "velocity": n},
+            "verdict": n,
+            "fallen": {loop.name: loop.fallen for loop in self.loops},
+            "effort": n,
+            "known": n,  # accelerations of prescribed joints
             "sensors": self.encoders.initial(plant.model.pure.chart(q), v),
-            "controllers": {loop.name: loop.block.initial() for loop in self.loops},
-            "wait": {loop.name: np.zeros(()) for loop in self.loops},  # ticks until it is due
-            "command": {name: np.zeros(self.nv) for name in COMMAND},
-            "request": np.zeros(self.nv),  # what the drives have been asked for since the last tick
+            "controllers": {loop.name: loop.initial() for loop in self.loops},
+            "told": {loop.name: {name: np.zeros(len(loop.index)) for name in COMMAND} for loop in self.loops},
+            "command": {name: n for name in COMMAND},
+            "parameters": self.parameters,
+            "arming": np.concatenate([[0.0, 1.0], n, n]),
+            "fault": np.zeros(()),
         }
 
     @property
@@ -176,7 +148,8 @@ class Simulation:
 
     def _controller(self, loop: Loop) -> tuple[Callable[..., Any], str]:
         """(the function, why it cannot be traced)."""
-        shapes = [(), loop.tunables.values.shape, (loop.layout.size,), *[(self.nv,)] * 4]
+        n = (self.nv,)
+        shapes = [(), loop.tunables.values.shape, (loop.layout.size,), loop.fallen.shape, *[n] * 4, (2 + 2 * self.nv,)]
         name = f"controller_{loop.name}"
         try:
             part = self._part(loop.update, shapes, name)
@@ -216,75 +189,102 @@ class Simulation:
         """`SOUND`, or why the plant's state x cannot be gone on from: see `stepping`."""
         return self.stepping.trouble(t, x)
 
-    # --- the whole tick ---
+    def judge(self, t: Any, x: Any, q: Any, v: Any, effort: Any, request: Any, *told: Any) -> tuple[Any, ...]:
+        """(the fields of COMMAND (nv,), verdicts (nv,), fault (), request (nv,)): what controllers told, made safe.
+
+        told: the fields of COMMAND of each loop in turn. fault is 0, or the largest verdict of the guard and of what
+        became of the plant; then nothing is written any more, and the row shows what would have been.
+        """
+        command: dict[str, Any] = {name: np.zeros(self.nv) for name in COMMAND}
+        for k, loop in enumerate(self.loops):
+            for name, values in zip(COMMAND, told[k * len(COMMAND) :], strict=False):
+                command[name] = ops.placed(command[name], loop.index, values)
+        feedback = dict(zip(FEEDBACK, (q, v, effort), strict=True))
+        command, verdict = guard.check(self.limits, feedback, command)
+        fault = self.trouble(t, x)
+        for k in range(self.nv):
+            fault = ops.maximum(fault, verdict[k])
+        told_now = tuple(command[name] for name in COMMAND)
+        return *told_now, verdict, fault, ops.where(fault > 0.0, self.ask(q, v, *told_now), request)
+
+    @staticmethod
+    def ask(q: Any, v: Any, *command: Any) -> Any:
+        """(nv,) what drives make of the fields of COMMAND at these positions and velocities."""
+        return requested_effort(dict(zip(COMMAND, command, strict=True)), {"position": q, "velocity": v})
+
+    # --- the tick ---
+
+    def stages(self, order: Sequence[str] = ORDER) -> list[Stage]:
+        """The tasks of a tick in running order; `publish` has no parts: the loop itself leaves the row."""
+        at, commands = self._place, [("command", name) for name in COMMAND]
+        feedback = [("measured", "position"), ("measured", "velocity"), ("effort",)]
+        measured = self._part_at("measure", self.measure, ["t", "plant", "sensors", "request"], ["sensors", *feedback])
+        known = self._part_at("known", self.known_acceleration, ["t"], ["known"])
+        told = [("told", loop.name, name) for loop in self.loops for name in COMMAND]
+        seen, judgement = ["t", "plant", *feedback, "request", *told], [*commands, "verdict", "fault", "request"]
+        judged = self._part_at("guard", self.judge, seen, judgement)
+        asked = self._part_at("write", self.ask, [*feedback[:2], *commands], ["request"])
+        stepped = self._part_at("advance", self.advance, ["t", "plant", "request"], ["plant"])
+        single = {
+            "read": [measured, known] if self.plant.prescribed else [measured],
+            "guard": [judged],
+            "write": [asked],
+            "step": [stepped],
+            "publish": [],
+        }
+        found = []
+        for name in order:
+            if name in single:
+                found.append(Stage(name, tuple(single[name])))
+                continue
+            pairs = zip(self.loops, self.controllers, strict=True)
+            for loop, update in sorted(pairs, key=lambda pair: -pair[0].priority):
+                first = at("parameters").where.start
+                own = Place(slice(first + loop.own.start, first + loop.own.stop), loop.tunables.values.shape)
+                kept = [at("controllers", loop.name), at("fallen", loop.name)]
+                seen = [at(*path) for path in (*feedback, ("known",), ("arming",))]
+                told_here = [at("told", loop.name, name) for name in COMMAND]
+                part = Part(f"controller_{loop.name}", update, (at("t"), own, *kept, *seen), (*kept, *told_here))
+                found.append(Stage(loop.name, (part,), loop.ticks, loop.phase, loop))
+        return found
+
+    def _place(self, *path: str) -> Place:
+        return self.layout.place(*path)
+
+    def _part_at(self, name: str, fn: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Part:
+        places = [
+            tuple(self._place(*((path,) if isinstance(path, str) else path)) for path in paths)
+            for paths in (inputs, outputs)
+        ]
+        return Part(name, fn, *places)
 
     @cached_property
     def row(self) -> Layout:
-        """What a tick leaves behind for the recording; everything else follows from it."""
-        n = np.zeros(self.nv)
-        measured = {"position": n, "velocity": n}
-        return Layout({"plant": self.plant.initial(), "request": n, "measured": measured, "verdict": n})
+        """What a tick leaves behind for the recording, the beginning of the memory; everything else follows from it."""
+        whole = self.initial()
+        return Layout({name: whole[name] for name in ("t", "plant", "request", "measured", "verdict", "fallen")})
 
-    def row_of(self, plant: Any, request: Any, feedback: Mapping[str, Any], verdict: Any) -> Any:
-        """The row of a tick; plant: its flat state, the others as in the tick."""
-        measured = {name: feedback[name] for name in ("position", "velocity")}
-        state = self.plant.layout.unpack(plant)
-        return self.row.pack({"plant": state, "request": request, "measured": measured, "verdict": verdict})
+    def memory(self) -> np.ndarray:
+        """The memory at t = 0."""
+        return self.layout.pack(self.initial())
 
-    def tick(self, number: Any, p: Any, x: Any) -> tuple[Any, Any, Any]:
-        """(state after the tick, row, fault): tick `number` (count from 0) on flat arrays.
-
-        fault is 0, or the largest verdict of the guard and of what became of the plant, and the state is then of
-        no use.
-        """
-        t = number * self.step
-        state = self.layout.unpack(x)
-        plant = self.plant.layout.pack(state["plant"])
-        command = dict(state["command"])
-        sensors, *sample = self.measure(t, plant, self.sensor_layout.pack(state["sensors"]), state["request"])
-        known = self.known_acceleration(t)
-        for loop, update in zip(self.loops, self.controllers, strict=True):
-            held = [loop.layout.pack(state["controllers"][loop.name])]
-            held += [command[name][loop.index] for name in COMMAND]
-            due = state["wait"][loop.name] <= 0.0
-            memory, *told = call_when(due, update, (t, p[loop.own], held[0], *sample, known), held)
-            state["controllers"][loop.name] = loop.layout.unpack(memory)
-            state["wait"][loop.name] = ops.where(due, loop.ticks - 1.0, state["wait"][loop.name] - 1.0)
-            for name, values in zip(COMMAND, told, strict=True):
-                command[name] = ops.placed(command[name], loop.index, values)
-        feedback = dict(zip(FEEDBACK, sample, strict=True))
-        command, verdict = guard.check(self.limits, feedback, command)
-        request = requested_effort(command, feedback)
-        row = self.row_of(plant, request, feedback, verdict)
-        fault = self.trouble(t, plant)
-        for k in range(self.nv):
-            fault = ops.maximum(fault, verdict[k])
-        state |= {
-            "plant": self.plant.layout.unpack(self.advance(t, plant, request)),
-            "sensors": self.sensor_layout.unpack(sensors),
-            "command": command,
-            "request": request,
-        }
-        return self.layout.pack(state), row, fault
-
-    def observe(self, t: Any, row: Any) -> Any:
-        """All signals of a row as one vector, in the order of `signals`."""
-        return ops.array([ops.array(value) for value in self._signals(t, row).values()])
+    def observe(self, arming: Any, row: Any) -> Any:
+        """All signals of a row as one vector, in the order of `signals`; arming: of the run that the row is from."""
+        return ops.array([ops.array(value) for value in self._signals(arming, row).values()])
 
     @cached_property
     def signals(self) -> tuple[str, ...]:
         """Names of the signals, `<joint>/<interface>` and `energy/…`."""
-        at_rest = {name: np.zeros(self.nv) for name in FEEDBACK}
-        nothing = at_rest["effort"]
-        row = self.row_of(self.plant.layout.pack(self.plant.initial()), nothing, at_rest, nothing)
-        return tuple(self._signals(0.0, row))
+        memory = self.memory()
+        return tuple(self._signals(memory[self._place("arming").where], memory[: self.row.size]))
 
-    def _signals(self, t: Any, row: Any) -> dict[str, Any]:
+    def _signals(self, arming: Any, row: Any) -> dict[str, Any]:
         names = self.plant.model.dof_names
         parts = self.row.unpack(row)
+        t = parts["t"]
         signals = self.plant.observe(t, parts["plant"], parts["request"])
         for loop in self.loops:
-            sample = loop.trajectory.sample(t)
+            sample = Arming.of(arming).at(loop.index).reference(loop.trajectory, t)
             followed = [what for what in ("position", "velocity", "acceleration") if loop.looks_at(what)]
             for i, k in enumerate(loop.index):
                 signals |= {f"{names[k]}/reference_{what}": sample[what][i] for what in followed}

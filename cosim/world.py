@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from cosim.compile import Port, compile
+from cosim.parts import Part, bound
 from cosim.simulation import Simulation
 
 
 class World:
-    """Plant and sensors of a `Simulation` with their state. Time is the tick's, in ns."""
+    """The memory of a `Simulation` in Python, with the parts of its ticks to be called one by one. Time is the
+    tick's, in ns."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
-        state = simulation.initial()
-        self.plant = simulation.plant.layout.pack(state["plant"])
-        self._sensors = simulation.sensor_layout.pack(state["sensors"])
-        self.request = np.zeros(simulation.nv)
-        self.sample: tuple[np.ndarray, ...] = ()  # position, velocity, effort (nv,)
+        self.memory = simulation.memory()
+        parts = {part.name: part for stage in simulation.stages() for part in stage.parts}
+        self._measure, self._advance = self.bound(parts["measure"]), self.bound(parts["advance"])
+        self._sample = tuple(
+            self.view(*path) for path in (("measured", "position"), ("measured", "velocity"), ("effort",))
+        )
+        self._request = self.view("request")
         self._measured_ns: int | None = None
-        nx, ns, nv = (simulation.nx,), self._sensors.shape, (simulation.nv,)
-        t, x, s, request = Port("t", ()), Port("x", nx), Port("sensors", ns), Port("request", nv)
-        outputs = [Port("sensors", ns), Port("position", nv), Port("velocity", nv), Port("effort", nv)]
-        interpret = not simulation.compiled
-        self._measure = compile(simulation.measure, [t, x, s, request], "measure", outputs, interpret)
-        self._advance = compile(simulation.advance, [t, x, request], "advance", [Port("x", nx)], interpret)
+        self.begin(0)
 
-    def measure(self, t_ns: int) -> tuple[np.ndarray, ...]:
-        """Sample every joint, once per tick however often it is asked."""
-        if self._measured_ns != t_ns:
-            self._sensors, *sample = self._measure(self._seconds(t_ns), self.plant, self._sensors, self.request)
-            self.sample = tuple(sample)
-            self._measured_ns = t_ns
-        return self.sample
+    def view(self, *path: str) -> np.ndarray:
+        """A part of the memory by its name, to be read or written in place."""
+        where, shape = self.simulation.layout.place(*path)
+        return self.memory[where].reshape(shape)
+
+    def bound(self, part: Part, interpret: bool = False) -> Callable[[], object]:
+        """A part of the tick as a call without arguments, in machine code where the simulation wants that."""
+        return bound(part, self.memory, interpret or not self.simulation.compiled)
+
+    def begin(self, t_ns: int) -> None:
+        """It is this time now."""
+        self.t_ns = t_ns
+        # tick number times step, as in the native loop: equal to the bit
+        self.view("t")[...] = round(t_ns / self.simulation.step_ns) * self.simulation.step
+
+    def measure(self) -> tuple[np.ndarray, ...]:
+        """Position, velocity, effort (nv,) of every joint, sampled once per tick however often it is asked for."""
+        if self._measured_ns != self.t_ns:
+            self._measure()
+            self._measured_ns = self.t_ns
+        return self._sample
 
     def ask(self, index: np.ndarray, request: np.ndarray) -> None:
         """Set the effort that the drives of the joints at `index` are asked for until further notice."""
-        self.request[index] = request
+        self._request[index] = request
 
-    def advance(self, t_ns: int) -> None:
-        """Move on by one tick from t_ns."""
-        self.plant = self._advance(self._seconds(t_ns), self.plant, self.request)
+    def advance(self) -> None:
+        """Move on by one tick."""
+        self._advance()
 
-    def _seconds(self, t_ns: int) -> float:
-        # tick number times step, as in the native loop: equal to the bit
-        return round(t_ns / self.simulation.step_ns) * self.simulation.step
+    def restored(self) -> None:
+        """The memory is that of another time now: nothing has been measured in it."""
+        self._measured_ns = None

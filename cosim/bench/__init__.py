@@ -32,7 +32,7 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
     Raises InputError when no case has such a name or the sample rig is not at hand, RunError after all is
     written when a target was missed.
     """
-    report.check_targets(None, json)
+    report.check_targets([], json)
     if interpreting():
         raise InputError("is set, and machine code is what is measured; unset it", INTERPRET_VARIABLE)
     cases, effort = select(CASES, only), QUICK if quick else FULL

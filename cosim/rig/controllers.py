@@ -11,7 +11,7 @@ from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
 from cosim.rig.joints import bound_reason, kinds_of
 from cosim.rig.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugin
-from cosim.rig.schedule import LONGEST, read_ticks
+from cosim.rig.schedule import LONGEST, TOLERANCE, read_deadline, read_ticks, show_time
 from cosim.rig.schema import Reading, read_fields, show
 from cosim.types import param, params
 
@@ -21,7 +21,11 @@ class _ControllerFile:
     name: str | None = param(default=None)
     joints: tuple[str, ...] | None = param(default=None)
     period: float | None = param(unit="s", above=0, max=LONGEST, default=None)
+    phase: float = param(unit="s", min=0, max=LONGEST, default=0.0)
+    deadline: float | None = param(unit="s", above=0, default=None)
+    priority: int = param(default=0)
     trajectory: dict | None = param(default=None)
+    fallback: dict | None = param(default=None)
 
 
 _KEYS = tuple(field.name for field in fields(_ControllerFile))
@@ -29,8 +33,12 @@ _KEYS = tuple(field.name for field in fields(_ControllerFile))
 
 @dataclass(frozen=True)
 class ControllerSpec:
-    """A controller of `joints`, called every `ticks` steps; without a trajectory the joints' initial
-    positions are its reference."""
+    """A controller of `joints`, called every `ticks` steps from tick `phase` on; without a trajectory the joints'
+    initial positions are its reference.
+
+    deadline_ns: from when a tick is due, default one step; priority: those of a tick are called from the highest on;
+    fallback: takes over its joints for good when it fails.
+    """
 
     name: str
     plugin: Plugin
@@ -38,6 +46,15 @@ class ControllerSpec:
     period_ns: int
     ticks: int
     trajectory: Plugin | None
+    phase: int
+    deadline_ns: int | None
+    priority: int
+    fallback: Plugin | None
+
+
+def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
+    """In the order in which a tick calls them: by falling priority, equal ones as the file has them."""
+    return sorted(controllers, key=lambda controller: -controller.priority)
 
 
 def read_controllers(
@@ -46,11 +63,13 @@ def read_controllers(
     prescribed: set[str],
     step_ns: int | None,
     reading: Reading,
+    rate: float = 1.0,
 ) -> list[ControllerSpec]:
     """The section `controllers`, mistakes noted in `reading`.
 
     joints: all of the mechanism, in model order, None when it could not be read; prescribed: those of them
-    that no controller may command; step_ns: None when the schedule does not say.
+    that no controller may command; step_ns: None when the schedule does not say; rate: seconds of the rig per
+    second of the clock, by which deadlines are counted.
     """
     movable = [name for name, joint in (joints or {}).items() if not bound_reason(joint)]
     free = [name for name in movable if name not in prescribed]
@@ -85,9 +104,55 @@ def read_controllers(
         trajectory = head.get("trajectory")
         if trajectory is not None:
             trajectory = read_plugin(TRAJECTORY, trajectory, (*at, "trajectory"), reading, group, n)
-        ticks = read_ticks(head.get("period"), step_ns, at, reading)
-        specs.append(ControllerSpec(name, plugin, tuple(chosen), ticks * (step_ns or 0), ticks, trajectory))
+        fallback = _fallback(head.get("fallback"), (*at, "fallback"), reading, group, n)
+        ticks: Any = None
+        if "period" in head:
+            ticks = read_ticks(head["period"], step_ns, (*at, "period"), reading)
+        phase = _phase(head.get("phase", 0.0), step_ns, ticks, (*at, "phase"), reading)
+        deadline = head.get("deadline")
+        if deadline is not None:
+            deadline = read_deadline(deadline, step_ns, rate, (*at, "deadline"), reading)
+        specs.append(
+            ControllerSpec(
+                name=name,
+                plugin=plugin,
+                joints=tuple(chosen),
+                period_ns=(ticks or 0) * (step_ns or 0),
+                ticks=ticks,
+                trajectory=trajectory,
+                phase=phase,
+                deadline_ns=deadline,
+                priority=head.get("priority", 0),
+                fallback=fallback,
+            )
+        )
     return specs
+
+
+def _phase(phase: float, step_ns: int | None, ticks: int | None, at: tuple, reading: Reading) -> Any:
+    """In steps; ticks: the period, None when it is not known; None after mistakes."""
+    if step_ns is None or ticks is None:
+        return None
+    if phase * 1e9 >= ticks * step_ns * (1.0 - TOLERANCE):
+        what = f"must be below the period of {show_time(ticks * step_ns)}, is {show_time(phase * 1e9)}"
+        return reading.fail(at, what)
+    return read_ticks(phase, step_ns, at, reading, least=0, most=ticks - 1)
+
+
+def _fallback(
+    data: dict[str, Any] | None,
+    at: tuple,
+    reading: Reading,
+    group: Mapping[str, str | None] | None,
+    n: int | None,
+) -> Plugin | None:
+    """The controller that takes over: a kind and its parameters, everything else is that of the one that failed."""
+    if data is None:
+        return None
+    for key in (key for key in _KEYS if key in data):
+        reading.fail((*at, key), "a fallback has a type and its parameters only; take it out")
+    own = {key: value for key, value in data.items() if key not in _KEYS}
+    return read_plugin(CONTROLLER, own, at, reading, group, n)
 
 
 def _obstacle(

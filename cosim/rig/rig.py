@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
@@ -16,15 +15,17 @@ import numpy as np
 from cosim.compile import Interpreted, Port, compile, interpreting
 from cosim.compile.compiled import Compiled
 from cosim.encoder import Encoders
-from cosim.errors import InputError, InputErrors, RunError, did_you_mean, where_raised
-from cosim.happenings import Watch
+from cosim.engine import Engine, NativeEngine, PythonEngine
+from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
+from cosim.loop import Loop
 from cosim.plant import Plant
-from cosim.rig.schedule import LONGEST
+from cosim.rig.running import channels_of, run_rig, scheduler_of
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.rig.starting import closing_of, starting, switches_of, turning
-from cosim.run import Run, StoppedRun, signal_units
-from cosim.scheduler import Engine, NativeEngine, PythonEngine
-from cosim.simulation import Loop, Simulation
+from cosim.run import Run
+from cosim.scheduler import Scheduler
+from cosim.simulation import Simulation
+from cosim.timing import TaskTime
 from cosim.types import COMMAND, FEEDBACK, REFERENCE, ControllerContext, Limits
 from cosim.units import TURN
 from cosim.world import World
@@ -161,7 +162,13 @@ class Rig:
             block = plugin.module.load(plugin.params, context)
             check_signals(block, len(index), len(self.joints))
             self._check_followed(controller, block)
-            return Loop(controller.name, block, index, controller.ticks, trajectory)
+            fallback = None
+            if controller.fallback is not None:
+                fallback = controller.fallback.module.load(controller.fallback.params, context)
+                check_signals(fallback, len(index), len(self.joints))
+                self._check_followed(controller, fallback)
+            timing = (controller.phase, controller.priority, controller.deadline_ns)
+            return Loop(controller.name, block, index, controller.ticks, trajectory, *timing, fallback)
 
         return self._made(at, make)
 
@@ -191,17 +198,19 @@ class Rig:
 
     @cached_property
     def observe(self) -> Compiled | Interpreted:
-        """(t, row) -> all signals, for batches of rows."""
-        ports = [Port("t", ()), Port("row", (self.simulation.row.size,))]
+        """(arming, row) -> all signals, for batches of rows."""
+        arming = self.simulation.layout.place("arming").shape
+        ports = [Port("arming", arming), Port("row", (self.simulation.row.size,))]
         outputs = [Port("signals", (len(self.simulation.signals),))]
         return compile(self.simulation.observe, ports, "observe", outputs, self.interpret)
 
     def engine(self) -> Engine:
         """A fresh engine at t = 0: native when every part has machine code, else the Python loop."""
-        if not self.interpret and not self.simulation.untraceable and self._folders in ([], ["sim"]):
-            return NativeEngine(self.simulation)
+        order = self.spec.schedule.order
+        if not self.interpret and not self.simulation.untraceable and self._simulated:
+            return NativeEngine(self.simulation, order)
         world = World(self.simulation)
-        return PythonEngine(self.simulation, world, self._drivers(world))
+        return PythonEngine(self.simulation, world, self._drivers(world), order, not self._simulated)
 
     def run(
         self,
@@ -215,61 +224,50 @@ class Rig:
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds what there
         was until then. Raises RunError when not even the first tick was done.
         """
+        return run_rig(self, duration, record, progress)
+
+    @cached_property
+    def tasks(self) -> tuple[TaskTime, ...]:
+        """The tasks of a tick in running order, with the deadlines that they have to keep."""
         schedule = self.spec.schedule
-        seconds = schedule.duration_ns * 1e-9 if duration is None else duration
-        ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
-        if ticks < 1:
-            wrong, mend = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
-            raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
-        engine, ticks = self.engine(), ticks + 1
-        times, blocks, fault, busy, done, block = [], [], "", 0.0, 0, 32
-        watch, happened = Watch(self.simulation), []
-        begun = time.perf_counter()
-        with ExitStack() as stack:
-            stack.callback(engine.close)
-            sinks = self._sinks(stack, record)
-            try:
-                while done < ticks and not fault:
-                    before = time.perf_counter()
-                    rows, fault = engine.run(min(block, ticks - done))
-                    spent = time.perf_counter() - before
-                    times.append(np.arange(done, done + len(rows), dtype=np.int64) * schedule.step_ns)
-                    blocks.append(self.observe(times[-1] * 1e-9, rows))
-                    busy, done = busy + spent, done + len(rows)
-                    events = watch(rows)
-                    happened += events
-                    for sink in sinks:
-                        sink(times[-1], blocks[-1])
-                        for event in events:
-                            sink.event(round(event.t * 1e9), event.name)
-                    if spent < BLOCK_TIME:
-                        block *= 2
-                    if progress is not None:
-                        progress(done / ticks)
-            except KeyboardInterrupt:
-                fault = f"interrupted after tick {done - 1}" if done else "interrupted before the first tick"
-            if fault:
-                for sink in sinks:
-                    sink.fault(max(done - 1, 0) * schedule.step_ns, fault)
-        if not done:
-            raise RunError(fault, str(self.spec.path))
-        values = np.concatenate(blocks)
-        t = np.concatenate(times)[: len(values)] * 1e-9
-        run = Run(self, t, values, busy, time.perf_counter() - begun, fault, tuple(happened))
-        if fault:
-            raise StoppedRun(run)
-        return run
+        period = round(schedule.step_ns / schedule.rate)
+        return tuple(
+            TaskTime(
+                stage.name,
+                stage.ticks,
+                stage.phase,
+                (stage.loop.deadline_ns if stage.loop else schedule.deadlines.get(stage.name)) or period,
+                not self._simulated and stage.name in ("read", "write"),
+            )
+            for stage in self.simulation.stages(schedule.order)
+        )
 
-    def _sinks(self, stack: ExitStack, record: str | Path | None) -> list[Any]:
-        from cosim.sinks import Publishing, Recording
+    @property
+    def _simulated(self) -> bool:
+        """Whether there is no real motor in it."""
+        return self._folders in ([], ["sim"])
 
-        channels = tuple((name, unit) for name, unit in signal_units(self).items())
-        sinks: list[Any] = []
-        if record is not None:
-            sinks.append(Recording(stack, record, channels, self.spec))
-        if self.spec.telemetry.publish is not None:
-            sinks.append(Publishing(stack, channels, self.spec))
-        return sinks
+    def scheduler(self) -> Scheduler:
+        """The scheduler of a run, to be taken through its states by hand."""
+        return scheduler_of(self)
+
+    def sinks(self, stack: ExitStack, record: str | Path | None) -> list[Any]:
+        """Where finished ticks go: the recording, and the telemetry that the rig asks for. Of a run on time they are in
+        a process of their own."""
+        from cosim.sinks import Output, Remote, opened
+
+        spec = self.spec
+        output = Output(
+            name=spec.name,
+            channels=channels_of(self),
+            attachment=(spec.path.name, spec.path.read_bytes()),
+            record=str(record) if record is not None else None,
+            endpoint=spec.telemetry.publish,
+            rate=spec.telemetry.rate,
+        )
+        if spec.schedule.pacing is None or (output.record is None and output.endpoint is None):
+            return opened(stack, output)
+        return [stack.enter_context(Remote(output))]
 
 
 def check_signals(block: Any, n: int, nv: int) -> None:
@@ -310,9 +308,16 @@ class Hold:
         return dict(self._sample)
 
 
-def load_rig(path: str | Path, overrides: Iterable[str] = (), interpret: bool | None = None) -> Rig:
+def load_rig(
+    path: str | Path, overrides: Iterable[str] = (), interpret: bool | None = None, realtime: bool = False
+) -> Rig:
     """The rig of a file, after overrides like `controllers.arm.kp=200`.
 
+    realtime: run on time, as `schedule.realtime` says or, where that says nothing, by its defaults.
     Raises InputErrors with every mistake in it, each with its line.
     """
-    return Rig(read_rig(path, [overrides] if isinstance(overrides, str) else overrides), interpret)
+    overrides = [overrides] if isinstance(overrides, str) else list(overrides)
+    spec = read_rig(path, overrides)
+    if realtime and spec.schedule.pacing is None:
+        spec = read_rig(path, [*overrides, "schedule.realtime=yes"])
+    return Rig(spec, interpret)

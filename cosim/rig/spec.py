@@ -111,7 +111,7 @@ def _read(source: Source, reading: Reading) -> RigSpec:
     entries = read_entries(settings, joints, several, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
     items = top.get("controllers") or []
-    controllers = read_controllers(items, joints, prescribed, schedule.step_ns, reading)
+    controllers = read_controllers(items, joints, prescribed, schedule.step_ns, reading, schedule.rate)
     commanded = {joint for controller in controllers for joint in controller.joints}
     specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
     return RigSpec(

@@ -13,7 +13,9 @@ from cosim.types import Array, JointCommand, JointState, Limits, requested_effor
 class World(Protocol):
     """What simulated motors live in: the simulated part of a rig."""
 
-    def measure(self, t_ns: int) -> tuple[Array, ...]: ...
+    t_ns: int
+
+    def measure(self) -> tuple[Array, ...]: ...
 
     def ask(self, index: Array, request: Array) -> None: ...
 
@@ -43,10 +45,10 @@ class SimDriver:
         self._enabled = True
 
     def read(self, out: JointState, deadline_ns: int) -> None:
-        """The sample of the tick at `deadline_ns`, the simulated time: a simulated bus is never late."""
-        position, velocity, effort = (values[self._index] for values in self._world.measure(deadline_ns))
+        """The sample of the world's time; a simulated bus is never late."""
+        position, velocity, effort = (values[self._index] for values in self._world.measure())
         out.position[:], out.velocity[:], out.effort[:] = position, velocity, effort
-        out.t_ns = deadline_ns
+        out.t_ns = self._world.t_ns
         self._state = {"position": position, "velocity": velocity}
 
     def write(self, cmd: JointCommand, deadline_ns: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import drivers.sim
 from cosim import Rig, load_rig
-from cosim.scheduler import PythonEngine
+from cosim.engine import PythonEngine
 from cosim.world import World
 
 SAMPLES = Path(__file__).parents[2] / "rigs"
@@ -78,7 +78,10 @@ def python_loop() -> Callable[[Rig, int], np.ndarray]:
         world = World(rig.simulation)
         index = np.arange(rig.simulation.nv)
         driver = drivers.sim.load(rig.joints, index, rig.limits, world)
-        rows, _ = PythonEngine(rig.simulation, world, [(driver, index)]).run(ticks)
-        return rig.observe(np.arange(len(rows)) * rig.simulation.step, rows)
+        engine = PythonEngine(rig.simulation, world, [(driver, index)])
+        engine.open()
+        engine.arm()
+        rows, _ = engine.run(ticks)
+        return rig.observe(engine.view("arming"), rows)
 
     return run

@@ -137,7 +137,7 @@ def test_check_says_what_the_rig_is_without_running_it(command):
         "  mechanism swing: 1 joint, gravity (0, 0, -9.81) m/s^2",
         "    hinge: driven by ideal, from 0.174533 rad, driver sim",
         "  controller hold: pid, every 1 ms",
-        "  each tick of 1 ms: read → controllers → guard → write → step",
+        "  each tick of 1 ms: read → hold → guard → write → step → publish",
         "  step: rk4, 1 per tick; run of 0.4 s",
     ]
 

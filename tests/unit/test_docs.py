@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cosim import load_rig
+from cosim import load_rig, pacing
 from cosim.rig import (
     bodies,
     carrier,
@@ -71,7 +71,10 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`events`": (events.EventKeys, set()),
     "The condition of an event": (events.WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
-    "`schedule`": (schedule._ScheduleFile, set()),
+    "`schedule`": (schedule._ScheduleFile, {"realtime"}),
+    "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
+    "`schedule.realtime`": (pacing.Pacing, set()),
+    "`schedule.realtime.pulse`": (pacing.Pulse, set()),
     "`telemetry`": (spec.TelemetrySpec, set()),
 }
 PACKAGES = {"Actuator": "cosim.actuators", "Trajectory": "cosim.trajectories", "Controller": "controllers"}
@@ -183,7 +186,7 @@ def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
 
 def test_every_dataclass_of_a_section_has_its_table():
     modules = (spec, joints, controllers, schedule, mechanism, bodies, connections, couplings, laws, geometry)
-    modules += (carrier, events)
+    modules += (carrier, events, pacing)
     schemas = {
         cls
         for module in modules
@@ -237,6 +240,21 @@ def test_every_type_of_joint_and_constraint_is_listed():
     assert {heading for heading in TABLES if heading.startswith("Constraint ")} == {
         f"Constraint `{name}`" for name in laws.LAWS
     }
+
+
+def test_every_task_of_a_tick_is_listed_in_its_order():
+    assert tuple(row[0].strip("`") for row in TABLES["`schedule.order`"][1:]) == pacing.ORDER
+
+
+def test_every_word_for_real_time_is_listed():
+    (row,) = (row for row in TABLES["`schedule`"] if row[0] == "`realtime`")
+    words = {word for word in schedule._WORDS if isinstance(word, str)}
+    assert set(re.findall(r"`(\w+)`", row[1])) == words
+    assert schedule._WORDS[row[3].strip("`")] is None
+
+
+def test_the_shortest_time_between_ticks_is_told():
+    assert f"there are {schedule.show_time(schedule.SHORTEST)} of the" in DOCS
 
 
 def test_every_unit_is_listed_with_its_quantity():
@@ -315,7 +333,9 @@ def test_a_controller_gets_every_input_that_is_listed():
     params = dataclasses.make_dataclass("Params", [])()
     inputs = joint_signals(tuple(listed), 2)
     block = SimpleNamespace(inputs=inputs, params=params, initial=dict, update=update)
-    Loop("c", block, index, 1, Hold(np.zeros(2))).update(0.0, np.zeros(0), np.zeros(0), *np.zeros((4, nv)))
+    Loop("c", block, index, 1, Hold(np.zeros(2))).update(
+        0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
+    )
     assert {name: np.shape(value) for name, value in seen.items()} == shapes
 
 

@@ -73,6 +73,15 @@ def test_one_topic_per_joint_and_one_for_the_energies(tmp_path):
     ]
 
 
+def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
+    channels = (("shoulder/position", "rad"), ("timing/latency", "s"), ("timing/step", "s"))
+    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+        recorder.append(np.array([MS]), np.array([[0.5, 2e-5, np.nan]]))
+    assert messages(tmp_path / "a.mcap")[1] == ("cosim.timing", "/timing", MS, {"latency": 2e-5, "step": None})
+    _, values = read_recording(tmp_path / "a.mcap")
+    assert values.keys() == dict(channels).keys()
+
+
 def test_schemas_are_json_schemas_with_units_and_plain_types(tmp_path):
     write(tmp_path / "a.mcap")
     with open(tmp_path / "a.mcap", "rb") as file:
@@ -109,12 +118,15 @@ def test_values_that_are_not_finite_are_null_in_the_file_and_nan_when_read(tmp_p
 def test_events_are_foxglove_log_messages(tmp_path):
     with Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
         recorder.event(0, "start")
+        recorder.event(20, "late", level="warning")
         recorder.event(1_500_000_000, "elbow: position limit", level="error")
     common = {"name": "cosim", "file": "", "line": 0}
     start = {"timestamp": {"sec": 0, "nsec": 0}, "level": 2, "message": "start"}
+    late = {"timestamp": {"sec": 0, "nsec": 20}, "level": 3, "message": "late"}
     stop = {"timestamp": {"sec": 1, "nsec": 500_000_000}, "level": 4, "message": "elbow: position limit"}
     assert messages(tmp_path / "a.mcap") == [
         ("foxglove.Log", "/log", 0, start | common),
+        ("foxglove.Log", "/log", 20, late | common),
         ("foxglove.Log", "/log", 1_500_000_000, stop | common),
     ]
 

@@ -7,7 +7,7 @@ import pytest
 
 from cosim import ops
 from cosim.compile import Port, Routine, compile, emit, mathlib
-from cosim.compile.iterate import Iteration
+from cosim.compile.ticks import Call, Program, Rings, Status, Task, Ticks, Word
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.repeat import Repeated
@@ -246,14 +246,18 @@ def test_python_and_machine_code_agree(k):
 
 
 def test_the_native_run_loop_takes_it():
-    def step(k, p, x):
-        x_next, count, _ = COLLATZ(x + ops.array([k + p[0], 0.0]))
-        return x_next, ops.array([count]), 0.0
+    def step(t, x):
+        x_next, count, _ = COLLATZ(x + ops.array([t + 6.0, 0.0]))
+        return x_next, count
 
-    x = np.array([0.0, 0.0])
-    rows, stopped = Iteration(Routine(step, [(), (1,), (2,)], "step"))(0, 3, np.array([6.0]), x)
+    t, count, fault, x = slice(0, 1), slice(1, 2), slice(2, 3), slice(3, 5)
+    task = Task((Call(Routine(step, [(), (2,)], "step"), (t, x), (x, count)),))
+    rings = Rings(Program((task,), step=1.0, time=0, fault=fault.start, judge=0, early=1, row=2), 3)
+    rings.words[Word.COUNT], memory = 3, np.zeros(5)
+    Ticks(rings.program).run(memory, rings)
     counts = [collatz_by_hand(start)[1] for start in (6, 8, 9)]
-    assert (rows.ravel().tolist(), stopped, x.tolist()) == (counts, False, [1.0, 52.0])
+    assert rings.read(3)[0].tolist() == [[0.0, counts[0]], [1.0, counts[1]], [2.0, counts[2]]]
+    assert (rings.status, memory[x].tolist()) == (Status.FINISHED, [1.0, 52.0])
 
 
 # --- what it says of itself -------------------------------------------------------------------------

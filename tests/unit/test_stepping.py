@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from cosim import load_rig
 from cosim.run import StoppedRun
-from cosim.scheduler import PythonEngine
+from cosim.engine import PythonEngine
 from cosim.world import World
 
 # one body that slides along x under "gravity" of 2 m/s² along x
@@ -36,12 +36,14 @@ class Ran:
     def __init__(self, rig, engine=None, ticks=None):
         simulation, schedule = rig.simulation, rig.spec.schedule
         engine = engine or rig.engine()
+        engine.open()
+        engine.arm()
         ticks = ticks or round(schedule.duration_ns / schedule.step_ns)
         rows, self.fault = engine.run(ticks + 1)
         engine.close()
         self.rows, self.names, self.simulation = rows, simulation.signals, simulation
         self.t = np.arange(len(rows)) * simulation.step
-        self.values = rig.observe(self.t, rows)
+        self.values = rig.observe(engine.view("arming"), rows)
         self.switches = simulation.row.unpack(rows[-1])["plant"]["switches"] if simulation.plant.switches else {}
         self.reported = simulation.plant.switches.reported
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
 import drivers.sim
 from cosim import load_rig
+from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import RunError
-from cosim.scheduler import NativeEngine, PythonEngine
 from cosim.types import JointCommand, JointState
 from cosim.world import World
 
@@ -58,7 +60,7 @@ class Logged:
 
     def write(self, cmd, deadline_ns):
         self.log.append(f"write {self.name} {deadline_ns}")
-        self.commands.append(cmd)
+        self.commands.append(copy.deepcopy(cmd))
         self.inner.write(cmd, deadline_ns)
 
     def stop(self):
@@ -74,7 +76,10 @@ def python_engine(rig, *groups, log=None):
         index = np.array(group)
         names = tuple(rig.joints[k] for k in group)
         made.append((Logged(drivers.sim.load(names, index, rig.limits, world), [] if log is None else log), index))
-    return PythonEngine(rig.simulation, world, made), [driver for driver, _ in made]
+    engine = PythonEngine(rig.simulation, world, made)
+    engine.open()
+    engine.arm()
+    return engine, [driver for driver, _ in made]
 
 
 def engines(rig):
@@ -112,7 +117,7 @@ def test_both_engines_stop_at_the_same_tick_with_the_same_words(rig_of):
 def test_drivers_are_opened_read_and_written_in_order(rig_of):
     log: list[str] = []
     engine, _ = python_engine(rig_of(), (0,), (1,), log=log)
-    assert log == ["open a", "enable a effort", "open b", "enable b effort"]
+    assert log == ["open a", "open b", "enable a effort", "enable b effort"]
     log.clear()
     engine.run(2)
     assert log == [
@@ -135,7 +140,7 @@ def test_a_fault_stops_every_driver_and_nothing_is_written_in_its_tick(rig_of):
     t_ns = (len(rows) - 1) * 1_000_000
     assert stopped
     assert log[-4:] == [f"read a {t_ns}", f"read b {t_ns}", "stop a", "stop b"]
-    assert engine.world.request.tolist() == [0.0, 0.0]
+    assert engine.view("request").tolist() == [0.0, 0.0]
 
 
 def test_closing_stops_every_driver_as_often_as_asked(rig_of):
@@ -193,9 +198,10 @@ def test_an_error_that_a_driver_did_not_expect_is_told_with_its_joints(rig_of, w
 def test_a_late_driver_keeps_what_was_measured_before(rig_of):
     engine, (driver,) = python_engine(rig_of("joints.a.initial.position=0.3"))
     engine.run(1)
-    held = engine._read(1_000_000)["position"].copy()
+    held = engine.view("measured", "position").copy()
     driver.read = lambda out, deadline_ns: None
-    np.testing.assert_array_equal(engine._read(2_000_000)["position"], held)
+    engine.run(1)
+    np.testing.assert_array_equal(engine.view("measured", "position"), held)
     assert held[0] == pytest.approx(0.3, abs=1e-3)
 
 
@@ -228,8 +234,10 @@ def test_drivers_that_were_opened_are_closed_when_another_cannot_be(rig_of, what
     good.close = lambda: done.append("closed")
     broken = Logged(drivers.sim.load(("b",), np.array([1]), rig.limits, world), [])
     setattr(broken, what, fail)
-    with pytest.raises(OSError, match="no such device"):
-        PythonEngine(rig.simulation, world, [(good, np.array([0])), (broken, np.array([1]))])
+    engine = PythonEngine(rig.simulation, world, [(good, np.array([0])), (broken, np.array([1]))])
+    with pytest.raises(RunError, match=r"^the driver of b failed: OSError: no such device \("):
+        engine.open()
+        engine.arm()
     assert done == ["closed"] and good.log[-1] == "stop a"
 
 
@@ -238,10 +246,12 @@ def test_drivers_that_were_opened_are_closed_when_another_cannot_be(rig_of, what
 
 def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
     world = World(rig_of("joints.a={encoder: {noise: 0.1}}").simulation)
-    first = world.measure(0)
-    assert world.measure(0) is first
-    world.advance(0)
-    assert world.measure(1_000_000)[0][0] != first[0][0]
+    first = [values.copy() for values in world.measure()]
+    np.testing.assert_array_equal(world.measure(), first)
+    world.advance()
+    np.testing.assert_array_equal(world.measure(), first)
+    world.begin(1_000_000)
+    assert world.measure()[0][0] != first[0][0]
 
 
 def test_motors_turn_only_when_enabled_and_a_stopped_one_asks_for_nothing(rig_of):
@@ -260,9 +270,9 @@ def test_motors_turn_only_when_enabled_and_a_stopped_one_asks_for_nothing(rig_of
         driver.enable("torque")
     driver.enable("effort")
     driver.write(command, 0)
-    assert world.request.tolist() == [1.0, 2.0]
+    assert world.view("request").tolist() == [1.0, 2.0]
     driver.stop()
     driver.stop()
-    assert world.request.tolist() == [0.0, 0.0]
+    assert world.view("request").tolist() == [0.0, 0.0]
     with pytest.raises(RunError, match="are off"):
         driver.write(command, 0)

@@ -1,0 +1,125 @@
+"""What `cosim check` prints: the mechanism, what drives it, the order of a tick, how ticks are held to the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cosim.pacing import Pacing, Pulse
+from cosim.rig.controllers import ControllerSpec, by_priority
+from cosim.rig.schedule import ScheduleSpec, show_time
+
+if TYPE_CHECKING:
+    from cosim.rig import Rig
+    from cosim.rig.plugins import Plugin
+
+
+def describe(rig: Rig) -> None:
+    """What `cosim check` prints."""
+    spec, schedule = rig.spec, rig.spec.schedule
+    print(f"{spec.path}: fine")
+    if spec.description:
+        print(f"  {spec.description}")
+    gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
+    description = spec.mechanism.description
+    joints = len(rig.plant.tree.joint_names)
+    parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
+    parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
+    parts |= {"spring": len(description.springs)}
+    counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
+    print(f"  mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2")
+    for note in description.notes:
+        print(f"    note: {note}")
+    starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
+    closes = bool(rig.plant.model.constraint_rows)
+    for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
+        kind = joint.actuator.module.__name__.rsplit(".", 1)[-1] if joint.actuator else ""
+        role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
+        latched = ", latched" if joint.latched else ""
+        found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
+        stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
+        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}")
+    for loop in description.loops:
+        kept = ", keeps its coordinates" if loop.coordinates else ""
+        print(f"    loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}")
+    for constraint in description.constraints:
+        rows = ", ".join(row.name for row in constraint.law.rows)
+        print(f"    constraint {constraint.name}: {rows}")
+    if rig.plant.start.redundant:
+        rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
+        print(f"    what other constraints say already: {rows}")
+    for controller in spec.controllers:
+        print(f"  controller {_controller(controller)}")
+    for event in spec.events:
+        bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
+        print(f"  event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}")
+    called = [controller.name for controller in by_priority(spec.controllers)]
+    order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))
+    print(f"  each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}")
+    print(f"  step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s")
+    if schedule.deadlines:
+        times = (
+            f"{task} {show_time(schedule.deadlines[task])}" for task in schedule.order if task in schedule.deadlines
+        )
+        print(f"  deadlines: {', '.join(times)}")
+    if schedule.pacing is not None:
+        print(f"  real time: {_real_time(schedule, schedule.pacing)}")
+
+
+def _controller(controller: ControllerSpec) -> str:
+    step_ns = controller.period_ns // controller.ticks
+    parts = [_kind(controller.plugin), f"every {show_time(controller.period_ns)}"]
+    if controller.phase:
+        parts.append(f"from {show_time(controller.phase * step_ns)}")
+    if controller.deadline_ns is not None:
+        parts.append(f"done within {show_time(controller.deadline_ns)}")
+    if controller.fallback is not None:
+        parts.append(f"fallback {_kind(controller.fallback)}")
+    return f"{controller.name}: {', '.join(parts)}"
+
+
+def _kind(plugin: Plugin) -> str:
+    return Path(plugin.module.__file__ or "").stem
+
+
+def _real_time(schedule: ScheduleSpec, pacing: Pacing) -> str:
+    return f"{_clock(schedule, pacing)}, {_overruns(pacing)}; {_grace(pacing)}; {', '.join(_thread(pacing))}"
+
+
+def _clock(schedule: ScheduleSpec, pacing: Pacing) -> str:
+    if pacing.pulse is not None:
+        return f"paced by {_pulse(pacing.pulse)}, awaited for {show_time(pacing.pulse.timeout * 1e9)} at most"
+    if pacing.rate == 1.0:
+        return "rate 1"
+    return (
+        f"scaled to rate {pacing.rate:g}, a tick every {show_time(round(schedule.step_ns / pacing.rate))} of the clock"
+    )
+
+
+def _pulse(pulse: Pulse) -> str:
+    return pulse.file or f"message {pulse.id:#x} on {pulse.interface} {pulse.channel}"
+
+
+def _overruns(pacing: Pacing) -> str:
+    n = pacing.most
+    words = {
+        "skip": "missed periods skipped",
+        "catch_up": f"overruns caught up with, at most {n} tick{'s' * (n > 1)}",
+        "stop": f"stopped by {n} late ticks in a row" if n > 1 else "stopped by the first late tick",
+    }
+    return words[pacing.overrun]
+
+
+def _grace(pacing: Pacing) -> str:
+    return f"start-up grace {show_time(pacing.grace * 1e9)}" if pacing.grace else "no start-up grace"
+
+
+def _thread(pacing: Pacing) -> Iterator[str]:
+    yield f"thread priority {pacing.priority}"
+    if pacing.cpu is not None:
+        yield f"CPU {pacing.cpu}"
+    if pacing.spin:
+        yield f"spinning the last {show_time(pacing.spin * 1e9)}"
+    if pacing.strict:
+        yield "strict"

@@ -1,0 +1,318 @@
+"""What takes the ticks of a rig: the loop in machine code, and the loop in Python around drivers.
+
+Both run the same tasks in the same order on the same memory, hold the same pace and leave the same rows and stamps.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.compile.routine import Routine
+from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks, Word
+from cosim.errors import RunError, told
+from cosim.pacing import ORDER
+from cosim.parts import Part
+from cosim.simulation import Simulation, Stage
+from cosim.timekeeper import Hurry, Keeper, Timekeeper
+from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
+from cosim.verdict import explain
+from cosim.world import World
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A rig between two ticks: the number of the next one, and all that goes on from tick to tick."""
+
+    number: int
+    memory: np.ndarray
+
+
+class Engine(ABC):
+    """Takes a rig forward; after a fault or `close` its drivers are stopped."""
+
+    lane: str  # what it runs in
+    memory: np.ndarray
+    drivers: Sequence[tuple[Driver, np.ndarray]] = ()  # each with the places (n,) of its joints in the model's order
+    hardware = False  # whether any of them moves a real motor
+    number = 0  # of the next tick
+    failure = ""  # what a part that failed said
+
+    def __init__(self, simulation: Simulation, order: Sequence[str]) -> None:
+        self.simulation = simulation
+        self.stages = simulation.stages(order)
+        self.program = program(simulation, self.stages)
+
+    def run(self, count: int) -> tuple[np.ndarray, str]:
+        """The rows (k, nr) of the next `count` ticks as fast as they can be taken, fewer when something stopped the
+        run: then it says what."""
+        rings = Rings(self.program, count)
+        self.take(rings, count)
+        rows, _ = rings.read(count)
+        return rows, self.outcome(rings.status, rows)
+
+    def take(self, rings: Rings, count: int, pace: Pace | None = None) -> None:
+        """Take `count` ticks into the rings, by the clock of the pace or as fast as possible; `rings.status` tells how
+        it ended."""
+        rings.words[Word.NUMBER], rings.words[Word.COUNT] = self.number, count
+        rings.words[Word.STATUS] = Status.RUNNING
+        try:
+            self._take(rings, pace)
+        finally:
+            self.number = int(rings.words[Word.NUMBER])
+
+    def outcome(self, status: Status, rows: np.ndarray) -> str:
+        """Why a fault ended the ticks of which these are the last rows; empty when none did."""
+        if status is not Status.FAULT:
+            return ""
+        return self.failure or explain(self.simulation, self.number - 1, rows[-1])
+
+    def view(self, *path: str) -> np.ndarray:
+        """A part of the memory by its name, to be read or written in place."""
+        where, shape = self.simulation.layout.place(*path)
+        return self.memory[where].reshape(shape)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.number, self.memory.copy())
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from there, to the bit."""
+        self.number, self.memory[:] = snapshot.number, snapshot.memory
+        self.failure = ""
+
+    @abstractmethod
+    def _take(self, rings: Rings, pace: Pace | None) -> None: ...
+
+    def sense(self) -> tuple[np.ndarray, np.ndarray]:
+        """(position, velocity) (nv,) as measured now; what the sensors remember stays as it is."""
+        before = self.memory.copy()
+        try:
+            return self._sense()
+        finally:
+            self.memory[:] = before
+
+    @abstractmethod
+    def _sense(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def open(self) -> None:
+        """Connect drivers; motors stay off."""
+        self._each(lambda driver: driver.open())
+
+    def arm(self) -> None:
+        """Switch the motors on."""
+        self._each(lambda driver: driver.enable("effort"))
+
+    def _each(self, what: Callable[[Driver], object]) -> None:
+        """Do it with every driver; when one fails, all are let go of."""
+        try:
+            for driver, _ in self.drivers:
+                with _of(driver):
+                    what(driver)
+        except BaseException:
+            self.close()
+            raise
+
+    def stop(self) -> None:
+        """Every driver is stopped, whatever the others do; simulated ones ask for nothing any more."""
+        for driver, _ in self.drivers:
+            with suppress(Exception):
+                driver.stop()
+        self.view("request")[:] = 0.0
+
+    def close(self) -> None:
+        """Every driver is stopped, then let go of."""
+        self.stop()
+        for driver, _ in self.drivers:
+            with suppress(Exception):
+                driver.close()
+
+
+def program(simulation: Simulation, stages: Sequence[Stage]) -> Program:
+    """The stages as the loops see them, without their calls."""
+    place = simulation.layout.place
+    return Program(
+        tasks=tuple(Task((), stage.ticks, stage.phase) for stage in stages),
+        step=simulation.step,
+        time=place("t").where.start,
+        fault=place("fault").where.start,
+        judge=next(k for k, stage in enumerate(stages) if stage.name == "guard" and stage.loop is None),
+        early=place("plant").where.stop,
+        row=simulation.row.size,
+    )
+
+
+class NativeEngine(Engine):
+    """The whole tick in machine code; Python sees blocks of finished ticks."""
+
+    lane = "machine code"
+
+    def __init__(self, simulation: Simulation, order: Sequence[str] = ORDER) -> None:
+        super().__init__(simulation, order)
+        self.memory = simulation.memory()
+        calls = [tuple(_call(part) for part in stage.parts) for stage in self.stages]
+        tasks = [Task(made, stage.ticks, stage.phase) for made, stage in zip(calls, self.stages, strict=True)]
+        self._ticks = Ticks(Program(**{**vars(self.program), "tasks": tuple(tasks)}))
+
+    def _take(self, rings: Rings, pace: Pace | None) -> None:
+        self._ticks.run(self.memory, rings, pace)
+
+    def _sense(self) -> tuple[np.ndarray, np.ndarray]:
+        world = World(self.simulation)
+        world.memory[:] = self.memory
+        world.begin(self.number * self.simulation.step_ns)
+        position, velocity, _ = world.measure()
+        return position.copy(), velocity.copy()
+
+
+def _call(part: Part) -> Call:
+    shapes = [place.shape for place in part.inputs]
+    routine = part.fn if isinstance(part.fn, Routine) else Routine(part.fn, shapes, part.name)
+    return Call(routine, tuple(p.where for p in part.inputs), tuple(p.where for p in part.outputs))
+
+
+class PythonEngine(Engine):
+    """The loop in Python around drivers; what can be compiled still is, unless the simulation says not to."""
+
+    lane = "Python"
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        world: World,
+        drivers: Sequence[tuple[Driver, np.ndarray]],
+        order: Sequence[str] = ORDER,
+        hardware: bool = False,
+    ) -> None:
+        """drivers together cover all joints."""
+        super().__init__(simulation, order)
+        self.world, self.drivers, self.hardware, self.memory = world, drivers, hardware, world.memory
+        self._measured = [JointState.zeros(len(index)) for _, index in drivers]
+        self._command = [JointCommand.zeros(len(index)) for _, index in drivers]
+        self._fields = {name: world.view("command", name) for name in COMMAND}
+        paths = (("measured", "position"), ("measured", "velocity"), ("effort",))
+        self._feedback = {name: world.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
+        self._tasks = [self._task(stage) for stage in self.stages]
+        self._faulty = world.view("fault")
+
+    def _task(self, stage: Stage) -> Callable[[int], object]:
+        """A task of the tick, called with its deadline [ns]."""
+        if stage.loop is not None:
+            return self._controller(stage)
+        if stage.name == "read":
+            known = [self.world.bound(part) for part in stage.parts if part.name == "known"]
+            return lambda until: (self._read(until), *(call() for call in known))
+        if stage.name == "write":
+            return self._write
+        calls = [self.world.bound(part) for part in stage.parts]
+        return lambda _: [call() for call in calls]
+
+    def _controller(self, stage: Stage) -> Callable[[int], object]:
+        assert stage.loop is not None
+        name = stage.loop.name
+        call = self.world.bound(stage.parts[0], interpret=name in self.simulation.untraceable)
+
+        def update(_: int) -> None:
+            try:
+                call()
+            except Exception as error:  # a controller may be the user's own: anything can happen in it
+                raise RunError(f"controller '{name}' failed: {told(error)}") from error
+
+        return update
+
+    def _take(self, rings: Rings, pace: Pace | None) -> None:
+        """The same loop as `compile.ticks` writes in machine code."""
+        self.failure, status, keeper = "", Status.FAULT, Hurry()
+        if pace is not None:
+            keeper = Timekeeper(pace, self.program, rings.words, not self.simulation.compiled)
+        try:
+            # a diverging run is reported by the guard, not by warnings of numpy
+            with np.errstate(all="ignore"):
+                status = self._loop(rings, keeper)
+        except RunError as error:
+            number = int(rings.words[Word.NUMBER])
+            self.failure = f"stopped at tick {number} (t = {number * self.simulation.step:.6g} s): {error}"
+        finally:
+            if status is Status.FAULT:
+                self.stop()
+            rings.words[Word.STATUS] = status
+
+    def _loop(self, rings: Rings, keeper: Keeper) -> Status:
+        words, memory, program = rings.words, self.memory, self.program
+        first, count, places = (int(words[word]) for word in (Word.NUMBER, Word.COUNT, Word.PLACES))
+        step_ns, early = self.simulation.step_ns, program.early
+        for k in range(count):
+            if (ending := keeper.wait(words)) is not Status.RUNNING:
+                return ending
+            number, taken = first + k, int(words[Word.TAKEN])
+            room = taken - int(words[Word.READ]) < places
+            place = taken % places if room else places
+            self.world.begin(number * step_ns)
+            rings.rows[place, :early] = memory[:early]
+            faulty = self._tick(number, keeper)
+            rings.rows[place, early:] = memory[early : program.row]
+            keeper.stamp(rings, place)
+            words[Word.DROPPED] += not room
+            words[Word.NUMBER] = number + 1
+            words[Word.TAKEN] = taken + room
+            if faulty:
+                return Status.FAULT
+            if (ending := keeper.follow(k, number)) is not Status.RUNNING:
+                return ending
+        return Status.FINISHED
+
+    def _tick(self, number: int, keeper: Keeper) -> bool:
+        """Run the tasks that are due; whether the guard, or what became of the plant, cut the tick short."""
+        t_ns, faulty = number * self.simulation.step_ns, False
+        for i, (task, run) in enumerate(zip(self.program.tasks, self._tasks, strict=True)):
+            if not faulty and number % task.ticks == task.phase:
+                run(keeper.deadline(i, t_ns))
+            faulty |= i == self.program.judge and bool(self._faulty)
+            keeper.ended(i)
+        return faulty
+
+    def _read(self, until: int) -> None:
+        for (driver, index), state in zip(self.drivers, self._measured, strict=True):
+            with _of(driver):
+                driver.read(state, until)
+            for k in np.flatnonzero(state.fault)[:1]:
+                raise RunError(
+                    f"the drive of joint '{driver.joints[k]}' reports fault {state.fault[k]}; clear it first"
+                )
+            for name, values in self._feedback.items():
+                values[index] = getattr(state, name)
+
+    def _write(self, until: int) -> None:
+        for (driver, index), command in zip(self.drivers, self._command, strict=True):
+            for name, values in self._fields.items():
+                getattr(command, name)[:] = values[index]
+            command.valid_until_ns = until + 2 * self.simulation.step_ns
+            with _of(driver):
+                driver.write(command, until)
+
+    def _sense(self) -> tuple[np.ndarray, np.ndarray]:
+        self.world.restored()
+        self.world.begin(self.number * self.simulation.step_ns)
+        self._read(self.number * self.simulation.step_ns)
+        self.world.restored()
+        return self._feedback["position"].copy(), self._feedback["velocity"].copy()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        if self.hardware:
+            raise RunError("a rig with real motors cannot be put back to an earlier state; arm it again instead")
+        super().restore(snapshot)
+        self.world.restored()
+
+
+@contextmanager
+def _of(driver: Driver) -> Iterator[None]:
+    """Whatever goes wrong in a driver ends the run with its joints named."""
+    try:
+        yield
+    except RunError:
+        raise  # the driver said what is wrong
+    except Exception as error:
+        raise RunError(f"the driver of {', '.join(driver.joints)} failed: {told(error)}") from error

@@ -1,0 +1,160 @@
+"""A controller in its place: the joints it commands, when, by what reference, and what takes over when it fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim import ops
+from cosim.errors import did_you_mean, told
+from cosim.guard import is_finite
+from cosim.layout import Layout
+from cosim.ops import is_symbolic
+from cosim.parameters import Tunables
+from cosim.types import COMMAND, FEEDBACK, State
+
+
+class Arming(NamedTuple):
+    """The state from which references begin: they lead from there to the trajectory within `length` s.
+
+    t: when the rig was armed [s], the trajectory's own t = 0; position, velocity (n,): measured then minus those of the
+    trajectory. Both are 0 in a rig that starts as its file says.
+    """
+
+    t: Any
+    length: Any
+    position: Any
+    velocity: Any
+
+    @classmethod
+    def of(cls, flat: Any) -> Arming:
+        """From one array (2 + 2 n,)."""
+        n = (len(flat) - 2) // 2
+        return cls(flat[0], flat[1], flat[2 : 2 + n], flat[2 + n :])
+
+    def at(self, index: np.ndarray) -> Arming:
+        return Arming(self.t, self.length, self.position[index], self.velocity[index])
+
+    def reference(self, trajectory: Any, t: Any) -> dict[str, Any]:
+        """The trajectory's sample at t, with the difference at the start faded out by a quintic in time, so that
+        position, velocity and acceleration go over without a jump (quintic Hermite polynomials)."""
+        sample = dict(trajectory.sample(t - self.t))
+        u, T = ops.clip((t - self.t) / self.length, 0.0, 1.0), self.length
+        left = 1.0 - u
+        value, slope = left * left * left * (1.0 + u * (3.0 + 6.0 * u)), u * left * left * left * (1.0 + 3.0 * u)
+        value_1, slope_1 = -30.0 * u * u * left * left, left * left * (1.0 + u * (2.0 - 15.0 * u))
+        value_2, slope_2 = -60.0 * u * left * (1.0 - 2.0 * u), -12.0 * u * left * (3.0 - 5.0 * u)
+        e, de = self.position, self.velocity
+        sample["position"] = sample["position"] + (e * value + de * (T * slope))
+        sample["velocity"] = sample["velocity"] + (e * (value_1 / T) + de * slope_1)
+        sample["acceleration"] = sample["acceleration"] + (e * (value_2 / (T * T)) + de * (slope_2 / T))
+        return sample
+
+
+@dataclass
+class Loop:
+    """A controller of the joints at `index`, called every `ticks` ticks from tick `phase` on.
+
+    fallback: a block that takes over for good when `block` raises, or commands what is not finite; it holds the
+    position measured then.
+    """
+
+    name: str
+    block: Any
+    index: np.ndarray  # (n,) of its joints in the model's order
+    ticks: int
+    trajectory: Any
+    phase: int = 0
+    priority: int = 0
+    deadline_ns: int | None = None
+    fallback: Any = None
+
+    own: slice = field(init=False, default_factory=lambda: slice(0))  # its parameters among those of all loops
+    failure: str = field(init=False, default="")  # why the fallback took over, where an exception told
+
+    def __post_init__(self) -> None:
+        self.layout = Layout(self.initial())
+        self.tunables = Tunables(self.block.params)
+
+    def initial(self) -> State:
+        """The state of the controller, and what the fallback needs."""
+        state = {"block": self.block.initial()}
+        if self.fallback is not None:
+            state |= {"fallback": self.fallback.initial(), "held": np.zeros(len(self.index))}
+        return state
+
+    @property
+    def fallen(self) -> np.ndarray:
+        """(1,) 0 until the fallback has taken over, empty without one."""
+        return np.zeros(0 if self.fallback is None else 1)
+
+    def looks_at(self, what: str) -> bool:
+        """Whether the controller follows a reference position (then it has a velocity and acceleration too), or this
+        part of a reference."""
+        return "reference_position" in self.block.inputs or f"reference_{what}" in self.block.inputs
+
+    def update(
+        self, t: Any, p: Any, x: Any, fallen: Any, q: Any, v: Any, effort: Any, a: Any, arming: Any
+    ) -> tuple[Any, ...]:
+        """(next state, fallen, then the fields of COMMAND): one call of the controller on flat arrays.
+
+        p: its tunable parameters, x: its state; q, v, effort: (nv,) as measured; a: (nv,) accelerations that
+        are known beforehand, those of prescribed joints; arming: an Arming as one array, of nv joints.
+        """
+        state = self.layout.unpack(x)
+        begun = Arming.of(arming).at(self.index)
+        measured = dict(zip(FEEDBACK, (q, v, effort), strict=True))
+        known = {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
+        known |= {name: values[self.index] for name, values in measured.items()}
+        reference = begun.reference(self.trajectory, t)
+        if self.fallback is None:
+            state["block"], y = self._run(self.block, t, self.tunables.apply(p), state["block"], known, reference)
+            return self.layout.pack(state), fallen, *y
+        return self._guarded(t, p, state, fallen, known, reference)
+
+    def _run(
+        self, block: Any, t: Any, p: Any, x: State, known: dict[str, Any], reference: dict[str, Any]
+    ) -> tuple[State, list[Any]]:
+        """(next state, the fields of COMMAND) of one of the two blocks."""
+        u = known | {f"reference_{name}": value for name, value in reference.items()}
+        unknown = [name for name in block.inputs if name not in u]
+        if unknown:
+            raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
+        x, y = block.update(t, p, x, {name: u[name] for name in block.inputs})
+        return x, [self._output(name, y) for name in COMMAND]
+
+    def _output(self, name: str, y: Any) -> Any:
+        """One output of the block, checked: the block may be the user's own."""
+        if name not in y:
+            raise ValueError(f"the output '{name}' is missing")
+        value = ops.array(y[name])
+        if value.shape != self.index.shape:
+            raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {self.index.shape}")
+        if value.dtype.kind not in "biufO":
+            raise ValueError(f"the output '{name}' must be numbers")
+        return value
+
+    def _guarded(self, t: Any, p: Any, state: State, fallen: Any, known: Any, reference: Any) -> tuple[Any, ...]:
+        """The same with a fallback: both are evaluated, and one of them is heard."""
+        n = len(self.index)
+        try:
+            x, y = self._run(self.block, t, self.tunables.apply(p), state["block"], known, reference)
+        except Exception as error:  # a controller may be the user's own: anything can happen in it
+            if is_symbolic(t) or is_symbolic(known["position"]):
+                raise
+            x, y, self.failure = state["block"], [np.full(n, np.nan)] * len(COMMAND), told(error)
+        sound = 1.0
+        for values in y:
+            for value in values:
+                sound = ops.where(is_finite(value), sound, 0.0)
+        before = fallen[0] > 0.0
+        after = ops.logical_or(before, sound < 0.5)
+        held = ops.where(before, state["held"], known["position"])
+        still = {"position": held, **{what: np.zeros(n) for what in ("velocity", "acceleration", "effort")}}
+        rest, spare = self._run(self.fallback, t, self.fallback.params, state["fallback"], known, still)
+        going = self.layout.pack({"block": x, "fallback": state["fallback"], "held": held})
+        taken = self.layout.pack({"block": state["block"], "fallback": rest, "held": held})
+        heard = [ops.where(after, b, a) for a, b in zip(y, spare, strict=True)]
+        return ops.where(after, taken, going), ops.array([ops.where(after, 1.0, 0.0)]), *heard

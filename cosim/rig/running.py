@@ -1,0 +1,185 @@
+"""A rig's run from start to end: its scheduler, what its ticks leave, and where that goes meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cosim import timing
+from cosim.engine import Engine
+from cosim.errors import InputError, RunError
+from cosim.happenings import Happening, Watch
+from cosim.rehearsal import check_budget
+from cosim.rig.schedule import LONGEST
+from cosim.run import Run, StoppedRun, signal_units
+from cosim.scheduler import Block, Scheduler
+
+if TYPE_CHECKING:
+    from cosim.rig.rig import Rig
+
+SHOWN = 4096  # ticks back from a missed deadline by which its cause is judged while the run goes on
+
+
+def scheduler_of(rig: Rig) -> Scheduler:
+    """The scheduler of a rig, on time where its schedule says so."""
+    schedule, source = rig.spec.schedule, rig.spec.source
+
+    def make() -> Engine:
+        engine = rig.engine()
+        if schedule.pacing is not None:
+            check_budget(engine, rig.tasks, schedule.step_ns / schedule.rate, source.place)
+        return engine
+
+    return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, source.place(("schedule", "realtime")))
+
+
+def run_rig(
+    rig: Rig, duration: float | None, record: str | Path | None, progress: Callable[[float], None] | None
+) -> Run:
+    """See `Rig.run`."""
+    schedule = rig.spec.schedule
+    seconds = schedule.duration_ns * 1e-9 if duration is None else duration
+    ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
+    if ticks < 1:
+        wrong, mend = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
+        raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
+    with scheduler_of(rig) as scheduler:
+        taken = _taken(rig, scheduler, ticks + 1, record, progress)
+    if not taken.blocks:
+        raise RunError(taken.fault, str(rig.spec.path))
+    run = taken.run()
+    if taken.fault:
+        raise StoppedRun(run)
+    return run
+
+
+@dataclass
+class Taken:
+    """What has come of a run so far."""
+
+    rig: Rig
+    scheduler: Scheduler
+    sinks: list[Any] = field(default_factory=list)
+    t_ns: list[np.ndarray] = field(default_factory=list)
+    blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
+    events: list[Happening] = field(default_factory=list)
+    fault: str = ""
+    busy: float = 0.0  # s
+    begun: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self._watch = Watch(self.rig.simulation)
+        self._told = -1  # number of the last tick whose lateness was told
+
+    @property
+    def done(self) -> int:
+        return sum(map(len, self.t_ns))
+
+    @property
+    def now_ns(self) -> int:
+        """The rig's time at the last tick."""
+        return int(self.t_ns[-1][-1]) if self.t_ns else 0
+
+    def add(self, block: Block) -> None:
+        """Signals of finished ticks, to wherever they go."""
+        t_ns = block.numbers * self.rig.spec.schedule.step_ns
+        values = self.rig.observe(block.arming, block.rows)
+        if self.scheduler.pacing is not None:
+            values = np.hstack([values, timing.values(self.rig.tasks, block.numbers, block.stamps)])
+        self.t_ns.append(t_ns)
+        self.blocks.append(values)
+        events = self._watch(block.rows)
+        self.events += events
+        for sink in self.sinks:
+            sink(t_ns, values)
+            for event in events:
+                sink.event(round(event.t * 1e9), event.name)
+        self._tell_misses(block)
+
+    def _tell_misses(self, block: Block) -> None:
+        """Every deadline that was missed goes to the recording, with its cause."""
+        if not self.sinks or not block.stamps.size:
+            return
+        least = min(task.deadline_ns for task in self.rig.tasks)
+        if not np.any(block.stamps[:, -2] - block.stamps[:, 0] > least):
+            return
+        for miss in self.scheduler.recent(SHOWN).misses():
+            if miss.number > self._told:
+                what = f"missed a deadline by {timing.figure(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
+                for sink in self.sinks:
+                    sink.event(miss.number * self.rig.spec.schedule.step_ns, what, "warning")
+                self._told = miss.number
+
+    def run(self) -> Run:
+        units = tuple(channels_of(self.rig))
+        values = np.concatenate(self.blocks)
+        t = np.concatenate(self.t_ns)[: len(values)] * 1e-9
+        paced = self.scheduler.pacing is not None
+        found = self.scheduler.timing if paced else None
+        busy = self.busy if found is None else float(found.busy_ns.sum()) * 1e-9
+        names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
+        return Run(self.rig, t, values, names, busy, wall, self.fault, tuple(self.events), found)
+
+
+def channels_of(rig: Rig) -> tuple[tuple[str, str], ...]:
+    """(signal, unit) of everything that a run of the rig leaves."""
+    signals = tuple(signal_units(rig).items())
+    return signals if rig.spec.schedule.pacing is None else signals + timing.channels(rig.tasks)
+
+
+def _taken(
+    rig: Rig,
+    scheduler: Scheduler,
+    ticks: int,
+    record: str | Path | None,
+    progress: Callable[[float], None] | None,
+) -> Taken:
+    scheduler.prepare()
+    taken = Taken(rig, scheduler)
+    try:
+        with ExitStack() as stack:
+            # before rights are taken: what records must not inherit them
+            taken.sinks = rig.sinks(stack, record)
+            try:
+                scheduler.arm()
+                taken.begun = time.perf_counter()
+                scheduler.start(ticks)
+                _follow(taken, ticks, progress)
+            except KeyboardInterrupt:
+                scheduler.stop()
+                while (block := scheduler.read()) is not None:
+                    taken.add(block)
+                last = taken.done - 1
+                taken.fault = f"interrupted after tick {last}" if taken.done else "interrupted before the first tick"
+            for sink in taken.sinks:
+                if taken.fault:
+                    sink.fault(taken.now_ns, taken.fault)
+                if scheduler.pacing is not None and taken.blocks:
+                    for line in timing.lines(scheduler.timing.summary()):
+                        sink.event(taken.now_ns, line)
+    except RunError as error:
+        # what was being recorded may be lost, the run is not
+        if not taken.blocks or taken.fault:
+            raise
+        taken.fault = str(error)
+    return taken
+
+
+def _follow(taken: Taken, ticks: int, progress: Callable[[float], None] | None) -> None:
+    """Read the ticks as they are done, until there are no more."""
+    while True:
+        before = time.perf_counter()
+        block = taken.scheduler.read()
+        if block is None:
+            break
+        taken.busy += time.perf_counter() - before
+        taken.add(block)
+        if progress is not None:
+            progress(taken.done / ticks)
+    taken.fault = taken.scheduler.fault
