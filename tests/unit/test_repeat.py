@@ -7,11 +7,11 @@ import pytest
 
 from cosim import ops
 from cosim.compile import Port, Routine, compile, emit, mathlib
-from cosim.compile.ticks import Call, Program, Rings, Status, Task, Ticks, Word
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.repeat import Repeated
 from cosim.compile.routine import call_when, with_callees
+from cosim.compile.ticks import Call, Program, Rings, Status, Task, Ticks, Word
 from cosim.errors import CompileError
 
 LANES = vector_lanes()

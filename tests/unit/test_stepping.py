@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import brentq
 
 from cosim import load_rig
-from cosim.run import StoppedRun
 from cosim.engine import PythonEngine
+from cosim.run import StoppedRun
 from cosim.world import World
 
 # one body that slides along x under "gravity" of 2 m/s² along x
