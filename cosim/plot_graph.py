@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from cosim.errors import InputError
 from cosim.multibody.structure import Edge, Structure
-from cosim.plot import FORMATS, STYLE, check_format
+from cosim.plot import check_format, save
 
 LARGEST = 200  # bodies that a picture can show
 RADIUS = 0.19  # of a body
@@ -64,23 +64,12 @@ def plot_graph(path: str | Path, structure: Structure, title: str, note: str = "
 
     Raises InputError for another suffix, more than 200 bodies, or a path that cannot be written.
     """
-    form = check_format(path)
+    check_format(path)
     if structure.size > LARGEST:
         what = f"a graph of {structure.size} bodies is too large to draw ({LARGEST} at most); leave the file out"
         raise InputError(what, str(path))
 
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a user's own matplotlibrc does not change the picture
-        for key, value in {**STYLE, "svg.hashsalt": "graph", "hatch.linewidth": 0.7}.items():
-            matplotlib.rcParams[key] = value
-        figure = _draw(structure, title, note)
-        try:
-            figure.savefig(path, format=form, dpi=130, metadata=FORMATS[form])
-        except OSError as cause:
-            mend = "name a file in a folder that exists and that you may write to"
-            raise InputError(f"cannot write the graph: {cause.strerror}; {mend}", str(path)) from cause
+    save(path, lambda: _draw(structure, title, note), "graph", {"svg.hashsalt": "graph", "hatch.linewidth": 0.7})
 
 
 # --- where everything is ---

@@ -6,6 +6,6 @@ whole (of the mechanism) and marks (events) → figure (where all of it stands) 
 
 from cosim.plot.curves import thin
 from cosim.plot.run import plot_run
-from cosim.plot.style import FORMATS, STYLE, check_format
+from cosim.plot.style import check_format, save
 
-__all__ = ["FORMATS", "STYLE", "check_format", "plot_run", "thin"]
+__all__ = ["check_format", "plot_run", "save", "thin"]

@@ -11,7 +11,7 @@ from cosim.errors import InputError
 from cosim.plot.columns import columns_of, position_errors
 from cosim.plot.figure import Content, draw
 from cosim.plot.marks import Events, within
-from cosim.plot.style import FORMATS, STYLE, check_format
+from cosim.plot.style import check_format, save
 from cosim.plot.whole import panels_of
 
 MAX_JOINTS = 8
@@ -41,10 +41,7 @@ def plot_run(
 
     Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
     """
-    form = check_format(path)
-
-    import matplotlib
-
+    check_format(path)
     shown = joints[:MAX_JOINTS]
     panels = panels_of(signals, units)
     signals = {**signals, **position_errors(shown, signals)}
@@ -55,14 +52,4 @@ def plot_run(
     few = f"the first {len(shown)} of {len(joints)} joints" if len(shown) < len(joints) else ""
     note = "  ·  ".join(filter(None, [note, few, *(panel.note for panel in panels)]))
     content = Content(t, signals, units, shown, columns, panels, within(events, t))
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a user's own matplotlibrc does not change the picture
-        for key, value in STYLE.items():
-            matplotlib.rcParams[key] = value
-        figure = draw(content, (title, description, note))
-        try:
-            figure.savefig(path, format=form, dpi=130, metadata=FORMATS[form])
-        except OSError as cause:
-            mend = "name a file in a folder that exists and that you may write to"
-            raise InputError(f"cannot write the plot: {cause.strerror}; {mend}", str(path)) from cause
+    save(path, lambda: draw(content, (title, description, note)))

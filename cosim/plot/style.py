@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,33 @@ STYLE: dict[Any, Any] = {
 }
 
 
+NOTHING: Mapping[Any, Any] = {}
+
+
 def check_format(path: str | Path) -> str:
     """The format that the suffix of `path` asks for. Raises InputError when it cannot be drawn."""
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise InputError(f"cannot draw a plot as '.{form}'; use {', '.join(FORMATS)}", str(path))
     return form
+
+
+def save(path: str | Path, draw: Callable[[], Any], what: str = "plot", besides: Mapping[Any, Any] = NOTHING) -> None:
+    """Write the figure that `draw` makes, in our style and what there is `besides`, whatever the user's own is.
+
+    Raises InputError for a suffix that is no format, or a path that cannot be written.
+    """
+    form = check_format(path)
+
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        for key, value in {**STYLE, **besides}.items():
+            matplotlib.rcParams[key] = value
+        figure = draw()
+        try:
+            figure.savefig(path, format=form, dpi=130, metadata=FORMATS[form])
+        except OSError as cause:
+            mend = "name a file in a folder that exists and that you may write to"
+            raise InputError(f"cannot write the {what}: {cause.strerror}; {mend}", str(path)) from cause

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError
 from cosim.plot.curves import thin
 from cosim.plot.style import (
     BLUE,
     FAINT,
-    FORMATS,
     GREEN,
     INK,
     OCHRE,
@@ -24,9 +22,8 @@ from cosim.plot.style import (
     ROSE,
     RUST,
     SOFT,
-    STYLE,
     VIOLET,
-    check_format,
+    save,
 )
 from cosim.plot.words import TITLE, Key, Lines, fitted
 from cosim.timing import Timing, figure, place, spread
@@ -55,20 +52,7 @@ def plot_timing(path: str | Path, timing: Timing, title: str, note: str = "") ->
 
     Raises InputError for another suffix or a path that cannot be written.
     """
-    form = check_format(path)
-
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a user's own matplotlibrc does not change the picture
-        for key, value in STYLE.items():
-            matplotlib.rcParams[key] = value
-        picture = _draw(timing, title, note)
-        try:
-            picture.savefig(path, format=form, dpi=130, metadata=FORMATS[form])
-        except OSError as cause:
-            mend = "name a file in a folder that exists and that you may write to"
-            raise InputError(f"cannot write the plot: {cause.strerror}; {mend}", str(path)) from cause
+    save(path, lambda: _draw(timing, title, note))
 
 
 def _draw(timing: Timing, title: str, note: str) -> Any:

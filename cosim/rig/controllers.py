@@ -9,11 +9,15 @@ from typing import Any
 
 from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
+from cosim.pacing import ORDER
 from cosim.rig.joints import bound_reason, kinds_of
 from cosim.rig.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugin
 from cosim.rig.schedule import LONGEST, TOLERANCE, read_deadline, read_ticks, show_time
 from cosim.rig.schema import Reading, read_fields, show
 from cosim.types import param, params
+
+# names by which the times of a tick are told beside those of the controllers
+TAKEN = {*ORDER, "latency", "end_to_end", "tick"}
 
 
 @params
@@ -89,6 +93,9 @@ def read_controllers(
             what = f"controller '{name}' exists already{names[name]}; give this one another name"
             reading.fail((*at, "name") if "name" in data else at, what)
         names.setdefault(name, here)
+        if name in TAKEN:
+            what = f"controller '{name}': the name is taken, a task of the tick has it; give this one a name of its own"
+            reading.fail((*at, "name") if "name" in data else at, what)
         given = head.get("joints", ())
         chosen = free if given is None else given
         for k, joint in enumerate(chosen):
