@@ -361,6 +361,13 @@ NO_MULTIPLE = "is no whole multiple of the step of 1 ms; nearest:"
         ("deadline: 0", ".deadline: must be above 0 s, is 0 s"),
         ("deadline: 1.2 ms", ".deadline: must be at most the 1 ms from tick to tick, is 1.2 ms"),
         ("period: 4 ms, deadline: 2 ms", ".deadline: must be at most the 1 ms from tick to tick, is 2 ms"),
+        *(
+            (
+                f"name: {name}",
+                f".name: controller '{name}': the name is taken, a task of the tick has it; give this one a name of its own",
+            )
+            for name in ("read", "controllers", "guard", "write", "step", "publish", "tick", "latency", "end_to_end")
+        ),
         ("priority: 1.5", ".priority: expected a whole number, got 1.5"),
         ("priority: high", ".priority: expected a number, got 'high'"),
         ("fallback: pd", ".fallback: expected a mapping, got 'pd'"),
