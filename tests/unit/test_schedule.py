@@ -364,7 +364,8 @@ NO_MULTIPLE = "is no whole multiple of the step of 1 ms; nearest:"
         *(
             (
                 f"name: {name}",
-                f".name: controller '{name}': the name is taken, a task of the tick has it; give this one a name of its own",
+                f".name: controller '{name}': the name is taken, a task of the tick has it;"
+                " give this one a name of its own",
             )
             for name in ("read", "controllers", "guard", "write", "step", "publish", "tick", "latency", "end_to_end")
         ),
