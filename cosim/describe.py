@@ -17,20 +17,29 @@ if TYPE_CHECKING:
 
 def describe(rig: Rig) -> None:
     """What `cosim check` prints."""
-    spec, schedule = rig.spec, rig.spec.schedule
-    print(f"{spec.path}: fine")
+    print(f"{rig.spec.path}: fine")
+    for line in (*_mechanism(rig), *_parts(rig), *_tick(rig)):
+        print(f"  {line}")
+
+
+def _mechanism(rig: Rig) -> Iterator[str]:
+    spec, description = rig.spec, rig.spec.mechanism.description
     if spec.description:
-        print(f"  {spec.description}")
+        yield spec.description
     gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
-    description = spec.mechanism.description
     joints = len(rig.plant.tree.joint_names)
     parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
     parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
     parts |= {"spring": len(description.springs)}
     counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
-    print(f"  mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2")
+    yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
     for note in description.notes:
-        print(f"    note: {note}")
+        yield f"  note: {note}"
+
+
+def _parts(rig: Rig) -> Iterator[str]:
+    """Joints, what closes loops, controllers and events, one by one."""
+    spec, description = rig.spec, rig.spec.mechanism.description
     starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
     closes = bool(rig.plant.model.constraint_rows)
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
@@ -39,32 +48,36 @@ def describe(rig: Rig) -> None:
         latched = ", latched" if joint.latched else ""
         found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
-        print(f"    {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}")
+        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}"
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
-        print(f"    loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}")
+        yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"
     for constraint in description.constraints:
         rows = ", ".join(row.name for row in constraint.law.rows)
-        print(f"    constraint {constraint.name}: {rows}")
+        yield f"  constraint {constraint.name}: {rows}"
     if rig.plant.start.redundant:
         rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
-        print(f"    what other constraints say already: {rows}")
+        yield f"  what other constraints say already: {rows}"
     for controller in spec.controllers:
-        print(f"  controller {_controller(controller)}")
+        yield f"controller {_controller(controller)}"
     for event in spec.events:
         bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
-        print(f"  event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}")
+        yield f"event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}"
+
+
+def _tick(rig: Rig) -> Iterator[str]:
+    """The order of a tick, and how ticks are held to the clock."""
+    spec, schedule = rig.spec, rig.spec.schedule
     called = [controller.name for controller in by_priority(spec.controllers)]
     order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))
-    print(f"  each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}")
-    print(f"  step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s")
-    if schedule.deadlines:
-        times = (
-            f"{task} {show_time(schedule.deadlines[task])}" for task in schedule.order if task in schedule.deadlines
-        )
-        print(f"  deadlines: {', '.join(times)}")
+    yield f"each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}"
+    yield f"step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s"
+    if times := [
+        f"{task} {show_time(schedule.deadlines[task])}" for task in schedule.order if task in schedule.deadlines
+    ]:
+        yield f"deadlines: {', '.join(times)}"
     if schedule.pacing is not None:
-        print(f"  real time: {_real_time(schedule, schedule.pacing)}")
+        yield f"real time: {_real_time(schedule, schedule.pacing)}"
 
 
 def _controller(controller: ControllerSpec) -> str:
