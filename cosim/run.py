@@ -154,7 +154,7 @@ class Run:
         for loop in simulation.loops:
             why = simulation.untraceable.get(loop.name)
             where[f"controller {loop.name}"] = f"Python: {why}" if why else "machine code"
-        where["loop"] = "Python" if simulation.untraceable else "machine code"
+        where["loop"] = "machine code" if self.rig.native else "Python"
         return where
 
 

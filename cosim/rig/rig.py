@@ -204,10 +204,15 @@ class Rig:
         outputs = [Port("signals", (len(self.simulation.signals),))]
         return compile(self.simulation.observe, ports, "observe", outputs, self.interpret)
 
+    @property
+    def native(self) -> bool:
+        """Whether all of a tick is machine code."""
+        return not self.interpret and not self.simulation.untraceable and self._simulated
+
     def engine(self) -> Engine:
         """A fresh engine at t = 0: native when every part has machine code, else the Python loop."""
         order = self.spec.schedule.order
-        if not self.interpret and not self.simulation.untraceable and self._simulated:
+        if self.native:
             return NativeEngine(self.simulation, order)
         world = World(self.simulation)
         return PythonEngine(self.simulation, world, self._drivers(world), order, not self._simulated)
