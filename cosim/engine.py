@@ -15,6 +15,7 @@ import numpy as np
 from cosim.compile.routine import Routine
 from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks, Word
 from cosim.errors import RunError, told
+from cosim.loop import Arming
 from cosim.pacing import ORDER
 from cosim.parts import Part
 from cosim.simulation import Simulation, Stage
@@ -22,6 +23,11 @@ from cosim.timekeeper import Hurry, Keeper, Timekeeper
 from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
 from cosim.verdict import explain
 from cosim.world import World
+
+# top speed of a quintic of unit length in unit time
+QUINTIC_SPEED = 1.875
+# of a joint's limit of speed, for the way to the trajectory; the rest is for the trajectory's own and for overshoot
+SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -87,33 +93,53 @@ class Engine(ABC):
     @abstractmethod
     def _take(self, rings: Rings, pace: Pace | None) -> None: ...
 
-    def sense(self) -> tuple[np.ndarray, np.ndarray]:
-        """(position, velocity) (nv,) as measured now; what the sensors remember stays as it is."""
+    def sense(self, until: int) -> tuple[np.ndarray, np.ndarray]:
+        """(position, velocity) (nv,) as measured now; what the sensors remember stays as it is. until: the deadline
+        [ns] on the clock of the drivers."""
         before = self.memory.copy()
         try:
-            return self._sense()
+            return self._sense(until)
         finally:
             self.memory[:] = before
 
     @abstractmethod
-    def _sense(self) -> tuple[np.ndarray, np.ndarray]: ...
+    def _sense(self, until: int) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def begin_from_measured(self, blend: float, until: int) -> None:
+        """Let controllers start afresh, and references lead from the measured state to the trajectory within `blend`
+        [s], or longer where that would be too fast; until: see `sense`."""
+        simulation, nv = self.simulation, self.simulation.nv
+        position, velocity = self.sense(until)
+        away = Arming(self.number * simulation.step, blend, np.zeros(nv), np.zeros(nv))
+        for loop in simulation.loops:
+            self.view("controllers", loop.name)[:] = loop.layout.pack(loop.initial())
+            self.view("fallen", loop.name)[:] = 0.0
+            self.view("told", loop.name)[:] = 0.0
+            loop.failure = ""
+            if loop.looks_at("position"):
+                sample = loop.trajectory.sample(0.0)
+                away.position[loop.index] = position[loop.index] - sample["position"]
+                away.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
+        self.view("command")[:] = 0.0
+        needed = float(np.max(np.abs(away.position) / (SHARE * simulation.limits.velocity), initial=0.0))
+        length = max(blend, simulation.step, QUINTIC_SPEED * needed)
+        self.view("arming")[:] = np.concatenate([[away.t, length], away.position, away.velocity])
 
     def open(self) -> None:
-        """Connect drivers; motors stay off."""
-        self._each(lambda driver: driver.open())
+        """Connect drivers; motors stay off. When one fails, all are let go of."""
+        self._each(lambda driver: driver.open(), self.close)
 
     def arm(self) -> None:
-        """Switch the motors on."""
-        self._each(lambda driver: driver.enable("effort"))
+        """Switch the motors on. When one fails, all are off."""
+        self._each(lambda driver: driver.enable("effort"), self.stop)
 
-    def _each(self, what: Callable[[Driver], object]) -> None:
-        """Do it with every driver; when one fails, all are let go of."""
+    def _each(self, what: Callable[[Driver], object], undo: Callable[[], object]) -> None:
         try:
             for driver, _ in self.drivers:
                 with _of(driver):
                     what(driver)
         except BaseException:
-            self.close()
+            undo()
             raise
 
     def stop(self) -> None:
@@ -160,7 +186,7 @@ class NativeEngine(Engine):
     def _take(self, rings: Rings, pace: Pace | None) -> None:
         self._ticks.run(self.memory, rings, pace)
 
-    def _sense(self) -> tuple[np.ndarray, np.ndarray]:
+    def _sense(self, until: int) -> tuple[np.ndarray, np.ndarray]:
         world = World(self.simulation)
         world.memory[:] = self.memory
         world.begin(self.number * self.simulation.step_ns)
@@ -226,15 +252,17 @@ class PythonEngine(Engine):
     def _take(self, rings: Rings, pace: Pace | None) -> None:
         """The same loop as `compile.ticks` writes in machine code."""
         self.failure, status, keeper = "", Status.FAULT, Hurry()
-        if pace is not None:
-            keeper = Timekeeper(pace, self.program, rings.words, not self.simulation.compiled)
         try:
+            if pace is not None:
+                keeper = Timekeeper(pace, self.program, rings.words, not self.simulation.compiled)
             # a diverging run is reported by the guard, not by warnings of numpy
             with np.errstate(all="ignore"):
                 status = self._loop(rings, keeper)
-        except RunError as error:
-            number = int(rings.words[Word.NUMBER])
-            self.failure = f"stopped at tick {number} (t = {number * self.simulation.step:.6g} s): {error}"
+        except BaseException as error:  # whatever it is, what was done until then stays
+            number, what = int(rings.words[Word.NUMBER]), str(error) if isinstance(error, RunError) else told(error)
+            self.failure = f"stopped at tick {number} (t = {number * self.simulation.step:.6g} s): {what}"
+            if not isinstance(error, Exception):
+                raise
         finally:
             if status is Status.FAULT:
                 self.stop()
@@ -293,11 +321,13 @@ class PythonEngine(Engine):
             with _of(driver):
                 driver.write(command, until)
 
-    def _sense(self) -> tuple[np.ndarray, np.ndarray]:
+    def _sense(self, until: int) -> tuple[np.ndarray, np.ndarray]:
         self.world.restored()
         self.world.begin(self.number * self.simulation.step_ns)
-        self._read(self.number * self.simulation.step_ns)
-        self.world.restored()
+        try:
+            self._read(until)
+        finally:
+            self.world.restored()
         return self._feedback["position"].copy(), self._feedback["velocity"].copy()
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -22,17 +22,23 @@ class Happening(NamedTuple):
 
 @dataclass
 class Watch:
-    """Follows the counters of a simulation's switches from block to block of rows."""
+    """Follows the counters of a simulation's switches, and which fallbacks have taken over, from block to block of
+    rows."""
 
     simulation: Simulation
 
     def __post_init__(self) -> None:
+        self._loops = [loop for loop in self.simulation.loops if loop.fallback is not None]
+        self._fallen = np.zeros(len(self._loops))
         self.names = self.simulation.plant.switches.reported if self.simulation.plant.switches else ()
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
     def __call__(self, rows: np.ndarray) -> list[Happening]:
         """What happened by the time of these rows (k, nr) and was not told yet, in order of time."""
-        if not self.names or not len(rows):
+        return sorted(self._events(rows) + self._takeovers(rows)) if len(rows) else []
+
+    def _events(self, rows: np.ndarray) -> list[Happening]:
+        if not self.names:
             return []
         count, last, lost = (
             rows[:, self.simulation.row.index("plant", "switches", w)] for w in ("count", "last", "lost")
@@ -40,8 +46,23 @@ class Watch:
         steps = np.diff(count, axis=0, prepend=self._count[None])
         spent = np.diff(lost, axis=0, prepend=self._lost[None])
         self._count, self._lost = count[-1], lost[-1]
-        found = [
+        return [
             Happening(float(last[tick, k]), self.names[k], float(spent[tick, k]), int(steps[tick, k]))
             for tick, k in zip(*np.nonzero(steps), strict=True)
         ]
-        return sorted(found)
+
+    def _takeovers(self, rows: np.ndarray) -> list[Happening]:
+        """Of controllers by their fallbacks, each at the tick in which it was first heard."""
+        if not self._loops:
+            return []
+        row = self.simulation.row
+        fallen = np.hstack([rows[:, row.index("fallen", loop.name)] for loop in self._loops])
+        begun = np.diff(fallen, axis=0, prepend=self._fallen[None]) > 0.0
+        self._fallen, times = fallen[-1], rows[:, row.index("t")[0]]
+        found = []
+        for tick, k in zip(*np.nonzero(begun), strict=True):
+            loop = self._loops[k]
+            why = loop.failure or "it commanded what is not finite"
+            what = f"controller '{loop.name}' failed: its fallback has taken over ({why})"
+            found.append(Happening(float(times[tick]), what, 0.0))
+        return found

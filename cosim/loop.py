@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +75,7 @@ class Loop:
 
     own: slice = field(init=False, default_factory=lambda: slice(0))  # its parameters among those of all loops
     failure: str = field(init=False, default="")  # why the fallback took over, where an exception told
+    rescuer: Callable[..., Any] | None = field(init=False, default=None)  # `rescue` in machine code beside Python
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.initial())
@@ -105,14 +108,27 @@ class Loop:
         """
         state = self.layout.unpack(x)
         begun = Arming.of(arming).at(self.index)
+        known, reference = self._known(q, v, effort, a), begun.reference(self.trajectory, t)
+        run = partial(self._run, self.block, t, self.tunables.apply(p), state["block"], known, reference)
+        if self.fallback is None:
+            state["block"], y = run()
+            return self.layout.pack(state), fallen, *y
+        return self._guarded(run, state, fallen, (t, q, v, effort, a))
+
+    def rescue(self, t: Any, x: Any, q: Any, v: Any, effort: Any, a: Any, held: Any) -> tuple[Any, ...]:
+        """(next state of the fallback, then the fields of COMMAND): one call of the fallback on flat arrays, which
+        holds the position `held` (n,)."""
+        at_rest = {what: np.zeros(len(self.index)) for what in ("velocity", "acceleration", "effort")}
+        still, layout = {"position": held, **at_rest}, Layout(self.fallback.initial())
+        known = self._known(q, v, effort, a)
+        x, y = self._run(self.fallback, t, self.fallback.params, layout.unpack(x), known, still)
+        return layout.pack(x), *y
+
+    def _known(self, q: Any, v: Any, effort: Any, a: Any) -> dict[str, Any]:
+        """The inputs that blocks may have, but for references."""
         measured = dict(zip(FEEDBACK, (q, v, effort), strict=True))
         known = {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
-        known |= {name: values[self.index] for name, values in measured.items()}
-        reference = begun.reference(self.trajectory, t)
-        if self.fallback is None:
-            state["block"], y = self._run(self.block, t, self.tunables.apply(p), state["block"], known, reference)
-            return self.layout.pack(state), fallen, *y
-        return self._guarded(t, p, state, fallen, known, reference)
+        return known | {name: values[self.index] for name, values in measured.items()}
 
     def _run(
         self, block: Any, t: Any, p: Any, x: State, known: dict[str, Any], reference: dict[str, Any]
@@ -136,25 +152,34 @@ class Loop:
             raise ValueError(f"the output '{name}' must be numbers")
         return value
 
-    def _guarded(self, t: Any, p: Any, state: State, fallen: Any, known: Any, reference: Any) -> tuple[Any, ...]:
-        """The same with a fallback: both are evaluated, and one of them is heard."""
-        n = len(self.index)
+    def _guarded(self, run: Callable[[], Any], state: State, fallen: Any, seen: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The same with a fallback: what it commands is heard from when the other has failed. In Python, what has
+        failed is not called again, and the fallback not before.
+
+        seen: t, q, v, effort, a.
+        """
+        n, tracing = len(self.index), any(map(is_symbolic, seen))
+        x, y = state["block"], [np.full(n, np.nan)] * len(COMMAND)
         try:
-            x, y = self._run(self.block, t, self.tunables.apply(p), state["block"], known, reference)
+            if tracing or not fallen[0]:
+                x, y = run()
         except Exception as error:  # a controller may be the user's own: anything can happen in it
-            if is_symbolic(t) or is_symbolic(known["position"]):
+            if tracing:
                 raise
-            x, y, self.failure = state["block"], [np.full(n, np.nan)] * len(COMMAND), told(error)
+            self.failure = told(error)
         sound = 1.0
         for values in y:
             for value in values:
                 sound = ops.where(is_finite(value), sound, 0.0)
         before = fallen[0] > 0.0
         after = ops.logical_or(before, sound < 0.5)
-        held = ops.where(before, state["held"], known["position"])
-        still = {"position": held, **{what: np.zeros(n) for what in ("velocity", "acceleration", "effort")}}
-        rest, spare = self._run(self.fallback, t, self.fallback.params, state["fallback"], known, still)
+        held = ops.where(before, state["held"], seen[1][self.index])
+        layout = Layout(state["fallback"])
+        rest, spare = layout.pack(state["fallback"]), y
+        if tracing or after:
+            rescue: Callable[..., Any] = self.rescuer or self.rescue
+            rest, *spare = rescue(seen[0], rest, *seen[1:], held)
         going = self.layout.pack({"block": x, "fallback": state["fallback"], "held": held})
-        taken = self.layout.pack({"block": state["block"], "fallback": rest, "held": held})
+        taken = self.layout.pack({"block": state["block"], "fallback": layout.unpack(rest), "held": held})
         heard = [ops.where(after, b, a) for a, b in zip(y, spare, strict=True)]
         return ops.where(after, taken, going), ops.array([ops.where(after, 1.0, 0.0)]), *heard

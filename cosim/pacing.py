@@ -86,6 +86,7 @@ def follow(k: Any, p: Any, s: Any, ended: Any, late: Any) -> tuple[Any, Any, Any
     row = ops.where(ops.logical_and(late, ops.logical_not(starting)), row + 1.0, 0.0)
     behind = ended - due(k + 1.0, period, lost)
     waiting = ops.ceil(ops.maximum(behind, 0.0) / period)  # ticks that are due already
+    waiting = waiting - ops.where(due(k + waiting, period, lost) < ended, 0.0, 1.0)  # less one that is due only now
     shed = ops.maximum(waiting - ops.where(starting, 0.0, allowed), 0.0)
     lost = lost + ops.floor(shed * period + 0.5)
     too_late = ops.logical_and(patience > 0.0, row >= patience)

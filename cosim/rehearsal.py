@@ -74,17 +74,21 @@ def rehearse(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
 @contextmanager
 def _set_aside(loops: Sequence[Loop]) -> Iterator[None]:
     """Controllers that keep something of their own are rehearsed as copies."""
-    blocks = [loop.block for loop in loops]
+    kept = [(loop.block, loop.fallback) for loop in loops]
     for loop in loops:
-        try:
-            loop.block = copy.deepcopy(loop.block)
-        except Exception:  # a block of the user's own that cannot be copied is rehearsed itself
-            continue
+        loop.block, loop.fallback = _copied(loop.block), _copied(loop.fallback)
     try:
         yield
     finally:
-        for loop, block in zip(loops, blocks, strict=True):
-            loop.block = block
+        for loop, (block, fallback) in zip(loops, kept, strict=True):
+            loop.block, loop.fallback, loop.failure = block, fallback, ""
+
+
+def _copied(block: Any) -> Any:
+    try:
+        return copy.deepcopy(block)
+    except Exception:  # a block of the user's own that cannot be copied is rehearsed itself
+        return block
 
 
 def check_budget(
@@ -102,7 +106,7 @@ def check_budget(
     if not len(ends):
         return
     worst = int(np.argmax(ends[:, -1]))
-    controllers = [stage.loop.name for stage in engine.stages if stage.loop is not None]
+    controllers = [loop.name for loop in engine.simulation.loops]  # as in the file
     needs = ends[worst, -1]
     shares = sorted(((usual[j], task.name) for j, task in enumerate(tasks) if due[worst, j]), reverse=True)
     named = ", ".join(f"{name} {figure(size * 1e-9)}" for size, name in shares[:TOLD] if size > WORTH * needs)

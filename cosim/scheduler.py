@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +25,6 @@ from cosim.compile.clocks import Clock
 from cosim.compile.ticks import Pace, Rings, Status, Word
 from cosim.engine import Engine, Snapshot
 from cosim.errors import RunError
-from cosim.loop import Arming
 from cosim.pacing import Pacing, settings
 from cosim.timing import TaskTime, Timing
 
@@ -95,15 +94,22 @@ class Scheduler:
         self.rights: tuple[realtime.Right, ...] = ()
         self._stack = ExitStack()
         self._clock = clock
+        self._closed = False
+        self._taking: Future[None] = Future()
+        self._taking.set_result(None)
         self._done: deque[Block] = deque()
         self._left = 0  # ticks of the run that are still to be taken
         self._lost_ns = self._dropped = 0
+        self._zero_ns: int | None = None  # on the clock, when tick 0 would have been due
+        self._between_ns = 0  # time between two runs, which is none of the rig's
         self._stamps: list[tuple[np.ndarray, np.ndarray]] = []
         self._last = np.zeros((0, 0))  # rows
 
     # --- states ---
 
     def _need(self, what: str) -> None:
+        if self._closed:
+            raise RunError(f"cannot {what} a rig that was closed; make a new scheduler")
         if self.state not in ALLOWED[what]:
             states = " or ".join(sorted(ALLOWED[what]))
             raise RunError(f"cannot {what} a rig that is {self.state}; it must be {states}")
@@ -129,18 +135,30 @@ class Scheduler:
 
         A rig that has run before, or that has real motors, begins from its measured state: controllers start afresh,
         trajectories from their beginning, and references lead from where the joints are to the trajectory within
-        `blend` s, or longer where that would take a joint faster than its limit allows.
+        `blend` s, or longer where that would take more than half of the speed that a joint's limit allows.
         Raises InputError for rights that are missing under `strict`.
         """
         self._need("arm")
-        if self.pacing is not None and not self.rights:
-            self.rights = self._worker.submit(self._take_rights, self.pacing).result()
+        if self.pacing is not None:
+            self.rights = self.rights or self._worker.submit(self._take_rights, self.pacing).result()
             if self.pacing.strict:
                 realtime.refuse_missing(self.rights, self._place)
         self.engine.arm()
-        if self.engine.number or self.engine.hardware:
-            begin_from_measured(self.engine, self._blend)
+        try:
+            if self.engine.number or self.engine.hardware:
+                self.engine.begin_from_measured(self._blend, self._soon)
+        except BaseException:
+            self.engine.stop()
+            raise
         self.state = State.ARMED
+
+    @property
+    def _soon(self) -> int:
+        """A deadline [ns] for what is done between two runs, on the clock of the drivers."""
+        if self.pacing is None:
+            return self.engine.number * self.engine.simulation.step_ns
+        assert self._clock is not None
+        return self._clock.now() + LEAD_NS
 
     def _take_rights(self, pacing: Pacing) -> tuple[realtime.Right, ...]:
         self._undo = ExitStack()
@@ -156,34 +174,54 @@ class Scheduler:
         self._go()
 
     def _go(self) -> None:
-        self.state = State.RUNNING
         if self.pacing is None:
+            self.state = State.RUNNING
             return
         places = max(LEAST_PLACES, round(RING_TIME * 1e9 * self.pacing.rate / self.engine.simulation.step_ns))
         self._rings = Rings(self.engine.program, min(places, self._left), stamped=True)
         assert self._clock is not None
-        self._rings.words[Word.START] = self._clock.now() + LEAD_NS
+        start, step_ns = self._clock.now() + LEAD_NS, self.engine.simulation.step_ns
+        self._rings.words[Word.START] = start
         self._rings.words[Word.PULSED] = self.pacing.pulse is not None
-        step_ns = self.engine.simulation.step_ns
+        zero = start - round(self.engine.number * step_ns / self.pacing.rate) - self._lost_ns
+        self._zero_ns = zero if self._zero_ns is None else self._zero_ns
+        self._between_ns = zero - self._zero_ns
         self._pace = Pace(self._clock, settings(self.pacing, step_ns), self._deadlines)
-        self._taking: Future[None] = self._worker.submit(self.engine.take, self._rings, self._left, self._pace)
+        self.state = State.RUNNING  # from here on an interrupt finds what it must stop
+        self._taking = self._worker.submit(self._take_on_time, self._left)
+
+    def _take_on_time(self, count: int) -> None:
+        """In the thread of the loop: unless the loop was told to stop, motors are off as soon as it has ended."""
+        try:
+            self.engine.take(self._rings, count, self._pace)
+        finally:
+            if self._rings.status is not Status.STOPPED:
+                self.engine.stop()
 
     def read(self) -> Block | None:
         """The next block of finished ticks, waiting for it; None when there are no more: it has stopped, or paused."""
-        while not self._done:
-            if self.state is not State.RUNNING:
-                return None
+        return self._done.popleft() if self.wait() else None
+
+    def wait(self) -> bool:
+        """Wait for a block to read; whether there is one."""
+        while not self._done and self.state is State.RUNNING:
             (self._take_block if self.pacing is None else self._read_ring)()
-        return self._done.popleft()
+        return bool(self._done)
 
     def _take_block(self) -> None:
         begun = time.perf_counter()
-        count = min(self._block, self._left)
-        rings = Rings(self.engine.program, count)
-        self.engine.take(rings, count)
-        self._keep(rings)
+        self._take_now(self._block)
         if time.perf_counter() - begun < BLOCK_TIME:
             self._block *= 2
+
+    def _take_now(self, most: int) -> None:
+        """Take so many ticks, or those that are left, without the clock."""
+        count = min(most, self._left)
+        rings = Rings(self.engine.program, count)
+        try:
+            self.engine.take(rings, count)
+        finally:
+            self._keep(rings)  # also what there was before an interrupt
         if rings.status is not Status.FINISHED or not self._left:
             self._end(rings.status)
 
@@ -191,6 +229,7 @@ class Scheduler:
         if self._taking.done():
             self._settle()
             self._end(self._rings.status)
+            self._taking.result()  # raises an interrupt that met the loop
             return
         self._keep(self._rings)
         if not self._done:
@@ -207,14 +246,21 @@ class Scheduler:
         self._done.append(Block(numbers, rows, stamps, engine.view("arming").copy()))
         self._last = rows
         if rings.stamped:
-            self._stamps.append((numbers, stamps))
+            shift = np.full(stamps.shape[1], self._between_ns)
+            shift[-1] = 0  # processor time
+            self._stamps.append((numbers, stamps - shift))
 
     def _settle(self) -> None:
         """The loop has ended: take what it left, and what it says of its time."""
-        self._taking.result()
+        wait([self._taking])
         self._keep(self._rings)
-        self._left -= int(self._rings.words[Word.DROPPED])
-        self._dropped += int(self._rings.words[Word.DROPPED])
+        if dropped := int(self._rings.words[Word.DROPPED]):
+            self._left -= dropped
+            self._dropped += dropped
+            lost = self._rings.rows[-1:]  # the last of those that found no place
+            t = self.engine.program.time
+            if lost[0, t] > self._last[-1, t]:
+                self._last = lost
         self._lost_ns += self._pace.lost_ns
 
     def _end(self, status: Status) -> None:
@@ -229,7 +275,9 @@ class Scheduler:
         if self.pacing is None or status not in ENDED_BY_PACE:
             return ""
         number, pulse = self.engine.number, self.pacing.pulse
-        values = {"most": self.pacing.most, "tick": number, "t": number * self.engine.simulation.step}
+        n = self.pacing.most
+        row = f"{n} ticks in a row missed a deadline, the last" if n > 1 else "it missed a deadline,"
+        values = {"row": row, "tick": number, "t": number * self.engine.simulation.step, "cause": "being late"}
         if pulse is not None:
             values |= {"source": source(pulse), "timeout": pulse.timeout}
         if status is Status.LATE and (misses := self.timing.misses()):
@@ -253,11 +301,7 @@ class Scheduler:
     def step(self, ticks: int = 1) -> None:
         """Take some ticks of a paused rig, without the clock."""
         self._need("step")
-        rings = Rings(self.engine.program, min(ticks, self._left))
-        self.engine.take(rings, rings.places)
-        self._keep(rings)
-        if rings.status is not Status.FINISHED or not self._left:
-            self._end(rings.status)
+        self._take_now(ticks)
 
     def resume(self) -> None:
         """Go on: → running. The time of the pause is none of the rig's."""
@@ -289,9 +333,12 @@ class Scheduler:
         self.engine.restore(snapshot)
 
     def close(self) -> None:
-        """Motors off, drivers let go of, rights given back; idempotent."""
-        self.stop()
-        self._stack.close()
+        """Motors off, drivers let go of, rights given back; idempotent. What the ticks left can still be read."""
+        self._closed = True
+        try:
+            self.stop()
+        finally:
+            self._stack.close()
 
     def __enter__(self) -> Scheduler:
         return self
@@ -334,33 +381,11 @@ class Scheduler:
 # how a pace can end a run
 _AT = "stopped at tick {tick} (t = {t:.6g} s): "
 ENDED_BY_PACE = {
-    Status.LATE: _AT + "{most} ticks in a row missed a deadline, the last by {cause}; make schedule.step longer, the"
+    Status.LATE: _AT + "{row} by {cause}; make schedule.step longer, the"
     " rig smaller, or allow more with schedule.realtime.most",
     Status.WENT_BACK: _AT + "the clock went back; real time needs a clock that is steady: see 'cosim doctor'",
     Status.JUMPED: _AT + "the clock jumped ahead by more than 1 s: the machine slept, or the program was held; run it"
     " again without that",
-    Status.NO_PULSE: _AT + "no pulse from {source} within {timeout:g} s; look at what sends it, or wait longer with"
-    " schedule.realtime.pulse.timeout",
+    Status.NO_PULSE: _AT + "no pulse from {source}: nothing sends to it, or not within {timeout:g} s; look at what"
+    " sends it, or wait longer with schedule.realtime.pulse.timeout",
 }
-
-
-def begin_from_measured(engine: Engine, blend: float) -> None:
-    """Let controllers start afresh, and their references at the measured state."""
-    simulation, nv = engine.simulation, engine.simulation.nv
-    position, velocity = engine.sense()
-    away = Arming(engine.number * simulation.step, blend, np.zeros(nv), np.zeros(nv))
-    for loop in simulation.loops:
-        engine.view("controllers", loop.name)[:] = loop.layout.pack(loop.initial())
-        engine.view("fallen", loop.name)[:] = 0.0
-        engine.view("told", loop.name)[:] = 0.0
-        if loop.looks_at("position"):
-            sample = loop.trajectory.sample(0.0)
-            away.position[loop.index] = position[loop.index] - sample["position"]
-            away.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
-    engine.view("command")[:] = 0.0
-    length = max(blend, QUINTIC_SPEED * float(np.max(np.abs(away.position) / simulation.limits.velocity, initial=0.0)))
-    engine.view("arming")[:] = np.concatenate([[away.t, length], away.position, away.velocity])
-
-
-# top speed of a quintic of unit length in unit time
-QUINTIC_SPEED = 1.875

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import guard, ops
+from cosim.compile import Port, compile
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.routine import Routine
 from cosim.encoder import Encoders
@@ -160,7 +161,21 @@ class Simulation:
                 )
             return part, ""
         except CompileError as error:
+            loop.rescuer = self._rescuer(loop)
             return loop.update, str(error)
+
+    def _rescuer(self, loop: Loop) -> Callable[..., Any] | None:
+        """The fallback of a controller that stays in Python, in machine code if it can be traced itself."""
+        if loop.fallback is None or not self.compiled:
+            return None
+        x = Layout(loop.fallback.initial()).size
+        sizes = {"x": (x,), **{name: (self.nv,) for name in (*FEEDBACK, "known")}, "held": loop.index.shape}
+        try:
+            return compile(
+                loop.rescue, [Port("t", ()), *(Port(*item) for item in sizes.items())], f"rescue_{loop.name}"
+            )
+        except CompileError:
+            return None
 
     @cached_property
     def stepping(self) -> Stepping:

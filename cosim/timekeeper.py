@@ -21,10 +21,12 @@ class Keeper(Protocol):
         ...
 
     def deadline(self, task: int, t_ns: int) -> int:
-        """By when a task of the tick at t_ns is to be done [ns], on the clock of the drivers."""
+        """By when a task of the tick at t_ns is to be done [ns], on the clock of the drivers; asked as it begins."""
         ...
 
-    def ended(self, task: int) -> None: ...
+    def ended(self, task: int) -> None:
+        """It is done; if it did not run, when the one before was."""
+        ...
 
     def stamp(self, rings: Rings, place: int) -> None: ...
 
@@ -61,7 +63,7 @@ class Timekeeper:
             self._bound(fn, sides, pace.memory, interpret) for fn, sides in ((follow, FOLLOW), (wake, WAKE))
         )
         self._start = self._due = self._woke = int(words[Word.START])
-        self._ends = [0] * len(self._deadlines)
+        self._ends, self._end, self._runs = [0] * len(self._deadlines), 0, False
         self._before = self._clock.now()
 
     @staticmethod
@@ -80,13 +82,17 @@ class Timekeeper:
         for word, time in (("due", self._due), ("before", self._before), ("woke", self._woke)):
             self._word[word][...] = time - self._start
         self._wake()
+        self._end = self._woke
         return ENDINGS[int(self._word["verdict"])]
 
     def deadline(self, task: int, t_ns: int) -> int:
+        self._runs = True
         return self._due + self._deadlines[task]
 
     def ended(self, task: int) -> None:
-        self._ends[task] = self._clock.now()
+        if self._runs:
+            self._end, self._runs = self._clock.now(), False
+        self._ends[task] = self._end
 
     def stamp(self, rings: Rings, place: int) -> None:
         rings.stamps[place] = (self._due, self._woke, *self._ends, self._clock.cpu())

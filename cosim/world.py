@@ -19,7 +19,7 @@ class World:
         self.memory = simulation.memory()
         parts = {part.name: part for stage in simulation.stages() for part in stage.parts}
         self._measure, self._advance = self.bound(parts["measure"]), self.bound(parts["advance"])
-        self._sample = tuple(
+        self.sample = tuple(  # what was measured last
             self.view(*path) for path in (("measured", "position"), ("measured", "velocity"), ("effort",))
         )
         self._request = self.view("request")
@@ -46,7 +46,7 @@ class World:
         if self._measured_ns != self.t_ns:
             self._measure()
             self._measured_ns = self.t_ns
-        return self._sample
+        return self.sample
 
     def ask(self, index: np.ndarray, request: np.ndarray) -> None:
         """Set the effort that the drives of the joints at `index` are asked for until further notice."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim import report
-from cosim.bench import rows_batch, rows_chain, rows_dynamics, rows_loops, rows_start, rows_tick, show
+from cosim.bench import rows_batch, rows_chain, rows_dynamics, rows_loops, rows_realtime, rows_start, rows_tick, show
 from cosim.bench.rows import Case, Row, measured
 from cosim.bench.states import rig_file
 from cosim.bench.timing import FULL, QUICK
@@ -21,6 +21,7 @@ CASES: tuple[Case, ...] = (
     *rows_batch.CASES,
     *rows_chain.CASES,
     *rows_loops.CASES,
+    *rows_realtime.CASES,
     *rows_start.CASES,
 )
 

@@ -10,9 +10,14 @@ import numpy as np
 
 from cosim.bench.peers import MissingPeer
 from cosim.bench.timing import Effort, Samples
+from cosim.errors import CosimError
 from cosim.units import UNITS
 
 AGREEMENT = 1e-9  # largest relative difference of results that are to be the same
+
+
+class NotMeasured(CosimError):
+    """A row cannot be measured here: why, and what to change."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +40,16 @@ class Target:
 class Measurement:
     """What a case found: times, how far the two results lie apart (relative), and a remark.
 
-    growth: the ratio is ours / other, how much dearer ours is, instead of other / ours, how much faster.
+    growth: the ratio is ours / other, how much dearer ours is, instead of other / ours, how much faster; quartiles of
+    the ratio, where they are not those of the samples; failed: what misses the target besides the figure.
     """
 
     samples: Samples
     agreement: float | None = None
     note: str = ""
     growth: bool = False
+    quartiles: tuple[float, float] | None = None
+    failed: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """A measured case; `ours` and `other` in the case's unit, None where there is nothing to say."""
+    """A measured case; `ours` and `other` in the case's unit, None where there is nothing to say. failed: the target
+    is missed whatever the figure is, as the note tells."""
 
     case: Case
     ours: float | None = None
@@ -69,6 +78,7 @@ class Row:
     growth: bool = False
     runs: int = 0
     note: str = ""
+    failed: bool = False
 
     @property
     def met(self) -> bool | None:
@@ -76,7 +86,8 @@ class Row:
         value = getattr(self, self.case.target.figure) if self.case.target else None
         if self.case.target is None or value is None:
             return None
-        return self.case.target.met_by(value) and (self.agreement is None or self.agreement < AGREEMENT)
+        agrees = self.agreement is None or self.agreement < AGREEMENT
+        return self.case.target.met_by(value) and agrees and not self.failed
 
     def figures(self) -> dict[str, Any]:
         """The row as it is written to JSON."""
@@ -101,15 +112,20 @@ class Row:
 
 
 def measured(case: Case, effort: Effort) -> Row:
-    """The row of a case; where a peer is missing, one that says how to get it."""
+    """The row of a case; where a peer, or something else that it needs, is missing, one that says how to get it."""
     try:
         result = case.measure(effort)
-    except MissingPeer as missing:
-        return Row(case, note=missing.what)
+    except (MissingPeer, NotMeasured) as missing:
+        return Row(case, note=str(missing))
     ours, other, factor = result.samples.ours, result.samples.other, UNITS[case.unit][1]
     row = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}
     if other is not None:
         ratios = ours / other if result.growth else other / ours
         low, middle, high = (float(x) for x in np.percentile(ratios, [25, 50, 75]))
-        row |= {"other": float(np.median(other)) / factor, "ratio": middle, "quartiles": (low, high)}
-    return Row(case, **row, agreement=result.agreement, growth=result.growth, note=result.note)
+        row |= {
+            "other": float(np.median(other)) / factor,
+            "ratio": middle,
+            "quartiles": result.quartiles or (low, high),
+        }
+    note = "; ".join(part for part in (result.failed, result.note) if part)
+    return Row(case, **row, agreement=result.agreement, growth=result.growth, note=note, failed=bool(result.failed))

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from cosim.bench import cyclictest
 from cosim.bench.rows import Row
 
 PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "example-robot-data")
@@ -80,8 +81,8 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Version of Python and of each package that has a part in the figures; None where it is missing."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    """Version of Python and of each package or program that has a part in the figures; None where it is missing."""
+    found: dict[str, str | None] = {"python": platform.python_version(), cyclictest.PROGRAM: cyclictest.version()}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)

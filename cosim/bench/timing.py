@@ -21,14 +21,16 @@ Block = Callable[[int], object]  # does the thing n times, in a loop of its own
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured: pairs of blocks, length of a block [s], starts of a fresh process."""
+    """How much is measured: pairs of blocks, length of a block [s], starts of a fresh process, length of a run on
+    time [s]."""
 
     pairs: int
     block: float
     starts: int
+    run: float = 5.0
 
 
-FULL = Effort(pairs=200, block=4e-3, starts=5)
+FULL = Effort(pairs=200, block=4e-3, starts=5, run=60.0)
 QUICK = Effort(pairs=30, block=2e-3, starts=2)
 
 

@@ -85,7 +85,8 @@ class Program:
 class Rings:
     """What ticks leave: rows (k, nr), stamps (k, 3 + tasks) where there is a clock, and the words.
 
-    Stamps of a tick [ns]: when it was due, when it began, the end of each task, processor time of the thread.
+    Stamps of a tick [ns]: when it was due, when it began, the end of each task (where it does not run, of the one
+    before), processor time of the thread.
     """
 
     program: Program
@@ -235,26 +236,26 @@ class _Loop:
         self.copy("%memory", "%row", self.program.early)
 
     def _tasks(self) -> list[str]:
-        """Make the calls of every task that is due; the time at the end of each, which in a tick that a fault cuts
-        short is that of the fault."""
-        ends, judge = [], self.program.judge
+        """Make the calls of every task that is due; the time at the end of each, of one that does not run that of the
+        one before: in a tick that a fault cuts short, of the fault."""
+        ends, judge, end = [], self.program.judge, "%woke" if self.paced else "0"
         for i, task in enumerate(self.program.tasks):
+            self(f"  br label %task.{i}.asked", f"task.{i}.asked:")
             due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
             self(f"  br i1 {due}, label %task.{i}, label %task.{i}.done", f"task.{i}:")
             for call in task.calls:
                 self.call(call, "%memory")
+            now = self.value("call i64 %now()") if self.paced else "0"
             self(f"  br label %task.{i}.done", f"task.{i}.done:")
-            ends.append(self.value("call i64 %now()") if self.paced else "0")
+            end = self.value(f"phi i64 [ {now}, %task.{i} ], [ {end}, %task.{i}.asked ]")
+            ends.append(end)
             if i == judge:
                 self(f"  %fault = load double, ptr {self.place('%memory', self.program.fault)}, align 8")
                 self(f"  %faulty = fcmp une double %fault, {mathlib.constant(0.0)}")
                 self("  br i1 %faulty, label %ended, label %sound", "sound:")
         self("  br label %whole", "whole:", "  br label %ended", "ended:")
         cut = f"[ {ends[judge]}, %task.{judge}.done ]"
-        return [
-            self.value(f"phi i64 {cut}, [ {end}, %whole ]") if i > judge and self.paced else end
-            for i, end in enumerate(ends)
-        ]
+        return [self.value(f"phi i64 {cut}, [ {end}, %whole ]") if i > judge else end for i, end in enumerate(ends)]
 
     def _publish(self, ends: list[str]) -> None:
         """The rest of the row, the stamps, and the word that they are there."""

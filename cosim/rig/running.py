@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,11 +106,12 @@ class Taken:
 
     def _tell_misses(self, block: Block) -> None:
         """Every deadline that was missed goes to the recording, with its cause."""
-        if not self.sinks or not block.stamps.size:
+        pacing = self.scheduler.pacing
+        if pacing is None or not self.sinks or not block.stamps.size:
             return
         least = min(task.deadline_ns for task in self.rig.tasks)
-        if not np.any(block.stamps[:, -2] - block.stamps[:, 0] > least):
-            return
+        if pacing.pulse is None and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > least):
+            return  # which is cheaper to see than to judge
         for miss in self.scheduler.recent(SHOWN).misses():
             if miss.number > self._told:
                 what = f"missed a deadline by {timing.figure(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
@@ -153,7 +156,7 @@ def _taken(
                 _follow(taken, ticks, progress)
             except KeyboardInterrupt:
                 scheduler.stop()
-                while (block := scheduler.read()) is not None:
+                for block in iter(scheduler.read, None):
                     taken.add(block)
                 last = taken.done - 1
                 taken.fault = f"interrupted after tick {last}" if taken.done else "interrupted before the first tick"
@@ -171,15 +174,34 @@ def _taken(
     return taken
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C and the order to end wait until this is done; only the main thread hears them at all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[tuple[int, Any]] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = [signal.signal(number, lambda *call: heard.append(call)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, handlers, strict=True):
+            signal.signal(number, handler)
+        for number, _ in heard[:1]:
+            signal.raise_signal(number)
+
+
 def _follow(taken: Taken, ticks: int, progress: Callable[[float], None] | None) -> None:
     """Read the ticks as they are done, until there are no more."""
-    while True:
-        before = time.perf_counter()
-        block = taken.scheduler.read()
-        if block is None:
-            break
+    scheduler, before = taken.scheduler, time.perf_counter()
+    while scheduler.wait():
         taken.busy += time.perf_counter() - before
-        taken.add(block)
+        with _uninterrupted():  # what has been taken from the scheduler is kept
+            block = scheduler.read()
+            assert block is not None
+            taken.add(block)
+        before = time.perf_counter()
         if progress is not None:
             progress(taken.done / ticks)
     taken.fault = taken.scheduler.fault

@@ -14,6 +14,7 @@ class World(Protocol):
     """What simulated motors live in: the simulated part of a rig."""
 
     t_ns: int
+    sample: tuple[Array, ...]  # what was measured last
 
     def measure(self) -> tuple[Array, ...]: ...
 
@@ -33,10 +34,9 @@ class SimDriver:
         self.joints, self.limits = joints, limits
         self._index, self._world = index, world
         self._enabled = False
-        self._state: dict[str, Array] = {}
 
     def open(self) -> None:
-        self._enabled, self._state = False, {}
+        self._enabled = False
 
     def enable(self, mode: str) -> None:
         """Raises RunError for a mode that is not in `modes`."""
@@ -49,15 +49,13 @@ class SimDriver:
         position, velocity, effort = (values[self._index] for values in self._world.measure())
         out.position[:], out.velocity[:], out.effort[:] = position, velocity, effort
         out.t_ns = self._world.t_ns
-        self._state = {"position": position, "velocity": velocity}
 
     def write(self, cmd: JointCommand, deadline_ns: int) -> None:
-        """Raises RunError before `enable`."""
+        """By what was measured last, as the drive itself does. Raises RunError before `enable`."""
         if not self._enabled:
             raise RunError(f"simulated motors of {', '.join(self.joints)} are off; enable the driver first")
-        if not self._state:
-            raise RunError(f"simulated motors of {', '.join(self.joints)} were never read; read before writing")
-        self._world.ask(self._index, requested_effort(vars(cmd), self._state))
+        position, velocity, _ = (values[self._index] for values in self._world.sample)
+        self._world.ask(self._index, requested_effort(vars(cmd), {"position": position, "velocity": velocity}))
 
     def stop(self) -> None:
         self._enabled = False

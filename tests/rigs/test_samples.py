@@ -13,7 +13,7 @@ TICKS = 200
 
 @pytest.fixture(params=NAMES)
 def rig(request, sample):
-    return sample(request.param)
+    return sample(request.param, "schedule.realtime=no")
 
 
 def assert_close(got, expected, names):
@@ -52,7 +52,7 @@ def test_the_loop_in_python_and_the_interpreter_give_what_machine_code_gives(rig
     seconds = (TICKS - 1) * rig.simulation.step
     native = rig.run(seconds)
     assert_close(python_loop(rig, TICKS), native.values, native.signals)
-    interpreted = sample(rig.spec.path.stem, interpret=True).run(seconds)
+    interpreted = sample(rig.spec.path.stem, "schedule.realtime=no", interpret=True).run(seconds)
     assert interpreted.summary["compiled"] == {"everything": "Python, as asked"}
     assert_close(interpreted.values, native.values, native.signals)
 

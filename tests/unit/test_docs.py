@@ -1,4 +1,4 @@
-"""docs/rig.md says what the schema says, and its examples and those of README.md are rigs that work."""
+"""docs/rig.md says what the schema says, docs/architecture.md where things are, and examples are rigs that work."""
 
 import dataclasses
 import importlib
@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 import yaml
 
-from cosim import load_rig, pacing
+from cosim import load_rig, pacing, timing
+from cosim.loop import Loop
 from cosim.rig import (
     bodies,
     carrier,
@@ -32,7 +33,8 @@ from cosim.rig import (
     spec,
 )
 from cosim.rig.rig import Hold
-from cosim.simulation import Loop
+from cosim.rig.running import channels_of
+from cosim.scheduler import ALLOWED, State
 from cosim.telemetry import CHANNELS_EVERY
 from cosim.trajectories.waypoints import read_waypoints
 from cosim.types import COMMAND, PerJoint, joint_signals
@@ -41,6 +43,7 @@ from cosim.units import UNITS
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "rig.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
 # heading of the table -> the dataclass of that section, and keys that are read before it
@@ -316,6 +319,59 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(folder):
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"compiled"}
 
 
+def flat(summary: dict, path: str = "") -> set[str]:
+    """Names of the fields of a summary, with dots; a time told as a spread is one field."""
+    found: set[str] = set()
+    for key, value in summary.items():
+        inner = isinstance(value, dict) and not set(timing.SPREAD) <= set(value)
+        found |= flat(value, f"{path}{key}.") if inner else {path + key}
+    return found
+
+
+def test_every_signal_of_a_run_on_time_is_listed():
+    rig = load_rig(ROOT / "rigs" / "ur5_sim.yaml", realtime=True)
+    tasks = {task.name for task in rig.tasks}
+    assert {*pacing.ORDER, "arm"} - {"controllers"} == tasks
+    own = [name for name, _ in channels_of(rig)[len(rig.simulation.signals) :]]
+    generic = {"timing/<task>" if name.removeprefix("timing/") in tasks else name for name in own}
+    assert names("How on time a run was") == generic
+
+
+def told(pulsed: bool) -> tuple[dict, set[str]]:
+    """The summary of two ticks, each a second late in its only task, and the causes that such a run may name."""
+    task = timing.TaskTime("write", 1, 0, 1, bus=False)
+    stamps = np.array([[0, 0, 10**9, 10**9], [10**6, 10**9, 2 * 10**9, 2 * 10**9]])
+    right = SimpleNamespace(name="<right>", granted=False, mend="ask")
+    settings = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": pulsed, "lane": "Python"}
+    found = timing.Timing((task,), 1e6, np.arange(2), stamps, **settings, rights=(right,))
+    buses = timing.Timing(
+        (timing.TaskTime("write", 1, 0, 1, bus=True),), 1e6, np.arange(2), stamps, **settings, rights=()
+    )
+    return found.summary(), {cause.replace("write", "<task>") for cause in (*found.causes, *buses.causes)}
+
+
+def test_every_field_of_the_timing_is_listed_with_every_cause():
+    (fields, causes), (pulsed, _) = told(False), told(True)
+    assert fields["missed"]["causes"] == {"write overran": 2}
+    listed = [re.findall(r"`([^`]+)`", row[0]) for row in TABLES["`timing`"][1:]]
+    generic = {re.sub(r"^(missed\.causes)\..*", r"\1", name) for name in flat(fields) | flat(pulsed)}
+    assert {name for row in listed for name in row} == {name.replace("tasks.write", "tasks.<task>") for name in generic}
+    meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
+    assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))
+    assert f"`{{{', '.join(timing.SPREAD)}}}`" in DOCS
+    assert names("Why a deadline was missed") == causes
+
+
+def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
+    rows = {row[0].strip("`"): row[1] for row in TABLES["By hand"][1:]}
+    assert set(ALLOWED) | {"read", "stop", "close"} == set(rows)
+    assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
+        method: {str(state) for state in states} for method, states in ALLOWED.items()
+    }
+    (sentence,) = re.findall(r"goes through its states one by one:\s([^.]*)\.", DOCS)
+    assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in State} - {"stopping"}
+
+
 def test_telemetry_repeats_the_names_as_often_as_told():
     assert f"every {CHANNELS_EVERY} samples" in DOCS
 
@@ -337,6 +393,43 @@ def test_a_controller_gets_every_input_that_is_listed():
         0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
     )
     assert {name: np.shape(value) for name, value in seen.items()} == shapes
+
+
+# --- where things are -------------------------------------------------------------------------------
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/rig.md", "docs/architecture.md"])
+def test_links_lead_somewhere(name):
+    file = ROOT / name
+    for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        to = (file.parent / path).resolve() if path else file
+        assert to.exists(), target
+        if anchor:
+            text = re.sub(r"```.*?```", "", to.read_text(encoding="utf-8"), flags=re.DOTALL)
+            assert anchor in {slug(found) for found in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}, target
+
+
+def test_the_architecture_names_every_module_and_nothing_else():
+    rows = tables(ARCHITECTURE)["Where things are"][1:]
+    told = [word for row in rows for cell in re.findall(r"`([^`]+)`", row[0]) for word in cell.split()]
+    folders = {word.strip("/") for word in told if word.endswith("/")}
+    assert all((ROOT / folder).is_dir() for folder in folders)
+    files = {Path(word).name for word in told if word.endswith(".py")}
+    package = ROOT / "cosim"
+    assert files == {file.name for file in package.glob("*.py") if not file.name.startswith("__")}
+    assert {f"cosim/{init.parent.name}" for init in package.glob("*/__init__.py")} <= folders
+    for folder in ("compile", "multibody", "doctor", "rig"):
+        (meaning,) = (row[1] for row in rows if row[0] == f"`cosim/{folder}/`")
+        known = {file.stem for file in (package / folder).glob("*.py")} - {"__init__"}
+        named = set(re.findall(r"`(\w+)`", meaning))
+        assert named <= known, "names a module that is gone"
+        if folder in ("compile", "doctor"):
+            assert named == known
 
 
 # --- examples ---------------------------------------------------------------------------------------
@@ -373,6 +466,18 @@ def test_an_example_is_a_rig_that_runs_well(folder, text):
     assert summary["energy"]["residual_relative"] < 0.01
     errors = [joint["error_rms"] for joint in summary["joints"].values() if joint["error_rms"] is not None]
     assert max(errors, default=0.0) < 0.1
+
+
+def test_a_rig_goes_through_its_states_as_the_example_says(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder.parent)
+    (text,) = (text for text in blocks(README, "python") if "scheduler()" in text)
+    found: dict[str, Any] = {}
+    exec(compile(text, "README.md", "exec"), found)
+    state, *counts = capsys.readouterr().out.splitlines()
+    assert state.startswith("stopped {'count': ")
+    assert sum(map(int, counts)) == 100
+    assert found["elbow"].shape == found["t"].shape
+    assert found["scheduler"].state == State.STOPPED
 
 
 def test_every_example_of_yaml_is_yaml():

@@ -1,0 +1,225 @@
+"""Rigs on time against `cyclictest`: how late ticks wake, which deadlines they miss, whether they drift.
+
+cyclictest runs before and after ours, as long, on the same CPU at the same priority. After a period that was missed
+both leave it out and go on with the next to come; both tell latencies in whole µs, rounded down.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from cosim import load_rig, realtime
+from cosim.bench import cyclictest
+from cosim.bench.rows import Case, Measurement, NotMeasured, Target
+from cosim.bench.states import rig_file
+from cosim.bench.timing import Effort, Samples
+from cosim.errors import CosimError, RunError
+from cosim.pacing import Pacing
+from cosim.timing import Timing
+
+PARTS = 10  # of a run, each with a p99 of its own
+
+# it cannot be traced: what it does depends on numbers
+CONTROLLER = """
+import numpy as np
+from cosim.types import COMMAND, FEEDBACK, REFERENCE, PerJoint, joint_signals, param, params
+
+@params
+class Params:
+    kp: PerJoint = param(unit="joint stiffness", min=0)
+    kd: PerJoint = param(unit="joint damping", min=0)
+
+class Pd:
+    def __init__(self, params, context):
+        n = len(context.joints)
+        self.params = params
+        self.inputs = joint_signals((*FEEDBACK[:2], *REFERENCE[:2]), n)
+        self.outputs = joint_signals(COMMAND, n)
+        self.zeros = np.zeros(n)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        error = u["reference_position"] - u["position"]
+        if np.abs(error).max() > 1.0:
+            error = np.clip(error, -1.0, 1.0)
+        effort = np.multiply(p.kp, error) + np.multiply(p.kd, u["reference_velocity"] - u["velocity"])
+        return {}, {"effort": effort} | dict.fromkeys(("position", "velocity", "kp", "kd"), self.zeros)
+
+load = Pd
+"""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A run of the sample rig on time: its period [µs]; native: all in machine code, else around a controller in
+    Python; busy: beside a thread that keeps the interpreter busy."""
+
+    period: int
+    native: bool = True
+    busy: bool = True
+
+    def ticks(self, seconds: float) -> int:
+        return round(seconds * 1e6 / self.period)
+
+    def run(self, seconds: float, cpu: int) -> Timing:
+        """Raises NotMeasured when the run cannot begin, RunError when something stopped it."""
+        keys = [f"schedule.step={self.period} us", f"schedule.realtime={{cpu: {cpu}, overrun: skip, grace: 0 s}}"]
+        with tempfile.TemporaryDirectory() as folder:
+            if not self.native:
+                file = Path(folder, "pd.py")
+                file.write_text(CONTROLLER)
+                keys.append(f"controllers.arm.type={file}")
+            path = rig_file()
+            with load_rig(path, keys, interpret=False).scheduler() as scheduler:
+                try:
+                    scheduler.prepare()
+                    scheduler.arm()
+                except CosimError as error:
+                    raise NotMeasured(str(error)) from error
+                scheduler.start(self.ticks(seconds))
+                while scheduler.read() is not None:
+                    pass
+                if scheduler.fault:
+                    raise RunError(scheduler.fault, str(path))
+                return scheduler.timing
+
+
+ONE_KHZ = Setup(1000)
+# the last run of each kind, for what else there is to say of it
+_runs: dict[tuple[Setup, float], Timing] = {}
+
+
+def beside_cyclictest(setup: Setup, punctual: bool, effort: Effort) -> Measurement:
+    """p99 of the latencies. punctual: missed deadlines count.
+
+    Raises NoCyclictest; NotMeasured where nothing can be run at a fixed priority.
+    """
+    cpu, pacing = last_cpu(), Pacing()
+    cyclictest.find()
+    check_priority()
+    other = partial(cyclictest.latencies, setup.ticks(effort.run), setup.period, cpu, pacing.priority)
+    with busy() if setup.busy else nullcontext():
+        before = other()
+        ours = _runs[setup, effort.run] = setup.run(effort.run, cpu)
+        after = other()
+    return judged(ours, before, after, punctual)
+
+
+def judged(timing: Timing, before: np.ndarray, after: np.ndarray, punctual: bool) -> Measurement:
+    """Ours against the latencies [µs] of cyclictest before and after it, taken together."""
+    ours, other = timing.latency_ns // 1000, np.concatenate([before, after])
+    mine, its = np.percentile(ours, 99), np.percentile(other, 99)
+    parts = [np.percentile(part, 99) / its for part in np.array_split(ours, min(PARTS, len(ours)))]
+    low, high = (float(x) for x in np.percentile(parts, (25, 75)))
+    missed, usual = len(timing.missed.row), np.median(timing.busy_ns) / 1e3
+    would = np.count_nonzero(other + usual > timing.period_ns / 1e3) * len(ours) / len(other)
+    late = missed > would and punctual
+    note = (
+        f"median, p99, max in whole µs: {spread(ours)}; cyclictest {spread(before)} before, {spread(after)} after;"
+        f" p99 of our {len(parts)} parts {low:.2f} to {high:.2f} × (quartiles);"
+        f" deadlines missed: {missed} of {len(ours)}, cyclictest would have missed {would:g}"
+    )
+    samples = Samples(np.array([mine * 1e-6]), np.array([its * 1e-6]))
+    failed = "more deadlines missed than by cyclictest" if late else ""
+    return Measurement(samples, note=note, growth=True, quartiles=(low, high), failed=failed)
+
+
+def spread(latencies: np.ndarray) -> str:
+    return ", ".join(f"{value:.0f}" for value in np.percentile(latencies, (50, 99, 100)))
+
+
+def drift(effort: Effort) -> Measurement:
+    """By how much the last tick is off the clock, counted from the first, beyond the time that was given up."""
+    timing = _runs.get((ONE_KHZ, effort.run))
+    if timing is None:
+        with busy():
+            timing = ONE_KHZ.run(effort.run, last_cpu())
+    due, periods = timing.stamps[:, 0], int(timing.numbers[-1] - timing.numbers[0])
+    way = int(due[-1] - due[0])
+    off = way - periods * round(timing.period_ns) - timing.lost_ns
+    note = (
+        f"{periods} periods and {timing.lost_ns} ns given up took {way} ns by due times, off by {off} ns;"
+        f" the last tick woke {timing.latency_ns[-1] / 1e3:.0f} µs after it was due"
+    )
+    return Measurement(Samples(np.array([abs(off) * 1e-9])), note=note)
+
+
+# --- what it runs on ---
+
+
+def last_cpu() -> int:
+    """The system's own work is rather on the first. Raises NotMeasured."""
+    if not hasattr(os, "sched_getaffinity"):
+        raise NotMeasured("runs on time need Linux")
+    return max(os.sched_getaffinity(0))
+
+
+def check_priority() -> None:
+    """Raises NotMeasured where a thread may not have a fixed priority."""
+    with realtime.take(Pacing()) as rights:
+        missing = [right for right in rights if "SCHED_FIFO" in right.name and not right.granted]
+    for right in missing:
+        raise NotMeasured(f"this needs a {right.name}: {right.mend}")
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """A thread that does nothing but run Python."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            pass
+
+    thread = threading.Thread(target=work, name="busy", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+AS_LATE = Target("ratio", 1.25, most=True)
+BEFORE_AND_AFTER = "cyclictest on the same CPU at the same priority, before and after"
+
+CASES = (
+    Case(
+        "realtime native 1 kHz",
+        "p99 of the wake-up latency of ur5_sim on time at 1 kHz, in machine code beside a busy thread of Python",
+        partial(beside_cyclictest, ONE_KHZ, True),
+        BEFORE_AND_AFTER,
+        target=AS_LATE,
+    ),
+    Case(
+        "realtime native 4 kHz",
+        "the same at 4 kHz",
+        partial(beside_cyclictest, Setup(250), True),
+        BEFORE_AND_AFTER,
+        target=AS_LATE,
+    ),
+    Case(
+        "realtime python 1 kHz",
+        "p99 of the wake-up latency of ur5_sim on time at 1 kHz, around a controller of six joints in Python",
+        partial(beside_cyclictest, Setup(1000, native=False, busy=False), False),
+        BEFORE_AND_AFTER,
+        target=Target("ratio", 3.0, most=True),
+    ),
+    Case(
+        "realtime drift",
+        "what the last due time of the run at 1 kHz is off the monotonic clock",
+        drift,
+        target=Target("ours", 0.0, most=True),
+    ),
+)
