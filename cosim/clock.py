@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
-from cosim.compile.clocks import NO_PULSE, Clock, NativeClock, PulseClock
+from cosim.compile.clocks import MOST_OLD, NO_PULSE, Clock, NativeClock, PulseClock
 from cosim.errors import RunError
 from cosim.pacing import Pacing, Pulse
 
@@ -25,6 +25,10 @@ class PythonClock(ABC):
         )
         addresses = [ctypes.cast(callback, ctypes.c_void_p).value or 0 for callback in self._callbacks]
         self.functions: tuple[int, ...] = (*addresses, 0)
+
+    def begin(self) -> None:
+        """See `Clock`; nothing unless a clock says otherwise."""
+        return None
 
     @abstractmethod
     def now(self) -> int: ...
@@ -67,6 +71,13 @@ class CanClock(PythonClock):
             return NO_PULSE if self._bus.recv(self._timeout) is None else self._own.now()
         except Exception:  # nothing may be raised through machine code; a bus that failed sends no pulse
             return NO_PULSE
+
+    def begin(self) -> None:
+        """Messages that wait on the bus are old."""
+        with suppress(Exception):  # a bus that failed sends no pulse either
+            for _ in range(MOST_OLD):
+                if self._bus.recv(0.0) is None:
+                    return
 
     def close(self) -> None:
         self._bus.shutdown()

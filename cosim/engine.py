@@ -298,8 +298,8 @@ class PythonEngine(Engine):
         for i, (task, run) in enumerate(zip(self.program.tasks, self._tasks, strict=True)):
             if not faulty and number % task.ticks == task.phase:
                 run(keeper.deadline(i, t_ns))
+                keeper.ended(i)
             faulty |= i == self.program.judge and bool(self._faulty)
-            keeper.ended(i)
         return faulty
 
     def _read(self, until: int) -> None:

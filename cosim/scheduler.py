@@ -8,6 +8,7 @@ takes them in a thread of its own, and the caller reads what the ring holds.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -180,13 +181,15 @@ class Scheduler:
         places = max(LEAST_PLACES, round(RING_TIME * 1e9 * self.pacing.rate / self.engine.simulation.step_ns))
         self._rings = Rings(self.engine.program, min(places, self._left), stamped=True)
         assert self._clock is not None
+        self._clock.begin()
         start, step_ns = self._clock.now() + LEAD_NS, self.engine.simulation.step_ns
         self._rings.words[Word.START] = start
         self._rings.words[Word.PULSED] = self.pacing.pulse is not None
         zero = start - round(self.engine.number * step_ns / self.pacing.rate) - self._lost_ns
         self._zero_ns = zero if self._zero_ns is None else self._zero_ns
         self._between_ns = zero - self._zero_ns
-        self._pace = Pace(self._clock, settings(self.pacing, step_ns), self._deadlines)
+        warm = dataclasses.replace(self.pacing, grace=0.0) if self._stamps else self.pacing
+        self._pace = Pace(self._clock, settings(warm, step_ns), self._deadlines)
         self.state = State.RUNNING  # from here on an interrupt finds what it must stop
         self._taking = self._worker.submit(self._take_on_time, self._left)
 

@@ -63,7 +63,7 @@ class Timekeeper:
             self._bound(fn, sides, pace.memory, interpret) for fn, sides in ((follow, FOLLOW), (wake, WAKE))
         )
         self._start = self._due = self._woke = int(words[Word.START])
-        self._ends, self._end, self._runs = [0] * len(self._deadlines), 0, False
+        self._ends = [0] * len(self._deadlines)
         self._before = self._clock.now()
 
     @staticmethod
@@ -82,17 +82,15 @@ class Timekeeper:
         for word, time in (("due", self._due), ("before", self._before), ("woke", self._woke)):
             self._word[word][...] = time - self._start
         self._wake()
-        self._end = self._woke
+        self._ends = [self._woke] * len(self._ends)
         return ENDINGS[int(self._word["verdict"])]
 
     def deadline(self, task: int, t_ns: int) -> int:
-        self._runs = True
         return self._due + self._deadlines[task]
 
     def ended(self, task: int) -> None:
-        if self._runs:
-            self._end, self._runs = self._clock.now(), False
-        self._ends[task] = self._end
+        # a task that does not run ends with the one before
+        self._ends[task:] = [self._clock.now()] * (len(self._ends) - task)
 
     def stamp(self, rings: Rings, place: int) -> None:
         rings.stamps[place] = (self._due, self._woke, *self._ends, self._clock.cpu())

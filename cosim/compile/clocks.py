@@ -7,9 +7,11 @@ are on time in the same way. Times are whole nanoseconds of CLOCK_MONOTONIC.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Protocol
 
@@ -19,6 +21,8 @@ from cosim.compile.jit import Library
 from cosim.errors import RunError
 
 NO_PULSE = -1  # what a wait returns in place of a time
+MOST_OLD = 10_000  # reads from what may never be empty
+AT_ONCE = 4096  # bytes
 
 _MONOTONIC, _THREAD_CPU, _ABSOLUTE, _INTERRUPTED = 1, 3, 1, 4
 _SPIN, _FILE, _TIMEOUT, _SIZE = range(4)  # places in the context of a wait
@@ -28,6 +32,10 @@ class Clock(Protocol):
     """What paces ticks. `functions`: addresses of now, cpu and wait, and that of the context that wait is given."""
 
     functions: tuple[int, ...]
+
+    def begin(self) -> None:
+        """Ticks begin: what came before is not for them."""
+        ...
 
     def now(self) -> int: ...
 
@@ -57,6 +65,9 @@ class NativeClock:
         self.now, self.cpu = (ctypes.CFUNCTYPE(whole)(address) for address in addresses[:2])
         self._wait = ctypes.CFUNCTYPE(whole, whole, ctypes.c_void_p)(addresses[2])
 
+    def begin(self) -> None:
+        """The time goes on by itself."""
+
     def wait(self, due_ns: int) -> int:
         return self._wait(due_ns, self.functions[3])
 
@@ -79,9 +90,19 @@ class PulseClock(NativeClock):
     def __init__(self, path: str, timeout_ns: int) -> None:
         """Raises OSError when the path cannot be opened."""
         super().__init__()
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         self._context[_FILE:] = self._file, max(timeout_ns // 1_000_000, 1), _pulse_size(self._file, path)
         self._bind("cosim.pulse")
+
+    def begin(self) -> None:
+        """Pulses that wait in the file are old."""
+        size = int(self._context[_SIZE])
+        with suppress(OSError):
+            for _ in range(MOST_OLD):
+                if not os.read(self._file, AT_ONCE if size == 1 else size):
+                    return
 
     def close(self) -> None:
         os.close(self._file)

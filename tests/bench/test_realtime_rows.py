@@ -179,17 +179,19 @@ def test_latencies_are_rounded_down_as_those_of_cyclictest_are():
     ("ours", "before", "after", "would", "failed"),
     [
         ([10] * 10, [10] * 10, [10] * 10, "0", False),
-        ([10] * 9 + [2500], [10] * 10, [10] * 10, "0", True),
-        ([10] * 9 + [2500], [10] * 9 + [990], [10] * 10, "0", True),
-        ([10] * 9 + [2500], [10] * 9 + [991], [10] * 10, "0.5", True),
-        ([10] * 9 + [2500], [10] * 9 + [2500], [10] * 9 + [1500], "1", False),
-        ([10, 2500, 10, 2500], [10] * 9 + [2500], [10] * 7 + [1500] * 3, "0.8", True),
+        # if both miss as often, one of all misses is ours with a probability of a third
+        ([10] * 9 + [2500], [10] * 10, [10] * 10, "0", False),
+        ([10] * 6 + [2500] * 4, [10] * 10, [10] * 10, "0", False),
+        ([10] * 5 + [2500] * 5, [10] * 10, [10] * 10, "0", True),
+        ([10] * 5 + [2500] * 5, [10] * 9 + [990], [10] * 10, "0", True),
+        ([10] * 5 + [2500] * 5, [10] * 9 + [991], [10] * 10, "0.5", False),
+        ([2500] * 10, [10] * 9 + [2500], [10] * 7 + [1500] * 3, "2", True),
     ],
 )
-def test_more_missed_deadlines_than_those_of_cyclictest_in_as_many_periods_fail(ours, before, after, would, failed):
+def test_more_missed_deadlines_than_those_of_cyclictest_fail_where_they_are_beyond_chance(ours, before, after, would, failed):
     found = judged(timing_of(ours), np.array(before), np.array(after), True)
     assert f"cyclictest would have missed {would}" in found.note
-    assert found.failed == ("more deadlines missed than by cyclictest" if failed else "")
+    assert found.failed == ("more deadlines missed than by cyclictest, beyond chance" if failed else "")
     assert judged(timing_of(ours), np.array(before), np.array(after), False).failed == ""
 
 

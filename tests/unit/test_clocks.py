@@ -130,6 +130,17 @@ def test_every_byte_is_a_pulse_whenever_the_tick_was_due(pulses):
     assert clock.wait(0) == NO_PULSE
 
 
+def test_pulses_that_came_before_the_ticks_begin_are_old(pulses):
+    clock, send, hang_up = pulses
+    send(5000)
+    clock.begin()
+    send()
+    assert clock.wait(0) > 0
+    hang_up()
+    clock.begin()
+    assert clock.wait(0) == NO_PULSE
+
+
 def test_a_pulse_is_waited_for(pulses):
     clock, send, _ = pulses
     sent = []
@@ -186,7 +197,10 @@ def test_a_terminal_counts_bytes():
     os.close(leader)
 
 
-@pytest.mark.parametrize(("name", "why"), [("none", "No such file or directory"), ("file/below", "Not a directory")])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("none", "No such file or directory"), ("file/below", "Not a directory"), ("", "Is a directory")],
+)
 def test_a_source_that_cannot_be_opened(tmp_path, name, why):
     (tmp_path / "file").touch()
     path = tmp_path / name
@@ -301,6 +315,17 @@ def test_every_message_of_the_identifier_is_a_pulse(bus):
     send(0x80, data=b"12345678")
     first, second = clock.wait(0), clock.wait(LONG)
     assert before <= first <= second <= time.monotonic_ns()
+
+
+def test_messages_that_came_before_the_ticks_begin_are_old(bus):
+    open_one, send = bus
+    clock = open_one(0x80, timeout=0.02)
+    for _ in range(20):
+        send(0x80)
+    clock.begin()
+    assert clock.wait(0) == NO_PULSE
+    send(0x80)
+    assert clock.wait(0) > 0
 
 
 # what a clock listens to → what else is on the bus: (identifier, whether it is an extended one)

@@ -346,7 +346,7 @@ def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, lane):
             for i, task in enumerate(tasks):
                 if k % task.ticks == task.phase:
                     assert keeper.deadline(i, 0) == loops.start + k * MS + MS
-                keeper.ended(i)
+                    keeper.ended(i)
             keeper.stamp(rings, k)
             assert keeper.follow(k, k) is Status.RUNNING
     found = rings.stamps[:4, 1:-1] - loops.start - MS * np.arange(4)[:, None]
