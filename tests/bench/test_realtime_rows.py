@@ -188,7 +188,7 @@ def test_latencies_are_rounded_down_as_those_of_cyclictest_are():
         ([2500] * 10, [10] * 9 + [2500], [10] * 7 + [1500] * 3, "2", True),
     ],
 )
-def test_more_missed_deadlines_than_those_of_cyclictest_fail_where_they_are_beyond_chance(ours, before, after, would, failed):
+def test_misses_beyond_those_of_cyclictest_and_chance_fail(ours, before, after, would, failed):
     found = judged(timing_of(ours), np.array(before), np.array(after), True)
     assert f"cyclictest would have missed {would}" in found.note
     assert found.failed == ("more deadlines missed than by cyclictest, beyond chance" if failed else "")
