@@ -59,7 +59,7 @@ class Engine(ABC):
         rings = Rings(self.program, count)
         self.take(rings, count)
         rows, _ = rings.read(count)
-        return rows, self.outcome(rings.status, rows)
+        return rows, self.outcome(rings.status)
 
     def take(self, rings: Rings, count: int, pace: Pace | None = None) -> None:
         """Take `count` ticks into the rings, by the clock of the pace or as fast as possible; `rings.status` tells how
@@ -71,11 +71,15 @@ class Engine(ABC):
         finally:
             self.number = int(rings.words[Word.NUMBER])
 
-    def outcome(self, status: Status, rows: np.ndarray) -> str:
-        """Why a fault ended the ticks of which these are the last rows; empty when none did."""
+    def outcome(self, status: Status) -> str:
+        """Why a fault ended the ticks; empty when none did."""
         if status is not Status.FAULT:
             return ""
-        return self.failure or explain(self.simulation, self.number - 1, rows[-1])
+        return self.failure or explain(self.simulation, self.number - 1, self.memory[: self.program.row])
+
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(k,) of the ticks that left these rows (k, nr)."""
+        return np.rint(rows[:, self.program.time] / self.simulation.step).astype(np.int64)
 
     def view(self, *path: str) -> np.ndarray:
         """A part of the memory by its name, to be read or written in place."""

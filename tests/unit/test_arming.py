@@ -214,7 +214,7 @@ def test_a_run_that_ends_before_its_pause_is_not_paused(rig_of, scheduler_of):
     scheduler = begun(scheduler_of(rig_of(ARM), "machine code", rate=10.0), 5)
     while scheduler.engine.number < 5:
         time.sleep(1e-3)
-    scheduler._taking.result()
+    scheduler.way.taking.result()
     scheduler.pause()
     assert scheduler.state is State.STOPPED and numbers_of(taken(scheduler)) == list(range(5))
 

@@ -243,7 +243,7 @@ def failing(error):
 @pytest.mark.parametrize("state", WAYS)
 def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, state, paced):
     bench = bench_of(paced=paced)
-    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler._rings.words[Word.STOP]
+    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[Word.STOP]
     go(bench, state)
     for what, states in WORDS.items():
         if state in states.split(" or "):
@@ -268,7 +268,7 @@ def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of
     monkeypatch.setattr(realtime, "take", take)
     bench = bench_of(paced=paced)
     before = set(threading.enumerate())
-    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler._rings.words[Word.STOP]
+    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[Word.STOP]
     go(bench, state)
     bench.scheduler.close()
     if state != "configured":
@@ -345,7 +345,7 @@ def test_motors_stop_in_the_loop_itself_when_a_run_on_time_ends(bench_of):
     """Whoever reads the ticks may be late."""
     bench = bench_of(paced=True)
     scheduler = bench.start(20)
-    scheduler._taking.result()
+    scheduler.way.taking.result()
     assert scheduler.state is State.RUNNING and bench.log[-2:] == ["stop a", "stop b+c"]
 
 
@@ -686,7 +686,7 @@ def test_machine_code_with_a_broken_clock_stops(bench_of, jump, said):
 @pytest.mark.parametrize("native", [False, True])
 def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
     bench = bench_of(text=NATIVE, native=native, paced=True, groups=((0,),))
-    bench.clock.held, bench.clock.released = 7, lambda: bench.scheduler._rings.words[Word.STOP]
+    bench.clock.held, bench.clock.released = 7, lambda: bench.scheduler.way.rings.words[Word.STOP]
     scheduler = bench.start(1000)
     while bench.clock.waits < 7:
         time.sleep(1e-3)
@@ -697,14 +697,14 @@ def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
 
 
 def test_a_fault_whose_row_found_no_place_is_told_all_the_same(bench_of, monkeypatch):
-    monkeypatch.setattr("cosim.scheduler.LEAST_PLACES", 1 << 4)
-    monkeypatch.setattr("cosim.scheduler.RING_TIME", 0.0)
+    monkeypatch.setattr("cosim.taking.LEAST_PLACES", 1 << 4)
+    monkeypatch.setattr("cosim.taking.RING_TIME", 0.0)
     found = []
     for slow in (False, True):
         bench = bench_of(text=NATIVE, native=True, paced=True)
         scheduler = bench.start(1000)
         if slow:
-            scheduler._taking.result()
+            scheduler.way.taking.result()
         Ticks(scheduler)
         found.append(scheduler.fault)
     assert found[1] == found[0] and "outside its limits" in found[1]
