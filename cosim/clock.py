@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from cosim.compile.clocks import MOST_OLD, NO_PULSE, Clock, NativeClock, PulseClock
+from cosim.compile.clocks import LOOK_NS, MOST_OLD, NO_PULSE, Clock, NativeClock, PulseClock
 from cosim.errors import RunError
 from cosim.pacing import Pacing, Pulse
 
@@ -28,6 +28,11 @@ class PythonClock(ABC):
 
     def begin(self) -> None:
         """See `Clock`; nothing unless a clock says otherwise."""
+        return None
+
+    def leave(self) -> None:
+        """See `Clock`; nothing where no wait takes long."""
+        return None
         return None
 
     @abstractmethod
@@ -58,7 +63,7 @@ class CanClock(PythonClock):
         except (can.CanError, OSError, ValueError, NotImplementedError) as error:
             what = " ".join(str(error).split())
             raise RunError(f"cannot open the CAN bus '{channel}' ({interface}): {what}") from error
-        self._own, self._timeout = NativeClock(), timeout
+        self._own, self._timeout, self._left = NativeClock(), timeout, False
 
     def now(self) -> int:
         return self._own.now()
@@ -67,13 +72,21 @@ class CanClock(PythonClock):
         return self._own.cpu()
 
     def wait(self, due_ns: int) -> int:
+        until = self._own.now() + round(self._timeout * 1e9)
         try:
-            return NO_PULSE if self._bus.recv(self._timeout) is None else self._own.now()
+            while (rest := until - self._own.now()) > 0 and not self._left:
+                if self._bus.recv(min(rest, LOOK_NS) * 1e-9) is not None:
+                    return self._own.now()
         except Exception:  # nothing may be raised through machine code; a bus that failed sends no pulse
             return NO_PULSE
+        return NO_PULSE
+
+    def leave(self) -> None:
+        self._left = True
 
     def begin(self) -> None:
         """Messages that wait on the bus are old."""
+        self._left = False
         with suppress(Exception):  # a bus that failed sends no pulse either
             for _ in range(MOST_OLD):
                 if self._bus.recv(0.0) is None:

@@ -47,6 +47,8 @@ class Engine(ABC):
     hardware = False  # whether any of them moves a real motor
     number = 0  # of the next tick
     failure = ""  # what a part that failed said
+    left = False  # whether it was abandoned
+    at = "the loop"  # what runs at the moment
 
     def __init__(self, simulation: Simulation, order: Sequence[str]) -> None:
         self.simulation = simulation
@@ -146,6 +148,13 @@ class Engine(ABC):
             undo()
             raise
 
+    def abandon(self, patience: float) -> None:
+        """The ticks do not end although they were told to, for `patience` [s]: motors off, from another thread."""
+        self.left = True
+        self.stop()
+        what = f"{self.at} has not returned for {patience:g} s; look at what it waits for"
+        self.failure = f"stopped at tick {self.number} (t = {self.number * self.simulation.step:.6g} s): {what}"
+
     def stop(self) -> None:
         """Every driver is stopped, whatever the others do; simulated ones ask for nothing any more."""
         for driver, _ in self.drivers:
@@ -226,6 +235,7 @@ class PythonEngine(Engine):
         paths = (("measured", "position"), ("measured", "velocity"), ("effort",))
         self._feedback = {name: world.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
         self._tasks = [self._task(stage) for stage in self.stages]
+        self._names = [f"controller '{s.name}'" if s.loop else f"task '{s.name}'" for s in self.stages]
         self._faulty = world.view("fault")
 
     def _task(self, stage: Stage) -> Callable[[int], object]:
@@ -248,14 +258,14 @@ class PythonEngine(Engine):
         def update(_: int) -> None:
             try:
                 call()
-            except Exception as error:  # a controller may be the user's own: anything can happen in it
+            except (Exception, SystemExit) as error:  # a controller may be the user's own: anything can happen in it
                 raise RunError(f"controller '{name}' failed: {told(error)}") from error
 
         return update
 
     def _take(self, rings: Rings, pace: Pace | None) -> None:
         """The same loop as `compile.ticks` writes in machine code."""
-        self.failure, status, keeper = "", Status.FAULT, Hurry()
+        self.failure, self.left, status, keeper = "", False, Status.FAULT, Hurry()
         try:
             if pace is not None:
                 keeper = Timekeeper(pace, self.program, rings.words, not self.simulation.compiled)
@@ -264,7 +274,8 @@ class PythonEngine(Engine):
                 status = self._loop(rings, keeper)
         except BaseException as error:  # whatever it is, what was done until then stays
             number, what = int(rings.words[Word.NUMBER]), str(error) if isinstance(error, RunError) else told(error)
-            self.failure = f"stopped at tick {number} (t = {number * self.simulation.step:.6g} s): {what}"
+            if not self.left:
+                self.failure = f"stopped at tick {number} (t = {number * self.simulation.step:.6g} s): {what}"
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -282,6 +293,7 @@ class PythonEngine(Engine):
             number, taken = first + k, int(words[Word.TAKEN])
             room = taken - int(words[Word.READ]) < places
             place = taken % places if room else places
+            self.number = number
             self.world.begin(number * step_ns)
             rings.rows[place, :early] = memory[:early]
             faulty = self._tick(number, keeper)
@@ -301,6 +313,9 @@ class PythonEngine(Engine):
         t_ns, faulty = number * self.simulation.step_ns, False
         for i, (task, run) in enumerate(zip(self.program.tasks, self._tasks, strict=True)):
             if not faulty and number % task.ticks == task.phase:
+                if self.left:
+                    raise RunError("nothing is done any more")
+                self.at = self._names[i]
                 run(keeper.deadline(i, t_ns))
                 keeper.ended(i)
             faulty |= i == self.program.judge and bool(self._faulty)

@@ -43,6 +43,8 @@ class Arming(NamedTuple):
         """The trajectory's sample at t, with the difference at the start faded out by a quintic in time, so that
         position, velocity and acceleration go over without a jump (quintic Hermite polynomials)."""
         sample = dict(trajectory.sample(t - self.t))
+        if not (is_symbolic(self.position) or self.position.any() or self.velocity.any()):
+            return sample  # numbers that change nothing
         u, T = ops.clip((t - self.t) / self.length, 0.0, 1.0), self.length
         left = 1.0 - u
         value, slope = left * left * left * (1.0 + u * (3.0 + 6.0 * u)), u * left * left * left * (1.0 + 3.0 * u)
@@ -163,7 +165,7 @@ class Loop:
         try:
             if tracing or not fallen[0]:
                 x, y = run()
-        except Exception as error:  # a controller may be the user's own: anything can happen in it
+        except (Exception, SystemExit) as error:  # a controller may be the user's own: anything can happen in it
             if tracing:
                 raise
             self.failure = told(error)

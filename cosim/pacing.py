@@ -50,6 +50,7 @@ ON_TIME, TOO_LATE, WENT_BACK, JUMPED = range(4)
 
 # ns; a wait that ends later than this after its time was no wait: the machine was suspended, or the clock was set
 JUMP = 1_000_000_000.0
+LATE_PULSE = 0.5  # periods that a pulse may come late
 
 
 def due(k: Any, period: Any, lost: Any) -> Any:
@@ -59,10 +60,10 @@ def due(k: Any, period: Any, lost: Any) -> Any:
 
 # the memory that the loops keep of their pace: what `follow` and `wake` take and give, times in ns after the first due
 PACE = Layout(
-    {name: np.zeros(()) for name in ("k", "due", "before", "woke", "ended", "late", "verdict", "lost")}
+    {name: np.zeros(()) for name in ("k", "due", "before", "woke", "ended", "late", "gap", "verdict", "lost")}
     | {"settings": np.zeros(4), "state": np.zeros(2)}
 )
-FOLLOW = ("k", "settings", "state", "ended", "late"), ("state", "due", "verdict")
+FOLLOW = ("k", "settings", "state", "ended", "late", "gap"), ("state", "due", "verdict")
 WAKE = ("due", "before", "woke", "state", "lost"), ("verdict", "lost")
 
 
@@ -74,15 +75,17 @@ def settings(pacing: Pacing, step_ns: int) -> np.ndarray:
     return np.array([step_ns / pacing.rate, pacing.grace * 1e9, allowed, patience])
 
 
-def follow(k: Any, p: Any, s: Any, ended: Any, late: Any) -> tuple[Any, Any, Any]:
+def follow(k: Any, p: Any, s: Any, ended: Any, late: Any, gap: Any) -> tuple[Any, Any, Any]:
     """(s, when the next tick is due, ON_TIME or TOO_LATE) after tick k (count from 0).
 
     p: `settings`; s (2,): time given up so far [ns], late ticks in a row; ended: the tick's end [ns after the first was
-    due]; late: whether a task of it ended after its deadline.
+    due]; late: whether a task of it ended after its deadline; gap: from the pulse before to this one's [ns], 0 where
+    there is none.
     """
     period, grace, allowed, patience = (p[i] for i in range(4))
     lost, row = s[0], s[1]
     starting = k * period < grace
+    late = ops.logical_or(late, gap > (1.0 + LATE_PULSE) * period)
     row = ops.where(ops.logical_and(late, ops.logical_not(starting)), row + 1.0, 0.0)
     behind = ended - due(k + 1.0, period, lost)
     waiting = ops.ceil(ops.maximum(behind, 0.0) / period)  # ticks that are due already

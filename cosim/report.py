@@ -40,8 +40,10 @@ def check_targets(
         check_format(plot)
     taken = {} if rig is None else {rig.resolve(): "the rig itself"}
     for path, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
-        if path is None or str(path) == "-":
+        if path is None or (str(path) == "-" and option != "--record"):
             continue
+        if str(path) == "-":
+            raise InputError("a recording cannot go to the terminal; name a file", option)
         if path.resolve() in taken:
             raise InputError(f"{path}: is {taken[path.resolve()]}; choose another file", option)
         taken[path.resolve()] = f"the file of {option}"
@@ -226,7 +228,7 @@ def write(run: Run, plots: Sequence[Path], json: Path | None, record: Path | Non
             return
         json.write_bytes(text)
         said.append(f"summary {json}")
-    if record is not None:
+    if record is not None and "cannot write the recording" not in run.fault:
         said.append(f"recording {record}")
     if said:
         print("wrote    " + ", ".join(said))

@@ -7,6 +7,7 @@ How ticks are taken, as fast as possible or on time, is told in `taking`.
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -84,6 +85,8 @@ class Scheduler:
         self.state = State.CONFIGURED
         self.fault = ""  # why it is in the state `fault`
         self._stack, self._closed = ExitStack(), False
+        # a scheduler that is forgotten, or left by an error, stops all the same, at the program's exit at the latest
+        self._forgotten = weakref.finalize(self, _leave, self.way, self._stack)
         self._done: deque[Block] = deque()
         self._until = 0  # number of the tick before which the run ends
 
@@ -133,7 +136,7 @@ class Scheduler:
     def start(self, ticks: int = FOREVER) -> None:
         """Begin to take that many ticks: → running."""
         self._need("start")
-        self._until = self.engine.number + ticks
+        self._until = self.engine.number + checked(ticks)
         self._go()
 
     @property
@@ -184,7 +187,7 @@ class Scheduler:
     def step(self, ticks: int = 1) -> None:
         """Take some ticks of a paused rig, without the clock."""
         self._need("step")
-        status = take_now(self.engine, ticks, self._left, self._keep)
+        status = take_now(self.engine, checked(ticks), self._left, self._keep)
         if status is not Status.RUNNING:
             self._end(status)
 
@@ -195,10 +198,9 @@ class Scheduler:
 
     def stop(self) -> None:
         """Motors off, whatever it is doing: → stopped. Never raises; what the ticks left can still be read."""
-        if self.state is State.RUNNING:
-            self.way.hold(self._keep)
+        hung = self.state is State.RUNNING and self.way.hold(self._keep) is Status.FAULT
         if self.state in (State.ARMED, State.RUNNING, State.PAUSED):
-            self._end(Status.STOPPED)
+            self._end(Status.FAULT if hung else Status.STOPPED)
 
     def reset(self) -> None:
         """Acknowledge a fault: → stopped, from where it can be armed again."""
@@ -223,7 +225,10 @@ class Scheduler:
 
     def recent(self, ticks: int | None) -> Timing:
         """The same of the last so many ticks, at least."""
-        assert isinstance(self.way, Punctual)
+        if not isinstance(self.way, Punctual):
+            raise RunError("a rig that goes as fast as possible has no timing; run it with realtime=True")
+        if self.state is State.CONFIGURED:
+            raise RunError("there is no timing before the rig is prepared")
         return self.way.timing(ticks)
 
     def close(self) -> None:
@@ -232,10 +237,23 @@ class Scheduler:
         try:
             self.stop()
         finally:
-            self._stack.close()
+            self._forgotten()
 
     def __enter__(self) -> Scheduler:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def checked(ticks: int) -> int:
+    """Raises RunError for what is no number of ticks."""
+    if not isinstance(ticks, (int, np.integer)) or ticks < 1:
+        raise RunError(f"cannot take {ticks!r} ticks; give a whole number of 1 or more")
+    return int(ticks)
+
+
+def _leave(way: Way, stack: ExitStack) -> None:
+    """Ticks end, motors are off, drivers and rights are given back."""
+    way.hold(lambda rows, stamps: None)
+    stack.close()

@@ -91,10 +91,10 @@ class Publishing:
 def opened(stack: ExitStack, output: Output) -> list[Sink]:
     """The sinks that `output` asks for, closed by `stack`; raises InputError when one cannot be opened."""
     sinks: list[Sink] = []
+    if output.endpoint is not None:  # before anything is written over
+        sinks.append(Publishing(stack, output.endpoint, output))
     if output.record is not None:
         sinks.append(Recording(stack, output.record, output))
-    if output.endpoint is not None:
-        sinks.append(Publishing(stack, output.endpoint, output))
     return sinks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -16,14 +16,17 @@ from cosim.clock import open_clock, source
 from cosim.compile.clocks import Clock
 from cosim.compile.ticks import Pace, Rings, Status, Word
 from cosim.engine import Engine
+from cosim.errors import InputError, RunError
 from cosim.pacing import Pacing, settings
 from cosim.timing import TaskTime, Timing
+from cosim.worker import Worker
 
 FIRST_BLOCK = 32  # ticks; blocks as fast as possible grow until one takes BLOCK_TIME [s]
 BLOCK_TIME = 0.02
 RING_TIME = 8.0  # s that a ring holds of a run on time
 LEAST_PLACES = 1 << 12
 POLL = {"machine code": 0.02, "Python": 0.1}  # s between looks at the ring; of a loop in Python each look takes time
+PATIENCE = 2.0  # s; a tick that was told to stop and takes longer hangs
 LEAD_NS = 5_000_000  # from the order to start to the first tick: the loop's thread is up by then
 
 Keep = Callable[[np.ndarray, np.ndarray], object]  # takes rows (k, nr) and stamps of finished ticks
@@ -118,26 +121,32 @@ class Punctual:
         self.lost_ns = self.dropped = 0
         self.taking: Future[None] = Future()
         self.taking.set_result(None)
+        self._going = False
         self._zero_ns: int | None = None  # on the clock, when tick 0 would have been due
         self._between_ns = 0  # time between two runs, which is none of the rig's
         self._stamps: list[tuple[np.ndarray, np.ndarray]] = []  # numbers and stamps
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
-        """Raises RunError when the clock cannot be had."""
+        """Raises InputError when the clock cannot be had."""
         self._engine, self._stack = engine, stack
-        self._clock = self._given or open_clock(self.pacing, stack)
-        self._worker = ThreadPoolExecutor(1, "ticks")
-        stack.callback(self._worker.shutdown)
+        try:
+            self._clock = self._given or open_clock(self.pacing, stack)
+        except RunError as error:
+            raise InputError(f"{error.what}; see to it or take another pulse", self._place) from error
+        self._worker = Worker("ticks")
+        stack.callback(self._worker.close, PATIENCE)
 
     def arm(self) -> None:
+        if not self.taking.done():
+            raise RunError("the last run has not ended: what it waits for goes on; close it and make a new scheduler")
         self.rights = self.rights or self._worker.submit(self._take_rights).result()
         if self.pacing.strict:
             realtime.refuse_missing(self.rights, self._place)
 
     def _take_rights(self) -> tuple[realtime.Right, ...]:
         """In the thread of the loop, which also gives them back."""
-        undo = ExitStack()
-        self._stack.callback(lambda: self._worker.submit(undo.close).result())
+        undo, worker = ExitStack(), self._worker
+        self._stack.callback(lambda: wait([worker.submit(undo.close)], PATIENCE))
         if self._engine.lane == "Python":
             undo.enter_context(realtime.calm())
         return undo.enter_context(realtime.take(self.pacing))
@@ -160,6 +169,7 @@ class Punctual:
         warm = dataclasses.replace(pacing, grace=0.0) if self._stamps else pacing
         deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
         self._pace = Pace(self._clock, settings(warm, step_ns), deadlines)
+        self._going = True  # an interrupt from here on finds what it must stop
         self.taking = self._worker.submit(self._take, ticks)
 
     def _take(self, ticks: int) -> None:
@@ -180,7 +190,10 @@ class Punctual:
         return Status.RUNNING
 
     def hold(self, keep: Keep) -> Status:
+        if not self._going:
+            return Status.STOPPED
         self.rings.words[Word.STOP] = 1
+        self._clock.leave()
         return self._settle(keep)
 
     def _read(self, keep: Keep) -> bool:
@@ -195,7 +208,11 @@ class Punctual:
 
     def _settle(self, keep: Keep) -> Status:
         """The loop ends: take what it left, and what it says of its time."""
-        wait([self.taking])
+        self._going = False
+        if not wait([self.taking], PATIENCE).done:
+            self._engine.abandon(PATIENCE)
+            self._read(keep)
+            return Status.FAULT
         self._read(keep)
         self.dropped += int(self.rings.words[Word.DROPPED])
         self.lost_ns += self._pace.lost_ns
@@ -204,8 +221,9 @@ class Punctual:
     def explain(self, status: Status) -> str:
         if status not in ENDINGS:
             return ""
-        number, pulse, n = self._engine.number, self.pacing.pulse, self.pacing.most
-        row = f"{n} ticks in a row missed a deadline, the last" if n > 1 else "it missed a deadline,"
+        pulse, n = self.pacing.pulse, self.pacing.most
+        number = self._engine.number - (status is Status.LATE)  # which is found when the tick is over
+        row = f"{n} ticks in a row missed a deadline, the last one" if n > 1 else "it missed a deadline"
         words = {"row": row, "cause": "being late"}
         if pulse is not None:
             words |= {"source": source(pulse), "timeout": f"{pulse.timeout:g} s"}
@@ -240,7 +258,7 @@ class Punctual:
 
 # how a pace can end a run
 ENDINGS = {
-    Status.LATE: "{row} by {cause}; make schedule.step longer, the rig smaller, or allow more with"
+    Status.LATE: "{row} ({cause}); make schedule.step longer, the rig smaller, or allow more with"
     " schedule.realtime.most",
     Status.WENT_BACK: "the clock went back; real time needs a clock that is steady: see 'cosim doctor'",
     Status.JUMPED: "the clock jumped ahead by more than 1 s: the machine slept, or the program was held; run it again"

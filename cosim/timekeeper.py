@@ -62,7 +62,8 @@ class Timekeeper:
         self._follow, self._wake = (
             self._bound(fn, sides, pace.memory, interpret) for fn, sides in ((follow, FOLLOW), (wake, WAKE))
         )
-        self._start = self._due = self._woke = int(words[Word.START])
+        self._start = self._due = self._woke = self._woken = int(words[Word.START])
+        self._pulsed = bool(words[Word.PULSED])
         self._ends = [0] * len(self._deadlines)
         self._before = self._clock.now()
 
@@ -77,7 +78,7 @@ class Timekeeper:
             return Status.STOPPED
         if self._woke == NO_PULSE:
             return Status.NO_PULSE
-        if words[Word.PULSED]:
+        if self._pulsed:
             self._start, self._due = self._woke - int(self._word["due"]), self._woke
         for word, time in (("due", self._due), ("before", self._before), ("woke", self._woke)):
             self._word[word][...] = time - self._start
@@ -101,7 +102,9 @@ class Timekeeper:
             end - self._due > deadline and number % task.ticks == task.phase
             for task, end, deadline in zip(self._program.tasks, self._ends, self._deadlines, strict=True)
         )
-        for word, value in (("k", k), ("late", late), ("ended", self._before - self._start)):
+        gap = self._woke - self._woken if self._pulsed and k else 0
+        self._woken = self._woke
+        for word, value in (("k", k), ("late", late), ("gap", gap), ("ended", self._before - self._start)):
             self._word[word][...] = value
         self._follow()
         self._due = self._start + int(self._word["due"])

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from cosim.pacing import LATE_PULSE
+
 WINDOW_NS = 1_000_000_000  # of the clock, in which the real-time factor is taken
-LATE_PULSE = 0.5  # periods that a pulse may come late
 WORST = 5  # misses told one by one
 BLOCK = 1 << 13  # ticks looked at in one go: what is in the cache is fast
 
@@ -156,7 +157,12 @@ class Timing:
     @property
     def drift_ns(self) -> int:
         """What the last tick is off the clock beyond the time that was given up: 0, unless pulses set the time."""
-        return int(self.given_up_ns[-1]) - self.lost_ns if len(self.numbers) else 0
+        if not len(self.numbers):
+            return 0
+        given_up = int(self.given_up_ns[-1])
+        if self.dropped and given_up < self.lost_ns:  # some of it after the last row: but whole periods are given up
+            return given_up - round(round(given_up / self.period_ns) * self.period_ns)
+        return given_up - self.lost_ns
 
     @cached_property
     def real_time_factors(self) -> np.ndarray:
@@ -179,7 +185,8 @@ class Timing:
     @property
     def counted(self) -> np.ndarray:
         """(k,) truth values: ticks after the grace, which `cosim.pacing.follow` measures in periods too."""
-        return (self.numbers - self.numbers[:1]) * self.period_ns >= self.grace_ns
+        # what was gone back to after the grace counts
+        return (np.maximum.accumulate(self.numbers) - self.numbers[:1]) * self.period_ns >= self.grace_ns
 
     def misses(self) -> list[Miss]:
         """Late ticks after the grace, in order."""

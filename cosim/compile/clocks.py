@@ -25,7 +25,8 @@ MOST_OLD = 10_000  # reads from what may never be empty
 AT_ONCE = 4096  # bytes
 
 _MONOTONIC, _THREAD_CPU, _ABSOLUTE, _INTERRUPTED = 1, 3, 1, 4
-_SPIN, _FILE, _TIMEOUT, _SIZE = range(4)  # places in the context of a wait
+_SPIN, _LEAVE, _FILE, _TIMEOUT, _SIZE = range(5)  # places in the context of a wait
+LOOK_NS = 50_000_000  # the longest that a wait does not look whether it is to be left
 
 
 class Clock(Protocol):
@@ -35,6 +36,10 @@ class Clock(Protocol):
 
     def begin(self) -> None:
         """Ticks begin: what came before is not for them."""
+        ...
+
+    def leave(self) -> None:
+        """From any thread: a wait, this one or the next, ends soon, whatever the time."""
         ...
 
     def now(self) -> int: ...
@@ -54,7 +59,7 @@ class NativeClock:
     def __init__(self, spin_ns: int = 0) -> None:
         """spin_ns: a wait sleeps until so long before its time and looks at the clock for the rest."""
         self._library = _library()
-        self._context = np.zeros(4, dtype=np.int64)
+        self._context = np.zeros(5, dtype=np.int64)
         self._context[_SPIN] = spin_ns
         self._bind("cosim.sleep")
 
@@ -66,7 +71,10 @@ class NativeClock:
         self._wait = ctypes.CFUNCTYPE(whole, whole, ctypes.c_void_p)(addresses[2])
 
     def begin(self) -> None:
-        """The time goes on by itself."""
+        self._context[_LEAVE] = 0
+
+    def leave(self) -> None:
+        self._context[_LEAVE] = 1
 
     def wait(self, due_ns: int) -> int:
         return self._wait(due_ns, self.functions[3])
@@ -98,6 +106,7 @@ class PulseClock(NativeClock):
 
     def begin(self) -> None:
         """Pulses that wait in the file are old."""
+        super().begin()
         size = int(self._context[_SIZE])
         with suppress(OSError):
             for _ in range(MOST_OLD):
@@ -156,23 +165,39 @@ define i64 @cosim.sleep(i64 %due, ptr %context) nounwind {{
 entry:
   %time = alloca [2 x i64], align 8
   %rest = getelementptr inbounds i64, ptr %time, i64 1
+  %leave.place = getelementptr inbounds i64, ptr %context, i64 {_LEAVE}
   %spin = load i64, ptr %context
   %until = sub i64 %due, %spin
-  %s = sdiv i64 %until, 1000000000
-  %ns = srem i64 %until, 1000000000
+  br label %again
+again:
+  %begun = call i64 @cosim.now()
+  %soon = add i64 %begun, {LOOK_NS}
+  %last = icmp sle i64 %until, %soon
+  %to = select i1 %last, i64 %until, i64 %soon
+  %s = sdiv i64 %to, 1000000000
+  %ns = srem i64 %to, 1000000000
   store i64 %s, ptr %time
   store i64 %ns, ptr %rest
   br label %sleep
 sleep:
   %rc = call i32 @clock_nanosleep(i32 {_MONOTONIC}, i32 {_ABSOLUTE}, ptr %time, ptr null)
   %interrupted = icmp eq i32 %rc, {_INTERRUPTED}
-  br i1 %interrupted, label %sleep, label %look
+  br i1 %interrupted, label %sleep, label %slept
+slept:
+  %leave = load atomic i64, ptr %leave.place acquire, align 8
+  %left = icmp ne i64 %leave, 0
+  br i1 %left, label %leaving, label %stay
+leaving:
+  %left.at = call i64 @cosim.now()
+  ret i64 %left.at
+stay:
+  br i1 %last, label %look, label %again
 look:
   %woke = call i64 @cosim.now()
   %early = icmp slt i64 %woke, %due
   %spins = icmp sgt i64 %spin, 0
-  %again = and i1 %early, %spins
-  br i1 %again, label %look, label %awake
+  %spinning = and i1 %early, %spins
+  br i1 %spinning, label %look, label %awake
 awake:
   ret i64 %woke
 }}
@@ -181,6 +206,7 @@ define i64 @cosim.pulse(i64 %due, ptr %context) nounwind {{
 entry:
   %polled = alloca [2 x i32], align 8
   %bytes = alloca i64, align 8
+  %leave.place = getelementptr inbounds i64, ptr %context, i64 {_LEAVE}
   %file.place = getelementptr inbounds i64, ptr %context, i64 {_FILE}
   %timeout.place = getelementptr inbounds i64, ptr %context, i64 {_TIMEOUT}
   %size.place = getelementptr inbounds i64, ptr %context, i64 {_SIZE}
@@ -188,18 +214,32 @@ entry:
   %timeout.whole = load i64, ptr %timeout.place
   %size = load i64, ptr %size.place
   %file = trunc i64 %file.whole to i32
-  %timeout = trunc i64 %timeout.whole to i32
+  %timeout.ns = mul i64 %timeout.whole, 1000000
+  %begun = call i64 @cosim.now()
+  %until = add i64 %begun, %timeout.ns
   %events = getelementptr inbounds i32, ptr %polled, i64 1
   store i32 %file, ptr %polled
   store i32 1, ptr %events
   br label %look
 look:
-  %ready = call i32 @poll(ptr %polled, i64 1, i32 %timeout)
-  %interrupted = icmp slt i32 %ready, 0
-  br i1 %interrupted, label %look, label %looked
-looked:
+  %rest.ns = phi i64 [ %timeout.ns, %entry ], [ %rest.next, %stay ]
+  %short = icmp slt i64 %rest.ns, {LOOK_NS}
+  %slice.ns = select i1 %short, i64 %rest.ns, i64 {LOOK_NS}
+  %slice.more = add i64 %slice.ns, 999999
+  %slice = sdiv i64 %slice.more, 1000000
+  %slice.ms = trunc i64 %slice to i32
+  %ready = call i32 @poll(ptr %polled, i64 1, i32 %slice.ms)
   %some = icmp sgt i32 %ready, 0
-  br i1 %some, label %take, label %none
+  br i1 %some, label %take, label %wait
+wait:
+  %leave = load atomic i64, ptr %leave.place acquire, align 8
+  %left = icmp ne i64 %leave, 0
+  br i1 %left, label %none, label %stay
+stay:
+  %looked = call i64 @cosim.now()
+  %rest.next = sub i64 %until, %looked
+  %over = icmp sle i64 %rest.next, 0
+  br i1 %over, label %none, label %look
 take:
   %got = call i64 @read(i32 %file, ptr %bytes, i64 %size)
   %any = icmp sgt i64 %got, 0

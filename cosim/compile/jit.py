@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import tempfile
 from collections.abc import Mapping
@@ -88,13 +89,12 @@ class Library:
         return self._tracker[name]
 
 
-_links: dict[str, int] = {}
+_links = itertools.count()
 
 
 def _unique_name(key: str) -> str:
-    """The same code may be linked several times in one process."""
-    _links[key] = _links.get(key, 0) + 1
-    return f"{key[:16]}_{_links[key]}"
+    """The same code may be linked several times in one process, also at the same time."""
+    return f"{key[:16]}_{next(_links)}"
 
 
 def _object_code(ir: str) -> bytes:

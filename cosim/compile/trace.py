@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,24 +22,32 @@ from cosim.errors import CompileError, where_raised
 
 Shape = tuple[int, ...]
 
-_active: list[Trace] = []
-_inlining: list[None] = []
+
+class _Here(threading.local):
+    """What is being traced in this thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.active: list[Trace] = []
+        self.inlining: list[None] = []
+
+
+_here = _Here()
 
 
 @contextmanager
 def inlined() -> Iterator[None]:
     """Within this block routines that are called are written out instead of recorded: derivatives are taken
     of expressions, and a call is none."""
-    _inlining.append(None)
+    _here.inlining.append(None)
     try:
         yield
     finally:
-        _inlining.pop()
+        _here.inlining.pop()
 
 
 def is_recorded(arguments: Sequence[Any]) -> bool:
     """Whether a routine called with these arguments is to become a call in generated code."""
-    return not _inlining and any(map(ops.is_symbolic, arguments))
+    return not _here.inlining and any(map(ops.is_symbolic, arguments))
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ def record_call(
     routine: Any, arguments: Sequence[Any], condition: Any = None, otherwise: Sequence[Any] = ()
 ) -> list[Any]:
     """Note a call of `routine` in the function that is being traced; its outputs as symbols."""
-    if not _active:
+    if not _here.active:
         raise CompileError(f"routine '{routine.name}' was called with symbols outside of a trace")
     given = tuple(np.shape(ops._boxed(a)) for a in arguments)
     if given != tuple(routine.shapes):
@@ -107,7 +116,7 @@ def record_call(
         None if condition is None else column(condition),
         tuple(column(value) for value in otherwise),
     )
-    _active[-1].calls.append(call)
+    _here.active[-1].calls.append(call)
     return [box for _, box in fresh]
 
 
@@ -123,7 +132,7 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
         result.inputs.append(col)
         boxes.append(box)
     _refuse_floats()
-    _active.append(result)
+    _here.active.append(result)
     try:
         # arithmetic on constants (an infinite limit) is no business of numpy's warnings here
         with np.errstate(all="ignore"):
@@ -133,7 +142,7 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
     except Exception as error:
         raise CompileError(_why_untraceable(error), where_raised(error, but=(ops.__file__, __file__))) from error
     finally:
-        _active.pop()
+        _here.active.pop()
     for value in outputs if isinstance(outputs, tuple) else (outputs,):
         array = _returned(value, fn)
         result.outputs.append(column(array))

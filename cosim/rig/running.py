@@ -147,7 +147,7 @@ def _taken(
     taken = Taken(rig, scheduler)
     try:
         with ExitStack() as stack:
-            # before rights are taken: what records must not inherit them
+            scheduler.way.arm()  # a run that is refused writes nothing
             taken.sinks = rig.sinks(stack, record)
             try:
                 scheduler.arm()
@@ -159,7 +159,8 @@ def _taken(
                 for block in iter(scheduler.read, None):
                     taken.add(block)
                 last = taken.done - 1
-                taken.fault = f"interrupted after tick {last}" if taken.done else "interrupted before the first tick"
+                told = f"interrupted after tick {last}" if taken.done else "interrupted before the first tick"
+                taken.fault = scheduler.fault or told
             for sink in taken.sinks:
                 if taken.fault:
                     sink.fault(taken.now_ns, taken.fault)

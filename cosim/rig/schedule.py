@@ -209,7 +209,7 @@ def read_ticks(
 
 def read_deadline(time: float, step_ns: int | None, rate: float, at: KeyPath, reading: Reading) -> int:
     """The deadline [s] at `at` in ns of the clock, of which a step takes step/rate."""
-    deadline = round(time * 1e9)
+    deadline = max(round(time * 1e9), 1)
     if step_ns is not None and deadline > step_ns / rate:
         what = (
             f"must be at most the {show_time(math.floor(step_ns / rate))} from tick to tick, is {show_time(deadline)}"

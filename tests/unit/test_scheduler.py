@@ -535,7 +535,7 @@ ON_TIME = {
     ),
     "budget": (
         lambda f: f.late(),
-        "2 ticks in a row missed a deadline, the last by CAUSE; make schedule.step longer, the rig smaller, or allow"
+        "2 ticks in a row missed a deadline, the last one (CAUSE); make schedule.step longer, the rig smaller, or allow"
         " more with schedule.realtime.most",
         4,
     ),
@@ -576,7 +576,7 @@ def test_a_fault_anywhere_in_a_tick_stops_the_drivers_before_anything_is_written
         inject(Faults(bench, patched))
         ticks = Ticks(bench.start(20))
     assert bench.scheduler.state is State.FAULT
-    tick = 4 if point in ("policy", "budget") else 3
+    tick = 4 if point == "policy" else 3
     says(bench.scheduler.fault, AT.replace("3", str(tick)) + said)
     assert ticks.numbers == list(range(rows))
     motors_are_off(bench)
