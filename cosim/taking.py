@@ -139,7 +139,10 @@ class Punctual:
     def arm(self) -> None:
         if not self.taking.done():
             raise RunError("the last run has not ended: what it waits for goes on; close it and make a new scheduler")
-        self.rights = self.rights or self._worker.submit(self._take_rights).result()
+        if not self.rights:
+            if self._engine.lane == "Python":
+                self._stack.enter_context(realtime.calm())
+            self.rights = self._worker.submit(self._take_rights).result()
         if self.pacing.strict:
             realtime.refuse_missing(self.rights, self._place)
 
@@ -147,8 +150,6 @@ class Punctual:
         """In the thread of the loop, which also gives them back."""
         undo, worker = ExitStack(), self._worker
         self._stack.callback(lambda: wait([worker.submit(undo.close)], PATIENCE))
-        if self._engine.lane == "Python":
-            undo.enter_context(realtime.calm())
         return undo.enter_context(realtime.take(self.pacing))
 
     @property
