@@ -21,11 +21,11 @@ class Keeper(Protocol):
         ...
 
     def deadline(self, task: int, t_ns: int) -> int:
-        """By when a task of the tick at t_ns is to be done [ns], on the clock of the drivers; asked as it begins."""
+        """By when a task of the tick at t_ns is to be done [ns], on the clock of the drivers."""
         ...
 
     def ended(self, task: int) -> None:
-        """It is done; if it did not run, when the one before was."""
+        """A task that ran is done."""
         ...
 
     def stamp(self, rings: Rings, place: int) -> None: ...

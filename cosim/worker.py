@@ -1,10 +1,11 @@
-"""A thread that does one thing after another. Nobody has to wait for it: it ends with the program."""
+"""Threads: one that does what it is given, and that nobody has to wait for; one that only keeps Python busy."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
@@ -36,3 +37,21 @@ class Worker:
             except BaseException as error:
                 future.set_exception(error)
             del job, future, fn, arguments  # nothing is kept alive while it waits
+
+
+@contextmanager
+def busy() -> Iterator[None]:
+    """A thread that does nothing but run Python."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            pass
+
+    thread = threading.Thread(target=work, name="busy", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +23,7 @@ from cosim.bench.timing import Effort, Samples
 from cosim.errors import CosimError, RunError
 from cosim.pacing import Pacing
 from cosim.timing import Timing
+from cosim.worker import busy
 
 CHANCE = 0.01  # of calling ours worse than cyclictest although both miss as often
 PARTS = 10  # of a run, each with a p99 of its own
@@ -179,24 +178,6 @@ def check_priority() -> None:
         missing = [right for right in rights if "SCHED_FIFO" in right.name and not right.granted]
     for right in missing:
         raise NotMeasured(f"this needs a {right.name}: {right.mend}")
-
-
-@contextmanager
-def busy() -> Iterator[None]:
-    """A thread that does nothing but run Python."""
-    done = threading.Event()
-
-    def work() -> None:
-        while not done.is_set():
-            pass
-
-    thread = threading.Thread(target=work, name="busy", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 AS_LATE = Target("ratio", 1.25, most=True)

@@ -6,12 +6,10 @@ the rest of a program does.
 
 from __future__ import annotations
 
-import threading
 import time
 import timeit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -20,6 +18,7 @@ import numpy as np
 from cosim.compile.clocks import NativeClock, native_clock
 from cosim.pacing import Pacing
 from cosim.realtime import Right, take
+from cosim.worker import busy
 
 PERIOD_NS = 1_000_000
 # ticks in machine code between looks at whether to go on; ns from such a look to the next tick, for Python to be there
@@ -72,7 +71,7 @@ class RealInstruments:
             with take(pacing) as rights:
                 return _native(clock, counts[GRANTED], progress), rights
 
-        with _busy():
+        with busy():
             plain = progress.watch(lambda: _native(clock, counts[PLAIN], progress))
             good, rights = progress.watch(granted)
             python = progress.watch(lambda: _python(counts[PYTHON], progress))
@@ -124,21 +123,3 @@ def _python(count: int, progress: _Progress) -> np.ndarray:
         due, left = due + periods * PERIOD_NS, left - periods
         progress.add(periods)
     return np.array(found, dtype=np.int64)
-
-
-@contextmanager
-def _busy() -> Iterator[None]:
-    """A thread that does nothing but run Python."""
-    done = threading.Event()
-
-    def work() -> None:
-        while not done.is_set():
-            pass
-
-    thread = threading.Thread(target=work, name="busy", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
