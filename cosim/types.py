@@ -8,7 +8,7 @@ inside a pure block it is seconds (a number or a symbol).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypeVar, dataclass_transform, runtime_checkable
 
@@ -112,13 +112,19 @@ class ContinuousBlock(Block, Protocol):
 
 @dataclass
 class JointState:
-    """What is measured of n joints at t_ns: position, velocity, effort (SI), fault (0 = none)."""
+    """What is measured of n joints at t_ns: position, velocity, effort (SI), fault (0 = none), temperature [°C] (not a
+    number where it is not measured). Where joints are measured at different times, t_ns is the oldest of them."""
 
     t_ns: int
     position: Array
     velocity: Array
     effort: Array
     fault: Array
+    temperature: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if len(self.temperature) != len(self.position):
+            self.temperature = np.full(len(self.position), np.nan)
 
     @classmethod
     def zeros(cls, n: int) -> JointState:
@@ -191,6 +197,18 @@ class Driver(Protocol):
     def close(self) -> None:
         """Let go of the hardware, motors off."""
         ...
+
+
+@dataclass(frozen=True)
+class DriverContext:
+    """What a family of drivers may know of its rig when it is loaded."""
+
+    joints: tuple[str, ...]  # the n joints behind it
+    wiring: tuple[Any, ...]  # of each, an instance of the family's JointParams
+    limits: Limits  # (n,) that the guard holds
+    period: float  # s from command to command
+    mode: str  # in which the drives are to run: effort, velocity or position
+    place: Callable[..., Any]  # place(*keys): where a key of the driver's section stands, for errors
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,11 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("H", f) for u, f in {"H": 1.0, "mH": 1e-3, "uH": 1e-6}.items()},
     **{u: ("W", f) for u, f in {"W": 1.0, "kW": 1e3}.items()},
     "J": ("J", 1.0),
+    **{u: ("bit/s", f) for u, f in {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6}.items()},
+    **{u: ("degC", 1.0) for u in ("degC", "°C")},
+    "K": ("K", 1.0),
+    "N*m/s": ("N*m/s", 1.0),
+    "N/s": ("N/s", 1.0),
 }
 
 # what a joint's own coordinate may be: an angle or a length, with the rates and efforts that belong to it
@@ -47,6 +52,7 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint velocity": ("rad/s", "m/s"),
     "joint acceleration": ("rad/s^2", "m/s^2"),
     "joint effort": ("N*m", "N"),
+    "joint effort rate": ("N*m/s", "N/s"),
     "joint stiffness": ("N*m/rad", "N/m"),
     "joint damping": ("N*m*s/rad", "N*s/m"),
 }

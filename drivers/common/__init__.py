@@ -1,0 +1,1 @@
+"""What families of drivers share: joints' wiring and units, effort slots, motors as an emulator sees them."""

@@ -1,0 +1,49 @@
+"""A motor as the device side of a protocol sees it: what the emulated drive measures and what it asks for."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+# what may be wrong with a motor from outside; every family has an error code of its own for each
+TROUBLES = ("overtemperature", "overcurrent", "undervoltage", "encoder")
+
+
+class Motor(Protocol):
+    """In the drive's units: rad, rad/s, N·m, A, V, °C; as of the last step of the physics."""
+
+    position: float
+    velocity: float
+    effort: float  # that the motor gives
+    current: float
+    temperature: float
+    voltage: float  # of the supply
+    torque_constant: float  # N·m/A
+    max_effort: float  # the drive's own limits
+    max_velocity: float
+    max_temperature: float
+    trouble: str  # "" or one of TROUBLES
+
+    def ask(self, effort: float) -> None:
+        """The effort that the motor is to give until it is asked again; 0 when it is off."""
+        ...
+
+
+class Rotor:
+    """A motor on its own: a disc with viscous friction, for trying a protocol without a rig."""
+
+    def __init__(self, inertia: float = 1e-3, friction: float = 1e-3, max_effort: float = 2.0) -> None:
+        """inertia [kg·m²], friction [N·m·s/rad], max_effort [N·m]"""
+        self.position = self.velocity = self.effort = self.current = 0.0
+        self.temperature, self.voltage, self.torque_constant = 25.0, 24.0, 0.1
+        self.max_effort, self.max_velocity, self.max_temperature = max_effort, 100.0, 80.0
+        self.trouble = ""
+        self._inertia, self._friction = inertia, friction
+
+    def ask(self, effort: float) -> None:
+        self.effort = min(max(effort, -self.max_effort), self.max_effort)
+        self.current = self.effort / self.torque_constant
+
+    def advance(self, step: float) -> None:
+        """step [s], by the semi-implicit Euler method."""
+        self.velocity += step * (self.effort - self._friction * self.velocity) / self._inertia
+        self.position += step * self.velocity
