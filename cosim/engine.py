@@ -6,21 +6,21 @@ Both run the same tasks in the same order on the same memory, hold the same pace
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.compile.routine import Routine
 from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks, Word
+from cosim.drives import Drives, Group
 from cosim.errors import RunError, told
 from cosim.loop import Arming
 from cosim.pacing import ORDER
 from cosim.parts import Part
 from cosim.simulation import Simulation, Stage
 from cosim.timekeeper import Hurry, Keeper, Timekeeper
-from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
+from cosim.types import Driver
 from cosim.verdict import explain
 from cosim.world import World
 
@@ -43,7 +43,6 @@ class Engine(ABC):
 
     lane: str  # what it runs in
     memory: np.ndarray
-    drivers: Sequence[tuple[Driver, np.ndarray]] = ()  # each with the places (n,) of its joints in the model's order
     hardware = False  # whether any of them moves a real motor
     number = 0  # of the next tick
     failure = ""  # what a part that failed said
@@ -127,26 +126,21 @@ class Engine(ABC):
                 away.position[loop.index] = position[loop.index] - sample["position"]
                 away.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
         self.view("command")[:] = 0.0
+        plant, real = simulation.plant, [simulation.plant.model.dof_index(name) for name in simulation.plant.real]
+        if real:
+            state = plant.begun(plant.layout.unpack(self.view("plant").copy()), position[real], velocity[real])
+            self.view("plant")[:] = plant.layout.pack(state)
         needed = float(np.max(np.abs(away.position) / (SHARE * simulation.limits.velocity), initial=0.0))
         length = max(blend, simulation.step, QUINTIC_SPEED * needed)
         self.view("arming")[:] = np.concatenate([[away.t, length], away.position, away.velocity])
 
     def open(self) -> None:
         """Connect drivers; motors stay off. When one fails, all are let go of."""
-        self._each(lambda driver: driver.open(), self.close)
+        return None
 
     def arm(self) -> None:
         """Switch the motors on. When one fails, all are off."""
-        self._each(lambda driver: driver.enable("effort"), self.stop)
-
-    def _each(self, what: Callable[[Driver], object], undo: Callable[[], object]) -> None:
-        try:
-            for driver, _ in self.drivers:
-                with _of(driver):
-                    what(driver)
-        except BaseException:
-            undo()
-            raise
+        return None
 
     def abandon(self, patience: float) -> None:
         """The ticks do not end although they were told to, for `patience` [s]: motors off, from another thread."""
@@ -157,17 +151,11 @@ class Engine(ABC):
 
     def stop(self) -> None:
         """Every driver is stopped, whatever the others do; simulated ones ask for nothing any more."""
-        for driver, _ in self.drivers:
-            with suppress(Exception):
-                driver.stop()
         self.view("request")[:] = 0.0
 
     def close(self) -> None:
         """Every driver is stopped, then let go of."""
         self.stop()
-        for driver, _ in self.drivers:
-            with suppress(Exception):
-                driver.close()
 
 
 def program(simulation: Simulation, stages: Sequence[Stage]) -> Program:
@@ -217,37 +205,55 @@ class PythonEngine(Engine):
     """The loop in Python around drivers; what can be compiled still is, unless the simulation says not to."""
 
     lane = "Python"
+    _now: Callable[[], int]  # the time of the drivers
 
     def __init__(
         self,
         simulation: Simulation,
         world: World,
-        drivers: Sequence[tuple[Driver, np.ndarray]],
+        drivers: Sequence[Group | tuple[Driver, np.ndarray]],
         order: Sequence[str] = ORDER,
         hardware: bool = False,
     ) -> None:
-        """drivers together cover all joints."""
+        """drivers together cover all joints, each with the places (n,) of its joints in the model's order."""
         super().__init__(simulation, order)
-        self.world, self.drivers, self.hardware, self.memory = world, drivers, hardware, world.memory
-        self._measured = [JointState.zeros(len(index)) for _, index in drivers]
-        self._command = [JointCommand.zeros(len(index)) for _, index in drivers]
-        self._fields = {name: world.view("command", name) for name in COMMAND}
-        paths = (("measured", "position"), ("measured", "velocity"), ("effort",))
-        self._feedback = {name: world.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
+        self.drives = Drives([Group(*pair) for pair in drivers], world)
+        self.hardware = hardware or any(group.real for group in self.drives.groups)
+        self.world, self.memory = world, world.memory
         self._tasks = [self._task(stage) for stage in self.stages]
         self._names = [f"controller '{s.name}'" if s.loop else f"task '{s.name}'" for s in self.stages]
         self._faulty = world.view("fault")
+
+    @property
+    def drivers(self) -> Sequence[tuple[Driver, np.ndarray]]:
+        """Each with the places (n,) of its joints."""
+        return [(group.driver, group.index) for group in self.drives.groups]
+
+    def open(self) -> None:
+        self.drives.open()
+
+    def arm(self) -> None:
+        self.drives.enable()
+
+    def stop(self) -> None:
+        self.drives.stop()
+        super().stop()
+
+    def close(self) -> None:
+        super().close()
+        self.drives.close()
 
     def _task(self, stage: Stage) -> Callable[[int], object]:
         """A task of the tick, called with its deadline [ns]."""
         if stage.loop is not None:
             return self._controller(stage)
+        # simulated drivers measure and ask by themselves; of real ones it is noted what they are asked for
+        apart = ("measure",) if self.simulation.plant.real else ("measure", "write")
+        calls = [self.world.bound(part) for part in stage.parts if part.name not in apart]
         if stage.name == "read":
-            known = [self.world.bound(part) for part in stage.parts if part.name == "known"]
-            return lambda until: (self._read(until), *(call() for call in known))
+            return lambda until: (self.drives.read(until, self._now), *(call() for call in calls))
         if stage.name == "write":
-            return self._write
-        calls = [self.world.bound(part) for part in stage.parts]
+            return lambda until: (*(call() for call in calls), self.drives.write(until))
         return lambda _: [call() for call in calls]
 
     def _controller(self, stage: Stage) -> Callable[[int], object]:
@@ -285,6 +291,7 @@ class PythonEngine(Engine):
 
     def _loop(self, rings: Rings, keeper: Keeper) -> Status:
         words, memory, program = rings.words, self.memory, self.program
+        self._now = keeper.now
         first, count, places = (int(words[word]) for word in (Word.NUMBER, Word.COUNT, Word.PLACES))
         step_ns, early = self.simulation.step_ns, program.early
         for k in range(count):
@@ -321,47 +328,17 @@ class PythonEngine(Engine):
             faulty |= i == self.program.judge and bool(self._faulty)
         return faulty
 
-    def _read(self, until: int) -> None:
-        for (driver, index), state in zip(self.drivers, self._measured, strict=True):
-            with _of(driver):
-                driver.read(state, until)
-            for k in np.flatnonzero(state.fault)[:1]:
-                raise RunError(
-                    f"the drive of joint '{driver.joints[k]}' reports fault {state.fault[k]}; clear it first"
-                )
-            for name, values in self._feedback.items():
-                values[index] = getattr(state, name)
-
-    def _write(self, until: int) -> None:
-        for (driver, index), command in zip(self.drivers, self._command, strict=True):
-            for name, values in self._fields.items():
-                getattr(command, name)[:] = values[index]
-            command.valid_until_ns = until + 2 * self.simulation.step_ns
-            with _of(driver):
-                driver.write(command, until)
-
     def _sense(self, until: int) -> tuple[np.ndarray, np.ndarray]:
         self.world.restored()
         self.world.begin(self.number * self.simulation.step_ns)
         try:
-            self._read(until)
+            self.drives.sense(until)
         finally:
             self.world.restored()
-        return self._feedback["position"].copy(), self._feedback["velocity"].copy()
+        return self.view("measured", "position").copy(), self.view("measured", "velocity").copy()
 
     def restore(self, snapshot: Snapshot) -> None:
         if self.hardware:
             raise RunError("a rig with real motors cannot be put back to an earlier state; arm it again instead")
         super().restore(snapshot)
         self.world.restored()
-
-
-@contextmanager
-def _of(driver: Driver) -> Iterator[None]:
-    """Whatever goes wrong in a driver ends the run with its joints named."""
-    try:
-        yield
-    except RunError:
-        raise  # the driver said what is wrong
-    except Exception as error:
-        raise RunError(f"the driver of {', '.join(driver.joints)} failed: {told(error)}") from error

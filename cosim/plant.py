@@ -2,7 +2,8 @@
 
 Inputs: the effort requested of each dof's drive. A prescribed dof moves as its trajectory says and the hybrid
 dynamics gives the effort it needs; a dof without actuator or prescription is free. What events switch while a
-rig runs (dofs that are held, constraints that are released) is part of the state: `switches`.
+rig runs (dofs that are held, constraints that are released) is part of the state: `switches`. A real dof, that of a
+motor outside, is prescribed too, with the motion that is measured: between measurements its acceleration stays.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Plant:
     released: tuple[str, ...] = ()  # couplings that may be let go
     closing: Closing = Closing()
     switches: Switches = field(default_factory=Switches)
+    real: tuple[str, ...] = ()  # dofs that are measured
+    rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
 
     def switched(self, switches: Switches) -> Plant:
         """The same plant with what switches in it; where it starts need not be found again."""
@@ -61,7 +64,7 @@ class Plant:
     @cached_property
     def tree(self) -> Model:
         """The mechanism with the rotors of its actuators."""
-        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()}
+        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
         return Model(self.mechanism, self.gravity, rotors, self.closing.stabilisation, self.closing.elimination)
 
     @cached_property
@@ -93,8 +96,18 @@ class Plant:
 
     @cached_property
     def free(self) -> np.ndarray:
-        """(nv,) of truth values: dofs whose motion is not prescribed."""
+        """(nv,) of truth values: dofs whose motion is no function of time."""
         return np.array([name not in self.prescribed for name in self.tree.dof_names], dtype=bool)
+
+    @cached_property
+    def _real(self) -> np.ndarray:
+        """Places of the real dofs."""
+        return np.array([self.tree.dof_index(name) for name in self.real], dtype=int)
+
+    @cached_property
+    def given(self) -> np.ndarray:
+        """(nv,) of truth values: dofs whose acceleration is given, by a trajectory or by what is measured."""
+        return ~self.free | np.isin(np.arange(len(self.free)), self._real)
 
     @cached_property
     def _own(self) -> np.ndarray:
@@ -108,7 +121,7 @@ class Plant:
 
     def initial(self) -> State:
         """Coordinates and velocities that are not prescribed, the actuators' states, what was supplied and lost,
-        and the switches."""
+        accelerations of real dofs, and the switches."""
         q, v = self.start.q, self.start.v
         positions = self.start_positions
         actuators = {
@@ -122,6 +135,7 @@ class Plant:
             "actuators": actuators,
             "energy": {"work": np.zeros(()), "loss": np.zeros(())},
         }
+        state |= {"real": np.zeros(len(self.real))} if self.real else {}
         return state | ({"switches": self.switches.initial()} if self.switches else {})
 
     # --- where everything is ---
@@ -143,10 +157,12 @@ class Plant:
         return ops.concatenate(parts)
 
     def motion(self, t: Any, x: State) -> tuple[Any, Any, Any]:
-        """(q (nq,), v (nv,), v̇ (nv,) of the prescribed dofs and 0 elsewhere)."""
+        """(q (nq,), v (nv,), v̇ (nv,) of the prescribed and real dofs and 0 elsewhere)."""
         q = ops.placed(np.zeros(self.model.nq), self._own, x["position"])
         v = ops.placed(np.zeros(self.model.nv), np.flatnonzero(self.free), x["velocity"])
         a = np.zeros(self.model.nv)
+        if self.real:
+            a = ops.placed(a, self._real, x["real"])
         for name, trajectory in self.prescribed.items():
             sample, k = trajectory.sample(t), self.model.dof_index(name)
             q = ops.placed(q, [self._coordinate(name)], sample["position"])
@@ -155,10 +171,10 @@ class Plant:
         return q, v, a
 
     def held(self, x: State) -> Any:
-        """(nv,) dofs whose acceleration is given: prescribed ones, and those that a switch holds still."""
+        """(nv,) dofs whose acceleration is given: prescribed and real ones, and those that a switch holds still."""
         if not self.switches:
-            return ~self.free
-        return ops.logical_or(~self.free, self.switches.held(x["switches"]) > 0.5)
+            return self.given
+        return ops.logical_or(self.given, self.switches.held(x["switches"]) > 0.5)
 
     def active(self, x: State) -> Any:
         """Which couplings hold (1 or 0 each); None: all."""
@@ -167,6 +183,29 @@ class Plant:
     def moved(self, x: State, q: Any, v: Any) -> State:
         """The state with other coordinates and velocities."""
         return x | {"position": q[self._own], "velocity": v[self.free]}
+
+    def corrected(self, x: State, position: Any, velocity: Any, acceleration: Any) -> State:
+        """The state with the real dofs moving like this, (m,) each."""
+        q = ops.placed(np.zeros(self.model.nq), self._own, x["position"])
+        v = ops.placed(np.zeros(self.model.nv), np.flatnonzero(self.free), x["velocity"])
+        q = ops.placed(q, [self._coordinate(name) for name in self.real], position)
+        return self.moved(x, q, ops.placed(v, self._real, velocity)) | {"real": acceleration}
+
+    def observed(self, x: State) -> tuple[Any, Any, Any]:
+        """(position, velocity, acceleration) (m,) of the real dofs."""
+        q, v, a = self.motion(0.0, x)
+        return q[[self._coordinate(name) for name in self.real]], v[self._real], a[self._real]
+
+    def begun(self, x: State, position: np.ndarray, velocity: np.ndarray) -> State:
+        """The state with the real dofs as measured, (m,) each, at rest else, and loops closed about them. Raises
+        InputError where they cannot be."""
+        x = self.corrected(x, position, velocity, np.zeros(len(self.real)))
+        if not self.model.constraint_rows:
+            return x
+        q, v, _ = self.motion(0.0, x)
+        given = tuple(name for name, kept in zip(self.model.dof_names, self.given, strict=True) if kept)
+        found = start(self.model, q, v, self.given, self.given, released=self.released, prescribed=given)
+        return self.moved(x, found.q, found.v)
 
     def settled(self, t: Any, x: State) -> State:
         """The state after a step, put back onto the constraints it drifted from."""
@@ -226,7 +265,7 @@ class Plant:
             multipliers, put_in = np.zeros(0), 0.0
         else:
             a, load, multipliers, put_in = rules.constrained_dynamics(q, v, a, dragged, held, t, self.active(x))
-        effort = ops.where(self.free, effort, load + taken)
+        effort = ops.where(self.given, load + taken, effort)
         found = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "hold": load - dragged}
         return found | {"multipliers": multipliers, "put in": put_in, "rates": rates, "driven": driven}
 
@@ -235,7 +274,7 @@ class Plant:
         found = self.efforts(t, x, u["request"])
         q, v, a, effort, driven = (found[name] for name in ("q", "v", "a", "effort", "driven"))
         rules = self.model.pure
-        prescribed = np.flatnonzero(~self.free)
+        prescribed = np.flatnonzero(self.given)
         power = found["put in"] + ops.total(y["power"] for y in driven.values())
         power = power + ops.total(effort[k] * v[k] for k in prescribed)
         loss = ops.total(y["loss"] for y in driven.values()) + found["friction"] @ v + rules.damper_loss(q, v, t)
@@ -245,7 +284,8 @@ class Plant:
             "actuators": found["rates"],
             "energy": {"work": power, "loss": loss},
         }
-        still = {"switches": self.switches.still()} if self.switches else {}
+        still: State = {"switches": self.switches.still()} if self.switches else {}
+        still |= {"real": np.zeros(len(self.real))} if self.real else {}
         return dx | still, {"effort": effort}
 
     # --- what is worth looking at ---

@@ -17,11 +17,13 @@ from cosim import guard, ops
 from cosim.compile import Port, compile
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.routine import Routine
+from cosim.dynamometer import Load, applied
 from cosim.encoder import Encoders
 from cosim.errors import CompileError
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout, Place
 from cosim.loop import Arming, Loop
+from cosim.observer import Motion, correct, gains
 from cosim.pacing import ORDER
 from cosim.parts import Part
 from cosim.plant import Plant
@@ -51,6 +53,8 @@ class Simulation:
     step_ns: int
     substeps: int
     compiled: bool = True
+    loads: Sequence[Load] = ()
+    bandwidth: float = 50.0  # Hz, of what is observed of real joints
 
     def __post_init__(self) -> None:
         self.nv = self.plant.model.nv
@@ -73,7 +77,11 @@ class Simulation:
             "verdict": n,
             "fallen": {loop.name: loop.fallen for loop in self.loops},
             "effort": n,
-            "known": n,  # accelerations of prescribed joints
+            "known": n,  # accelerations of prescribed and real joints
+            "fresh": n,  # of real joints that were measured anew: time since they were before [s]
+            "temperature": np.full(self.nv, np.nan),  # of drives [°C]
+            "age": n,  # of what was measured [s]
+            "load": np.zeros(len(self.loads)),  # efforts of load motors
             "sensors": self.encoders.initial(plant.model.pure.chart(q), v),
             "controllers": {loop.name: loop.initial() for loop in self.loops},
             "told": {loop.name: {name: np.zeros(len(loop.index)) for name in COMMAND} for loop in self.loops},
@@ -128,9 +136,26 @@ class Simulation:
     def sensor_layout(self) -> Layout:
         return Layout(self.initial()["sensors"])
 
-    def known_acceleration(self, t: Any) -> Any:
-        """(nv,) accelerations of the prescribed joints, 0 elsewhere."""
-        return self.plant.motion(t, self.plant.initial())[2]
+    def known_acceleration(self, t: Any, x: Any) -> Any:
+        """(nv,) accelerations of the prescribed and real joints, 0 elsewhere."""
+        return self.plant.motion(t, self.plant.layout.unpack(x))[2]
+
+    def observe_real(self, x: Any, position: Any, fresh: Any) -> Any:
+        """The flat state of the plant, its real joints corrected by what was measured (nv,) where that is new.
+
+        fresh (nv,): time [s] since the measurement before, 0 where there is none. The plant's step is the prediction.
+        """
+        state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
+        seen = self.plant.observed(state)
+        new, after = fresh[real] > 0.0, ops.maximum(fresh[real], self.step)
+        residual = ops.where(new, position[real] - seen[0], 0.0)
+        motion = correct(Motion(*seen), residual, gains(self.bandwidth, after))
+        return self.plant.layout.pack(self.plant.corrected(state, *motion))
+
+    def load(self, t: Any, x: Any, request: Any) -> Any:
+        """(m,) efforts of the load motors."""
+        found = self.plant.efforts(t, self.plant.layout.unpack(x), request)
+        return applied(self.loads, found["effort"], found["v"], found["a"])
 
     @property
     def controllers(self) -> list[Callable[..., Any]]:
@@ -234,16 +259,18 @@ class Simulation:
         at, commands = self._place, [("command", name) for name in COMMAND]
         feedback = [("measured", "position"), ("measured", "velocity"), ("effort",)]
         measured = self._part_at("measure", self.measure, ["t", "plant", "sensors", "request"], ["sensors", *feedback])
-        known = self._part_at("known", self.known_acceleration, ["t"], ["known"])
+        known = self._part_at("known", self.known_acceleration, ["t", "plant"], ["known"])
+        observed = self._part_at("observe", self.observe_real, ["plant", ("measured", "position"), "fresh"], ["plant"])
         told = [("told", loop.name, name) for loop in self.loops for name in COMMAND]
         seen, judgement = ["t", "plant", *feedback, "request", *told], [*commands, "verdict", "fault", "request"]
         judged = self._part_at("guard", self.judge, seen, judgement)
         asked = self._part_at("write", self.ask, [*feedback[:2], *commands], ["request"])
+        loaded = self._part_at("load", self.load, ["t", "plant", "request"], ["load"])
         stepped = self._part_at("advance", self.advance, ["t", "plant", "request"], ["plant"])
         single = {
-            "read": [measured, known] if self.plant.prescribed else [measured],
+            "read": [measured, *([observed] if self.plant.real else []), *([known] if self.plant.given.any() else [])],
             "guard": [judged],
-            "write": [asked],
+            "write": [asked, *([loaded] if self.loads else [])],
             "step": [stepped],
             "publish": [],
         }

@@ -252,8 +252,8 @@ class Stepping:
         """
         plant, switches, s, flat = self.plant, self.plant.switches, x["switches"], self.plant.layout.pack(x)
         q, v, _ = plant.motion(t, x)
-        stopping = ops.maximum(arrested, ops.where(plant.free, 0.0, 1.0))
-        jump, touched = ops.where(plant.free, -(1.0 + rebound) * v, 0.0), s["stopped"]
+        stopping = ops.maximum(arrested, ops.where(plant.given, 1.0, 0.0))
+        jump, touched = ops.where(plant.given, 0.0, -(1.0 + rebound) * v), s["stopped"]
         for _ in range(min(LETTING_GO, len(switches.stops))):
             _, impulse, _ = self._impulse(t, flat, jump, ops.maximum(stopping, switches.blocked(s, touched)))
             # of dofs that are held in any case it is not the stop that pulls
@@ -261,12 +261,12 @@ class Stepping:
             touched = switches.pushing(touched, ops.where(firm, 0.0, impulse))
         change, impulse, tied = self._impulse(t, flat, jump, ops.maximum(stopping, switches.blocked(s, touched)))
         s = switches.struck(s, touched, v + change)
-        standing = ops.logical_and(plant.free, switches.held(s) > 0.5)
+        standing = ops.logical_and(~plant.given, switches.held(s) > 0.5)
         after = ops.where(standing, 0.0, v + change)
-        losses = ops.where(plant.free, -0.5 * impulse * (v + after), 0.0)
+        losses = ops.where(plant.given, 0.0, -0.5 * impulse * (v + after))
         loss = ops.total(losses) + tied[0]
         energy = {"work": x["energy"]["work"], "loss": x["energy"]["loss"] + loss}
-        if plant.prescribed or plant.model.pure.timed:
+        if plant.given.any() or plant.model.pure.timed:
             before, then = (plant.model.pure.kinetic_energy(q, speed, t) for speed in (v, after))
             energy["work"] = energy["work"] + (then - before + loss)
         return plant.moved(x | {"switches": s, "energy": energy}, q, after), losses

@@ -20,6 +20,10 @@ class Keeper(Protocol):
         """Until the next tick may begin; RUNNING, or how the run ends."""
         ...
 
+    def now(self) -> int:
+        """The time [ns] on the clock of the drivers."""
+        ...
+
     def deadline(self, task: int, t_ns: int) -> int:
         """By when a task of the tick at t_ns is to be done [ns], on the clock of the drivers."""
         ...
@@ -40,6 +44,9 @@ class Hurry:
 
     def wait(self, words: np.ndarray) -> Status:
         return Status.STOPPED if words[Word.STOP] else Status.RUNNING
+
+    def now(self) -> int:
+        return 0
 
     def deadline(self, task: int, t_ns: int) -> int:
         return t_ns
@@ -85,6 +92,9 @@ class Timekeeper:
         self._wake()
         self._ends = [self._woke] * len(self._ends)
         return ENDINGS[int(self._word["verdict"])]
+
+    def now(self) -> int:
+        return self._clock.now()
 
     def deadline(self, task: int, t_ns: int) -> int:
         return self._due + self._deadlines[task]

@@ -52,6 +52,7 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint velocity": ("rad/s", "m/s"),
     "joint acceleration": ("rad/s^2", "m/s^2"),
     "joint effort": ("N*m", "N"),
+    "joint inertia": ("kg*m^2", "kg"),
     "joint effort rate": ("N*m/s", "N/s"),
     "joint stiffness": ("N*m/rad", "N/m"),
     "joint damping": ("N*m*s/rad", "N*s/m"),

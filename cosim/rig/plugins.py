@@ -1,4 +1,4 @@
-"""Actuators, trajectories, controllers, joints and laws of one's own: a section of a rig names a module by its `type`.
+"""Actuators, trajectories, controllers, drivers, joints and laws: a section of a rig names a module by its `type`.
 
 The module's `Params` says which further keys the section has. A new kind of part is one new file in the
 folder of its package; nothing here or elsewhere lists them.
@@ -46,6 +46,12 @@ class Kind:
 ACTUATOR = Kind("actuator", "cosim.actuators", ("Params", "load"))
 TRAJECTORY = Kind("trajectory", "cosim.trajectories", ("Params", "load"))
 CONTROLLER = Kind("controller", "controllers", ("Params", "load"), group="cosim.controllers", files=True)
+DRIVER = Kind(
+    "driver",
+    "drivers",
+    ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "line", "traffic"),
+    group="cosim.drivers",
+)
 JOINT = Kind("joint", "", ("Params", "load"), files=True)
 LAW = Kind("law", "", ("Params", "load"), files=True)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from cosim.engine import Engine, NativeEngine, PythonEngine
 from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
 from cosim.loop import Loop
 from cosim.plant import Plant
+from cosim.rig.driving import groups_of, loads_of, real_joints
 from cosim.rig.running import channels_of, run_rig, scheduler_of
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.rig.starting import closing_of, starting, switches_of, turning
@@ -51,6 +50,7 @@ class Rig:
         self.plant = self._plant()
         loops = [self._loop(k, controller) for k, controller in enumerate(spec.controllers)]
         self._check_drivers()
+        loads = loads_of(self)
         if self._mistakes:
             raise InputErrors(self._mistakes)
         self.simulation = Simulation(
@@ -62,6 +62,7 @@ class Rig:
             step_ns=spec.schedule.step_ns,
             substeps=spec.schedule.substeps,
             compiled=not self.interpret,
+            loads=loads,
         )
 
     # --- wiring ---
@@ -73,7 +74,7 @@ class Rig:
 
     def _plant(self) -> Plant:
         start = np.array([s.initial_position for s in self._specs], dtype=float)
-        actuators, prescribed = {}, {}
+        actuators, prescribed, real = {}, {}, real_joints(self.spec.drivers)
         for k, (name, joint) in enumerate(zip(self.joints, self._specs, strict=True)):
             if joint.actuator is not None:
                 actuators[name] = joint.actuator.module.load(joint.actuator.params)
@@ -82,8 +83,15 @@ class Rig:
                 self._check_prescribed(name, path)
                 prescribed[name] = self._trajectory(path, joint.prescribed, (name,), start[k : k + 1])
         mechanism = self.spec.mechanism
+        rotors = {name: actuators.pop(name).reflected_inertia for name in real if name in actuators}
         plant = Plant(
-            mechanism.description, mechanism.gravity, actuators, prescribed, closing=closing_of(mechanism.closing)
+            mechanism.description,
+            mechanism.gravity,
+            actuators,
+            prescribed,
+            closing=closing_of(mechanism.closing),
+            real=real,
+            rotors=rotors,
         )
         if self._mistakes:
             raise InputErrors(self._mistakes)
@@ -172,27 +180,13 @@ class Rig:
 
         return self._made(at, make)
 
-    @property
-    def _folders(self) -> list[str]:
-        """The folders of drivers that the rig names."""
-        return list(dict.fromkeys(s.driver for s in self._specs))
-
     def _check_drivers(self) -> None:
-        known = sorted(module.name for module in pkgutil.iter_modules(import_module("drivers").__path__))
+        """Joints are simulated unless `drivers` has them."""
         for name, joint in self.spec.joints.items():
-            if joint.driver not in known:
-                what = f"unknown driver '{joint.driver}'{did_you_mean(joint.driver, known)}"
-                self._mistakes.append(InputError(what, self.spec.source.place(("joints", name, "driver"))))
-
-    def _drivers(self, world: World) -> list[tuple[Any, np.ndarray]]:
-        """One driver per folder named in the rig, with the places of its joints."""
-        drivers = []
-        for folder in self._folders:
-            index = np.array([k for k, s in enumerate(self._specs) if s.driver == folder], dtype=int)
-            names = tuple(self.joints[k] for k in index)
-            driver = import_module(f"drivers.{folder}").load(names, index, self.limits.at(index), world)
-            drivers.append((driver, index))
-        return drivers
+            if joint.driver != "sim":
+                what = f"unknown driver '{joint.driver}'{did_you_mean(joint.driver, ['sim'])}"
+                mend = "; real drives are given under 'drivers'"
+                self._mistakes.append(InputError(what + mend, self.spec.source.place(("joints", name, "driver"))))
 
     # --- running ---
 
@@ -207,7 +201,7 @@ class Rig:
     @property
     def native(self) -> bool:
         """Whether all of a tick is machine code."""
-        return not self.interpret and not self.simulation.untraceable and self._simulated
+        return not self.interpret and not self.simulation.untraceable and not self.hardware
 
     def engine(self) -> Engine:
         """A fresh engine at t = 0: native when every part has machine code, else the Python loop."""
@@ -215,7 +209,7 @@ class Rig:
         if self.native:
             return NativeEngine(self.simulation, order)
         world = World(self.simulation)
-        return PythonEngine(self.simulation, world, self._drivers(world), order, not self._simulated)
+        return PythonEngine(self.simulation, world, groups_of(self, world), order)
 
     def run(
         self,
@@ -242,15 +236,15 @@ class Rig:
                 stage.ticks,
                 stage.phase,
                 (stage.loop.deadline_ns if stage.loop else schedule.deadlines.get(stage.name)) or period,
-                not self._simulated and stage.name in ("read", "write"),
+                self.hardware and stage.name in ("read", "write"),
             )
             for stage in self.simulation.stages(schedule.order)
         )
 
     @property
-    def _simulated(self) -> bool:
-        """Whether there is no real motor in it."""
-        return self._folders in ([], ["sim"])
+    def hardware(self) -> bool:
+        """Whether there is a real motor in it."""
+        return bool(self.spec.drivers)
 
     def scheduler(self) -> Scheduler:
         """The scheduler of a run, to be taken through its states by hand."""

@@ -13,6 +13,8 @@ from typing import Any
 from cosim.errors import InputError, InputErrors, Place
 from cosim.rig.controllers import ControllerSpec, read_controllers
 from cosim.rig.dofs import dofs_of
+from cosim.rig.drivers import DriverSpec, check_bounds, read_drivers
+from cosim.rig.emulator import EmulatorSpec, read_emulator
 from cosim.rig.events import EventSpec, read_events
 from cosim.rig.joints import JointSpec, SeveralSpec, read_entries, read_joint, read_several
 from cosim.rig.mechanism import MechanismSpec, read_mechanism
@@ -37,6 +39,8 @@ class _RigFile:
     name: str | None = param(default=None)
     description: str = param(default="")
     joints: dict | None = param(default=None)
+    drivers: list | None = param(default=None)
+    emulator: dict | None = param(default=None)
     controllers: list | None = param(default=None)
     events: list | None = param(default=None)
     schedule: dict | None = param(default=None)
@@ -55,6 +59,8 @@ class RigSpec:
     several: dict[str, SeveralSpec]
     owners: dict[str, str]  # dof -> its joint
     events: tuple[EventSpec, ...]
+    drivers: tuple[DriverSpec, ...]
+    emulator: EmulatorSpec
     controllers: tuple[ControllerSpec, ...]
     schedule: ScheduleSpec
     telemetry: TelemetrySpec
@@ -112,8 +118,11 @@ def _read(source: Source, reading: Reading) -> RigSpec:
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
     items = top.get("controllers") or []
     controllers = read_controllers(items, joints, prescribed, schedule.step_ns, reading, schedule.rate)
+    drivers = read_drivers(top.get("drivers") or [], joints, several, prescribed, reading)
     commanded = {joint for controller in controllers for joint in controller.joints}
+    commanded |= {joint for driver in drivers for joint in driver.joints}
     specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
+    check_bounds(drivers, specs, reading)
     return RigSpec(
         name=name,
         path=path,
@@ -123,6 +132,8 @@ def _read(source: Source, reading: Reading) -> RigSpec:
         several=read_several(settings, several, reading),
         owners=dict(dofs.owners) if dofs else {},
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
+        drivers=drivers,
+        emulator=read_emulator(top.get("emulator") or {}, drivers, joints, reading),
         controllers=tuple(controllers),
         schedule=schedule,
         telemetry=top.get("telemetry", TelemetrySpec()),

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 
 from cosim import load_rig
 from cosim.engine import PythonEngine
+from cosim.rig.driving import groups_of
 from cosim.run import StoppedRun
 from cosim.world import World
 
@@ -516,7 +517,7 @@ def test_all_engines_give_the_same(rig_of, overrides):
     native = Ran(rig)
     assert [native.event(name)[0] for name in native.reported[:4]] == [1, 1, 1, 1]
     world = World(rig.simulation)
-    looped = Ran(rig, PythonEngine(rig.simulation, world, rig._drivers(world)))
+    looped = Ran(rig, PythonEngine(rig.simulation, world, groups_of(rig, world)))
     np.testing.assert_allclose(looped.rows, native.rows, rtol=1e-9, atol=1e-11)
     ticks = round(0.02 / rig.simulation.step)  # past three events
     plain = Ran(rig_of(DRIVEN, *overrides, interpret=True), ticks=ticks)
@@ -614,7 +615,7 @@ schedule: {duration: 0.1}
 def test_events_without_end_around_a_driver(rig_of):
     rig = rig_of(closed(CHASE[:1] + CHASE[2:]))
     world = World(rig.simulation)
-    ran = Ran(rig, PythonEngine(rig.simulation, world, rig._drivers(world)))
+    ran = Ran(rig, PythonEngine(rig.simulation, world, groups_of(rig, world)))
     native = Ran(rig)
     assert ran.fault == native.fault != ""
     np.testing.assert_allclose(ran.rows, native.rows)

@@ -1,0 +1,141 @@
+"""The drivers of a rig as the loop in Python sees them: what they measure goes into the memory of a tick, and what is
+commanded comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim.errors import CosimError, RunError, told
+from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
+from cosim.world import World
+
+SENSING_NS = 100_000_000  # within this real joints say where they are, before they are commanded
+
+
+class Group(NamedTuple):
+    """A driver and the places (n,) of its joints in the model's order; the mode it is to run in; real: it moves motors
+    that exist; load: they are load motors, which apply what the joints carry."""
+
+    driver: Driver
+    index: np.ndarray
+    mode: str = "effort"
+    real: bool = False
+    load: bool = False
+
+
+class Drives:
+    """All drivers, read and commanded together. What goes wrong in one of them ends the run with its joints named."""
+
+    def __init__(self, groups: Sequence[Group], world: World) -> None:
+        self.groups = tuple(groups)
+        self._states = [JointState.zeros(len(group.index)) for group in self.groups]
+        self._commands = [JointCommand.zeros(len(group.index)) for group in self.groups]
+        self._fields = {name: world.view("command", name) for name in COMMAND}
+        paths = (("measured", "position"), ("measured", "velocity"), ("effort",))
+        self._feedback = {name: world.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
+        self._temperature, self._age, self._fresh = (world.view(name) for name in ("temperature", "age", "fresh"))
+        self._load = world.view("load")
+        self._patience_ns = 2 * world.simulation.step_ns
+        self._heard = [0] * len(self.groups)  # when the newest measurement of each was made [ns]
+        self._since = [0.0] * len(self.groups)  # time of the rig since then [s]
+        self._step = world.simulation.step
+
+    def open(self) -> None:
+        """Connect; motors stay off. When one fails, all are let go of."""
+        self._each(lambda group: group.driver.open(), self.close)
+
+    def enable(self) -> None:
+        """Switch the motors on. When one fails, all are off."""
+        self._each(lambda group: group.driver.enable(group.mode), self.stop)
+
+    def _each(self, what: Callable[[Group], object], undo: Callable[[], object]) -> None:
+        try:
+            for group in self.groups:
+                with _of(group.driver):
+                    what(group)
+        except BaseException:
+            undo()
+            raise
+
+    def read(self, until: int, now: Callable[[], int]) -> None:
+        """What is measured, into the memory; until: the deadline, now: the time [ns], on the clock of the drivers.
+        Raises RunError for a drive that reports a fault."""
+        for k, (group, state) in enumerate(zip(self.groups, self._states, strict=True)):
+            with _of(group.driver):
+                group.driver.read(state, until)
+            for j in np.flatnonzero(state.fault)[:1]:
+                what = _fault(group.driver, state, j)
+                raise RunError(f"the drive of joint '{group.driver.joints[j]}' reports {what}")
+            index = group.index
+            if group.load:
+                continue
+            for name, values in self._feedback.items():
+                values[index] = getattr(state, name)
+            if group.real:
+                self._temperature[index] = state.temperature
+                self._since[k] += self._step
+                new = state.t_ns != self._heard[k]
+                self._fresh[index] = self._since[k] if new else 0.0
+                self._age[index] = (now() - state.t_ns) * 1e-9
+                if new:
+                    self._heard[k], self._since[k] = state.t_ns, 0.0
+
+    def sense(self, until: int) -> None:
+        """Where the joints are at the moment, into the memory. Raises RunError where a real one does not say by
+        SENSING_NS after `until`: what was heard before does not count."""
+        self.read(until, lambda: until)
+        if not any(group.real for group in self.groups):
+            return
+        before = [state.t_ns for state in self._states]
+        self.read(until + SENSING_NS, lambda: until)
+        for group, state, t_ns in zip(self.groups, self._states, before, strict=True):
+            if group.real and state.t_ns <= t_ns:
+                joints = ", ".join(group.driver.joints)
+                raise RunError(f"the drives of {joints} do not say where they are; look at their power and their line")
+
+    def write(self, until: int) -> None:
+        """What is commanded, from the memory; valid for two ticks beyond the deadline [ns]."""
+        for group, command in zip(self.groups, self._commands, strict=True):
+            if group.load:
+                command.effort[:] = self._load[group.index]
+            else:
+                for name, values in self._fields.items():
+                    getattr(command, name)[:] = values[group.index]
+            command.valid_until_ns = until + self._patience_ns
+            with _of(group.driver):
+                group.driver.write(command, until)
+
+    def stop(self) -> None:
+        """Every driver is stopped, whatever the others do."""
+        for group in self.groups:
+            with suppress(Exception):
+                group.driver.stop()
+
+    def close(self) -> None:
+        """Every driver is stopped, then let go of."""
+        self.stop()
+        for group in self.groups:
+            with suppress(Exception):
+                group.driver.close()
+
+
+def _fault(driver: Any, state: JointState, j: int) -> str:
+    """What a drive says of its fault, with its mend."""
+    describe = getattr(driver, "describe_fault", None)
+    code = int(state.fault[j])
+    return describe(j, code) if describe else f"fault {code}; clear it first"
+
+
+@contextmanager
+def _of(driver: Driver) -> Iterator[None]:
+    """Whatever goes wrong in a driver ends the run with its joints named."""
+    try:
+        yield
+    except CosimError:
+        raise  # the driver said what is wrong
+    except Exception as error:
+        raise RunError(f"the driver of {', '.join(driver.joints)} failed: {told(error)}") from error

@@ -1,0 +1,94 @@
+"""The drivers of a rig, real and simulated, as its loop needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cosim.drives import Group
+from cosim.dynamometer import Load
+from cosim.errors import InputError, Place
+from cosim.rig.drivers import DriverSpec
+from cosim.types import DriverContext, Limits
+from cosim.world import World
+
+if TYPE_CHECKING:
+    from cosim.rig.rig import Rig
+
+
+def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:
+    """Joints that move as they are measured to; a load motor sits on the shaft of one of them."""
+    return tuple(name for spec in drivers if not spec.loads for name in spec.joints)
+
+
+def groups_of(rig: Rig, world: World) -> list[Group]:
+    """One group for the simulated motors, one for each line of real ones; load motors by their places in `loads_of`."""
+    names, real = rig.joints, real_joints(rig.spec.drivers)
+    own = np.array([k for k, name in enumerate(names) if name not in real], dtype=int)
+    groups = []
+    if len(own):
+        simulated = import_module("drivers.sim").load(tuple(names[k] for k in own), own, rig.limits.at(own), world)
+        groups.append(Group(simulated, own))
+    loads = 0
+    for spec in rig.spec.drivers:
+        index = np.array([names.index(name) for name in spec.joints], dtype=int)
+        driver = spec.plugin.module.load(spec.plugin.params, context_of(rig, spec))
+        if spec.loads:
+            index = np.arange(loads, loads := loads + len(spec.loads))
+        groups.append(Group(driver, index, spec.mode, real=True, load=bool(spec.loads)))
+    return groups
+
+
+def loads_of(rig: Rig) -> tuple[Load, ...]:
+    """All load motors, in the order of the drivers."""
+    rotors = rig.plant.rotors
+    return tuple(
+        Load(rig.joints.index(name), rotors.get(name, 0.0), load.inertia, load.viscous, load.effort)
+        for spec in rig.spec.drivers
+        for name, load in spec.loads.items()
+    )
+
+
+def context_of(rig: Rig, spec: DriverSpec) -> DriverContext:
+    """What a family is told of its joints."""
+    index = np.array([rig.joints.index(name) for name in spec.joints], dtype=int)
+    limits = rig.limits.at(index)
+    if spec.loads:
+        effort = np.array([load.effort for load in spec.loads.values()])
+        limits = Limits(limits.lower, limits.upper, limits.velocity, effort)
+    return DriverContext(
+        joints=spec.joints,
+        wiring=tuple(spec.wiring.values()),
+        limits=limits,
+        period=rig.spec.schedule.step_ns * 1e-9,
+        mode=spec.mode,
+        place=place_of(rig, spec),
+    )
+
+
+def place_of(rig: Rig, spec: DriverSpec) -> Callable[..., Place]:
+    """Where a key of the driver's section stands."""
+    return lambda *keys: rig.spec.source.place(spec.at(*keys))
+
+
+def check_traffic(rig: Rig) -> Mapping[str, float]:
+    """The share of its bit rate that each line needs. Raises InputError where it is more than there is."""
+    shares = {}
+    for spec in rig.spec.drivers:
+        share = load_of(rig, spec)
+        shares[spec.name] = share
+        if share > 1.0:
+            period = rig.spec.schedule.step_ns * 1e-9
+            what = f"{len(spec.joints)} drives every {period * 1e3:g} ms need {share:.3g} times what the line can carry"
+            raise InputError(
+                f"{what}; use a longer schedule.step, a higher bit rate or a further line", place_of(rig, spec)()
+            )
+    return shares
+
+
+def load_of(rig: Rig, spec: DriverSpec) -> float:
+    context: Any = context_of(rig, spec)
+    return spec.plugin.module.traffic(spec.plugin.params, context).share(context.period)

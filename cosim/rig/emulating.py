@@ -1,0 +1,91 @@
+"""A rig with its drives emulated: its motors simulated, behind the protocols that its drivers speak."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cosim.emulation.emulation import Emulation, Line
+from cosim.emulation.faults import Disturbed, Fault
+from cosim.emulation.motors import EmulatedMotor, Motors, Wired
+from cosim.errors import InputError
+from cosim.rig.drivers import DriverSpec
+from cosim.rig.driving import context_of
+from cosim.rig.rig import Rig
+from cosim.rig.spec import RigSpec
+from cosim.world import World
+
+# of the guard's limits, where nothing is said of the drive's own: a guard that is well below its drive
+EFFORT, VELOCITY = 1.5, 2.0
+TORQUE_CONSTANT = 0.1  # N·m/A, where neither drive nor actuator has one
+
+
+def emulation_of(
+    spec: RigSpec,
+    interpret: bool | None = None,
+    clock: Callable[[], int] = time.monotonic_ns,
+    tell: Callable[[str], object] = lambda what: None,
+) -> Emulation:
+    """The emulated drives of a rig, not yet open. clock [ns]; tell: is told what goes wrong on purpose.
+
+    Raises InputError for a rig without drivers.
+    """
+    if not spec.drivers:
+        raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
+    rig = Rig(dataclasses.replace(spec, drivers=(), controllers=(), events=()), interpret)
+    wired: list[Wired] = []
+    motors: list[EmulatedMotor] = []
+    lines = []
+    for number, driver in enumerate(spec.drivers):
+        if driver.loads:
+            what = f"driver '{driver.name}' has load motors, which the mechanism of this rig does not have"
+            raise InputError(f"{what}; emulate a rig of the bench", spec.source.place(driver.at("loads")))
+        own = []
+        for name in driver.joints:
+            motor, how = _motor(rig, spec, driver, name)
+            own.append(motor)
+            wired.append(how)
+        motors += own
+        module, context = driver.plugin.module, context_of(rig, driver)
+        drives = module.emulate(driver.plugin.params, context, own)
+        link = module.device(driver.plugin.params, context)
+        disturbed = Disturbed(spec.schedule.seed + number)
+        lines.append(Line(driver.name, link, drives, driver.joints, tuple(own), disturbed))
+    step_ns = spec.schedule.step_ns
+    return Emulation(
+        motors=Motors(World(rig.simulation), motors, wired, step_ns * 1e-9),
+        lines=tuple(lines),
+        faults=tuple(Fault(fault) for fault in spec.emulator.faults),
+        step_ns=step_ns,
+        clock=clock,
+        joints=rig.joints,
+        tell=tell,
+    )
+
+
+def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, Wired]:
+    wiring: Any = driver.wiring[name]
+    own, joint, k = spec.emulator.motors[name], spec.joints[name], rig.joints.index(name)
+    scale = wiring.direction * wiring.ratio
+    actuator = joint.actuator.params if joint.actuator else None
+    constant = getattr(wiring, "torque_constant", None) or getattr(actuator, "torque_constant", None)
+    effort = own.max_effort if own.max_effort is not None else EFFORT * joint.effort
+    velocity = own.max_velocity if own.max_velocity is not None else VELOCITY * joint.velocity
+    motor = EmulatedMotor(
+        torque_constant=constant or TORQUE_CONSTANT,
+        max_effort=effort / abs(scale),
+        max_velocity=velocity * abs(scale),
+        max_temperature=own.max_temperature,
+        voltage=spec.emulator.voltage,
+        temperature=spec.emulator.ambient,
+    )
+    return motor, Wired(k, scale, wiring.zero, spec.emulator.ambient, own.rise, own.warming)
+
+
+def positions(emulation: Emulation) -> np.ndarray:
+    """(nv,) of the joints as they are."""
+    return emulation.motors.world.sample[0].copy()
