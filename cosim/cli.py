@@ -41,8 +41,9 @@ def run(
     interpret: Annotated[
         bool | None, typer.Option("--interpret", help="Run the Python reference instead of machine code.")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Switch real motors on without being asked.")] = False,
 ) -> None:
-    """Run a rig in software and print what came of it."""
+    """Run a rig, in software or with the real motors that it names, and print what came of it."""
     from cosim import load_rig, report
     from cosim.run import StoppedRun
     from cosim.units import parse_quantity
@@ -57,6 +58,11 @@ def run(
     report.check_targets(plots, json, record, rig)
     loaded = load_rig(rig, set_ or (), interpret, realtime)
     report.check_plots(plots, loaded)
+    if loaded.hardware:
+        from cosim.confirm import confirm
+        from cosim.describe import what_moves
+
+        confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
     fault: CosimError | None = None
     with report.progress(loaded.spec.name) as shown:
         try:
@@ -67,6 +73,30 @@ def run(
     report.write(finished, plots, json, record)
     if fault is not None:
         raise fault
+
+
+@app.command()
+def emulate(
+    rig: RigFile,
+    set_: Overrides = None,
+    fault: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--fault", metavar="FAULT", help="What is to go wrong, e.g. 'kind: drop, share: 0.1, at: 2 s'."),
+    ] = None,
+    duration: Annotated[str | None, typer.Option(help="How long, e.g. 60 or 5 min; default: until Ctrl-C.")] = None,
+) -> None:
+    """Put the simulated motors of a rig behind the protocols of its drives, for a program that drives them."""
+    from cosim.rig.emulating import emulate_rig
+    from cosim.units import parse_quantity
+
+    seconds = None
+    if duration is not None:
+        try:
+            seconds = parse_quantity(duration, "s")
+        except ValueError as error:
+            raise InputError(str(error), "--duration") from None
+    faults = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in fault)}]"] if fault else []
+    emulate_rig(rig, [*(set_ or ()), *faults], seconds, print)
 
 
 @app.command()

@@ -22,6 +22,23 @@ def describe(rig: Rig) -> None:
         print(f"  {line}")
 
 
+def what_moves(rig: Rig) -> Iterator[str]:
+    """The real motors that a run switches on, and the limits in force."""
+    spec = rig.spec
+    yield f"{spec.name} moves real motors:"
+    for driver in spec.drivers:
+        module = driver.plugin.module
+        kind = module.__name__.rsplit(".", 1)[-1]
+        yield f"  driver {driver.name}: {kind} on {module.line(driver.plugin.params)}, {driver.mode} mode"
+        for name, wired in driver.wiring.items():
+            joint, unit = spec.joints[name], rig.plant.model.dof_units[rig.joints.index(name)]
+            force = "N" if unit == "m" else "N·m"
+            effort = driver.loads[name].effort if driver.loads else joint.effort
+            what = f"load motor of {name}" if driver.loads else name
+            bounds = f"{joint.lower:.4g} to {joint.upper:.4g} {unit}, up to {joint.velocity:.4g} {unit}/s"
+            yield f"    node {wired.address}, {what}: {bounds}, {effort:.4g} {force}"
+
+
 def _mechanism(rig: Rig) -> Iterator[str]:
     spec, description = rig.spec, rig.spec.mechanism.description
     if spec.description:

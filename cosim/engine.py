@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from cosim.compile.routine import Routine
 from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks, Word
 from cosim.drives import Drives, Group
 from cosim.errors import RunError, told
+from cosim.estop import Estop
 from cosim.loop import Arming
 from cosim.pacing import ORDER
 from cosim.parts import Part
@@ -22,6 +24,7 @@ from cosim.simulation import Simulation, Stage
 from cosim.timekeeper import Hurry, Keeper, Timekeeper
 from cosim.types import Driver
 from cosim.verdict import explain
+from cosim.watchdog import Watchdog
 from cosim.world import World
 
 # top speed of a quintic of unit length in unit time
@@ -144,9 +147,11 @@ class Engine(ABC):
 
     def abandon(self, patience: float) -> None:
         """The ticks do not end although they were told to, for `patience` [s]: motors off, from another thread."""
+        self._abandon(f"{self.at} has not returned for {patience:g} s; look at what it waits for")
+
+    def _abandon(self, what: str) -> None:
         self.left = True
         self.stop()
-        what = f"{self.at} has not returned for {patience:g} s; look at what it waits for"
         self.failure = f"stopped at tick {self.number} (t = {self.number * self.simulation.step:.6g} s): {what}"
 
     def stop(self) -> None:
@@ -214,8 +219,11 @@ class PythonEngine(Engine):
         drivers: Sequence[Group | tuple[Driver, np.ndarray]],
         order: Sequence[str] = ORDER,
         hardware: bool = False,
+        estop: Callable[[ExitStack], Estop] | None = None,
+        watchdog: float | None = None,
     ) -> None:
-        """drivers together cover all joints, each with the places (n,) of its joints in the model's order."""
+        """drivers together cover all joints, each with the places (n,) of its joints in the model's order; estop: opens
+        the emergency stop; watchdog [s]: motors are off when a tick takes longer."""
         super().__init__(simulation, order)
         self.drives = Drives([Group(*pair) for pair in drivers], world)
         self.hardware = hardware or any(group.real for group in self.drives.groups)
@@ -223,6 +231,9 @@ class PythonEngine(Engine):
         self._tasks = [self._task(stage) for stage in self.stages]
         self._names = [f"controller '{s.name}'" if s.loop else f"task '{s.name}'" for s in self.stages]
         self._faulty = world.view("fault")
+        self._stack, self._open_estop = ExitStack(), estop
+        self._estop = Estop(())
+        self._watchdog = None if watchdog is None else Watchdog(watchdog, self._barked)
 
     @property
     def drivers(self) -> Sequence[tuple[Driver, np.ndarray]]:
@@ -230,18 +241,35 @@ class PythonEngine(Engine):
         return [(group.driver, group.index) for group in self.drives.groups]
 
     def open(self) -> None:
+        if self._open_estop is not None:
+            self._estop = self._open_estop(self._stack)
         self.drives.open()
 
     def arm(self) -> None:
+        self._estop.reset()
         self.drives.enable()
+        if self._watchdog is not None:
+            self._watchdog.start()
 
     def stop(self) -> None:
         self.drives.stop()
+        if self._watchdog is not None:
+            self._watchdog.stop()
         super().stop()
 
     def close(self) -> None:
         super().close()
         self.drives.close()
+        self._stack.close()
+
+    def _barked(self, cause: str) -> None:
+        """In the watchdog's thread."""
+        self._abandon(f"{cause} (it was at {self.at})")
+
+    def _measure(self, until: int) -> None:
+        if cause := self._estop.pressed():
+            raise RunError(f"{cause}; release it, then arm the rig again")
+        self.drives.read(until, self._now)
 
     def _task(self, stage: Stage) -> Callable[[int], object]:
         """A task of the tick, called with its deadline [ns]."""
@@ -251,7 +279,7 @@ class PythonEngine(Engine):
         apart = ("measure",) if self.simulation.plant.real else ("measure", "write")
         calls = [self.world.bound(part) for part in stage.parts if part.name not in apart]
         if stage.name == "read":
-            return lambda until: (self.drives.read(until, self._now), *(call() for call in calls))
+            return lambda until: (self._measure(until), *(call() for call in calls))
         if stage.name == "write":
             return lambda until: (*(call() for call in calls), self.drives.write(until))
         return lambda _: [call() for call in calls]
@@ -307,6 +335,8 @@ class PythonEngine(Engine):
             rings.rows[place, early:] = memory[early : program.row]
             keeper.stamp(rings, place)
             words[Word.DROPPED] += not room
+            if self._watchdog is not None:
+                self._watchdog.feed()
             words[Word.NUMBER] = number + 1
             words[Word.TAKEN] = taken + room
             if faulty:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cosim.emulation.emulation import Emulation, Line
 from cosim.emulation.faults import Disturbed, Fault
 from cosim.emulation.motors import EmulatedMotor, Motors, Wired
 from cosim.errors import InputError
+from cosim.realtime import calm
 from cosim.rig.drivers import DriverSpec
 from cosim.rig.driving import context_of
 from cosim.rig.rig import Rig
-from cosim.rig.spec import RigSpec
+from cosim.rig.spec import RigSpec, read_rig
 from cosim.world import World
 
 # of the guard's limits, where nothing is said of the drive's own: a guard that is well below its drive
@@ -86,6 +86,52 @@ def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[Emul
     return motor, Wired(k, scale, wiring.zero, spec.emulator.ambient, own.rise, own.warming)
 
 
-def positions(emulation: Emulation) -> np.ndarray:
-    """(nv,) of the joints as they are."""
-    return emulation.motors.world.sample[0].copy()
+def emulate_rig(
+    path: str | Path, overrides: Iterable[str], duration: float | None, say: Callable[[str], object]
+) -> Emulation:
+    """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `say` is told what there is.
+
+    Raises InputErrors with every mistake in the file, InputError for a line that cannot be had.
+    """
+    spec = read_rig(path, overrides)
+    emulation = emulation_of(spec, tell=say)
+    emulation.open()
+    try:
+        for line in _offered(spec):
+            say(line)
+        with calm():
+            emulation.serve(duration)
+    except KeyboardInterrupt:
+        say("")  # after ^C
+    finally:
+        emulation.close()
+    for line in _done(emulation):
+        say(line)
+    return emulation
+
+
+def _offered(spec: RigSpec) -> Iterator[str]:
+    """Where the drives are to be found."""
+    yield f"{spec.name}  {spec.description}".rstrip()
+    for driver in spec.drivers:
+        module = driver.plugin.module
+        kind, where = module.__name__.rsplit(".", 1)[-1], module.line(driver.plugin.params)
+        yield f"{driver.name}: {kind} on {where}"
+        for joint, wired in driver.wiring.items():
+            yield f"  node {wired.address}: {joint}"
+    for fault in spec.emulator.faults:
+        until = "" if fault.lasts == float("inf") else f" for {fault.lasts:g} s"
+        after = f" after {fault.signal} {'rose above' if fault.factor > 0 else 'fell below'} {fault.bound:g}"
+        when = f"at {fault.at:g} s" + (after if fault.signal else "")
+        yield f"  {fault.kind.replace('_', ' ')} at {fault.joint or fault.driver}: {when}{until}"
+    yield "emulating; Ctrl-C ends it"
+
+
+def _done(emulation: Emulation) -> Iterator[str]:
+    seconds = emulation.steps * emulation.step_ns * 1e-9
+    lost = f", {emulation.lost_ns * 1e-9:.3g} s given up to be on time" if emulation.lost_ns else ""
+    yield f"emulated {seconds:.6g} s{lost}"
+    for line in emulation.lines:
+        unsent = f", {line.unsent} answers not taken by the line" if line.unsent else ""
+        meter = line.link.meter
+        yield f"{line.name}: {meter.items_in} received, {meter.items_out} sent, {meter.errors} errors{unsent}"

@@ -317,6 +317,6 @@ def load_rig(
     """
     overrides = [overrides] if isinstance(overrides, str) else list(overrides)
     spec = read_rig(path, overrides)
-    if realtime and spec.schedule.pacing is None:
+    if (realtime or spec.drivers) and spec.schedule.pacing is None:
         spec = read_rig(path, [*overrides, "schedule.realtime=yes"])
     return Rig(spec, interpret)
