@@ -45,6 +45,7 @@ class Engine(ABC):
     """Takes a rig forward; after a fault or `close` its drivers are stopped."""
 
     lane: str  # what it runs in
+    drives: Drives
     memory: np.ndarray
     hardware = False  # whether any of them moves a real motor
     number = 0  # of the next tick

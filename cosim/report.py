@@ -132,25 +132,44 @@ def _columns(joints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 def lines(summary: dict[str, Any]) -> list[str]:
     """The rest of the summary in words."""
-    energy = summary["energy"]
+    energy = summary["energy"] or {}
     parts: dict[str, list[str]] = {}
     reasons = []
     for part, how in summary["compiled"].items():
         where, _, why = how.partition(": ")
         parts.setdefault(where, []).append(part)
         reasons += [f"         {part} in Python: {why}"] if why else []
-    if not energy["residual_relative"] <= COARSE:
+    if energy and not energy["residual_relative"] <= COARSE:
         worse = not energy["residual_relative"] <= UNSTABLE
         what = "the run is unstable, its figures mean nothing" if worse else "the energy balance does not close"
         mend = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
         reasons.append(f"warning  {what}: the step is too coarse for what happens in it; {mend}")
+    balance = [
+        f"energy   work in {e['work_in']:.6g} J, dissipated {e['dissipated']:.6g} J, stored"
+        f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
+        for e in [energy]
+        if energy
+    ]
     return [
-        f"energy   work in {energy['work_in']:.6g} J, dissipated {energy['dissipated']:.6g} J, stored"
-        f" {energy['stored']:+.6g} J, residual {energy['residual']:.2e} J ({energy['residual_relative']:.1e})",
+        *balance,
+        *(_line(line) for line in summary["drivers"]),
         f"speed    {_speed(summary)}",
         "ran as   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
     ]
+
+
+def _line(line: dict[str, Any]) -> str:
+    """What became of a line to real drives."""
+    cut = [f"{slot['joint']} {slot['saturated']}" for slot in line["slots"] if slot["saturated"]]
+    steps = [f"{slot['quantum']:.3g}" for slot in line["slots"] if slot["quantum"]]
+    slots = f"; efforts cut by the drive's slot: {', '.join(cut)} times" if cut else ""
+    slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""
+    load = f"{line['share']:.1%} of its bit rate, {line['share_estimated']:.1%} estimated"
+    return (
+        f"line     {line['driver']} on {line['line']}: {line['sent']:,} sent, {line['received']:,} received,"
+        f" {line['errors']:,} errors; {load}{slots}"
+    )
 
 
 # events told one by one; more are counted
@@ -243,7 +262,9 @@ def _draw(run: Run, plot: Path) -> None:
         plot_timing(plot, run.timing, spec.name, run.fault or spec.description)
         return
     signals = {name: run[name] for name in run.rig.simulation.signals}
-    note = run.fault or f"{_speed(run.summary)}; energy residual {run.summary['energy']['residual_relative']:.1e}"
+    energy = run.summary["energy"]
+    residual = f"; energy residual {energy['residual_relative']:.1e}" if energy else ""
+    note = run.fault or f"{_speed(run.summary)}{residual}"
     events = [(event.t, event.name) for event in run.events]
     units = signal_units(run.rig)
     plot_run(plot, run.t, signals, run.rig.joints, spec.name, units, note, spec.description, events)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cosim.rig import Rig
 
 REST = 1e-12  # J
+OF_DRIVES = {"temperature": "degC", "age": "s"}  # units of what real drives tell besides
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 
 
@@ -43,7 +44,7 @@ def signal_units(rig: Rig) -> dict[str, str]:
         elif actuator is not None and what in actuator.outputs:
             unit = actuator.outputs[what].unit
         else:
-            unit = f"joint {what.rsplit('_', 1)[-1]}"
+            unit = OF_DRIVES.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
         units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit
     return units
 
@@ -61,6 +62,7 @@ class Run:
     fault: str = ""
     events: tuple[Happening, ...] = ()
     timing: Timing | None = None  # of a run on time
+    lines: tuple[dict[str, Any], ...] = ()  # what became of the lines to real drives
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One signal (k,). Raises KeyError naming the signals that exist."""
@@ -89,7 +91,8 @@ class Run:
             "constraints": {c.name: self._constraint(c) for c in rig.plant.model.pure.ties.couplings},
             "redundant": [rig.plant.model.constraint_rows[r] for r in rig.plant.start.redundant],
             "events": [{"t_s": e.t, "name": e.name, "count": e.count, "energy_lost_J": e.lost} for e in self.events],
-            "energy": self._energy(),
+            "energy": None if rig.hardware else self._energy(),  # which measured motion does not keep
+            "drivers": list(self.lines),
             "speed": {
                 "ticks_per_second": len(self.t) / self.busy,
                 "real_time_factor": simulated / self.busy,
@@ -127,6 +130,8 @@ class Run:
     def _role(self, name: str) -> str:
         if name in self.rig.plant.prescribed:
             return "prescribed"
+        if name in self.rig.plant.real:
+            return "real"
         return "driven" if name in self.rig.plant.actuators else "free"
 
     def _energy(self) -> dict[str, float]:

@@ -76,12 +76,12 @@ class Simulation:
             "measured": {"position": n, "velocity": n},
             "verdict": n,
             "fallen": {loop.name: loop.fallen for loop in self.loops},
-            "effort": n,
-            "known": n,  # accelerations of prescribed and real joints
-            "fresh": n,  # of real joints that were measured anew: time since they were before [s]
+            "effort": n,  # as measured
             "temperature": np.full(self.nv, np.nan),  # of drives [°C]
             "age": n,  # of what was measured [s]
             "load": np.zeros(len(self.loads)),  # efforts of load motors
+            "known": n,  # accelerations of prescribed and real joints
+            "fresh": n,  # of real joints that were measured anew: time since they were before [s]
             "sensors": self.encoders.initial(plant.model.pure.chart(q), v),
             "controllers": {loop.name: loop.initial() for loop in self.loops},
             "told": {loop.name: {name: np.zeros(len(loop.index)) for name in COMMAND} for loop in self.loops},
@@ -304,7 +304,9 @@ class Simulation:
     def row(self) -> Layout:
         """What a tick leaves behind for the recording, the beginning of the memory; everything else follows from it."""
         whole = self.initial()
-        return Layout({name: whole[name] for name in ("t", "plant", "request", "measured", "verdict", "fallen")})
+        names = ["t", "plant", "request", "measured", "verdict", "fallen"]
+        names += ["effort", "temperature", "age", "load"] if self.plant.real else []
+        return Layout({name: whole[name] for name in names})
 
     def memory(self) -> np.ndarray:
         """The memory at t = 0."""
@@ -331,7 +333,13 @@ class Simulation:
             for i, k in enumerate(loop.index):
                 signals |= {f"{names[k]}/reference_{what}": sample[what][i] for what in followed}
                 signals[f"{names[k]}/command_effort"] = parts["request"][k]
-        for k in np.flatnonzero(self.encoders.inexact):
+        real = [self.plant.model.dof_index(name) for name in self.plant.real]
+        for k in np.union1d(np.flatnonzero(self.encoders.inexact), real).astype(int):
             signals[f"{names[k]}/measured_position"] = parts["measured"]["position"][k]
             signals[f"{names[k]}/measured_velocity"] = parts["measured"]["velocity"][k]
+        for k in real:
+            signals[f"{names[k]}/measured_effort"] = parts["effort"][k]
+            signals |= {f"{names[k]}/{what}": parts[what][k] for what in ("temperature", "age")}
+        for k, load in enumerate(self.loads):
+            signals[f"{names[load.index]}/load_effort"] = parts["load"][k]
         return signals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -74,21 +74,47 @@ def place_of(rig: Rig, spec: DriverSpec) -> Callable[..., Place]:
     return lambda *keys: rig.spec.source.place(spec.at(*keys))
 
 
-def check_traffic(rig: Rig) -> Mapping[str, float]:
-    """The share of its bit rate that each line needs. Raises InputError where it is more than there is."""
-    shares = {}
+def shares(rig: Rig) -> dict[str, float]:
+    """By driver, the share of its line that commands and answers fill, at worst.
+
+    Raises InputError for a line that cannot carry them.
+    """
+    estimate, period, found = import_module("drivers.transport").estimate, rig.spec.schedule.step_ns * 1e-9, {}
     for spec in rig.spec.drivers:
-        share = load_of(rig, spec)
-        shares[spec.name] = share
+        traffic = spec.plugin.module.traffic(spec.plugin.params, context_of(rig, spec))
+        found[spec.name] = share = estimate(traffic, wire_of(spec), period)
         if share > 1.0:
-            period = rig.spec.schedule.step_ns * 1e-9
-            what = f"{len(spec.joints)} drives every {period * 1e3:g} ms need {share:.3g} times what the line can carry"
-            raise InputError(
-                f"{what}; use a longer schedule.step, a higher bit rate or a further line", place_of(rig, spec)()
-            )
-    return shares
+            n = len(spec.joints)
+            what = f"{n} drive{'s' * (n > 1)} every {period * 1e3:g} ms need {share:.3g} times what the line can carry"
+            mend = "use a longer schedule.step, a higher bit rate, or two lines"
+            raise InputError(f"{what}; {mend}", place_of(rig, spec)())
+    return found
 
 
-def load_of(rig: Rig, spec: DriverSpec) -> float:
-    context: Any = context_of(rig, spec)
-    return spec.plugin.module.traffic(spec.plugin.params, context).share(context.period)
+def wire_of(spec: DriverSpec) -> Any:
+    """The parameters of its line: of a CAN bus, or of a serial port."""
+    params: Any = spec.plugin.params
+    bus = getattr(params, "bus", None)
+    return params.port if bus is None else bus
+
+
+def told_of_lines(rig: Rig, groups: Sequence[Group], seconds: float) -> tuple[dict[str, Any], ...]:
+    """What became of every line in so many seconds, and of the efforts in the slots of its drives."""
+    drivers: list[Any] = [group.driver for group in groups if group.real]
+    estimated, found = shares(rig), []
+    for spec, driver in zip(rig.spec.drivers, drivers, strict=True):
+        wire, meter = wire_of(spec), driver.link.meter
+        bitrate = getattr(wire, "bitrate", None) or wire.baudrate
+        found.append(
+            {
+                "driver": spec.name,
+                "line": driver.link.name,
+                "share": meter.load(seconds, bitrate),
+                "share_estimated": estimated[spec.name],
+                "sent": meter.items_out,
+                "received": meter.items_in,
+                "errors": meter.errors + driver.lost,
+                "slots": driver.report(),
+            }
+        )
+    return tuple(found)

@@ -36,7 +36,7 @@ def emulation_of(
     """
     if not spec.drivers:
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
-    rig = Rig(dataclasses.replace(spec, drivers=(), controllers=(), events=()), interpret)
+    rig = Rig(_without_program(spec), interpret)
     wired: list[Wired] = []
     motors: list[EmulatedMotor] = []
     lines = []
@@ -65,6 +65,18 @@ def emulation_of(
         joints=rig.joints,
         tell=tell,
     )
+
+
+def _without_program(spec: RigSpec) -> RigSpec:
+    """The rig as its drives see it: nobody commands it but they, and joints whose motors would be simulated beside the
+    real ones stand still. What has no motor moves freely."""
+    driven = {name for driver in spec.drivers for name in driver.joints}
+    beside = {name for controller in spec.controllers for name in controller.joints} - driven
+    still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
+    joints = {
+        name: dataclasses.replace(joint, **still) if name in beside else joint for name, joint in spec.joints.items()
+    }
+    return dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
 
 
 def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, Wired]:

@@ -40,7 +40,7 @@ class MotorParams:
 
 @params
 class _EmulatorFile:
-    voltage: float = param(unit="V", above=0, default=48.0, doc="of the supply")
+    voltage: float = param(unit="V", above=0, default=24.0, doc="of the supply")
     ambient: float = param(unit="degC", default=25.0)
     joints: dict | None = param(default=None)
     faults: list | None = param(default=None)

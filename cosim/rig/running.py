@@ -18,6 +18,7 @@ from cosim.engine import Engine
 from cosim.errors import InputError, RunError
 from cosim.happenings import Happening, Watch
 from cosim.rehearsal import check_budget
+from cosim.rig.driving import shares, told_of_lines
 from cosim.rig.schedule import LONGEST
 from cosim.run import Run, StoppedRun, signal_units
 from cosim.scheduler import Block, Scheduler
@@ -33,6 +34,7 @@ def scheduler_of(rig: Rig) -> Scheduler:
     schedule, source = rig.spec.schedule, rig.spec.source
 
     def make() -> Engine:
+        shares(rig)  # of what the lines can carry
         engine = rig.engine()
         if schedule.pacing is not None:
             check_budget(engine, rig.tasks, schedule.step_ns / schedule.rate, source.place)
@@ -53,6 +55,8 @@ def run_rig(
         raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
     with scheduler_of(rig) as scheduler:
         taken = _taken(rig, scheduler, ticks + 1, record, progress)
+        if rig.hardware:
+            taken.lines = told_of_lines(rig, scheduler.engine.drives.groups, time.perf_counter() - taken.begun)
     if not taken.blocks:
         raise RunError(taken.fault, str(rig.spec.path))
     run = taken.run()
@@ -72,6 +76,7 @@ class Taken:
     blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
     events: list[Happening] = field(default_factory=list)
     fault: str = ""
+    lines: tuple[dict[str, Any], ...] = ()  # to real drives
     busy: float = 0.0  # s
     begun: float = field(default_factory=time.perf_counter)
 
@@ -127,7 +132,7 @@ class Taken:
         found = self.scheduler.timing if paced else None
         busy = self.busy if found is None else float(found.busy_ns.sum()) * 1e-9
         names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
-        return Run(self.rig, t, values, names, busy, wall, self.fault, tuple(self.events), found)
+        return Run(self.rig, t, values, names, busy, wall, self.fault, tuple(self.events), found, self.lines)
 
 
 def channels_of(rig: Rig) -> tuple[tuple[str, str], ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from cosim.types import Array, param, params
+from cosim.types import Array, param
 
 
-@params
+@dataclass(frozen=True, kw_only=True)  # families add fields that must be given
 class JointParams:
     """What every family knows of a joint; families add the address of the drive and what else it has."""
 
