@@ -37,12 +37,12 @@ class Drives:
         self._fields = {name: world.view("command", name) for name in COMMAND}
         paths = (("measured", "position"), ("measured", "velocity"), ("effort",))
         self._feedback = {name: world.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
-        self._temperature, self._age, self._fresh = (world.view(name) for name in ("temperature", "age", "fresh"))
+        self._temperature, self._age, self._fresh, self._lag = (
+            world.view(name) for name in ("temperature", "age", "fresh", "lag")
+        )
         self._load = world.view("load")
         self._patience_ns = 2 * world.simulation.step_ns
         self._heard = [0] * len(self.groups)  # when the newest measurement of each was made [ns]
-        self._since = [0.0] * len(self.groups)  # time of the rig since then [s]
-        self._step = world.simulation.step
 
     def open(self) -> None:
         """Connect; motors stay off. When one fails, all are let go of."""
@@ -61,8 +61,9 @@ class Drives:
             undo()
             raise
 
-    def read(self, until: int, now: Callable[[], int]) -> None:
-        """What is measured, into the memory; until: the deadline, now: the time [ns], on the clock of the drivers.
+    def read(self, until: int, now: Callable[[], int], due: int) -> None:
+        """What is measured, into the memory; until: the deadline, now: the time, due: when the tick was [ns], on the
+        clock of the drivers.
         Raises RunError for a drive that reports a fault."""
         for k, (group, state) in enumerate(zip(self.groups, self._states, strict=True)):
             with _of(group.driver):
@@ -77,21 +78,19 @@ class Drives:
                 values[index] = getattr(state, name)
             if group.real:
                 self._temperature[index] = state.temperature
-                self._since[k] += self._step
-                new = state.t_ns != self._heard[k]
-                self._fresh[index] = self._since[k] if new else 0.0
+                self._fresh[index] = (state.t_ns - self._heard[k]) * 1e-9
+                self._lag[index] = (due - state.t_ns) * 1e-9
                 self._age[index] = (now() - state.t_ns) * 1e-9
-                if new:
-                    self._heard[k], self._since[k] = state.t_ns, 0.0
+                self._heard[k] = state.t_ns
 
     def sense(self, until: int) -> None:
         """Where the joints are at the moment, into the memory. Raises RunError where a real one does not say by
         SENSING_NS after `until`: what was heard before does not count."""
-        self.read(until, lambda: until)
+        self.read(until, lambda: until, until)
         if not any(group.real for group in self.groups):
             return
         before = [state.t_ns for state in self._states]
-        self.read(until + SENSING_NS, lambda: until)
+        self.read(until + SENSING_NS, lambda: until, until)
         for group, state, t_ns in zip(self.groups, self._states, before, strict=True):
             if group.real and state.t_ns <= t_ns:
                 joints = ", ".join(group.driver.joints)

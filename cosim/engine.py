@@ -211,13 +211,13 @@ class PythonEngine(Engine):
     """The loop in Python around drivers; what can be compiled still is, unless the simulation says not to."""
 
     lane = "Python"
-    _now: Callable[[], int]  # the time of the drivers
+    _keeper: Keeper = Hurry()
 
     def __init__(
         self,
         simulation: Simulation,
         world: World,
-        drivers: Sequence[Group | tuple[Driver, np.ndarray]],
+        drivers: Sequence[tuple[Driver, np.ndarray] | Group],
         order: Sequence[str] = ORDER,
         hardware: bool = False,
         estop: Callable[[ExitStack], Estop] | None = None,
@@ -226,7 +226,7 @@ class PythonEngine(Engine):
         """drivers together cover all joints, each with the places (n,) of its joints in the model's order; estop: opens
         the emergency stop; watchdog [s]: motors are off when a tick takes longer."""
         super().__init__(simulation, order)
-        self.drives = Drives([Group(*pair) for pair in drivers], world)
+        self.drives = Drives([pair if isinstance(pair, Group) else Group(*pair) for pair in drivers], world)
         self.hardware = hardware or any(group.real for group in self.drives.groups)
         self.world, self.memory = world, world.memory
         self._tasks = [self._task(stage) for stage in self.stages]
@@ -270,7 +270,7 @@ class PythonEngine(Engine):
     def _measure(self, until: int) -> None:
         if cause := self._estop.pressed():
             raise RunError(f"{cause}; release it, then arm the rig again")
-        self.drives.read(until, self._now)
+        self.drives.read(until, self._keeper.now, self._keeper.due())
 
     def _task(self, stage: Stage) -> Callable[[int], object]:
         """A task of the tick, called with its deadline [ns]."""
@@ -320,7 +320,7 @@ class PythonEngine(Engine):
 
     def _loop(self, rings: Rings, keeper: Keeper) -> Status:
         words, memory, program = rings.words, self.memory, self.program
-        self._now = keeper.now
+        self._keeper = keeper
         first, count, places = (int(words[word]) for word in (Word.NUMBER, Word.COUNT, Word.PLACES))
         step_ns, early = self.simulation.step_ns, program.early
         for k in range(count):

@@ -129,7 +129,7 @@ def _why(error: Exception) -> str:
 class FileSource:
     """The first character of a file, opened by its path in every look.
 
-    A file that stays open would not show that another one has taken its place; to compare the two each time costs nearly as much.
+    A file that stays open would not show that another one has taken its place; to compare the two costs nearly as much.
     """
 
     def __init__(self, params: EstopParams, place: PlaceOf) -> None:
@@ -202,8 +202,7 @@ class CanSource:
         return found, False
 
     def look(self) -> str:
-        found, _ = self._drain(MOST)
-        return found or self._state
+        return self._drain(MOST)[0]
 
     def held(self) -> str:
         """Only the last message counts: many gather while nobody looks."""
@@ -239,7 +238,6 @@ class KeySource:
         mode = termios.tcgetattr(file)
         mode[0] &= ~termios.IXON
         mode[3] &= ~(termios.ICANON | termios.ECHO)
-        mode[6] = [*mode[6]]
         mode[6][termios.VMIN], mode[6][termios.VTIME], mode[6][termios.VSUSP] = 1, 0, b"\0"
         atexit.register(self.close)
         # what was typed before stays: somebody may have wanted to stop already

@@ -23,12 +23,15 @@ from cosim.errors import CompileError
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout, Place
 from cosim.loop import Arming, Loop
-from cosim.observer import Motion, correct, gains
+from cosim.observer import Motion, correct, gains, predict
 from cosim.pacing import ORDER
 from cosim.parts import Part
 from cosim.plant import Plant
 from cosim.stepping import Stepping
 from cosim.types import COMMAND, FEEDBACK, Limits, State, requested_effort
+
+# steps between two measurements of a real joint, beyond which the observer trusts new ones no more than that
+MOST_BETWEEN = 20.0
 
 
 class Stage(NamedTuple):
@@ -82,6 +85,7 @@ class Simulation:
             "load": np.zeros(len(self.loads)),  # efforts of load motors
             "known": n,  # accelerations of prescribed and real joints
             "fresh": n,  # of real joints that were measured anew: time since they were before [s]
+            "lag": n,  # … and by how much they are older than the tick [s]
             "sensors": self.encoders.initial(plant.model.pure.chart(q), v),
             "controllers": {loop.name: loop.initial() for loop in self.loops},
             "told": {loop.name: {name: np.zeros(len(loop.index)) for name in COMMAND} for loop in self.loops},
@@ -140,15 +144,17 @@ class Simulation:
         """(nv,) accelerations of the prescribed and real joints, 0 elsewhere."""
         return self.plant.motion(t, self.plant.layout.unpack(x))[2]
 
-    def observe_real(self, x: Any, position: Any, fresh: Any) -> Any:
+    def observe_real(self, x: Any, position: Any, fresh: Any, lag: Any) -> Any:
         """The flat state of the plant, its real joints corrected by what was measured (nv,) where that is new.
 
-        fresh (nv,): time [s] since the measurement before, 0 where there is none. The plant's step is the prediction.
+        fresh (nv,): time [s] since the measurement before, 0 where there is none; lag (nv,): by which it is older than
+        the tick. The plant's step is the prediction.
         """
         state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
         seen = self.plant.observed(state)
-        new, after = fresh[real] > 0.0, ops.maximum(fresh[real], self.step)
-        residual = ops.where(new, position[real] - seen[0], 0.0)
+        new, after = fresh[real] > 0.0, ops.clip(fresh[real], self.step, MOST_BETWEEN * self.step)
+        before = predict(Motion(*seen), -lag[real]).position  # where the joints are taken to have been then
+        residual = ops.where(new, position[real] - before, 0.0)
         motion = correct(Motion(*seen), residual, gains(self.bandwidth, after))
         return self.plant.layout.pack(self.plant.corrected(state, *motion))
 
@@ -260,7 +266,8 @@ class Simulation:
         feedback = [("measured", "position"), ("measured", "velocity"), ("effort",)]
         measured = self._part_at("measure", self.measure, ["t", "plant", "sensors", "request"], ["sensors", *feedback])
         known = self._part_at("known", self.known_acceleration, ["t", "plant"], ["known"])
-        observed = self._part_at("observe", self.observe_real, ["plant", ("measured", "position"), "fresh"], ["plant"])
+        seen_real = ["plant", ("measured", "position"), "fresh", "lag"]
+        observed = self._part_at("observe", self.observe_real, seen_real, ["plant"])
         told = [("told", loop.name, name) for loop in self.loops for name in COMMAND]
         seen, judgement = ["t", "plant", *feedback, "request", *told], [*commands, "verdict", "fault", "request"]
         judged = self._part_at("guard", self.judge, seen, judgement)

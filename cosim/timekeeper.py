@@ -24,6 +24,10 @@ class Keeper(Protocol):
         """The time [ns] on the clock of the drivers."""
         ...
 
+    def due(self) -> int:
+        """The same when the tick was due."""
+        ...
+
     def deadline(self, task: int, t_ns: int) -> int:
         """By when a task of the tick at t_ns is to be done [ns], on the clock of the drivers."""
         ...
@@ -46,6 +50,9 @@ class Hurry:
         return Status.STOPPED if words[Word.STOP] else Status.RUNNING
 
     def now(self) -> int:
+        return 0
+
+    def due(self) -> int:
         return 0
 
     def deadline(self, task: int, t_ns: int) -> int:
@@ -95,6 +102,9 @@ class Timekeeper:
 
     def now(self) -> int:
         return self._clock.now()
+
+    def due(self) -> int:
+        return self._due
 
     def deadline(self, task: int, t_ns: int) -> int:
         return self._due + self._deadlines[task]

@@ -32,7 +32,6 @@ class Watchdog:
         self._fed = 0
         self._lock = threading.Lock()
         self._left = threading.Event()  # set: the thread that was given it is to end
-        self._left.set()
 
     def start(self) -> None:
         """Armed from now on."""
