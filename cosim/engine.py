@@ -80,7 +80,7 @@ class Engine(ABC):
         """Why a fault ended the ticks; empty when none did."""
         if status is not Status.FAULT:
             return ""
-        return self.failure or explain(self.simulation, self.number - 1, self.memory[: self.program.row])
+        return self.failure or explain(self.simulation, self.number - 1, self.memory)
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """(k,) of the ticks that left these rows (k, nr)."""

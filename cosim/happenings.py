@@ -7,35 +7,42 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.record import Level
 from cosim.simulation import Simulation
+from cosim.spells import Spells
 
 
 class Happening(NamedTuple):
     """An event that happened at t [s] and took `lost` [J] from the mechanism; `count` of the same kind within one tick
-    share the last one's time."""
+    share the last one's time. What the guard warned of or cut is a warning."""
 
     t: float
     name: str
     lost: float
     count: int = 1
+    level: Level = "info"
 
 
 @dataclass
 class Watch:
-    """Follows the counters of a simulation's switches, and which fallbacks have taken over, from block to block of
-    rows."""
+    """Follows the counters of a simulation's switches, which fallbacks have taken over, and what the guard warned of
+    and cut, from block to block of rows."""
 
     simulation: Simulation
 
     def __post_init__(self) -> None:
         self._loops = [loop for loop in self.simulation.loops if loop.fallback is not None]
         self._fallen = np.zeros(len(self._loops))
+        self.spells = Spells(self.simulation)
         self.names = self.simulation.plant.switches.reported if self.simulation.plant.switches else ()
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
     def __call__(self, rows: np.ndarray) -> list[Happening]:
         """What happened by the time of these rows (k, nr) and was not told yet, in order of time."""
-        return sorted(self._events(rows) + self._takeovers(rows)) if len(rows) else []
+        if not len(rows):
+            return []
+        cut = [Happening(t, what, 0.0, level="warning") for t, what in self.spells(rows)]
+        return sorted(self._events(rows) + self._takeovers(rows) + cut)
 
     def _events(self, rows: np.ndarray) -> list[Happening]:
         if not self.names:

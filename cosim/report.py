@@ -109,7 +109,7 @@ def show(run: Run, quiet: bool = False) -> None:
         table.add_row(name, joint["role"], *figures)
     console.print(table)
     timed = [] if summary["timing"] is None else timing.lines(summary["timing"])
-    for line in [*structure_lines(summary, units), *lines(summary), *timed]:
+    for line in [*structure_lines(summary, units), *guard_lines(summary), *lines(summary), *timed]:
         console.print(line, soft_wrap=True)
 
 
@@ -199,7 +199,7 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
         verb = "repeats" if n == 1 else "repeat"
         found.append(f"note     {named} {verb} other constraints; reactions are those of least norm")
-    events = summary["events"]
+    events = [event for event in summary["events"] if event["level"] == "info"]
     for event in events[:TOLD]:
         lost = f", {_figure(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
         times = f" ({event['count']} times)" if event["count"] > 1 else ""
@@ -208,6 +208,17 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
         lost = sum(event["energy_lost_J"] for event in events)
         last = events[-1]["t_s"]
         found.append(f"event    … {len(events)} in all until {last:.6g} s; together they took {_figure(lost, 'J')}")
+    return found
+
+
+def guard_lines(summary: dict[str, Any]) -> list[str]:
+    """What the guard warned of and cut, a line for each joint and kind of limit."""
+    found = []
+    for kinds in summary["guard"].values():
+        for count in kinds.values():
+            ticks = f"{count['ticks']} tick{'s' * (count['ticks'] > 1)}"
+            spells = f" ({count['spells']} spells)" if count["spells"] > 1 else ""
+            found.append(f"guard    {count['what']}, in {ticks}{spells}, first at {count['first_s']:.6g} s")
     return found
 
 

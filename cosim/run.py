@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ class Run:
     fault: str = ""
     events: tuple[Happening, ...] = ()
     timing: Timing | None = None  # of a run on time
+    guard: Mapping[str, Any] = field(default_factory=dict)  # joint -> kind of limit -> what the guard warned of or cut
     lines: tuple[dict[str, Any], ...] = ()  # what became of the lines to real drives
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -90,7 +92,11 @@ class Run:
             "joints": {name: self._joint(name) for name in rig.joints},
             "constraints": {c.name: self._constraint(c) for c in rig.plant.model.pure.ties.couplings},
             "redundant": [rig.plant.model.constraint_rows[r] for r in rig.plant.start.redundant],
-            "events": [{"t_s": e.t, "name": e.name, "count": e.count, "energy_lost_J": e.lost} for e in self.events],
+            "events": [
+                {"t_s": e.t, "name": e.name, "count": e.count, "energy_lost_J": e.lost, "level": e.level}
+                for e in self.events
+            ],
+            "guard": dict(self.guard),
             "energy": None if rig.hardware else self._energy(),  # which measured motion does not keep
             "drivers": list(self.lines),
             "speed": {

@@ -20,6 +20,7 @@ from cosim.compile.routine import Routine
 from cosim.dynamometer import Load, applied
 from cosim.encoder import Encoders
 from cosim.errors import CompileError
+from cosim.guard import Guard
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout, Place
 from cosim.loop import Arming, Loop
@@ -32,6 +33,12 @@ from cosim.types import COMMAND, FEEDBACK, Limits, State, requested_effort
 
 # steps between two measurements of a real joint, beyond which the observer trusts new ones no more than that
 MOST_BETWEEN = 20.0
+# what a tick leaves behind, the beginning of the memory
+ROW = ("t", "plant", "request", "measured", "verdict", "warned", "fallen")
+# … and what real joints add to it, which comes next in the memory
+OF_REAL = ("effort", "temperature", "age", "load")
+# what the guard sees of every joint
+SEEN = ("position", "velocity", "temperature", "age", "reference")
 
 
 class Stage(NamedTuple):
@@ -51,7 +58,7 @@ class Simulation:
     plant: Plant
     encoders: Encoders
     loops: Sequence[Loop]
-    limits: Limits  # (nv,)
+    guard: Guard  # (nv,)
     integrator: str
     step_ns: int
     substeps: int
@@ -78,11 +85,14 @@ class Simulation:
             "request": n,  # what the drives have been asked for
             "measured": {"position": n, "velocity": n},
             "verdict": n,
+            "warned": n,  # mask of kinds of limits
             "fallen": {loop.name: loop.fallen for loop in self.loops},
             "effort": n,  # as measured
-            "temperature": np.full(self.nv, np.nan),  # of drives [°C]
+            "temperature": np.full(self.nv, np.nan),  # of drives [°C], where it is measured
             "age": n,  # of what was measured [s]
             "load": np.zeros(len(self.loads)),  # efforts of load motors
+            "reference": n,  # positions that controllers follow, where the guard looks
+            "before": n,  # what the drives had been asked for when the guard looked
             "known": n,  # accelerations of prescribed and real joints
             "fresh": n,  # of real joints that were measured anew: time since they were before [s]
             "lag": n,  # … and by how much they are older than the tick [s]
@@ -94,6 +104,10 @@ class Simulation:
             "arming": np.concatenate([[0.0, 1.0], n, n]),
             "fault": np.zeros(()),
         }
+
+    @property
+    def limits(self) -> Limits:
+        return self.guard.limits
 
     @property
     def step(self) -> float:
@@ -235,23 +249,48 @@ class Simulation:
         """`SOUND`, or why the plant's state x cannot be gone on from: see `stepping`."""
         return self.stepping.trouble(t, x)
 
-    def judge(self, t: Any, x: Any, q: Any, v: Any, effort: Any, request: Any, *told: Any) -> tuple[Any, ...]:
-        """(the fields of COMMAND (nv,), verdicts (nv,), fault (), request (nv,)): what controllers told, made safe.
+    def lead(self, t: Any, arming: Any, *held: Any) -> Any:
+        """(nv,) reference positions of the joints whose tracking the guard holds.
 
-        told: the fields of COMMAND of each loop in turn. fault is 0, or the largest verdict of the guard and of what
-        became of the plant; then nothing is written any more, and the row shows what would have been.
+        held: of each such loop with a fallback in turn, whether that has taken over, and the positions it holds then.
         """
+        reference: Any = np.zeros(self.nv)
+        taken = iter(held)
+        for loop in self._tracked:
+            sample = Arming.of(arming).at(loop.index).reference(loop.trajectory, t)["position"]
+            if loop.fallback is not None:
+                fallen, still = next(taken), next(taken)
+                sample = ops.where(fallen[0] > 0.5, still, sample)
+            reference = ops.placed(reference, loop.index, sample)
+        return reference
+
+    @property
+    def _tracked(self) -> list[Loop]:
+        """Controllers of joints whose tracking the guard holds."""
+        bounded = np.isfinite(self.guard.tracking)
+        return [loop for loop in self.loops if loop.looks_at("position") and bounded[loop.index].any()]
+
+    def judge(self, t: Any, x: Any, arming: Any, request: Any, *seen: Any) -> tuple[Any, ...]:
+        """(the fields of COMMAND (nv,), verdicts (nv,), warned (nv,), fault (), request before and now (nv,)): what
+        controllers told, made safe.
+
+        seen: SEEN, (nv,) each, then the fields of COMMAND of each loop in turn. fault is 0, or the largest verdict of
+        the guard and of what became of the plant; then nothing is written any more, and the row shows what would have
+        been.
+        """
+        told = seen[len(SEEN) :]
         command: dict[str, Any] = {name: np.zeros(self.nv) for name in COMMAND}
         for k, loop in enumerate(self.loops):
             for name, values in zip(COMMAND, told[k * len(COMMAND) :], strict=False):
                 command[name] = ops.placed(command[name], loop.index, values)
-        feedback = dict(zip(FEEDBACK, (q, v, effort), strict=True))
-        command, verdict = guard.check(self.limits, feedback, command)
+        known = dict(zip(SEEN, seen, strict=False)) | {"request": request, "armed": t - arming[0]}
+        command, verdict, warned = guard.check(self.guard, known, command)
         fault = self.trouble(t, x)
         for k in range(self.nv):
             fault = ops.maximum(fault, verdict[k])
         told_now = tuple(command[name] for name in COMMAND)
-        return *told_now, verdict, fault, ops.where(fault > 0.0, self.ask(q, v, *told_now), request)
+        asked = self.ask(known["position"], known["velocity"], *told_now)
+        return *told_now, verdict, warned, fault, request, ops.where(fault > 0.0, asked, request)
 
     @staticmethod
     def ask(q: Any, v: Any, *command: Any) -> Any:
@@ -269,14 +308,18 @@ class Simulation:
         seen_real = ["plant", ("measured", "position"), "fresh", "lag"]
         observed = self._part_at("observe", self.observe_real, seen_real, ["plant"])
         told = [("told", loop.name, name) for loop in self.loops for name in COMMAND]
-        seen, judgement = ["t", "plant", *feedback, "request", *told], [*commands, "verdict", "fault", "request"]
-        judged = self._part_at("guard", self.judge, seen, judgement)
+        looked = ["t", "plant", "arming", "request", *feedback[:2], *SEEN[2:], *told]
+        judgement = [*commands, "verdict", "warned", "fault", "before", "request"]
+        judged = self._part_at("guard", self.judge, looked, judgement)
+        fallbacks = [loop.name for loop in self._tracked if loop.fallback is not None]
+        held = [path for name in fallbacks for path in (("fallen", name), ("controllers", name, "held"))]
+        led = self._part_at("lead", self.lead, ["t", "arming", *held], ["reference"])
         asked = self._part_at("write", self.ask, [*feedback[:2], *commands], ["request"])
         loaded = self._part_at("load", self.load, ["t", "plant", "request"], ["load"])
         stepped = self._part_at("advance", self.advance, ["t", "plant", "request"], ["plant"])
         single = {
             "read": [measured, *([observed] if self.plant.real else []), *([known] if self.plant.given.any() else [])],
-            "guard": [judged],
+            "guard": [led, judged] if self._tracked else [judged],
             "write": [asked, *([loaded] if self.loads else [])],
             "step": [stepped],
             "publish": [],
@@ -311,9 +354,7 @@ class Simulation:
     def row(self) -> Layout:
         """What a tick leaves behind for the recording, the beginning of the memory; everything else follows from it."""
         whole = self.initial()
-        names = ["t", "plant", "request", "measured", "verdict", "fallen"]
-        names += ["effort", "temperature", "age", "load"] if self.plant.real else []
-        return Layout({name: whole[name] for name in names})
+        return Layout({name: whole[name] for name in (*ROW, *(OF_REAL if self.plant.real else ()))})
 
     def memory(self) -> np.ndarray:
         """The memory at t = 0."""

@@ -17,6 +17,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile.repeat import Repeated
 from cosim.compile.routine import Routine, call_when
+from cosim.guard import NOT_FINITE
 from cosim.plant import Plant
 from cosim.types import State
 
@@ -27,9 +28,9 @@ SEARCH, CHAIN = 80, 50
 # how often an impact is looked at again without the stops that would have to pull in it
 LETTING_GO = 2
 
-# what makes it pointless to go on, besides the verdicts of the guard, which are below: a constraint is off by more
-# than GAP [m, rad, m/s or rad/s], events went on for ever
-SOUND, OPEN, ENDLESS = 0.0, 4.0, 5.0
+# what makes it pointless to go on, above the verdicts of the guard: a constraint is off by more than GAP [m, rad, m/s
+# or rad/s], events went on for ever
+SOUND, OPEN, ENDLESS = 0.0, NOT_FINITE + 1.0, NOT_FINITE + 2.0
 GAP = 1e-2
 
 Step = Callable[[Any, Any, Any, Any], Any]  # (t, x, request, h) -> x at t + h

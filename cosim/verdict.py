@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cosim import guard
 from cosim.simulation import Simulation
 from cosim.stepping import ENDLESS, OPEN
+from cosim.types import requested_effort
+from cosim.units import JOINT_DIMENSIONS
 
 # a joint that moves within this is not what made an effort overflow
 SENSIBLE = 1e100
@@ -14,9 +18,9 @@ SENSIBLE = 1e100
 TOUCHED = 1e-9
 
 
-def explain(simulation: Simulation, tick: int, row: np.ndarray) -> str:
-    """`row` is what the tick left behind; its verdicts are not all FINE, or the plant is in trouble."""
-    parts, t = simulation.row.unpack(row), tick * simulation.step
+def explain(simulation: Simulation, tick: int, memory: np.ndarray) -> str:
+    """`memory` is what the tick left behind; its verdicts are not all FINE, or the plant is in trouble."""
+    parts, t = simulation.layout.unpack(memory), tick * simulation.step
     trouble = float(simulation.trouble(t, simulation.plant.layout.pack(parts["plant"])))
     broken = guard.NOT_FINITE in parts["verdict"]
     told = _guarded if broken else {ENDLESS: _endless, OPEN: _open}.get(trouble, _guarded)
@@ -25,27 +29,76 @@ def explain(simulation: Simulation, tick: int, row: np.ndarray) -> str:
 
 def _guarded(simulation: Simulation, t: float, parts: dict) -> str:
     """The worst verdict of the guard."""
-    limits, model = simulation.limits, simulation.plant.model
     k = int(np.argmax(parts["verdict"]))
-    name, unit = model.dof_names[k], model.dof_units[k]
-    position, velocity = (float(parts["measured"][what][k]) for what in ("position", "velocity"))
-    return {
-        guard.POSITION: (
-            f"joint '{name}' is at {position:.6g} {unit}, outside its limits {limits.lower[k]:.6g} to"
-            f" {limits.upper[k]:.6g} {unit}; change the trajectory or joints.{name}.limits"
-        ),
-        guard.VELOCITY: (
-            f"joint '{name}' moves at {velocity:.6g} {unit}/s, above its limit of {limits.velocity[k]:.6g} {unit}/s;"
-            f" slow the trajectory down, soften the controller or change joints.{name}.limits"
-        ),
-        guard.NOT_FINITE: (
-            f"joint '{name}' is commanded an effort that is not finite (at {position:.6g} {unit},"
-            f" {velocity:.6g} {unit}/s); look at its controller"
-            if abs(position) < SENSIBLE and abs(velocity) < SENSIBLE
-            else f"joint '{name}' is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s);"
-            " try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
-        ),
-    }[int(parts["verdict"][k])]
+    with np.errstate(all="ignore"):  # what diverged is told too
+        joint = _Seen(simulation, parts, k)
+    return f"joint '{joint.name}' {_SENTENCES[int(parts['verdict'][k])](joint)}"
+
+
+class _Seen:
+    """Joint k of a stopped rig in figures with units: what was measured, asked for and allowed."""
+
+    def __init__(self, simulation: Simulation, parts: dict, k: int) -> None:
+        model, self.held = simulation.plant.model, simulation.guard
+        self.name, self.unit = model.dof_names[k], model.dof_units[k]
+        self.force = JOINT_DIMENSIONS["joint effort"][self.unit == "m"]
+        self.position, self.velocity = (float(parts["measured"][what][k]) for what in ("position", "velocity"))
+        asked = requested_effort(parts["command"], parts["measured"])[k]
+        self.asked, self.change = float(asked), float(abs(asked - parts["before"][k]) / simulation.step)
+        self.temperature, self.age = float(parts["temperature"][k]), float(parts["age"][k])
+        self.off = float(abs(parts["reference"][k] - self.position))
+        self.lower, self.upper = float(self.held.limits.lower[k]), float(self.held.limits.upper[k])
+        self._k = k
+
+    def limit(self, kind: str) -> str:
+        return f"{float(self.held.bound(kind)[self._k]):.6g}"
+
+
+def _not_finite(joint: _Seen) -> str:
+    position, velocity, unit = joint.position, joint.velocity, joint.unit
+    if abs(position) < SENSIBLE and abs(velocity) < SENSIBLE:
+        what = f"is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s)"
+        return f"{what}; look at its controller"
+    what = f"is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s)"
+    return f"{what}; try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+
+
+# verdict -> what is wrong and the mend
+_SENTENCES: dict[int, Callable[[_Seen], str]] = {
+    guard.EFFORT: lambda j: (
+        f"is asked for {j.asked:.6g} {j.force}, above its limit of {j.limit('effort')} {j.force};"
+        f" soften the controller or change joints.{j.name}.limits"
+    ),
+    guard.RATE: lambda j: (
+        f"is asked for an effort that changes by {j.change:.6g} {j.force}/s, above its limit of {j.limit('rate')}"
+        f" {j.force}/s; smooth the reference, soften the controller or change joints.{j.name}.limits"
+    ),
+    guard.POWER: lambda j: (
+        f"is asked for {abs(j.asked * j.velocity):.6g} W ({j.asked:.6g} {j.force} at {j.velocity:.6g} {j.unit}/s),"
+        f" above its limit of {j.limit('power')} W; slow the trajectory down or change joints.{j.name}.limits"
+    ),
+    guard.TRACKING: lambda j: (
+        f"is {j.off:.6g} {j.unit} from its reference, more than its limit of {j.limit('tracking')} {j.unit}; look for"
+        f" what holds it back, slow the trajectory down, stiffen the controller or change joints.{j.name}.limits"
+    ),
+    guard.TEMPERATURE: lambda j: (
+        f"is at {j.temperature:.6g} degC, above its limit of {j.limit('temperature')} degC; let it cool down, ask for"
+        f" less effort or change joints.{j.name}.limits"
+    ),
+    guard.VELOCITY: lambda j: (
+        f"moves at {j.velocity:.6g} {j.unit}/s, above its limit of {j.limit('velocity')} {j.unit}/s;"
+        f" slow the trajectory down, soften the controller or change joints.{j.name}.limits"
+    ),
+    guard.POSITION: lambda j: (
+        f"is at {j.position:.6g} {j.unit}, outside its limits {j.lower:.6g} to"
+        f" {j.upper:.6g} {j.unit}; change the trajectory or joints.{j.name}.limits"
+    ),
+    guard.STALE: lambda j: (
+        f"has not been heard of for {1e3 * j.age:.6g} ms, more than the {1e3 * float(j.limit('stale')):.6g} ms of"
+        " guard.stale; look at its cable and its bus"
+    ),
+    guard.NOT_FINITE: _not_finite,
+}
 
 
 def _endless(simulation: Simulation, t: float, parts: dict) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from cosim.errors import Place, did_you_mean
 from cosim.multibody.description import Joint
 from cosim.multibody.joints import JointKind
+from cosim.rig.guarding import JointActions
 from cosim.rig.plugins import ACTUATOR, TRAJECTORY, Kind, Plugin, read_plugin
 from cosim.rig.schema import Reading, read_fields
 from cosim.types import param, params
@@ -54,6 +55,11 @@ class _Limits:
     upper: float | None = param(unit="joint position", default=None)
     velocity: float | None = param(unit="joint velocity", above=0, default=None)
     effort: float | None = param(unit="joint effort", above=0, default=None)
+    rate: float | None = param(unit="joint effort rate", above=0, default=None, doc="of the effort")
+    temperature: float | None = param(unit="degC", default=None)
+    power: float | None = param(unit="W", above=0, default=None, doc="|requested effort · measured velocity|")
+    tracking: float | None = param(unit="joint position", above=0, default=None, doc="|reference − measured|")
+    actions: JointActions = param(default=JointActions())
 
 
 @params
@@ -70,8 +76,8 @@ class _JointFile:
 
 @dataclass(frozen=True)
 class JointSpec:
-    """A dof. The limits are those the guard holds, infinite where there is none. Positions and velocities that are
-    `kept` were given; others are found when loops are closed."""
+    """A dof. The limits are those the guard holds, infinite where there is none; `actions` are its own. Positions and
+    velocities that are `kept` were given; others are found when loops are closed."""
 
     actuator: Plugin | None
     encoder: EncoderSpec | None
@@ -82,6 +88,11 @@ class JointSpec:
     upper: float
     velocity: float
     effort: float
+    rate: float
+    temperature: float
+    power: float
+    tracking: float
+    actions: dict[str, str]
     prescribed: Plugin | None
     driver: str
     latched: bool
@@ -173,7 +184,8 @@ def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, comm
     actuator = values.get("actuator")
     if commanded and actuator is None:
         actuator = {"type": "ideal"}
-    limits = _limits(values.get("limits") or _Limits(), joint)
+    written = values.get("limits") or _Limits()
+    limits = _limits(written, joint)
     initial = values.get("initial") or _Initial()
     position = initial.guess if initial.position is None else initial.position
     key = "guess" if initial.position is None and initial.guess else "position"
@@ -186,6 +198,7 @@ def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, comm
         initial_velocity=initial.velocity or 0.0,
         kept=(initial.position is not None, initial.velocity is not None),
         **limits,
+        actions=written.actions.given,
         prescribed=plugin(TRAJECTORY, "prescribed", values.get("prescribed")),
         driver=values.get("driver", ""),
         latched=values.get("latched", False),
@@ -237,6 +250,7 @@ def _limits(written: _Limits, joint: Joint | None) -> dict[str, float]:
         "upper": joint.upper if joint else math.inf,
         "velocity": joint.max_velocity if joint else math.inf,
         "effort": joint.max_effort if joint else math.inf,
+        **dict.fromkeys(("rate", "temperature", "power", "tracking"), math.inf),
     }
     given = {key: getattr(written, key) for key in inherited}
     return {key: inherited[key] if value is None else value for key, value in given.items()}

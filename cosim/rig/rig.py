@@ -15,6 +15,7 @@ from cosim.compile.compiled import Compiled
 from cosim.encoder import Encoders
 from cosim.engine import Engine, NativeEngine, PythonEngine
 from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
+from cosim.guard import KINDS, Guard
 from cosim.loop import Loop
 from cosim.plant import Plant
 from cosim.rig.driving import groups_of, loads_of, real_joints
@@ -51,13 +52,14 @@ class Rig:
         loops = [self._loop(k, controller) for k, controller in enumerate(spec.controllers)]
         self._check_drivers()
         loads = loads_of(self)
+        self._check_tracked(loops)
         if self._mistakes:
             raise InputErrors(self._mistakes)
         self.simulation = Simulation(
             plant=self.plant,
             encoders=self._encoders(),
             loops=[loop for loop in loops if loop is not None],
-            limits=self.limits,
+            guard=self.guard,
             integrator=spec.schedule.integrator,
             step_ns=spec.schedule.step_ns,
             substeps=spec.schedule.substeps,
@@ -71,6 +73,21 @@ class Rig:
     def limits(self) -> Limits:
         columns = [(s.lower, s.upper, s.velocity, s.effort) for s in self._specs]
         return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
+
+    @cached_property
+    def guard(self) -> Guard:
+        """What the guard holds; feedback of simulated motors is never stale."""
+        real = real_joints(self.spec.drivers)
+        guard, columns = self.spec.guard, ("rate", "power", "tracking", "temperature")
+        actions = [guard.actions | s.actions for s in self._specs]
+        return Guard(
+            limits=self.limits,
+            **{name: np.array([getattr(s, name) for s in self._specs], dtype=float) for name in columns},
+            stale=np.array([guard.stale if name in real else np.inf for name in self.joints]),
+            actions={kind: np.array([action[kind] for action in actions]) for kind in KINDS},
+            soft_start=guard.soft_start,
+            step=self.spec.schedule.step_ns * 1e-9,
+        )
 
     def _plant(self) -> Plant:
         start = np.array([s.initial_position for s in self._specs], dtype=float)
@@ -179,6 +196,16 @@ class Rig:
             return Loop(controller.name, block, index, controller.ticks, trajectory, *timing, fallback)
 
         return self._made(at, make)
+
+    def _check_tracked(self, loops: list[Loop | None]) -> None:
+        """A limit of tracking needs a reference to be off from."""
+        if None in loops:
+            return  # which failed, and has been told
+        led = {int(k) for loop in loops if loop is not None and loop.looks_at("position") for k in loop.index}
+        for k, (name, joint) in enumerate(self.spec.joints.items()):
+            if joint.tracking < np.inf and k not in led:
+                what = f"no controller follows a position of joint '{name}'; take the limit of tracking out"
+                self._mistakes.append(InputError(what, self.spec.source.place(("joints", name, "limits", "tracking"))))
 
     def _check_drivers(self) -> None:
         """Joints are simulated unless `drivers` has them."""

@@ -106,7 +106,7 @@ class Taken:
         for sink in self.sinks:
             sink(t_ns, values)
             for event in events:
-                sink.event(round(event.t * 1e9), event.name)
+                sink.event(round(event.t * 1e9), event.name, event.level)
         self._tell_misses(block)
 
     def _tell_misses(self, block: Block) -> None:
@@ -132,7 +132,8 @@ class Taken:
         found = self.scheduler.timing if paced else None
         busy = self.busy if found is None else float(found.busy_ns.sum()) * 1e-9
         names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
-        return Run(self.rig, t, values, names, busy, wall, self.fault, tuple(self.events), found, self.lines)
+        events, counts = tuple(self.events), self._watch.spells.counts
+        return Run(self.rig, t, values, names, busy, wall, self.fault, events, found, counts, self.lines)
 
 
 def channels_of(rig: Rig) -> tuple[tuple[str, str], ...]:

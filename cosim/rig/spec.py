@@ -16,6 +16,7 @@ from cosim.rig.dofs import dofs_of
 from cosim.rig.drivers import DriverSpec, check_bounds, read_drivers
 from cosim.rig.emulator import EmulatorSpec, read_emulator
 from cosim.rig.events import EventSpec, read_events
+from cosim.rig.guarding import GuardSpec, check_guard, read_guard
 from cosim.rig.joints import JointSpec, SeveralSpec, read_entries, read_joint, read_several
 from cosim.rig.mechanism import MechanismSpec, read_mechanism
 from cosim.rig.schedule import ScheduleSpec, read_schedule
@@ -43,6 +44,7 @@ class _RigFile:
     emulator: dict | None = param(default=None)
     controllers: list | None = param(default=None)
     events: list | None = param(default=None)
+    guard: dict | None = param(default=None)
     schedule: dict | None = param(default=None)
     telemetry: TelemetrySpec = param(default=TelemetrySpec())
 
@@ -62,6 +64,7 @@ class RigSpec:
     drivers: tuple[DriverSpec, ...]
     emulator: EmulatorSpec
     controllers: tuple[ControllerSpec, ...]
+    guard: GuardSpec
     schedule: ScheduleSpec
     telemetry: TelemetrySpec
     source: Source
@@ -123,6 +126,8 @@ def _read(source: Source, reading: Reading) -> RigSpec:
     commanded |= {joint for driver in drivers for joint in driver.joints}
     specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
     check_bounds(drivers, specs, reading)
+    guard = read_guard(top.get("guard"), schedule.step_ns, reading)
+    check_guard(guard, specs, entries, commanded, reading)
     return RigSpec(
         name=name,
         path=path,
@@ -135,6 +140,7 @@ def _read(source: Source, reading: Reading) -> RigSpec:
         drivers=drivers,
         emulator=read_emulator(top.get("emulator") or {}, drivers, joints, reading),
         controllers=tuple(controllers),
+        guard=guard,
         schedule=schedule,
         telemetry=top.get("telemetry", TelemetrySpec()),
         source=source,

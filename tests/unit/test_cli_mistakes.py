@@ -158,7 +158,7 @@ def test_durations_that_are_none(command, duration, message):
         ("schedule.duration=1e300", "must be at most 1000000000 s, is 1e+300 s"),
         (
             "colour=red",
-            "unknown key 'colour'; known: mechanism, name, description, joints, controllers, events, schedule,"
+            "unknown key 'colour'; known: mechanism, name, description, joints, controllers, events, guard, schedule,"
             " telemetry",
         ),
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),

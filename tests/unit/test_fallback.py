@@ -114,7 +114,8 @@ def test_from_its_failure_on_a_controller_is_replaced_for_good(rig_of, how):
     (event,) = run.events
     telling(event, why)
     assert (event.t, event.lost, event.count) == (pytest.approx(0.020, abs=1e-12), 0.0, 1)
-    assert run.summary["events"] == [{"t_s": event.t, "name": event.name, "count": 1, "energy_lost_J": 0.0}]
+    told = {"t_s": event.t, "name": event.name, "count": 1, "energy_lost_J": 0.0, "level": "info"}
+    assert run.summary["events"] == [told]
     assert run.summary["outcome"] == "finished"
     q, v, asked = (run[f"a/{what}"] for what in ("position", "velocity", "command_effort"))
     np.testing.assert_allclose(asked[:20], 4.0 * (1.0 - q[:20]), rtol=1e-12)

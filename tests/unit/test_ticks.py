@@ -12,6 +12,7 @@ from cosim.compile.jit import Library
 from cosim.compile.routine import Routine
 from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks, Word
 from cosim.engine import Snapshot
+from cosim.guard import POSITION
 from cosim.pacing import Pacing, settings
 from cosim.timekeeper import Timekeeper
 
@@ -319,7 +320,7 @@ def test_the_guard_cuts_a_tick_short(loops, first):
     assert found.numbers == [*range(first, first + 7)] and found.words[Word.NUMBER] == first + 7
     simulation = loops.engines(*LEAVING)["native"].simulation
     row = simulation.row.unpack(found.rows[-1])
-    assert row["verdict"].tolist() == [1.0, 0.0]
+    assert row["verdict"].tolist() == [POSITION, 0.0]
     plant = simulation.layout.place("plant").where
     np.testing.assert_array_equal(found.memory[plant], found.rows[-1][plant])
     assert np.any(found.rows[-1][plant] != found.rows[-2][plant])

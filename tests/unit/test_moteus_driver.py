@@ -1,0 +1,484 @@
+"""The moteus driver against emulated drives with rotors, on a clock that does what it is told."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import drivers.moteus as moteus
+from cosim.errors import InputError, Place, RunError
+from cosim.types import DriverContext, JointCommand, JointState, Limits
+from cosim.units import TURN
+from drivers.common.motor import Rotor
+from drivers.moteus import faults
+from drivers.moteus.codec import QUERY, STOP
+from drivers.moteus.driver import MoteusDriver
+from drivers.moteus.emulator import Emulator
+from drivers.transport import CanParams, Frame, LinkError, Meter, SerialParams
+
+MS = 1_000_000
+KP, KD = 4.0 / TURN, 0.05 / TURN  # as drives come, N·m/rad and N·m·s/rad
+
+
+class Cable:
+    """A line whose other end is the emulator; waiting on it is what makes time pass."""
+
+    name = "the cable"
+
+    def __init__(self, emulator: Emulator, rotors: list[Rotor]) -> None:
+        self.emulator, self.rotors = emulator, rotors
+        self.t_ns = 1000 * MS
+        self.meter = Meter()
+        self.answers: deque[Frame] = deque()
+        self.sent: list[Frame] = []
+        self.deaf: set[int] = set()  # nodes that hear nothing
+        self.opened = self.cut = False
+        self.spoil: Callable[[Frame], Frame] = lambda frame: frame
+        for servo in emulator.servos:
+            servo.reset(self.t_ns)
+
+    def open(self) -> None:
+        self.opened = True
+
+    def close(self) -> None:
+        self.opened = False
+
+    def reopen(self) -> bool:
+        return True
+
+    def now(self) -> int:
+        return self.t_ns
+
+    def send(self, item: Frame, deadline_ns: int) -> None:
+        if self.cut:
+            raise LinkError("unplugged", self.name)
+        self.sent.append(item)
+        if item.id & 0x7F not in self.deaf:
+            self.answers.extend(self.spoil(frame) for frame in self.emulator.handle(item, self.t_ns))
+
+    def receive(self, deadline_ns: int) -> Frame | None:
+        if self.cut:
+            raise LinkError("unplugged", self.name)
+        while not self.answers and self.t_ns < deadline_ns:
+            self.run(min(MS, deadline_ns - self.t_ns))
+        return self.answers.popleft()._replace(t_ns=self.t_ns) if self.answers else None
+
+    def run(self, duration_ns: int) -> None:
+        while duration_ns > 0:
+            step = min(duration_ns, MS)
+            for rotor in self.rotors:
+                rotor.advance(step * 1e-9)
+            self.t_ns, duration_ns = self.t_ns + step, duration_ns - step
+            self.emulator.process(self.t_ns)
+
+
+def _place(*keys: str) -> Place:
+    return Place("rig.yaml", 7, ".".join(keys))
+
+
+class Bench:
+    """Drives 3, 8, … with rotors, their driver, and a state and a command for it."""
+
+    def __init__(self, n: int = 2, watchdog: float = 0.1, **joint: Any) -> None:
+        self.n = n
+        self.rotors = [Rotor() for _ in range(n)]
+        wiring = tuple(moteus.JointParams(id=3 + 5 * k, **joint) for k in range(n))
+        limits = Limits(*(np.full(n, v) for v in (-np.inf, np.inf, 50.0, 1.5)))
+        names = tuple(f"j{k}" for k in range(n))
+        self.context = DriverContext(
+            names, wiring, limits, 1e-3, "effort", lambda *keys: Place("rig.yaml", 7, ".".join(keys))
+        )
+        params = moteus.Params(bus=CanParams("virtual", "x", fd=True), watchdog=watchdog)
+        self.cable = Cable(moteus.emulate(params, self.context, self.rotors), self.rotors)
+        self.servos = self.cable.emulator.servos
+        self.driver = MoteusDriver(self.cable, self.context, [w.id for w in wiring], watchdog)
+        self.state, self.command = JointState.zeros(n), JointCommand.zeros(n)
+
+    def cycle(self, times: int = 1, **values: Any) -> None:
+        """1 ms, write, read."""
+        for name, value in values.items():
+            getattr(self.command, name)[:] = value
+        for _ in range(times):
+            self.cable.run(MS)
+            self.command.valid_until_ns = self.cable.t_ns + 10 * MS
+            self.driver.write(self.command, self.cable.t_ns + MS)
+            self.driver.read(self.state, self.cable.t_ns)
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
+    def bench(n: int = 2, watchdog: float = 0.1, **joint: Any) -> Bench:
+        made = Bench(n, watchdog, **joint)
+        monkeypatch.setattr("drivers.moteus.driver.now", made.cable.now)
+        return made
+
+    return bench
+
+
+@pytest.fixture
+def bench(make: Callable[..., Bench]) -> Iterator[Bench]:
+    made = make()
+    made.driver.open()
+    yield made
+    made.driver.close()
+    assert all(rotor.effort == 0.0 for rotor in made.rotors)
+
+
+# --- a run from beginning to end ------------------------------------------------------------------
+
+
+def test_from_opening_to_stopping(bench: Bench) -> None:
+    driver, rotors = bench.driver, bench.rotors
+    assert [servo.mode for servo in bench.servos] == [0, 0]
+    driver.enable("effort")
+    assert [servo.mode for servo in bench.servos] == [10, 10] and rotors[0].effort == 0.0
+    bench.cycle(20, effort=(0.1, -0.2))
+    assert rotors[0].effort == pytest.approx(0.1) and rotors[1].effort == pytest.approx(-0.2)
+    assert bench.state.effort == pytest.approx([0.1, -0.2]) and bench.state.velocity[0] > 0 > bench.state.velocity[1]
+    assert bench.state.position == pytest.approx([r.position for r in rotors], abs=1e-4)
+    assert bench.state.temperature.tolist() == [25, 25] and bench.state.t_ns == bench.cable.t_ns
+    bench.cable.run(120 * MS)  # nobody commands
+    driver.read(bench.state, bench.cable.t_ns)
+    driver.read(bench.state, bench.cable.t_ns)
+    assert bench.state.fault.tolist() == [faults.TIMED_OUT] * 2 and rotors[0].effort == 0.0
+    assert driver.describe_fault(0, -1).startswith("the drive's watchdog tripped; command it more often")
+    bench.cycle(5)  # commands do not start it again
+    assert [servo.mode for servo in bench.servos] == [11, 11] and bench.state.fault.tolist() == [-1, -1]
+    driver.stop()
+    driver.enable("effort")
+    rotors[1].trouble = "overtemperature"
+    bench.cycle(3, effort=0.1)
+    assert bench.state.fault.tolist() == [0, 38] and rotors[1].effort == 0.0
+    assert driver.describe_fault(1, 38) == "over temperature (drive error 38); let it cool down"
+    rotors[1].trouble = ""
+    bench.cycle(3)
+    assert bench.state.fault[1] == 38, "only stopping clears a fault"
+    with pytest.raises(RunError, match=r"^j1: over temperature \(drive error 38\); let it cool down$"):
+        driver.enable("effort")
+    driver.stop()
+    assert [servo.mode for servo in bench.servos] == [0, 0]
+    driver.enable("effort")
+    bench.cycle(3)
+    assert bench.state.fault.tolist() == [0, 0] and driver.lost == 0
+
+
+def test_gains_that_the_drive_has_are_closed_in_the_drive(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(1, position=0.3, velocity=0.5, effort=0.05, kp=(KP, KP / 2), kd=(KD, KD / 4))
+    for servo, kp, kd in zip(bench.servos, (1.0, 0.5), (1.0, 0.25), strict=True):
+        assert servo.written["position"] * TURN == pytest.approx(0.3)
+        assert servo.written["velocity"] * TURN == pytest.approx(0.5)
+        assert servo.written["feedforward"] == pytest.approx(0.05)
+        assert (servo.written["kp_scale"], servo.written["kd_scale"]) == pytest.approx((kp, kd))
+        assert servo.written["timeout"] == pytest.approx(0.1) and servo.written["max_torque"] == pytest.approx(1.5)
+        assert servo.written["ilimit_scale"] == 0.0 and math.isnan(servo.command["accel_limit"])
+
+
+def test_larger_gains_are_closed_by_the_driver(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(1, position=0.3, effort=0.05, kp=(3.0, KP), kd=(0.0, 2 * KD))
+    first, second = (servo.written for servo in bench.servos)
+    assert first["feedforward"] == pytest.approx(3.0 * 0.3 + 0.05) and first["kp_scale"] == 0.0
+    assert second["feedforward"] == pytest.approx(KP * 0.3 + 0.05) and second["kd_scale"] == 0.0
+    bench.cycle(300, effort=0.0, kp=1.0, kd=0.05)
+    assert [r.position for r in bench.rotors] == pytest.approx([0.3, 0.3], abs=2e-3)
+
+
+@pytest.mark.parametrize(("mode", "reach"), [("position", 0.4), ("velocity", None)])
+def test_the_drive_own_loops(bench: Bench, mode: str, reach: float | None) -> None:
+    for servo in bench.servos:
+        servo.config["servo.pid_position.kd"] = 0.2
+    bench.driver.enable(mode)
+    bench.cycle(1500, position=0.4, velocity=0.0 if reach else 1.5)
+    if reach:
+        assert bench.state.position == pytest.approx([0.4, 0.4], abs=1e-3)
+    else:
+        assert bench.state.velocity == pytest.approx([1.5, 1.5], abs=1e-2)
+        assert math.isnan(bench.servos[0].written["position"])
+    assert bench.servos[0].written["ilimit_scale"] == pytest.approx(1.0)
+
+
+def test_direction_ratio_and_zero(make: Callable[..., Bench]) -> None:
+    bench = make(2, direction=-1, ratio=2.0, zero=0.25)
+    bench.driver.open()
+    bench.rotors[0].position = 1.0
+    bench.driver.enable("effort")
+    bench.cycle(1, effort=0.5)
+    bench.cable.run(MS)
+    assert bench.state.position[0] == pytest.approx(-0.25, abs=1e-4)
+    assert bench.rotors[0].effort == pytest.approx(-0.25)
+    assert bench.driver.slot.limit == pytest.approx([4.0, 4.0])
+    bench.cycle(1, effort=0.0, kp=4 * KP, position=0.25)
+    assert bench.servos[0].written["kp_scale"] == pytest.approx(1.0)
+    assert bench.servos[0].written["position"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_effort_beyond_the_drive_is_cut_and_counted(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(3, effort=(2.5, 0.0))
+    assert bench.driver.report() == [
+        {"joint": "j0", "saturated": 3, "limit": pytest.approx(2.0), "quantum": 0.0},
+        {"joint": "j1", "saturated": 0, "limit": pytest.approx(2.0), "quantum": 0.0},
+    ]
+    assert bench.rotors[0].effort == pytest.approx(1.5), "the drive holds the guard's limit too"
+
+
+def test_holds_the_measured_state_when_switched_on(bench: Bench) -> None:
+    bench.rotors[0].position, bench.rotors[1].position = 2.0, -5.0
+    bench.driver.enable("position")
+    assert [r.position for r in bench.rotors] == pytest.approx([2.0, -5.0], abs=1e-5)
+    assert [r.effort for r in bench.rotors] == pytest.approx([0.0, 0.0], abs=1e-4)
+
+
+# --- opening -----------------------------------------------------------------------------------
+
+
+def test_nobody_answers(make: Callable[..., Bench]) -> None:
+    bench = make()
+    bench.cable.deaf.add(8)
+    began = bench.cable.t_ns
+    with pytest.raises(InputError) as caught:
+        bench.driver.open()
+    assert str(caught.value) == (
+        "rig.yaml:7 joints.j1.id: no answer from node 8 on the cable; check its power, the id and the bit rates"
+    )
+    assert not bench.cable.opened and bench.cable.t_ns - began < 1000 * MS
+
+
+def test_another_register_map(make: Callable[..., Bench]) -> None:
+    bench = make()
+    bench.cable.spoil = lambda frame: frame._replace(data=frame.data.replace(b"\x82\x02\x05", b"\x82\x02\x06"))
+    with pytest.raises(InputError, match=r"node 3 has register map 6; this driver knows .* 4 and 5$"):
+        bench.driver.open()
+    bench.cable.spoil = lambda frame: frame._replace(data=b"\x31\x82\x02\x01")
+    with pytest.raises(InputError, match=r"node 3 is no moteus drive; this driver knows moteus' register maps"):
+        bench.driver.open()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "what"),
+    [
+        (
+            "servo.max_current_A",
+            10.0,
+            "the effort limit, 1.5 N*m at the drive, is beyond the drive's own 1 N*m (servo.max_current_A)",
+        ),
+        (
+            "servo.max_velocity",
+            5.0,
+            "the velocity limit, 50 rad/s at the drive, is beyond the drive's own 31.4159 rad/s (servo.max_velocity)",
+        ),
+        (
+            "servopos.position_min",
+            -0.25,
+            "the lower position limit, -3 rad at the drive, is beyond the drive's own -1.5708 rad"
+            " (servopos.position_min)",
+        ),
+        (
+            "servopos.position_max",
+            0.25,
+            "the upper position limit, 3 rad at the drive, is beyond the drive's own 1.5708 rad"
+            " (servopos.position_max)",
+        ),
+    ],
+)
+def test_a_limit_beyond_the_drive(make: Callable[..., Bench], key: str, value: float, what: str) -> None:
+    bench = make(1)
+    bench.context.limits.lower[:], bench.context.limits.upper[:] = -3.0, 3.0
+    bench.servos[0].config[key] = value
+    with pytest.raises(InputError) as caught:
+        bench.driver.open()
+    assert str(caught.value) == f"rig.yaml:7 joints.j0.id: {what}; lower the limit or configure the drive"
+    assert not bench.cable.opened
+
+
+def test_a_drive_that_does_not_tell_its_gains(make: Callable[..., Bench]) -> None:
+    bench = make(1)
+    del bench.servos[0].config["servo.pid_position.kd"]
+    with pytest.raises(InputError, match=r"node 3 did not tell its 'servo.pid_position.kd'; update the"):
+        bench.driver.open()
+
+
+def test_a_fault_from_before_is_seen_not_cleared(make: Callable[..., Bench]) -> None:
+    bench = make()
+    bench.servos[1].mode, bench.servos[1].fault = 1, 34
+    bench.driver.open()
+    bench.driver.read(bench.state, bench.cable.t_ns + MS)
+    assert bench.state.fault.tolist() == [0, 34]
+    with pytest.raises(RunError, match=r"^j1: over voltage \(drive error 34\); give the supply a way"):
+        bench.driver.enable("effort")
+    bench.driver.close()
+    assert bench.servos[1].mode == 0
+
+
+# --- switching on --------------------------------------------------------------------------------
+
+
+def test_a_mode_that_is_none(bench: Bench) -> None:
+    with pytest.raises(RunError, match=r"^moteus drives have no mode 'torque'; use one of effort, position, velocity$"):
+        bench.driver.enable("torque")
+
+
+def test_commands_need_an_enabled_driver(bench: Bench) -> None:
+    with pytest.raises(RunError, match=r"^moteus drives of j0, j1 are off; enable the driver first$"):
+        bench.cycle()
+
+
+def test_a_drive_that_does_not_switch_on(bench: Bench) -> None:
+    bench.servos[1].obey = lambda command, t_ns: None  # type: ignore[method-assign]
+    began = bench.cable.t_ns
+    with pytest.raises(RunError, match=r"^j1: node 8 did not switch on within 1 s; check its supply$"):
+        bench.driver.enable("effort")
+    assert 1000 * MS <= bench.cable.t_ns - began < 1200 * MS and bench.servos[0].mode == 0
+
+
+def test_a_fault_while_switching_on(bench: Bench) -> None:
+    bench.servos[0].config["servopos.position_min"] = 1.0
+    with pytest.raises(RunError, match=r"^j0: outside limit \(drive error 39\); move it within servopos.position_min"):
+        bench.driver.enable("position")
+    assert [servo.mode for servo in bench.servos] == [0, 0]
+
+
+# --- the cycle -----------------------------------------------------------------------------------
+
+
+def test_an_answer_that_is_late_keeps_the_old_values(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(2, effort=0.1)
+    old, seen = bench.state.position.copy(), bench.state.t_ns
+    bench.cable.deaf.add(8)
+    bench.cycle(3)
+    assert bench.state.t_ns == seen and bench.state.position[1] == old[1] and bench.state.position[0] != old[0]
+    bench.cable.deaf.clear()
+
+
+def test_reading_never_waits_past_the_deadline(bench: Bench) -> None:
+    bench.cable.deaf.update((3, 8))
+    bench.driver.read(bench.state, bench.cable.t_ns + 3 * MS)
+    end = bench.cable.t_ns
+    bench.driver.read(bench.state, end - MS)
+    assert bench.cable.t_ns == end
+
+
+def test_never_heard_means_no_time(make: Callable[..., Bench]) -> None:
+    bench = make()
+    bench.cable.deaf.add(8)
+    bench.driver.read(bench.state, bench.cable.t_ns + MS)
+    assert bench.state.t_ns == 0
+
+
+def test_frames_that_do_not_decode_are_counted(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cable.spoil = lambda frame: frame._replace(data=b"\xff" + frame.data[1:])
+    bench.cycle(3)
+    assert bench.driver.lost == 6
+
+
+def test_frames_between_others_are_not_ours(bench: Bench) -> None:
+    bench.cable.answers.append(Frame(0x0904, b"\x50" * 64, True, True))
+    bench.driver.read(bench.state, bench.cable.t_ns + MS)
+    assert bench.driver.lost == 0
+
+
+def test_a_drive_that_lost_its_power_is_not_switched_on_again(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(5, effort=0.1)
+    bench.servos[1].reset(bench.cable.t_ns)
+    bench.cycle(50)
+    assert bench.state.fault.tolist() == [0, faults.STOPPED] and bench.servos[1].mode == 0
+    assert bench.rotors[1].effort == 0.0 and bench.rotors[0].effort == pytest.approx(0.1)
+
+
+def test_another_master_is_noticed(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(2)
+    bench.servos[0].mode = 15
+    bench.servos[0].command["mode"] = 15
+    bench.driver.read(bench.state, bench.cable.t_ns + MS)
+    assert bench.state.fault[0] == faults.OTHER_MODE
+    assert "nobody else commands it" in bench.driver.describe_fault(0, faults.OTHER_MODE)
+
+
+def test_a_limit_that_the_drive_reports_is_no_fault(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(3, effort=1.9)  # the drive holds it at 1.5 N·m
+    assert bench.servos[0].fault == 102 and bench.state.fault.tolist() == [0, 0]
+
+
+def test_old_and_infinite_commands_are_not_sent(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cable.sent.clear()
+    bench.command.valid_until_ns = bench.cable.t_ns - 1
+    with pytest.raises(RunError, match=r"^a command came too late to be sent; its time of validity is over$"):
+        bench.driver.write(bench.command, bench.cable.t_ns + MS)
+    for value in (math.nan, math.inf, 1e39):
+        bench.command.valid_until_ns, bench.command.effort[1] = bench.cable.t_ns, value
+        with pytest.raises(RunError, match=r"^a command is not finite; nothing was sent$"):
+            bench.driver.write(bench.command, bench.cable.t_ns + MS)
+    assert bench.cable.sent == []
+
+
+def test_the_watchdog_of_the_drive_is_that_of_the_parameters(make: Callable[..., Bench]) -> None:
+    bench = make(1, watchdog=0.025)
+    bench.driver.open()
+    bench.driver.enable("effort")
+    bench.cycle(2, effort=0.2)
+    bench.cable.run(20 * MS)
+    assert bench.servos[0].mode == 10
+    bench.cable.run(10 * MS)
+    assert bench.servos[0].mode == 11 and bench.rotors[0].effort == 0.0
+
+
+# --- stopping ------------------------------------------------------------------------------------
+
+
+def test_stopping_never_raises_and_does_not_wait(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(2, effort=0.1)
+    began = bench.cable.t_ns
+    bench.cable.sent.clear()
+    bench.driver.stop()
+    bench.driver.stop()
+    assert [(frame.id, frame.data) for frame in bench.cable.sent] == [(3, STOP), (8, STOP)] * 2
+    assert bench.cable.t_ns == began and [r.effort for r in bench.rotors] == [0.0, 0.0]
+    bench.cable.cut = True
+    bench.driver.stop()
+    with pytest.raises(LinkError):
+        bench.driver.read(bench.state, bench.cable.t_ns + MS)
+    bench.cable.cut = False
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+def test_exactly_one_line() -> None:
+    bus, port = CanParams("virtual", "x", fd=True), SerialParams("/dev/null")
+    for both in ({}, {"bus": bus, "port": port}):
+        with pytest.raises(ValueError, match=r"^give either 'bus' or 'port'$"):
+            moteus.Params(**both)
+    with pytest.raises(ValueError, match=r"^moteus drives speak CAN FD; give 'fd: true' in 'bus'$"):
+        moteus.Params(bus=CanParams("virtual", "x"))
+    with pytest.raises(ValueError, match=r"^'checksum' is for a 'port'; leave it out$"):
+        moteus.Params(bus=bus, checksum=True)
+    assert moteus.line(moteus.Params(bus=bus)) == "virtual x" and moteus.line(moteus.Params(port=port)) == "/dev/null"
+    assert moteus.JointParams(id=4).address == 4
+
+
+def test_traffic_of_a_cycle_is_what_goes_over_the_line(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cable.sent.clear()
+    heard: list[Frame] = []
+    bench.cable.spoil = lambda frame: heard.append(frame) or frame
+    bench.cycle(1)
+    estimate = moteus.traffic(moteus.Params(bus=CanParams("virtual", "x", fd=True)), bench.context)
+
+    def shape(frames: Any) -> list[tuple[Any, ...]]:
+        return [(f.id, len(f.data), f.extended, f.fd, f.switched) for f in frames]
+
+    assert shape(estimate.out) == shape(bench.cable.sent) and shape(estimate.back) == shape(heard)
+    assert QUERY not in [frame.data for frame in bench.cable.sent]
+    lines = moteus.traffic(moteus.Params(port=SerialParams("/dev/null"), checksum=True), bench.context)
+    assert [len(line) for line in lines.out] == [len("can send 8003  BF *00\r\n") + 96] * 2

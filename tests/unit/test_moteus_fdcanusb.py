@@ -1,0 +1,179 @@
+"""The text protocol of the fdcanusb: lines as mjbots documents them, its checksum, both ends of it, any bytes at all.
+
+Documents: README.md of mjbots/fdcanusb, docs/protocol/can.md and docs/integration/uart.md of mjbots/moteus; the sealed
+`OK *BD` is what lib/python's own test of its fdcanusb expects.
+"""
+
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.moteus.fdcanusb import (
+    AdapterDevice,
+    AdapterHost,
+    Lines,
+    parse_received,
+    parse_send,
+    received_line,
+    sealed,
+    send_line,
+    unsealed,
+)
+from drivers.transport import Frame, Meter, now
+
+FRAME = Frame(0x8001, bytes.fromhex("01000a07206000200150ff140400130d"), True, True, True)
+ANSWER = Frame(0x100, bytes.fromhex("2404000a005000000170ff230d181400"), False, True, True)
+
+
+class Wire:
+    """One end of a serial line without a clock."""
+
+    name = "the wire"
+
+    def __init__(self, out: deque[bytes], back: deque[bytes]) -> None:
+        self.meter, self.out, self.back = Meter(), out, back
+
+    def open(self) -> None: ...
+    def close(self) -> None: ...
+    def reopen(self) -> bool:
+        return True
+
+    def send(self, item: bytes, deadline_ns: int) -> None:
+        self.out.append(item)
+
+    def receive(self, deadline_ns: int) -> bytes | None:
+        return self.back.popleft() if self.back else None
+
+
+def ends(checksums: bool = False) -> tuple[AdapterHost, AdapterDevice, deque[bytes], deque[bytes]]:
+    there: deque[bytes] = deque()
+    back: deque[bytes] = deque()
+    host, device = AdapterHost(Wire(there, back), checksums), AdapterDevice(Wire(back, there))
+    host.open()
+    device.open()
+    return host, device, there, back
+
+
+def test_documented_lines() -> None:
+    assert send_line(FRAME) == b"can send 8001 01000A07206000200150FF140400130D BF"
+    assert parse_send(b"can send 8001 01000a07206000200150ff140400130d") == FRAME
+    assert parse_received(b"rcv 100 2404000a005000000170ff230d181400") == ANSWER._replace(switched=False)
+    assert received_line(ANSWER) == b"rcv 0100 2404000A005000000170FF230D181400 e B F r x-1"
+    assert sealed(b"OK") == b"OK *BD"
+
+
+def test_a_drive_own_uart_answers_without_flags() -> None:
+    frame = parse_received(b"rcv 00000800 2100", 5)
+    assert frame == Frame(0x800, b"\x21\x00", True, True, False, False, 5)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"hello", "unknown command"),
+        (b"can fly", "unknown subcommand"),
+        (b"can send 8001", "insufficient options"),
+        (b"can send xyz 00", "bad id"),
+        (b"can send -1 00", "bad id"),
+        (b"can send 20000000 00", "bad id"),
+        (b"can send 8001 012", "data invalid length"),
+        (b"can send 8001 0g", "invalid data"),
+        (b"can send 8001 " + b"00" * 65, "data invalid length"),
+        (b"can send 8001 00 Q", "unknown flag"),
+    ],
+)
+def test_nonsense_is_answered_by_an_error(line: bytes, why: str) -> None:
+    assert parse_send(line) == why
+    _, device, there, back = ends()
+    there.append(line + b"\n")
+    assert device.receive(0) is None and list(back) == [b"ERR " + why.encode() + b"\r\n"]
+
+
+def test_standard_and_extended_frames() -> None:
+    assert parse_send(b"can std 8001 00 bfr") == Frame(0x8001, b"\x00", False, False, False)
+    assert parse_send(b"can ext 1 00 B F") == Frame(1, b"\x00", True, True, True)
+
+
+def test_both_ends() -> None:
+    host, device, there, back = ends()
+    host.send(FRAME, 0)
+    assert list(there) == [send_line(FRAME) + b"\r\n"]
+    came = device.receive(0)
+    assert came is not None and came._replace(t_ns=0) == FRAME and 0 < came.t_ns <= now()
+    device.send(ANSWER, 0)
+    assert list(back) == [b"OK\r\n", received_line(ANSWER) + b"\r\n"]
+    came = host.receive(0)
+    assert came is not None and came._replace(t_ns=0) == ANSWER and host.receive(0) is None
+    assert host.meter.errors == 0 and host.name == "the wire"
+
+
+def test_lines_in_pieces() -> None:
+    host, _, _, back = ends()
+    text = b"OK\r\n" + received_line(ANSWER) + b"\r\n" + received_line(ANSWER._replace(id=0x200)) + b"\n"
+    back.extend(text[k : k + 1] for k in range(len(text)))
+    frames = []
+    while back:
+        frame = host.receive(0)
+        if frame is not None:
+            frames.append(frame.id)
+    assert frames == [0x100, 0x200]
+
+
+def test_once_sealed_always_sealed() -> None:
+    host, device, there, back = ends(checksums=True)
+    host.send(FRAME, 0)
+    assert there[0] == sealed(send_line(FRAME)) + b"\r\n"
+    assert device.receive(0) is not None and device.checksums and back.popleft() == b"OK *BD\r\n"
+    device.send(ANSWER, 0)
+    assert back[0] == sealed(received_line(ANSWER)) + b"\r\n" and host.receive(0) is not None
+    there.append(send_line(FRAME) + b"\n")  # without it now
+    assert device.receive(0) is None and back.popleft() == sealed(b"ERR checksum") + b"\r\n"
+    there.append(sealed(send_line(FRAME)).replace(b"8001", b"8002") + b"\n")
+    assert device.receive(0) is None and back.popleft() == sealed(b"ERR checksum") + b"\r\n"
+    back.extend([received_line(ANSWER) + b"\n", sealed(received_line(ANSWER))[:-1] + b"0\n"])
+    assert host.receive(0) is None and host.meter.errors == 2
+    device.open()  # power came back
+    assert not device.checksums
+
+
+def test_a_host_learns_that_checksums_are_wanted() -> None:
+    host, _, there, back = ends()
+    back.append(b"ERR checksum\r\n")
+    assert host.receive(0) is None and host.meter.errors == 1
+    host.send(FRAME, 0)
+    assert there[0] == sealed(send_line(FRAME)) + b"\r\n"
+
+
+def test_lines_that_never_end_are_dropped() -> None:
+    lines = Lines()
+    assert lines.feed(b"x" * 600) == [] and lines.overlong == 1 and lines.rest == b""
+    assert lines.feed(b"OK\r\n\r\n") == [b"OK"]
+
+
+@given(st.integers(0, (1 << 29) - 1), st.binary(min_size=1, max_size=64), st.booleans(), st.booleans(), st.booleans())
+def test_frames_round_trip(id: int, data: bytes, extended: bool, fd: bool, switched: bool) -> None:
+    frame = Frame(id, data, extended or id > 0x7FF, fd, switched)
+    assert parse_received(received_line(frame)) == frame
+    sent = parse_send(send_line(frame._replace(extended=id > 0x7FF, fd=True)))
+    assert sent == frame._replace(extended=id > 0x7FF, fd=True)
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_at_all(data: bytes) -> None:
+    parse_received(data)
+    parse_send(data)
+    parse_received(b"rcv " + data)
+    parse_send(b"can send " + data)
+    content, right = unsealed(sealed(data))
+    assert right is True and content == data.rstrip(b" ")
+    unsealed(data)
+
+
+def test_one_changed_byte_breaks_the_seal() -> None:
+    line = sealed(b"rcv 0100 2100")
+    for k in range(len(line) - 3):
+        changed = bytearray(line)
+        changed[k] ^= 0x01
+        assert unsealed(bytes(changed))[1] is False

@@ -1,0 +1,157 @@
+"""CAN buses: frames between nodes, filters, deadlines, what is measured, nonsense that is passed over."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import threading
+
+import can
+import pytest
+
+from cosim.errors import Place
+from drivers.transport import CanParams, Frame, device_link, host_link, now
+
+SOON = 2_000_000_000  # ns in which anything that comes at all has come
+names = itertools.count()
+
+
+def place(*keys):
+    return Place("rig.yaml", 7, ".".join(keys))
+
+
+def virtual(**more):
+    return CanParams("virtual", f"transport {os.getpid()} {next(names)}", **more)
+
+
+def multicast(**more):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("", 0))
+        return CanParams("udp_multicast", "239.74.163.2", options={"port": free.getsockname()[1]}, **more)
+
+
+@pytest.fixture
+def nodes():
+    """nodes(params) -> (host, device), open; closed afterwards."""
+    links = []
+
+    def make(params):
+        pair = host_link(params, place), device_link(params, place)
+        links.extend(pair)
+        for link in pair:
+            link.open()
+        return pair
+
+    threads = threading.active_count()
+    yield make
+    for link in links:
+        link.close()
+    assert threading.active_count() == threads
+
+
+def bare(frame):
+    return frame and frame._replace(t_ns=0)
+
+
+FRAMES = [
+    Frame(0x123, b"\x01\x02\x03"),
+    Frame(0x7FF, b""),
+    Frame(0x123, b"12345678", extended=True),
+    Frame(0x1FFFFFFF, b"1", extended=True),
+    Frame(0x009, bytes(8), remote=True),
+    Frame(0x009, b"", remote=True),
+]
+FD_FRAMES = [Frame(0x8001, bytes(range(48)), extended=True, fd=True, switched=True), Frame(1, bytes(12), fd=True)]
+
+
+@pytest.mark.parametrize("make", [virtual, multicast])
+def test_frames_go_both_ways_and_never_come_back(make, nodes):
+    host, device = nodes(make(fd=True))
+    for frame in FRAMES + FD_FRAMES:
+        before = now()
+        host.send(frame, now() + SOON)
+        got = device.receive(now() + SOON)
+        assert bare(got) == frame
+        assert before < got.t_ns <= now()
+        device.send(frame, now() + SOON)
+        assert bare(host.receive(now() + SOON)) == frame
+    assert host.receive(0) is None
+    assert device.receive(0) is None
+
+
+def test_can_fd_frames_are_not_for_a_classic_bus(nodes):
+    host, device = nodes(multicast())
+    stranger = can.Bus(interface="udp_multicast", channel="239.74.163.2", hop_limit=0, **host.params.options)
+    try:
+        stranger.send(can.Message(arbitration_id=1, is_fd=True, data=bytes(12)))
+        stranger.send(can.Message(arbitration_id=2, is_extended_id=False))
+        assert device.receive(now() + SOON).id == 2
+    finally:
+        stranger.shutdown()
+
+
+@pytest.mark.parametrize("make", [virtual, multicast])
+def test_only_accepted_frames_come_though_others_stand_before_them(make, nodes):
+    host, device = nodes(make())
+    device.accept([5, 0x12345])
+    for number in (1, 2, 3, 5, 4):
+        host.send(Frame(number, b""), now() + SOON)
+    host.send(Frame(0x12345, b"", extended=True), now() + SOON)
+    assert device.receive(now() + SOON).id == 5
+    assert device.receive(now() + SOON).id == 0x12345
+    device.accept(None)
+    host.send(Frame(1, b""), now() + SOON)
+    assert device.receive(now() + SOON).id == 1
+
+
+@pytest.mark.parametrize("make", [virtual, multicast])
+def test_silence_ends_with_the_deadline(make, nodes):
+    host, _ = nodes(make())
+    began = now()
+    assert host.receive(began + 10_000_000) is None
+    assert 9_000_000 < now() - began < 500_000_000
+    began = now()
+    assert host.receive(0) is None
+    assert now() - began < 500_000_000
+
+
+def test_a_wall_clock_that_is_set_back_prolongs_nothing(nodes, monkeypatch):
+    host, device = nodes(multicast())
+    clock = itertools.count(1e9, -3600)
+    monkeypatch.setattr(can.bus, "time", lambda: next(clock))
+    began = now()
+    assert host.receive(began + 10_000_000) is None
+    device.send(Frame(1, b""), now() + SOON)
+    assert host.receive(now() + SOON) is not None
+    assert now() - began < 2_500_000_000
+
+
+@pytest.mark.parametrize("make", [virtual, multicast])
+def test_a_frame_ends_the_wait(make, nodes):
+    host, device = nodes(make())
+    timer = threading.Timer(0.02, lambda: device.send(Frame(1, b"x"), now() + SOON))
+    timer.start()
+    assert bare(host.receive(now() + 20 * SOON)) == Frame(1, b"x")
+    timer.join()
+
+
+def test_what_went_over_the_bus_is_measured(nodes):
+    host, device = nodes(virtual())
+    for _ in range(3):
+        host.send(Frame(1, bytes(8)), now() + SOON)
+        device.receive(now() + SOON)
+    assert (host.meter.items_out, host.meter.bits_out, host.meter.items_in) == (3, 405, 0)
+    assert (device.meter.items_in, device.meter.bits_in, device.meter.errors) == (3, 405, 0)
+
+
+def test_nonsense_on_the_bus_is_counted_and_passed_over(nodes):
+    params = multicast()
+    host, device = nodes(params)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
+        for junk in (b"", b"\xff\x00nonsense", b"\x81\xa1a\x01"):
+            stranger.sendto(junk, (params.channel, params.options["port"]))
+    host.send(Frame(1, b"x"), now() + SOON)
+    assert bare(device.receive(now() + SOON)) == Frame(1, b"x")
+    assert device.meter.errors == 3

@@ -1,0 +1,324 @@
+"""Serial lines: bytes through a pseudo terminal and through URLs, baud rates, loss and return, mistakes in a rig."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+import threading
+
+import pytest
+import serial
+from serial.tools import list_ports
+
+from cosim.errors import InputError, Place
+from drivers.transport import LinkError, Pty, SerialParams, SerialPort, device_link, host_link, now
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
+HOUR = 3_600_000_000_000  # ns
+SOON = 2_000_000_000  # ns in which anything that comes at all has come
+
+
+def place(*keys):
+    return Place("rig.yaml", 7, ".".join(keys))
+
+
+@pytest.fixture
+def line(tmp_path):
+    """line(host's baud rate, device's) -> (host, device), open; closed afterwards."""
+    links = []
+
+    def make(baudrate=1e6, own=None):
+        path = str(tmp_path / "tty")
+        pair = host_link(SerialParams(path, baudrate), place), device_link(SerialParams(path, own or baudrate), place)
+        links.extend(pair)
+        for link in reversed(pair):
+            link.open()
+        return pair
+
+    threads = threading.active_count()
+    yield make
+    for link in links:
+        link.close()
+    assert threading.active_count() == threads
+
+
+def collect(link, count):
+    """So many bytes, which may come in pieces."""
+    found, deadline = b"", now() + SOON
+    while len(found) < count and (chunk := link.receive(deadline)):
+        found += chunk
+    return found
+
+
+@pytest.mark.parametrize("baudrate", [57600, 1e6, 4e6, 123456])
+def test_bytes_go_both_ways_unchanged(baudrate, line):
+    host, device = line(baudrate)
+    every = bytes(range(256))
+    host.send(every, now() + SOON)
+    assert collect(device, 256) == every
+    device.send(every, now() + SOON)
+    assert collect(host, 256) == every
+    assert host.receive(0) is None
+    assert device.receive(0) is None
+    assert (host.meter.items_out, host.meter.bits_out, host.meter.bits_in) == (1, 2560, 2560)
+    assert (device.meter.bits_in, device.meter.bits_out, device.meter.errors) == (2560, 2560, 0)
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_silence_ends_with_the_deadline(who, line):
+    link = line()[who]
+    began = now()
+    assert link.receive(began + 10_000_000) is None
+    assert 9_000_000 < now() - began < 500_000_000
+    began = now()
+    assert link.receive(0) is None
+    assert now() - began < 500_000_000
+
+
+def test_bytes_end_the_wait(line):
+    host, device = line()
+    timer = threading.Timer(0.02, lambda: device.send(b"x", now() + SOON))
+    timer.start()
+    assert host.receive(now() + 20 * SOON) == b"x"
+    timer.join()
+
+
+def test_at_another_baud_rate_there_is_silence(line):
+    host, device = line(115200, 1e6)
+    host.send(b"hello", now() + SOON)
+    assert device.receive(0) is None
+    assert device.receive(now() + 20_000_000) is None
+    device.send(b"hello", now() + SOON)
+    assert host.receive(now() + 20_000_000) is None
+    assert device.receive(0) is None
+    assert (device.meter.errors, device.meter.items_in, device.meter.items_out) == (2, 0, 0)
+
+
+def test_what_nobody_reads_is_dropped_and_the_next_host_does_not_get_it(line):
+    host, device = line()
+    host.close()
+    while not device.meter.errors:
+        device.send(bytes(4096), 0)
+    host.open()
+    device.send(b"new", now() + SOON)
+    assert collect(host, 3) == b"new"
+
+
+def test_a_line_that_takes_nothing_is_left_at_the_deadline(line):
+    host, device = line()
+    began = now()
+    with pytest.raises(LinkError) as caught:
+        while True:
+            host.send(bytes(4096), now() + 5_000_000)
+    late = "the line did not take what was sent by its deadline; it is too slow or blocked"
+    assert str(caught.value) == f"{host.name}: {late}"
+    assert now() - began < SOON
+    assert not host.lost
+    while device.receive(0):
+        pass
+    host.send(b"x", now() + SOON)
+
+
+@pytest.mark.parametrize(("way", "cause"), [("send", "Input/output error"), ("receive", "the device is gone")])
+def test_an_adapter_that_is_pulled_out_and_put_in_again(way, cause, line, monkeypatch):
+    monkeypatch.setattr("drivers.transport.link.RETRY_NS", HOUR)
+    host, device = line()
+    device.close()
+    what = f"the line is lost ({cause}); check the cable and the power of the adapter"
+    for use in (getattr(host, way), host.send, host.receive):
+        with pytest.raises(LinkError) as caught:
+            use(*[b"x"] * (use.__name__ == "send"), now() + 10_000_000)
+        assert str(caught.value) == f"{host.name}: {what}"
+    assert host.lost
+    assert not host.reopen()
+    device.open()
+    assert not host.reopen()  # tried a moment ago
+    with pytest.raises(LinkError):
+        host.send(b"before it was opened", 0)
+    host._retry_ns = 0
+    assert host.reopen()
+    host.send(b"hello", now() + SOON)
+    assert collect(device, 5) == b"hello"
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_line_that_is_not_open_is_not_used(who, line):
+    link = line()[who]
+    link.close()
+    link.close()
+    assert not link.reopen()
+    for use in (lambda: link.receive(0), lambda: link.send(b"x", 0)):
+        with pytest.raises(LinkError) as caught:
+            use()
+        assert str(caught.value) == f"{link.name}: the line is not open"
+
+
+@pytest.mark.parametrize("use", [lambda device: device.send(b"x", 0), lambda device: device.receive(0)])
+def test_a_pseudo_terminal_that_fails(use, line, monkeypatch):
+    host, device = line()
+    host.send(b"x", now() + SOON)
+
+    def gone(self):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Pty, "_in_tune", gone)
+    with pytest.raises(LinkError) as caught:
+        use(device)
+    what = "the line is lost (Input/output error); check the cable and the power of the adapter"
+    assert str(caught.value) == f"{device.name}: {what}"
+    monkeypatch.undo()
+    assert device.lost
+    assert device.reopen()
+    with pytest.raises(LinkError):  # the host still has the terminal that went
+        host.receive(now() + SOON)
+    assert host.reopen()
+    device.send(b"y", now() + SOON)
+    assert collect(host, 1) == b"y"
+
+
+# --- URLs -------------------------------------------------------------------------------------------
+
+
+def test_loop():
+    link = SerialPort(SerialParams("loop://"), place)
+    link.open()
+    link.send(b"hello", now() + SOON)
+    assert collect(link, 5) == b"hello"
+    began = now()
+    assert link.receive(0) is None
+    assert link.receive(now() + 10_000_000) is None
+    assert 9_000_000 < now() - began < 500_000_000
+    with pytest.raises(LinkError, match="did not take what was sent by its deadline"):
+        link.send(bytes(10_000), now() + 1_000_000)
+    assert not link.lost
+    link.close()
+
+
+def test_socket():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        link = SerialPort(SerialParams(f"socket://127.0.0.1:{server.getsockname()[1]}"), place)
+        link.open()
+        with server.accept()[0] as other:
+            link.send(b"hello", now() + SOON)
+            assert other.recv(5) == b"hello"
+            other.sendall(b"you")
+            assert collect(link, 3) == b"you"
+        with pytest.raises(LinkError, match=r"the line is lost .*; check the cable and the power of the adapter"):
+            link.receive(now() + SOON)
+        link.close()
+
+
+# --- mistakes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ports(monkeypatch):
+    """The ports that the machine has, by name."""
+    there = []
+    monkeypatch.setattr(list_ports, "comports", lambda: [list_ports_common(name) for name in there])
+    return there
+
+
+def list_ports_common(name):
+    from serial.tools.list_ports_common import ListPortInfo
+
+    return ListPortInfo(name, skip_link_detection=True)
+
+
+def refused(port, baudrate=1e6, end=host_link):
+    link = end(SerialParams(port, baudrate), place)
+    with pytest.raises(InputError) as caught:
+        link.open()
+    with pytest.raises(LinkError):
+        link.receive(0)
+    return str(caught.value)
+
+
+def test_ports_that_there_are_not(ports):
+    nothing = "rig.yaml:7 port: no such port '/nowhere/ttyUSB0'; none is plugged in"
+    assert refused("/nowhere/ttyUSB0") == nothing
+    assert refused("") == "rig.yaml:7 port: a serial line needs a port; none is plugged in"
+    ports[:] = ["/dev/ttyUSB1", "/dev/ttyACM0"]
+    there = "rig.yaml:7 port: no such port '/nowhere/ttyUSB0'; there are: /dev/ttyACM0, /dev/ttyUSB1"
+    assert refused("/nowhere/ttyUSB0") == there
+
+
+def test_a_port_is_for_one_program(line):
+    host, _ = line()
+    busy = f"rig.yaml:7 port: the port '{host.name}' is busy; end the program that uses it"
+    assert refused(host.name) == busy
+
+
+def test_other_reasons(monkeypatch, tmp_path):
+    folder = f"rig.yaml:7 port: cannot open the port '{tmp_path}': Is a directory"
+    assert refused(str(tmp_path)) == folder
+    unknown = "rig.yaml:7 port: cannot open the port 'lopp://': invalid URL, protocol 'lopp' not known"
+    assert refused("lopp://") == unknown
+
+    def forbidden(*arguments, **keywords):
+        raise serial.SerialException(errno.EACCES, "could not open port")
+
+    monkeypatch.setattr(serial, "serial_for_url", forbidden)
+    mend = "sudo usermod -aG dialout $USER, then log in anew"
+    assert refused("/dev/ttyUSB0") == f"rig.yaml:7 port: no permission to use the port '/dev/ttyUSB0'; {mend}"
+
+
+def test_a_baud_rate_that_cannot_be(monkeypatch):
+    what = "'loop://' cannot run at 1e+10 bit/s: invalid baudrate: 10000000000"
+    assert refused("loop://", 1e10) == f"rig.yaml:7 baudrate: {what}"
+
+
+def test_without_pyserial(monkeypatch):
+    monkeypatch.setitem(sys.modules, "serial", None)
+    assert refused("/dev/ttyUSB0") == "rig.yaml:7 port: a serial port needs pyserial: pip install 'cosim[serial]'"
+
+
+# --- the link of a pseudo terminal ----------------------------------------------------------------
+
+
+def test_the_link_goes_with_the_device(tmp_path):
+    path = tmp_path / "tty"
+    device = Pty(SerialParams(str(path)), place)
+    device.open()
+    assert os.readlink(path).startswith("/dev/pts/")
+    device.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_link_that_was_left_is_replaced_and_that_of_another_stays(tmp_path):
+    path = tmp_path / "tty"
+    path.symlink_to("/dev/pts/987654")
+    first, second = (Pty(SerialParams(str(path)), place) for _ in range(2))
+    first.open()
+    second.open()
+    first.close()
+    assert os.readlink(path).startswith("/dev/pts/")
+    second.close()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("make", [lambda p: p.write_text("notes"), lambda p: p.mkdir(), lambda p: p.symlink_to("x")])
+def test_nothing_else_is_replaced(make, tmp_path):
+    path = tmp_path / "tty"
+    make(path)
+    what = f"'{path}' exists and is not the port of an emulator; remove it or name another path"
+    assert refused(str(path), end=device_link) == f"rig.yaml:7 port: {what}"
+    assert os.path.lexists(path)
+
+
+def test_places_where_no_link_can_be(tmp_path, monkeypatch):
+    what = "'loop://' cannot be emulated; name a path for the port, such as /tmp/tty"
+    assert refused("loop://", end=device_link) == f"rig.yaml:7 port: {what}"
+    what = f"no folder '{tmp_path}/dev' for the port '{tmp_path}/dev/tty'; make it"
+    assert refused(f"{tmp_path}/dev/tty", end=device_link) == f"rig.yaml:7 port: {what}"
+
+    def forbidden(*paths):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", forbidden)
+    mend = "name a path that you may write, such as /tmp/tty"
+    what = f"rig.yaml:7 port: cannot put a port at '{tmp_path}/tty': Permission denied; {mend}"
+    assert refused(f"{tmp_path}/tty", end=device_link) == what
+    assert os.listdir(tmp_path) == []
