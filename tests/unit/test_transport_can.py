@@ -6,6 +6,7 @@ import itertools
 import os
 import socket
 import threading
+import time
 
 import can
 import pytest
@@ -155,3 +156,19 @@ def test_nonsense_on_the_bus_is_counted_and_passed_over(nodes):
     host.send(Frame(1, b"x"), now() + SOON)
     assert bare(device.receive(now() + SOON)) == Frame(1, b"x")
     assert device.meter.errors == 3
+
+
+def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
+    """Where the interface stamps frames; a wall clock that was set meanwhile is not believed."""
+    host, device = nodes(virtual())
+    before = now()
+    device.send(Frame(1, b""), now() + SOON)
+    after = now()
+    time.sleep(0.05)
+    assert before - 10**7 < host.receive(now() + SOON).t_ns < after + 10**7
+    for shift in (-3600.0, 3600.0):
+        device.send(Frame(1, b""), now() + SOON)
+        asked = now()
+        monkeypatch.setattr("drivers.transport.can.time.time", lambda other=time.time() + shift: other)
+        assert asked <= host.receive(now() + SOON).t_ns <= now()
+        monkeypatch.undo()

@@ -1,0 +1,53 @@
+"""Lines to drives: CAN buses and serial ports, the host's and the device's end of each, and what loads them."""
+
+from __future__ import annotations
+
+from typing import overload
+
+from drivers.transport.can import CanBus, CanParams
+from drivers.transport.link import Frame, Line, Link, LinkError, Locate, Meter, now
+from drivers.transport.load import Traffic, estimate, seconds
+from drivers.transport.pty import Pty
+from drivers.transport.serial import SerialParams, SerialPort
+from drivers.transport.slcan import SlcanAdapter
+
+__all__ = [
+    "CanBus",
+    "CanParams",
+    "Frame",
+    "Line",
+    "Link",
+    "LinkError",
+    "Meter",
+    "Pty",
+    "SerialParams",
+    "SerialPort",
+    "SlcanAdapter",
+    "Traffic",
+    "device_link",
+    "estimate",
+    "host_link",
+    "now",
+    "seconds",
+]
+
+
+@overload
+def host_link(params: CanParams, place: Locate) -> CanBus: ...
+@overload
+def host_link(params: SerialParams, place: Locate) -> SerialPort: ...
+def host_link(params: CanParams | SerialParams, place: Locate) -> CanBus | SerialPort:
+    """The program's end of a line; place(*keys): where a key of its section stands."""
+    return CanBus(params, place) if isinstance(params, CanParams) else SerialPort(params, place)
+
+
+@overload
+def device_link(params: CanParams, place: Locate) -> CanBus | SlcanAdapter: ...
+@overload
+def device_link(params: SerialParams, place: Locate) -> Pty: ...
+def device_link(params: CanParams | SerialParams, place: Locate) -> CanBus | SlcanAdapter | Pty:
+    """The other end of the same line: one more node on a CAN bus; for a serial port, and for an adapter that is one
+    (`slcan`), a pseudo terminal in its place."""
+    if isinstance(params, SerialParams):
+        return Pty(params, place)
+    return SlcanAdapter(params, place) if params.interface == "slcan" else CanBus(params, place)

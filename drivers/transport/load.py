@@ -1,0 +1,118 @@
+"""How long frames and bytes take on the wire, and how much of a line a cycle of them fills.
+
+Fields of the frames: ISO 11898-1:2015 (classic CAN also Bosch, CAN Specification 2.0, 1991). After five equal bits a
+frame carries a stuff bit, which begins the next run: at worst one for the first five bits and one for every four more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from drivers.transport.link import Frame
+
+if TYPE_CHECKING:
+    from drivers.transport.can import CanParams
+    from drivers.transport.serial import SerialParams
+
+BYTE_BITS = 10  # start, eight bits of data, stop
+INTERMISSION = 3
+FD_LENGTHS = (*range(9), 12, 16, 20, 24, 32, 48, 64)  # bytes of data that a CAN FD frame may have
+
+_CRC15 = 0x4599
+_TAIL = 1 + 1 + 1 + 7 + INTERMISSION  # CRC delimiter, acknowledgement and its delimiter, end of frame
+_MOST = FD_LENGTHS[-1]
+
+
+class Traffic(NamedTuple):
+    """What one cycle sends and gets back: Frames or bytes."""
+
+    out: Sequence[Frame | bytes]
+    back: Sequence[Frame | bytes]
+
+
+def estimate(traffic: Traffic, params: CanParams | SerialParams, period: float) -> float:
+    """The share of the line that a cycle of `period` [s] fills, at worst; above 1 it does not fit.
+
+    Both directions together: frames share a bus, and so do bytes on a half-duplex line.
+    """
+    return sum(seconds(item, params) for item in (*traffic.out, *traffic.back)) / period
+
+
+def seconds(item: Frame | bytes, params: CanParams | SerialParams) -> float:
+    """On the wire, with the intermission after a frame and as many stuff bits as there may be."""
+    if isinstance(item, Frame):
+        bus = cast("CanParams", params)
+        return frame_weight(item, weights(bus.bitrate, bus.data_bitrate)) / bus.bitrate
+    return BYTE_BITS * len(item) / cast("SerialParams", params).baudrate
+
+
+# --- frames -------------------------------------------------------------------------------------
+
+Weights = tuple[tuple[float, ...], ...]  # by kind of frame and bytes of data
+
+
+@cache
+def weights(bitrate: float, data_bitrate: float | None) -> Weights:
+    """The bits of frames at worst, in bits of `bitrate` [bit/s]: those at the data rate count for less time."""
+    faster = bitrate / (data_bitrate or bitrate)
+    table = []
+    for kind in range(8):
+        rows = [worst_bits(length, bool(kind & 1), bool(kind & 2), bool(kind & 4)) for length in range(_MOST + 1)]
+        table.append(tuple(slow + fast * faster for slow, fast in rows))
+    return tuple(table)
+
+
+def frame_weight(frame: Frame, table: Weights) -> float:
+    """Of a frame, by a table of `weights`."""
+    length = 0 if frame.remote else min(len(frame.data), _MOST)
+    return table[frame.extended + 2 * frame.fd + 4 * frame.switched][length]
+
+
+def worst_bits(length: int, extended: bool = False, fd: bool = False, switched: bool = False) -> tuple[int, int]:
+    """Bits of a frame with `length` bytes of data at worst: (at the nominal rate, at the data rate)."""
+    if not fd:
+        covered = (54 if extended else 34) + 8 * length  # from start of frame to CRC
+        return covered + _stuff(covered) + _TAIL, 0
+    length = next((size for size in FD_LENGTHS if size >= length), _MOST)
+    head = 36 if extended else 17  # from start of frame to the bit that switches the rate
+    covered = head + 1 + 4 + 8 * length  # error state, length code, data
+    # count of stuff bits with its parity and CRC, with a fixed stuff bit before every four of them
+    check = 4 + (17 if length <= 16 else 21)
+    early = _stuff(head)
+    slow = head + early + _TAIL - 1  # the CRC delimiter is still at the data rate
+    fast = covered - head + _stuff(covered) - early + check + -(-check // 4) + 1
+    return (slow, fast) if switched else (slow + fast, 0)
+
+
+def exact_bits(frame: Frame) -> int:
+    """Bits of a classic frame with the stuff bits that its data need, and the intermission."""
+    covered = _covered(frame)
+    stuffed, run, last = 0, 0, -1
+    for bit in covered:
+        run = run + 1 if bit == last else 1
+        last = bit
+        if run == 5:
+            stuffed, run, last = stuffed + 1, 1, 1 - bit
+    return len(covered) + stuffed + _TAIL
+
+
+def _stuff(bits: int) -> int:
+    return (bits - 1) // 4
+
+
+def _covered(frame: Frame) -> list[int]:
+    """The bits of a classic frame from start of frame to CRC."""
+    remote = int(frame.remote)
+    if frame.extended:
+        fields = [(0, 1), (frame.id >> 18, 11), (1, 1), (1, 1), (frame.id & 0x3FFFF, 18), (remote, 1), (0, 2)]
+    else:
+        fields = [(0, 1), (frame.id, 11), (remote, 1), (0, 2)]
+    fields.append((min(len(frame.data), 8), 4))
+    fields.extend((byte, 8) for byte in (b"" if frame.remote else frame.data))
+    bits = [value >> place & 1 for value, width in fields for place in reversed(range(width))]
+    crc = 0
+    for bit in bits:
+        crc = (crc << 1 & 0x7FFF) ^ (_CRC15 if bit ^ crc >> 14 else 0)
+    return bits + [crc >> place & 1 for place in reversed(range(15))]

@@ -1,0 +1,122 @@
+"""The device's end of a serial line: a pseudo terminal in the place of the port."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import struct
+import sys
+from pathlib import Path
+
+from cosim.errors import InputError
+from drivers.transport.link import Line, Locate, now, reason
+from drivers.transport.load import BYTE_BITS
+from drivers.transport.serial import CHUNK, SerialParams, pour
+
+SLAVES = "/dev/pts/"
+# struct termios2 (asm-generic/termbits.h): flags, line discipline, control characters, speeds; it has any speed
+_TCGETS2 = 0x802C542A
+_TERMIOS2 = struct.Struct("=4IB19s2I")
+
+
+class Pty(Line[bytes]):
+    """A pseudo terminal whose slave is linked at `params.port`, so that a host opens it as it would open the port.
+
+    While the host runs at another baud rate it only gets silence, as on a wire; what it sends then counts as errors.
+    """
+
+    def __init__(self, params: SerialParams, locate: Locate) -> None:
+        super().__init__(params.line, locate)
+        self.params = params
+        self._master = self._slave = -1
+        self._target = ""  # of the link
+
+    def send(self, item: bytes, deadline_ns: int) -> None:
+        """See `Link`. What the host does not read in time is dropped, as by a port whose buffer is full."""
+        if self._trouble:
+            raise self._failed()
+        try:
+            heard = self._in_tune() and pour(self._master, item, deadline_ns) == len(item)
+        except (OSError, ValueError) as error:
+            raise self._unplugged(error) from error
+        if heard:
+            self.meter.sent(BYTE_BITS * len(item))
+        else:
+            self.meter.errors += 1
+
+    def receive(self, deadline_ns: int) -> bytes | None:
+        """See `Link`."""
+        while not self._trouble:
+            rest = deadline_ns - now()
+            try:
+                if not select.select((self._master,), (), (), max(rest, 0) * 1e-9)[0]:
+                    return None
+                chunk = os.read(self._master, CHUNK)
+                heard = self._in_tune()
+            except (OSError, ValueError) as error:
+                raise self._unplugged(error) from error
+            if heard:
+                self.meter.received(BYTE_BITS * len(chunk))
+                return chunk
+            self.meter.errors += 1
+            if rest <= 0:
+                return None
+        raise self._failed()
+
+    def _in_tune(self) -> bool:
+        """Whether the host's baud rate is the device's."""
+        import fcntl
+
+        raw = fcntl.ioctl(self._master, _TCGETS2, bytes(_TERMIOS2.size))
+        return _TERMIOS2.unpack(raw)[-1] == round(self.params.baudrate)
+
+    def _connect(self) -> None:
+        if sys.platform != "linux":
+            raise InputError("a serial line can be emulated on Linux only", self._locate("port"))
+        import tty
+
+        path = Path(self.params.port)
+        if mistake := _link_mistake(self.params.port):
+            raise InputError(mistake, self._locate("port"))
+        # the slave stays open here: a host may come and go without the master failing
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        os.set_blocking(self._master, False)
+        self._target = os.ttyname(self._slave)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            os.symlink(self._target, beside)
+            os.replace(beside, path)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            self._disconnect()
+            what = f"cannot put a port at '{path}': {reason(error)}; name a path that you may write, such as /tmp/tty"
+            raise InputError(what, self._locate("port")) from error
+
+    def _disconnect(self) -> None:
+        path, target, self._target = Path(self.params.port), self._target, ""
+        with contextlib.suppress(OSError):
+            if target and os.readlink(path) == target:
+                path.unlink()
+        for descriptor in {self._master, self._slave} - {-1}:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self._master = self._slave = -1
+
+
+def _link_mistake(port: str) -> str:
+    """Why no link can be made there; one that an earlier pseudo terminal left may go."""
+    if "://" in port or not port:
+        return f"'{port}' cannot be emulated; name a path for the port, such as /tmp/tty"
+    path = Path(port)
+    try:
+        target = os.readlink(path)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return "" if path.parent.is_dir() else f"no folder '{path.parent}' for the port '{port}'; make it"
+        target = ""
+    if not target.startswith(SLAVES):
+        return f"'{port}' exists and is not the port of an emulator; remove it or name another path"
+    return ""
