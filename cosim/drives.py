@@ -13,6 +13,7 @@ from cosim.errors import CosimError, RunError, told
 from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
 from cosim.world import World
 
+VALID_STEPS, VALID_NS = 5, 20_000_000  # that a command may be late and still be sent
 SENSING_NS = 100_000_000  # within this real joints say where they are, before they are commanded
 
 
@@ -41,7 +42,7 @@ class Drives:
             world.view(name) for name in ("temperature", "age", "fresh", "lag")
         )
         self._load = world.view("load")
-        self._patience_ns = 2 * world.simulation.step_ns
+        self._patience_ns = max(VALID_STEPS * world.simulation.step_ns, VALID_NS)
         self._heard = [0] * len(self.groups)  # when the newest measurement of each was made [ns]
 
     def open(self) -> None:
@@ -97,7 +98,8 @@ class Drives:
                 raise RunError(f"the drives of {joints} do not say where they are; look at their power and their line")
 
     def write(self, until: int) -> None:
-        """What is commanded, from the memory; valid for two ticks beyond the deadline [ns]."""
+        """What is commanded, from the memory; it may be sent until VALID_STEPS, at least VALID_NS, after the deadline
+        [ns]."""
         for group, command in zip(self.groups, self._commands, strict=True):
             if group.load:
                 command.effort[:] = self._load[group.index]

@@ -63,9 +63,9 @@ class CanParams:
 class CanBus(Line[Frame]):
     """A node on a CAN bus; items are Frames.
 
-    `t_ns` of a frame is the monotonic time at which it arrived, where the interface stamps frames by the wall clock: that
-    is how long it waited. Others stamp by clocks of their own; then it is the time at which the frame was taken from
-    the bus, and one that waited looks younger than it is.
+    `t_ns` of a frame is the monotonic time at which it arrived, where the interface stamps frames by the wall clock,
+    which tells how long it waited. Others stamp by clocks of their own; then it is the time at which the frame was
+    taken from the bus, and one that waited looks younger than it is.
     """
 
     def __init__(self, params: CanParams, locate: Locate) -> None:

@@ -169,6 +169,7 @@ def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
     for shift in (-3600.0, 3600.0):
         device.send(Frame(1, b""), now() + SOON)
         asked = now()
-        monkeypatch.setattr("drivers.transport.can.time.time", lambda other=time.time() + shift: other)
+        other = time.time() + shift
+        monkeypatch.setattr("drivers.transport.can.time.time", lambda other=other: other)
         assert asked <= host.receive(now() + SOON).t_ns <= now()
         monkeypatch.undo()
