@@ -12,7 +12,8 @@ from cosim.emulation.emulation import Emulation, Line
 from cosim.emulation.faults import Disturbed, Fault
 from cosim.emulation.motors import EmulatedMotor, Motors, Wired
 from cosim.errors import InputError
-from cosim.realtime import calm
+from cosim.pacing import Pacing
+from cosim.realtime import calm, take
 from cosim.rig.drivers import DriverSpec
 from cosim.rig.driving import context_of
 from cosim.rig.rig import Rig
@@ -111,7 +112,7 @@ def emulate_rig(
     try:
         for line in _offered(spec):
             say(line)
-        with calm():
+        with calm(), take(Pacing()):  # as punctual as the system lets it be
             emulation.serve(duration)
     except KeyboardInterrupt:
         say("")  # after ^C

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import select
+import socket
+import sys
 import time
 import uuid
 from collections.abc import Iterable
@@ -205,6 +207,8 @@ class CanBus(Line[Frame]):
             self._looks = type(self._bus).state is not BusABC.state
             if self.params.interface == "slcan" and self._descriptor is not None:
                 _reserve(self._descriptor)
+            if self._mark is not None and self._descriptor is not None:
+                _only_own_group(self._descriptor)
             self._filter()
         except Exception as error:  # vendors' libraries raise what they like
             self._give_up()
@@ -226,6 +230,17 @@ def _reserve(descriptor: int) -> None:
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _only_own_group(descriptor: int) -> None:
+    """python-can binds the port of all multicast groups, and Linux gives such a socket what is sent to any group that
+    some program of this machine has joined: other buses would be heard too. Raises OSError."""
+    with socket.socket(fileno=os.dup(descriptor)) as heard:
+        if sys.platform == "linux":
+            six = heard.family == socket.AF_INET6
+            heard.setsockopt(*((socket.IPPROTO_IPV6, 29) if six else (socket.IPPROTO_IP, 49)), 0)  # …_MULTICAST_ALL
+        while select.select((heard,), (), (), 0)[0]:  # what came until now
+            heard.recv(1)
 
 
 def _full(error: Exception) -> bool:
