@@ -101,7 +101,7 @@ def check(held: Guard, seen: Mapping[str, Any], command: Mapping[str, Any]) -> t
     before, step = seen["request"], held.rate * held.step
     smooth = ops.clip(within(asked), within(before - step), within(before + step))
     allowed = ops.where(rated, smooth, within(asked))
-    kept = ops.where(spans | rated, ops.where(allowed == asked, command["effort"], allowed - pull), command["effort"])
+    kept = ops.where(allowed == asked, command["effort"], allowed - pull)
     moved = {"tracking": near != command["position"], "position": aimed != near}
     beyond = _beyond(held, seen, {"asked": asked, "allowed": allowed, "within": within(asked)})
     verdict: Any = np.zeros(len(held.stale))

@@ -2,6 +2,7 @@
 clock that does what it is told."""
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,6 +97,19 @@ def rigs(rig_parts, tmp_path, monkeypatch):
     yield Rigs()
     for name in [name for name in sys.modules if name.rpartition(".")[0] in PARTS]:
         del sys.modules[name]
+
+
+# --- the guard ---
+
+
+@pytest.fixture(scope="session")
+def battery() -> ModuleType:
+    """`guard_battery.py`, beside this file."""
+    spec = importlib.util.spec_from_file_location("guard_battery", Path(__file__).with_name("guard_battery.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- the command line ---

@@ -1,94 +1,143 @@
-"""The guard: what passes, what is cut, what stops the run, and in which order of weight."""
+"""The guard: what passes, what is told, what is cut, what stops the run, and in which order of weight."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from cosim import ops
+from cosim import guard
 from cosim.compile import Port, compile
-from cosim.guard import FINE, LARGEST, NOT_FINITE, POSITION, VELOCITY, check, is_finite
+from cosim.compile.routine import Routine
+from cosim.guard import FINE, KINDS, LARGEST, NOT_FINITE, SATURATE, STOP, WARN, Guard, check, is_finite
 from cosim.types import COMMAND, Limits, requested_effort
 
-LIMITS = Limits(np.array([-1.0]), np.array([2.0]), np.array([3.0]), np.array([10.0]))
-FREE = Limits(np.array([-math.inf]), np.array([math.inf]), np.array([math.inf]), np.array([math.inf]))
+ACTIONS = (WARN, SATURATE, STOP)
+SEEN = ("position", "velocity", "temperature", "age", "request", "reference")
 
 
-def call(limits=LIMITS, position=0.0, velocity=0.0, command=None):
-    """(command let through, verdict) of one joint at a measured position and velocity."""
-    given = {name: np.array([(command or {}).get(name, 0.0)]) for name in COMMAND}
-    state = {"position": np.array([position]), "velocity": np.array([velocity]), "effort": np.zeros(1)}
-    with np.errstate(all="ignore"):
-        safe, verdict = check(limits, state, given)
-    return {name: value.item() for name, value in safe.items()}, int(verdict.item())
+# --- every limit, every action ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("position", [-1.0, 0.0, 2.0])
-@pytest.mark.parametrize("velocity", [-3.0, 0.0, 3.0])
-def test_up_to_and_at_the_limits_all_is_fine(position, velocity):
-    assert call(position=position, velocity=velocity)[1] == FINE
+def test_the_guard_does_what_the_cases_say(battery):
+    for soft, armed, cases in battery.groups():
+        with np.errstate(all="ignore"):
+            found = check(
+                Guard(**battery.held(cases, soft)), {**battery.seen(cases), "armed": armed}, battery.command(cases)
+            )
+        battery.verify(cases, *found)
 
 
-@pytest.mark.parametrize("position", [np.nextafter(-1.0, -2.0), np.nextafter(2.0, 3.0), -1e300, 1e300])
-def test_a_position_beyond_its_limits_stops_the_run(position):
-    assert call(position=position)[1] == POSITION
-    assert call(limits=FREE, position=position)[1] == FINE
+def traced(held: Guard) -> Callable[..., Any]:
+    """`check` on one array after the other: time since arming, then (n,) each of SEEN and COMMAND."""
+
+    def judge(armed, *values):
+        seen, command = dict(zip(SEEN, values, strict=False)), dict(zip(COMMAND, values[len(SEEN) :], strict=True))
+        safe, verdict, warned = check(held, {**seen, "armed": armed}, command)
+        return *(safe[name] for name in COMMAND), verdict, warned
+
+    return judge
 
 
-@pytest.mark.parametrize("velocity", [np.nextafter(3.0, 4.0), -np.nextafter(3.0, 4.0), 1e300])
-def test_a_velocity_beyond_its_limit_stops_the_run(velocity):
-    assert call(velocity=velocity)[1] == VELOCITY
-    assert call(limits=FREE, velocity=velocity)[1] == FINE
+def test_machine_code_does_what_the_cases_say(battery):
+    for soft, armed, cases in battery.groups():
+        ports = [Port("armed", ()), *(Port(f"x{k}", (len(cases),)) for k in range(len(SEEN) + len(COMMAND)))]
+        compiled = compile(traced(Guard(**battery.held(cases, soft))), ports, interpret=False)
+        seen, command = battery.seen(cases), battery.command(cases)
+        *safe, verdict, warned = compiled(
+            np.array(armed), *(seen[name] for name in SEEN), *(command[name] for name in COMMAND)
+        )
+        battery.verify(cases, dict(zip(COMMAND, safe, strict=True)), verdict, warned)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", ["position", "velocity"])
-@pytest.mark.parametrize("limits", [LIMITS, FREE])
-def test_a_measurement_that_is_not_finite_stops_the_run(limits, name, value):
-    assert call(limits, **{name: value})[1] == NOT_FINITE
+def test_every_limit_and_action_has_a_case_that_trips_and_one_that_does_not(battery):
+    for kind in KINDS:
+        for action in ACTIONS:
+            tripped = set()
+            for case in battery.DATA["cases"]:
+                held, given = case.get("held", {}), case.get("gives", {})
+                limited = kind in held or (kind == "position" and {"lower", "upper"} & set(held))
+                if limited and (battery.DATA["defaults"] | case.get("do", {}))[kind] == action:
+                    tripped.add(given.get("verdict") == kind if action == STOP else kind in given.get("warned", ()))
+            assert tripped == {True, False}, (kind, action)
 
 
-@pytest.mark.parametrize("name", COMMAND)
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_request_that_is_not_finite_stops_the_run(name, value):
-    command = {"position": 1.0, "velocity": 1.0, "effort": 1.0, "kp": 1.0, "kd": 1.0, name: value}
-    assert call(command=command)[1] == NOT_FINITE
+# --- properties -------------------------------------------------------------------------------------
 
 
-def test_the_heaviest_reason_is_told():
-    assert call(position=5.0, velocity=5.0)[1] == POSITION
-    assert call(position=5.0, velocity=math.nan)[1] == NOT_FINITE
-    assert FINE == 0 < POSITION < NOT_FINITE
+def of(n=1, actions=None, soft_start=0.0, step=0.01, **bounds) -> Guard:
+    """A Guard of n equal joints."""
+    limits = {"lower": -math.inf, "upper": math.inf, "velocity": math.inf, "effort": math.inf}
+    rest = ("rate", "power", "tracking", "temperature", "stale")
+    return Guard(
+        limits=Limits(*(np.full(n, bounds.get(name, default)) for name, default in limits.items())),
+        **{name: np.full(n, bounds.get(name, math.inf)) for name in rest},
+        actions={kind: np.full(n, (actions or {}).get(kind, SATURATE)) for kind in KINDS},
+        soft_start=soft_start,
+        step=step,
+    )
 
 
-@pytest.mark.parametrize(
-    ("effort", "kp", "kd", "asked"),
-    [(7.0, 0.0, 0.0, 7.0), (10.0, 0.0, 0.0, 10.0), (12.0, 0.0, 0.0, 10.0), (-12.0, 0.0, 0.0, -10.0),
-     (1.0, 4.0, 1.0, 1.0 + 4.0 * 0.5 + 0.25), (0.0, 100.0, 0.0, 10.0), (0.0, -100.0, 0.0, -10.0),
-     (9.0, 0.0, 100.0, 10.0)],
+BOUNDS = {"lower": -1.0, "upper": 2.0, "velocity": 3.0, "effort": 10.0, "rate": 100.0, "power": 20.0, "tracking": 0.5}
+BOUNDS |= {"temperature": 80.0, "stale": 0.005}
+number = st.one_of(
+    st.floats(-1e4, 1e4), st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, 2.0, -1.0, 3.0, 10.0])
+)
+small = st.floats(-30.0, 30.0)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    command=st.fixed_dictionaries(dict.fromkeys(COMMAND, number)),
+    seen=st.fixed_dictionaries(
+        {"position": small, "velocity": small, "temperature": st.one_of(st.just(math.nan), st.floats(0.0, 100.0)),
+         "request": small, "reference": small}
+    ),
+    armed=st.floats(0.0, 5.0),
+    soft_start=st.sampled_from([0.0, 2.0]),
 )  # fmt: skip
-def test_what_the_drive_is_asked_for_is_cut_to_the_effort_limit(effort, kp, kd, asked):
-    command = {"position": 0.6, "velocity": 0.25, "effort": effort, "kp": kp, "kd": kd}
-    safe, verdict = call(position=0.1, command=command)
-    assert verdict == FINE
-    assert {name: value for name, value in safe.items() if name != "effort"} == {
-        name: value for name, value in command.items() if name != "effort"
-    }
-    assert requested_effort(safe, {"position": 0.1, "velocity": 0.0}) == pytest.approx(asked, rel=1e-15)
+def test_whatever_the_command_what_is_asked_for_is_within_all_limits_that_saturate(command, seen, armed, soft_start):
+    held = of(soft_start=soft_start, **BOUNDS)
+    told = {name: np.array([value]) for name, value in seen.items()} | {"age": np.zeros(1), "armed": armed}
+    with np.errstate(all="ignore"):
+        safe, verdict, _ = check(held, told, {name: np.array([value]) for name, value in command.items()})
+        asked = float(requested_effort(safe, told)[0])
+    if verdict[0] == NOT_FINITE:
+        return
+    q, v, before = seen["position"], seen["velocity"], seen["request"]
+    pull = abs(asked - safe["effort"][0])
+    rounding = 1e-14 * (10.0 + pull + abs(command["kp"] * 100.0) + abs(command["kd"] * 1e4))
+    share = min(armed / soft_start, 1.0) if soft_start else 1.0
+    cool = 1.0 if math.isnan(seen["temperature"]) else min(max((80.0 - seen["temperature"]) / 10.0, 0.0), 1.0)
+    most = min(10.0 * share * cool, 20.0 / abs(v) if v else math.inf)
+    assert abs(asked) <= most + rounding
+    assert not (v > 3.0 or q > 2.0) or asked <= rounding
+    assert not (v < -3.0 or q < -1.0) or asked >= -rounding
+    assert -1.0 <= safe["position"][0] <= 2.0
+    if -1.0 <= q <= 2.0:
+        assert abs(safe["position"][0] - q) <= 0.5 + 1e-12
+    # no faster than the rate, or else as little as the other limits leave
+    least, greatest = (0.0 if v < -3.0 or q < -1.0 else -most), (0.0 if v > 3.0 or q > 2.0 else most)
+    near = min(max(before - 1.0, least), greatest), min(max(before + 1.0, least), greatest)
+    assert near[0] - rounding <= asked <= near[1] + rounding
 
 
-def test_a_command_within_the_limit_passes_unchanged_to_the_bit():
-    for effort in np.random.default_rng(0).uniform(-9.0, 9.0, 100):
-        assert call(command={"effort": effort, "kp": 0.3}, position=0.1)[0]["effort"] == effort
+@settings(max_examples=200, deadline=None)
+@given(effort=st.floats(-4.0, 4.0), kp=st.floats(-2.0, 2.0), kd=st.floats(-2.0, 2.0), position=st.floats(-0.3, 0.5))
+def test_a_command_within_all_limits_passes_unchanged_to_the_bit(effort, kp, kd, position):
+    command = {"position": position, "velocity": 0.1, "effort": effort, "kp": kp, "kd": kd}
+    seen = {"position": 0.1, "velocity": -0.2, "temperature": 20.0, "age": 0.001, "reference": 0.2, "armed": 3.0}
+    told = {name: np.array([value]) for name, value in (seen | {"request": effort}).items()}
+    held = of(soft_start=2.0, **{**BOUNDS, "rate": 1000.0})
+    safe, verdict, warned = check(held, told, {name: np.array([value]) for name, value in command.items()})
+    assert {name: values.item() for name, values in safe.items()} == command
+    assert (verdict.item(), warned.item()) == (FINE, 0.0)
 
 
-def test_each_joint_is_judged_by_its_own_limits():
-    limits = Limits(np.array([-1.0, -5.0]), np.array([1.0, 5.0]), np.array([1.0, 9.0]), np.array([2.0, 8.0]))
-    state = {"position": np.array([2.0, 2.0]), "velocity": np.array([0.0, 2.0]), "effort": np.zeros(2)}
-    command = {name: np.zeros(2) for name in COMMAND} | {"effort": np.array([5.0, 5.0])}
-    safe, verdict = check(limits, state, command)
-    assert verdict.tolist() == [POSITION, FINE]
-    assert safe["effort"].tolist() == [2.0, 5.0]
+# --- what it is made of -----------------------------------------------------------------------------
 
 
 def test_the_largest_number_is_finite_and_the_next_is_not():
@@ -98,21 +147,31 @@ def test_the_largest_number_is_finite_and_the_next_is_not():
     assert np.finfo(float).max == LARGEST
 
 
-@pytest.mark.parametrize("limits", [LIMITS, FREE])
-def test_machine_code_judges_as_python_does_also_what_is_not_finite(limits):
-    def judge(position, velocity, effort, kp):
-        rest = ops.zeros(1)
-        command = {"position": rest, "velocity": rest, "effort": effort, "kp": kp, "kd": rest}
-        safe, verdict = check(limits, {"position": position, "velocity": velocity, "effort": rest}, command)
-        return safe["effort"], verdict
+def test_codes_go_by_weight():
+    codes = [getattr(guard, kind.upper()) for kind in KINDS]
+    assert [FINE, *codes, guard.STALE, NOT_FINITE] == list(range(10))
+    assert [guard.BITS[kind] for kind in KINDS] == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
 
-    compiled = compile(judge, [Port(name, (1,)) for name in ("position", "velocity", "effort", "kp")], interpret=False)
-    odd = [0.0, 0.5, -1.5, 4.0, 1e200, math.nan, math.inf, -math.inf]
-    for values in np.array(np.meshgrid(odd, odd, odd, [0.0, 2.0])).reshape(4, -1).T:
-        arrays = [np.array([value]) for value in values]
-        with np.errstate(all="ignore"):
-            expected, verdict = judge(*arrays)
-        got_effort, got_verdict = compiled(*arrays)
-        assert got_verdict.tolist() == verdict.tolist()
-        if verdict[0] != NOT_FINITE:
-            np.testing.assert_array_equal(got_effort, expected)
+
+def operations(held: Guard, n: int) -> int:
+    """Of the guard in machine code."""
+    return Routine(traced(held), [(), *[(n,)] * (len(SEEN) + len(COMMAND))], "guard").operations
+
+
+def test_what_is_not_configured_costs_nothing():
+    nothing = operations(of(2), 2)
+    assert nothing == 2 * operations(of(1), 1)
+    costs = {kind: operations(of(2, **{kind: 1.0}), 2) - nothing for kind in (*KINDS[:-1], "upper", "stale")}
+    assert all(cost > 0 for cost in costs.values())
+    for kind in costs:  # of one joint it costs the other nothing
+        held = of(2)
+        getattr(held.limits if hasattr(held.limits, kind) else held, kind)[0] = 1.0
+        assert operations(held, 2) - nothing == costs[kind] / 2
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_any_number_of_joints(n):
+    seen = {name: np.zeros(n) for name in SEEN}
+    safe, verdict, warned = check(of(n, **BOUNDS), {**seen, "armed": 0.0}, {name: np.ones(n) for name in COMMAND})
+    assert verdict.shape == warned.shape == (n,)
+    assert {values.shape for values in safe.values()} == {(n,)}
