@@ -17,6 +17,8 @@ from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks,
 from cosim.drives import Drives, Group
 from cosim.errors import RunError, told
 from cosim.estop import Estop
+from cosim.guard import ASKED
+from cosim.halting import Halting
 from cosim.loop import Arming
 from cosim.pacing import ORDER
 from cosim.parts import Part
@@ -78,9 +80,13 @@ class Engine(ABC):
 
     def outcome(self, status: Status) -> str:
         """Why a fault ended the ticks; empty when none did."""
-        if status is not Status.FAULT:
+        if status is not Status.FAULT or (not self.failure and self.view("fault") == ASKED):
             return ""
         return self.failure or explain(self.simulation, self.number - 1, self.memory)
+
+    def halt(self) -> None:
+        """The ticks are to bring the joints to rest and end; from another thread. Only where the simulation halts."""
+        self.view("halted", "asked")[...] = 1.0
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """(k,) of the ticks that left these rows (k, nr)."""
@@ -136,7 +142,10 @@ class Engine(ABC):
             self.view("plant")[:] = plant.layout.pack(state)
         needed = float(np.max(np.abs(away.position) / (SHARE * simulation.limits.velocity), initial=0.0))
         length = max(blend, simulation.step, QUINTIC_SPEED * needed)
-        self.view("arming")[:] = np.concatenate([[away.t, length], away.position, away.velocity])
+        halting = Halting.none(nv) if simulation.halts else []
+        self.view("arming")[:] = np.concatenate([[away.t, length], away.position, away.velocity, halting])
+        for name in ("asked", "reason", "first"):
+            self.view("halted", name)[...] = 0.0
 
     def open(self) -> None:
         """Connect drivers; motors stay off. When one fails, all are let go of."""

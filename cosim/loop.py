@@ -12,6 +12,7 @@ import numpy as np
 from cosim import ops
 from cosim.errors import did_you_mean, told
 from cosim.guard import is_finite
+from cosim.halting import Halting
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.parameters import Tunables
@@ -22,24 +23,32 @@ class Arming(NamedTuple):
     """The state from which references begin: they lead from there to the trajectory within `length` s.
 
     t: when the rig was armed [s], the trajectory's own t = 0; position, velocity (n,): measured then minus those of the
-    trajectory. Both are 0 in a rig that starts as its file says.
+    trajectory. Both are 0 in a rig that starts as its file says. halting: how the references come to rest, in a rig
+    that stops so.
     """
 
     t: Any
     length: Any
     position: Any
     velocity: Any
+    halting: Halting | None = None
 
     @classmethod
-    def of(cls, flat: Any) -> Arming:
-        """From one array (2 + 2 n,)."""
-        n = (len(flat) - 2) // 2
-        return cls(flat[0], flat[1], flat[2 : 2 + n], flat[2 + n :])
+    def of(cls, flat: Any, n: int) -> Arming:
+        """From one array (2 + 2 n,), that of the halting of n joints after it or not."""
+        own, rest = flat[: 2 + 2 * n], flat[2 + 2 * n :]
+        return cls(own[0], own[1], own[2 : 2 + n], own[2 + n :], Halting.of(rest) if len(rest) else None)
 
     def at(self, index: np.ndarray) -> Arming:
-        return Arming(self.t, self.length, self.position[index], self.velocity[index])
+        halting = None if self.halting is None else self.halting.at(index)
+        return Arming(self.t, self.length, self.position[index], self.velocity[index], halting)
 
     def reference(self, trajectory: Any, t: Any) -> dict[str, Any]:
+        """What is to be followed at t."""
+        sample = self._led(trajectory, t)
+        return sample if self.halting is None else self.halting.reference(sample, t)
+
+    def _led(self, trajectory: Any, t: Any) -> dict[str, Any]:
         """The trajectory's sample at t, with the difference at the start faded out by a quintic in time, so that
         position, velocity and acceleration go over without a jump (quintic Hermite polynomials)."""
         sample = dict(trajectory.sample(t - self.t))
@@ -109,7 +118,7 @@ class Loop:
         are known beforehand, those of prescribed joints; arming: an Arming as one array, of nv joints.
         """
         state = self.layout.unpack(x)
-        begun = Arming.of(arming).at(self.index)
+        begun = Arming.of(arming, len(q)).at(self.index)
         known, reference = self._known(q, v, effort, a), begun.reference(self.trajectory, t)
         run = partial(self._run, self.block, t, self.tunables.apply(p), state["block"], known, reference)
         if self.fallback is None:

@@ -7,6 +7,7 @@ How ticks are taken, as fast as possible or on time, is told in `taking`.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,9 +22,10 @@ from cosim.compile.clocks import Clock
 from cosim.compile.ticks import Status
 from cosim.engine import Engine, Snapshot
 from cosim.errors import RunError
+from cosim.halting import SETTLING
 from cosim.pacing import Pacing
 from cosim.realtime import Right
-from cosim.taking import Hurried, Punctual, Way, take_now
+from cosim.taking import PATIENCE, Hurried, Punctual, Way, take_now
 from cosim.timing import TaskTime, Timing
 
 FOREVER = np.iinfo(np.int64).max
@@ -195,6 +197,21 @@ class Scheduler:
         """Go on: → running. The time of the pause is none of the rig's."""
         self._need("resume")
         self._go()
+
+    def halt(self) -> None:
+        """Bring the joints to rest, where the rig says how, then motors off: → stopped, or fault; elsewhere the same as
+        `stop`. What the ticks left can still be read."""
+        if self.state is State.RUNNING and (deceleration := self.engine.simulation.deceleration):
+            fastest = self.engine.simulation.limits.velocity
+            slowing = float(np.max(fastest[np.isfinite(fastest)], initial=0.0)) / deceleration + SETTLING
+            rate = 1.0 if self.pacing is None else self.pacing.rate
+            until = time.monotonic() + slowing / rate + PATIENCE
+            self.engine.halt()
+            while self.state is State.RUNNING and time.monotonic() < until:
+                status = self.way.more(self._left, self._keep)
+                if status is not Status.RUNNING:
+                    self._end(status)
+        self.stop()
 
     def stop(self) -> None:
         """Motors off, whatever it is doing: → stopped. Never raises; what the ticks left can still be read."""

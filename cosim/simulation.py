@@ -21,6 +21,7 @@ from cosim.dynamometer import Load, applied
 from cosim.encoder import Encoders
 from cosim.errors import CompileError
 from cosim.guard import Guard
+from cosim.halting import Halting
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout, Place
 from cosim.loop import Arming, Loop
@@ -65,6 +66,7 @@ class Simulation:
     compiled: bool = True
     loads: Sequence[Load] = ()
     bandwidth: float = 50.0  # Hz, of what is observed of real joints
+    deceleration: float | None = None  # rad/s² or m/s², with which a stop brings the joints to rest; None: at once
 
     def __post_init__(self) -> None:
         self.nv = self.plant.model.nv
@@ -101,13 +103,19 @@ class Simulation:
             "told": {loop.name: {name: np.zeros(len(loop.index)) for name in COMMAND} for loop in self.loops},
             "command": {name: n for name in COMMAND},
             "parameters": self.parameters,
-            "arming": np.concatenate([[0.0, 1.0], n, n]),
+            "arming": np.concatenate([[0.0, 1.0], n, n, Halting.none(self.nv) if self.halts else []]),
+            "halted": {"asked": np.zeros(()), "reason": np.zeros(()), "first": n},  # what brings the joints to rest
             "fault": np.zeros(()),
         }
 
     @property
     def limits(self) -> Limits:
         return self.guard.limits
+
+    @property
+    def halts(self) -> bool:
+        """Whether a stop brings the joints to rest before motors are off."""
+        return self.deceleration is not None
 
     @property
     def step(self) -> float:
@@ -195,7 +203,14 @@ class Simulation:
     def _controller(self, loop: Loop) -> tuple[Callable[..., Any], str]:
         """(the function, why it cannot be traced)."""
         n = (self.nv,)
-        shapes = [(), loop.tunables.values.shape, (loop.layout.size,), loop.fallen.shape, *[n] * 4, (2 + 2 * self.nv,)]
+        shapes = [
+            (),
+            loop.tunables.values.shape,
+            (loop.layout.size,),
+            loop.fallen.shape,
+            *[n] * 4,
+            self._place("arming").shape,
+        ]
         name = f"controller_{loop.name}"
         try:
             part = self._part(loop.update, shapes, name)
@@ -257,7 +272,7 @@ class Simulation:
         reference: Any = np.zeros(self.nv)
         taken = iter(held)
         for loop in self._tracked:
-            sample = Arming.of(arming).at(loop.index).reference(loop.trajectory, t)["position"]
+            sample = Arming.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)["position"]
             if loop.fallback is not None:
                 fallen, still = next(taken), next(taken)
                 sample = ops.where(fallen[0] > 0.5, still, sample)
@@ -292,6 +307,40 @@ class Simulation:
         asked = self.ask(known["position"], known["velocity"], *told_now)
         return *told_now, verdict, warned, fault, request, ops.where(fault > 0.0, asked, request)
 
+    def halt(
+        self, t: Any, arming: Any, v: Any, verdict: Any, fault: Any, asked: Any, reason: Any, first: Any
+    ) -> tuple[Any, ...]:
+        """(arming, reason (), first (nv,), fault ()): a stop that can wait for the joints to rest begins to bring them
+        there, and becomes the fault when they do.
+
+        v, verdict (nv,), fault: of this tick; asked: whether somebody asked for a stop; reason, first: what began it
+        before, and the verdicts (nv,) of that tick.
+        """
+        halting = Arming.of(arming, self.nv).halting
+        assert halting is not None and self.deceleration is not None
+        patient = np.zeros(self.nv)
+        for code in guard.PATIENT:
+            patient = ops.where(verdict == float(code), verdict, patient)
+        wanted, hard = asked * guard.ASKED, ops.where(fault > float(guard.NOT_FINITE), fault, 0.0)
+        for k in range(self.nv):
+            wanted, hard = ops.maximum(wanted, patient[k]), ops.maximum(hard, verdict[k] - patient[k])
+        position, velocity = np.zeros(self.nv), v
+        for loop in self.loops:
+            sample = Arming.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)
+            position = ops.placed(position, loop.index, sample["position"])
+            if loop.looks_at("velocity"):
+                velocity = ops.placed(velocity, loop.index, sample["velocity"])
+        length = self.step
+        for k in range(self.nv):
+            length = ops.maximum(length, ops.absolute(velocity[k]) / self.deceleration)
+        begins = ops.logical_and(wanted > 0.0, t < halting.t)
+        begun = ops.concatenate([ops.array([t, length]), position, velocity])
+        own = 2 + 2 * self.nv
+        flat = ops.where(begins, begun, arming[own:])
+        reason, first = ops.where(begins, wanted, reason), ops.where(begins, verdict, first)
+        rested = ops.where(Halting.of(flat).over(t), reason, 0.0)
+        return ops.concatenate([arming[:own], flat]), reason, first, ops.where(hard > 0.0, hard, rested)
+
     @staticmethod
     def ask(q: Any, v: Any, *command: Any) -> Any:
         """(nv,) what drives make of the fields of COMMAND at these positions and velocities."""
@@ -311,6 +360,9 @@ class Simulation:
         looked = ["t", "plant", "arming", "request", *feedback[:2], *SEEN[2:], *told]
         judgement = [*commands, "verdict", "warned", "fault", "before", "request"]
         judged = self._part_at("guard", self.judge, looked, judgement)
+        stopping = [("halted", name) for name in ("asked", "reason", "first")]
+        halting = ["t", "arming", ("measured", "velocity"), "verdict", "fault", *stopping]
+        halted = self._part_at("halt", self.halt, halting, ["arming", *stopping[1:], "fault"]) if self.halts else None
         fallbacks = [loop.name for loop in self._tracked if loop.fallback is not None]
         held = [path for name in fallbacks for path in (("fallen", name), ("controllers", name, "held"))]
         led = self._part_at("lead", self.lead, ["t", "arming", *held], ["reference"])
@@ -319,7 +371,7 @@ class Simulation:
         stepped = self._part_at("advance", self.advance, ["t", "plant", "request"], ["plant"])
         single = {
             "read": [measured, *([observed] if self.plant.real else []), *([known] if self.plant.given.any() else [])],
-            "guard": [led, judged] if self._tracked else [judged],
+            "guard": [*([led] if self._tracked else []), judged, *([halted] if halted else [])],
             "write": [asked, *([loaded] if self.loads else [])],
             "step": [stepped],
             "publish": [],
@@ -376,7 +428,7 @@ class Simulation:
         t = parts["t"]
         signals = self.plant.observe(t, parts["plant"], parts["request"])
         for loop in self.loops:
-            sample = Arming.of(arming).at(loop.index).reference(loop.trajectory, t)
+            sample = Arming.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)
             followed = [what for what in ("position", "velocity", "acceleration") if loop.looks_at(what)]
             for i, k in enumerate(loop.index):
                 signals |= {f"{names[k]}/reference_{what}": sample[what][i] for what in followed}

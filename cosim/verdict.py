@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim import guard
+from cosim.loop import Arming
 from cosim.simulation import Simulation
 from cosim.stepping import ENDLESS, OPEN
 from cosim.types import requested_effort
@@ -24,7 +25,19 @@ def explain(simulation: Simulation, tick: int, memory: np.ndarray) -> str:
     trouble = float(simulation.trouble(t, simulation.plant.layout.pack(parts["plant"])))
     broken = guard.NOT_FINITE in parts["verdict"]
     told = _guarded if broken else {ENDLESS: _endless, OPEN: _open}.get(trouble, _guarded)
+    if told is _guarded and parts["fault"] == parts["halted"]["reason"]:
+        told = _rested
     return f"stopped at tick {tick} (t = {t:.6g} s): {told(simulation, t, parts)}"
+
+
+def _rested(simulation: Simulation, t: float, parts: dict) -> str:
+    """What the guard found first, before the joints were brought to rest."""
+    joint = _Seen(simulation, parts, int(np.argmax(parts["halted"]["first"])))
+    halting = Arming.of(parts["arming"], simulation.nv).halting
+    assert halting is not None
+    what = _RESTED[int(parts["halted"]["reason"])](joint)
+    mend = f"change the trajectory or joints.{joint.name}.limits"
+    return f"joint '{joint.name}' {what} at t = {float(halting.t):.6g} s, and all were brought to rest; {mend}"
 
 
 def _guarded(simulation: Simulation, t: float, parts: dict) -> str:
@@ -98,6 +111,18 @@ _SENTENCES: dict[int, Callable[[_Seen], str]] = {
         " guard.stale; look at its cable and its bus"
     ),
     guard.NOT_FINITE: _not_finite,
+}
+
+
+# … of a stop that waited until the joints rested
+_RESTED: dict[int, Callable[[_Seen], str]] = {
+    guard.EFFORT: lambda j: f"was asked for more than its limit of {j.limit('effort')} {j.force}",
+    guard.RATE: lambda j: (
+        f"was asked for an effort that changes faster than its limit of {j.limit('rate')} {j.force}/s"
+    ),
+    guard.POWER: lambda j: f"was asked for more than its limit of {j.limit('power')} W",
+    guard.TEMPERATURE: lambda j: f"was warmer than its limit of {j.limit('temperature')} degC",
+    guard.POSITION: lambda j: f"left its limits {j.lower:.6g} to {j.upper:.6g} {j.unit}",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,15 @@ import numpy as np
 from cosim.drives import Group
 from cosim.dynamometer import Load
 from cosim.errors import InputError, Place
+from cosim.estop import open_estop
 from cosim.rig.drivers import DriverSpec
 from cosim.types import DriverContext, Limits
 from cosim.world import World
 
 if TYPE_CHECKING:
     from cosim.rig.rig import Rig
+
+WATCHDOG = 0.1  # s without a tick, with real motors, unless the rig says so
 
 
 def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:
@@ -50,6 +54,18 @@ def loads_of(rig: Rig) -> tuple[Load, ...]:
         for spec in rig.spec.drivers
         for name, load in spec.loads.items()
     )
+
+
+def safety_of(rig: Rig) -> dict[str, Any]:
+    """What the loop watches besides: the emergency stop, and itself."""
+    guard, place = rig.spec.guard, rig.spec.source.place
+    watchdog = WATCHDOG if guard.watchdog is None and rig.hardware else guard.watchdog
+    if guard.estop is None:
+        return {"watchdog": watchdog}
+    return {
+        "watchdog": watchdog,
+        "estop": partial(open_estop, guard.estop, lambda *keys: place(("guard", "estop", *keys))),
+    }
 
 
 def context_of(rig: Rig, spec: DriverSpec) -> DriverContext:

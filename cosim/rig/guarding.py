@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from cosim.estop import EstopParams
 from cosim.guard import SATURATE
 from cosim.rig.schedule import show_time
 from cosim.rig.schema import KeyPath, Reading, read_fields
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Action = Literal["warn", "saturate", "stop"]
 
 # unless the rig says how old feedback may be: steps, and the least time [ns]
+WATCHDOG_STEPS = 5  # least time of the watchdog
 STALE_STEPS, STALE_NS = 5, 20_000_000
 
 
@@ -55,6 +57,13 @@ class GuardKeys:
     actions: Actions = param(default=Actions())
     stale: float | None = param(unit="s", above=0, default=None, doc="age of feedback that stops a run")
     soft_start: float = param(unit="s", min=0, default=0.0, doc="in which efforts come up after arming")
+    deceleration: float | None = param(
+        unit="joint acceleration", above=0, default=None, doc="with which a stop that can wait brings joints to rest"
+    )
+    watchdog: float | None = param(
+        unit="s", above=0, default=None, doc="time without a tick after which motors are off"
+    )
+    estop: EstopParams | None = param(default=None, doc="the emergency stop")
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,9 @@ class GuardSpec:
     actions: dict[str, str]
     stale: float
     soft_start: float
+    deceleration: float | None = None
+    watchdog: float | None = None
+    estop: EstopParams | None = None
 
 
 def read_guard(data: Any, step_ns: int | None, reading: Reading) -> GuardSpec:
@@ -77,7 +89,12 @@ def read_guard(data: Any, step_ns: int | None, reading: Reading) -> GuardSpec:
             what = f"must be at least one step ({show_time(step_ns)}), is {show_time(stale_ns)}"
             reading.fail((*at, "stale"), what)
     actions = dataclasses.asdict(values.get("actions") or Actions())
-    return GuardSpec(actions, stale_ns * 1e-9, values.get("soft_start", 0.0))
+    watchdog = values.get("watchdog")
+    if watchdog is not None and step_ns is not None and watchdog * 1e9 < WATCHDOG_STEPS * step_ns:
+        what = f"must be at least {WATCHDOG_STEPS} steps ({show_time(WATCHDOG_STEPS * step_ns)})"
+        reading.fail((*at, "watchdog"), f"{what}, is {show_time(watchdog * 1e9)}")
+    more = {key: values.get(key) for key in ("deceleration", "watchdog", "estop")}
+    return GuardSpec(actions, stale_ns * 1e-9, values.get("soft_start", 0.0), **more)
 
 
 def check_guard(

@@ -18,7 +18,7 @@ from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
 from cosim.guard import KINDS, Guard
 from cosim.loop import Loop
 from cosim.plant import Plant
-from cosim.rig.driving import groups_of, loads_of, real_joints
+from cosim.rig.driving import groups_of, loads_of, real_joints, safety_of
 from cosim.rig.running import channels_of, run_rig, scheduler_of
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.rig.starting import closing_of, starting, switches_of, turning
@@ -65,6 +65,7 @@ class Rig:
             substeps=spec.schedule.substeps,
             compiled=not self.interpret,
             loads=loads,
+            deceleration=spec.guard.deceleration,
         )
 
     # --- wiring ---
@@ -228,7 +229,7 @@ class Rig:
     @property
     def native(self) -> bool:
         """Whether all of a tick is machine code."""
-        return not self.interpret and not self.simulation.untraceable and not self.hardware
+        return not self.interpret and not self.simulation.untraceable and not self.watched
 
     def engine(self) -> Engine:
         """A fresh engine at t = 0: native when every part has machine code, else the Python loop."""
@@ -236,7 +237,7 @@ class Rig:
         if self.native:
             return NativeEngine(self.simulation, order)
         world = World(self.simulation)
-        return PythonEngine(self.simulation, world, groups_of(self, world), order)
+        return PythonEngine(self.simulation, world, groups_of(self, world), order, **safety_of(self))
 
     def run(
         self,
@@ -267,6 +268,11 @@ class Rig:
             )
             for stage in self.simulation.stages(schedule.order)
         )
+
+    @property
+    def watched(self) -> bool:
+        """Whether something outside has to be looked at in every tick: real motors, or an emergency stop."""
+        return self.hardware or self.spec.guard.estop is not None
 
     @property
     def hardware(self) -> bool:

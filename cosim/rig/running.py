@@ -21,7 +21,7 @@ from cosim.rehearsal import check_budget
 from cosim.rig.driving import shares, told_of_lines
 from cosim.rig.schedule import LONGEST
 from cosim.run import Run, StoppedRun, signal_units
-from cosim.scheduler import Block, Scheduler
+from cosim.scheduler import FOREVER, Block, Scheduler
 
 if TYPE_CHECKING:
     from cosim.rig.rig import Rig
@@ -158,10 +158,11 @@ def _taken(
             try:
                 scheduler.arm()
                 taken.begun = time.perf_counter()
-                scheduler.start(ticks)
+                # real joints are brought to rest after the last tick, where the rig says how
+                scheduler.start(FOREVER if rig.hardware and rig.simulation.halts else ticks)
                 _follow(taken, ticks, progress)
             except KeyboardInterrupt:
-                scheduler.stop()
+                scheduler.halt()
                 for block in iter(scheduler.read, None):
                     taken.add(block)
                 last = taken.done - 1
@@ -210,5 +211,7 @@ def _follow(taken: Taken, ticks: int, progress: Callable[[float], None] | None) 
             taken.add(block)
         before = time.perf_counter()
         if progress is not None:
-            progress(taken.done / ticks)
+            progress(min(taken.done / ticks, 1.0))
+        if taken.done >= ticks:
+            scheduler.halt()
     taken.fault = taken.scheduler.fault

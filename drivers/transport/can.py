@@ -33,6 +33,8 @@ FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ETIMEDOUT)
 NAP = 50e-6  # s between tries to send while the queue is full
 MOST_UNFIT = 256  # messages for others that are taken past a deadline
 LONGEST_WAIT = 1.0  # s that a stamp is believed to be old
+# IP_MULTICAST_ALL and IPV6_MULTICAST_ALL of Linux, which `socket` does not name
+MULTICAST_ALL = {socket.AF_INET: (socket.IPPROTO_IP, 49), socket.AF_INET6: (socket.IPPROTO_IPV6, 29)}
 LOOK_NS = 100_000_000  # between looks at the state of the controller
 
 
@@ -236,9 +238,8 @@ def _only_own_group(descriptor: int) -> None:
     """python-can binds the port of all multicast groups, and Linux gives such a socket what is sent to any group that
     some program of this machine has joined: other buses would be heard too. Raises OSError."""
     with socket.socket(fileno=os.dup(descriptor)) as heard:
-        if sys.platform == "linux":
-            six = heard.family == socket.AF_INET6
-            heard.setsockopt(*((socket.IPPROTO_IPV6, 29) if six else (socket.IPPROTO_IP, 49)), 0)  # …_MULTICAST_ALL
+        if sys.platform == "linux" and heard.family in MULTICAST_ALL:
+            heard.setsockopt(*MULTICAST_ALL[heard.family], 0)
         while select.select((heard,), (), (), 0)[0]:  # what came until now
             heard.recv(1)
 

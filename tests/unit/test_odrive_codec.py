@@ -21,7 +21,7 @@ GOLDEN = [
     # Set_Axis_State: closed loop (8) to node 0; the maker's table has 8 bytes of payload
     (can.encode(0, can.SET_AXIS_STATE, 8), 0x007, "08 00 00 00 00 00 00 00"),
     # id = axis << 5 | command: 0x01 << 5 | 0x0C = 0x2C, the example of the manual
-    (can.encode(1, can.SET_INPUT_POS, TURN), 0x02C, "00 00 80 3f 00 00 00 00"),
+    (can.encode(1, can.SET_INPUT_POS, TURN, 0.0, 0.0), 0x02C, "00 00 80 3f 00 00 00 00"),
     # -2.5 turns, 1.5 turns/s and -0.25 N·m ahead, in steps of 0.001
     (can.input_position(1, -2.5 * TURN, 1.5 * TURN, -0.25), 0x02C, "00 00 20 c0 dc 05 06 ff"),
     (can.encode(0, can.SET_INPUT_VEL, TURN, 0.0), 0x00D, "00 00 80 3f 00 00 00 00"),

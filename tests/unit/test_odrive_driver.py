@@ -2,6 +2,7 @@
 
 import json
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,15 +94,15 @@ class Setup:
             place=lambda *keys: Place("rig.yaml", 7, ".".join(map(str, keys))),
         )
         self.rotors = [Rotor(), Rotor()]
-        self.emulator = odrive.emulate(self.params, self.context, self.rotors)
-        self.wire = Wire(self.emulator, self.rotors)
+        self.emulator: Any = odrive.emulate(self.params, self.context, self.rotors)
+        self.wire: Any = Wire(self.emulator, self.rotors)
         monkeypatch.setattr("drivers.odrive.driver.now", self.wire.now)
         monkeypatch.setattr(f"drivers.odrive.{'can' if kind == 'bus' else 'ascii'}_driver.now", self.wire.now)
         self.driver = odrive.load(self.params, self.context, self.wire)
         self.state, self.command = JointState.zeros(2), JointCommand.zeros(2)
 
     @property
-    def axes(self):
+    def axes(self) -> list[Any]:
         if isinstance(self.emulator, odrive.Emulator):
             return [node.axis for node in self.emulator.nodes]
         return list(self.emulator.axes.values())
@@ -236,9 +237,10 @@ def test_the_first_command_holds_what_is_measured(setup):
 
 def test_reading_alone_does_not_feed_the_watchdog(setup):
     rig = enabled(setup, "effort")
-    for _ in range(200):
-        rig.wire.step()
-        rig.read()
+    for _ in range(30):
+        before = rig.state.t_ns
+        assert rig.read(20 * MS).t_ns > before  # but it brings what is new
+        rig.wire.step(5)
     assert not any(axis.armed for axis in rig.axes)
 
 
@@ -331,6 +333,19 @@ def test_homing_without_an_end_stop(setup):
         rig.driver.enable("position")
 
 
+def test_opening_again(setup):
+    rig = enabled(setup, "effort")
+    rig.axes[0].disarm(codes.ESTOP_REQUESTED)
+    rig.cycle(120)
+    rig.driver.close()
+    rig.emulator.reset(rig.wire.t_ns)  # and somebody switched it off and on
+    rig.wire.queue.clear()
+    rig.driver.open()
+    assert list(rig.read(20 * MS).fault) == [0, 0]
+    rig.driver.enable("velocity")
+    assert [axis.control_mode for axis in rig.axes] == [codes.VELOCITY_CONTROL] * 2
+
+
 def test_nobody_answers(setup, kind):
     rig = setup()
     rig.wire.mute = True
@@ -372,6 +387,18 @@ def test_no_heartbeat(monkeypatch):
     assert str(caught.value) == (
         "rig.yaml:7 joints.elbow.id: node 17 sends no heartbeat; "
         "set axis0.config.can.heartbeat_msg_rate_ms = 100 with odrivetool"
+    )
+
+
+@pytest.mark.parametrize("period", [0, 100])
+def test_estimates_that_are_too_rare(monkeypatch, period):
+    rig = Setup(monkeypatch, "bus")
+    rig.axes[1].encoder_ms = period
+    with pytest.raises(InputError) as caught:
+        rig.driver.open()
+    assert str(caught.value) == (
+        "rig.yaml:7 joints.elbow.id: node 17 does not send encoder estimates often enough; "
+        "set axis0.config.can.encoder_msg_rate_ms = 10 with odrivetool"
     )
 
 

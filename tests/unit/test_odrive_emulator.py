@@ -2,6 +2,8 @@
 
 import random
 import struct
+from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -359,7 +361,8 @@ def test_every_frame_to_an_axis_feeds_its_watchdog(bus):
 
 
 def test_endpoints(bus):
-    table, axis = properties.S1_0_6_10.table, bus.axes[0]
+    table: Any = properties.S1_0_6_10.table
+    axis = bus.axes[0]
     number, value = table["config.watchdog_timeout"]
     assert bus.send(can.endpoint(0, can.WRITE, number, value.pack(0.25))) == []  # 0.6.10 does not confirm
     assert axis.watchdog_timeout == 0.25
@@ -519,6 +522,8 @@ def test_commands_to_an_axis(board):
     assert (axis.input_vel, axis.input_torque) == (0.5, 0.25)
     said(board, b"p 1 3\n")
     assert (axis.input_pos, axis.input_vel, axis.input_torque) == (3.0, 0.5, 0.25)
+    said(board, b"q 1 -2 3\n")
+    assert (axis.vel_limit, axis.torque_soft_max, axis.torque_soft_min) == (3.0, inf, -inf)
     said(board, b"q 1 -2 1 0.1\n")
     assert (axis.vel_limit, axis.torque_soft_max, axis.torque_soft_min) == (1.0, 0.1, -0.1)
     said(board, b"v 1 1 0\n")

@@ -1,0 +1,109 @@
+"""Drives of the profile CiA 402 on CANopen (classic CAN): cyclic synchronous torque, velocity and position.
+
+SYNC and the heartbeat that feeds the drives' watchdog are sent with every command. The SDO client is this family's own:
+that of the `canopen` package waits in threads of its own for answers, and logs; it stays a witness in the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+
+from cosim.types import Driver, DriverContext, param, params
+from drivers.cia402 import codec, profile
+from drivers.cia402.device.node import Node
+from drivers.cia402.device.objects import PRODUCT, VENDOR
+from drivers.cia402.driver import Cia402Driver, command_frames
+from drivers.cia402.emulator import Emulator
+from drivers.common import wiring
+from drivers.common.motor import Motor
+from drivers.transport import CanParams, Frame, Link, Traffic, device_link, host_link
+
+__all__ = ["MODES", "Homing", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
+
+MODES = frozenset(profile.MODES)
+_COUNTS = 65536  # of an emulated drive that is not told its own
+
+
+@params
+class Params:
+    """The bus and what all drives on it share."""
+
+    bus: CanParams = param()
+    watchdog: float = param(unit="s", above=0, max=65.535, default=0.1, doc="without commands, in whole milliseconds")
+    master: int = param(min=1, max=127, default=127, doc="id of this program, whose heartbeat the drives watch")
+
+
+@params
+class Homing:
+    """How a drive finds its zero when it is enabled. Speeds are those of the drive's side of the gear."""
+
+    method: int = param(min=-128, max=127, doc="number of the homing method, 6098h")
+    search: float | None = param(unit="rad/s", above=0, default=None, doc="while it looks for the switch")
+    slow: float | None = param(unit="rad/s", above=0, default=None, doc="while it looks for zero")
+    timeout: float = param(unit="s", above=0, default=30.0, doc="after which it is given up")
+
+
+@params
+class JointParams(wiring.JointParams):
+    """The drive of a joint."""
+
+    _: KW_ONLY
+    id: int = param(min=1, max=127)
+    counts: int | None = param(min=1, default=None, doc="increments per turn; unset: those of the encoder, 608Fh")
+    rated_torque: float | None = param(unit="N*m", above=0, default=None, doc="unset: the drive's own, 6076h")
+    vendor: int | None = param(min=0, max=0xFFFFFFFF, default=None, doc="expected in 1018h")
+    product: int | None = param(min=0, max=0xFFFFFFFF, default=None, doc="expected in 1018h")
+    temperature: int | None = param(
+        min=0x200000,
+        max=0xFFFFFF,
+        default=None,
+        doc="a 16 bit object in 0.1 °C: index · 256 + sub-index, as 0x320101",
+    )
+    homing: Homing | None = param(default=None, doc="find zero when enabled")
+
+    @property
+    def address(self) -> int:
+        """Unique on a line."""
+        return self.id
+
+
+def load(params: Params, context: DriverContext) -> Driver:
+    return Cia402Driver(params, context, host(params, context))
+
+
+def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
+    """The drives of these joints in front of these motors, as switched on."""
+    return Emulator([_node(wired, motor) for wired, motor in zip(context.wiring, motors, strict=True)])
+
+
+def _node(wired: JointParams, motor: Motor) -> Node:
+    identity = (VENDOR if wired.vendor is None else wired.vendor, PRODUCT if wired.product is None else wired.product)
+    return Node(wired.id, motor, wired.counts or _COUNTS, wired.rated_torque, identity)
+
+
+def host(params: Params, context: DriverContext) -> Link[Frame]:
+    """The program's end of the bus."""
+    return host_link(params.bus, lambda *keys: context.place("bus", *keys))
+
+
+def device(params: Params, context: DriverContext) -> Link[Frame]:
+    """The drives' end of the bus."""
+    return device_link(params.bus, lambda *keys: context.place("bus", *keys))
+
+
+def line(params: Params) -> str:
+    return params.bus.line
+
+
+def traffic(params: Params, context: DriverContext) -> Traffic:
+    """One cycle of commands and answers."""
+    step = codec.Step(1.0, 1.0, 1.0)
+    out: list[Frame] = []
+    back: list[Frame] = []
+    for wired in context.wiring:
+        out += command_frames(context.mode, wired.id, profile.ENABLE, 0.0, 0.0, 0.0, step)
+        warm = None if wired.temperature is None else 0.0
+        back.append(codec.status_answer(wired.id, codec.Status(0, 0, 0.0), step))
+        back.append(codec.motion_answer(wired.id, codec.Motion(0.0, 0.0, warm), step))
+    return Traffic([*out, codec.heartbeat(params.master, codec.RUNNING), codec.SYNC], back)

@@ -1,0 +1,82 @@
+"""Process data of the emulated drive: what comes in takes effect and what goes out is sampled when its type says so."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from drivers.cia402 import faults, sdo
+from drivers.cia402.device import access, machine, objects
+from drivers.cia402.device.node import Node
+from drivers.transport import Frame
+
+_SYNCHRONOUS = 240  # the largest transmission type that waits for SYNC
+_ON_EVENT = (254, 255)
+
+
+def receive(node: Node, cob_id: int, data: bytes) -> None:
+    """A frame with the COB-ID of a receive PDO."""
+    number, kind, keys = node.inward[cob_id]
+    if kind <= _SYNCHRONOUS:
+        node.pending[number] = data
+    else:
+        _apply(node, keys, data)
+
+
+def _apply(node: Node, keys: tuple[int, ...], data: bytes) -> None:
+    """Take mapped objects over; a value out of its range is left out. Too few bytes are none at all."""
+    widths = [objects.width(key) // 8 for key in keys]
+    if sum(widths) > len(data):
+        machine.report(node, faults.PDO_LENGTH)
+        return
+    place = 0
+    for key, size in zip(keys, widths, strict=True):
+        with suppress(sdo.Aborted):
+            access.download(node, key, data[place : place + size])
+        place += size
+
+
+def _sample(node: Node, keys: tuple[int, ...]) -> bytes:
+    return b"".join(objects.encode(key, access.read(node, key)) for key in keys)
+
+
+def _send(node: Node, number: int, cob_id: int, data: bytes) -> None:
+    node.sent[number], node.sent_ns[number] = data, node.t_ns
+    node.send(Frame(cob_id, data))
+
+
+def synchronise(node: Node) -> None:
+    """SYNC: what was received takes effect, then what is due is sampled and sent."""
+    for number, kind, keys in list(node.inward.values()):
+        data, node.pending[number] = node.pending[number], None
+        if data is not None and kind <= _SYNCHRONOUS:
+            _apply(node, keys, data)
+    for number, cob_id, kind, keys, _ in node.outward:
+        if not keys or kind > _SYNCHRONOUS:
+            continue
+        data = _sample(node, keys)
+        node.syncs[number] += 1
+        if node.syncs[number] >= kind if kind else data != node.sent[number]:
+            node.syncs[number] = 0
+            _send(node, number, cob_id, data)
+
+
+def request(node: Node, cob_id: int) -> None:
+    """A remote frame asks for a transmit PDO."""
+    for number, own, _, keys, remote in node.outward:
+        if own == cob_id and remote and keys:
+            _send(node, number, cob_id, _sample(node, keys))
+
+
+def events(node: Node) -> None:
+    """PDOs that are sent when something changed or their event timer ran out, not within their inhibit time."""
+    for number, cob_id, kind, keys, _ in node.outward:
+        if kind not in _ON_EVENT or not keys:
+            continue
+        quiet = node.t_ns - node.sent_ns[number]
+        place = 0x180000 + (number << 8)
+        timer = node.value(place + 5)
+        if node.sent[number] is not None and quiet < 100_000 * node.value(place + 3):
+            continue
+        data = _sample(node, keys)
+        if data != node.sent[number] or (timer and quiet >= 1_000_000 * timer):
+            _send(node, number, cob_id, data)

@@ -1,0 +1,83 @@
+"""Robotis Dynamixel drives of the X series (Protocol 2.0) on a half-duplex serial line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from functools import partial
+from typing import Literal
+
+from cosim.types import Driver, DriverContext, param, params
+from drivers.common import wiring
+from drivers.common.motor import Motor
+from drivers.dynamixel import cycle
+from drivers.dynamixel.driver import DynamixelDriver
+from drivers.dynamixel.emulator import Emulator
+from drivers.dynamixel.node import Node
+from drivers.dynamixel.tables import MODELS
+from drivers.transport import Link, SerialParams, Traffic, device_link, host_link
+
+__all__ = ["MODES", "JointParams", "Params", "Port", "device", "emulate", "host", "line", "load", "traffic"]
+
+MODES = frozenset({"effort", "velocity", "position"})
+
+
+@params
+class Port(SerialParams):
+    """A serial port, at the bit rate that drives are delivered with unless another one is given."""
+
+    baudrate: float = param(unit="bit/s", above=0, default=57600.0)
+
+
+@params
+class Params:
+    """The line and what all drives on it share."""
+
+    port: Port = param()
+    watchdog: float = param(unit="s", above=0, default=0.1, doc="without commands for so long, drives stop; in 20 ms")
+    return_delay: float = param(unit="s", min=0, default=5e-4, doc="the longest return delay time drives may have set")
+    fast: bool | None = param(default=None, doc="fast sync read; unset: if the firmware of all drives has it")
+
+
+@params
+class JointParams(wiring.JointParams):
+    """The drive of a joint."""
+
+    _: KW_ONLY
+    id: int = param(min=0, max=252)
+    model: Literal["XM430-W350", "XM430-W210", "XM540-W270", "XM540-W150", "XL430-W250"] = param(default="XM430-W350")
+    torque_constant: float | None = param(unit="N*m/A", above=0, default=None, doc="unset: the maker's for the model")
+
+    @property
+    def address(self) -> int:
+        """Unique on a line."""
+        return self.id
+
+
+def load(params: Params, context: DriverContext) -> Driver:
+    """Raises InputError where the watchdog does not fit the period, or a model cannot do the mode."""
+    return DynamixelDriver(params, context, host(params, context))
+
+
+def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
+    """The device side. Effort counts as the model's torque constant says, whatever the motor's own is."""
+    pairs = zip(context.wiring, motors, strict=True)
+    return Emulator([Node(w.id, MODELS[w.model], MODELS[w.model].effort(w.torque_constant), m) for w, m in pairs])
+
+
+def host(params: Params, context: DriverContext) -> Link[bytes]:
+    return host_link(params.port, partial(context.place, "port"))
+
+
+def device(params: Params, context: DriverContext) -> Link[bytes]:
+    return device_link(params.port, partial(context.place, "port"))
+
+
+def line(params: Params) -> str:
+    """What the line is called."""
+    return params.port.line
+
+
+def traffic(params: Params, context: DriverContext) -> Traffic:
+    """Of one cycle: a command to all drives, the question after their state, and the answer."""
+    return cycle.traffic([w.id for w in context.wiring], context.mode, params.fast is not False)

@@ -1,0 +1,71 @@
+"""What goes over the line in every cycle: goals to all drives in one packet, their state in one answer.
+
+What is read lies in many places of the control table. It is gathered under consecutive indirect addresses, so that one
+read also tells of faults, of a tripped watchdog and of a drive that was restarted, in less bytes than from the present
+current to the present temperature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cosim.types import Array
+from drivers.dynamixel import codec
+from drivers.dynamixel import tables as t
+from drivers.transport import Traffic
+
+# of the state, in the order of the packet
+_GATHERED = (
+    ("torque", "u1", t.TORQUE_ENABLE),
+    ("level", "u1", t.RETURN_LEVEL),  # never 0 in a drive that answers: tells that the gathering is in place
+    ("hardware", "u1", t.HARDWARE_ERROR),
+    ("watchdog", "u1", t.BUS_WATCHDOG),
+    ("current", "<i2", t.PRESENT_CURRENT),
+    ("velocity", "<i4", t.PRESENT_VELOCITY),
+    ("position", "<i4", t.PRESENT_POSITION),
+    ("temperature", "i1", t.PRESENT_TEMPERATURE),
+)
+GATHER_ADDRESS, ADDRESS, _ = t.INDIRECT[0]
+STATE = np.dtype([("error", "u1"), ("id", "u1"), *((name, kind) for name, kind, _ in _GATHERED), ("crc", "<u2")])
+SIZE = STATE.itemsize - 4  # bytes of one drive without error byte, id and CRC
+GATHERING = b"".join(
+    (register.address + k).to_bytes(2, "little") for _, _, register in _GATHERED for k in range(register.size)
+)
+
+GOALS = {"effort": t.GOAL_CURRENT, "velocity": t.GOAL_VELOCITY, "position": t.GOAL_POSITION}
+
+
+class Goals:
+    """The packet with one goal for each of n drives."""
+
+    def __init__(self, ids: Sequence[int], mode: str) -> None:
+        register = GOALS[mode]
+        self._address, self._size = register.address, register.size
+        self._rows = np.zeros(len(ids), dtype=[("id", "u1"), ("goal", f"<i{register.size}")])
+        self._rows["id"] = list(ids)
+
+    def packet(self, counts: Array) -> bytes:
+        """counts: (n,) whole numbers that the register can hold."""
+        self._rows["goal"] = counts
+        return codec.sync_write(self._address, self._size, self._rows.tobytes())
+
+
+def question(ids: Sequence[int], fast: bool) -> bytes:
+    return codec.sync_read(ADDRESS, SIZE, ids, fast)
+
+
+def answer_size(n: int, fast: bool) -> int:
+    """Bytes that n drives answer; single answers are longer where they must be stuffed."""
+    return len(codec.chained([], 0)) + n * STATE.itemsize if fast else n * len(codec.status(0, 0, bytes(SIZE)))
+
+
+def traffic(ids: Sequence[int], mode: str, fast: bool) -> Traffic:
+    """The packets of one cycle."""
+    data = bytes(SIZE)
+    if fast:
+        back = [codec.chained([codec.Block(0, id, data) for id in ids], len(ids) * STATE.itemsize)]
+    else:
+        back = [codec.status(id, 0, data) for id in ids]
+    return Traffic([Goals(ids, mode).packet(np.zeros(len(ids))), question(ids, fast)], back)

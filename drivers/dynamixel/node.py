@@ -1,0 +1,309 @@
+"""One emulated drive: its control table with the rules of access, its faults and watchdog, and its inner loops.
+
+As documented by the e-Manual. What it leaves open, and how it is here:
+* Gains of velocity and position loops act on counts, 1000 times a second, and give PWM counts. The PWM drives a motor
+  with the stall torque `max_effort` and the no-load speed `max_velocity`. Mode 5 is that position loop with its effort
+  held within the goal current. Profiles and feedforward gains are kept but have no effect.
+* A tripped watchdog makes the goal of the mode a standstill: no current or PWM, no velocity, the present position.
+* Baud rate, shadow id and startup configuration are kept but have no effect; every reset is immediate.
+* Supply above the maximum voltage is no error: the rig's motors may run on more than this model would bear.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+
+from drivers.common.motor import Motor
+from drivers.dynamixel import codec
+from drivers.dynamixel import tables as t
+from drivers.dynamixel.memory import Answer, Memory
+
+FIRMWARE = 46
+TROUBLES = {
+    "overtemperature": t.OVERHEATING,
+    "overcurrent": t.OVERLOAD,
+    "undervoltage": t.INPUT_VOLTAGE,
+    "encoder": t.ENCODER,
+}
+POSITION_MODES = frozenset({t.POSITION_MODE, t.EXTENDED_MODE, t.CURRENT_POSITION_MODE})
+
+_PRESENT = struct.Struct("<HBBhhii")  # from the realtime tick to the present position
+_SUPPLY = struct.Struct("<HB")
+
+
+class Node(Memory):
+    """All that changes is in plain attributes: the table, and what is not in it."""
+
+    def __init__(self, id: int, model: t.Model, effort: float, motor: Motor) -> None:
+        """effort: N·m per count of the current (or the load)."""
+        self.motor, self.model, self.effort = motor, model, effort
+        super().__init__(model)
+        self.origin = 0  # encoder counts where the drive shows its homing offset
+        self.registered: tuple[int, bytes] | None = None
+        self.fed_ns = self.done_ns = 0  # the last instruction, the last step
+        self.integral = 0.0  # of the error of the loop, counts · ms
+        self.pwm = 0.0
+        self._obeys: dict[int, Callable[[bytes], Answer]] = {
+            codec.PING: self._ping,
+            codec.READ: self._read,
+            codec.WRITE: self._write,
+            codec.REG_WRITE: self._register,
+            codec.ACTION: self._action,
+            codec.REBOOT: self._reboot,
+            codec.CLEAR: self._clear,
+            codec.FACTORY_RESET: lambda params: (codec.RESULT_FAIL, b""),  # would lose the id that the rig gave it
+        }
+        self.put(t.FIRMWARE, FIRMWARE)
+        self.put(t.ID, id)
+        if motor.max_temperature < 100:  # a lower bound than this would be another motor's
+            self.put(t.TEMPERATURE_LIMIT, max(int(motor.max_temperature), 0))
+        self.reset(0)
+
+    def reset(self, t_ns: int) -> None:
+        """Power comes back: what is not in the EEPROM is as delivered, and whole turns are forgotten."""
+        for address, register in self.registers.items():
+            if address >= t.EEPROM_END:
+                self.put(register, register.initial)
+        self.registered, self.fed_ns, self.done_ns = None, t_ns, t_ns
+        self._settle()
+        self._rewind()
+        self._measure(t_ns)
+        self.motor.ask(0.0)
+
+    # --- the table ------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> int:
+        return self.table[t.ID.address]
+
+    @property
+    def mode(self) -> int:
+        return self.table[t.OPERATING_MODE.address]
+
+    @property
+    def torque(self) -> bool:
+        return bool(self.table[t.TORQUE_ENABLE.address])
+
+    def error(self, number: int) -> int:
+        """The error byte of an answer."""
+        return number | (codec.ALERT if self.table[t.HARDWARE_ERROR.address] else 0)
+
+    def answers(self, instruction: int) -> bool:
+        """Whether the status return level lets it answer."""
+        least = {codec.PING: 0, codec.READ: 1}.get(instruction, 2)
+        return self.table[t.RETURN_LEVEL.address] >= least
+
+    def refusal(self, register: t.Register, value: int) -> int:
+        """See `Memory`."""
+        if register.low is None or register.high is None:
+            return codec.NO_ACCESS
+        if register.address < t.EEPROM_END and self.torque:
+            return codec.NO_ACCESS
+        if register in t.GOALS or register.address == t.GOAL_CURRENT.address:
+            if self.table[t.BUS_WATCHDOG.address] == t.TRIPPED:
+                return codec.BAD_RANGE
+            low, high = self._bounds(register)
+            return 0 if low <= value <= high else codec.BEYOND_LIMIT
+        if not register.low <= value <= register.high:
+            return codec.BAD_RANGE
+        if register == t.OPERATING_MODE and value not in self.model.modes:
+            return codec.BAD_RANGE
+        if register == t.BUS_WATCHDOG and value and self.table[register.address] == t.TRIPPED:
+            return codec.BAD_RANGE  # it must be cleared by 0 first
+        if register == t.TORQUE_ENABLE and value and self._shut():
+            return codec.RESULT_FAIL
+        return 0
+
+    def _bounds(self, goal: t.Register) -> tuple[int, int]:
+        """Within which a goal may be set now."""
+        if goal == t.GOAL_POSITION:
+            if self.mode == t.POSITION_MODE:
+                return self.get(t.MIN_POSITION), self.get(t.MAX_POSITION)
+            most = t.MOST_TURNS * t.COUNTS - 1
+        elif goal == t.GOAL_VELOCITY:
+            most = self.get(t.VELOCITY_LIMIT)
+        else:
+            most = self.get(t.PWM_LIMIT if goal == t.GOAL_PWM else t.CURRENT_LIMIT)
+        return -most, most
+
+    def change(self, register: t.Register, value: int) -> None:
+        """See `Memory`."""
+        was = self.get(register)
+        self.put(register, value)
+        if register == t.OPERATING_MODE and value != was:
+            gains = (t.VELOCITY_I, t.VELOCITY_P, t.POSITION_D, t.POSITION_I, t.POSITION_P)
+            for other in (*gains, t.FEEDFORWARD_1, t.FEEDFORWARD_2, t.PROFILE_ACCELERATION, t.PROFILE_VELOCITY):
+                self.put(other, self.registers[other.address].initial)
+            self._settle()
+        elif register == t.TORQUE_ENABLE and value != was:
+            self.integral = 0.0
+            if value and self.mode == t.POSITION_MODE:
+                self._rewind()
+            if value and self.mode in POSITION_MODES:
+                self.put(t.GOAL_POSITION, self._counts())
+            if not value:
+                self.motor.ask(0.0)
+
+    def _settle(self) -> None:
+        """Goals as after power-on and after a change of the operating mode: bounds as far as the limits allow."""
+        self.integral = 0.0
+        self.put(t.GOAL_PWM, self.get(t.PWM_LIMIT))
+        if self.model.senses_current:
+            self.put(t.GOAL_CURRENT, self.get(t.CURRENT_LIMIT))
+        self.put(t.GOAL_VELOCITY, 0)
+        self.put(t.GOAL_POSITION, self._counts())
+
+    def _shut(self) -> int:
+        """Hardware errors for which the drive has shut down: only a reboot lets it go on."""
+        return self.table[t.HARDWARE_ERROR.address] & self.table[t.SHUTDOWN.address]
+
+    # --- instructions -----------------------------------------------------------------------------
+
+    def obey(self, instruction: int, params: bytes) -> Answer:
+        act = self._obeys.get(instruction)
+        return act(params) if act else (codec.BAD_INSTRUCTION, b"")
+
+    def _ping(self, params: bytes) -> Answer:
+        return 0, bytes(self.table[:2]) + bytes(self.table[6:7])
+
+    def _read(self, params: bytes) -> Answer:
+        span = codec.sync_span(params)
+        return (codec.BAD_LENGTH, b"") if span is None or span[2] else self.read(*span[:2])
+
+    def _write(self, params: bytes) -> Answer:
+        if len(params) < 3:
+            return codec.BAD_LENGTH, b""
+        return self.write(int.from_bytes(params[:2], "little"), params[2:]), b""
+
+    def _register(self, params: bytes) -> Answer:
+        if len(params) < 3:
+            return codec.BAD_LENGTH, b""
+        self.registered = int.from_bytes(params[:2], "little"), params[2:]
+        self.put(t.REGISTERED, 1)
+        return 0, b""
+
+    def _action(self, params: bytes) -> Answer:
+        if self.registered is None:
+            return codec.BAD_INSTRUCTION, b""
+        registered, self.registered = self.registered, None
+        self.put(t.REGISTERED, 0)
+        return self.write(*registered), b""
+
+    def _reboot(self, params: bytes) -> Answer:
+        self.reset(self.fed_ns)
+        return 0, b""
+
+    def _clear(self, params: bytes) -> Answer:
+        if params != codec.MULTI_TURN:
+            return codec.BAD_RANGE, b""
+        if self.table[t.MOVING.address]:
+            return codec.RESULT_FAIL, b""
+        self._rewind()
+        self.put(t.GOAL_POSITION, self._counts())
+        return 0, b""
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def process(self, t_ns: int) -> None:
+        """Measure, look for faults, and ask the motor for what the mode wants."""
+        ms, self.done_ns = max(t_ns - self.done_ns, 0) * 1e-6, t_ns
+        self._measure(t_ns)
+        self._look()
+        watchdog = self.table[t.BUS_WATCHDOG.address]
+        if self.torque and 0 < watchdog != t.TRIPPED and t_ns - self.fed_ns > watchdog * t.WATCHDOG:
+            self._trip()
+        self.pwm = 0.0
+        effort = self._effort(ms) if self.torque else 0.0
+        bound = self.motor.max_effort
+        self.motor.ask(self._sign() * min(max(effort, -bound), bound))
+
+    def _look(self) -> None:
+        """Faults from outside stay in the hardware error status until the drive is restarted."""
+        motor, found = self.motor, 0
+        if motor.trouble in TROUBLES:
+            found |= TROUBLES[motor.trouble].bit
+        if motor.temperature > min(motor.max_temperature, self.get(t.TEMPERATURE_LIMIT)):
+            found |= t.OVERHEATING.bit
+        if motor.voltage < self.get(t.MIN_VOLTAGE) * t.VOLTAGE:
+            found |= t.INPUT_VOLTAGE.bit
+        self.table[t.HARDWARE_ERROR.address] |= found
+        if self._shut():
+            self.put(t.TORQUE_ENABLE, 0)
+
+    def _trip(self) -> None:
+        self.table[t.BUS_WATCHDOG.address] = t.TRIPPED
+        self.integral = 0.0
+        goals = {t.CURRENT_MODE: t.GOAL_CURRENT, t.VELOCITY_MODE: t.GOAL_VELOCITY, t.PWM_MODE: t.GOAL_PWM}
+        goal = goals.get(self.mode, t.GOAL_POSITION)
+        self.put(goal, self._counts() if goal == t.GOAL_POSITION else 0)
+
+    def _effort(self, ms: float) -> float:
+        """N·m that the mode asks for in its own direction."""
+        mode, sign = self.mode, self._sign()
+        velocity = sign * self.motor.velocity
+        if mode == t.CURRENT_MODE:
+            return self.get(t.GOAL_CURRENT) * self.effort
+        if mode == t.PWM_MODE:
+            return self._drive(self.get(t.GOAL_PWM), velocity)
+        if mode == t.VELOCITY_MODE:
+            error = self.get(t.GOAL_VELOCITY) - _count(velocity / t.VELOCITY)
+            gains = self.get(t.VELOCITY_P) / 128, self.get(t.VELOCITY_I) / 65536, 0.0
+        else:
+            error = self.get(t.GOAL_POSITION) - self._counts()
+            gains = self.get(t.POSITION_P) / 128, self.get(t.POSITION_I) / 65536, self.get(t.POSITION_D) / 16
+        proportional, integral, derivative = gains
+        pwm = proportional * error - derivative * velocity / t.POSITION * 1e-3
+        if integral:
+            room = self.get(t.GOAL_PWM) / integral  # no more than the output can follow
+            self.integral = min(max(self.integral + error * ms, -room), room)
+        effort = self._drive(pwm + integral * self.integral, velocity)
+        if mode == t.CURRENT_POSITION_MODE:
+            bound = abs(self.get(t.GOAL_CURRENT)) * self.effort
+            return min(max(effort, -bound), bound)
+        return effort
+
+    def _drive(self, pwm: float, velocity: float) -> float:
+        """N·m of the motor at this PWM and velocity."""
+        most = abs(self.get(t.GOAL_PWM))
+        self.pwm = min(max(pwm, -most), most)
+        stall = self.motor.max_effort if math.isfinite(self.motor.max_effort) else self.model.stall
+        fastest = self.motor.max_velocity
+        return stall * (self.pwm / t.FULL_PWM - (velocity / fastest if fastest > 0 else 0.0))
+
+    def _sign(self) -> int:
+        return -1 if self.table[t.DRIVE_MODE.address] & t.REVERSE else 1
+
+    def _encoder(self) -> int:
+        return _count(self._sign() * self.motor.position / t.POSITION)
+
+    def _counts(self) -> int:
+        """The present position as it is shown."""
+        return self._encoder() - self.origin + self.get(t.HOMING_OFFSET)
+
+    def _rewind(self) -> None:
+        """Forget whole turns: the encoder knows its place within one."""
+        self.origin = self._encoder() // t.COUNTS * t.COUNTS
+
+    def _measure(self, t_ns: int) -> None:
+        motor, sign = self.motor, self._sign()
+        velocity = _count(sign * motor.velocity / t.VELOCITY)
+        position = min(max(self._counts(), -t.BIG), t.BIG)
+        current = _count(sign * motor.effort / self.effort, 0x7FFF)
+        tick = t_ns // 1_000_000 % 0x8000
+        moving = int(abs(velocity) > self.get(t.MOVING_THRESHOLD))
+        _PRESENT.pack_into(
+            self.table, t.REALTIME_TICK.address, tick, moving, 0, round(self.pwm), current, velocity, position
+        )
+        self.table[t.VELOCITY_TRAJECTORY.address : t.PRESENT_VOLTAGE.address] = (
+            self.table[t.GOAL_VELOCITY.address : t.PROFILE_ACCELERATION.address]
+            + self.table[t.GOAL_POSITION.address : t.REALTIME_TICK.address]
+        )
+        volts, degrees = abs(_count(motor.voltage / t.VOLTAGE, 0x7FFF)), _count(motor.temperature, 0x7F) & 0xFF
+        _SUPPLY.pack_into(self.table, t.PRESENT_VOLTAGE.address, volts, degrees)
+
+
+def _count(value: float, most: int = t.BIG) -> int:
+    """The nearest count that the register can hold."""
+    return round(min(max(value, -most), most)) if value == value else 0

@@ -1,0 +1,60 @@
+"""One question and its answer at a time, for setting drives up: outside of the cycle, where waiting is allowed."""
+
+from __future__ import annotations
+
+from cosim.errors import RunError
+from drivers.dynamixel import codec
+from drivers.dynamixel.codec import Decoder, Packet
+from drivers.dynamixel.tables import Register
+from drivers.transport import Link, now
+
+PATIENCE_NS = 100_000_000  # for one answer
+TRIES = 3
+
+
+class Talk:
+    """Reads and writes registers of single drives."""
+
+    def __init__(self, link: Link[bytes], decoder: Decoder) -> None:
+        self._link, self._decoder = link, decoder
+
+    def ask(self, id: int, question: bytes) -> Packet | None:
+        """The status packet of drive `id`, None when it says nothing however often it is asked. Raises LinkError."""
+        for _ in range(TRIES):
+            deadline = now() + PATIENCE_NS
+            while self._link.receive(0) is not None and now() < deadline:
+                pass  # left over from other questions
+            self._decoder.clear()
+            self._link.send(question, deadline)
+            while (chunk := self._link.receive(deadline)) is not None:
+                for packet in self._decoder.feed(chunk):
+                    if packet.id == id and packet.instruction == codec.STATUS and packet.params:
+                        return packet
+        return None
+
+    def read(self, id: int, address: int, size: int) -> bytes:
+        """Raises RunError: no answer, or another one."""
+        answer = self._answer(id, codec.read(id, address, size), f"be read at register {address}")
+        if len(answer.params) != size + 1:
+            raise RunError(f"drive {id} answers {len(answer.params) - 1} bytes where {size} were asked for")
+        return answer.params[1:]
+
+    def get(self, id: int, register: Register) -> int:
+        return register.unpack(self.read(id, register.address, register.size), register.address)
+
+    def write(self, id: int, address: int, data: bytes) -> None:
+        """Raises RunError: no answer, or the drive refuses."""
+        self._answer(id, codec.write(id, address, data), f"be written at register {address}")
+
+    def put(self, id: int, register: Register, value: int) -> None:
+        self.write(id, register.address, register.pack(value))
+
+    def _answer(self, id: int, question: bytes, what: str) -> Packet:
+        answer = self.ask(id, question)
+        if answer is None:
+            raise RunError(f"drive {id} stopped answering on {self._link.name}; check its power and the wiring")
+        error = answer.params[0] & ~codec.ALERT
+        if error:
+            why = codec.ERRORS.get(error, f"error {error}")
+            raise RunError(f"drive {id} refuses to {what}: {why}")
+        return answer

@@ -1,0 +1,266 @@
+"""Frames of the moteus register protocol: bytes <-> subframes, and the frames of a control cycle in a fixed shape.
+
+Source: mjbots' CAN protocol (docs/protocol/can.md) and the multiplex format it refers to. Numbers are little-endian; a
+frame is a row of subframes, filled up to a length that CAN FD knows with NOPs. All functions are pure and total.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cosim.units import TURN
+from drivers.moteus.registers import TEMPERATURE, VOLTAGE, Mode, to_raw
+
+INT8, INT16, INT32, FLOAT = range(4)
+NOP = 0x50
+BROADCAST = 0x7F
+REPLY_BIT = 0x8000  # in the arbitration id: answer, please
+CLIENT_DATA, SERVER_DATA, CLIENT_POLL, SERVER_DATA_FLOW, CLIENT_POLL_FLOW = range(0x40, 0x45)
+
+_LETTERS = "bhif"
+_SIZES = (1, 2, 4, 4)
+_VALUES = [[struct.Struct(f"<{count}{letter}") for count in range(65)] for letter in _LETTERS]
+_LENGTHS = [min(n for n in (*range(9), 12, 16, 20, 24, 32, 48, 64) if n >= length) for length in range(65)]
+
+
+def arbitration(source: int, destination: int, prefix: int = 0, reply: bool = False) -> int:
+    """prefix: 13 bits, source and destination: 7 bits each."""
+    return prefix << 16 | (REPLY_BIT if reply else 0) | source << 8 | destination
+
+
+def pad(data: bytes) -> bytes:
+    """data (at most 64 bytes), with NOPs up to the next length of a CAN FD frame."""
+    return data.ljust(_LENGTHS[len(data)], b"\x50")
+
+
+# --- any frame ----------------------------------------------------------------------------------
+
+
+class Write(NamedTuple):
+    register: int
+    resolution: int
+    values: tuple[float, ...]  # raw, of consecutive registers
+
+
+class Read(NamedTuple):
+    register: int
+    resolution: int
+    count: int
+    brief: bool  # the count stands in the type of the subframe
+
+
+class Reply(NamedTuple):
+    register: int
+    resolution: int
+    values: tuple[float, ...]
+
+
+class Failure(NamedTuple):
+    """A register that could not be written or read; code 1: unknown, 2: not writable, or no room for the answer."""
+
+    register: int
+    code: int
+    reading: bool
+
+
+class Tunnel(NamedTuple):
+    """Text of a channel, or a poll for at most `limit` bytes of it; packet: its number, where it is counted."""
+
+    kind: int  # CLIENT_DATA … CLIENT_POLL_FLOW
+    channel: int
+    data: bytes
+    limit: int
+    packet: int
+
+
+Subframe = Write | Read | Reply | Failure | Tunnel
+
+
+def varuint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    return bytes((value & 0x7F | 0x80,)) + varuint(value >> 7)
+
+
+def _varuint(data: bytes, at: int) -> tuple[int, int]:
+    """(value, place after it). Raises IndexError at the end of the data, ValueError after five bytes."""
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
+    value &= 0x7F
+    for k in range(1, 5):
+        byte = data[at + k]
+        value |= (byte & 0x7F) << 7 * k
+        if byte < 0x80:
+            return value, at + k + 1
+    raise ValueError
+
+
+def decode(data: bytes) -> tuple[list[Subframe], bool]:
+    """(subframes, whether all bytes were understood): what a drive makes of any bytes at all.
+
+    As in the drive, reading ends at the first subframe that is cut off or unknown, those before it stand, and of a
+    write that is cut off the values that came whole stand too.
+    """
+    found: list[Subframe] = []
+    at, end = 0, len(data)
+    try:
+        while at < end:
+            kind = data[at]
+            if kind == NOP:
+                at += 1
+            elif kind < 0x30:
+                count, resolution = kind & 3, kind >> 2 & 3
+                register = data[at + 1]
+                if count and register < 0x80:
+                    at += 2
+                else:
+                    at += 1
+                    if not count:
+                        count, at = _varuint(data, at)
+                    register, at = _varuint(data, at)
+                if 0x10 <= kind < 0x20:
+                    found.append(Read(register, resolution, count, kind & 3 != 0))
+                    continue
+                whole = min(count, (end - at) // _SIZES[resolution])
+                values = _VALUES[resolution][whole].unpack_from(data, at)
+                at += whole * _SIZES[resolution]
+                found.append((Reply if kind & 0x20 else Write)(register, resolution, values))
+                if whole < count:
+                    return found, False
+            elif kind in (0x30, 0x31):
+                register, at = _varuint(data, at + 1)
+                code, at = _varuint(data, at)
+                found.append(Failure(register, code, kind == 0x31))
+            elif CLIENT_DATA <= kind <= CLIENT_POLL_FLOW:
+                packet = size = 0
+                channel, at = _varuint(data, at + 1)
+                if kind >= SERVER_DATA_FLOW:
+                    packet, at = data[at], at + 1
+                size, at = _varuint(data, at)
+                text = b""
+                if kind not in (CLIENT_POLL, CLIENT_POLL_FLOW):
+                    text, at = data[at : at + size], at + size
+                    if at > end:
+                        return found, False
+                found.append(Tunnel(kind, channel, text, size, packet))
+            else:
+                return found, False
+    except (IndexError, ValueError):
+        return found, False
+    return found, True
+
+
+def _registers(base: int, register: int, resolution: int, count: int, brief: bool) -> bytes:
+    kind = base | resolution << 2
+    return (bytes((kind | count,)) if brief else bytes((kind,)) + varuint(count)) + varuint(register)
+
+
+def write(register: int, resolution: int, values: Sequence[float]) -> bytes:
+    """Subframe that writes raw values to consecutive registers."""
+    head = _registers(0x00, register, resolution, len(values), 0 < len(values) < 4)
+    return head + _VALUES[resolution][len(values)].pack(*values)
+
+
+def read(register: int, resolution: int, count: int = 1) -> bytes:
+    return _registers(0x10, register, resolution, count, 0 < count < 4)
+
+
+def reply(query: Read, values: Sequence[float]) -> bytes:
+    """The answer to a query, counted the same way."""
+    head = _registers(0x20, query.register, query.resolution, query.count, query.brief)
+    return head + _VALUES[query.resolution][query.count].pack(*values)
+
+
+def reply_size(query: Read) -> int:
+    """Bytes of the answer to a query."""
+    count = 0 if query.brief else len(varuint(query.count))
+    return 1 + count + len(varuint(query.register)) + query.count * _SIZES[query.resolution]
+
+
+def failure(register: int, code: int, reading: bool) -> bytes:
+    return bytes((0x31 if reading else 0x30,)) + varuint(register) + varuint(code)
+
+
+def tunnel(kind: int, channel: int, data: bytes, packet: int = 0) -> bytes:
+    """Text of a channel."""
+    number = bytes((packet,)) if kind >= SERVER_DATA_FLOW else b""
+    return bytes((kind,)) + varuint(channel) + number + varuint(len(data)) + data
+
+
+def poll(channel: int, limit: int) -> bytes:
+    """Asks for at most `limit` bytes of a channel."""
+    return bytes((CLIENT_POLL,)) + varuint(channel) + varuint(limit)
+
+
+# --- the frames of a control cycle ----------------------------------------------------------------
+
+_QUERY = read(0x000, INT8) + read(0x001, FLOAT, 3) + read(0x00D, INT8, 3)
+QUERY = pad(_QUERY)  # mode; position, velocity, torque; voltage, temperature, fault
+STOP = pad(write(0x000, INT8, (Mode.STOPPED,)) + _QUERY)  # also the way to clear a fault or a watchdog that tripped
+
+_COMMAND = struct.Struct("<6s6f18s")
+_COMMAND_HEAD = write(0x000, INT8, (Mode.POSITION,)) + write(0x020, FLOAT, [0.0] * 6)[:3]
+_REPLY = struct.Struct("<HbH3fHbbb")
+_REPLY_HEADS = 0x0021, 0x012F, 0x0D23
+_SCALE = 1.0 / TURN
+
+
+def command_tail(watchdog: float, integral: bool) -> bytes:
+    """What ends every command: the watchdog [s, steps of 1 ms], trajectory limits off, the drive's integral part or
+    none, the query."""
+    steps = min(max(round(watchdog * 1e3), 1), 32767)
+    return pad(bytes(30) + write(0x027, INT16, (steps, -1, -1)) + write(0x02B, INT8, (127 * integral,)) + _QUERY)[30:]
+
+
+def encode_command(
+    tail: bytes, position: float, velocity: float, effort: float, kp_scale: float, kd_scale: float, max_effort: float
+) -> bytes:
+    """Position mode [rad, rad/s, N·m], 48 bytes; a position that is not a number means "where you are".
+
+    The drive gives kp_scale · kp (position − q) + kd_scale · kd (velocity − v) + effort within ± max_effort, kp and kd
+    as configured in it. Raises OverflowError where a number does not fit a 32-bit float.
+    """
+    return _COMMAND.pack(
+        _COMMAND_HEAD, position * _SCALE, velocity * _SCALE, effort, kp_scale, kd_scale, max_effort, tail
+    )
+
+
+class Feedback(NamedTuple):
+    mode: int
+    position: float  # rad
+    velocity: float  # rad/s
+    effort: float  # N·m
+    voltage: float  # V, steps of 0.5
+    temperature: float  # °C, steps of 1
+    fault: int
+
+
+def decode_feedback(data: bytes) -> Feedback | None:
+    """The answer to QUERY, STOP or a command; None for any other bytes."""
+    if len(data) < _REPLY.size:
+        return None
+    head1, mode, head2, position, velocity, effort, head3, voltage, temperature, fault = _REPLY.unpack_from(data)
+    if (head1, head2, head3) != _REPLY_HEADS:
+        return None
+    return Feedback(
+        mode,
+        position * TURN,
+        velocity * TURN,
+        effort,
+        math.nan if voltage == -128 else 0.5 * voltage,
+        math.nan if temperature == -128 else temperature,
+        fault,
+    )
+
+
+def encode_feedback(feedback: Feedback) -> bytes:
+    """The answer as a drive gives it, 24 bytes."""
+    mode, position, velocity, effort, voltage, temperature, fault = feedback
+    head1, head2, head3 = _REPLY_HEADS
+    coarse = (int(to_raw(VOLTAGE, INT8, voltage)), int(to_raw(TEMPERATURE, INT8, temperature)))
+    data = _REPLY.pack(head1, mode, head2, position * _SCALE, velocity * _SCALE, effort, head3, *coarse, fault)
+    return data + b"\x50\x50"

@@ -1,0 +1,1 @@
+"""One emulated drive: its state and modes, its control loop, its registers and its diagnostic console."""

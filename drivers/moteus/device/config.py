@@ -1,0 +1,72 @@
+"""The configuration of an emulated drive: what `conf enumerate` shows, with the maker's names, defaults and units.
+
+Source: mjbots' configuration reference. The names are those that a control loop or the maker's tools need; positions
+are in turns, kp in N·m/turn, kd in N·m per turn/s.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cosim.units import TURN
+from drivers.common.motor import Motor
+from drivers.moteus.registers import TORQUE_FACTOR
+
+Config = dict[str, int | float]
+
+
+def factory(node: int, uuid: bytes, motor: Motor) -> Config:
+    """As the drive comes calibrated for its motor; the bounds of the position are open."""
+    return {
+        "can.prefix": 0,
+        "id.id": node,
+        "motor.poles": 14,
+        "motor.phase_invert": 0,
+        "motor.resistance_ohm": 0.1,
+        "motor.Kv": TORQUE_FACTOR / motor.torque_constant,
+        "motor_position.output.source": 0,
+        "motor_position.output.sign": 1,
+        "motor_position.rotor_to_output_ratio": 1.0,
+        "servo.max_voltage": 46.0,
+        "servo.fault_temperature": motor.max_temperature,
+        "servo.pid_position.kp": 4.0,
+        "servo.pid_position.ki": 1.0,
+        "servo.pid_position.kd": 0.05,
+        "servo.pid_position.ilimit": 0.0,
+        "servo.default_velocity_limit": math.nan,
+        "servo.default_accel_limit": 50.0,
+        "servo.default_timeout_s": 0.1,
+        "servo.timeout_max_torque_Nm": 5.0,
+        "servo.timeout_mode": 12,
+        "servo.position_derate": 0.02,
+        "servo.max_current_A": motor.max_effort / motor.torque_constant,
+        "servo.max_velocity": motor.max_velocity / TURN,
+        "servo.max_velocity_derate": 2.0,
+        "servopos.position_min": math.nan,
+        "servopos.position_max": math.nan,
+        **{f"uuid.uuid.{k}": byte for k, byte in enumerate(uuid)},
+    }
+
+
+def shown(value: int | float) -> str:
+    """As the drive prints a value."""
+    return f"{value:d}" if isinstance(value, int) else f"{value:f}"
+
+
+def groups(config: Config) -> list[str]:
+    return list(dict.fromkeys(name.split(".")[0] for name in config))
+
+
+def change(config: Config, name: str, text: str) -> bool:
+    """Sets a value that exists from text; False when there is none such, or the text is no number that fits."""
+    if name not in config:
+        return False
+    try:
+        value = type(config[name])(text)
+        shown(value)
+    except (ValueError, OverflowError):
+        return False
+    if name == "id.id" and not 1 <= value <= 126:
+        value = 1  # as the drive does, so that it can be reached
+    config[name] = value
+    return True

@@ -1,0 +1,152 @@
+"""The diagnostic console of an emulated drive: `conf`, `tel` and `d` as mjbots' tools and Stream use them.
+
+Source: mjbots' diagnostic protocol reference. Lines end with a line feed or a carriage return; an answer ends with a
+line `OK` or `ERR …`, but for `conf get` and binary telemetry, which answer with the value alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from drivers.moteus.device import config, telemetry
+from drivers.moteus.device.commands import NOTHING
+from drivers.moteus.device.servo import Servo
+from drivers.moteus.registers import Mode
+
+_LONGEST = 128
+OK = b"OK\r\n"
+_UNKNOWN = b"ERR unknown subcommand\r\n"
+
+_OPTIONS = {
+    "p": "kp_scale",
+    "d": "kd_scale",
+    "i": "ilimit_scale",
+    "s": "stop_position",
+    "f": "feedforward",
+    "t": "timeout",
+    "v": "velocity_limit",
+    "a": "accel_limit",
+    "o": "fixed_voltage",
+    "c": "fixed_current",
+    "b": "ignore_bounds",
+}
+_MOVES = {  # word: (mode, fields of its numbers)
+    "pos": (Mode.POSITION, ("position", "velocity", "max_torque")),
+    "tmt": (Mode.TIMEOUT, ("position", "velocity", "max_torque")),
+    "zero": (Mode.ZERO_VELOCITY, ("position", "velocity", "max_torque")),
+    "within": (Mode.STAY_WITHIN, ("lower", "upper", "max_torque")),
+    "dq": (Mode.CURRENT, ("d_current", "q_current")),
+    "stop": (Mode.STOPPED, ()),
+    "brake": (Mode.BRAKE, ()),
+}
+
+
+def hear(servo: Servo, data: bytes, t_ns: int) -> None:
+    """Text from the bus; every whole line is done and answered."""
+    room = _LONGEST - len(servo.inbox)
+    *lines, rest = (servo.inbox + data[:room]).replace(b"\r", b"\n").split(b"\n")
+    servo.inbox = rest if len(rest) < _LONGEST else b""
+    for line in lines:
+        words = line.decode("latin1").split()
+        if words:
+            group = _GROUPS.get(words[0])
+            servo.outbox += group(servo, words[1:], t_ns) if group else b"ERR unknown command\r\n"
+    if len(servo.outbox) > 1 << 16:  # nobody listens
+        servo.outbox, servo.held = b"", 0
+
+
+def _conf(servo: Servo, words: list[str], t_ns: int) -> bytes:
+    match words:
+        case ["get", name]:
+            if name.split(".")[0] not in config.groups(servo.config):
+                return b"ERR unknown group\r\n"
+            if name not in servo.config:
+                return b"ERR error reading\r\n"
+            return f"{config.shown(servo.config[name])}\r\n".encode()
+        case ["set", name, text]:
+            if name.split(".")[0] not in config.groups(servo.config):
+                return b"ERR unknown group\r\n"
+            if not config.change(servo.config, name, text):
+                return b"ERR error setting\r\n"
+            servo.config_changed(name)
+            return OK
+        case ["enumerate", *group]:
+            if group and group[0] not in config.groups(servo.config):
+                return b"ERR unknown group\r\n"
+            shown = (item for item in servo.config.items() if not group or item[0].split(".")[0] == group[0])
+            return "".join(f"{name} {config.shown(value)}\r\n" for name, value in shown).encode() + OK
+        case ["list"]:
+            return "".join(f"{group}\r\n" for group in config.groups(servo.config)).encode() + OK
+        case ["write"]:
+            servo.saved = dict(servo.config)
+        case ["load"]:
+            servo.config = dict(servo.saved)
+        case ["default"]:
+            node = int(servo.config["id.id"])
+            servo.config = config.factory(node, servo.uuid, servo.motor)
+        case _:
+            return _UNKNOWN
+    return OK
+
+
+def _tel(servo: Servo, words: list[str], t_ns: int) -> bytes:
+    match words:
+        case ["list"]:
+            return "".join(f"{name}\r\n" for name in telemetry.CHANNELS).encode() + OK
+        case ["stop"]:
+            return OK
+        case ["text"]:
+            servo.text = frozenset(telemetry.CHANNELS)
+            return OK
+        case [("get" | "schema" | "fmt"), name, *_] if name not in telemetry.CHANNELS:
+            return b"ERR unknown name\r\n"
+        case ["schema", name]:
+            blob = telemetry.schema(name)
+            return f"schema {name}\r\n".encode() + struct.pack("<I", len(blob)) + blob
+        case ["get", name] if name in servo.text:
+            return telemetry.text(servo, name) + OK
+        case ["get", name]:
+            blob = telemetry.binary(servo, name)
+            return f"emit {name}\r\n".encode() + struct.pack("<I", len(blob)) + blob
+        case ["fmt", name, kind]:
+            servo.text = servo.text - {name} if kind == "0" else servo.text | {name}
+            return OK
+    return _UNKNOWN
+
+
+def _d(servo: Servo, words: list[str], t_ns: int) -> bytes:
+    match words:
+        case ["exact" | "nearest" | "rezero" as kind, text]:
+            value = _number(text)
+            if value is None:
+                return b"ERR missing index value\r\n"
+            servo.set_output(value, exact=kind == "exact")
+        case ["req-reindex"]:
+            servo.require_reindex()
+        case ["recapture"]:
+            servo.recapture()
+        case [word, *rest] if word in _MOVES:
+            mode, fields = _MOVES[word]
+            numbers = [_number(text) for text in rest[: len(fields)]]
+            if len(numbers) < len(fields) or None in numbers:
+                return b"ERR missing value\r\n"
+            given = dict(zip(fields, numbers, strict=True))
+            options = {_OPTIONS.get(text[0]): _number(text[1:]) for text in rest[len(fields) :]}
+            if None in options or None in options.values():
+                return b"ERR unknown option\r\n"
+            # a person at a console need not feed the watchdog
+            servo.obey(NOTHING | {"mode": int(mode), "timeout": float("nan")} | given | options, t_ns)  # type: ignore
+        case _:
+            return b"ERR unknown command\r\n"
+    return OK
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+_GROUPS: dict[str, Callable[[Servo, list[str], int], bytes]] = {"conf": _conf, "tel": _tel, "d": _d}

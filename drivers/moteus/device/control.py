@@ -1,0 +1,129 @@
+"""The control loop of an emulated drive: from what is commanded and measured to the torque that it asks for.
+
+mjbots' theory of operation: torque = integral + kp kp_scale (control position − position) + kd kd_scale (control
+velocity − velocity) + feedforward, limited. Positions are turns of the output, velocities turns/s. The modes that
+command phases, voltages or a fixed field (5 to 8, 14 and the overrides of position mode) give no torque here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from drivers.moteus import faults
+from drivers.moteus.device.commands import NOTHING
+from drivers.moteus.device.trajectory import follow
+from drivers.moteus.registers import Mode
+
+if TYPE_CHECKING:
+    from drivers.moteus.device.servo import Servo
+
+_STILL = 0.05  # turns/s: control starts from rest below it
+
+
+def torque(servo: Servo, dt: float) -> float:
+    """What the drive asks of its motor [N·m] in its present mode; dt [s] since the last step."""
+    command, mode = servo.command, servo.mode
+    if mode == Mode.TIMEOUT:
+        mode = servo.config["servo.timeout_mode"]
+        if mode == Mode.POSITION:
+            servo.target = None
+            return _limited(servo, _loop(servo, dt, NOTHING | _default_limits(servo), 0.0), 100.0)
+    if mode == Mode.POSITION:
+        if not (math.isnan(command["fixed_voltage"]) and math.isnan(command["fixed_current"])):
+            return 0.0
+        wanted = _loop(servo, dt, command, command["velocity"]) + command["feedforward"]
+        return _limited(servo, wanted, command["max_torque"])
+    if mode == Mode.ZERO_VELOCITY:
+        servo.target = None
+        damped = NOTHING | {"kp_scale": 0.0, "ilimit_scale": 0.0, "kd_scale": command["kd_scale"]}
+        return _limited(servo, _loop(servo, dt, damped, 0.0), servo.config["servo.timeout_max_torque_Nm"])
+    if mode == Mode.STAY_WITHIN:
+        return _limited(servo, _within(servo, dt) + command["feedforward"], command["max_torque"])
+    if mode == Mode.CURRENT:
+        return _limited(servo, command["q_current"] * servo.torque_constant, math.nan)
+    if mode == Mode.BRAKE:
+        resistance = max(servo.config["motor.resistance_ohm"], 1e-3)
+        return -(servo.torque_constant**2) / resistance * servo.motor.velocity
+    return 0.0
+
+
+def _default_limits(servo: Servo) -> dict[str, float]:
+    return {name: servo.config[f"servo.default_{name}"] for name in ("velocity_limit", "accel_limit")}
+
+
+def _within(servo: Servo, dt: float) -> float:
+    command = servo.command
+    side = servo.beyond(command["lower"], command["upper"])
+    if not side:
+        servo.control_position, servo.integral = None, 0.0
+        return 0.0
+    servo.target = (command["lower"] if side < 0 else command["upper"]) - servo.offset
+    servo.control_position = servo.target
+    return _loop(servo, dt, command | {"velocity_limit": math.nan, "accel_limit": math.nan}, 0.0)
+
+
+def _loop(servo: Servo, dt: float, command: dict[str, float], velocity: float) -> float:
+    """Position and velocity loop; velocity: the set-point's."""
+    config = servo.config
+    _advance(servo, dt, command, 0.0 if math.isnan(velocity) else velocity)
+    assert servo.control_position is not None
+    error, rate = servo.control_position - servo.encoder, servo.control_velocity - servo.velocity
+    most = config["servo.pid_position.ilimit"] * command["ilimit_scale"]
+    servo.integral = min(max(servo.integral + config["servo.pid_position.ki"] * error * dt, -most), most)
+    servo.proportional = config["servo.pid_position.kp"] * command["kp_scale"] * error
+    servo.derivative = config["servo.pid_position.kd"] * command["kd_scale"] * rate
+    return servo.proportional + servo.derivative + servo.integral
+
+
+def _advance(servo: Servo, dt: float, command: dict[str, float], velocity: float) -> None:
+    """Moves the control position and velocity toward what is commanded."""
+    fastest, acceleration = command["velocity_limit"], command["accel_limit"]
+    free = math.isnan(fastest) and math.isnan(acceleration)
+    if free and servo.target is not None:
+        servo.control_position, servo.target = servo.target, None
+    elif servo.control_position is None:
+        servo.control_position = servo.encoder
+        servo.control_velocity = servo.velocity if abs(servo.velocity) >= _STILL else 0.0
+    if free:
+        servo.control_velocity, step, servo.arrived = velocity, velocity * dt, True
+    else:
+        gap = None if servo.target is None else servo.target - servo.control_position
+        new, step, servo.arrived = follow(gap, servo.control_velocity, velocity, fastest, acceleration, dt)
+        servo.control_velocity = new
+        if servo.target is not None:
+            servo.target = None if servo.arrived else servo.target + velocity * dt
+    place = servo.control_position + step + servo.offset
+    ahead = place
+    if not command["ignore_bounds"]:
+        lower, upper = servo.config["servopos.position_min"], servo.config["servopos.position_max"]
+        ahead = lower if place < lower else upper if place > upper else place
+    stop = command["stop_position"]
+    if not math.isnan(stop) and (ahead - stop) * servo.control_velocity > 0.0:
+        ahead = stop
+    if ahead != place:
+        servo.control_velocity = 0.0
+    servo.control_position = ahead - servo.offset
+
+
+def _limited(servo: Servo, torque: float, most: float) -> float:
+    """Torque within what the command, the bounds, the velocity and the current allow; says which of them cut it."""
+    config = servo.config
+    if math.isnan(torque):
+        return 0.0
+    if abs(torque) > most:
+        torque, servo.fault = math.copysign(most, torque), faults.LIMITED_BY_TORQUE
+    lower, upper = config["servopos.position_min"], config["servopos.position_max"]
+    if not servo.command["ignore_bounds"] and servo.beyond(lower, upper) * torque > 0.0:
+        over = abs(servo.encoder + servo.offset - (upper if torque > 0.0 else lower))
+        torque *= max(0.0, 1.0 - over / max(config["servo.position_derate"], 1e-6))
+        servo.fault = faults.LIMITED_BY_BOUNDS
+    most = config["servo.max_current_A"] * servo.torque_constant
+    limit = faults.LIMITED_BY_CURRENT
+    over = abs(servo.velocity) - config["servo.max_velocity"]
+    if over >= 0.0 and servo.velocity * torque > 0.0:
+        most *= max(0.0, 1.0 - over / max(config["servo.max_velocity_derate"], 1e-6))
+        limit = faults.LIMITED_BY_VELOCITY
+    if abs(torque) > most:
+        torque, servo.fault = math.copysign(most, torque), limit
+    return torque

@@ -1,0 +1,179 @@
+"""One emulated drive: its state, its mode machine, its watchdog and its faults.
+
+After mjbots' register and configuration references: a drive that is commanded starts up, runs, and falls out of its
+mode by a fault, which only the stop command clears, or by its watchdog, which only the stop command ends.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cosim.units import TURN
+from drivers.common.motor import Motor
+from drivers.moteus import faults
+from drivers.moteus.device.commands import NOTHING
+from drivers.moteus.device.config import factory
+from drivers.moteus.device.control import torque
+from drivers.moteus.registers import TORQUE_FACTOR, Mode
+
+_ENABLING_NS, _CALIBRATING_NS = 2_000_000, 9_000_000  # from the command to the first torque
+
+
+class Servo:
+    """One node. Every attribute is the drive's state; positions are turns, velocities turns/s, as in the manual."""
+
+    def __init__(self, node: int, motor: Motor) -> None:
+        """node: the id it comes with, from which its serial number and its UUID follow."""
+        self.motor = motor
+        self.serial = (0x3437_0000 | node, 0x5050_5050, 0x2033_3632)
+        self.uuid = bytes.fromhex("6d6f7465757300008000000000000000")[:15] + bytes((node,))
+        self.saved = factory(node, self.uuid, motor)
+        self.reset(0)
+
+    def reset(self, t_ns: int) -> None:
+        """Power comes back: stopped, configured as it was written last, the position as the output's encoder has it."""
+        self.config: dict[str, int | float] = dict(self.saved)
+        self.t_ns = self.since_ns = self.phase_ns = t_ns
+        self.mode, self.fault = int(Mode.STOPPED), 0
+        self.written, self.command = dict(NOTHING), dict(NOTHING)  # as it came, and as it is obeyed
+        self.fresh = False  # whether the frame that is read brought a mode
+        self.expires_ns: int | None = None  # when the watchdog trips, where it runs
+        self.offset, self.home = 0.0, 2  # position = position of the encoder + offset
+        self.target: float | None = None  # of the encoder, as are the control positions
+        self.control_position: float | None = None
+        self.control_velocity = self.integral = self.proportional = self.derivative = self.asked = 0.0
+        self.arrived = False
+        self.kept: dict[int, float] = {}  # registers that only keep what is written
+        self.inbox = self.outbox = b""  # of the diagnostic channel
+        self.packet, self.held = 0, 0  # its number and the bytes of it that wait to be acknowledged
+        self.text: frozenset[str] = frozenset()  # telemetry that is sent as text
+        self.motor.ask(0.0)
+
+    # --- measured values ---------------------------------------------------------------------
+
+    @property
+    def encoder(self) -> float:
+        return self.motor.position / TURN
+
+    @property
+    def velocity(self) -> float:
+        return self.motor.velocity / TURN
+
+    @property
+    def torque_constant(self) -> float:
+        return TORQUE_FACTOR / self.config["motor.Kv"] if self.config["motor.Kv"] else 0.1
+
+    # --- commands ----------------------------------------------------------------------------
+
+    def obey(self, command: dict[str, float], t_ns: int) -> None:
+        """Takes over a whole command (its fields as in `NOTHING`)."""
+        if int(command["mode"]) in (Mode.FAULT, Mode.ENABLING, Mode.CALIBRATING, Mode.CALIBRATED):
+            return
+        config = self.config
+        timeout = command["timeout"] or config["servo.default_timeout_s"]
+        self.expires_ns = None if math.isnan(timeout) or timeout == math.inf else t_ns + int(max(timeout, 0.0) * 1e9)
+        for name in ("velocity_limit", "accel_limit"):
+            limit = command[name]
+            command[name] = config[f"servo.default_{name}"] if math.isnan(limit) else math.nan if limit < 0.0 else limit
+        if not (math.isnan(command["velocity_limit"]) and math.isnan(command["accel_limit"])):
+            limit = command["velocity_limit"]
+            fastest = config["servo.max_velocity"]
+            command["velocity_limit"] = fastest if math.isnan(limit) else min(limit, fastest)
+        self.target = None if math.isnan(command["position"]) else command["position"] - self.offset
+        self.command = command
+        if not math.isnan(command["stop_position"]) and not math.isnan(command["velocity_limit"]):
+            self._fail(faults.STOP_POSITION_DEPRECATED)
+        self._switch(t_ns)
+        if self.mode in (Mode.STOPPED, Mode.FAULT):
+            self._off()
+
+    def set_output(self, position: float, exact: bool) -> None:
+        """The position is this from now on, or the nearest one to it that the rotor's encoder allows."""
+        if not math.isfinite(position):
+            return
+        away = position - (self.encoder + self.offset)
+        self.offset += away if exact else round(away)
+        self.home = 2
+
+    def require_reindex(self) -> None:
+        """Forgets what the output is referenced to: the position is where the rotor is within a turn."""
+        self.offset, self.home = -round(self.encoder), 0
+
+    def recapture(self) -> None:
+        """Position mode goes on from where the motor is."""
+        if self.mode == Mode.POSITION:
+            self.control_position, self.control_velocity, self.integral = self.encoder, self.velocity, 0.0
+
+    def config_changed(self, name: str) -> None:
+        """A value of the configuration was set; those of the encoders need a stopped drive."""
+        if name.startswith("motor_position.") and self.mode not in (Mode.STOPPED, Mode.FAULT):
+            self._fail(faults.CONFIG_CHANGED)
+
+    # --- the mode machine --------------------------------------------------------------------
+
+    def _off(self) -> None:
+        self.control_position, self.control_velocity, self.integral = None, 0.0, 0.0
+        self.proportional = self.derivative = self.asked = 0.0
+        self.motor.ask(0.0)
+
+    def _fail(self, code: int) -> None:
+        self.mode, self.fault = int(Mode.FAULT), code
+        self._off()
+
+    def _switch(self, t_ns: int) -> None:
+        """Toward the mode that is commanded, as far as the present one allows."""
+        wanted = int(self.command["mode"])
+        if wanted == self.mode:
+            return
+        if wanted == Mode.STOPPED:
+            self.mode, self.fault = wanted, 0
+        elif self.mode == Mode.STOPPED:
+            self.mode, self.phase_ns = int(Mode.ENABLING), t_ns
+        elif self.mode not in (Mode.FAULT, Mode.TIMEOUT, Mode.ENABLING, Mode.CALIBRATING):
+            if wanted in (Mode.POSITION, Mode.STAY_WITHIN) and not self.command["ignore_bounds"]:
+                lower, upper = self.config["servopos.position_min"], self.config["servopos.position_max"]
+                if self.beyond(lower, upper):
+                    return self._fail(faults.OUTSIDE_LIMIT)
+                if abs(lower) > 32768.0 or abs(upper) > 32768.0:
+                    return self._fail(faults.INVALID_LIMITS)
+            self.mode = wanted
+            self.control_position, self.control_velocity, self.integral = None, 0.0, 0.0
+
+    def beyond(self, lower: float, upper: float) -> int:
+        """-1 below, 1 above, 0 within bounds of the position, of which either may be not a number."""
+        position = self.encoder + self.offset
+        return (position > upper) - (position < lower)
+
+    def _trouble(self) -> int:
+        motor, config = self.motor, self.config
+        if motor.trouble == "overcurrent":
+            return faults.MOTOR_DRIVER
+        if motor.trouble == "encoder":
+            return faults.ENCODER
+        if motor.voltage > config["servo.max_voltage"]:
+            return faults.OVER_VOLTAGE
+        if motor.trouble == "undervoltage" or motor.voltage < 4.0:
+            return faults.UNDER_VOLTAGE
+        hot = motor.temperature > min(config["servo.fault_temperature"], motor.max_temperature)
+        return faults.OVER_TEMPERATURE if hot or motor.trouble == "overtemperature" else 0
+
+    def process(self, t_ns: int) -> None:
+        """Time has passed: start-up, faults, watchdog, one step of the control loop."""
+        dt, self.t_ns = (t_ns - self.t_ns) * 1e-9, t_ns
+        if self.mode in (Mode.STOPPED, Mode.FAULT):
+            return self.motor.ask(0.0)
+        code = self._trouble()
+        if code:
+            return self._fail(code)
+        if self.mode == Mode.ENABLING and t_ns - self.phase_ns >= _ENABLING_NS:
+            self.mode, self.phase_ns = int(Mode.CALIBRATING), t_ns
+        if self.mode == Mode.CALIBRATING and t_ns - self.phase_ns >= _CALIBRATING_NS:
+            self.mode = int(Mode.CALIBRATED)
+        self._switch(t_ns)
+        if self.mode in (Mode.POSITION, Mode.STAY_WITHIN) and self.expires_ns is not None and t_ns >= self.expires_ns:
+            self.mode = int(Mode.TIMEOUT)
+        if self.mode == Mode.FAULT:
+            return
+        self.fault = 0
+        self.asked = torque(self, dt)
+        self.motor.ask(self.asked)

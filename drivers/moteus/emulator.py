@@ -1,0 +1,44 @@
+"""The device side of a line: emulated drives on one bus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drivers.common.motor import Motor
+from drivers.moteus.codec import BROADCAST, arbitration, pad
+from drivers.moteus.device.server import answer
+from drivers.moteus.device.servo import Servo
+from drivers.transport import Frame
+
+
+class Emulator:
+    """Frames in, frames out; it reads no clock: time comes with the frames and with `process`."""
+
+    def __init__(self, nodes: Sequence[int], motors: Sequence[Motor]) -> None:
+        """nodes: ids on the bus, of the motors in the same order."""
+        self.servos = [Servo(node, motor) for node, motor in zip(nodes, motors, strict=True)]
+
+    def handle(self, item: Frame, t_ns: int) -> list[Frame]:
+        """A frame from the bus, of any content at all; the answers of the drives that are meant."""
+        destination, source, prefix = item.id & 0xFF, item.id >> 8 & 0xFF, item.id >> 16
+        answers = []
+        for servo in self.servos:
+            node = servo.config["id.id"]
+            if item.remote or destination not in (node, BROADCAST) or prefix != servo.config["can.prefix"]:
+                continue
+            data = answer(servo, item.data, source & 0x80 != 0, t_ns)
+            if data is not None:
+                id = arbitration(int(node), source & 0x7F, prefix)
+                answers.append(Frame(id, pad(data), id > 0x7FF, item.fd or len(data) > 8, item.switched))
+        return answers
+
+    def process(self, t_ns: int) -> list[Frame]:
+        """Time has passed (steps of at most 1 ms, after the motors were measured). Drives never speak unasked."""
+        for servo in self.servos:
+            servo.process(t_ns)
+        return []
+
+    def reset(self, t_ns: int) -> None:
+        """Power comes back."""
+        for servo in self.servos:
+            servo.reset(t_ns)

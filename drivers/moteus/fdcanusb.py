@@ -1,0 +1,236 @@
+"""The text protocol of mjbots' fdcanusb (and of a drive's own UART): lines of hexadecimal frames on a serial line.
+
+    can send 8001 01000A11001F01130D BF        to the adapter, which answers OK or ERR <why>
+    rcv 0100 21000A2F01… e B F r x-1           a frame from the bus
+
+A line may end with ` *XX`, the CRC-8 (polynomial 0x97) of all before the asterisk; who got one line with it wants it
+on every line from then on and gives it on every line. Source: README of mjbots' fdcanusb, docs/integration/uart.md of
+the moteus repository.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from drivers.transport import Frame, Link, now
+
+_LONGEST = 512  # bytes of a line
+_PATIENCE_NS = 10_000_000
+_CRC = [0] * 256
+for _byte in range(256):
+    _value = _byte
+    for _ in range(8):
+        _value = _value << 1 ^ (0x197 if _value & 0x80 else 0)
+    _CRC[_byte] = _value
+
+OK = b"OK"
+_HEAD, _FLAGS = "rcv ", frozenset("BFbfRr")
+
+
+# --- lines --------------------------------------------------------------------------------------
+
+
+def checksum(data: bytes) -> int:
+    crc = 0
+    for byte in data:
+        crc = _CRC[crc ^ byte]
+    return crc
+
+
+def sealed(line: bytes) -> bytes:
+    """The line with its checksum."""
+    line += b" "
+    return line + b"*%02X" % checksum(line)
+
+
+def unsealed(line: bytes) -> tuple[bytes, bool | None]:
+    """(the line without its checksum, whether it is right; None where there is none)."""
+    if len(line) < 3 or line[-3] != 0x2A:
+        return line, None
+    try:
+        claimed = int(line[-2:], 16) if line[-2:].isalnum() else -1
+    except ValueError:
+        claimed = -1
+    if claimed < 0:
+        return line, None
+    return line[:-3].rstrip(b" "), claimed == checksum(line[:-3])
+
+
+def send_line(frame: Frame) -> bytes:
+    """What asks the adapter to send a frame."""
+    data = frame.data.hex().upper()
+    flags = ("B" if frame.switched else "b") + ("F" if frame.fd else "") + ("R" if frame.remote else "")
+    return f"can send {frame.id:04x} {data} {flags}".encode()
+
+
+def received_line(frame: Frame) -> bytes:
+    """How the adapter tells of a frame from the bus."""
+    id = f"{frame.id:X}"
+    flags = ("E" if frame.extended else "e", "B" if frame.switched else "b", "F" if frame.fd else "f")
+    remote = "R" if frame.remote else "r"
+    return f"rcv {'0' * (len(id) % 2)}{id} {frame.data.hex().upper()} {' '.join(flags)} {remote} x-1".encode()
+
+
+def parse_received(line: bytes, t_ns: int = 0) -> Frame | None:
+    """The frame of a `rcv` line; None for any other bytes. A drive's own UART gives no flags."""
+    try:
+        head, id, *rest = line.decode("ascii").split(" ")
+        number, data = int(id, 16), bytes.fromhex(rest[0]) if rest else b""
+    except ValueError:
+        return None
+    if head != "rcv" or not 0 <= number < 1 << 29 or len(data) > 64:
+        return None
+    flags = set(rest[1:])
+    return Frame(number, data, number > 0x7FF or "E" in flags, "f" not in flags, "B" in flags, "R" in flags, t_ns)
+
+
+def parse_send(line: bytes, t_ns: int = 0) -> Frame | str:
+    """The frame of a `can send` (`std`, `ext`) line, or what the adapter says is wrong with it."""
+    words = line.decode("latin1").split()
+    if words[:1] != ["can"]:
+        return "unknown command"
+    if words[1:2] not in (["send"], ["std"], ["ext"]):
+        return "unknown subcommand"
+    if len(words) < 4:
+        return "insufficient options"
+    flags = "".join(words[4:])
+    if not _FLAGS.issuperset(flags):
+        return "unknown flag"
+    if not (words[2].isalnum() and words[2].isascii()):
+        return "bad id"
+    try:
+        number = int(words[2], 16)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1 << 29:
+        return "bad id"
+    if len(words[3]) % 2:
+        return "data invalid length"
+    try:
+        data = bytes.fromhex(words[3])
+    except ValueError:
+        return "invalid data"
+    if len(data) > 64:
+        return "data invalid length"
+    extended = {"send": number > 0x7FF, "std": False, "ext": True}[words[1]]
+    return Frame(number, data, extended, "f" not in flags, "b" not in flags, "R" in flags, t_ns)
+
+
+class Lines:
+    """Cuts a stream of bytes into lines; what is longer than any line is dropped."""
+
+    def __init__(self) -> None:
+        self.rest = b""
+        self.overlong = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that are whole now, without their ends."""
+        *lines, self.rest = (self.rest + chunk).replace(b"\r", b"\n").split(b"\n")
+        if len(self.rest) > _LONGEST:
+            self.rest, self.overlong = b"", self.overlong + 1
+        return [line for line in lines if line]
+
+
+# --- links --------------------------------------------------------------------------------------
+
+
+class _Adapter:
+    """What both ends share: a link of Frames on top of a serial one."""
+
+    def __init__(self, serial: Link[bytes], checksums: bool) -> None:
+        self.serial, self.name, self.meter = serial, serial.name, serial.meter
+        self.checksums = checksums  # whether lines carry one
+        self._configured = checksums
+        self._lines = Lines()
+        self._frames: deque[Frame] = deque()
+
+    def open(self) -> None:
+        """See `Link`."""
+        self._clear()
+        self.serial.open()
+
+    def close(self) -> None:
+        """See `Link`."""
+        self.serial.close()
+
+    def reopen(self) -> bool:
+        """See `Link`."""
+        return self.serial.reopen()
+
+    def receive(self, deadline_ns: int) -> Frame | None:
+        """See `Link`."""
+        while not self._frames:
+            chunk = self.serial.receive(deadline_ns)
+            if chunk is None:
+                return None
+            t_ns = now()
+            for line in self._lines.feed(chunk):
+                content, right = unsealed(line)
+                self._take(content, right, t_ns)
+        return self._frames.popleft()
+
+    def _clear(self) -> None:
+        self.checksums = self._configured
+        self._lines = Lines()
+        self._frames.clear()
+
+    def _line(self, content: bytes) -> bytes:
+        return (sealed(content) if self.checksums else content) + b"\r\n"
+
+    def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
+        raise NotImplementedError
+
+
+class AdapterHost(_Adapter):
+    """The program's end. It does not wait for each OK: an error counts in `meter.errors` and shows as a missing answer.
+
+    checksums: from the first line on, as for a drive's own UART; else only when the other side asks for them.
+    """
+
+    def __init__(self, serial: Link[bytes], checksums: bool = False) -> None:
+        super().__init__(serial, checksums)
+
+    def open(self) -> None:
+        """See `Link`."""
+        super().open()
+        self.serial.send(b"\r\n", now() + _PATIENCE_NS)  # ends what an earlier program may have begun
+
+    def send(self, item: Frame, deadline_ns: int) -> None:
+        """See `Link`."""
+        self.serial.send(self._line(send_line(item)), deadline_ns)
+
+    def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
+        if content.startswith(b"ERR"):
+            self.meter.errors += 1
+            self.checksums = self.checksums or b"checksum" in content
+        elif right is False or (self.checksums and right is None):
+            self.meter.errors += 1
+        elif content != OK:
+            frame = parse_received(content, t_ns)
+            if frame is None:
+                self.meter.errors += 1
+            else:
+                self._frames.append(frame)
+
+
+class AdapterDevice(_Adapter):
+    """The adapter itself: it answers every line, and frames come out of `receive`."""
+
+    def __init__(self, serial: Link[bytes]) -> None:
+        super().__init__(serial, checksums=False)
+
+    def send(self, item: Frame, deadline_ns: int) -> None:
+        """See `Link`."""
+        self.serial.send(self._line(received_line(item)), deadline_ns)
+
+    def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
+        self.checksums = self.checksums or right is True
+        if right is False or (self.checksums and right is None):
+            return self._say(b"ERR checksum")
+        frame = parse_send(content, t_ns)
+        if isinstance(frame, Frame):
+            self._frames.append(frame)
+        self._say(OK if isinstance(frame, Frame) else b"ERR " + frame.encode())
+
+    def _say(self, content: bytes) -> None:
+        self.serial.send(self._line(content), now() + _PATIENCE_NS)

@@ -1,0 +1,102 @@
+"""ODrives with firmware 0.6: on a CAN bus by CANSimple, or one of them on a serial port by the ASCII protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from cosim.errors import InputError
+from cosim.types import DriverContext
+from drivers.common.motor import Motor
+from drivers.odrive import ascii_codec, codes
+from drivers.odrive import can_codec as can
+from drivers.odrive.ascii_driver import AsciiDriver
+from drivers.odrive.ascii_emulator import AsciiEmulator
+from drivers.odrive.can_driver import CanDriver
+from drivers.odrive.driver import CONTROL, MODES, ODrive
+from drivers.odrive.emulator import Emulator
+from drivers.odrive.params import JointParams, Params
+from drivers.odrive.properties import read_endpoints
+from drivers.transport import Frame, Line, Link, Traffic, device_link, host_link
+
+__all__ = ["MODES", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
+
+
+def load(params: Params, context: DriverContext, link: Link | None = None) -> ODrive:
+    """The driver; on `link` where one is given, else on its own line.
+
+    Raises InputError for a joint whose address is of the other transport, and for endpoints that cannot be read.
+    """
+    key = "id" if params.bus is not None else "axis"
+    for name, wiring in zip(context.joints, context.wiring, strict=True):
+        if wiring.key != key:
+            place = context.place("joints", name, wiring.key)
+            raise InputError(f"on a '{params.key}' a joint is wired by '{key}', not by '{wiring.key}'", place)
+    link = link or host(params, context)
+    if params.port is not None:
+        return AsciiDriver(params, context, link)
+    if params.endpoints is None:
+        return CanDriver(params, context, link)
+    place = context.place("endpoints")
+    folder = Path(getattr(place, "file", "")).parent  # a rig names files from where it stands
+    return CanDriver(params, context, link, [read_endpoints(folder / params.endpoints, place)])
+
+
+def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator | AsciiEmulator:
+    """The drives; those whose joints home have an end stop where the motor is at 0."""
+    addresses, stops = [w.address for w in context.wiring], [w.homing for w in context.wiring]
+    kind = Emulator if params.bus is not None else AsciiEmulator
+    return kind(motors, addresses, stops)
+
+
+def host(params: Params, context: DriverContext) -> Line:
+    """The program's end of the line."""
+    return host_link(params.link, partial(context.place, params.key))
+
+
+def device(params: Params, context: DriverContext) -> Line:
+    """The drives' end of the line."""
+    return device_link(params.link, partial(context.place, params.key))
+
+
+def line(params: Params) -> str:
+    """What the line is called."""
+    return params.link.line
+
+
+def traffic(params: Params, context: DriverContext) -> Traffic:
+    """What one cycle sends and gets back, at its fullest."""
+    addresses, mode = [w.address for w in context.wiring], context.mode
+    if params.port is not None:
+        return _lines(addresses, mode, params.checksum)
+    out: list[Frame | bytes] = []
+    back: list[Frame | bytes] = []
+    for node in addresses:
+        command = {
+            "effort": can.encode(node, can.SET_INPUT_TORQUE, 0.0),
+            "velocity": can.encode(node, can.SET_INPUT_VEL, 0.0, 0.0),
+            "position": can.input_position(node, 0.0),
+        }[mode]
+        answers = (can.GET_ENCODER_ESTIMATES, can.GET_TORQUES)
+        out += [command, *(can.request(node, answer) for answer in answers)]
+        back += [can.encode(node, answer, 0.0, 0.0) for answer in answers]
+    out.append(can.request(addresses[0], can.GET_TEMPERATURE))
+    back.append(can.encode(addresses[0], can.GET_TEMPERATURE, 0.0, 0.0))
+    return Traffic(out, back)
+
+
+def _lines(axes: Sequence[int], mode: str, checked: bool) -> Traffic:
+    long = -1234.56789  # numbers of many digits
+    out, back = [], []
+    for axis in axes:
+        command = {
+            codes.TORQUE_CONTROL: ascii_codec.torque(axis, long),
+            codes.VELOCITY_CONTROL: ascii_codec.velocity(axis, long, long),
+            codes.POSITION_CONTROL: ascii_codec.position(axis, long, long, long),
+        }[CONTROL[mode]]
+        asks = (f"f {axis}", f"r axis{axis}.motor.torque_estimate", f"r axis{axis}.motor.fet_thermistor.temperature")
+        out += [ascii_codec.line(text, checked) for text in (command, *asks)]
+        answers = (f"{long:f} {long:f}", f"{long:f}", f"{long:f}")
+        back += [ascii_codec.line(text, checked, "\r\n") for text in answers]
+    return Traffic(out, back)

@@ -1,0 +1,63 @@
+"""What a rig says of ODrives and of the joints behind them."""
+
+from __future__ import annotations
+
+from cosim.types import param, params
+from drivers.common import wiring
+from drivers.transport import CanParams, SerialParams
+
+
+@params
+class Params:
+    """ODrives with firmware 0.6 on one CAN bus (CANSimple), or one of them on a serial port (ASCII protocol)."""
+
+    bus: CanParams | None = param(default=None, doc="the CAN bus they are on")
+    port: SerialParams | None = param(default=None, doc="the serial port one of them is on")
+    watchdog: float = param(unit="s", above=0, default=0.1, doc="without commands for so long a drive stops by itself")
+    endpoints: str | None = param(
+        default=None, doc="the maker's flat_endpoints.json of the drives' firmware; 0.6.10 of the S1 is known without"
+    )
+    checksum: bool = param(default=True, doc="lines on the serial port carry checksums")
+    homing_timeout: float = param(unit="s", above=0, default=30.0, doc="in which the joints that home are to be home")
+
+    def __post_init__(self) -> None:
+        if (self.bus is None) == (self.port is None):
+            raise ValueError("give either 'bus' or 'port'")
+        if self.endpoints is not None and self.bus is None:
+            raise ValueError("'endpoints' is for drives on a 'bus'; leave it out")
+
+    @property
+    def link(self) -> CanParams | SerialParams:
+        """The one that is given."""
+        return self.bus or self.port  # pyright: ignore[reportReturnType]
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        return "bus" if self.bus is not None else "port"
+
+
+@params
+class JointParams(wiring.JointParams):
+    """A joint and its axis."""
+
+    id: int | None = param(min=0, max=62, default=None, doc="on CAN: node id")
+    axis: int | None = param(min=0, max=1, default=None, doc="on a serial port: motor number")
+    torque_constant: float | None = param(
+        unit="N*m/A", above=0, default=None, doc="given: the effort is told from the current, else by the drive"
+    )
+    homing: bool = param(default=False, doc="home the axis when it is switched on")
+
+    def __post_init__(self) -> None:
+        if (self.id is None) == (self.axis is None):
+            raise ValueError("give either 'id' (on CAN) or 'axis' (on a serial port)")
+
+    @property
+    def address(self) -> int:
+        """On its line."""
+        return self.id if self.id is not None else self.axis  # pyright: ignore[reportReturnType]
+
+    @property
+    def key(self) -> str:
+        """The key of the address."""
+        return "id" if self.id is not None else "axis"

@@ -1,0 +1,306 @@
+"""Every family of drivers there is on disk, on every kind of line that it offers, at a bench with two joints.
+
+A folder of `drivers` with a codec or a driver in it is a family, and must be one in all respects. Nothing is said of it
+here unless its parameters do not stand by their defaults (`ADDRESSES`).
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import itertools
+import json
+import math
+import os
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+import numpy as np
+
+import drivers
+from cosim.emulation.faults import FaultSpec
+from cosim.rig.driving import context_of
+from cosim.rig.emulating import emulation_of
+from cosim.rig.rig import Rig
+from cosim.rig.spec import read_rig
+from cosim.types import JointCommand, JointState
+from drivers.transport import CanParams, SerialParams, now
+
+FOLDER = Path(next(iter(drivers.__path__)))
+BESIDES = {"sim"}  # drivers without a protocol
+NEEDED = ("MODES", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic")
+
+# addresses of two drives, where they are not `id: 1` and `id: 2`; by family, or by case
+ADDRESSES: dict[Any, tuple[dict, dict]] = {("odrive", "pty"): ({"axis": 0}, {"axis": 1})}
+LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
+PATIENCE = 20.0  # s: nothing takes so long on the slowest machine
+JOINTS = ("a", "b")
+SCALES = {"a": -2.0, "b": 1.0}  # of the drive's position per joint's
+WIRING = ({"direction": -1, "ratio": 2, "zero": 0.3}, {})
+START = (0.4, -0.2)  # rad, where the joints are at first
+_numbers = itertools.count()
+
+
+class Case(NamedTuple):
+    """A family on a kind of line."""
+
+    family: str
+    line: str
+
+    def __str__(self) -> str:
+        return f"{self.family}-{self.line}"
+
+    @property
+    def module(self) -> ModuleType:
+        return importlib.import_module(f"drivers.{self.family}")
+
+
+def folders() -> list[str]:
+    """Names of what must be a family."""
+    those = (path for path in FOLDER.iterdir() if path.is_dir() and path.name not in BESIDES)
+    return sorted(p.name for p in those if any([*p.glob("*codec.py"), *p.glob("*driver.py")]))
+
+
+def lacking(name: str) -> str:
+    """What keeps a folder from being a family, empty for one that is."""
+    try:
+        module = importlib.import_module(f"drivers.{name}")
+    except Exception as error:
+        return f"drivers/{name} cannot be imported: {type(error).__name__}: {error}"
+    missing = [word for word in NEEDED if not hasattr(module, word)]
+    if missing:
+        return f"drivers/{name} has a codec or a driver and is no family: it does not define {', '.join(missing)}"
+    if not lines(module):
+        return f"drivers/{name}: no field of its Params is a CAN bus or a serial port"
+    taken = [f for f in dataclasses.fields(module.JointParams) if f.default is f.default_factory is dataclasses.MISSING]
+    others = [f.name for f in taken if f.name != "id"]
+    if others and not any(key == name or key[0] == name for key in ADDRESSES):
+        return f"drivers/{name}: say in ADDRESSES what to give for {', '.join(others)} of its JointParams"
+    return ""
+
+
+def lines(module: ModuleType) -> dict[str, tuple[str, type]]:
+    """Kind of line -> (field of Params that describes it, class of the field)."""
+    found = {}
+    for name, hint in get_type_hints(module.Params).items():
+        for kind in (hint, *get_args(hint)):
+            for base, those in LINES.items():
+                if isinstance(kind, type) and issubclass(kind, base):
+                    found.update((line, (name, kind)) for line in those)
+    return found
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """All that can be tried; a folder that is no family is for a test of its own."""
+    good = [name for name in folders() if not lacking(name)]
+    return tuple(Case(name, line) for name in good for line in lines(importlib.import_module(f"drivers.{name}")))
+
+
+def channel() -> int:
+    """A number that no other test uses at this moment, in this process or another."""
+    return zlib.crc32(f"{os.getpid()} {next(_numbers)}".encode()) % 0xFFFFFF
+
+
+def section(case: Case, folder: Path, **keys: Any) -> dict[str, Any]:
+    """The driver's section of a rig without its joints, on a line of its own."""
+    field, kind = lines(case.module)[case.line]
+    number = channel()
+    if case.line == "pty":
+        line = {"port": str(folder / f"tty{number}"), "baudrate": 1e6}
+    else:
+        multicast = f"239.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        name = multicast if case.line == "udp_multicast" else f"conformance {number}"
+        line = {"interface": case.line, "channel": name}
+        try:
+            case.module.Params(**{field: kind(**line)})
+        except ValueError:  # which drives of CAN FD say to classic CAN
+            line |= {"fd": True, "data_bitrate": 5e6}
+    return {"type": case.family, field: line, **keys}
+
+
+def addresses(case: Case) -> tuple[dict, dict]:
+    return ADDRESSES.get(case, ADDRESSES.get(case.family, ({"id": 1}, {"id": 2})))
+
+
+def rig(driver: dict[str, Any], joints: Sequence[dict], **sections: Any) -> dict[str, Any]:
+    """A rig of two joints that do not feel each other, behind one driver. At the drives they are alike."""
+    bodies, settings = [], {}
+    for name, start in zip(JOINTS, START, strict=True):
+        square, size = SCALES[name] ** 2, abs(SCALES[name])
+        inertia = 4e-4 * square
+        bodies.append({"name": name, "mass": 0.1, "inertia": [inertia] * 3, "damping": 0.008 * square})
+        limits = {"lower": -3 / size, "upper": 3 / size, "velocity": 4 / size, "effort": 0.2 * size}
+        settings[name] = {"initial": {"position": start}, "limits": limits}
+    wiring = [{**where, **how} for where, how in zip(joints, WIRING, strict=True)]
+    return {
+        "mechanism": {"gravity": [0, 0, 0], "bodies": bodies},
+        "joints": settings,
+        "drivers": [{**driver, "joints": dict(zip(JOINTS, wiring, strict=True))}],
+        "emulator": {"joints": {"all": {"max_velocity": 40}}},
+        "schedule": {"step": "1 ms"},
+        **sections,
+    }
+
+
+def write_rig(path: Path, data: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(data))  # which is YAML too
+    return path
+
+
+def fault(kind: str, **keys: Any) -> FaultSpec:
+    """Something that goes wrong on a line, all the time."""
+    rest = {"at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "lasts": math.inf, "share": 1.0, "delay": 0.0}
+    return FaultSpec(**{**rest, "kind": kind, "driver": "", "joint": "", "size": 0.0, "trouble": "", **keys})
+
+
+class Bench:
+    """A driver at one end of a line, and emulated drives at the other in a thread of their own.
+
+    keys: of the driver's section; host, device: change the rig of the one and of the other end.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        folder: Path,
+        host: Callable[[dict], object] = lambda rig: None,
+        device: Callable[[dict], object] = lambda rig: None,
+        **keys: Any,
+    ) -> None:
+        self.case = case
+        data = rig(section(case, folder, **{"watchdog": 1.0, **keys}), addresses(case))
+        here, there = copy.deepcopy(data), copy.deepcopy(data)
+        host(here)
+        device(there)
+        spec = read_rig(write_rig(folder / "rig.yaml", here))
+        self.spec = spec.drivers[0]
+        context = context_of(Rig(spec, interpret=True), self.spec)
+        self.driver: Any = self.spec.plugin.module.load(self.spec.plugin.params, context)
+        self.emulation = emulation_of(read_rig(write_rig(folder / "device.yaml", there)))
+        self.line = self.emulation.lines[0]
+        self.motors = self.emulation.motors.motors
+        self.out = JointState.zeros(len(self.spec.joints))
+        self.failure: BaseException | None = None
+        self._errands: deque[Callable[[], object]] = deque()
+        self._thread = threading.Thread(target=self._serve, name=f"emulation of {case}")
+
+    def _serve(self) -> None:
+        try:
+            while not self.emulation.stopped:
+                while self._errands:
+                    self._errands[0]()
+                    self._errands.popleft()
+                self.emulation.turn()
+        except BaseException as error:
+            self.failure = error
+
+    def there(self, errand: Callable[[], object]) -> None:
+        """Do something at the drives, between two of their steps."""
+        self._errands.append(errand)
+        for _ in self.until(lambda: not self._errands):
+            pass
+
+    def __enter__(self) -> Bench:
+        self.emulation.open()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.driver.close()
+        self.emulation.stopped = True
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE)
+        self.emulation.close()
+        assert not self._thread.is_alive()
+        if self.failure is not None:
+            raise self.failure
+
+    # --- what a loop does -----------------------------------------------------------------------
+
+    def open(self, mode: str = "") -> Any:
+        """The driver, open, and on in a mode."""
+        self.driver.open()
+        self.fresh()
+        if mode:
+            self.driver.enable(mode)
+        return self.driver
+
+    def command(self, valid: float = 5.0, **fields: float | Sequence[float]) -> JointCommand:
+        """Of both joints; what is not given holds them where they were measured last, with no effort."""
+        cmd = JointCommand.zeros(len(self.spec.joints))
+        cmd.position[:] = self.out.position
+        for name, value in fields.items():
+            getattr(cmd, name)[:] = value
+        cmd.valid_until_ns = now() + round(valid * 1e9)
+        return cmd
+
+    def write(self, **fields: Any) -> None:
+        self.driver.write(self.command(**fields), now() + 100_000_000)
+
+    def read(self, within: float = 0.1) -> JointState:
+        self.driver.read(self.out, now() + round(within * 1e9))
+        return self.out
+
+    def fresh(self) -> JointState:
+        """What is measured after this call was made."""
+        begun = now()
+        for _ in self.until(lambda: self.out.t_ns > begun):
+            self.read()
+        return self.out
+
+    def drive(self, seen: Callable[[], object], **fields: Any) -> None:
+        """Command the same over and over until it is seen."""
+        for _ in self.until(seen):
+            self.write(**fields)
+            self.read()
+            assert not self.out.fault.any(), self.words()
+
+    def until(self, seen: Callable[[], object], seconds: float = PATIENCE) -> Iterator[None]:
+        """Turns of a loop, every 4 ms, until it is seen."""
+        end = time.monotonic() + seconds
+        while not seen():
+            assert self.failure is None, self.failure
+            assert time.monotonic() < end, f"never seen; {self.out}, asked {self.asked}"
+            yield
+            time.sleep(0.004)
+
+    # --- what can be seen of the drives ------------------------------------------------------------
+
+    def words(self) -> list[str]:
+        """What is said of the faults."""
+        return [self.driver.describe_fault(k, int(code)) for k, code in enumerate(self.out.fault) if code]
+
+    @property
+    def asked(self) -> list[float]:
+        """Efforts at the drives."""
+        return [motor.asked for motor in self.motors]
+
+    @property
+    def truth(self) -> tuple[np.ndarray, np.ndarray]:
+        """(position, velocity) of the joints."""
+        position, velocity, _ = self.emulation.motors.world.sample
+        return position.copy(), velocity.copy()
+
+    def off(self, seconds: float = 0.05) -> None:
+        """Motors go off and stay off."""
+        for _ in self.until(lambda: not any(self.asked)):
+            pass
+        steps = self.emulation.steps + round(seconds * 1e3)
+        for _ in self.until(lambda: self.emulation.steps >= steps):
+            assert not any(self.asked)
+
+    def disturb(self, *kinds: str) -> None:
+        """What is wrong with the line from now on."""
+        self.line.disturbed.begin([fault(kind) for kind in kinds])
+
+    def power_cycle(self) -> None:
+        self.there(lambda: self.line.drives.reset(now()))

@@ -1,0 +1,528 @@
+"""What every driver and every emulated drive must do, for every family that there is, through real bytes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError, InputErrors, RunError
+from cosim.rig.spec import read_rig
+from drivers.common.motor import TROUBLES
+from drivers.transport import CanBus, CanParams, Frame, LinkError, now
+
+from .families import JOINTS, SCALES, START, Bench, addresses, cases, folders, lacking, rig, section, write_rig
+
+every = pytest.mark.parametrize("case", cases(), ids=str)
+on_frames = pytest.mark.parametrize("case", [case for case in cases() if case.line != "pty"], ids=str)
+MS = 1_000_000
+PUSH = 0.02  # N·m, moves a joint at about 0.6 and 2.5 rad/s
+QUANTUM = 2e-3  # rad: no encoder is coarser
+
+# drives with another model or firmware: what of joint b is another in their rig, what is done to the emulator, words of
+# the refusal
+STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] = {
+    "cia402": ({"vendor": 77}, lambda emulator, patch: None, "vendor 0x4D"),
+    "dynamixel": ({"model": "XM540-W270"}, lambda emulator, patch: None, "is XM540-W270, not XM430-W350"),
+    "moteus": ({}, lambda emulator, patch: _of_another_map(patch), "register map 3"),
+    "odrive": ({}, lambda emulator, patch: _of_another_firmware(emulator), "firmware 0.5.6"),
+}
+
+
+@pytest.fixture
+def bench(case, tmp_path):
+    with Bench(case, tmp_path) as made:
+        yield made
+
+
+# --- families -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", folders())
+def test_a_folder_with_a_codec_or_a_driver_is_a_family(name):
+    assert lacking(name) == ""
+    assert any(case.family == name for case in cases())
+
+
+def test_two_buses_of_one_machine_do_not_hear_each_other():
+    channels = ("239.255.7.1", "239.255.7.2", "239.255.7.1")
+    buses = [CanBus(CanParams("udp_multicast", channel), lambda *keys: None) for channel in channels]
+    try:
+        for bus in buses:
+            bus.open()
+        buses[0].send(Frame(1, b"here"), now() + 1000 * MS)
+        heard = buses[2].receive(now() + 5000 * MS)
+        assert heard is not None and heard.data == b"here"
+        assert buses[1].receive(now() + 50 * MS) is None
+    finally:
+        for bus in buses:
+            bus.close()
+
+
+# --- from opening to closing ------------------------------------------------------------------------------
+
+
+@every
+def test_open_leaves_the_motors_off_and_tells_where_they_are(bench):
+    driver = bench.open()
+    assert driver.joints == JOINTS
+    assert driver.modes == bench.case.module.MODES
+    np.testing.assert_allclose(bench.out.position, START, atol=QUANTUM)
+    np.testing.assert_allclose(bench.out.velocity, 0.0, atol=1e-3)
+    assert not bench.out.fault.any()
+    bench.off()
+    np.testing.assert_allclose(bench.truth[0], START, atol=1e-9)
+
+
+@every
+def test_nothing_is_written_before_the_motors_are_on(bench):
+    with pytest.raises(RunError):
+        bench.write(effort=PUSH)
+    bench.open()
+    with pytest.raises(RunError, match="are off; enable"):
+        bench.write(effort=PUSH)
+    bench.off()
+
+
+@every
+@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+def test_a_mode_switches_on_and_holds_still_and_stop_switches_off(case, mode, tmp_path):
+    with Bench(case, tmp_path, mode=mode) as bench:
+        bench.open(mode)
+        steps = bench.emulation.steps + 100
+        bench.drive(lambda: bench.emulation.steps > steps)
+        np.testing.assert_allclose(bench.truth[0], START, atol=2 * QUANTUM)
+        bench.driver.stop()
+        bench.off()
+        with pytest.raises(RunError, match="are off; enable"):
+            bench.write()
+
+
+@every
+def test_an_unknown_mode_is_refused(bench):
+    driver = bench.open()
+    with pytest.raises(RunError, match=f"mode 'fast'.*{', '.join(sorted(driver.modes))}"):
+        driver.enable("fast")
+    bench.off()
+
+
+@every
+def test_an_effort_arrives_with_sign_ratio_and_size_and_what_it_moves_is_told(bench):
+    driver = bench.open("effort")
+    quantum = np.array([row["quantum"] for row in driver.report()])
+    scale = np.array([SCALES[name] for name in JOINTS])
+    efforts = np.array([PUSH, -PUSH])
+    bench.drive(lambda: abs(bench.out.velocity[0]) > 0.3, effort=efforts)
+    asked = np.array(bench.asked) * scale
+    np.testing.assert_allclose(asked, efforts, atol=0.51 * quantum.max() + 1e-6)
+    before = bench.truth
+    bench.write(effort=efforts)
+    state, after = bench.fresh(), bench.truth
+    assert before[0][0] - QUANTUM <= state.position[0] <= after[0][0] + QUANTUM
+    assert before[0][1] + QUANTUM >= state.position[1] >= after[0][1] - QUANTUM
+    np.testing.assert_allclose(state.velocity, after[1], rtol=0.3, atol=0.03)
+    np.testing.assert_allclose(state.effort, asked, atol=quantum.max() + 1e-4)
+
+
+@every
+def test_a_position_is_gone_to(case, tmp_path):
+    with Bench(case, tmp_path, mode="position") as bench:
+        bench.open("position")
+        goal = np.array([0.2, 0.1])
+        bench.drive(lambda: np.abs(bench.out.position - goal).max() < 0.02, position=goal)
+        np.testing.assert_allclose(bench.truth[0], goal, atol=0.05)
+
+
+@every
+def test_a_velocity_is_kept(case, tmp_path):
+    with Bench(case, tmp_path, mode="velocity") as bench:
+        bench.open("velocity")
+        goal = np.array([0.3, -0.4])
+        bench.drive(lambda: np.abs(bench.out.velocity - goal).max() < 0.06, velocity=goal)
+        np.testing.assert_allclose(bench.truth[1], goal, atol=0.15)
+
+
+@every
+def test_stop_from_any_state_twice_and_from_another_end(case, tmp_path):
+    with Bench(case, tmp_path) as bench:
+        driver = bench.driver
+        for prepare in (lambda: None, driver.open, lambda: driver.enable("effort"), driver.close):
+            prepare()
+            driver.stop()
+            driver.stop()
+            bench.off(0.01)
+        driver.close()
+        driver.open()
+        driver.enable("effort")
+        driver.close()
+        bench.off(0.01)
+        bench.open("effort")
+        bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+# --- time ---------------------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("on", [False, True], ids=["off", "on"])
+def test_read_waits_no_longer_than_its_deadline_and_keeps_what_it_knew(bench, on):
+    bench.open("effort" if on else "")
+    if on:
+        bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    bench.disturb("drop")
+    bench.there(lambda: None)
+    bench.read()  # what was under way
+    bench.read()
+    kept = bench.out.t_ns, bench.out.position.copy(), bench.out.velocity.copy(), bench.out.effort.copy()
+    for within in (0.0, 0.005, -1.0):
+        if on:
+            bench.write()
+        begun = now()
+        bench.read(within)
+        assert now() - begun < 500 * MS
+        assert bench.out.t_ns == kept[0]
+        for seen, known in zip((bench.out.position, bench.out.velocity, bench.out.effort), kept[1:], strict=True):
+            np.testing.assert_array_equal(seen, known)
+
+
+@every
+def test_what_is_measured_has_the_time_at_which_it_came(bench):
+    bench.open("effort")
+    for _ in range(3):
+        begun = now()
+        bench.write()
+        bench.fresh()
+        assert begun < bench.out.t_ns <= now()
+
+
+@on_frames
+def test_the_time_is_that_of_the_drive_that_was_heard_longest_ago(case, tmp_path):
+    """On these lines every frame is of one drive: those of one stay away."""
+    (tmp_path / "alone").mkdir()
+    with Bench(case, tmp_path / "alone", host=without_b, device=without_b) as alone:
+        of_a = {item.id for item in spoken(alone)}
+    with Bench(case, tmp_path) as bench:
+        assert {item.id for item in spoken(bench)} > of_a
+        through = bench.line.disturbed.through
+        bench.line.disturbed.through = lambda items, t_ns, inward: through(
+            items if inward else [item for item in items if item.id in of_a], t_ns, inward
+        )
+        bench.there(lambda: None)
+        bench.write()
+        bench.read()
+        heard, position = bench.out.t_ns, bench.out.position.copy()
+        for _ in range(5):
+            bench.write(effort=PUSH)
+            bench.read(0.02)
+        assert bench.out.t_ns == heard
+        assert bench.out.position[1] == position[1]
+        assert bench.out.position[0] != position[0]
+
+
+def without_b(rig: dict) -> None:
+    del rig["drivers"][0]["joints"]["b"]
+
+
+def spoken(bench: Bench) -> list[Frame]:
+    """What the drives say in some cycles."""
+    said: list[Frame] = []
+    send = bench.line.link.send
+    bench.line.link.send = lambda item, deadline: (said.append(item), send(item, deadline))
+    bench.open("effort")
+    begun = bench.emulation.steps
+    bench.drive(lambda: bench.emulation.steps > begun + 150, effort=0.5 * PUSH)
+    return said
+
+
+@every
+def test_without_commands_the_drives_stop_by_themselves_however_often_they_are_read(case, tmp_path):
+    watchdog = 0.3
+    with Bench(case, tmp_path, watchdog=watchdog) as bench:
+        bench.open("effort")
+        assert bench.driver.watchdog == watchdog
+        begun = now()
+        bench.drive(lambda: now() - begun > 2 * watchdog * 1e9, effort=[PUSH, -PUSH])
+        written = now()
+        for _ in bench.until(lambda: bench.out.fault.all()):
+            bench.read()
+        assert now() - written > 0.5 * watchdog * 1e9
+        assert bench.out.fault.all()
+        for words in bench.words():
+            assert_tells(words)
+        bench.off()
+
+
+@every
+def test_a_command_that_is_no_longer_valid_is_not_sent(bench):
+    bench.open("effort")
+    bench.drive(lambda: any(bench.asked), effort=PUSH)
+    asked = bench.asked
+    with pytest.raises(RunError):
+        bench.write(effort=-PUSH, valid=-1e-6)
+    steps = bench.emulation.steps + 5
+    for _ in bench.until(lambda: bench.emulation.steps > steps):
+        assert bench.asked == asked
+
+
+@every
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+def test_a_command_that_is_no_number_is_not_sent(case, tmp_path, mode, value):
+    with Bench(case, tmp_path, mode=mode) as bench:
+        bench.open(mode)
+        with pytest.raises(RunError):
+            bench.write(**{mode: [0.0, value]})
+
+
+# --- faults -------------------------------------------------------------------------------------------------
+
+
+def assert_tells(words: str) -> None:
+    """One line that names what is wrong, and the mend."""
+    name, _, mend = words.partition("; ")
+    assert name and mend and "\n" not in words
+
+
+@every
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_fault_is_told_and_stays_until_it_is_cleared_as_the_maker_says(bench, trouble):
+    driver = bench.open("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    motor = bench.motors[0]
+    motor.trouble = trouble
+    for _ in bench.until(lambda: bench.out.fault[0]):
+        bench.write(effort=PUSH)
+        bench.read()
+    assert bench.out.fault[1] == 0
+    words = driver.describe_fault(0, int(bench.out.fault[0]))
+    assert bench.out.fault[0] > 0, words
+    assert_tells(words)
+    for _ in bench.until(lambda: not motor.asked):
+        pass
+    motor.trouble = ""
+    steps = bench.emulation.steps + 20
+    for _ in bench.until(lambda: bench.emulation.steps > steps):
+        bench.write(effort=PUSH)
+        assert bench.read().fault[0]
+        assert motor.asked == 0.0
+    for _ in range(2):
+        with pytest.raises(RunError, match=words.partition(" (")[0]):
+            driver.enable("effort")
+        bench.off()
+    cleared(bench)
+    driver.enable("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+def cleared(bench: Bench) -> None:
+    """By the driver's own procedure if it has one, else by switching the drives off and on."""
+    if hasattr(bench.driver, "clear"):
+        bench.driver.clear()
+        return
+    bench.driver.stop()
+    bench.driver.close()
+    bench.power_cycle()
+    bench.driver.open()
+
+
+@every
+def test_drives_that_are_too_hot_give_up(bench):
+    bench.open("effort")
+    bench.motors[1].temperature = bench.motors[1].max_temperature + 5.0
+    for _ in bench.until(lambda: bench.out.fault[1]):
+        bench.write(effort=PUSH)
+        bench.read()
+    assert bench.out.fault[0] == 0
+    assert_tells(bench.words()[0])
+
+
+@every
+def test_power_that_went_away_is_told(bench):
+    bench.open("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    bench.power_cycle()
+    for _ in bench.until(lambda: bench.out.fault.any()):
+        bench.write(effort=PUSH)
+        bench.read()
+    assert_tells(bench.words()[0])
+    bench.driver.stop()
+    bench.off()
+
+
+@every
+def test_any_code_can_be_told(bench):
+    for code in (1, -1, 99, -99, 123456, 0x7FFFFFFF, -(2**31), 2**40):
+        assert_tells(bench.driver.describe_fault(0, code))
+
+
+# --- drives that are not what the rig says ---------------------------------------------------------------------
+
+
+def refused(bench: Bench, joint: str) -> str:
+    """What is said when the driver is opened in vain."""
+    with pytest.raises(InputError) as caught:
+        bench.driver.open()
+    place = str(caught.value.place)
+    assert place.startswith("rig.yaml") or "rig.yaml" in place
+    assert f".joints.{joint}" in place, place
+    assert "\n" not in caught.value.what and "; " in caught.value.what
+    bench.off(0.01)
+    with pytest.raises(RunError):
+        bench.driver.link.receive(0)
+    return caught.value.what
+
+
+@every
+def test_silence_is_told_with_what_to_look_at(bench):
+    bench.disturb("drop")
+    assert refused(bench, "a").startswith("no answer from ")
+    bench.disturb()
+    bench.open("effort")  # nothing of the first try is left
+
+
+@every
+def test_a_drive_with_another_address_is_told(case, tmp_path):
+    with Bench(case, tmp_path, device=without_b) as bench:
+        refused(bench, "b")
+
+
+@every
+def test_a_drive_of_another_kind_is_refused(case, tmp_path, monkeypatch):
+    if case.family not in STRANGERS:
+        pytest.skip(f"STRANGERS does not say how a drive of {case.family} may be another")
+    keys, change, words = STRANGERS[case.family]
+
+    def other(rig):
+        rig["drivers"][0]["joints"]["b"].update(keys)
+
+    def expected(rig):
+        rig["drivers"][0]["joints"]["b"].update({"vendor": 78} if "vendor" in keys else {})
+
+    with Bench(case, tmp_path, device=other, host=expected) as bench:
+        bench.there(lambda: change(bench.line.drives, monkeypatch))
+        assert words in refused(bench, "b" if keys else "a")
+
+
+def _of_another_map(patch: Any) -> None:
+    from drivers.moteus.device import bank
+    from drivers.moteus.registers import MAP_VERSION
+
+    patch.setitem(bank._WHOLE, MAP_VERSION, lambda servo: 3)
+
+
+def _of_another_firmware(emulator: Any) -> None:
+    emulator.firmware = (0, 5, 6)
+    for node in getattr(emulator, "nodes", ()):
+        node.firmware = (0, 5, 6)
+
+
+@every
+@pytest.mark.parametrize("limit", ["effort", "velocity"])
+def test_a_limit_beyond_the_drives_own_is_refused(case, tmp_path, limit):
+    def wide(rig):
+        rig["joints"]["b"]["limits"][limit] = 1000.0
+
+    with Bench(case, tmp_path, host=wide) as bench:
+        what = refused(bench, "b")
+        assert limit in what and "limit" in what
+
+
+@every
+def test_two_joints_at_one_node_are_a_mistake(case, tmp_path):
+    first, _ = addresses(case)
+    path = write_rig(tmp_path / "rig.yaml", rig(section(case, tmp_path), (first, dict(first))))
+    with pytest.raises(InputErrors, match="is that of joint 'a' already; give each drive its own"):
+        read_rig(path)
+
+
+# --- efforts ---------------------------------------------------------------------------------------------------
+
+
+@every
+def test_more_than_fits_is_cut_and_told(bench):
+    driver = bench.open("effort")
+    rows = driver.report()
+    assert [row["joint"] for row in rows] == list(JOINTS)
+    bench.write(effort=[1e6, -1e6])
+    for _ in bench.until(lambda: any(bench.asked)):
+        pass
+    for motor in bench.motors:
+        assert abs(motor.asked) <= motor.max_effort
+    assert bench.asked[0] < 0 and bench.asked[1] < 0  # the first is turned round
+    driver.stop()
+    for row in driver.report():
+        assert row["quantum"] >= 0.0 and row["limit"] > 0.0
+        assert row["saturated"] == (1 if row["limit"] < 1e6 else 0)
+
+
+# --- lines -----------------------------------------------------------------------------------------------------
+
+
+@every
+def test_garbage_is_counted_and_nothing_else(bench):
+    bench.open("effort")
+    said, send, dice = [], bench.line.link.send, random.Random(5)
+    bench.line.link.send = lambda item, deadline: (said.append(item), send(item, deadline))
+    for _ in bench.until(lambda: len(said) > 20):
+        bench.write()
+        bench.read()
+    del bench.line.link.send
+    link = getattr(bench.line.link, "serial", bench.line.link)
+    counted = bench.driver.lost + bench.driver.link.meter.errors
+    for item in said[:20]:
+        if isinstance(item, bytes):  # what is asked for comes spoiled
+            bench.disturb("corrupt")
+        elif link is bench.line.link:
+            spoiled = item._replace(data=item.data[: dice.randrange(1, 4)])
+            bench.there(lambda spoiled=spoiled: link.send(spoiled, now() + 100 * MS))
+        else:
+            bench.there(lambda: link.send(dice.randbytes(20) + b"\r\n", now() + 100 * MS))
+        bench.write()
+        bench.read()
+        assert not bench.out.fault.any()
+    bench.disturb()
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    assert bench.driver.lost + bench.driver.link.meter.errors > counted
+
+
+@every
+def test_a_line_that_was_lost_can_be_opened_again(bench):
+    driver = bench.open("effort")
+    bench.drive(lambda: all(bench.asked), effort=PUSH)
+    if bench.case.line == "pty":
+        bench.there(bench.line.link.close)
+    else:
+        driver.link._bus.shutdown()
+    with pytest.raises(LinkError):
+        for _ in bench.until(lambda: False):
+            bench.write()
+            bench.read()
+    with pytest.raises(LinkError):
+        bench.read()
+    begun = now()
+    driver.stop()
+    driver.close()
+    assert now() - begun < 2000 * MS
+    if bench.case.line == "pty":
+        bench.there(bench.line.link.open)
+    for _ in bench.until(lambda: not any(bench.asked)):  # the watchdog
+        pass
+    driver.open()
+    bench.fresh()
+    driver.enable("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+@every
+def test_drives_that_a_program_left_on_are_taken_over(bench):
+    driver = bench.open("effort")
+    bench.drive(lambda: all(bench.asked), effort=PUSH)
+    driver.link.close()  # as if the program was killed
+    driver.open()
+    bench.off()
+    driver.enable("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)

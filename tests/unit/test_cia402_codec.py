@@ -1,0 +1,252 @@
+"""CANopen frames and SDO transfers of the CiA 402 family to the byte, against manuals of several makers."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.cia402 import codec, faults, profile, sdo, setup
+from drivers.cia402.client import request_write
+from drivers.transport import Frame
+
+STEP = codec.Step(0.001, 0.002, 0.0005)
+
+
+def start(transfer: sdo.Transfer) -> bytes:
+    return next(transfer)
+
+
+def finish(transfer: sdo.Transfer, answer: bytes) -> bytes:
+    with pytest.raises(StopIteration) as done:
+        transfer.send(answer)
+    return done.value.value
+
+
+# Festo GDCP-CMMP-M3/-M0-C-CO-EN 1510b, 3.2.1 "SDO sequences for reading and writing"
+@pytest.mark.parametrize(
+    ("index", "sub", "request_", "answer", "data"),
+    [
+        (0x6061, 0, "40 61 60 00", "4F 61 60 00 01", "01"),
+        (0x6041, 0, "40 41 60 00", "4B 41 60 00 34 12", "34 12"),
+        (0x6093, 1, "40 93 60 01", "43 93 60 01 78 56 34 12", "78 56 34 12"),
+    ],
+)
+def test_reading_as_festo_prints_it(index, sub, request_, answer, data):
+    transfer = sdo.upload(index, sub)
+    assert start(transfer) == bytes.fromhex(request_).ljust(8, b"\0")
+    assert finish(transfer, bytes.fromhex(answer).ljust(8, b"\0")) == bytes.fromhex(data)
+
+
+@pytest.mark.parametrize(
+    ("index", "sub", "data", "request_"),
+    [
+        (0x1401, 2, "EF", "2F 01 14 02 EF"),
+        (0x6040, 0, "E8 03", "2B 40 60 00 E8 03"),
+        (0x6093, 1, "78 56 34 12", "23 93 60 01 78 56 34 12"),
+    ],
+)
+def test_writing_as_festo_prints_it(index, sub, data, request_):
+    transfer = sdo.download(index, sub, bytes.fromhex(data))
+    request = start(transfer)
+    assert request == bytes.fromhex(request_).ljust(8, b"\0")
+    assert finish(transfer, b"\x60" + request[1:4] + bytes(4)) == b""
+
+
+def test_refusals_as_festo_prints_them():
+    # the same manual, 3.2.2 "SDO error messages": writing the statusword
+    transfer = sdo.download(0x6041, 0, bytes(4))
+    start(transfer)
+    with pytest.raises(sdo.Aborted) as refused:
+        transfer.send(bytes.fromhex("80 41 60 00 02 00 01 06"))
+    assert refused.value.code == sdo.READ_ONLY
+    assert str(refused.value) == "it can only be read (abort code 0x06010002)"
+    assert sdo.abort(0x6041, 0, sdo.READ_ONLY) == bytes.fromhex("80 41 60 00 02 00 01 06")
+    assert str(sdo.Aborted(0x12345678)) == "refused (abort code 0x12345678)"
+
+
+def test_heartbeat_consumer_as_a_master_writes_it():
+    # trace of a CODESYS master that makes node 2 watch node 127 for 300 ms, blog.csdn.net/…/127568371
+    frame = request_write(2, setup.CONSUMER, "I", 127 << 16 | 300)
+    assert frame == Frame(0x602, bytes.fromhex("23 16 10 01 2C 01 7F 00"))
+
+
+def test_reading_a_mapping_as_blink_marine_prints_it():
+    # PKP2500SI CANopen user manual rev. 1.0, 41.: number of mapped objects, and the first of them (2002h 01h, 16 bit)
+    assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x1601, 0, b"\3") == bytes.fromhex("4F 01 16 00 03 00 00 00")
+    mapped = struct.pack("<I", 0x20020110)
+    assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x1601, 1, mapped) == bytes.fromhex("43 01 16 01 10 01 02 20")
+
+
+@pytest.mark.parametrize(
+    ("size", "write", "answer"), [(1, 0x2F, 0x4F), (2, 0x2B, 0x4B), (3, 0x27, 0x47), (4, 0x23, 0x43)]
+)
+def test_control_bytes_as_curtis_prints_them(size, write, answer):
+    # Curtis 3401T manual, August 2022, page 47
+    assert sdo.expedited(sdo.DOWNLOAD, 0x6040, 0, bytes(size))[0] == write
+    assert sdo.expedited(sdo.UPLOAD_ANSWER, 0x6040, 0, bytes(size))[0] == answer
+
+
+def test_segments_of_an_upload():
+    # command bytes: Nanotec N5 technical manual 2.0.1, page 111 (41h, 60h, 70h); unused bytes: Danfoss MG.33.J1.02, 42
+    transfer = sdo.upload(0x1008, 0)
+    assert start(transfer) == bytes.fromhex("40 08 10 00 00 00 00 00")
+    assert transfer.send(bytes.fromhex("41 08 10 00 09 00 00 00")) == bytes.fromhex("60 00 00 00 00 00 00 00")
+    assert transfer.send(b"\x00servo d") == bytes.fromhex("70 00 00 00 00 00 00 00")
+    assert finish(transfer, b"\x1brv\0\0\0\0\0") == b"servo drv"
+
+
+def test_segments_of_a_download():
+    transfer = sdo.download(0x2000, 1, b"nine bytes")
+    assert start(transfer) == bytes.fromhex("21 00 20 01 0A 00 00 00")
+    assert transfer.send(bytes.fromhex("60 00 20 01 00 00 00 00")) == b"\x00nine by"
+    assert transfer.send(b"\x20" + bytes(7)) == b"\x19tes" + bytes(4)
+    assert finish(transfer, b"\x30" + bytes(7)) == b""
+
+
+def test_a_toggle_bit_that_does_not_alternate():
+    transfer = sdo.upload(0x1008, 0)
+    start(transfer)
+    transfer.send(bytes.fromhex("41 08 10 00 09 00 00 00"))
+    with pytest.raises(sdo.Aborted, match="toggle bit not alternated"):
+        transfer.send(b"\x10servo d")
+
+
+def test_answers_that_belong_to_a_request():
+    request = sdo.plain(sdo.UPLOAD, 0x6041, 0)
+    assert sdo.answers(request, bytes.fromhex("4B 41 60 00 34 12 00 00"))
+    assert sdo.answers(request, bytes.fromhex("80 41 60 00 00 00 02 06"))
+    assert not sdo.answers(request, bytes.fromhex("4B 40 60 00 34 12 00 00"))  # of another object
+    assert not sdo.answers(request, bytes.fromhex("60 41 60 00 00 00 00 00"))  # of a download
+    assert not sdo.answers(request, bytes.fromhex("4B 41 60 00"))
+
+
+def test_network_management():
+    # ABB NCAN-02 start-up guide, page 6-3: 1, 2, 128, 129, 130; Festo 3.7.2: boot-up is one zero byte
+    assert codec.nmt(codec.START, 5) == Frame(0, b"\x01\x05")
+    assert codec.nmt(codec.STOP, 0) == Frame(0, b"\x02\x00")
+    assert [codec.PRE_OPERATIONAL, codec.RESET_NODE, codec.RESET_COMMUNICATION] == [128, 129, 130]
+    assert codec.heartbeat(1, codec.BOOTING) == Frame(0x701, b"\x00")
+    assert codec.heartbeat(127, codec.RUNNING) == Frame(0x77F, b"\x05")
+    assert codec.decode_heartbeat(b"\xff") == 127  # with the toggle bit of node guarding
+    assert Frame(0x80, b"") == codec.SYNC
+
+
+def test_emergency():
+    # Festo 3.5.2: 81h, eight bytes: E0 E1 R0 0 0 0 0 0
+    assert codec.emergency(1, 0x8611, 0x21) == Frame(0x81, bytes.fromhex("11 86 21 00 00 00 00 00"))
+    assert codec.decode_emergency(bytes.fromhex("10 23 03 01 02 03 04 05")) == (0x2310, 0x03)
+
+
+# Festo 6.1.4, table 6.6 (FAULT in accordance with CiA 402)
+@pytest.mark.parametrize(
+    ("mask", "value", "state"),
+    [
+        (0x4F, 0x00, profile.NOT_READY),
+        (0x4F, 0x40, profile.DISABLED),
+        (0x6F, 0x21, profile.READY),
+        (0x6F, 0x23, profile.SWITCHED_ON),
+        (0x6F, 0x27, profile.ENABLED),
+        (0x6F, 0x07, profile.QUICK_STOP),
+        (0x4F, 0x0F, profile.REACTING),
+        (0x4F, 0x08, profile.FAULT),
+    ],
+)
+def test_states_of_the_statusword(mask, value, state):
+    for word in range(0x10000):
+        assert (profile.state_of(word) == state) == (word & mask == value)
+
+
+def test_the_way_to_operation_enabled():
+    assert [profile.next_control(s) for s in range(8)] == [0, 0x06, 0x07, 0x0F, 0x0F, 0, 0, 0]
+    assert profile.next_control(None) == 0
+
+
+def test_commands_of_the_three_modes():
+    assert codec.effort_command(3, 0x0F, -0.25, STEP) == Frame(0x203, bytes.fromhex("0F 00 0C FE"))
+    assert codec.velocity_command(3, 0x0F, 2.0, 0.5, STEP) == Frame(0x203, bytes.fromhex("0F 00 E8 03 00 00 E8 03"))
+    assert codec.position_command(3, 0x06, -1.0, 0.0, STEP) == Frame(0x203, bytes.fromhex("06 00 18 FC FF FF 00 00"))
+    assert codec.velocity_offset(3, 0.01, STEP) == Frame(0x303, bytes.fromhex("05 00 00 00"))
+
+
+def test_what_does_not_fit_is_cut():
+    assert codec.effort_command(1, 0, 1e9, STEP).data == bytes.fromhex("00 00 FF 7F")
+    assert codec.position_command(1, 0, -1e9, -1e9, STEP).data == bytes.fromhex("00 00 00 00 00 80 00 80")
+    with pytest.raises(ValueError, match="NaN"):
+        codec.effort_command(1, 0, float("nan"), STEP)
+
+
+def test_answers_of_a_drive():
+    assert codec.decode_status(bytes.fromhex("37 16 08 E8 03 00 00"), STEP) == (0x1637, 8, 1.0)
+    assert codec.decode_motion(bytes.fromhex("FE FF FF FF E8 03"), STEP) == (-0.004, 0.5, None)
+    assert codec.decode_motion(bytes.fromhex("00 00 00 00 00 00 FB 00"), STEP) == (0.0, 0.0, pytest.approx(25.1))
+
+
+@given(st.integers(0, 0xFFFF), st.integers(-128, 127), st.integers(-(2**31), 2**31 - 1))
+def test_status_goes_round(word, mode, counts):
+    frame = codec.status_answer(7, codec.Status(word, mode, counts * STEP.position), STEP)
+    assert frame.id == 0x187
+    assert frame.data == struct.pack("<Hbi", word, mode, counts)
+    assert codec.decode_status(frame.data, STEP) == (word, mode, counts * STEP.position)
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.integers(-32768, 32767), st.none() | st.integers(-32768, 32767))
+def test_motion_goes_round(velocity, effort, warm):
+    temperature = None if warm is None else warm * STEP.temperature
+    motion = codec.Motion(velocity * STEP.velocity, effort * STEP.effort, temperature)
+    frame = codec.motion_answer(7, motion, STEP)
+    assert frame.id == 0x287
+    assert codec.decode_motion(frame.data, STEP) == motion
+
+
+@given(st.binary(max_size=64))
+def test_decoders_are_total(data):
+    assert (codec.decode_status(data, STEP) is None) == (len(data) != 7)
+    assert (codec.decode_motion(data, STEP) is None) == (len(data) not in (6, 8))
+    assert (codec.decode_emergency(data) is None) == (len(data) != 8)
+    assert (codec.decode_heartbeat(data) is None) == (len(data) != 1)
+
+
+@given(st.binary(max_size=40), st.integers(0, 0xFFFF), st.integers(0, 255))
+def test_what_is_downloaded_arrives(data, index, sub):
+    transfer, received, expected = sdo.download(index, sub, data), b"", 0
+    request = start(transfer)
+    assert request[1:4] == struct.pack("<HB", index, sub)
+    if 1 <= len(data) <= 4:
+        assert sdo.expedited_data(request) == data
+        return
+    assert struct.unpack("<I", request[4:])[0] == len(data)
+    answer = b"\x60" + request[1:]
+    while True:
+        try:
+            request = transfer.send(answer)
+        except StopIteration:
+            break
+        assert request[0] & sdo.TOGGLE == expected
+        received += sdo.segment_data(request)
+        answer = bytes((sdo.SEGMENT_DOWN_ANSWER | expected,)) + bytes(7)
+        expected ^= sdo.TOGGLE
+    assert received == data
+
+
+def test_faults_in_words():
+    assert faults.describe(0x4310) == "over temperature of the drive (drive error 0x4310); let it cool down"
+    assert faults.describe(0x8611) == (
+        "following error (drive error 0x8611); command slower motions or widen the window 6065h"
+    )
+    assert faults.describe(0x2350) == "current (drive error 0x2350); see the drive's manual"
+    assert faults.describe(0x1000) == "generic error (drive error 0x1000); see the drive's manual"
+    assert faults.describe(faults.FELL_OUT) == (
+        "switched off by itself; look for an enable input or a safe-torque-off line that opened"
+    )
+    assert faults.describe(-99) == "unknown state; switch the drive off and on"
+
+
+@pytest.mark.parametrize(
+    ("period", "expected"),
+    [(0.001, (1, -3)), (0.004, (4, -3)), (0.0025, (25, -4)), (0.00025, (25, -5)), (0.3, (30, -2)), (5.0, (50, -1))],
+)
+def test_interpolation_time(period, expected):
+    assert setup.interpolation(period) == expected

@@ -1,0 +1,674 @@
+"""The driver of CiA 402 drives against emulated ones: opening, enabling, the cycle, faults, watchdog and stopping."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError, Place, RunError
+from cosim.types import DriverContext, JointCommand, JointState, Limits
+from drivers import cia402
+from drivers.cia402 import client, codec, driver, faults, homing, profile
+from drivers.cia402.codec import SYNC
+from drivers.common.motor import Rotor
+from drivers.transport import CanParams, Frame, LinkError, Meter, estimate
+
+MS = 1_000_000
+BUS = CanParams(interface="virtual", channel="arm")
+JOINT = cia402.JointParams
+
+
+class Bench:
+    """Driver and emulated drives on a line without delay; time goes by only while somebody waits, in quarters of ms."""
+
+    def __init__(self, *wiring, mode="effort", effort=math.inf, velocity=math.inf, watchdog=0.1):
+        n = len(wiring)
+        limits = Limits(*(np.full(n, bound) for bound in (-math.inf, math.inf, velocity, effort)))
+        names = tuple(f"joint{k}" for k in range(n))
+        place = lambda *keys: Place("rig.yaml", 7, ".".join(keys))  # noqa: E731
+        self.params = cia402.Params(bus=BUS, watchdog=watchdog)
+        self.context = DriverContext(names, tuple(wiring), limits, 1e-3, mode, place)
+        self.motors = [Rotor() for _ in wiring]
+        self.emulator = cia402.emulate(self.params, self.context, self.motors)
+        self.name, self.meter = "virtual arm", Meter()
+        self.t, self.opened = 1000 * MS, False
+        self.queue: deque[Frame] = deque()
+        self.sent: list[Frame] = []
+        self.deaf = self.broken = False
+        self.driver = driver.Cia402Driver(self.params, self.context, self)
+        self.out, self.cmd = JointState.zeros(n), JointCommand.zeros(n)
+        self.step()
+
+    # the link
+    def open(self):
+        self.opened = True
+
+    def close(self):
+        self.opened = False
+
+    def reopen(self):
+        return True
+
+    def send(self, item, deadline_ns):
+        if self.broken:
+            raise LinkError("the line is lost", self.name)
+        self.sent.append(item)
+        if not self.deaf:
+            self._arrive(self.emulator.handle(item, self.t))
+
+    def receive(self, deadline_ns):
+        if self.broken:
+            raise LinkError("the line is lost", self.name)
+        while not self.queue:
+            if self.t >= deadline_ns:
+                return None
+            self.step()
+        return self.queue.popleft()
+
+    # the devices
+    def _arrive(self, frames):
+        self.queue.extend(frame._replace(t_ns=self.t) for frame in frames)
+
+    def step(self):
+        self.t += MS // 4
+        for motor in self.motors:
+            motor.advance(0.25e-3)
+        self._arrive(self.emulator.process(self.t))
+
+    def run(self, ms):
+        for _ in range(4 * ms):
+            self.step()
+
+    # the program
+    def write(self):
+        self.cmd.valid_until_ns = self.t + 5 * MS
+        self.driver.write(self.cmd, self.t + MS)
+
+    def read(self):
+        self.driver.read(self.out, self.t + MS)
+        return self.out
+
+    def cycle(self, ticks):
+        for _ in range(ticks):
+            end = self.t + MS
+            self.read()
+            self.write()
+            while self.t < end:
+                self.step()
+
+    def node(self, k=0):
+        return self.emulator.nodes[k]
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    made: list[Bench] = []
+
+    def make(*wiring, **options):
+        made.append(Bench(*(wiring or (JOINT(id=1, counts=4096),)), **options))
+        for module in (client, driver, homing):
+            monkeypatch.setattr(module, "now", lambda: made[-1].t)
+        return made[-1]
+
+    return make
+
+
+@pytest.fixture
+def running(bench):
+    def make(*wiring, mode="effort", **options):
+        b = bench(*wiring, mode=mode, **options)
+        b.driver.open()
+        b.driver.enable(mode)
+        return b
+
+    return make
+
+
+def refused(action, *arguments):
+    with pytest.raises((InputError, RunError)) as error:
+        action(*arguments)
+    return str(error.value)
+
+
+# --- opening ------------------------------------------------------------------------------------
+
+
+def test_open_leaves_motors_off_and_hears_them(bench):
+    b = bench(JOINT(id=1, counts=4096), JOINT(id=9, counts=1000, temperature=0x320101))
+    b.motors[1].position = math.pi
+    b.driver.open()
+    assert [node.state for node in b.emulator.nodes] == [profile.DISABLED] * 2
+    out = b.read()
+    assert out.position == pytest.approx([0.0, math.pi])
+    assert out.temperature[1] == 25.0
+    assert math.isnan(out.temperature[0])
+    assert out.t_ns == b.t
+    assert not out.fault.any()
+
+
+def test_nobody_answers(bench):
+    b = bench(JOINT(id=3))
+    b.deaf = True
+    assert refused(b.driver.open) == (
+        "rig.yaml:7 joints.joint0.id: no answer from node 3 on virtual arm; check its power, the id and the bit rate"
+    )
+    assert not b.opened
+    assert b.t < 2300 * MS
+
+
+def test_a_drive_that_is_still_booting_is_waited_for(bench):
+    b = bench(JOINT(id=3))
+    send, wake = b.send, b.t + 500 * MS
+    b.send = lambda item, deadline: send(item, deadline) if b.t > wake else None
+    b.driver.open()
+    assert b.read().t_ns > wake
+
+
+@pytest.mark.parametrize(
+    ("wired", "key", "value", "message"),
+    [
+        ({}, 0x100000, 0x00030191, "node 3 is a device of profile 401, not a drive of CiA 402; check the id"),
+        (
+            {"vendor": 0x9A},
+            0x101801,
+            0x5,
+            "node 3 'emulated CiA 402 drive' is of vendor 0x5, expected 0x9A; check the id",
+        ),
+        ({}, 0x650200, 0x80, "node 3 has no mode 'cyclic synchronous torque' (6502h); choose another"),
+        ({}, 0x607600, 0, "node 3 does not say its rated torque (6076h); give 'rated_torque'"),
+        ({}, 0x608F01, 0, "node 3 does not say its encoder's increments (608Fh); give 'counts'"),
+        ({}, 0x60A900, 0x00010300, "node 3 counts velocities in a unit that is not known (60A9h: 0x00010300)"),
+    ],
+)
+def test_another_drive_than_expected(bench, wired, key, value, message):
+    b = bench(JOINT(id=3, **wired))
+    b.node().values[key] = value
+    assert refused(b.driver.open) == f"rig.yaml:7 joints.joint0.id: {message}"
+    assert not b.opened
+
+
+def test_limits_beyond_the_drives_own(bench):
+    b = bench(JOINT(id=3, ratio=2.0), effort=4.1)
+    assert refused(b.driver.open) == (
+        "rig.yaml:7 joints.joint0.id: the effort limit is 2.05 N*m at node 3, whose own maximum is 2.00033 N*m"
+        " (6072h); lower the limit, or switch the drive off and on if an earlier run lowered its maximum"
+    )
+    b = bench(JOINT(id=3, ratio=2.0), velocity=51.0)
+    assert refused(b.driver.open) == (
+        "rig.yaml:7 joints.joint0.id: the velocity limit is 102 rad/s at node 3, whose motor may turn at"
+        " 100.007 rad/s (6080h); lower the limit"
+    )
+
+
+def test_the_drive_keeps_the_guards_limit_while_it_is_open(bench):
+    b = bench(JOINT(id=3, ratio=2.0), effort=1.0)
+    b.driver.open()
+    assert b.node().value(0x607200) == 750  # 0.5 N·m of 0.667 rated, rounded up
+    b.driver.close()
+    assert b.node().value(0x607200) == 2999
+    assert not b.opened
+
+
+def test_velocity_units_other_than_increments(bench):
+    b = bench(JOINT(id=3, counts=1000), mode="velocity")
+    b.node().values[0x60A900] = 0xFDB44700  # thousandths of a turn per minute
+    b.driver.open()
+    b.driver.enable("velocity")
+    b.cmd.velocity[:] = 2 * math.pi
+    b.write()
+    assert b.node().value(0x60FF00) == 60_000
+
+
+# --- enabling -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", sorted(cia402.MODES))
+def test_enable_holds_where_the_motor_is(bench, mode):
+    b = bench(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096), mode="position")
+    b.motors[0].position = 1.0
+    b.driver.open()
+    b.driver.enable(mode)
+    node = b.node()
+    assert [n.state for n in b.emulator.nodes] == [profile.ENABLED] * 2
+    assert node.mode == {"effort": 10, "velocity": 9, "position": 8}[mode]
+    assert node.value(0x101601) == 127 << 16 | 100
+    assert (node.value(0x102901), node.value(0x600700), node.value(0x605E00)) == (1, 1, 2)
+    b.run(20)
+    assert b.motors[0].position == pytest.approx(1.0, abs=1e-3)
+
+
+def test_the_watchdog_is_set_before_anything_is_switched_on(running):
+    b = running()
+    b.driver.stop()
+    b.sent.clear()
+    b.driver.enable("effort")
+    consumer = next(k for k, f in enumerate(b.sent) if f.data[:4] == bytes.fromhex("23 16 10 01"))
+    shutdown = next(k for k, f in enumerate(b.sent) if f.id == 0x201 and f.data[:1] == b"\x06")
+    assert consumer < shutdown
+
+
+def test_what_cannot_be_enabled(bench):
+    b = bench(JOINT(id=3))
+    assert refused(b.driver.enable, "effort") == "the drives are not open; open them first"
+    assert refused(b.driver.clear) == "the drives are not open; open them first"
+    b.driver.open()
+    assert refused(b.driver.enable, "torque") == "unknown mode 'torque'; known: effort, position, velocity"
+    b.node().values[0x605A00] = 2
+    original = b.emulator.handle
+
+    def without_power(frame, t_ns):  # an enable input that is open
+        answers = original(frame, t_ns)
+        b.node().state = min(b.node().state, profile.READY)
+        return answers
+
+    b.emulator.handle = without_power
+    assert refused(b.driver.enable, "effort") == (
+        "joint 'joint0' did not switch on within 1 s, node 3 is 'ready to switch on'; check the supply of its power"
+        " stage, its enable input and its safe-torque-off line"
+    )
+    b.deaf = True
+    assert refused(b.driver.enable, "effort") == ("joint 'joint0': no answer from node 3; check its power and cable")
+
+
+def test_a_fault_is_not_cleared_silently(bench):
+    b = bench(JOINT(id=3))
+    b.driver.open()
+    b.motors[0].trouble = "encoder"
+    b.run(1)
+    told = "position sensor (drive error 0x7305); check the encoder and its cable"
+    b.motors[0].trouble = ""
+    assert refused(b.driver.enable, "effort") == f"joint 'joint0': {told}, then clear the fault"
+    assert b.node().state == profile.FAULT
+    b.driver.clear()
+    b.driver.enable("effort")
+    b.motors[0].trouble = "encoder"
+    b.run(1)
+    assert refused(b.driver.clear) == f"joint 'joint0': the fault stands: {told}"
+
+
+def test_a_fault_while_switching_on(bench):
+    b = bench(JOINT(id=3))
+    b.driver.open()
+    original = b.emulator.handle
+
+    def failing(frame, t_ns):
+        if frame.id == 0x203:
+            b.motors[0].trouble = "overcurrent"
+        return original(frame, t_ns)
+
+    b.emulator.handle = failing
+    assert refused(b.driver.enable, "effort") == (
+        "joint 'joint0' went into a fault: over current (drive error 0x2310); look for a short in the motor and its"
+        " cable, lower the gains"
+    )
+    assert b.motors[0].effort == 0
+
+
+@pytest.mark.parametrize("mode", ["position", "effort"])
+def test_homing(running, mode):
+    wired = JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, search=3.0, slow=20.0, timeout=2.0))
+    b = running(wired, mode=mode)
+    assert b.motors[0].position >= 2 * math.pi
+    assert b.node().value(0x609902) == round(20.0 * 4096 / (2 * math.pi))
+    assert b.read().position == pytest.approx([b.motors[0].position - 2 * math.pi], abs=2e-3)
+
+
+def test_homing_that_fails(bench):
+    b = bench(JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, slow=1.0, timeout=0.5)))
+    b.driver.open()
+    assert refused(b.driver.enable, "effort") == (
+        "joint 'joint0': node 3 did not find home within 0.5 s; see 'homing.timeout'"
+    )
+    assert b.node().state == profile.DISABLED
+    b = bench(JOINT(id=3, homing=cia402.Homing(method=17)))
+    b.driver.open()
+    assert refused(b.driver.enable, "effort") == (
+        "joint 'joint0': node 3 refused its set-up: value out of range (abort code 0x06090030)"
+    )
+
+
+# --- the cycle ----------------------------------------------------------------------------------
+
+
+def test_effort_with_the_gains_of_the_host(running):
+    b = running(JOINT(id=1, counts=4096, direction=-1, ratio=4.0, zero=0.5), JOINT(id=2, counts=4096))
+    b.read()
+    b.cmd.kp[:], b.cmd.kd[:], b.cmd.position[:], b.cmd.effort[:] = 0.4, 0.01, 1.0, 0.0
+    b.write()
+    b.run(1)
+    # 0.4 (1 − 0.5) = 0.2 N·m at the joint: −0.05 at a drive that counts against it behind a gear of 4
+    assert b.motors[0].effort == pytest.approx(-0.05, abs=7e-4)
+    assert b.motors[1].effort == pytest.approx(0.4, abs=7e-4)
+    out = b.read()
+    assert out.effort == pytest.approx([0.2, 0.4], abs=4e-3)
+    b.cycle(3000)
+    assert b.out.position == pytest.approx([1.0, 1.0], abs=0.02)
+
+
+def test_position_with_feedforward(running):
+    b = running(JOINT(id=1, counts=4096, ratio=2.0), mode="position")
+    b.cmd.position[:], b.cmd.velocity[:], b.cmd.effort[:] = 0.5, 0.25, 0.667
+    b.read()
+    b.write()
+    node = b.node()
+    assert (node.value(0x607A00), node.value(0x60B100), node.value(0x60B200)) == (652, 326, 500)
+    b.cmd.velocity[:], b.cmd.effort[:] = 0.0, 0.0
+    b.cycle(800)
+    assert b.out.position == pytest.approx([0.5], abs=2e-3)
+
+
+def test_velocity(running):
+    b = running(JOINT(id=1, counts=4096), mode="velocity")
+    b.cmd.velocity[:] = -3.0
+    b.cycle(300)
+    assert b.out.velocity == pytest.approx([-3.0], abs=0.05)
+
+
+def test_another_mode_than_the_one_it_was_opened_for(bench):
+    b = bench(mode="position")
+    b.driver.open()
+    b.driver.enable("velocity")
+    b.cmd.velocity[:] = 1.0
+    b.cycle(300)
+    assert b.out.velocity == pytest.approx([1.0], abs=0.05)
+    b.driver.enable("effort")
+    b.cmd.effort[:] = 0.1
+    b.write()
+    b.run(1)
+    assert b.motors[0].effort == pytest.approx(0.1, abs=1e-3)
+
+
+def test_a_cycle_on_the_wire(running):
+    b = running(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096), mode="position")
+    b.read()
+    b.sent.clear()
+    b.write()
+    assert [f.id for f in b.sent] == [0x201, 0x301, 0x202, 0x302, 0x77F, 0x80]
+    assert [f.id for f in b.queue] == [0x181, 0x281, 0x182, 0x282]
+    b.read()
+    b.read()  # without a command since: asks
+    assert b.sent[-1] == SYNC
+    assert len(b.sent) == 7
+
+
+def test_what_the_slot_does_is_told(running):
+    b = running(JOINT(id=1, counts=4096, ratio=3.0), effort=3.0)
+    b.cmd.effort[:] = 100.0
+    b.write()
+    b.run(1)
+    assert b.motors[0].effort == pytest.approx(1.0, abs=1e-3)  # the guard's 3 N·m behind the gear, in 6072h
+    assert b.driver.report() == [
+        {
+            "joint": "joint0",
+            "saturated": 1,
+            "limit": pytest.approx(2.999 * 0.667 * 3.0),
+            "quantum": pytest.approx(0.000667 * 3.0),
+        }
+    ]
+
+
+def test_commands_that_are_not_sent(bench):
+    b = bench(JOINT(id=1), JOINT(id=2))
+    b.driver.open()
+    assert refused(b.write) == "the motors are off; enable the drives before commanding them"
+    b.driver.enable("effort")
+    b.sent.clear()
+    b.cmd.valid_until_ns = b.t - 2 * MS
+    assert refused(b.driver.write, b.cmd, b.t) == "the command was valid until 2 ms ago; it is not sent"
+    b.cmd.effort[1] = math.nan
+    assert refused(b.write) == "the command of joint 'joint1' is not a number; it is not sent"
+    assert b.sent == []
+
+
+def test_late_answers_are_no_answers_to_the_next_command(running):
+    b = running()
+    b.read()
+    b.write()
+    held = list(b.queue)
+    b.queue.clear()
+    before, position = b.out.t_ns, b.out.position.copy()
+    start = b.t
+    b.read()
+    assert b.t == start + MS  # waited until the deadline
+    assert (b.out.t_ns, b.out.position) == (before, position)
+    b.queue.extend(held)
+    b.motors[0].position = 1.0
+    b.write()
+    assert b.read().position == pytest.approx([1.0], abs=2e-3)
+
+
+def test_one_silent_drive(running):
+    b = running(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096))
+    b.read()
+    old = b.out.t_ns
+    b.emulator.nodes = b.emulator.nodes[:1]
+    b.motors[0].position = 2.0
+    b.write()
+    b.read()
+    assert b.out.position == pytest.approx([2.0, 0.0], abs=2e-3)
+    assert b.out.t_ns == old
+
+
+def test_never_heard(bench):
+    b = bench(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096))
+    b.driver.open()
+    b.motors[0].position = 2.0
+    b.out.position[:] = 9.0
+    b.emulator.nodes = b.emulator.nodes[:1]
+    b.read()
+    assert b.out.position == pytest.approx([2.0, 9.0], abs=2e-3)
+    assert b.out.t_ns == 0
+
+
+def test_frames_that_are_not_understood_are_counted(running):
+    b = running()
+    b.read()
+    b.queue.extend(Frame(cob_id, b"\1\2\3") for cob_id in (0x181, 0x281, 0x81, 0x701, 0x182, 0x7FF))
+    b.queue.append(Frame(0x181, b"\1", extended=True))
+    b.read()
+    assert b.driver.lost == 4
+    assert not b.out.fault.any()
+
+
+def test_a_babbling_node_does_not_hold_a_read_up(running):
+    b = running()
+    b.read()
+    b.receive = lambda deadline: Frame(0x123, b"")
+    b.read()
+
+
+def test_a_lost_line_is_told_and_stop_is_quiet(running):
+    b = running()
+    b.broken = True
+    assert refused(b.read) == "virtual arm: the line is lost"
+    assert refused(b.write) == "virtual arm: the line is lost"
+    b.driver.stop()
+    b.driver.close()
+
+
+# --- faults and the watchdog --------------------------------------------------------------------
+
+
+def test_faults_of_the_drive(running):
+    b = running(JOINT(id=1), JOINT(id=2))
+    b.cmd.effort[:] = 0.1
+    b.cycle(5)
+    b.motors[1].trouble = "overcurrent"
+    b.cycle(2)
+    assert b.out.fault.tolist() == [0, 0x2310]
+    assert b.motors[1].effort == 0
+    assert b.driver.describe_fault(1, 0x2310) == (
+        "over current (drive error 0x2310); look for a short in the motor and its cable, lower the gains"
+    )
+
+
+def test_open_to_stop_through_a_watchdog_trip(bench):
+    b = bench(JOINT(id=1, counts=4096), mode="velocity", watchdog=0.05)
+    b.driver.open()
+    b.driver.enable("velocity")
+    b.cmd.velocity[:] = 5.0
+    b.cycle(300)
+    assert not b.out.fault.any()
+    assert b.out.velocity == pytest.approx([5.0], abs=0.1)
+    b.run(49)
+    assert b.node().state == profile.ENABLED
+    b.run(100)  # nobody commands
+    assert b.node().state == profile.FAULT
+    assert b.motors[0].effort == 0
+    assert abs(b.motors[0].velocity) < 1.5
+    b.read()
+    assert b.read().fault.tolist() == [faults.HEARTBEAT]
+    b.driver.clear()
+    assert b.read().fault.tolist() == [0]
+    b.driver.enable("velocity")
+    b.cycle(100)
+    assert not b.out.fault.any()
+    b.driver.stop()
+    assert b.node().state == profile.DISABLED
+    b.driver.close()
+    b.run(200)
+    assert b.node().state == profile.DISABLED  # its watchdog was let go
+
+
+def test_reading_does_not_feed_the_watchdog(running):
+    b = running()
+    b.cycle(3)
+    for _ in range(300):
+        b.read()
+        b.run(1)
+    assert b.read().fault.tolist() == [faults.HEARTBEAT]
+
+
+def test_silence_between_two_runs_is_no_fault(running):
+    b = running()
+    b.cycle(3)
+    b.driver.stop()
+    b.run(500)
+    assert b.node().state == profile.FAULT
+    b.driver.enable("effort")
+    b.cycle(3)
+    assert not b.out.fault.any()
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (Frame(0x601, bytes.fromhex("2B 40 60 00 00 00 00 00")), faults.FELL_OUT),
+        (Frame(0x601, bytes.fromhex("2B 40 60 00 02 00 00 00")), faults.STOPPING),
+        (Frame(0x601, bytes.fromhex("2F 60 60 00 03 00 00 00")), faults.OTHER_MODE),
+        (Frame(0x000, bytes.fromhex("81 01")), faults.RESTARTED),
+    ],
+)
+def test_drives_that_stop_running_by_themselves(running, frame, code):
+    b = running()
+    b.node().values[0x605A00] = 6
+    b.cycle(3)
+    b.send(frame, 0)
+    b.run(1)
+    b.read()
+    assert b.read().fault.tolist() == [code]
+    assert b.driver.describe_fault(0, code).split(";")[0] == faults.OWN[code][0]
+
+
+def test_a_fault_without_a_code(running):
+    b = running()
+    b.read()
+    b.queue.append(codec.status_answer(1, codec.Status(0x0208, 10, 0.0), codec.Step(1, 1, 1))._replace(t_ns=b.t))
+    driver_heard = b.driver._heard
+    while b.queue:
+        driver_heard.take(b.queue.popleft())
+    assert driver_heard.fault(0, profile.CST) == faults.UNNAMED
+
+
+def test_an_emergency_that_is_only_a_warning(running):
+    b = running()
+    b.cycle(2)
+    b.queue.append(codec.emergency(1, 0x8110, 0x11))
+    b.cycle(2)
+    assert b.out.fault.tolist() == [0]
+
+
+# --- stopping -----------------------------------------------------------------------------------
+
+
+def test_stop_from_anywhere(bench):
+    b = bench(JOINT(id=1), JOINT(id=2))
+    b.driver.stop()
+    b.driver.open()
+    b.driver.stop()
+    b.driver.enable("position")
+    b.cycle(3)
+    b.driver.stop()
+    b.driver.stop()
+    assert [node.state for node in b.emulator.nodes] == [profile.DISABLED] * 2
+    assert [m.effort for m in b.motors] == [0.0, 0.0]
+    assert not b.read().fault.any()
+    assert refused(b.write) == "the motors are off; enable the drives before commanding them"
+
+
+def test_stop_reaches_a_drive_that_takes_no_process_data(running):
+    b = running()
+    b.node().nmt = codec.PREPARED
+    b.driver.stop()
+    assert b.node().state == profile.DISABLED
+
+
+def test_closing_twice(running):
+    b = running()
+    b.driver.close()
+    b.driver.close()
+    assert not b.opened
+    assert b.node().nmt == codec.PREPARED
+    assert refused(b.driver.enable, "effort") == "the drives are not open; open them first"
+
+
+def test_a_drive_that_may_still_run_keeps_its_watchdog(running):
+    b = running()
+    b.cycle(2)
+    original = b.emulator.handle
+    off = (bytes.fromhex("2B 40 60 00 00 00"), bytes(2))
+
+    def stuck(frame, t_ns):
+        if frame.data[:6] == off[0] or (frame.id == 0x201 and frame.data[:2] == off[1]):
+            return []
+        return original(frame, t_ns)
+
+    b.emulator.handle = stuck
+    b.driver.close()
+    assert b.node().value(0x101601) == 127 << 16 | 100
+    b.run(300)
+    assert b.node().state == profile.FAULT
+
+
+# --- the family ---------------------------------------------------------------------------------
+
+
+def test_traffic_is_what_a_cycle_sends(bench):
+    for mode, share in (("effort", 0.61), ("position", 0.77)):
+        b = bench(*(JOINT(id=k + 1, temperature=0x320101) for k in range(2)), mode=mode)
+        b.driver.open()
+        b.driver.enable(mode)
+        b.read()
+        b.sent.clear()
+        b.write()
+        traffic = cia402.traffic(b.params, b.context)
+        assert [(f.id, len(f.data)) for f in traffic.out] == [(f.id, len(f.data)) for f in b.sent]
+        assert [(f.id, len(f.data)) for f in traffic.back] == [(f.id, len(f.data)) for f in b.queue]
+        assert estimate(traffic, BUS, 1e-3) == pytest.approx(share, abs=0.2)
+
+
+def test_names_and_addresses():
+    assert cia402.line(cia402.Params(bus=BUS)) == "virtual arm"
+    assert JOINT(id=42).address == 42
+    assert {"effort", "velocity", "position"} == cia402.MODES
+
+
+def test_load_makes_a_driver_on_its_own_bus(bench):
+    b = bench()
+    made = cia402.load(b.params, b.context)
+    assert made.joints == ("joint0",)
+    assert (made.watchdog, made.modes) == (0.1, cia402.MODES)
+    made.close()
