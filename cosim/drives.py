@@ -47,7 +47,7 @@ class Drives:
 
     def open(self) -> None:
         """Connect; motors stay off. When one fails, all are let go of."""
-        self._each(lambda group: group.driver.open(), self.close)
+        self._each(lambda group: group.driver.open(), lambda: (self.stop(), self.close()))
 
     def enable(self) -> None:
         """Switch the motors on. When one fails, all are off."""
@@ -117,8 +117,7 @@ class Drives:
                 group.driver.stop()
 
     def close(self) -> None:
-        """Every driver is stopped, then let go of."""
-        self.stop()
+        """Let go of every driver."""
         for group in self.groups:
             with suppress(Exception):
                 group.driver.close()

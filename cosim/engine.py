@@ -17,8 +17,7 @@ from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks,
 from cosim.drives import Drives, Group
 from cosim.errors import RunError, told
 from cosim.estop import Estop
-from cosim.guard import ASKED
-from cosim.halting import Halting
+from cosim.halting import ASKED, Halting
 from cosim.loop import Arming
 from cosim.pacing import ORDER
 from cosim.parts import Part
@@ -268,7 +267,7 @@ class PythonEngine(Engine):
         super().stop()
 
     def close(self) -> None:
-        super().close()
+        super().close()  # stops first
         self.drives.close()
         self._stack.close()
 

@@ -20,9 +20,6 @@ WARN, SATURATE, STOP = "warn", "saturate", "stop"
 # by weight: where several stop a joint, the last of them is told; a kind's verdict is its place in here, from 1 on
 KINDS = ("effort", "rate", "power", "tracking", "temperature", "velocity", "position")
 FINE, EFFORT, RATE, POWER, TRACKING, TEMPERATURE, VELOCITY, POSITION, STALE, NOT_FINITE = range(10)
-# verdicts that can wait until the joints rest: the drives obey, and are to go on obeying
-PATIENT = (EFFORT, RATE, POWER, TEMPERATURE, POSITION)
-ASKED = 0.5  # no verdict: somebody asked for a stop
 BITS = {kind: 2.0**k for k, kind in enumerate(KINDS)}  # of a mask of kinds
 
 LARGEST = 1.7976931348623157e308  # the largest finite double

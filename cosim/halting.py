@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim import ops
+from cosim import guard, ops
 
+# verdicts that can wait until the joints rest: the drives obey, and are to go on obeying
+PATIENT = (guard.EFFORT, guard.RATE, guard.POWER, guard.TEMPERATURE, guard.POSITION)
+ASKED = 0.5  # no verdict: somebody asked for a stop
 NEVER = 1e300  # s; a time that does not come
 SETTLING = 0.1  # s at rest before motors are switched off
 

@@ -21,7 +21,7 @@ from cosim.dynamometer import Load, applied
 from cosim.encoder import Encoders
 from cosim.errors import CompileError
 from cosim.guard import Guard
-from cosim.halting import Halting
+from cosim.halting import ASKED, PATIENT, Halting
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout, Place
 from cosim.loop import Arming, Loop
@@ -319,9 +319,9 @@ class Simulation:
         halting = Arming.of(arming, self.nv).halting
         assert halting is not None and self.deceleration is not None
         patient = np.zeros(self.nv)
-        for code in guard.PATIENT:
+        for code in PATIENT:
             patient = ops.where(verdict == float(code), verdict, patient)
-        wanted, hard = asked * guard.ASKED, ops.where(fault > float(guard.NOT_FINITE), fault, 0.0)
+        wanted, hard = asked * ASKED, ops.where(fault > float(guard.NOT_FINITE), fault, 0.0)
         for k in range(self.nv):
             wanted, hard = ops.maximum(wanted, patient[k]), ops.maximum(hard, verdict[k] - patient[k])
         position, velocity = np.zeros(self.nv), v

@@ -170,9 +170,6 @@ class Emulation:
                     motor.ask(0.0)
             if "power_loss" in before - after:
                 line.drives.reset(self._due)
-            if "bus_off" in after - before:
-                with suppress(RunError):
-                    line.link.bus_off()
 
     def _at_motor(self, spec: FaultSpec, active: bool) -> None:
         for line in self.lines:

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 
+from cosim.errors import InputError
 from cosim.types import Driver, DriverContext, param, params
 from drivers.cia402 import codec, profile
+from drivers.cia402.bus import command_frames
 from drivers.cia402.device.node import Node
 from drivers.cia402.device.objects import PRODUCT, VENDOR
-from drivers.cia402.driver import Cia402Driver, command_frames
+from drivers.cia402.driver import Cia402Driver
 from drivers.cia402.emulator import Emulator
+from drivers.cia402.feedback import HEARD
 from drivers.common import wiring
 from drivers.common.motor import Motor
-from drivers.transport import CanParams, Frame, Link, Traffic, device_link, host_link
+from drivers.transport import CanBus, CanParams, Frame, Link, Traffic, device_link, host_link
 
 __all__ = ["MODES", "Homing", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
 
@@ -69,6 +72,10 @@ class JointParams(wiring.JointParams):
 
 
 def load(params: Params, context: DriverContext) -> Driver:
+    """Raises InputError where the watchdog would bite between two commands."""
+    if params.watchdog <= context.period:
+        what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"
+        raise InputError(what, context.place("watchdog"))
     return Cia402Driver(params, context, host(params, context))
 
 
@@ -79,12 +86,15 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
 
 def _node(wired: JointParams, motor: Motor) -> Node:
     identity = (VENDOR if wired.vendor is None else wired.vendor, PRODUCT if wired.product is None else wired.product)
-    return Node(wired.id, motor, wired.counts or _COUNTS, wired.rated_torque, identity)
+    return Node(wired.id, motor, wired.counts or _COUNTS, wired.rated_torque, identity, wired.temperature)
 
 
 def host(params: Params, context: DriverContext) -> Link[Frame]:
     """The program's end of the bus."""
-    return host_link(params.bus, lambda *keys: context.place("bus", *keys))
+    link = host_link(params.bus, lambda *keys: context.place("bus", *keys))
+    if isinstance(link, CanBus):  # what the drives send; other traffic on the bus costs nothing
+        link.accept(base + wired.id for wired in context.wiring for base in HEARD)
+    return link
 
 
 def device(params: Params, context: DriverContext) -> Link[Frame]:

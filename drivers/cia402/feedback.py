@@ -9,6 +9,7 @@ from drivers.cia402 import codec, faults, profile
 from drivers.transport import Frame
 
 _STATUS, _MOTION, _EMERGENCY, _HEARTBEAT = range(4)
+HEARD = (codec.TPDO, codec.TPDO + codec.PDO_STRIDE, codec.EMCY, codec.HEARTBEAT, codec.SDO_ANSWER)  # + id
 _BOTH = 3  # TPDO1 is bit 0, TPDO2 bit 1
 
 
@@ -41,6 +42,10 @@ class Feedback:
         self._answered = [0] * self.n
         self.waiting = 2 * self.n
 
+    def forget(self) -> None:
+        """Nothing counts as heard any more, so that no old state is taken for one of now."""
+        self.times = [0] * (2 * self.n)
+
     def run(self, running: bool) -> None:
         """The drives are told to be operational, or not to be."""
         self.running, self.away, self._there = running, [False] * self.n, [False] * self.n
@@ -68,7 +73,7 @@ class Feedback:
         elif kind == _EMERGENCY:
             emergency = codec.decode_emergency(frame.data)
             if emergency is not None:
-                self.error[k] = emergency[0] if emergency[0] & 0xFF00 else 0  # 00xx: errors are gone
+                self._error(k, emergency[0])
                 return
         else:
             state = codec.decode_heartbeat(frame.data)
@@ -78,6 +83,11 @@ class Feedback:
                 self.away[k] = self.running and state != codec.RUNNING and (self._there[k] or not state)
                 return
         self.lost += 1
+
+    def _error(self, k: int, code: int) -> None:
+        """00xx: errors are gone. A heartbeat that is missed after another fault does not hide that fault."""
+        if code != faults.HEARTBEAT or not self.error[k]:
+            self.error[k] = code if code & 0xFF00 else 0
 
     def _answer(self, k: int, place: int, which: int, t_ns: int) -> None:
         self.times[place], self._there[k] = t_ns, self.running

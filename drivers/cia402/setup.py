@@ -17,7 +17,7 @@ CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x60
 CONSUMER, PRODUCER, ON_COMMUNICATION_ERROR = 0x101601, 0x101700, 0x102901
 ABORT_OPTION, QUICK_OPTION, FAULT_OPTION = 0x600700, 0x605A00, 0x605E00
 FAULT_SIGNAL, QUICK_RAMP_AND_OFF = 1, 2
-NO_CHANGE = 1  # of the NMT state, so that the drive goes on telling its state
+PRE_OPERATIONAL, NO_CHANGE = 0, 1  # after a communication error; unchanged, the drive goes on telling its state
 INVALID, NO_REMOTE, EVERY_SYNC = 0x80000000, 0x40000000, 1
 
 # per mode, the objects of RPDO1 and RPDO2: index, sub-index, bits
@@ -133,13 +133,14 @@ def lower(client: Client, node: int, known: Facts, effort: float) -> None:
 def watch(client: Client, node: int, master: int, watchdog: float) -> None:
     """The drive stops by itself when the host's heartbeat stays away for `watchdog` [s].
 
-    It does so with a fault, on its quick stop ramp, and goes on telling its state. Raises sdo.Aborted where it cannot.
+    It does so with a fault, on its quick stop ramp, and goes on telling its state; a drive that cannot be told what to
+    do leaves the operational state then, which stops it in its own way. Raises sdo.Aborted where it cannot watch.
     """
     milliseconds = max(1, math.ceil(1e3 * watchdog - 1e-6))
     client.write(node, CONSUMER, "I", master << 16 | milliseconds)
     client.offer(node, PRODUCER, "H", milliseconds)
-    client.offer(node, ON_COMMUNICATION_ERROR, "B", NO_CHANGE)
-    client.offer(node, ABORT_OPTION, "h", FAULT_SIGNAL)
+    told = client.offer(node, ABORT_OPTION, "h", FAULT_SIGNAL)
+    client.offer(node, ON_COMMUNICATION_ERROR, "B", NO_CHANGE if told else PRE_OPERATIONAL)
     client.offer(node, FAULT_OPTION, "h", QUICK_RAMP_AND_OFF)
     client.offer(node, QUICK_OPTION, "h", QUICK_RAMP_AND_OFF)
 

@@ -1,4 +1,4 @@
-"""The `canopen` package as witness: its CiA 402 node commands the emulator, its local node is a drive for the driver."""
+"""The `canopen` package as witness: its CiA 402 client commands the emulator, its local node serves the driver."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import struct
 import threading
 import time
 import uuid
+from typing import ClassVar
 
 import can
 import canopen
@@ -247,7 +248,7 @@ def test_fault_emergency_and_reset(network, node, served):
 class Device:
     """A drive made of canopen's local node: its SDO server and object dictionary, and a minimal state machine."""
 
-    STATES = {0x06: 0x21, 0x07: 0x23, 0x0F: 0x27, 0x00: 0x40}
+    STATES: ClassVar = {0x06: 0x21, 0x07: 0x23, 0x0F: 0x27, 0x00: 0x40}
 
     def __init__(self, network: canopen.Network) -> None:
         self.node = network.create_node(NODE, dictionary())

@@ -11,8 +11,9 @@ import pytest
 from cosim.errors import InputError, Place, RunError
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from drivers import cia402
-from drivers.cia402 import client, codec, driver, faults, homing, profile
+from drivers.cia402 import bus, client, codec, driver, faults, homing, profile
 from drivers.cia402.codec import SYNC
+from drivers.cia402.device import access, objects
 from drivers.common.motor import Rotor
 from drivers.transport import CanParams, Frame, LinkError, Meter, estimate
 
@@ -109,7 +110,7 @@ def bench(monkeypatch):
 
     def make(*wiring, **options):
         made.append(Bench(*(wiring or (JOINT(id=1, counts=4096),)), **options))
-        for module in (client, driver, homing):
+        for module in (bus, client, driver, homing):
             monkeypatch.setattr(module, "now", lambda: made[-1].t)
         return made[-1]
 
@@ -256,13 +257,11 @@ def test_what_cannot_be_enabled(bench):
     assert refused(b.driver.clear) == "the drives are not open; open them first"
     b.driver.open()
     assert refused(b.driver.enable, "torque") == "unknown mode 'torque'; known: effort, position, velocity"
-    b.node().values[0x605A00] = 2
     original = b.emulator.handle
 
     def without_power(frame, t_ns):  # an enable input that is open
-        answers = original(frame, t_ns)
-        b.node().state = min(b.node().state, profile.READY)
-        return answers
+        shut = frame.id == 0x203 and frame.data[0] in (7, 15)
+        return original(frame._replace(data=b"\x06" + frame.data[1:]) if shut else frame, t_ns)
 
     b.emulator.handle = without_power
     assert refused(b.driver.enable, "effort") == (
@@ -289,6 +288,20 @@ def test_a_fault_is_not_cleared_silently(bench):
     assert refused(b.driver.clear) == f"joint 'joint0': the fault stands: {told}"
 
 
+def test_a_missed_heartbeat_does_not_hide_the_fault_before_it(running):
+    b = running()
+    b.cycle(3)
+    b.motors[0].trouble = "overcurrent"
+    b.run(1)
+    b.motors[0].trouble = ""
+    b.driver.stop()
+    b.run(300)
+    assert b.node().value(0x603F00) == faults.HEARTBEAT
+    assert refused(b.driver.enable, "effort").startswith("joint 'joint0': over current (drive error 0x2310)")
+    b.driver.clear()
+    b.driver.enable("effort")
+
+
 def test_a_fault_while_switching_on(bench):
     b = bench(JOINT(id=3))
     b.driver.open()
@@ -307,6 +320,62 @@ def test_a_fault_while_switching_on(bench):
     assert b.motors[0].effort == 0
 
 
+def test_objects_that_a_drive_lacks(bench, monkeypatch):
+    b = bench(JOINT(id=3, temperature=0x222201))
+    b.driver.open()
+    b.motors[0].temperature = 40.0
+    assert b.read().temperature == pytest.approx([40.0])
+    b.node().temperature = 0x320101
+    b.driver.close()
+    assert refused(b.driver.open) == (
+        "rig.yaml:7 joints.joint0.id: node 3 cannot map object 2222h to a PDO: no such object (abort code 0x06020000)"
+    )
+    table = {key: entry for key, entry in objects.OBJECTS.items() if key != 0x60A900}
+    monkeypatch.setattr(access, "OBJECTS", table)
+    b = bench(JOINT(id=3, counts=1000), mode="velocity")  # velocities in increments per second then
+    b.driver.open()
+    b.driver.enable("velocity")
+    b.cmd.velocity[:] = 2 * math.pi
+    b.write()
+    assert b.node().value(0x60FF00) == 1000
+    del table[0x101601]
+    b = bench(JOINT(id=3))
+    assert refused(b.driver.open) == (
+        "rig.yaml:7 joints.joint0.id: node 3 has no heartbeat consumer (1016h), so it would run on without commands"
+    )
+
+
+def test_a_fault_while_homing(bench):
+    b = bench(JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, slow=1.0)))
+    b.driver.open()
+    step = b.step
+
+    def failing():
+        step()
+        if b.node().homing:
+            b.motors[0].trouble = "overcurrent"
+
+    b.step = failing
+    assert refused(b.driver.enable, "effort").startswith("joint 'joint0': while homing: over current")
+    assert b.motors[0].effort == 0
+
+
+def test_home_that_is_not_found(bench):
+    b = bench(JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, slow=1.0)))
+    b.driver.open()
+    step = b.step
+
+    def broken_off():
+        step()
+        if b.node().homing:
+            b.node().homing, b.node().bits = False, profile.HOMING_ERROR
+
+    b.step = broken_off
+    assert refused(b.driver.enable, "effort") == (
+        "joint 'joint0': node 3 did not find home by method 34; check its switches"
+    )
+
+
 @pytest.mark.parametrize("mode", ["position", "effort"])
 def test_homing(running, mode):
     wired = JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, search=3.0, slow=20.0, timeout=2.0))
@@ -323,11 +392,23 @@ def test_homing_that_fails(bench):
         "joint 'joint0': node 3 did not find home within 0.5 s; see 'homing.timeout'"
     )
     assert b.node().state == profile.DISABLED
-    b = bench(JOINT(id=3, homing=cia402.Homing(method=17)))
+    b = bench(JOINT(id=3, homing=cia402.Homing(method=36)))
     b.driver.open()
     assert refused(b.driver.enable, "effort") == (
         "joint 'joint0': node 3 refused its set-up: value out of range (abort code 0x06090030)"
     )
+
+
+def test_a_drive_that_lost_its_power_is_set_up_anew(running):
+    b = running(effort=1.0)
+    b.cycle(3)
+    b.emulator.reset(b.t)
+    b.cycle(3)
+    assert b.out.fault.tolist() == [faults.RESTARTED]
+    b.driver.enable("effort")
+    b.cycle(3)
+    assert b.out.fault.tolist() == [0]
+    assert b.node().value(0x607200) == 1500
 
 
 # --- the cycle ----------------------------------------------------------------------------------
@@ -342,10 +423,10 @@ def test_effort_with_the_gains_of_the_host(running):
     # 0.4 (1 − 0.5) = 0.2 N·m at the joint: −0.05 at a drive that counts against it behind a gear of 4
     assert b.motors[0].effort == pytest.approx(-0.05, abs=7e-4)
     assert b.motors[1].effort == pytest.approx(0.4, abs=7e-4)
-    out = b.read()
-    assert out.effort == pytest.approx([0.2, 0.4], abs=4e-3)
+    b.read()  # what answers the command was measured before it
+    assert b.read().effort == pytest.approx([0.2, 0.4], abs=4e-3)
     b.cycle(3000)
-    assert b.out.position == pytest.approx([1.0, 1.0], abs=0.02)
+    assert b.out.position == pytest.approx([1.0, 1.0], abs=0.03)  # one step of torque is 7 mrad and more
 
 
 def test_position_with_feedforward(running):
@@ -497,7 +578,7 @@ def test_faults_of_the_drive(running):
     b.cmd.effort[:] = 0.1
     b.cycle(5)
     b.motors[1].trouble = "overcurrent"
-    b.cycle(2)
+    b.cycle(3)
     assert b.out.fault.tolist() == [0, 0x2310]
     assert b.motors[1].effort == 0
     assert b.driver.describe_fault(1, 0x2310) == (
@@ -539,6 +620,20 @@ def test_reading_does_not_feed_the_watchdog(running):
     for _ in range(300):
         b.read()
         b.run(1)
+    assert b.read().fault.tolist() == [faults.HEARTBEAT]
+
+
+def test_a_drive_that_cannot_be_told_how_to_stop_leaves_operational(bench, monkeypatch):
+    table = {key: entry for key, entry in objects.OBJECTS.items() if key != 0x600700}
+    monkeypatch.setattr(access, "OBJECTS", table)
+    b = bench()
+    b.driver.open()
+    b.driver.enable("effort")
+    assert b.node().value(0x102901) == 0
+    b.cycle(3)
+    b.run(250)
+    assert b.node().nmt == codec.PREPARED
+    b.read()
     assert b.read().fault.tolist() == [faults.HEARTBEAT]
 
 
@@ -647,7 +742,7 @@ def test_a_drive_that_may_still_run_keeps_its_watchdog(running):
 
 
 def test_traffic_is_what_a_cycle_sends(bench):
-    for mode, share in (("effort", 0.61), ("position", 0.77)):
+    for mode, share in (("effort", 0.83), ("position", 1.10)):
         b = bench(*(JOINT(id=k + 1, temperature=0x320101) for k in range(2)), mode=mode)
         b.driver.open()
         b.driver.enable(mode)
@@ -657,13 +752,20 @@ def test_traffic_is_what_a_cycle_sends(bench):
         traffic = cia402.traffic(b.params, b.context)
         assert [(f.id, len(f.data)) for f in traffic.out] == [(f.id, len(f.data)) for f in b.sent]
         assert [(f.id, len(f.data)) for f in traffic.back] == [(f.id, len(f.data)) for f in b.queue]
-        assert estimate(traffic, BUS, 1e-3) == pytest.approx(share, abs=0.2)
+        assert estimate(traffic, BUS, 1e-3) == pytest.approx(share, abs=0.01)
 
 
 def test_names_and_addresses():
     assert cia402.line(cia402.Params(bus=BUS)) == "virtual arm"
     assert JOINT(id=42).address == 42
     assert {"effort", "velocity", "position"} == cia402.MODES
+
+
+def test_a_watchdog_shorter_than_the_period(bench):
+    b = bench(watchdog=0.001)
+    assert refused(cia402.load, b.params, b.context) == (
+        "rig.yaml:7 watchdog: must be longer than the period of 0.001 s, is 0.001 s"
+    )
 
 
 def test_load_makes_a_driver_on_its_own_bus(bench):

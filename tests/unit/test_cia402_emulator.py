@@ -208,6 +208,27 @@ def test_one_producer_is_watched_once(rig):
     rig.write(0x1016, 2, "I", 0x7E0032)
 
 
+def test_the_temperature_where_another_maker_has_it():
+    rig = Rig(temperature=0x222201)
+    assert rig.ask(bytes.fromhex("40 22 22 01 00 00 00 00")) == bytes.fromhex("4B 22 22 01 FA 00 00 00")
+    assert rig.refused(0x2222, 1, "h", 0) == sdo.READ_ONLY
+    map_pdo(rig, 0x1800, 0x40000185, 1, 0x22220110)
+    rig.send(0, "01 05")
+    assert rig.send(0x80) == [Frame(0x185, b"\xfa\x00")]
+
+
+def test_a_motor_without_limits():
+    rig = Rig(rated_torque=0.0125)
+    rig.motor.max_effort = rig.motor.max_velocity = math.inf
+    rig.send(0, "81 05")
+    rig.run(2)
+    assert all(0 < rig.read(index) < 2**32 for index in (0x6080, 0x6081, 0x6083, 0x6085))
+    assert rig.read(0x6076) == 12
+    rig.enable(9)
+    rig.run(10)
+    assert rig.motor.effort == 0.0
+
+
 # --- states -------------------------------------------------------------------------------------
 
 
@@ -360,6 +381,17 @@ def test_a_heartbeat_that_stays_away(rig, option, state):
     assert rig.status & 0x200
 
 
+def test_a_heartbeat_that_comes_back_ends_the_error(rig):
+    rig.write(0x6007, 0, "h", 3)
+    rig.write(0x1016, 1, "I", 0x7F0000 | 50)
+    rig.run(2, beat=True)
+    rig.run(60)
+    assert rig.read(0x1001, kind="B") == 0x11
+    rig.run(2, beat=True)
+    assert rig.emergencies() == [0x8130, 0]
+    assert rig.read(0x1001, kind="B") == 0
+
+
 @pytest.mark.parametrize(("reaction", "answers"), [(0, True), (2, False)])
 def test_the_network_state_after_a_lost_heartbeat(rig, reaction, answers):
     rig.write(0x1029, 1, "B", reaction)
@@ -437,6 +469,10 @@ def test_sent_on_change_and_by_timer(rig):
     rig.heard.clear()
     rig.run(20)
     assert len([f for f in rig.heard if f.id == 0x285]) in (4, 5)
+    rig.write(0x1801, 3, "H", 100)  # not twice within 10 ms
+    rig.heard.clear()
+    rig.run(20)
+    assert len([f for f in rig.heard if f.id == 0x285]) == 2
 
 
 def test_mappings_that_are_refused(rig):
@@ -558,7 +594,7 @@ def test_profile_position(rig):
     assert rig.position == pytest.approx(2 * COUNTS, abs=4)
 
 
-@pytest.mark.parametrize(("method", "home"), [(34, COUNTS), (33, 0)])
+@pytest.mark.parametrize(("method", "home"), [(34, COUNTS), (33, 0), (18, COUNTS), (-3, 0)])
 def test_homing_on_the_index_pulse(rig, method, home):
     rig.motor.position = 0.7 * TURN
     rig.run(1)

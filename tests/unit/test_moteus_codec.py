@@ -260,7 +260,21 @@ def test_padding(length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0c", "0c0620", "1c80", "0ebcffffffffff", "31", "40", "400105616263", "51", "ff", "4401"]
+    "text",
+    [
+        "0c",
+        "0c0620",
+        "0e200000803f",
+        "40010561626364",
+        "1c80",
+        "0ebcffffffffff",
+        "31",
+        "40",
+        "400105616263",
+        "51",
+        "ff",
+        "4401",
+    ],
 )
 def test_frames_that_are_cut_off(text: str) -> None:
     assert not decode(bytes.fromhex(text))[1]

@@ -14,7 +14,7 @@ from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
 from drivers.common.motor import Rotor
 from drivers.moteus import faults
-from drivers.moteus.codec import QUERY, STOP
+from drivers.moteus.codec import QUERY, STOP, Feedback, encode_feedback
 from drivers.moteus.driver import MoteusDriver
 from drivers.moteus.emulator import Emulator
 from drivers.transport import CanParams, Frame, LinkError, Meter, SerialParams
@@ -188,6 +188,20 @@ def test_larger_gains_are_closed_by_the_driver(bench: Bench) -> None:
     assert [r.position for r in bench.rotors] == pytest.approx([0.3, 0.3], abs=2e-3)
 
 
+def test_each_joint_for_itself(bench: Bench) -> None:
+    """One closed in the drive, one here; without kp the drive's set-point is where it is."""
+    bench.driver.enable("effort")
+    bench.rotors[0].position = bench.rotors[1].position = 0.1
+    bench.cycle(1, position=0.3, kp=(KP, 2 * KP))
+    first, second = (servo.written for servo in bench.servos)
+    assert (first["feedforward"], first["kp_scale"]) == (0.0, 1.0)
+    assert (second["feedforward"], second["kp_scale"]) == (pytest.approx(2 * KP * 0.3), 0.0)  # as measured before
+    bench.cycle(1, kp=0.0, kd=KD, velocity=0.2)
+    assert first is not bench.servos[0].written
+    assert [servo.written["position"] * TURN for servo in bench.servos] == pytest.approx([0.1, 0.1], abs=1e-2)
+    assert [servo.written["kd_scale"] for servo in bench.servos] == pytest.approx([1.0, 1.0])
+
+
 @pytest.mark.parametrize(("mode", "reach"), [("position", 0.4), ("velocity", None)])
 def test_the_drive_own_loops(bench: Bench, mode: str, reach: float | None) -> None:
     for servo in bench.servos:
@@ -303,6 +317,13 @@ def test_a_limit_beyond_the_drive(make: Callable[..., Bench], key: str, value: f
     assert not bench.cable.opened
 
 
+def test_the_effort_of_a_gear_that_the_drive_knows_of(make: Callable[..., Bench]) -> None:
+    bench = make(1)
+    bench.servos[0].config["motor_position.rotor_to_output_ratio"] = 0.25
+    bench.driver.open()
+    assert bench.driver.slot.limit == pytest.approx([8.0])
+
+
 def test_a_drive_that_does_not_tell_its_gains(make: Callable[..., Bench]) -> None:
     bench = make(1)
     del bench.servos[0].config["servo.pid_position.kd"]
@@ -398,6 +419,23 @@ def test_a_drive_that_lost_its_power_is_not_switched_on_again(bench: Bench) -> N
     bench.cycle(50)
     assert bench.state.fault.tolist() == [0, faults.STOPPED] and bench.servos[1].mode == 0
     assert bench.rotors[1].effort == 0.0 and bench.rotors[0].effort == pytest.approx(0.1)
+
+
+def test_a_fault_stays_what_it_was(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.rotors[0].trouble = "encoder"
+    bench.cycle(3)
+    assert bench.state.fault[0] == 35
+    bench.servos[0].mode = bench.servos[0].fault = 0  # somebody else stopped it
+    bench.cycle(3)
+    assert bench.state.fault[0] == 35
+
+
+def test_asking_anew_forgets_late_answers(bench: Bench) -> None:
+    bench.driver.read(bench.state, bench.cable.t_ns)
+    bench.cable.answers.extend(Frame(id, encode_feedback(Feedback(0, 9.0, 0, 0, 24, 25, 0))) for id in (0x300, 0x800))
+    bench.driver.read(bench.state, bench.cable.t_ns)
+    assert bench.state.position.tolist() == [0.0, 0.0]
 
 
 def test_another_master_is_noticed(bench: Bench) -> None:

@@ -228,7 +228,7 @@ def test_the_watchdog_is_100_ms_by_default(bench: Bench) -> None:
     assert bench.servo.mode == Mode.POSITION
 
 
-@pytest.mark.parametrize(("timeout_mode", "still"), [(0, False), (10, True), (12, False), (15, False)])
+@pytest.mark.parametrize(("timeout_mode", "still"), [(0, False), (10, True), (12, False), (13, False), (15, False)])
 def test_what_a_drive_does_then_is_configured(bench: Bench, timeout_mode: int, still: bool) -> None:
     bench.servo.config["servo.timeout_mode"] = timeout_mode
     bench.tell(POSITION)
@@ -287,6 +287,25 @@ def test_bounds_hold_the_control_position(bench: Bench) -> None:
     bench.start(write(0x020, FLOAT, [0.4, 0.2]))
     bench.run(200)
     assert bench.get(0x038) == pytest.approx(0.1) and bench.get(0x039) == 0.0
+
+
+def test_torque_that_leads_out_of_the_bounds_fades(bench: Bench) -> None:
+    bench.start(write(0x020, FLOAT, [math.nan, 0.0, 1.0, 0.0, 0.0]))
+    bench.servo.config["servopos.position_max"] = 0.1
+    for over, effort, code in ((-0.001, 1.0, 0), (0.01, 0.5, 103), (0.02, 0.0, 103), (0.5, 0.0, 103)):
+        bench.rotor.position, bench.rotor.velocity = (0.1 + over) * TURN, 0.0
+        bench.emulator.process(bench.t_ns)
+        assert bench.rotor.effort == pytest.approx(effort, abs=1e-9) and bench.servo.fault == code
+
+
+def test_recapturing_goes_on_from_where_the_motor_is(bench: Bench) -> None:
+    bench.start(write(0x020, FLOAT, [math.nan]))
+    bench.rotor.position = 0.2
+    bench.emulator.process(bench.t_ns)
+    assert bench.rotor.effort < -0.1
+    bench.tell(write(reg.RECAPTURE, INT8, [1]))
+    bench.emulator.process(bench.t_ns)
+    assert bench.rotor.effort == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_stop_position_needs_free_trajectories(bench: Bench) -> None:
@@ -356,6 +375,9 @@ def test_setting_the_output(bench: Bench) -> None:
     bench.tell(write(reg.SET_EXACT, FLOAT, [5.0]))
     bench.run(5)
     assert bench.get(reg.POSITION) == pytest.approx(5.0, abs=1e-6) and abs(bench.rotor.effort) < 1e-6
+    bench.tell(ON + write(0x020, FLOAT, [5.0]) + write(0x028, INT8, [-1, -1]))
+    bench.emulator.process(bench.t_ns)
+    assert abs(bench.rotor.effort) < 1e-6 and bench.get(0x038) == pytest.approx(5.0)
     bench.tell(write(reg.REQUIRE_REINDEX, INT8, [1]))
     assert bench.get(reg.POSITION) == pytest.approx(0.3, abs=1e-6) and bench.get(reg.HOME_STATE, INT8) == 0
     bench.tell(write(reg.SET_NEAREST, FLOAT, [2.0]))

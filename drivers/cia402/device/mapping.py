@@ -58,17 +58,17 @@ def _check_mapping(node: Node, key: int, group: int, number: int, sub: int, valu
     direction = "r" if group == _RECEIVE_MAPPING else "t"
     if sub == 0:
         mapped = [node.value(key + 1 + k) for k in range(value)]
-        if sum(_checked(entry, direction) for entry in mapped) > 64:
+        if sum(_checked(node, entry, direction) for entry in mapped) > 64:
             raise sdo.Aborted(sdo.MAPPING_TOO_LONG)
     elif node.value(key - sub):
         raise sdo.Aborted(sdo.WRONG_STATE)
     elif value:
-        _checked(value, direction)
+        _checked(node, value, direction)
 
 
-def _checked(mapped: int, direction: str) -> int:
+def _checked(node: Node, mapped: int, direction: str) -> int:
     """The bits of a mapped object. Raises sdo.Aborted when it cannot be mapped."""
-    key, bits = mapped >> 8, mapped & 0xFF
+    key, bits = node.known(mapped >> 8), mapped & 0xFF
     entry = OBJECTS.get(key)
     if entry is None and key >> 8 not in objects.INDICES:
         raise sdo.Aborted(sdo.NO_OBJECT)
@@ -96,4 +96,4 @@ def rebuild(node: Node) -> None:
 
 
 def _keys(node: Node, place: int) -> tuple[int, ...]:
-    return tuple(node.value(place + 1 + k) >> 8 for k in range(node.value(place)))
+    return tuple(node.known(node.value(place + 1 + k) >> 8) for k in range(node.value(place)))

@@ -19,6 +19,8 @@ _PROFILE_VELOCITY, _ACCELERATION, _DECELERATION, _QUICK_DECELERATION = 0x608100,
 _VELOCITY_GAIN, _INTEGRAL_TIME, _POSITION_GAIN = 0x60F901, 0x60F902, 0x60FB01
 _METHOD, _HOME_OFFSET, _SLOW, _HOMING_ACCELERATION = 0x609800, 0x607C00, 0x609902, 0x609A00
 _PERIOD, _PERIOD_INDEX, _RAMP_OPTIONS = 0x60C201, 0x60C202, (0x605A00, 0x605E00, 0x605D00)
+# this drive has no switches and no stops: what a homing method seeks is at the next index pulse in its direction
+_IN_PLACE, _DOWNWARD = (0, 35, 37), (-3, -1, 1, 5, 6, 11, 12, 13, 14, 17, 21, 22, 27, 28, 29, 30, 33)
 NO_WINDOW = 0xFFFFFFFF
 PATIENCE = 0.5  # s after the end of a ramp before the motor is let go though it still turns
 
@@ -140,13 +142,20 @@ def _profile_velocity(node: Node, step: float) -> None:
     _turn(node, node.rate, 0.0, step)
 
 
+def _sense(method: int) -> float:
+    """The direction in which a homing method seeks; 0 where it takes the position as it is."""
+    if method in _IN_PLACE:
+        return 0.0
+    return -1.0 if method in _DOWNWARD else 1.0
+
+
 def _homing(node: Node, step: float) -> None:
     method = node.value(_METHOD)
     if not node.homing:
         node.rate = _towards(node.rate, 0.0, node.value(_HOMING_ACCELERATION) * step)
         _turn(node, node.rate, 0.0, step)
         return
-    sense = {33: -1.0, 34: 1.0}.get(method, 0.0)
+    sense = _sense(method)
     raw = node.actual() + node.zero
     if sense and (node.goal - raw) * sense > 0:
         node.rate = _towards(node.rate, sense * node.value(_SLOW), node.value(_HOMING_ACCELERATION) * step)
@@ -194,7 +203,7 @@ def edge(node: Node, before: int) -> None:
         node.bits = profile.SPECIFIC  # acknowledged, and no longer where it was to go before
     elif node.mode == profile.HOMING and rising:
         turns = (node.actual() + node.zero) / node.counts
-        beyond = math.floor(turns) + 1 if node.value(_METHOD) == 34 else math.ceil(turns) - 1
+        beyond = math.floor(turns) + 1 if _sense(node.value(_METHOD)) > 0 else math.ceil(turns) - 1
         node.goal, node.homing, node.bits = float(beyond * node.counts), True, 0
     elif node.mode == profile.HOMING and falling and node.homing:
         node.homing, node.bits = False, profile.REACHED

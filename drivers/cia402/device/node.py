@@ -8,19 +8,39 @@ from drivers.cia402.device import objects
 from drivers.common.motor import Motor
 from drivers.transport import Frame
 
+TEMPERATURE = 0x320101  # of the power stage
 RATED_SHARE = 1 / 3  # of its greatest torque that a servo motor may give for ever
 BANDWIDTH = 5.0  # of the velocity loop, as a multiple of greatest torque per greatest speed
 
 
+MOST_EFFORT, MOST_VELOCITY = 1e5, 1e5  # N·m and rad/s that the objects show of a motor without limits
+
+
+def _whole(value: float, most: int = 0xFFFFFFFF) -> int:
+    """The nearest number ≥ 1 that fits into an object."""
+    return max(1, round(min(value, float(most))))
+
+
 class Node:
-    """id 1…127; counts: encoder increments per turn; rated: torque [N·m] behind 6076h, temperature: key of its object.
+    """id 1…127; counts: encoder increments per turn; rated: torque [N·m] behind 6076h; temperature: a further key under
+    which its object is found; identity: (vendor, product).
 
     Positions are counts, speeds counts/s, torques N·m, times ns unless said otherwise.
     """
 
-    def __init__(self, node: int, motor: Motor, counts: int, rated: float | None, identity: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        node: int,
+        motor: Motor,
+        counts: int,
+        rated: float | None,
+        identity: tuple[int, int],
+        temperature: int | None,
+    ) -> None:
         self.id, self.motor, self.counts, self.identity = node, motor, counts, identity
-        self.rated = max(1, round(1e3 * (rated if rated is not None else RATED_SHARE * motor.max_effort)))  # mN·m
+        own = max(1, round(1e3 * RATED_SHARE * min(motor.max_effort, MOST_EFFORT)))
+        self.rated = own if rated is None else 1e3 * rated  # mN·m
+        self.temperature = TEMPERATURE if temperature is None else temperature
         self.step = TURN / counts  # rad per count
         self.restart(0)
 
@@ -63,25 +83,24 @@ class Node:
         self.motor.ask(0.0)
 
     def _of_motor(self) -> dict[int, int]:
-        motor = self.motor
-        peak = motor.max_velocity / self.step  # counts/s
-        gain = BANDWIDTH * motor.max_effort / motor.max_velocity
+        effort, velocity = min(self.motor.max_effort, MOST_EFFORT), min(self.motor.max_velocity, MOST_VELOCITY)
+        peak = velocity / self.step  # counts/s
         return {
             0x101801: self.identity[0],
             0x101802: self.identity[1],
             0x606500: self.counts,
             0x606700: max(1, self.counts // 1000),
-            0x606D00: min(0xFFFF, max(1, round(0.01 * peak))),
-            0x607200: min(0xFFFF, round(1e6 * motor.max_effort / self.rated)),
-            0x607600: self.rated,
-            0x608000: -int(-motor.max_velocity // RPM),
-            0x608100: max(1, round(0.5 * peak)),
-            **dict.fromkeys((0x608300, 0x608400, 0x609A00), max(1, round(2.0 * peak))),
-            0x608500: max(1, round(10.0 * peak)),
+            0x606D00: _whole(0.01 * peak, 0xFFFF),
+            0x607200: _whole(1e6 * effort / self.rated, 0xFFFF),
+            0x607600: _whole(self.rated),
+            0x608000: _whole(-(-velocity // RPM)),
+            0x608100: _whole(0.5 * peak),
+            **dict.fromkeys((0x608300, 0x608400, 0x609A00), _whole(2.0 * peak)),
+            0x608500: _whole(10.0 * peak),
             0x608F01: self.counts,
-            0x609901: max(1, round(0.1 * peak)),
-            0x609902: max(1, round(0.02 * peak)),
-            0x60F901: round(1e6 * gain),
+            0x609901: _whole(0.1 * peak),
+            0x609902: _whole(0.02 * peak),
+            0x60F901: _whole(1e6 * BANDWIDTH * effort / velocity),
         }
 
     def value(self, key: int) -> int:
@@ -89,6 +108,10 @@ class Node:
         value = self.values[key]
         assert isinstance(value, int)
         return value
+
+    def known(self, key: int) -> int:
+        """The key in the table of an object that drives of several makers have in different places."""
+        return TEMPERATURE if key == self.temperature else key
 
     def actual(self) -> float:
         """The measured position."""

@@ -22,7 +22,7 @@ MAPPED = 8  # objects that one PDO can hold
 class Entry(NamedTuple):
     name: str
     kind: str
-    access: str = "rw"  # rw, ro, wo, const
+    access: str = "rw"  # rw, ro, const
     default: int | str = 0
     mapping: str = ""  # r: into receive PDOs, t: into transmit PDOs
     low: int | None = None
@@ -32,6 +32,7 @@ class Entry(NamedTuple):
 
 
 PACKERS = {kind: Struct("<" + kind) for kind in "BbHhIi"}
+HOMING_METHODS = tuple(k for k in range(-4, 38) if k not in (15, 16, 31, 32, 36))  # without the reserved ones
 I32 = (-(2**31), 2**31 - 1)
 
 
@@ -128,7 +129,7 @@ def _drive() -> dict[int, Entry]:
         0x608F00: Entry("position encoder resolution", "B", "const", 2),
         0x608F01: Entry("encoder increments", "I", "ro"),
         0x608F02: Entry("motor revolutions", "I", "ro", 1),
-        0x609800: Entry("homing method", "b", "rw", 0, choices=(0, 33, 34, 35, 37)),
+        0x609800: Entry("homing method", "b", "rw", 0, choices=HOMING_METHODS),
         0x609900: Entry("homing speeds", "B", "const", 2),
         0x609901: Entry("speed during search for switch", "I", low=1),
         0x609902: Entry("speed during search for zero", "I", low=1),

@@ -15,25 +15,26 @@ def serve(node: Node, frame: bytes) -> None:
     if len(frame) != 8:
         return
     command, index, sub = sdo.HEAD.unpack_from(frame)
-    key = index << 8 | sub
+    key = node.known(index << 8 | sub)
     kind = command & sdo.KIND
     if kind in (sdo.SEGMENT_DOWN, sdo.SEGMENT_UP):
         key = node.transfer_key
+        index, sub = key >> 8, key & 0xFF
     try:
         answer = _ANSWERS[kind](node, key, frame) if kind in _ANSWERS else None
         if answer is None and kind != sdo.ABORT:
             raise sdo.Aborted(sdo.COMMAND_UNKNOWN)
     except sdo.Aborted as error:
         node.transfer = ""
-        answer = sdo.abort(key >> 8, key & 0xFF, error.code)
+        answer = sdo.abort(index, sub, error.code)
     if answer is not None:
+        if kind in (sdo.UPLOAD, sdo.DOWNLOAD):  # under the name by which it was asked for
+            answer = answer[:1] + frame[1:4] + answer[4:]
         node.send(Frame(codec.SDO_ANSWER + node.id, answer))
 
 
 def _upload(node: Node, key: int, frame: bytes) -> bytes:
-    entry = access.find(key)
-    if entry.access == "wo":
-        raise sdo.Aborted(sdo.WRITE_ONLY)
+    access.find(key)
     data = objects.encode(key, access.read(node, key))
     node.transfer = ""
     if len(data) <= 4:

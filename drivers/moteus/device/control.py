@@ -18,6 +18,7 @@ from drivers.moteus.registers import Mode
 if TYPE_CHECKING:
     from drivers.moteus.device.servo import Servo
 
+_TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # any other one counts as stopped
 _STILL = 0.05  # turns/s: control starts from rest below it
 
 
@@ -26,6 +27,8 @@ def torque(servo: Servo, dt: float) -> float:
     command, mode = servo.command, servo.mode
     if mode == Mode.TIMEOUT:
         mode = servo.config["servo.timeout_mode"]
+        if mode not in _TIMEOUT_MODES:
+            return 0.0
         if mode == Mode.POSITION:
             servo.target = None
             return _limited(servo, _loop(servo, dt, NOTHING | _default_limits(servo), 0.0), 100.0)

@@ -1,0 +1,207 @@
+"""A million items of nonsense, and of real traffic with something changed, into every codec and every emulated drive.
+
+COSIM_FUZZ sets how many items there are for each family, for its codecs and for its emulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import pkgutil
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+
+from drivers.transport import Frame
+
+from .families import Case, cases
+from .wires import MS, Desk, distinct, mutants, nonsense
+
+COUNT, SHARDS = int(os.environ.get("COSIM_FUZZ", 1_000_000)), 4
+BURST = 50  # items between two steps of the physics
+
+
+def _apart() -> list[Case]:
+    """A case for each protocol: another line with the same items is the same to codecs and emulators."""
+    found: dict[tuple[str, str], Case] = {}
+    for case in cases():
+        kind = "bytes" if case.line == "pty" and (case.family, "frames") not in found else "frames"
+        if case.family == "odrive" and case.line == "pty":
+            kind = "bytes"
+        found.setdefault((case.family, kind), case)
+    return list(found.values())
+
+
+APART = _apart()
+apart = pytest.mark.parametrize("case", APART, ids=str)
+shards = pytest.mark.parametrize("shard", range(SHARDS))
+
+
+def share(case: Case, of: int = SHARDS) -> int:
+    """Items of one shard."""
+    return COUNT // (of * sum(other.family == case.family for other in APART))
+
+
+@pytest.fixture
+def desk(case, tmp_path, monkeypatch):
+    return Desk(case, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def traffic(desk) -> tuple[list[Any], list[Any]]:
+    """(what a program says, what the drives say), each thing once."""
+    with desk.recorded() as (sent, said):
+        desk.client()
+    return distinct(sent), distinct(said)
+
+
+# --- codecs -----------------------------------------------------------------------------------------------
+
+
+def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
+    """What takes an item of a line, by the annotation of its parameter: functions and incremental decoders (`feed`) in
+    all modules of a family, of text in its codecs. Encoders, which give what goes over a line, are left out."""
+    found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "Frame": [], "str": []}
+    for info in pkgutil.iter_modules(importlib.import_module(f"drivers.{family}").__path__):
+        module = importlib.import_module(f"drivers.{family}.{info.name}")
+        for name, part in list(vars(module).items()):
+            if name.startswith("_") or getattr(part, "__module__", "") != module.__name__ or not callable(part):
+                continue
+            needed = [p for p in inspect.signature(part).parameters.values() if p.default is p.empty]
+            if inspect.isclass(part):
+                if "feed" in vars(part) and not needed:
+                    found["bytes"].append(part().feed)
+                continue
+            kinds = [str(p.annotation) for p in needed]
+            made = [_made(vars(module).get(kind)) for kind in kinds[1:]]
+            if not kinds or kinds[0] not in found or None in made:
+                continue
+            if part.__annotations__.get("return") in ("bytes", "Frame", "str", "None", "int"):
+                continue
+            if kinds[0] != "str" or "codec" in info.name:
+                found[kinds[0]].append(lambda item, part=part, made=made: part(item, *made))
+    return found
+
+
+def _made(kind: Any) -> Any:
+    """A named tuple of numbers; None of other kinds."""
+    return kind(*[1.0] * len(kind._fields)) if hasattr(kind, "_fields") else None
+
+
+@apart
+@shards
+def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
+    sent, said = traffic
+    each, found = share(case) // 4, decoders(case.family)
+    of_frames, of_bytes, of_text = found["Frame"], found["bytes"], found["str"]
+    assert of_frames or of_bytes, f"no decoder found in drivers/{case.family}"
+    items = chain(
+        nonsense(4 * shard, sent, each),
+        mutants(4 * shard + 1, said, each),
+        nonsense(4 * shard + 2, said, each),
+        mutants(4 * shard + 3, sent, each),
+    )
+    seen = 0
+    for item in items:
+        seen, data = seen + 1, item
+        if isinstance(item, Frame):
+            data = item.data
+            for decode in of_frames:
+                decode(item)
+        for decode in of_bytes:
+            decode(data)
+        if of_text and not isinstance(item, Frame):
+            text = data.decode("latin-1")
+            for decode in of_text:
+                decode(text)
+    assert seen == 4 * each
+
+
+@apart
+def test_a_driver_reads_on_whatever_comes(case, desk, traffic):
+    desk.driver.open()
+    desk.driver.enable("effort")
+    desk.cycle(3, effort=0.05)
+    said = traffic[1]
+    for item in chain(mutants(1, said, 4000), nonsense(2, said, 4000), mutants(3, said, 4000, address=False)):
+        desk.wire.queue.append(item)
+        if len(desk.wire.queue) > 20:
+            desk.driver.read(desk.out, desk.wire.t_ns + MS)
+            assert desk.out.position.shape == (2,)
+    desk.driver.close()
+    desk.emulator.reset(desk.wire.t_ns)
+    desk.wire.step()
+    desk.client()
+
+
+# --- drives -----------------------------------------------------------------------------------------------
+
+
+def storm(desk: Desk, items: Iterator[Any], seen: Callable[[], object]) -> int:
+    """All items into the emulator, with time going on; `seen` is called with every step."""
+    handle, process, count, t_ns = desk.emulator.handle, desk.emulator.process, 0, desk.wire.t_ns
+    for count, item in enumerate(items, 1):
+        answers = handle(item, t_ns)
+        if count % BURST == 0:
+            assert isinstance(answers, list)
+            t_ns += MS
+            process(t_ns)
+            seen()
+    desk.wire.t_ns = t_ns
+    return count
+
+
+@apart
+@shards
+def test_nonsense_moves_no_motor_and_leaves_drives_as_they_were(case, shard, desk, traffic):
+    def still():
+        assert not any(motor.asked for motor in desk.motors)
+
+    count = share(case) // 2
+    assert storm(desk, nonsense(100 + shard, traffic[0], count), still) == count
+    desk.emulator.reset(desk.wire.t_ns)
+    desk.wire.step()
+    desk.client()
+
+
+@apart
+@shards
+def test_changed_traffic_moves_no_motor_beyond_its_bounds_and_stop_stops(case, shard, desk, traffic):
+    def bounded():
+        for motor in desk.motors:
+            assert np.isfinite(motor.asked) and abs(motor.asked) <= motor.max_effort
+
+    count, rounds = share(case) // 2, 5
+    for k in range(rounds):
+        items = mutants(200 + shard * rounds + k, traffic[0], count // rounds)
+        assert storm(desk, items, bounded) == count // rounds
+        desk.wire.is_open = True
+        desk.driver.stop()
+        for _ in range(2000):
+            desk.wire.step()
+        assert not any(motor.asked for motor in desk.motors)
+        desk.emulator.reset(desk.wire.t_ns)
+        desk.wire.step()
+    desk.client()
+
+
+@pytest.mark.parametrize("case", [case for case in APART if case.line != "pty"], ids=str)
+def test_what_is_said_to_one_drive_does_not_move_the_other(case, tmp_path, monkeypatch):
+    (tmp_path / "alone").mkdir()
+    with monkeypatch.context() as patch:
+        alone = Desk(case, tmp_path / "alone", patch, joints=1)
+        with alone.recorded() as (sent, _):
+            alone.client()
+    desk = Desk(case, tmp_path, monkeypatch)
+
+    def still():
+        assert desk.motors[1].asked == 0.0
+
+    storm(desk, mutants(300, distinct(sent), 50_000, address=False), still)
+    desk.emulator.reset(desk.wire.t_ns)
+    desk.wire.step()
+    desk.client()

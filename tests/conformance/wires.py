@@ -1,0 +1,211 @@
+"""A line in memory, with a time of its own: traffic between real drivers and emulated drives without waiting."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cosim.emulation.motors import EmulatedMotor
+from cosim.rig.driving import context_of
+from cosim.rig.rig import Rig
+from cosim.rig.spec import read_rig
+from cosim.types import JointCommand, JointState
+from drivers.transport import Frame, LinkError, Meter
+
+from .families import JOINTS, WIRING, Case, addresses, rig, section, write_rig
+
+MS = 1_000_000
+
+
+class Wire:
+    """Both ends of a line and its time. `sent`: what the host said, `said`: what the drives did."""
+
+    name = "wire"
+
+    def __init__(self, emulator: Any) -> None:
+        self.emulator, self.meter = emulator, Meter()
+        self.t_ns, self.is_open = 10_000 * MS, False
+        self.queue: deque[Any] = deque()
+        self.sent: list[Any] = []
+        self.said: list[Any] = []
+
+    def now(self) -> int:
+        self.t_ns += 1000  # nothing is for nothing
+        return self.t_ns
+
+    def accept(self, ids: Any) -> None:
+        """All are received."""
+
+    def open(self) -> None:
+        self.is_open = True
+        self.queue.clear()
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def reopen(self) -> bool:
+        return self.is_open
+
+    def send(self, item: Any, deadline_ns: int) -> None:
+        if not self.is_open:
+            raise LinkError("the line is not open", self.name)
+        self.sent.append(item)
+        self._came(self.emulator.handle(item, self.t_ns))
+
+    def receive(self, deadline_ns: int) -> Any:
+        if not self.is_open:
+            raise LinkError("the line is not open", self.name)
+        while not self.queue and self.t_ns < deadline_ns:
+            self.step()
+        if not self.queue:
+            return None
+        item = self.queue.popleft()
+        return item._replace(t_ns=self.t_ns) if isinstance(item, Frame) else item
+
+    def step(self) -> None:
+        self.t_ns += MS
+        self._came(self.emulator.process(self.t_ns))
+
+    def _came(self, items: Sequence[Any]) -> None:
+        self.said += items
+        self.queue.extend(items)
+
+
+class Desk:
+    """A driver and its emulated drives on a `Wire`; motors stand still whatever they are asked for."""
+
+    def __init__(self, case: Case, folder: Path, patch: Any, joints: int = len(JOINTS)) -> None:
+        self.case, module = case, case.module
+        data = rig(section(case, folder, watchdog=0.1), addresses(case))
+        for name in JOINTS[joints:]:
+            del data["drivers"][0]["joints"][name]
+        spec = read_rig(write_rig(folder / "rig.yaml", data))
+        params, context = spec.drivers[0].plugin.params, context_of(Rig(spec, interpret=True), spec.drivers[0])
+        self.motors = [
+            EmulatedMotor(0.1, 0.3, 40.0, 80.0, 24.0, 25.0, position=0.1 * how.get("ratio", 1.0))
+            for how in WIRING[:joints]
+        ]
+        self.emulator = module.emulate(params, context, self.motors)
+        self.wire = Wire(self.emulator)
+        patch.setattr(module, "host", lambda params, context: self.wire)
+        for name, part in list(sys.modules.items()):
+            if name.startswith(module.__name__) and hasattr(part, "now"):
+                patch.setattr(part, "now", self.wire.now)
+        self.driver = module.load(params, context)
+        self.out = JointState.zeros(joints)
+        self.emulator.reset(self.wire.t_ns)
+        self.wire.step()
+
+    def cycle(self, times: int = 1, **fields: Any) -> None:
+        """Commands, where fields are given, and what is measured."""
+        for _ in range(times):
+            if fields:
+                cmd = JointCommand.zeros(len(self.motors))
+                cmd.position[:] = self.out.position
+                for name, value in fields.items():
+                    getattr(cmd, name)[:] = value
+                cmd.valid_until_ns = self.wire.t_ns + 1000 * MS
+                self.driver.write(cmd, self.wire.t_ns + 5 * MS)
+            self.driver.read(self.out, self.wire.t_ns + 5 * MS)
+            self.wire.step()
+
+    def client(self) -> None:
+        """All that a program does with drives, as it should be."""
+        self.driver.open()
+        self.cycle(3)
+        assert self.out.t_ns and not self.out.fault.any()
+        for mode in sorted(self.driver.modes):
+            self.driver.enable(mode)
+            self.cycle(5, position=self.out.position + 0.2, velocity=0.2, effort=0.05)
+            assert not self.out.fault.any(), [
+                self.driver.describe_fault(k, int(c)) for k, c in enumerate(self.out.fault)
+            ]
+            assert any(motor.asked for motor in self.motors)
+            self.driver.stop()
+            self.wire.step()
+            assert not any(motor.asked for motor in self.motors)
+        self.driver.close()
+
+    @contextmanager
+    def recorded(self) -> Iterator[tuple[list[Any], list[Any]]]:
+        """(what the host says, what the drives say) meanwhile."""
+        sent, said = len(self.wire.sent), len(self.wire.said)
+        found: tuple[list[Any], list[Any]] = ([], [])
+        yield found
+        found[0].extend(self.wire.sent[sent:])
+        found[1].extend(self.wire.said[said:])
+
+
+def distinct(items: Sequence[Any]) -> list[Any]:
+    return list(dict.fromkeys(items))
+
+
+# --- items of all kinds -------------------------------------------------------------------------------------
+
+
+def nonsense(seed: int, corpus: Sequence[Any], count: int) -> Iterator[Any]:
+    """Items of the corpus' kind with any bytes at all; half of the frames have an identifier of the corpus."""
+    dice = random.Random(seed)
+    bits, pool = dice.getrandbits, dice.randbytes((1 << 16) + 64)
+    if isinstance(corpus[0], bytes):
+        for _ in range(count):
+            r = bits(32)
+            at = r & 0xFFFF
+            yield pool[at : at + 1 + (r >> 16) % 24]
+        return
+    heads, fd = distinct([(item.id, item.extended) for item in corpus]), any(item.fd for item in corpus)
+    lengths = (*range(9), 12, 16, 20, 24, 32, 48, 64) if fd else (*range(9), *range(2, 9))
+    for _ in range(count):
+        r = bits(64)
+        at, kind, rest = r & 0xFFFF, r >> 20 & 3, r >> 24
+        data = pool[at : at + lengths[r >> 16 & 15]]
+        if kind < 2:
+            id, extended = heads[rest % len(heads)]
+            yield Frame(id, data, extended, fd, fd, rest & 0xF000 == 0)
+        else:
+            yield Frame(rest & (0x1FFFFFFF if kind == 2 else 0x7FF), data, kind == 2, fd, fd)
+
+
+_PLACES = (0, 1, 0x7F, 0x80, 0xFE, 0xFF, 8, 10)
+
+
+def mutants(seed: int, corpus: Sequence[Any], count: int, address: bool = True) -> Iterator[Any]:
+    """Items of the corpus, most of them changed in one place or another; address: identifiers are changed too."""
+    dice = random.Random(seed)
+    bits, size, framed = dice.getrandbits, len(corpus), isinstance(corpus[0], Frame)
+    for _ in range(count):
+        r = bits(80)
+        item, how, r = corpus[(r & 0xFFFF) % size], r >> 16 & 15, r >> 20
+        old = item.data if framed else item
+        n = len(old)
+        at = (r & 0xFFFF) % n if n else 0
+        r >>= 16
+        new = old
+        if how < 7 and n:
+            new = b"%b%c%b" % (old[:at], old[at] ^ 1 << (r & 7), old[at + 1 :])
+        elif how < 9:
+            new = b"%b%c%b" % (old[:at], r & 0xFF, old[at + 1 :])
+        elif how == 9:
+            new = b"%b%c%b" % (old[:at], _PLACES[r & 7], old[at + 1 :])
+        elif how == 10:
+            new = old[:at]
+        elif how == 11:
+            new = b"%b%c%b" % (old[:at], r & 0xFF, old[at:])
+        elif how == 12:
+            other = corpus[(r & 0xFFFF) % size]
+            new = old[:at] + (other.data if framed else other)[at:]
+        elif how == 13:
+            new = old[:at] + (r & 0xFFFFFFFF).to_bytes(4, "little") + old[at + 4 :]
+        if not framed:
+            yield new
+            continue
+        id, _, extended, fd, switched, remote, _ = item
+        if address and how >= 14:
+            id ^= 1 << (r & 15) % (29 if extended else 11)
+            remote ^= not r & 0x700
+        yield Frame(id, new[: 64 if fd else 8], extended, fd, switched, remote)
