@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cosim import load_rig, pacing, timing
+from cosim import guard, load_rig, pacing, timing
 from cosim.loop import Loop
 from cosim.rig import (
     bodies,
@@ -25,6 +25,7 @@ from cosim.rig import (
     couplings,
     events,
     geometry,
+    guarding,
     joints,
     laws,
     mechanism,
@@ -35,6 +36,7 @@ from cosim.rig import (
 from cosim.rig.rig import Hold
 from cosim.rig.running import channels_of
 from cosim.scheduler import ALLOWED, State
+from cosim.spells import PAUSE
 from cosim.telemetry import CHANNELS_EVERY
 from cosim.trajectories.waypoints import read_waypoints
 from cosim.types import COMMAND, PerJoint, joint_signals
@@ -74,6 +76,9 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`events`": (events.EventKeys, set()),
     "The condition of an event": (events.WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
+    "Actions of a joint": (guarding.JointActions, set()),
+    "`guard`": (guarding.GuardKeys, set()),
+    "`guard.actions`": (guarding.Actions, set()),
     "`schedule`": (schedule._ScheduleFile, {"realtime"}),
     "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
     "`schedule.realtime`": (pacing.Pacing, set()),
@@ -189,7 +194,7 @@ def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
 
 def test_every_dataclass_of_a_section_has_its_table():
     modules = (spec, joints, controllers, schedule, mechanism, bodies, connections, couplings, laws, geometry)
-    modules += (carrier, events, pacing)
+    modules += (carrier, events, pacing, guarding)
     schemas = {
         cls
         for module in modules
@@ -260,6 +265,16 @@ def test_the_shortest_time_between_ticks_is_told():
     assert f"there are {schedule.show_time(schedule.SHORTEST)} of the" in DOCS
 
 
+def test_the_figures_of_the_guard_are_told():
+    stale = schedule.show_time(guarding.STALE_NS)
+    assert f"without it {guarding.STALE_STEPS} steps, but at least {stale};" in DOCS
+    assert f"ask for more than {guard.SANE:.0e} N*m or N".replace("+", "") in DOCS
+    assert f"at {guard.DERATING:g} K below the limit to 0 at it" in DOCS
+    assert f"What comes back within {PAUSE:g} s is one spell" in DOCS
+    order = ", ".join(guard.KINDS)
+    assert f"the one told is the last of:\n{order}." in DOCS
+
+
 def test_every_unit_is_listed_with_its_quantity():
     listed = {row[1].strip("`"): re.findall(r"`([^`]+)`", row[2]) for row in TABLES["Units"][1:]}
     expected: dict[str, list[str]] = {}
@@ -316,7 +331,11 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(folder):
     fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("gap_max", "reaction_peak")}
+    fields.add("guard.<joint>.<limit>")
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"compiled"}
+    cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]
+    (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`guard.<joint>.<limit>`")
+    assert set(cut["elbow_joint"]["effort"]) == set(re.findall(r"`(\w+)`", meaning))
 
 
 def flat(summary: dict, path: str = "") -> set[str]:
