@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cosim.pacing import Pacing, Pulse
 from cosim.rig.controllers import ControllerSpec, by_priority
+from cosim.rig.driving import shares
 from cosim.rig.schedule import ScheduleSpec, show_time
 
 if TYPE_CHECKING:
@@ -23,20 +25,54 @@ def describe(rig: Rig) -> None:
 
 
 def what_moves(rig: Rig) -> Iterator[str]:
-    """The real motors that a run switches on, and the limits in force."""
-    spec = rig.spec
-    yield f"{spec.name} moves real motors:"
-    for driver in spec.drivers:
+    """The real motors that a run switches on, the limits in force, and what stops it."""
+    yield f"{rig.spec.name} moves real motors:"
+    for line in (*_lines(rig), *_guard(rig)):
+        yield f"  {line}"
+
+
+def _lines(rig: Rig) -> Iterator[str]:
+    """Lines to real drives, and the motors on them."""
+    loads = shares(rig)
+    for driver in rig.spec.drivers:
         module = driver.plugin.module
-        kind = module.__name__.rsplit(".", 1)[-1]
-        yield f"  driver {driver.name}: {kind} on {module.line(driver.plugin.params)}, {driver.mode} mode"
+        kind, line = module.__name__.rsplit(".", 1)[-1], module.line(driver.plugin.params)
+        mode = "load motors" if driver.loads else f"{driver.mode} mode"
+        yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {loads[driver.name]:.0%} of its bit rate"
         for name, wired in driver.wiring.items():
-            joint, unit = spec.joints[name], rig.plant.model.dof_units[rig.joints.index(name)]
-            force = "N" if unit == "m" else "N·m"
-            effort = driver.loads[name].effort if driver.loads else joint.effort
-            what = f"load motor of {name}" if driver.loads else name
-            bounds = f"{joint.lower:.4g} to {joint.upper:.4g} {unit}, up to {joint.velocity:.4g} {unit}/s"
-            yield f"    node {wired.address}, {what}: {bounds}, {effort:.4g} {force}"
+            effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].effort
+            of = f"load of {name}" if driver.loads else name
+            yield f"  node {wired.address}, {of}: {_limits(rig, name, effort)}"
+
+
+def _limits(rig: Rig, name: str, effort: float) -> str:
+    """What a real motor may do."""
+    joint, unit = rig.spec.joints[name], rig.plant.model.dof_units[rig.joints.index(name)]
+    force = "N" if unit == "m" else "N·m"
+    given = [f"{joint.lower:.4g} to {joint.upper:.4g} {unit}"] if isfinite(joint.upper - joint.lower) else []
+    given += [f"up to {joint.velocity:.4g} {unit}/s", f"{effort:.4g} {force}"]
+    more = {"rate": f"{force}/s", "temperature": "°C", "power": "W", "tracking": f"{unit} off its reference"}
+    given += [f"{getattr(joint, key):.4g} {u}" for key, u in more.items() if isfinite(getattr(joint, key))]
+    return ", ".join(given)
+
+
+def _guard(rig: Rig) -> Iterator[str]:
+    """How a run with real motors is stopped."""
+    guard, stop = rig.spec.guard, "at once"
+    if guard.deceleration is not None:
+        stop = f"after all joints came to rest with {guard.deceleration:.4g} rad/s^2, where that can wait"
+    yield f"stops by {_either([kind for kind, action in guard.actions.items() if action == 'stop'])}, {stop}"
+    yield f"stops when a drive is not heard of for {guard.stale * 1e3:.4g} ms, or reports a fault"
+    if guard.soft_start:
+        yield f"efforts come up within {guard.soft_start:.4g} s"
+    estop = guard.estop
+    inputs = [] if estop is None else [f"key {estop.key}"] * bool(estop.key) + [f"file {estop.file}"] * bool(estop.file)
+    inputs += [f"message {estop.id:#x} on {estop.interface} {estop.channel}"] if estop and estop.id is not None else []
+    yield f"emergency stop: {_either(inputs)}" if inputs else "emergency stop: none but Ctrl-C; see guard.estop"
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def _mechanism(rig: Rig) -> Iterator[str]:
@@ -62,10 +98,13 @@ def _parts(rig: Rig) -> Iterator[str]:
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
         kind = joint.actuator.module.__name__.rsplit(".", 1)[-1] if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
+        if name in rig.plant.real:
+            yield f"  {name}: real, {_limits(rig, name, joint.effort)}"
+            continue
         latched = ", latched" if joint.latched else ""
         found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
-        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}"
+        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}"
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"
@@ -75,6 +114,7 @@ def _parts(rig: Rig) -> Iterator[str]:
     if rig.plant.start.redundant:
         rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
         yield f"  what other constraints say already: {rows}"
+    yield from _lines(rig)
     for controller in spec.controllers:
         yield f"controller {_controller(controller)}"
     for event in spec.events:

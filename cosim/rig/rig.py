@@ -351,5 +351,7 @@ def load_rig(
     overrides = [overrides] if isinstance(overrides, str) else list(overrides)
     spec = read_rig(path, overrides)
     if (realtime or spec.drivers) and spec.schedule.pacing is None:
-        spec = read_rig(path, [*overrides, "schedule.realtime=yes"])
+        # to catch up would be to throw late commands at real motors
+        word = "{overrun: skip}" if spec.drivers else "yes"
+        spec = read_rig(path, [*overrides, f"schedule.realtime={word}"])
     return Rig(spec, interpret)

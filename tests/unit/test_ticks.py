@@ -388,6 +388,6 @@ def test_drivers_are_told_deadlines_on_the_clock(loops, monkeypatch):
     monkeypatch.setattr(driver, "read", slow)
     monkeypatch.setattr(driver, "write", written)
     found = loops.take(engine, 3, clock, Pacing(rate=2.0), [1000 * (k + 1) for k in range(7)])
-    assert told == [1000, (5000, 2 * MS), 501_000, (505_000, 2 * MS), 1_001_000, (1_005_000, 2 * MS)]
+    assert told == [1000, (5000, 20 * MS), 501_000, (505_000, 20 * MS), 1_001_000, (1_005_000, 20 * MS)]
     assert found.due == [0, 500_000, 1_000_000]
     assert found.ends == [[due + 907] * 7 for due in found.due]
