@@ -7,7 +7,7 @@ Python loop calls the same parts around its drivers, so both give the same signa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -65,7 +65,7 @@ class Simulation:
     substeps: int
     compiled: bool = True
     loads: Sequence[Load] = ()
-    bandwidth: float = 50.0  # Hz, of what is observed of real joints
+    bandwidths: np.ndarray = field(default_factory=lambda: np.zeros(0))  # Hz, of what is observed of real joints
     deceleration: float | None = None  # rad/s² or m/s², with which a stop brings the joints to rest; None: at once
 
     def __post_init__(self) -> None:
@@ -177,7 +177,7 @@ class Simulation:
         new, after = fresh[real] > 0.0, ops.clip(fresh[real], self.step, MOST_BETWEEN * self.step)
         before = predict(Motion(*seen), -lag[real]).position  # where the joints are taken to have been then
         residual = ops.where(new, position[real] - before, 0.0)
-        motion = correct(Motion(*seen), residual, gains(self.bandwidth, after))
+        motion = correct(Motion(*seen), residual, gains(self.bandwidths, after))
         return self.plant.layout.pack(self.plant.corrected(state, *motion))
 
     def load(self, t: Any, x: Any, request: Any) -> Any:

@@ -22,6 +22,7 @@ Mode = Literal["effort", "velocity", "position"]
 class _DriverFile:
     name: str | None = param(default=None)
     mode: Mode = param(default="effort", doc="what the drives follow")
+    observer: float = param(unit="Hz", above=0, default=50.0, doc="bandwidth of the accelerations that are observed")
     joints: dict | None = param(default=None, doc="by name, with the address of the drive and how it is wired")
     loads: dict | None = param(default=None, doc="joints whose load a further motor applies")
 
@@ -47,6 +48,7 @@ class DriverSpec:
     name: str
     plugin: Plugin
     mode: Mode
+    observer: float  # Hz
     wiring: Mapping[str, Any]
     loads: Mapping[str, LoadParams]
     key: tuple  # of its section
@@ -107,7 +109,7 @@ def read_drivers(
                 merged = {k: v for k, v in merged.items() if k not in own_keys}
             wiring[joint] = schema.read(plugin.module.JointParams, merged, path, reading.of(kind))
         if plugin is not None and None not in (*wiring.values(), *loads.values()):
-            spec = DriverSpec(name, plugin, head.get("mode", "effort"), wiring, loads, at)
+            spec = DriverSpec(name, plugin, head.get("mode", "effort"), head.get("observer", 0.0), wiring, loads, at)
             _check_mode(spec, "mode" in data, reading)
             found.append(spec)
     _check_addresses(found, reading)

@@ -28,6 +28,11 @@ def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:
     return tuple(name for spec in drivers if not spec.loads for name in spec.joints)
 
 
+def bandwidths_of(drivers: Sequence[DriverSpec]) -> np.ndarray:
+    """(m,) of the observers of the real joints [Hz]."""
+    return np.array([spec.observer for spec in drivers if not spec.loads for _ in spec.joints])
+
+
 def groups_of(rig: Rig, world: World) -> list[Group]:
     """One group for the simulated motors, one for each line of real ones; load motors by their places in `loads_of`."""
     names, real = rig.joints, real_joints(rig.spec.drivers)

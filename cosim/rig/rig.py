@@ -18,7 +18,7 @@ from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
 from cosim.guard import KINDS, Guard
 from cosim.loop import Loop
 from cosim.plant import Plant
-from cosim.rig.driving import groups_of, loads_of, real_joints, safety_of
+from cosim.rig.driving import bandwidths_of, groups_of, loads_of, real_joints, safety_of
 from cosim.rig.running import channels_of, run_rig, scheduler_of
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.rig.starting import closing_of, starting, switches_of, turning
@@ -65,6 +65,7 @@ class Rig:
             substeps=spec.schedule.substeps,
             compiled=not self.interpret,
             loads=loads,
+            bandwidths=bandwidths_of(spec.drivers),
             deceleration=spec.guard.deceleration,
         )
 
