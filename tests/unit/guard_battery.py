@@ -13,7 +13,7 @@ from cosim.types import COMMAND, Limits
 DATA = yaml.safe_load(Path(__file__).with_name("guard_cases.yaml").read_text())
 STEP, SOFT = 0.01, 0.5  # s
 # codes and bits as they are recorded
-VERDICTS = ("fine", "effort", "rate", "power", "tracking", "temperature", "velocity", "position", "stale", "not_finite")
+VERDICTS = ("fine", "effort", "rate", "power", "temperature", "position", "tracking", "velocity", "stale", "not_finite")
 SEEN = {"position": 0.0, "velocity": 0.0, "temperature": math.nan, "age": 0.0, "request": 0.0, "reference": 0.0}
 
 

@@ -139,12 +139,12 @@ def loaded(code: ast.Module) -> ModuleType:
 # --- the battery ------------------------------------------------------------------------------------
 
 ENDS = np.array([1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan])
-KINDS = ("effort", "rate", "power", "tracking", "temperature", "velocity", "position")
+KINDS = ("effort", "rate", "power", "temperature", "position", "tracking", "velocity")
 ACTIONS = ("warn", "saturate", "stop")
 # one limit each, and what it does
 SINGLE = [{"held": {}}, {"held": {"lower": -1.0}}, {"held": {"upper": 2.0}}, {"held": {"lower": -1.0, "upper": 2.0}}]
 SINGLE += [{"held": {"stale": 1.0}}, {"held": {"lower": -1.0, "upper": 2.0}, "do": {"position": "saturate"}}]
-SINGLE += [{"held": {kind: 1.0}, "do": {kind: do}} for kind in KINDS[:-1] for do in ACTIONS]
+SINGLE += [{"held": {kind: 1.0}, "do": {kind: do}} for kind in KINDS if kind != "position" for do in ACTIONS]
 
 
 class Checks:
