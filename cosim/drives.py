@@ -42,6 +42,7 @@ class Drives:
             world.view(name) for name in ("temperature", "age", "fresh", "lag")
         )
         self._load = world.view("load")
+        self._stale_ns = float(np.min(world.simulation.guard.stale, initial=np.inf)) * 1e9
         self._hearing_ns = world.simulation.step_ns // 2
         self._patience_ns = max(VALID_STEPS * world.simulation.step_ns, VALID_NS)
         self._heard = [0] * len(self.groups)  # when the newest measurement of each was made [ns]
@@ -76,6 +77,7 @@ class Drives:
                 raise RunError(f"the drive of joint '{group.driver.joints[j]}' reports {what}")
             index = group.index
             if group.load:
+                self._check_load(group.driver.joints, now() - state.t_ns)
                 continue
             for name, values in self._feedback.items():
                 values[index] = getattr(state, name)
@@ -85,6 +87,14 @@ class Drives:
                 self._lag[index] = (due - state.t_ns) * 1e-9
                 self._age[index] = (now() - state.t_ns) * 1e-9
                 self._heard[k] = state.t_ns
+
+    def _check_load(self, joints: tuple[str, ...], age_ns: int) -> None:
+        """Load motors are not in the model, and are heard of all the same. Raises RunError where they are not."""
+        if age_ns > self._stale_ns:
+            what = f"the load motor of '{', '.join(joints)}' has not been heard of for {age_ns * 1e-6:.6g} ms"
+            raise RunError(
+                f"{what}, more than the {self._stale_ns * 1e-6:.6g} ms of guard.stale; look at its cable and its bus"
+            )
 
     def sense(self, until: int) -> None:
         """Where the joints are at the moment, into the memory. Raises RunError where a real one does not say by

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,16 @@ PATIENT = (guard.EFFORT, guard.RATE, guard.POWER, guard.TEMPERATURE, guard.POSIT
 ASKED = 0.5  # no verdict: somebody asked for a stop
 NEVER = 1e300  # s; a time that does not come
 SETTLING = 0.1  # s at rest before motors are switched off
+
+
+def cutting(held: guard.Guard) -> guard.Guard:
+    """What is commanded while the joints come to rest: what would have stopped the run, and waits, saturates."""
+    patient = {guard.KINDS[code - 1] for code in PATIENT}
+    softer = {
+        kind: np.where((actions == guard.STOP) & (kind in patient), guard.SATURATE, actions)
+        for kind, actions in held.actions.items()
+    }
+    return dataclasses.replace(held, actions=softer)
 
 
 class Halting(NamedTuple):

@@ -21,7 +21,7 @@ from cosim.dynamometer import Load, applied
 from cosim.encoder import Encoders
 from cosim.errors import CompileError
 from cosim.guard import Guard
-from cosim.halting import ASKED, PATIENT, Halting
+from cosim.halting import ASKED, PATIENT, Halting, cutting
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout, Place
 from cosim.loop import Arming, Loop
@@ -299,7 +299,10 @@ class Simulation:
             for name, values in zip(COMMAND, told[k * len(COMMAND) :], strict=False):
                 command[name] = ops.placed(command[name], loop.index, values)
         known = dict(zip(SEEN, seen, strict=False)) | {"request": request, "armed": t - arming[0]}
-        command, verdict, warned = guard.check(self.guard, known, command)
+        safe, verdict, warned = guard.check(self.guard, known, command)
+        if self.halts:
+            safe = guard.check(cutting(self.guard), known, command)[0]
+        command = safe
         fault = self.trouble(t, x)
         for k in range(self.nv):
             fault = ops.maximum(fault, verdict[k])
