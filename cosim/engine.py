@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.arming import Arming
 from cosim.compile.routine import Routine
 from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks, Word
 from cosim.drives import Drives, Group
 from cosim.errors import RunError, told
 from cosim.estop import Estop
 from cosim.halting import ASKED, Halting
-from cosim.loop import Arming
 from cosim.pacing import ORDER
 from cosim.parts import Part
 from cosim.simulation import Simulation, Stage
@@ -257,8 +257,10 @@ class PythonEngine(Engine):
     def arm(self) -> None:
         self._estop.reset()
         self.drives.enable()
+        self.left = False
         if self._watchdog is not None:
             self._watchdog.start()
+            self._watchdog.rest()
 
     def stop(self) -> None:
         self.drives.stop()
@@ -308,7 +310,11 @@ class PythonEngine(Engine):
 
     def _take(self, rings: Rings, pace: Pace | None) -> None:
         """The same loop as `compile.ticks` writes in machine code."""
-        self.failure, self.left, status, keeper = "", False, Status.FAULT, Hurry()
+        status, keeper = Status.FAULT, Hurry()
+        if not self.left:  # else there are no ticks before it is armed again
+            self.failure = ""
+        if self._watchdog is not None:
+            self._watchdog.feed()
         try:
             if pace is not None:
                 keeper = Timekeeper(pace, self.program, rings.words, not self.simulation.compiled)
@@ -322,6 +328,8 @@ class PythonEngine(Engine):
             if not isinstance(error, Exception):
                 raise
         finally:
+            if self._watchdog is not None:
+                self._watchdog.rest()
             if status is Status.FAULT:
                 self.stop()
             rings.words[Word.STATUS] = status

@@ -63,3 +63,43 @@ class Halting(NamedTuple):
     def over(self, t: Any) -> Any:
         """Whether everything rests by t."""
         return t >= self.t + self.length + SETTLING
+
+    @property
+    def flat(self) -> Any:
+        """As one array (2 + 2 n,)."""
+        return ops.concatenate([ops.array([self.t, self.length]), self.position, self.velocity])
+
+
+def halted(
+    halting: Halting,
+    t: Any,
+    position: Any,
+    velocity: Any,
+    verdict: Any,
+    fault: Any,
+    asked: Any,
+    reason: Any,
+    first: Any,
+    deceleration: float,
+    step: float,
+) -> tuple[Any, ...]:
+    """(halting (2 + 2 n,), reason (), first (n,), fault ()): what a tick makes of the stops that it found.
+
+    position, velocity (n,): of the references; verdict (n,), fault: of this tick; asked: whether somebody asked for a
+    stop; reason, first: what began the halting before, and the verdicts (n,) of that tick; deceleration [rad/s² or
+    m/s²] > 0; step [s]. A stop that can wait begins to bring the joints to rest, and is the fault when they do; any
+    other is the fault at once.
+    """
+    patient: Any = np.zeros(len(first))
+    for code in PATIENT:
+        patient = ops.where(verdict == float(code), verdict, patient)
+    wanted, hard = asked * ASKED, ops.where(fault > float(guard.NOT_FINITE), fault, 0.0)
+    length: Any = step
+    for k in range(len(first)):
+        wanted, hard = ops.maximum(wanted, patient[k]), ops.maximum(hard, verdict[k] - patient[k])
+        length = ops.maximum(length, ops.absolute(velocity[k]) / deceleration)
+    begins = ops.logical_and(wanted > 0.0, t < halting.t)
+    flat = ops.where(begins, Halting(t, length, position, velocity).flat, halting.flat)
+    reason, first = ops.where(begins, wanted, reason), ops.where(begins, verdict, first)
+    rested = ops.where(Halting.of(flat).over(t), reason, 0.0)
+    return flat, reason, first, ops.where(hard > 0.0, hard, rested)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import guard, ops
+from cosim.arming import Arming
 from cosim.compile import Port, compile
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.routine import Routine
@@ -21,10 +22,10 @@ from cosim.dynamometer import Load, applied
 from cosim.encoder import Encoders
 from cosim.errors import CompileError
 from cosim.guard import Guard
-from cosim.halting import ASKED, PATIENT, Halting, cutting
+from cosim.halting import Halting, cutting, halted
 from cosim.integrators import INTEGRATORS, System
 from cosim.layout import Layout, Place
-from cosim.loop import Arming, Loop
+from cosim.loop import Loop
 from cosim.observer import Motion, correct, gains, predict
 from cosim.pacing import ORDER
 from cosim.parts import Part
@@ -319,30 +320,18 @@ class Simulation:
         v, verdict (nv,), fault: of this tick; asked: whether somebody asked for a stop; reason, first: what began it
         before, and the verdicts (nv,) of that tick.
         """
-        halting = Arming.of(arming, self.nv).halting
-        assert halting is not None and self.deceleration is not None
-        patient = np.zeros(self.nv)
-        for code in PATIENT:
-            patient = ops.where(verdict == float(code), verdict, patient)
-        wanted, hard = asked * ASKED, ops.where(fault > float(guard.NOT_FINITE), fault, 0.0)
-        for k in range(self.nv):
-            wanted, hard = ops.maximum(wanted, patient[k]), ops.maximum(hard, verdict[k] - patient[k])
+        begun = Arming.of(arming, self.nv)
+        assert self.deceleration is not None and begun.halting is not None
         position, velocity = np.zeros(self.nv), v
         for loop in self.loops:
-            sample = Arming.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)
+            sample = begun.at(loop.index).reference(loop.trajectory, t)
             position = ops.placed(position, loop.index, sample["position"])
             if loop.looks_at("velocity"):
                 velocity = ops.placed(velocity, loop.index, sample["velocity"])
-        length = self.step
-        for k in range(self.nv):
-            length = ops.maximum(length, ops.absolute(velocity[k]) / self.deceleration)
-        begins = ops.logical_and(wanted > 0.0, t < halting.t)
-        begun = ops.concatenate([ops.array([t, length]), position, velocity])
-        own = 2 + 2 * self.nv
-        flat = ops.where(begins, begun, arming[own:])
-        reason, first = ops.where(begins, wanted, reason), ops.where(begins, verdict, first)
-        rested = ops.where(Halting.of(flat).over(t), reason, 0.0)
-        return ops.concatenate([arming[:own], flat]), reason, first, ops.where(hard > 0.0, hard, rested)
+        flat, *found = halted(
+            begun.halting, t, position, velocity, verdict, fault, asked, reason, first, self.deceleration, self.step
+        )
+        return ops.concatenate([arming[: 2 + 2 * self.nv], flat]), *found
 
     @staticmethod
     def ask(q: Any, v: Any, *command: Any) -> Any:
@@ -365,7 +354,7 @@ class Simulation:
         judged = self._part_at("guard", self.judge, looked, judgement)
         stopping = [("halted", name) for name in ("asked", "reason", "first")]
         halting = ["t", "arming", ("measured", "velocity"), "verdict", "fault", *stopping]
-        halted = self._part_at("halt", self.halt, halting, ["arming", *stopping[1:], "fault"]) if self.halts else None
+        resting = [self._part_at("halt", self.halt, halting, ["arming", *stopping[1:], "fault"])] if self.halts else []
         fallbacks = [loop.name for loop in self._tracked if loop.fallback is not None]
         held = [path for name in fallbacks for path in (("fallen", name), ("controllers", name, "held"))]
         led = self._part_at("lead", self.lead, ["t", "arming", *held], ["reference"])
@@ -374,7 +363,7 @@ class Simulation:
         stepped = self._part_at("advance", self.advance, ["t", "plant", "request"], ["plant"])
         single = {
             "read": [measured, *([observed] if self.plant.real else []), *([known] if self.plant.given.any() else [])],
-            "guard": [*([led] if self._tracked else []), judged, *([halted] if halted else [])],
+            "guard": [*([led] if self._tracked else []), judged, *resting],
             "write": [asked, *([loaded] if self.loads else [])],
             "step": [stepped],
             "publish": [],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim import guard
-from cosim.loop import Arming
+from cosim.arming import Arming
 from cosim.simulation import Simulation
 from cosim.stepping import ENDLESS, OPEN
 from cosim.types import requested_effort

@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
+NEVER = 1 << 62  # ns, after any time of a clock
+
 
 class Watchdog:
     """Calls `bark` once, from a thread of its own, when it was not fed for the timeout.
@@ -42,6 +44,10 @@ class Watchdog:
     def feed(self) -> None:
         """A tick is finished; only the loop itself may say so."""
         self._fed = self._clock()
+
+    def rest(self) -> None:
+        """No ticks are taken: nothing is due until the next time that it is fed."""
+        self._fed = NEVER
 
     def stop(self) -> None:
         """No bark begins after this; one that has begun may still be at work. From any thread, idempotent."""

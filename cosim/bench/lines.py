@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -75,11 +76,11 @@ def rig(drivers: Sequence[dict[str, Any]], step: float, gear: float, **guard: An
     }
 
 
-def moteus(interface: str, channel: str, first: int, n: int) -> dict[str, Any]:
+def moteus(interface: str, channel: str, first: int, n: int, watchdog: float = 0.1) -> dict[str, Any]:
     """n drives on a CAN bus, those of the joints from the `first`."""
     bus = {"interface": interface, "channel": channel, "fd": True, "bitrate": 1e6, "data_bitrate": 5e6}
     joints = {JOINTS[k]: {"id": k + 1, "ratio": GEAR} for k in range(first, first + n)}
-    return {"name": f"line{first}", "type": "moteus", "bus": bus, "joints": joints}
+    return {"name": f"line{first}", "type": "moteus", "bus": bus, "watchdog": watchdog, "joints": joints}
 
 
 def dynamixel(port: Path) -> dict[str, Any]:
@@ -109,7 +110,7 @@ class Paused:
         self._t_ns: int | None = None
 
     def __call__(self) -> int:
-        return native_clock().now() if self._t_ns is None else self._t_ns
+        return time.monotonic_ns() if self._t_ns is None else self._t_ns
 
     def move(self, by_ns: int) -> None:
         self._t_ns = self() + by_ns
@@ -128,7 +129,7 @@ def served(emulation: Emulation) -> Iterator[None]:
         emulation.stopped = False
 
 
-def emulated(path: Path, clock: Callable[[], int] = native_clock().now) -> Emulation:
+def emulated(path: Path, clock: Callable[[], int] = time.monotonic_ns) -> Emulation:
     """The drives of a rig, in steps of 1 ms."""
     return emulation_of(read_rig(path, [STEP]), clock=clock)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from cosim.emulation.faults import Disturbed, Fault, FaultSpec
+from cosim.emulation.faults import Disturbed, Fault
 from cosim.emulation.motors import EmulatedMotor, Motors
 from cosim.errors import RunError
 
@@ -158,7 +158,7 @@ class Emulation:
                 where = fault.spec.joint or fault.spec.driver
                 self.tell(f"{t:.3f} s  {fault.spec.kind.replace('_', ' ')} at {where} {'begins' if active else 'ends'}")
                 if fault.spec.joint:
-                    self._at_motor(fault.spec, active)
+                    self._at_motor(fault.spec.joint)
         if not changed:
             return
         for line in self.lines:
@@ -171,12 +171,11 @@ class Emulation:
             if "power_loss" in before - after:
                 line.drives.reset(self._due)
 
-    def _at_motor(self, spec: FaultSpec, active: bool) -> None:
-        for line in self.lines:
-            for name, motor in zip(line.joints, line.motors, strict=True):
-                if name != spec.joint:
-                    continue
-                if spec.kind == "encoder_jump":
-                    motor.jump = self.motors.scale_of(motor) * spec.size if active else 0.0
-                else:
-                    motor.trouble = spec.trouble if active else ""
+    def _at_motor(self, joint: str) -> None:
+        """All that is wrong at the motor of a joint now."""
+        pairs = (pair for line in self.lines for pair in zip(line.joints, line.motors, strict=True))
+        motor = next(motor for name, motor in pairs if name == joint)
+        wrong = [fault.spec for fault in self.faults if fault.told and fault.spec.joint == joint]
+        jumps = sum(spec.size for spec in wrong if spec.kind == "encoder_jump")
+        motor.jump = self.motors.scale_of(motor) * jumps
+        motor.trouble = next((spec.trouble for spec in wrong if spec.kind == "motor_fault"), "")

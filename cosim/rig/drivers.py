@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from cosim.errors import did_you_mean
 from cosim.multibody.description import Joint
+from cosim.pacing import Pacing
 from cosim.rig import schema
 from cosim.rig.joints import JointSpec, bound_reason
 from cosim.rig.plugins import DRIVER, Plugin, read_plugin
@@ -89,7 +90,7 @@ def read_drivers(
             reading.fail((*at, "loads"), "a driver has 'joints' or 'loads'; make two drivers of it")
         entries = dict(listed)
         defaults = reading.mapping(entries.pop("all", None), (*at, key, "all"))
-        if not entries and "joints" in head:
+        if not entries and {"joints", "loads"} <= head.keys():
             reading.fail(at, "names no joint; list them under 'joints', each with the address of its drive")
         wiring, loads = {}, {}
         for joint, own in entries.items():
@@ -101,13 +102,15 @@ def read_drivers(
             if plugin is None:
                 continue
             kind = {joint: joints[joint].kind if joints else None}
-            merged = {**defaults, **reading.mapping(own, path)}
+            given = reading.mapping(own, path)
+            merged = {**defaults, **given}
+            about = reading.of(kind).told_at(path, (*at, key, "all"), merged.keys() - given.keys())
             if load:
                 own_keys = {field.name for field in fields(LoadParams)}
                 part = {k: v for k, v in merged.items() if k in own_keys}
-                loads[joint] = schema.read(LoadParams, part, path, reading.of(kind))
+                loads[joint] = schema.read(LoadParams, part, path, about)
                 merged = {k: v for k, v in merged.items() if k not in own_keys}
-            wiring[joint] = schema.read(plugin.module.JointParams, merged, path, reading.of(kind))
+            wiring[joint] = schema.read(plugin.module.JointParams, merged, path, about)
         if plugin is not None and None not in (*wiring.values(), *loads.values()):
             spec = DriverSpec(name, plugin, head.get("mode", "effort"), head.get("observer", 0.0), wiring, loads, at)
             _check_mode(spec, "mode" in data, reading)
@@ -157,8 +160,17 @@ def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
         for joint, wired in spec.wiring.items():
             if other := nodes.get((line, wired.address)):
                 what = f"node {wired.address} on {line} is that of joint '{other}' already; give each drive its own"
-                reading.fail((*spec.at("joints", joint), "id"), what)
+                reading.fail(spec.at("joints", joint, getattr(wired, "key", "id")), what)
             nodes.setdefault((line, wired.address), joint)
+
+
+def check_pace(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
+    """Real motors go by the clock; schedule: the section, pacing: what it says."""
+    at, given = ("schedule", "realtime"), schedule.get("realtime") if isinstance(schedule, dict) else None
+    if isinstance(given, str | bool) and given in ("no", False):
+        reading.fail(at, f"real motors run on time; take 'realtime: {str(given).lower()}' out")
+    elif pacing is not None and pacing.rate != 1.0:
+        reading.fail((*at, "rate"), "real motors run on time; take 'rate' out")
 
 
 def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec], reading: Reading) -> None:
@@ -167,7 +179,7 @@ def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec
     for spec in drivers:
         for name in spec.joints:
             joint = joints.get(name)
-            if joint is None:
+            if joint is None or spec.loads:  # which is at a joint that another driver has too
                 continue
             for key in ("velocity", "effort"):
                 if not math.isfinite(getattr(joint, key)):

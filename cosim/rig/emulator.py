@@ -91,9 +91,10 @@ def read_emulator(
     defaults = reading.mapping(settings.get("all"), (*at, "joints", "all"))
     motors = {}
     for name, kind in kinds.items():
-        path = (*at, "joints", name if name in settings else "all")
-        own = {**defaults, **reading.mapping(settings.get(name), path)}
-        motors[name] = schema.read(MotorParams, own, path, reading.of({name: kind})) or MotorParams()
+        path = (*at, "joints", name)
+        given = reading.mapping(settings.get(name), path)
+        about = reading.of({name: kind}).told_at(path, (*at, "joints", "all"), defaults.keys() - given.keys())
+        motors[name] = schema.read(MotorParams, {**defaults, **given}, path, about) or MotorParams()
     faults = [
         _fault(item, (*at, "faults", k), drivers, kinds, reading) for k, item in enumerate(values.get("faults") or [])
     ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from cosim.errors import Place, did_you_mean
+from cosim.errors import did_you_mean
 from cosim.multibody.description import Joint
 from cosim.multibody.joints import JointKind
 from cosim.rig.guarding import JointActions
@@ -159,11 +159,7 @@ def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Re
     inherited = {key: value for key, value in defaults.items() if key not in own}
     if own.get("prescribed") is not None:
         inherited.pop("actuator", None)  # meant for the joints that have one
-
-    def place(path: tuple) -> Place:
-        return reading.place(("joints", "all", *path[2:]) if path[2:3] and path[2] in inherited else path)
-
-    return Entry({**inherited, **own}, replace(reading, place=place))
+    return Entry({**inherited, **own}, reading.told_at(("joints", name), ("joints", "all"), inherited))
 
 
 def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:

@@ -176,9 +176,12 @@ def _import(kind: Kind, load: Callable[[], Any], file: str, place: Place) -> Mod
             get_type_hints(module.Params)
     except (Exception, SystemExit) as error:  # the file is the user's: anything may happen in it
         raise InputError(*_failure(kind, error, file)) from error
-    if missing or not dataclasses.is_dataclass(module.Params):
-        lack = f"does not define {' and '.join(missing)}" if missing else "has a Params that is no dataclass"
-        raise InputError(f"{file} is no {kind.word}: it {lack}", place)
+    lacks = [f"does not define {' and '.join(missing)}"] if missing else []
+    for name in kind.needs:
+        if not missing and name.endswith("Params") and not dataclasses.is_dataclass(getattr(module, name)):
+            lacks.append(f"has a {name} that is no dataclass")
+    if lacks:
+        raise InputError(f"{file} is no {kind.word}: it {lacks[0]}", place)
     return module
 
 

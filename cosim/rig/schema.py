@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
@@ -53,6 +53,15 @@ class Reading:
 
     def fail(self, path: KeyPath, what: str) -> None:
         self.errors.append(InputError(what, self.place(path)))
+
+    def told_at(self, path: KeyPath, of: KeyPath, keys: Container[str]) -> Reading:
+        """The same where these keys of the section at `path` are inherited from the section at `of`."""
+
+        def place(where: tuple) -> Place:
+            n = len(path)
+            return self.place((*of, *where[n:]) if where[:n] == path and where[n:] and where[n] in keys else where)
+
+        return replace(self, place=place)
 
     def mapping(self, data: Any, path: KeyPath) -> dict[str, Any]:
         """`data` if it is a mapping; an empty one, after noting the mistake, if it is not."""

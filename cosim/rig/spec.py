@@ -13,7 +13,7 @@ from typing import Any
 from cosim.errors import InputError, InputErrors, Place
 from cosim.rig.controllers import ControllerSpec, read_controllers
 from cosim.rig.dofs import dofs_of
-from cosim.rig.drivers import DriverSpec, check_bounds, read_drivers
+from cosim.rig.drivers import DriverSpec, check_bounds, check_pace, read_drivers
 from cosim.rig.emulator import EmulatorSpec, read_emulator
 from cosim.rig.events import EventSpec, read_events
 from cosim.rig.guarding import GuardSpec, check_guard, read_guard
@@ -126,6 +126,8 @@ def _read(source: Source, reading: Reading) -> RigSpec:
     commanded |= {joint for driver in drivers for joint in driver.joints}
     specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
     check_bounds(drivers, specs, reading)
+    if top.get("drivers"):
+        check_pace(top.get("schedule"), schedule.pacing, reading)
     guard = read_guard(top.get("guard"), schedule.step_ns, reading)
     check_guard(guard, specs, entries, commanded, reading)
     return RigSpec(

@@ -103,6 +103,8 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
         for name in event.dofs:
             if name in plant.prescribed:
                 yield (*event.key, "of"), f"joint '{name}' is prescribed, it moves as it is told; name another one"
+            elif name in plant.real:
+                yield (*event.key, "of"), f"joint '{name}' is real, it moves as it is measured; name another one"
     latched = latched_of(spec)
     for (name, dof), position in zip(spec.joints.items(), plant.start_positions, strict=True):
         at, joint = ("joints", name), spec.owners[name]

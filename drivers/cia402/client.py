@@ -9,7 +9,7 @@ from cosim.errors import RunError
 from drivers.cia402 import codec, sdo
 from drivers.transport import Frame, Link, now
 
-PATIENCE_NS = 200_000_000  # for one answer
+PATIENCE_NS = 400_000_000  # for one answer
 _PACKERS = {kind: Struct("<" + kind) for kind in "BbHhIi"}
 
 

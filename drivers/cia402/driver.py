@@ -67,6 +67,7 @@ class Cia402Driver:
         """Raises InputError at the joint's `id`: nobody answers, another device, a limit beyond the drive's own."""
         self.link.open()
         try:
+            self._bus.halt(self._mode)  # a program that was killed may have left them on
             self._bus.prepare()
             self._facts = [self._at(k, self._look) for k in range(len(self._nodes))]
             self._opened = True
@@ -207,18 +208,17 @@ class Cia402Driver:
             raise setup.Unfit(f"the fault stands: {faults.describe(code)}")
 
     def _reset(self, k: int) -> bool:
-        """A rising edge of bit 7; whether the drive is out of its fault after it."""
+        """Rising edges of bit 7, as long as it takes to come to rest; whether the drive is out of its fault then."""
         node, client, end = self._nodes[k], self._client, now() + ENABLE_NS
-        client.write(node, setup.CONTROLWORD, "H", profile.DISABLE_VOLTAGE)
-        if client.read(node, setup.STATUSWORD, "H") & profile.FAULTY:
-            client.write(node, setup.CONTROLWORD, "H", profile.RESET)
-        while client.read(node, setup.STATUSWORD, "H") & profile.FAULTY:
+        while True:
+            client.write(node, setup.CONTROLWORD, "H", profile.DISABLE_VOLTAGE)
+            if not client.read(node, setup.STATUSWORD, "H") & profile.FAULTY:
+                self._heard.error[k] = 0
+                return True
             if now() > end:
                 return False
+            client.write(node, setup.CONTROLWORD, "H", profile.RESET)
             self._bus.collect(PASS_NS)
-        client.write(node, setup.CONTROLWORD, "H", profile.DISABLE_VOLTAGE)
-        self._heard.error[k] = 0
-        return True
 
     def _home(self, k: int) -> None:
         wired = self._wiring[k]

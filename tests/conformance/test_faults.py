@@ -1,9 +1,11 @@
-"""What goes wrong at emulated drives, and what becomes of a run with them: why it ends, when, and that motors are off."""
+"""What goes wrong at emulated drives, and what becomes of a run: why it ends, when, and that motors are off."""
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,9 +27,10 @@ from .families import PATIENCE, Case, addresses, cases, rig, section, write_rig
 CASES = [case for case in cases() if case.line != "udp_multicast"]
 every = pytest.mark.parametrize("case", CASES, ids=str)
 # longer than this machine stalls now and then: a command is good for three steps
-STEP, STALE, WATCHDOG = 0.02, 0.12, 1.0  # s
-BEGIN = 0.5  # s after the start of the emulation
+STEP, STALE, WATCHDOG = 0.04, 0.3, 1.0  # s
+BEGIN = 3.0  # s after the start of the emulation
 LATE = {"at": 0.0, "when": {"signal": "a/velocity", "above": 0.02}}  # once the run moves the joint
+OFF = 1e-6  # N·m: some drives damp their motor after their watchdog, ever less as it comes to rest
 SILENT = "has not been heard of for"
 
 
@@ -41,11 +44,12 @@ class Scene:
         gains = {"kp": [0.05, 0.0125], "ki": 0.0, "kd": [0.02, 0.005]}
         data |= {
             "controllers": [{"name": "arm", "type": "pid", **gains, "trajectory": sine}],
-            "guard": {"stale": STALE},
+            "guard": {"stale": STALE, "watchdog": PATIENCE},
             "schedule": {"step": STEP, "duration": duration, "blend": 0.1, "realtime": {"grace": 60}},
         }
         self.rig = load_rig(write_rig(folder / "rig.yaml", data))
-        there = {**data, "controllers": [], "schedule": {"step": 1e-3}}
+        there = {**copy.deepcopy(data), "controllers": [], "schedule": {"step": 1e-3}}
+        there["joints"]["a"]["limits"].pop("tracking", None)
         there["emulator"] = {**data["emulator"], "faults": list(faults)}
         self.told: list[str] = []
         self.emulation: Emulation = emulation_of(
@@ -74,11 +78,13 @@ class Scene:
                 run = stopped.run
             steps, motors = self.emulation.steps, self.emulation.motors.motors
             most = steps + round(PATIENCE * 1e3)
-            while any(motor.asked for motor in motors):
+            while any(abs(motor.asked) > OFF for motor in motors):
                 assert self.emulation.steps < most, [motor.asked for motor in motors]
+                time.sleep(0.002)
             steps = self.emulation.steps + 30
             while self.emulation.steps < steps:
-                assert not any(motor.asked for motor in motors)
+                assert not any(abs(motor.asked) > OFF for motor in motors)
+                time.sleep(0.002)
         return run
 
 
@@ -103,15 +109,18 @@ def test_what_a_line_may_do_does_not_end_a_run(case, tmp_path, kind):
     faults = {
         "none": [],
         "duplicate": [{"kind": "duplicate"}],
-        "some dropped": [{"kind": "drop", "share": 0.02}],
+        "some dropped": [{"kind": "drop", "lasts": 0.03}],
         "short delay": [{"kind": "delay", "delay": 0.003}],
     }[kind]
-    scene = Scene(case, tmp_path, *({**fault, "at": BEGIN} for fault in faults))
+    scene = Scene(case, tmp_path, *({**fault, **LATE} for fault in faults))
     run = scene.run()
+    if kind == "duplicate" and str(case) == "odrive-pty":
+        assert run.fault  # answers are known by their order only: what is out of it is not believed
+        return
     assert run.fault == ""
     assert len(run.t) == round(1.2 / STEP) + 1
     assert np.ptp(run["a/position"]) > 0.1
-    assert len(scene.told) == len(faults)
+    assert len(scene.told) == sum("lasts" in fault for fault in faults) + len(faults)
 
 
 @every
@@ -155,7 +164,8 @@ def test_an_encoder_that_jumps_ends_a_run(case, tmp_path):
     fault = {"kind": "encoder_jump", "joint": "a", "size": 0.5, **LATE}
     run = Scene(case, tmp_path, fault, duration=10.0, tracking=0.3).run()
     assert "joint 'a'" in run.fault and "from its reference, more than its limit of 0.3 rad" in run.fault, run.fault
-    assert abs(np.diff(run["a/position"])[-1]) > 0.4  # in the tick in which it was measured
+    off = float(run.fault.partition("is ")[2].split()[0])
+    assert 0.3 < off < 0.7
 
 
 @every

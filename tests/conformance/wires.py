@@ -92,6 +92,7 @@ class Desk:
         ]
         self.emulator = module.emulate(params, context, self.motors)
         self.wire = Wire(self.emulator)
+        self.ends = module.host(params, context), module.device(params, context)  # of the real line, not open
         patch.setattr(module, "host", lambda params, context: self.wire)
         for name, part in list(sys.modules.items()):
             if name.startswith(module.__name__) and hasattr(part, "now"):
@@ -139,6 +140,21 @@ class Desk:
         yield found
         found[0].extend(self.wire.sent[sent:])
         found[1].extend(self.wire.said[said:])
+
+
+class Tape:
+    """A serial line in memory: `came` is read, `went` was written."""
+
+    def __init__(self) -> None:
+        self.name, self.meter = "tape", Meter()
+        self.came: deque[bytes] = deque()
+        self.went: list[bytes] = []
+
+    def send(self, item: bytes, deadline_ns: int) -> None:
+        self.went.append(item)
+
+    def receive(self, deadline_ns: int) -> bytes | None:
+        return self.came.popleft() if self.came else None
 
 
 def distinct(items: Sequence[Any]) -> list[Any]:

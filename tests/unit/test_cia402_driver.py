@@ -223,6 +223,20 @@ def test_velocity_units_other_than_increments(bench):
     assert b.node().value(0x60FF00) == 60_000
 
 
+@pytest.mark.parametrize("pause", [0, 120, 400])
+def test_drives_that_a_killed_program_left_on_are_taken_over(running, pause):
+    b = running(mode="velocity")
+    b.cmd.velocity[:] = 20.0
+    b.cycle(200)
+    b.node().values[0x608500] = 20_000  # a long ramp
+    b.run(pause)
+    again = driver.Cia402Driver(b.params, b.context, b)
+    again.open()
+    again.enable("velocity")
+    assert b.node().state == profile.ENABLED
+    again.stop()
+
+
 # --- enabling -----------------------------------------------------------------------------------
 
 
@@ -518,6 +532,11 @@ def test_late_answers_are_no_answers_to_the_next_command(running):
     b.queue.extend(held)
     b.motors[0].position = 1.0
     b.write()
+    fresh = [b.queue.pop() for _ in held][::-1]
+    start = b.t
+    b.read()
+    assert b.t == start + MS
+    b.queue.extend(fresh)
     assert b.read().position == pytest.approx([1.0], abs=2e-3)
 
 

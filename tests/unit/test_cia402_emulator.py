@@ -179,6 +179,7 @@ def test_objects_by_sdo(rig):
         ("23 01 14 01 85 01 00 00", 0x08000022),
         ("23 01 14 01 05 06 00 80", 0x06090030),
         ("23 00 16 01 20 00 41 60", 0x08000022),
+        ("2F 00 16 00 00 00 00 00", 0x08000022),
     ],
 )
 def test_requests_that_are_refused(rig, request_, code):
@@ -390,6 +391,19 @@ def test_a_heartbeat_that_comes_back_ends_the_error(rig):
     rig.run(2, beat=True)
     assert rig.emergencies() == [0x8130, 0]
     assert rig.read(0x1001, kind="B") == 0
+
+
+def test_a_lost_heartbeat_is_told_once_and_watched_from_the_next_one_on(rig):
+    rig.write(0x1016, 1, "I", 0x7F0000 | 50)
+    rig.run(2, beat=True)
+    rig.run(60)
+    assert rig.status & 0x4F == 0x08
+    rig.control(0, 0x80)
+    rig.run(100)
+    assert rig.status & 0x4F == 0x40
+    rig.run(2, beat=True)
+    rig.run(60)
+    assert rig.emergencies() == [0x8130, 0, 0x8130]
 
 
 @pytest.mark.parametrize(("reaction", "answers"), [(0, True), (2, False)])

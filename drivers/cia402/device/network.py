@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drivers.cia402 import codec, faults
+from drivers.cia402 import codec, faults, profile
 from drivers.cia402.device import machine, mapping, motion, objects, pdo, server
 from drivers.cia402.device.node import Node
 from drivers.transport import Frame
@@ -56,7 +56,7 @@ def _leave(node: Node, state: int) -> None:
     """Change the NMT state; a motor that is on does not go on without commands."""
     running, node.nmt = node.nmt == codec.RUNNING, state
     node.pending = [None] * len(objects.PDOS)
-    if running and state != codec.RUNNING and node.state in machine.POWERED:
+    if running and state != codec.RUNNING and node.state in (profile.ENABLED, profile.QUICK_STOP):
         machine.connection_lost(node, faults.CONNECTION)
     if state == codec.RUNNING and not running:
         node.sent = [None] * len(objects.PDOS)
