@@ -12,7 +12,7 @@ from cosim.multibody.description import Joint
 from cosim.pacing import Pacing
 from cosim.rig import schema
 from cosim.rig.joints import JointSpec, bound_reason
-from cosim.rig.plugins import DRIVER, Plugin, read_plugin
+from cosim.rig.plugins import DRIVER, Plugin, read_type
 from cosim.rig.schema import Reading, read_fields, show
 from cosim.types import param, params
 
@@ -83,11 +83,13 @@ def read_drivers(
         name = head.get("name") or str(data.get("type", f"number {i}"))
         if any(name == other.name for other in found):
             reading.fail((*at, "name") if "name" in data else at, f"driver '{name}' exists already; give another name")
-        plugin = read_plugin(DRIVER, data, at, reading, None, None, _KEYS)
+        module = read_type(DRIVER, data, at, reading)
+        params = module and schema.read(module.Params, data, at, reading, besides=("type", *_KEYS))
         load = bool(head.get("loads"))
         key, listed = ("loads", head["loads"]) if load else ("joints", head.get("joints") or {})
         if load and head.get("joints"):
             reading.fail((*at, "loads"), "a driver has 'joints' or 'loads'; make two drivers of it")
+            continue
         entries = dict(listed)
         defaults = reading.mapping(entries.pop("all", None), (*at, key, "all"))
         if not entries and {"joints", "loads"} <= head.keys():
@@ -99,10 +101,12 @@ def read_drivers(
                 reading.fail(path, what)
                 continue
             taken[load, joint] = name
-            if plugin is None:
+            if not isinstance(own, dict | None):
+                reading.fail(path, f"expected a mapping, got {show(own)}")
                 continue
-            kind = {joint: joints[joint].kind if joints else None}
-            given = reading.mapping(own, path)
+            if module is None:
+                continue
+            kind, given = {joint: joints[joint].kind if joints else None}, own or {}
             merged = {**defaults, **given}
             about = reading.of(kind).told_at(path, (*at, key, "all"), merged.keys() - given.keys())
             if load:
@@ -110,8 +114,9 @@ def read_drivers(
                 part = {k: v for k, v in merged.items() if k in own_keys}
                 loads[joint] = schema.read(LoadParams, part, path, about)
                 merged = {k: v for k, v in merged.items() if k not in own_keys}
-            wiring[joint] = schema.read(plugin.module.JointParams, merged, path, about)
-        if plugin is not None and None not in (*wiring.values(), *loads.values()):
+            wiring[joint] = schema.read(module.JointParams, merged, path, about)
+        if module is not None and params is not None and None not in (*wiring.values(), *loads.values()):
+            plugin = Plugin(module, params)
             spec = DriverSpec(name, plugin, head.get("mode", "effort"), head.get("observer", 0.0), wiring, loads, at)
             _check_mode(spec, "mode" in data, reading)
             found.append(spec)
@@ -174,8 +179,8 @@ def check_pace(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
 
 
 def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec], reading: Reading) -> None:
-    """What can move a motor is bounded: every real joint has limits of effort and velocity, and nothing that only
-    simulated ones can have."""
+    """What can move a motor is bounded: every real joint has limits of effort and velocity. None is latched; stops are
+    those of the emulated one."""
     for spec in drivers:
         for name in spec.joints:
             joint = joints.get(name)
@@ -185,7 +190,6 @@ def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec
                 if not math.isfinite(getattr(joint, key)):
                     what = f"joint '{name}' is behind driver '{spec.name}' and has no limit of {key}; give it one"
                     reading.fail(("joints", name, "limits"), what)
-            for key, given in (("latched", joint.latched), ("stops", joint.stops)):
-                if given:
-                    what = f"joint '{name}' is behind driver '{spec.name}'; a real joint has no '{key}', take it out"
-                    reading.fail(("joints", name, key), what)
+            if joint.latched:
+                what = f"joint '{name}' is behind driver '{spec.name}'; a real joint is not latched, take it out"
+                reading.fail(("joints", name, "latched"), what)

@@ -78,6 +78,7 @@ def switches_of(spec: RigSpec, plant: Plant) -> Switches:
     stops = tuple(
         Stop(f"{name} at its {'upper' if side > 0 else 'lower'} stop", k, bound, side, dof.restitution)
         for k, (name, dof) in enumerate(spec.joints.items())
+        if name not in plant.real  # which has its own
         for side, bound in dof.stops
     )
     latched = tuple(sorted(model.dof_index(name) for name in latched_of(spec)))
