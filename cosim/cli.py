@@ -42,18 +42,16 @@ def run(
         bool | None, typer.Option("--interpret", help="Run the Python reference instead of machine code.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Switch real motors on without being asked.")] = False,
+    clear_faults: Annotated[
+        bool,
+        typer.Option("--clear-faults", help="Clear what drives report as faults first; look at their cause before."),
+    ] = False,
 ) -> None:
     """Run a rig, in software or with the real motors that it names, and print what came of it."""
     from cosim import load_rig, report
     from cosim.run import StoppedRun
-    from cosim.units import parse_quantity
 
-    seconds = None
-    if duration is not None:
-        try:
-            seconds = parse_quantity(duration, "s")
-        except ValueError as error:
-            raise InputError(str(error), "--duration") from None
+    seconds = None if duration is None else report.duration_of(duration)
     plots = plot or []
     report.check_targets(plots, json, record, rig)
     loaded = load_rig(rig, set_ or (), interpret, realtime)
@@ -66,7 +64,7 @@ def run(
     fault: CosimError | None = None
     with report.progress(loaded.spec.name) as shown:
         try:
-            finished = loaded.run(seconds, record, shown)
+            finished = loaded.run(seconds, record, shown, clear_faults)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
     report.show(finished, quiet=json is not None and str(json) == "-")
@@ -86,15 +84,10 @@ def emulate(
     duration: Annotated[str | None, typer.Option(help="How long, e.g. 60 or 5 min; default: until Ctrl-C.")] = None,
 ) -> None:
     """Put the simulated motors of a rig behind the protocols of its drives, for a program that drives them."""
+    from cosim import report
     from cosim.rig.emulating import emulate_rig
-    from cosim.units import parse_quantity
 
-    seconds = None
-    if duration is not None:
-        try:
-            seconds = parse_quantity(duration, "s")
-        except ValueError as error:
-            raise InputError(str(error), "--duration") from None
+    seconds = None if duration is None else report.duration_of(duration)
     faults = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in fault)}]"] if fault else []
     emulate_rig(rig, [*(set_ or ()), *faults], seconds, print)
 

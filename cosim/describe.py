@@ -7,6 +7,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from cosim.guard import KINDS, STOP
 from cosim.pacing import Pacing, Pulse
 from cosim.rig.controllers import ControllerSpec, by_priority
 from cosim.rig.driving import shares
@@ -61,7 +64,8 @@ def _guard(rig: Rig) -> Iterator[str]:
     guard, stop = rig.spec.guard, "at once"
     if guard.deceleration is not None:
         stop = f"after all joints came to rest with {guard.deceleration:.4g} rad/s^2, where that can wait"
-    yield f"stops by {_either([kind for kind, action in guard.actions.items() if action == 'stop'])}, {stop}"
+    held = [kind for kind in KINDS if (rig.guard.does(STOP, kind) & np.isin(rig.joints, rig.plant.real)).any()]
+    yield f"stops by {_either(held)}, {stop}"
     yield f"stops when a drive is not heard of for {guard.stale * 1e3:.4g} ms, or reports a fault"
     if guard.soft_start:
         yield f"efforts come up within {guard.soft_start:.4g} s"

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.errors import CosimError, RunError, told
+from cosim.switching import hold, together
 from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
 from cosim.world import World
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # that a command may be late and still be sent
 SENSING_NS = 100_000_000  # within this real joints say where they are, before they are commanded
+CLEARABLE = "see to the cause, then run with --clear-faults"
 
 
 class Group(NamedTuple):
@@ -42,6 +44,7 @@ class Drives:
             world.view(name) for name in ("temperature", "age", "fresh", "lag")
         )
         self._load = world.view("load")
+        self.unsent = [0] * len(self.groups)  # commands that were too late to be sent
         self._stale_ns = float(np.min(world.simulation.guard.stale, initial=np.inf)) * 1e9
         self._hearing_ns = world.simulation.step_ns // 2
         self._patience_ns = max(VALID_STEPS * world.simulation.step_ns, VALID_NS)
@@ -49,11 +52,41 @@ class Drives:
 
     def open(self) -> None:
         """Connect; motors stay off. When one fails, all are let go of."""
-        self._each(lambda group: group.driver.open(), lambda: (self.stop(), self.close()))
+        self._each(lambda group: group.driver.open(), self._let_go)
+
+    def clear(self) -> None:
+        """Clear what real drives report as faults; motors stay off. Where one stands, all are let go of. Raises
+        RunError."""
+        self._each(_clear, self._let_go)
+
+    def _let_go(self) -> None:
+        self.stop()
+        self.close()
 
     def enable(self) -> None:
-        """Switch the motors on. When one fails, all are off."""
-        self._each(lambda group: group.driver.enable(group.mode), self.stop)
+        """Switch the motors on, real ones together. When one fails, all are off."""
+        real = [group for group in self.groups if group.real]
+
+        def enable(k: int) -> None:
+            with _of(real[k].driver):
+                _enable(real[k])
+
+        try:
+            for group in self.groups:
+                if not group.real:
+                    with _of(group.driver):
+                        _enable(group)
+            together([group.driver for group in real], enable)
+        except BaseException:
+            self.stop()
+            raise
+
+    def hold(self) -> None:
+        """Real drives that are on stay on, without effort, until the first command."""
+        for group in self.groups:
+            if group.real:
+                with _of(group.driver):
+                    hold(group.driver)
 
     def _each(self, what: Callable[[Group], object], undo: Callable[[], object]) -> None:
         try:
@@ -109,16 +142,19 @@ class Drives:
                 joints = ", ".join(group.driver.joints)
                 raise RunError(f"the drives of {joints} do not say where they are; look at their power and their line")
 
-    def write(self, until: int) -> None:
+    def write(self, until: int, now: Callable[[], int]) -> None:
         """What is commanded, from the memory; it may be sent until VALID_STEPS, at least VALID_NS, after the deadline
-        [ns]."""
-        for group, command in zip(self.groups, self._commands, strict=True):
+        [ns], and is left out then."""
+        for k, (group, command) in enumerate(zip(self.groups, self._commands, strict=True)):
             if group.load:
                 command.effort[:] = self._load[group.index]
             else:
                 for name, values in self._fields.items():
                     getattr(command, name)[:] = values[group.index]
             command.valid_until_ns = until + self._patience_ns
+            if group.real and now() > command.valid_until_ns:
+                self.unsent[k] += 1  # the program was held up; what was measured before that is no ground to act on
+                continue
             with _of(group.driver):
                 group.driver.write(command, until)
 
@@ -133,6 +169,22 @@ class Drives:
         for group in self.groups:
             with suppress(Exception):
                 group.driver.close()
+
+
+def _clear(group: Group) -> None:
+    driver: Any = group.driver  # simulated ones have nothing to clear
+    if group.real:
+        driver.clear()
+
+
+def _enable(group: Group) -> None:
+    """With the mend where a drive refuses for a fault that can be cleared: its driver is `latched` then."""
+    try:
+        group.driver.enable(group.mode)
+    except RunError as error:
+        if getattr(group.driver, "latched", False):
+            raise RunError(f"{error.what}; {CLEARABLE}", error.place) from error
+        raise
 
 
 def _fault(driver: Any, state: JointState, j: int) -> str:

@@ -150,8 +150,16 @@ class Engine(ABC):
         """Connect drivers; motors stay off. When one fails, all are let go of."""
         return None
 
+    def clear(self) -> None:
+        """Clear what real drives report as faults; motors stay off. Where one stands, all are let go of."""
+        return None
+
     def arm(self) -> None:
         """Switch the motors on. When one fails, all are off."""
+        return None
+
+    def hold(self) -> None:
+        """Motors that are on stay so until the first tick."""
         return None
 
     def abandon(self, patience: float) -> None:
@@ -254,6 +262,9 @@ class PythonEngine(Engine):
             self._estop = self._open_estop(self._stack)
         self.drives.open()
 
+    def clear(self) -> None:
+        self.drives.clear()
+
     def arm(self) -> None:
         self._estop.reset()
         self.drives.enable()
@@ -261,6 +272,9 @@ class PythonEngine(Engine):
         if self._watchdog is not None:
             self._watchdog.start()
             self._watchdog.rest()
+
+    def hold(self) -> None:
+        self.drives.hold()
 
     def stop(self) -> None:
         self.drives.stop()
@@ -292,7 +306,7 @@ class PythonEngine(Engine):
         if stage.name == "read":
             return lambda until: (self._measure(until), *(call() for call in calls))
         if stage.name == "write":
-            return lambda until: (*(call() for call in calls), self.drives.write(until))
+            return lambda until: (*(call() for call in calls), self.drives.write(until, self._keeper.now))
         return lambda _: [call() for call in calls]
 
     def _controller(self, stage: Stage) -> Callable[[int], object]:

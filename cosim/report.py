@@ -12,6 +12,7 @@ from cosim import timing
 from cosim.errors import InputError
 from cosim.plot import check_format
 from cosim.run import Run, signal_units
+from cosim.units import parse_quantity
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
@@ -30,6 +31,14 @@ PIPE_WIDTH = 110
 
 # a plot whose file is named like this shows how on time a run was
 TIMING = "timing"
+
+
+def duration_of(text: str) -> float:
+    """Seconds of the option --duration. Raises InputError."""
+    try:
+        return parse_quantity(text, "s")
+    except ValueError as error:
+        raise InputError(str(error), "--duration") from None
 
 
 def check_targets(
@@ -163,7 +172,8 @@ def _line(line: dict[str, Any]) -> str:
     """What became of a line to real drives."""
     cut = [f"{slot['joint']} {slot['saturated']}" for slot in line["slots"] if slot["saturated"]]
     steps = [f"{slot['quantum']:.3g}" for slot in line["slots"] if slot["quantum"]]
-    slots = f"; efforts cut by the drive's slot: {', '.join(cut)} times" if cut else ""
+    slots = f"; {line['unsent']:,} commands too late to be sent" if line["unsent"] else ""
+    slots += f"; efforts cut by the drive's slot: {', '.join(cut)} times" if cut else ""
     slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""
     load = f"{line['share']:.1%} of its bit rate, {line['share_estimated']:.1%} estimated"
     return (

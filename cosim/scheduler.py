@@ -99,15 +99,19 @@ class Scheduler:
             states = " or ".join(sorted(ALLOWED[what]))
             raise RunError(f"cannot {what} a rig that is {self.state}; it must be {states}")
 
-    def prepare(self) -> None:
+    def prepare(self, clear: bool = False) -> None:
         """Compile, connect drivers (motors stay off), and see that the ticks fit their time: → ready.
 
-        Raises InputError when a task takes longer than it has, RunError when a driver or a clock cannot be had.
+        clear: what real drives report as faults is cleared first; look at the causes before.
+        Raises InputError when a task takes longer than it has, RunError when a driver or a clock cannot be had, or a
+        fault stands.
         """
         self._need("prepare")
         self.engine = self._make()
         self._stack.callback(self.engine.close)
         self.engine.open()
+        if clear:
+            self.engine.clear()
         self.way.open(self.engine, self._stack)
         self.state = State.READY
 
@@ -125,6 +129,7 @@ class Scheduler:
         try:
             if self.engine.number or self.engine.hardware:
                 self.engine.begin_from_measured(self._blend, self.way.soon)
+                self.engine.hold()
         except BaseException:
             self.engine.stop()
             raise

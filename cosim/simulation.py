@@ -430,7 +430,8 @@ class Simulation:
             signals[f"{names[k]}/measured_position"] = parts["measured"]["position"][k]
             signals[f"{names[k]}/measured_velocity"] = parts["measured"]["velocity"][k]
         for k in real:
-            signals[f"{names[k]}/measured_effort"] = parts["effort"][k]
+            signals[f"{names[k]}/model_effort"] = signals[f"{names[k]}/effort"]
+            signals[f"{names[k]}/effort"] = parts["effort"][k]
             signals |= {f"{names[k]}/{what}": parts[what][k] for what in ("temperature", "age")}
         for k, load in enumerate(self.loads):
             signals[f"{names[load.index]}/load_effort"] = parts["load"][k]

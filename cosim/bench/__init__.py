@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from cosim import report
-from cosim.bench import rows_batch, rows_chain, rows_dynamics, rows_loops, rows_realtime, rows_start, rows_tick, show
+from cosim.bench import (
+    rows_batch,
+    rows_chain,
+    rows_dynamics,
+    rows_hardware,
+    rows_loops,
+    rows_realtime,
+    rows_start,
+    rows_tick,
+    show,
+)
 from cosim.bench.rows import Case, Row, measured
 from cosim.bench.states import rig_file
 from cosim.bench.timing import FULL, QUICK
@@ -22,6 +32,7 @@ CASES: tuple[Case, ...] = (
     *rows_chain.CASES,
     *rows_loops.CASES,
     *rows_realtime.CASES,
+    *rows_hardware.CASES,
     *rows_start.CASES,
 )
 

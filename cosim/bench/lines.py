@@ -8,14 +8,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cosim.bench.rows import NotMeasured
 from cosim.clock import PythonClock
 from cosim.compile.clocks import native_clock
 from cosim.compile.ticks import Pace, Rings, Status, Word
@@ -25,14 +26,19 @@ from cosim.errors import RunError
 from cosim.pacing import Pacing, settings
 from cosim.realtime import calm, take
 from cosim.rig.emulating import emulation_of
+from cosim.rig.rig import Rig
 from cosim.rig.spec import read_rig
 
 JOINTS = tuple(f"joint{k}" for k in range(1, 7))
+GEAR = 9.0  # turns of a rotor per turn of its joint
 STALE = 0.1  # s: a machine that stands still for less does not end a run
 LINE_SPEED = 1e6  # bit/s of a serial line
 BYTE_NS = 10_000  # on it: start, eight bits of data, stop
 SPIN_NS = 200_000  # before the end of a wait for the wire, in which the clock is looked at
+NEVER_NS = 1 << 62
 DEADLINE_NS = 1_000_000_000  # of what ticks without a clock wait for
+SOON_NS = 5_000_000  # that drives may take to say where they are
+WARM = 20  # ticks
 STEP = "schedule.step=1 ms"  # of emulated drives
 READY = "emulating"
 ROOT = Path(__file__).parents[2]
@@ -41,8 +47,8 @@ ROOT = Path(__file__).parents[2]
 # --- the rig ----------------------------------------------------------------------------------------
 
 
-def rig(drivers: Sequence[dict[str, Any]], step: float, gear: float, **guard: Any) -> dict[str, Any]:
-    """A small arm that swings, every joint behind one of `drivers`, under computed torque; gear: of all motors."""
+def rig(drivers: Sequence[dict[str, Any]], step: float, **guard: Any) -> dict[str, Any]:
+    """A small arm that swings under computed torque, every joint behind one of `drivers`; guard: keys of its guard."""
     bodies = [
         {
             "name": f"link{k}",
@@ -56,15 +62,15 @@ def rig(drivers: Sequence[dict[str, Any]], step: float, gear: float, **guard: An
         }
         for k, joint in enumerate(JOINTS)
     ]
-    motor = {"type": "dc_motor", "resistance": 0.1, "inductance": 2e-4, "torque_constant": 0.1 * 9 / gear}
-    motor |= {"ratio": gear, "rotor_inertia": 3e-3 / gear**2, "viscous": 0.01, "bandwidth": 200}
+    motor = {"type": "dc_motor", "resistance": 0.1, "inductance": 2e-4, "torque_constant": 0.1, "ratio": GEAR}
+    motor |= {"rotor_inertia": 4e-5, "viscous": 0.05, "bandwidth": 200}
     limits = {"lower": -2, "upper": 2, "velocity": 3, "effort": 2}
     sine = {"type": "sine", "amplitude": 0.2, "frequency": 0.5, "ramp": 0.5}
     return {
         "mechanism": {"bodies": bodies},
         "joints": {"all": {"actuator": motor, "limits": limits}},
         "controllers": [{"name": "arm", "type": "computed_torque", "kp": 6, "kd": 0.3, "trajectory": sine}],
-        "guard": {"stale": STALE, **guard},
+        "guard": {"stale": STALE} | guard,
         "drivers": list(drivers),
         "schedule": {
             "step": step,
@@ -90,14 +96,19 @@ def dynamixel(port: Path) -> dict[str, Any]:
     return {"name": "line", "type": "dynamixel", "port": line, "watchdog": 1.0, "joints": joints}
 
 
-GEAR = 9.0
-
-
 def write(folder: Path, data: dict[str, Any]) -> Path:
     """The rig as a file."""
     path = folder / "rig.yaml"
     path.write_text(json.dumps(data))  # which is YAML too
     return path
+
+
+def channels(interface: str) -> tuple[str, str]:
+    """Two lines that no other process uses at the moment."""
+    a, b = os.getpid() >> 8 & 0xFF, os.getpid() & 0xFF
+    multicast = interface == "udp_multicast"
+    one, other = (f"239.{200 + k}.{a}.{b}" if multicast else f"bench {os.getpid()} {k}" for k in range(2))
+    return one, other
 
 
 # --- the other end ------------------------------------------------------------------------------------
@@ -136,8 +147,8 @@ def emulated(path: Path, clock: Callable[[], int] = time.monotonic_ns) -> Emulat
 
 @contextmanager
 def elsewhere(arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
-    """Another Python, from when it says that it emulates; afterwards it is gone. Raises RunError where it ends before,
-    with the last line it said."""
+    """Another Python, from when it says that it emulates; afterwards it is gone. Raises NotMeasured where it ends
+    before, with the last line it said."""
     command = [sys.executable, "-u", *arguments]
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))}
@@ -150,35 +161,44 @@ def elsewhere(arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
                 if said.startswith(READY):
                     break
             else:
-                raise RunError(f"the emulated drives did not come up: {said or 'nothing was said'}")
+                raise NotMeasured(f"the emulated drives did not come up: {said or 'nothing was said'}")
             yield process
         finally:
             process.kill()
 
 
 class Paced:
-    """The device's end of a serial line whose bytes take their time: a pseudo terminal has no bit rate."""
+    """The device's end of a serial line whose bytes take their time: a pseudo terminal has no bit rate.
 
-    def __init__(self, link: Any) -> None:
-        self._link, self._free = link, 0
+    They go one after the other whatever their direction, while the drives do something else.
+    """
+
+    def __init__(self, link: Any, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._link, self._now, self._free = link, clock, 0
+        self._inward: deque[tuple[int, bytes]] = deque()  # with when they are there [ns]
+        self._outward: deque[tuple[int, bytes]] = deque()
         self.open, self.close, self.reopen = link.open, link.close, link.reopen
         self.name, self.meter = link.name, link.meter
 
     def receive(self, deadline_ns: int) -> bytes | None:
-        chunk = self._link.receive(deadline_ns)
-        if chunk:
-            self._pass(len(chunk))
-        return chunk
+        while True:
+            while self._outward and self._outward[0][0] <= self._now():
+                self._link.send(self._outward.popleft()[1], self._free + DEADLINE_NS)
+            if self._inward and self._inward[0][0] <= self._now():
+                return self._inward.popleft()[1]
+            until = min(deadline_ns, *(queue[0][0] for queue in (self._inward, self._outward) if queue), NEVER_NS)
+            if chunk := self._link.receive(until - SPIN_NS):
+                self._inward.append((self._over(chunk), chunk))
+            elif self._now() >= deadline_ns:
+                return None
 
     def send(self, item: bytes, deadline_ns: int) -> None:
-        self._pass(len(item))
-        self._link.send(item, max(deadline_ns, self._free + DEADLINE_NS))
+        self._outward.append((self._over(item), item))
 
-    def _pass(self, count: int) -> None:
-        """So many bytes go over the wire, after those before them."""
-        clock = native_clock()
-        self._free = max(self._free, clock.now()) + count * BYTE_NS
-        clock.wait_until(self._free, SPIN_NS)
+    def _over(self, item: bytes) -> int:
+        """When an item has gone over the wire, after those before it."""
+        self._free = max(self._free, self._now()) + len(item) * BYTE_NS
+        return self._free
 
 
 def serve_paced(path: str) -> None:
@@ -224,6 +244,13 @@ class Free(PythonClock):
         return self._begun
 
 
+def arm(engine: Engine) -> None:
+    """Connect drivers, switch the motors on, begin from where the joints are."""
+    engine.open()
+    engine.arm()
+    engine.begin_from_measured(0.1, time.monotonic_ns() + SOON_NS)
+
+
 def ticks(engine: Engine, clock: Free, count: int) -> np.ndarray:
     """(count, tasks + 1) ns: each task of so many ticks, and the whole tick, with what the loop does around its tasks.
 
@@ -241,13 +268,20 @@ def ticks(engine: Engine, clock: Free, count: int) -> np.ndarray:
     return np.column_stack([np.diff(stamps[:, 1:-1], axis=1), clock.ticks[:count]])
 
 
-def traffic(spec: Any, context: Any) -> tuple[list[Any], list[Any]]:
-    """What one cycle of a driver sends and gets back."""
-    found = spec.plugin.module.traffic(spec.plugin.params, context)
-    return list(found.out), list(found.back)
+@contextmanager
+def answered_between(rig: Rig) -> Iterator[tuple[Engine, Free]]:
+    """The engine of a rig after its first ticks, and the clock for those to come: before each of them the emulated
+    drives, in the same thread, take what was sent to them, answer, and move by a step."""
+    clock = Paused()
+    emulation, engine = emulated(rig.spec.path, clock), rig.engine()
 
+    def answer() -> None:
+        clock.move(emulation.step_ns)
+        emulation.turn()
 
-def wire_seconds(items: Sequence[Any], params: Any) -> float:
-    """That items take on the wire of a line."""
-    seconds = import_module("drivers.transport").seconds
-    return sum(seconds(item, params) for item in items)
+    emulation.open()
+    with closing(emulation), closing(engine):
+        with served(emulation):  # drives are asked and waited for while they are set up
+            arm(engine)
+            ticks(engine, Free(), WARM)
+        yield engine, Free(answer)

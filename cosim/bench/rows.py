@@ -54,7 +54,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Case:
-    """One row to be measured. about: what is timed; against: what the other column is; unit of the times."""
+    """One row to be measured. about: what is timed; against: what the other column is; unit: of `cosim.units`, or what
+    is counted."""
 
     name: str
     about: str
@@ -117,7 +118,7 @@ def measured(case: Case, effort: Effort) -> Row:
         result = case.measure(effort)
     except (MissingPeer, NotMeasured) as missing:
         return Row(case, note=str(missing))
-    ours, other, factor = result.samples.ours, result.samples.other, UNITS[case.unit][1]
+    ours, other, factor = result.samples.ours, result.samples.other, UNITS.get(case.unit, ("1", 1.0))[1]
     row = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}
     if other is not None:
         ratios = ours / other if result.growth else other / ours

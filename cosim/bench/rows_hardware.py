@@ -8,9 +8,10 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,38 +20,31 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig, timing
-from cosim.bench import lines
-from cosim.bench.lines import Free, Paused
+from cosim.bench import codecs, faults, lines
+from cosim.bench.lines import Free
 from cosim.bench.peers import module
 from cosim.bench.rows import Case, Measurement, NotMeasured, Target
 from cosim.bench.timing import Effort, Samples, pairs, quiet
-from cosim.engine import Engine
-from cosim.errors import RunError
+from cosim.errors import CosimError, RunError
 from cosim.pacing import Pacing
 from cosim.realtime import calm, take
-from cosim.rig.driving import context_of, place_of, wire_of
+from cosim.rig.driving import context_of, wire_of
 from cosim.rig.rig import Rig
 
 TICK = 400e-6  # s that a tick of six motors may take
 WIRE = 1.3  # times the wire's own time, for a tick on a serial line
+AT_EASE = {"watchdog": 60.0, "stale": 10.0}  # a guard that a machine which stands still does not alarm
 BLOCK = 20  # ticks between two turns of the peer
-WARM = 20
-CYCLES = 100  # of a rig, before something goes wrong
-LASTING = 4.0  # s until a rig that does not see it ends by itself
+LAST_NS = 50_000_000  # after which no more answers come
 
 
-def channels(interface: str) -> tuple[str, str]:
-    """Two lines that no other process uses at the moment."""
-    a, b = os.getpid() >> 8 & 0xFF, os.getpid() & 0xFF
-    multicast = interface == "udp_multicast"
-    one, other = (f"239.{200 + k}.{a}.{b}" if multicast else f"bench {os.getpid()} {k}" for k in range(2))
-    return one, other
+def two_lines(interface: str, trip: float, **guard: Any) -> dict[str, Any]:
+    """The arm behind two lines of three moteus drives: six at 1 kHz are more than a CAN FD bus can carry.
 
-
-def two_lines(interface: str, step: float, watchdog: float, **guard: Any) -> dict[str, Any]:
-    """The arm behind two lines of three moteus drives: six at 1 kHz are more than a CAN FD bus can carry."""
-    drivers = [lines.moteus(interface, name, 3 * k, 3, watchdog) for k, name in enumerate(channels(interface))]
-    return lines.rig(drivers, step, **guard)
+    trip: time without commands after which a drive stops [s]; guard: keys of the guard.
+    """
+    drivers = [lines.moteus(interface, name, 3 * k, 3, trip) for k, name in enumerate(lines.channels(interface))]
+    return lines.rig(drivers, 1e-3, **guard)
 
 
 # --- a tick ---------------------------------------------------------------------------------------------
@@ -59,37 +53,20 @@ def two_lines(interface: str, step: float, watchdog: float, **guard: Any) -> dic
 def tick_virtual(effort: Effort) -> Measurement:
     """Both sides in turn; the emulated drives answer between two ticks, as does what echoes the bare frames."""
     module("can")
-    clock = Paused()
     with tempfile.TemporaryDirectory() as folder:
-        path = lines.write(Path(folder), two_lines("virtual", 1e-3, 10.0, watchdog=60))
-        rig, emulation = load_rig(path, interpret=False), lines.emulated(path, clock)
-        emulation.open()
-        try:
-            engine = rig.engine()
-            with lines.awake(engine):
-                with lines.served(emulation):
-                    lines.arm(engine)
-                    lines.ticks(engine, Free(), WARM)
-
-                def answer() -> None:
-                    clock.move(emulation.step_ns)
-                    emulation.turn()
-
-                free = Free(answer)
-                with bare(rig) as frames, quiet():
-                    frames(WARM)
-                    lines.ticks(engine, free, WARM)
-                    free.others.clear()
-                    both = [(lines.ticks(engine, free, BLOCK), frames(BLOCK)) for _ in range(effort.pairs)]
-        finally:
-            emulation.close()
-    ours, other = np.concatenate([a for a, _ in both]), np.array([np.median(b) for _, b in both])
+        path = lines.write(Path(folder), two_lines("virtual", 10.0, **AT_EASE))
+        rig = load_rig(path, interpret=False)
+        with lines.answered_between(rig) as (engine, free), bare(rig) as frames, quiet():
+            frames(BLOCK)
+            lines.ticks(engine, free, BLOCK)
+            free.others.clear()
+            both = [(lines.ticks(engine, free, BLOCK), frames(BLOCK)) for _ in range(effort.pairs)]
+    ours, blocks = np.concatenate([a for a, _ in both]), [[np.median(a[:, -1]), np.median(b)] for a, b in both]
     note = (
         f"median of {len(ours)} ticks {shown(np.median(ours[:, -1]))}, p99 {shown(np.percentile(ours[:, -1], 99))}:"
         f" {parts(rig, ours)}; the drives' answers, not in it, {shown(np.median(free.others))}"
     )
-    blocks = np.array([np.median(a[:, -1]) for a, _ in both])
-    return Measurement(Samples(blocks * 1e-9, other * 1e-9), note=note, growth=True)
+    return Measurement(Samples(*np.array(blocks).T * 1e-9), note=note, growth=True)
 
 
 @contextmanager
@@ -98,6 +75,7 @@ def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
     can, transport = module("can"), import_module("drivers.transport")
     clock = transport.now
     buses: list[Any] = []
+    plan: list[tuple[Any, Any, list[Any], list[Any]]] = []
 
     def bus(name: str) -> Any:
         buses.append(can.Bus(interface="virtual", channel=name, ignore_config=True))
@@ -112,12 +90,10 @@ def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
             bitrate_switch=frame.switched,
         )
 
-    plan = [(bus(f"bare {spec.name}"), bus(f"bare {spec.name}"), *cycle(rig, spec)) for spec in rig.spec.drivers]
-
     def cycles(count: int) -> np.ndarray:
         taken = []
         for _ in range(count):
-            for _, device, out, back in plan:
+            for _, device, _, back in plan:
                 while device.recv(0) is not None:
                     pass
                 for frame in back:
@@ -134,6 +110,9 @@ def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
         return np.array(taken)
 
     try:
+        for spec in rig.spec.drivers:
+            name = f"bare {os.getpid()} {spec.name}"
+            plan.append((bus(name), bus(name), *cycle(rig, spec)))
         yield cycles
     finally:
         for each in buses:
@@ -158,18 +137,19 @@ def shown(ns: Any) -> str:
 
 def tick_serial(effort: Effort) -> Measurement:
     """Ticks one after the other; the drives are in another process, whose bytes take the time of a wire."""
+    module("serial")
     count = BLOCK * effort.pairs
     with tempfile.TemporaryDirectory() as folder:
-        path = lines.write(Path(folder), lines.rig([lines.dynamixel(Path(folder, "tty"))], 4e-3, watchdog=60))
+        path = lines.write(Path(folder), lines.rig([lines.dynamixel(Path(folder, "tty"))], 4e-3, **AT_EASE))
         rig = load_rig(path, interpret=False)
         (spec,) = rig.spec.drivers
         out, back = cycle(rig, spec)
         serve = f"from cosim.bench.lines import serve_paced; serve_paced({str(path)!r})"
         with lines.elsewhere(["-c", serve]):
-            engine = rig.engine()
-            with lines.awake(engine), calm(), take(Pacing()):
+            engine: Any = rig.engine()
+            with closing(engine), calm(), take(Pacing()):
                 lines.arm(engine)
-                lines.ticks(engine, Free(), WARM)
+                lines.ticks(engine, Free(), lines.WARM)
                 ours = lines.ticks(engine, Free(), count)
                 lost = engine.drives.groups[0].driver.lost
     seconds = import_module("drivers.transport").seconds
@@ -188,78 +168,172 @@ def tick_serial(effort: Effort) -> Measurement:
 
 # --- codecs ---------------------------------------------------------------------------------------------
 
-Call = Callable[[], object]
-Codec = tuple[str, Call, Call]  # what, encode, decode
 
-
-def moteus_codecs() -> Iterator[Codec]:
-    codec, text = (import_module(f"drivers.moteus.{name}") for name in ("codec", "fdcanusb"))
-    frame = import_module("drivers.transport").Frame
-    tail = codec.command_tail(0.1, integral=False)
-    answer = codec.encode_feedback(codec.Feedback(10, 1.0, -2.0, 0.3, 24.0, 31.0, 0))
-    line = text.received_line(frame(0x100, answer, False, True, True))
-    command = frame(0x8001, codec.encode_command(tail, 1.0, 2.0, 0.1, 1.0, 1.0, 3.0), True, True, True)
-    yield (
-        "moteus CAN FD",
-        partial(codec.encode_command, tail, 1.0, 2.0, 0.1, 1.0, 1.0, 3.0),
-        partial(codec.decode_feedback, answer),
-    )
-    yield "moteus fdcanusb", partial(text.send_line, command), partial(text.parse_received, line)
-
-
-def odrive_codecs() -> Iterator[Codec]:
-    can, text = (import_module(f"drivers.odrive.{name}_codec") for name in ("can", "ascii"))
-    answer = can.encode(3, can.GET_ENCODER_ESTIMATES, 1.0, -2.0)
-    line = text.line("0.159155 -0.318310", True, "").encode() if False else text.line("0.159155 -0.318310", True, "")
-    yield "ODrive CAN", partial(can.encode, 3, can.SET_INPUT_TORQUE, 0.3), partial(can.decode, answer)
-    yield (
-        "ODrive ASCII",
-        lambda: text.line(text.torque(0, -1.23456789), True),
-        lambda: text.feedback(text.unwrap(line).text),
-    )
-
-
-def cia402_codecs() -> Iterator[Codec]:
-    codec = import_module("drivers.cia402.codec")
-    step = codec.Step(1e-4, 1e-4, 1e-3)
-    answer = codec.status_answer(3, codec.Status(0x1237, 10, 1.0), step).data
-    yield (
-        "CiA 402",
-        partial(codec.effort_command, 3, 0x0F, 0.3, step),
-        partial(codec.decode_status, answer, step),
-    )
-
-
-def dynamixel_codecs() -> Iterator[Codec]:
-    codec, layout = (import_module(f"drivers.dynamixel.{name}") for name in ("codec", "cycle"))
-    ids = range(1, 1 + len(lines.JOINTS))
-    goals, counts = layout.Goals(ids, "effort"), np.arange(6.0)
-    answer = codec.status(1, 0, bytes(layout.SIZE))
-    chain = codec.chained([codec.Block(0, id, bytes(layout.SIZE)) for id in ids], len(ids) * layout.STATE.itemsize)
-    decoder = codec.Decoder()
-    yield "Dynamixel, one drive", partial(codec.write, 1, 102, b"\x10\x00"), partial(decoder.feed, answer)
-    yield "Dynamixel, six drives in one packet", partial(goals.packet, counts), partial(decoder.feed, chain)
-
-
-CODECS = moteus_codecs, odrive_codecs, cia402_codecs, dynamixel_codecs
-
-
-def codecs(effort: Effort) -> Measurement:
+def codec_cost(effort: Effort) -> Measurement:
     """The dearest of all, each way."""
     told, dearest = [], np.zeros(1)
-    for name, encode, decode in (codec for family in CODECS for codec in family()):
+    for name, encode, decode in codecs.samples(len(lines.JOINTS)):
         if encode() is None or decode() in (None, []):
             raise RunError(f"the codec of {name} does not understand its own frame")
         samples = pairs(repeated(encode), repeated(decode), effort)
-        ways = samples.ours, samples.other
+        ways = [samples.ours, samples.other]
         told.append(f"{name} {' and '.join(f'{np.median(way) * 1e6:.2f}' for way in ways)}")
-        dearest = max(dearest, *ways, key=np.median)
+        dearest = max(dearest, *ways, key=lambda way: float(np.median(way)))
     return Measurement(Samples(dearest), note=f"µs to encode and to decode: {', '.join(told)}")
 
 
-def repeated(call: Call) -> Callable[[int], None]:
+def repeated(call: Callable[[], object]) -> Callable[[int], None]:
     def block(n: int) -> None:
         for _ in range(n):
             call()
 
     return block
+
+
+# --- on time ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What went over all lines of one end."""
+
+    sent: int
+    received: int
+    errors: int
+
+
+def kilohertz(effort: Effort) -> Measurement:
+    """Of a run at 1 kHz beside `cosim emulate` of the same rig: deadlines missed, after all frames were counted."""
+    module("can")
+    with tempfile.TemporaryDirectory() as folder:
+        path = lines.write(Path(folder), two_lines("udp_multicast", 0.1))
+        with lines.elsewhere(["-m", "cosim", "emulate", str(path)]) as process:
+            ran, fault, here = run_on_time(load_rig(path, interpret=False), effort.run)
+            process.send_signal(signal.SIGTERM)
+            there, lost = counted_there(process)
+    return judged(ran, fault, here, there, lost)
+
+
+def run_on_time(rig: Rig, seconds: float) -> tuple[timing.Timing, str, Counted]:
+    """How on time it was, what stopped it, and what went over its lines. Raises NotMeasured when it cannot begin."""
+    with rig.scheduler() as scheduler:
+        try:
+            scheduler.prepare()
+            scheduler.arm()
+        except CosimError as error:
+            raise NotMeasured(str(error)) from error
+        scheduler.start(round(seconds / rig.simulation.step))
+        while scheduler.read() is not None:
+            pass
+        drivers: list[Any] = [group.driver for group in scheduler.engine.drives.groups]
+        links = [driver.link for driver in drivers]
+        for link in links:  # answers to the last command
+            with suppress(RunError):
+                while link.receive(time.monotonic_ns() + LAST_NS) is not None:
+                    pass
+    meters = [link.meter for link in links]
+    found = [sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")]
+    return scheduler.timing, scheduler.fault, Counted(*found)
+
+
+def counted_there(process: subprocess.Popen[str]) -> tuple[Counted, str]:
+    """What the emulator says at its end: what went over its lines, and whether its physics gave up time."""
+    assert process.stdout is not None
+    said = process.stdout.read()
+    rows = re.findall(r"^\w+: (\d+) received, (\d+) sent, (\d+) errors", said, re.MULTILINE)
+    if not rows:
+        raise RunError(f"the emulated drives told nothing of their lines: {said.strip() or 'they said nothing'}")
+    received, sent, errors = (sum(map(int, column)) for column in zip(*rows, strict=True))
+    lost = re.search(r"^emulated .*?, (.* given up)", said, re.MULTILINE)
+    return Counted(sent, received, errors), f"; {lost[1]} by the emulated drives" if lost else ""
+
+
+def judged(ran: timing.Timing, fault: str, here: Counted, there: Counted, lost: str = "") -> Measurement:
+    """The share of deadlines that were missed; frames that got lost, or a run that was stopped, miss the target."""
+    summary = ran.summary()
+    missed, of = summary["missed"]["count"], summary["missed"]["of"]
+    wrong = [
+        fault,
+        f"{here.sent - there.received} commands lost" if here.sent != there.received else "",
+        f"{there.sent - here.received} answers lost" if there.sent != here.received else "",
+        f"{here.errors + there.errors} errors on the lines" if here.errors + there.errors else "",
+    ]
+    causes = ", ".join(f"{cause} {count}" for cause, count in summary["missed"]["causes"].items())
+    refused = ", ".join(name for name, granted in summary["rights"].items() if not granted)
+    note = (
+        f"{missed} of {of} deadlines missed{causes and f' ({causes})'}; {here.sent} frames sent, {there.received} came"
+        f" to the drives; {there.sent} answers, {here.received} came back; tick {spread(ran.busy_ns)}, latency"
+        f" {spread(ran.latency_ns)} (median, p99, max){refused and f'; without {refused}'}{lost}"
+    )
+    share = np.array([missed / of if of else np.nan])
+    return Measurement(Samples(share), note=note, failed="; ".join(filter(None, wrong)))
+
+
+def spread(ns: np.ndarray) -> str:
+    return ", ".join(map(shown, np.percentile(ns, (50, 99, 100)))) if len(ns) else "unknown"
+
+
+# --- from a fault to motors off -----------------------------------------------------------------------------
+
+
+def stops(effort: Effort) -> Measurement:
+    """The most ticks of all, from when a fault can be seen until `stop()` of the driver is called.
+
+    A run that something else ended misses the target. Raises NotMeasured when all of a kind are.
+    """
+    module("can")
+    worst, told, wrong = 0, [], ""
+    for name, fault in faults.FAULTS.items():
+        found = []
+        for _ in range(effort.starts):
+            try:
+                found.append(faults.stopped_by(fault))
+            except RunError as error:
+                wrong = f"{name}: {error}"
+        if not found:
+            raise NotMeasured(wrong)
+        most = max(count for count, _ in found)
+        worst = max(worst, most)
+        told.append(f"{name} {most}, {shown(np.median([ns for _, ns in found]))}")
+    note = f"ticks at most, and the median of the time, of {effort.starts} each: {'; '.join(told)}"
+    return Measurement(Samples(np.array([float(worst)])), note=note, failed=wrong)
+
+
+NO_MORE_THAN = partial(Target, "ours", most=True)
+
+CASES = (
+    Case(
+        "hardware tick virtual",
+        "the whole tick of six moteus drives on python-can's virtual bus, commanded and read in the Python loop",
+        tick_virtual,
+        "python-can alone: the same frames sent and taken",
+        target=NO_MORE_THAN(TICK * 1e6),
+    ),
+    Case(
+        "hardware tick serial",
+        "the whole tick of six Dynamixel drives at 1 Mbit/s, on a pseudo terminal whose bytes take their time",
+        tick_serial,
+        f"{WIRE:g} × the wire's own time, and {TICK * 1e6:g} µs",
+        target=Target("ratio", 1.0, most=True),
+    ),
+    Case(
+        "hardware codec",
+        "a frame of the dearest codec of all drivers, each way",
+        codec_cost,
+        target=NO_MORE_THAN(5.0),
+    ),
+    Case(
+        "hardware 1 kHz",
+        "deadlines missed by six moteus drives on time at 1 kHz, emulated by another process over udp_multicast",
+        kilohertz,
+        unit="%",
+        target=NO_MORE_THAN(0.1),
+    ),
+    Case(
+        "hardware stop",
+        "from a fault that can be seen to motors commanded off, at most",
+        stops,
+        unit="ticks",
+        target=NO_MORE_THAN(1.0),
+    ),
+)

@@ -62,12 +62,9 @@ def diagnose(
 
 
 def _seconds(duration: str) -> float:
-    from cosim.units import parse_quantity
+    from cosim.report import duration_of
 
-    try:
-        seconds = parse_quantity(duration, "s")
-    except ValueError as error:
-        raise InputError(str(error), "--duration") from None
+    seconds = duration_of(duration)
     if not SHORTEST <= seconds <= LONGEST:
         raise InputError(f"expected 50 ms to 10 min, got '{duration}'", "--duration")
     return seconds

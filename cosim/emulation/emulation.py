@@ -170,6 +170,9 @@ class Emulation:
                     motor.ask(0.0)
             if "power_loss" in before - after:
                 line.drives.reset(self._due)
+            if "bus_off" in after - before and hasattr(line.link, "bus_off"):  # where a line can show it
+                with suppress(RunError):
+                    line.link.bus_off()
 
     def _at_motor(self, joint: str) -> None:
         """All that is wrong at the motor of a joint now."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.drives import Group
+from cosim.drives import Drives, Group
 from cosim.dynamometer import Load
 from cosim.errors import InputError, Place
 from cosim.estop import open_estop
 from cosim.rig.drivers import DriverSpec
+from cosim.rig.guarding import WATCHDOG_STEPS
 from cosim.types import DriverContext, Limits
 from cosim.world import World
 
@@ -64,7 +65,9 @@ def loads_of(rig: Rig) -> tuple[Load, ...]:
 def safety_of(rig: Rig) -> dict[str, Any]:
     """What the loop watches besides: the emergency stop, and itself."""
     guard, place = rig.spec.guard, rig.spec.source.place
-    watchdog = WATCHDOG if guard.watchdog is None and rig.hardware else guard.watchdog
+    watchdog = guard.watchdog
+    if watchdog is None and rig.hardware:
+        watchdog = max(WATCHDOG, WATCHDOG_STEPS * rig.simulation.step)
     if guard.estop is None:
         return {"watchdog": watchdog}
     return {
@@ -119,11 +122,12 @@ def wire_of(spec: DriverSpec) -> Any:
     return params.port if bus is None else bus
 
 
-def told_of_lines(rig: Rig, groups: Sequence[Group], seconds: float) -> tuple[dict[str, Any], ...]:
+def told_of_lines(rig: Rig, drives: Drives, seconds: float) -> tuple[dict[str, Any], ...]:
     """What became of every line in so many seconds, and of the efforts in the slots of its drives."""
-    drivers: list[Any] = [group.driver for group in groups if group.real]
+    counted = zip(drives.groups, drives.unsent, strict=True)
+    drivers: list[Any] = [(group.driver, unsent) for group, unsent in counted if group.real]
     estimated, found = shares(rig), []
-    for spec, driver in zip(rig.spec.drivers, drivers, strict=True):
+    for spec, (driver, unsent) in zip(rig.spec.drivers, drivers, strict=True):
         wire, meter = wire_of(spec), driver.link.meter
         bitrate = getattr(wire, "bitrate", None) or wire.baudrate
         found.append(
@@ -135,6 +139,7 @@ def told_of_lines(rig: Rig, groups: Sequence[Group], seconds: float) -> tuple[di
                 "sent": meter.items_out,
                 "received": meter.items_in,
                 "errors": meter.errors + driver.lost,
+                "unsent": unsent,
                 "slots": driver.report(),
             }
         )

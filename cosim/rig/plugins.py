@@ -69,16 +69,21 @@ def read_plugin(
 
     joints, n: as in `schema.Reading`; besides: as in `schema.read`. The parameters are the further keys of the section.
     """
-    name = data.get("type")
-    if not isinstance(name, str):
-        wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
-        at = (*path, "type") if "type" in data else path
-        return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
-    module = _found(kind, name, path, reading)
+    module = read_type(kind, data, path, reading)
     if module is None:
         return None
     params = schema.read(module.Params, data, path, reading.of(joints, n), besides=("type", *besides))
     return None if params is None else Plugin(module, params)
+
+
+def read_type(kind: Kind, data: Mapping[str, Any], path: tuple, reading: Reading) -> ModuleType | None:
+    """The module that the section `data` at `path` names; None after a mistake, noted in `reading`."""
+    name = data.get("type")
+    if isinstance(name, str):
+        return _found(kind, name, path, reading)
+    wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
+    at = (*path, "type") if "type" in data else path
+    return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
 
 
 def read_file_plugin(kind: Kind, file: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:

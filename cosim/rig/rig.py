@@ -18,7 +18,7 @@ from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
 from cosim.guard import KINDS, Guard
 from cosim.loop import Loop
 from cosim.plant import Plant
-from cosim.rig.driving import bandwidths_of, groups_of, loads_of, real_joints, safety_of
+from cosim.rig.driving import bandwidths_of, groups_of, loads_of, real_joints, safety_of, shares
 from cosim.rig.running import channels_of, run_rig, scheduler_of
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.rig.starting import closing_of, starting, switches_of, turning
@@ -210,12 +210,21 @@ class Rig:
                 self._mistakes.append(InputError(what, self.spec.source.place(("joints", name, "limits", "tracking"))))
 
     def _check_drivers(self) -> None:
-        """Joints are simulated unless `drivers` has them."""
+        """Joints are simulated unless `drivers` has them, and lines carry what is sent."""
         for name, joint in self.spec.joints.items():
             if joint.driver != "sim":
                 what = f"unknown driver '{joint.driver}'{did_you_mean(joint.driver, ['sim'])}"
                 mend = "; real drives are given under 'drivers'"
                 self._mistakes.append(InputError(what + mend, self.spec.source.place(("joints", name, "driver"))))
+        for driver in self.spec.drivers:
+            for name in (name for name in driver.joints if turning(self.spec, name)):
+                what = f"'{name}' is one dof of '{self.spec.owners[name]}', which turns, and cannot be real by itself"
+                mend = "; use a chain of revolute and prismatic joints"
+                self._mistakes.append(InputError(what + mend, self.spec.source.place(driver.at("joints", name))))
+        try:
+            shares(self)
+        except InputError as error:
+            self._mistakes.append(error)
 
     # --- running ---
 
@@ -245,14 +254,16 @@ class Rig:
         duration: float | None = None,
         record: str | Path | None = None,
         progress: Callable[[float], None] | None = None,
+        clear_faults: bool = False,
     ) -> Run:
         """Run from t = 0 for `duration` [s] (default: the rig's), both ends included in the result.
 
-        record: an MCAP file to write as the run goes; progress: called with the share that is done.
+        record: an MCAP file to write as the run goes; progress: called with the share that is done; clear_faults: what
+        real drives report as faults is cleared first (look at the causes before).
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds what there
         was until then. Raises RunError when not even the first tick was done.
         """
-        return run_rig(self, duration, record, progress)
+        return run_rig(self, duration, record, progress, clear_faults)
 
     @cached_property
     def tasks(self) -> tuple[TaskTime, ...]:

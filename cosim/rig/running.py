@@ -18,7 +18,7 @@ from cosim.engine import Engine
 from cosim.errors import InputError, RunError
 from cosim.happenings import Happening, Watch
 from cosim.rehearsal import check_budget
-from cosim.rig.driving import shares, told_of_lines
+from cosim.rig.driving import told_of_lines
 from cosim.rig.schedule import LONGEST
 from cosim.run import Run, StoppedRun, signal_units
 from cosim.scheduler import FOREVER, Block, Scheduler
@@ -34,7 +34,6 @@ def scheduler_of(rig: Rig) -> Scheduler:
     schedule, source = rig.spec.schedule, rig.spec.source
 
     def make() -> Engine:
-        shares(rig)  # of what the lines can carry
         engine = rig.engine()
         if schedule.pacing is not None:
             check_budget(engine, rig.tasks, schedule.step_ns / schedule.rate, source.place)
@@ -44,7 +43,11 @@ def scheduler_of(rig: Rig) -> Scheduler:
 
 
 def run_rig(
-    rig: Rig, duration: float | None, record: str | Path | None, progress: Callable[[float], None] | None
+    rig: Rig,
+    duration: float | None,
+    record: str | Path | None,
+    progress: Callable[[float], None] | None,
+    clear_faults: bool,
 ) -> Run:
     """See `Rig.run`."""
     schedule = rig.spec.schedule
@@ -53,10 +56,13 @@ def run_rig(
     if ticks < 1:
         wrong, mend = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
         raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
+    if clear_faults and not rig.hardware:
+        raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     with scheduler_of(rig) as scheduler:
+        scheduler.prepare(clear_faults)
         taken = _taken(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
-            taken.lines = told_of_lines(rig, scheduler.engine.drives.groups, time.perf_counter() - taken.begun)
+            taken.lines = told_of_lines(rig, scheduler.engine.drives, time.perf_counter() - taken.begun)
     if not taken.blocks:
         raise RunError(taken.fault, str(rig.spec.path))
     run = taken.run()
@@ -149,7 +155,6 @@ def _taken(
     record: str | Path | None,
     progress: Callable[[float], None] | None,
 ) -> Taken:
-    scheduler.prepare()
     taken = Taken(rig, scheduler)
     try:
         with ExitStack() as stack:

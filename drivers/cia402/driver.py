@@ -44,6 +44,7 @@ class Cia402Driver:
         n = len(context.joints)
         self.joints, self.limits, self.link = context.joints, context.limits, link
         self.watchdog = params.watchdog
+        self.latched = False  # `enable` was refused for a fault that `clear` may clear
         self.slot = EffortSlot(self.joints, np.full(n, np.inf), np.zeros(n))
         self._context, self._wiring, self._master = context, context.wiring, params.master
         self._nodes = tuple(wired.id for wired in context.wiring)
@@ -161,6 +162,7 @@ class Cia402Driver:
 
     def _enable(self, mode: str) -> None:
         self.stop()
+        self.latched = False
         self._bus.prepare()
         self._mode = mode
         self._each(lambda k: setup.watch(self._client, self._nodes[k], self._master, self.watchdog))
@@ -189,6 +191,7 @@ class Cia402Driver:
             return
         code = self._fault_code(k)
         if code != faults.HEARTBEAT or not self._reset(k):
+            self.latched = True
             raise setup.Unfit(f"{faults.describe(code)}, then clear the fault")
 
     def _fault_code(self, k: int) -> int:
@@ -201,6 +204,7 @@ class Cia402Driver:
             raise RunError(NOT_OPEN)
         self.stop()
         self._each(self._clear)
+        self.latched = False
 
     def _clear(self, k: int) -> None:
         code = self._fault_code(k)

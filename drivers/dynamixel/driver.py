@@ -33,6 +33,8 @@ SWITCH_NS = 1_000_000_000  # in which drives must report that they are on
 SLACK_NS = 20_000_000  # that a watchdog may be late
 STOPS = 3  # copies of the packet that switches off: nobody answers it, and another packet may run into one
 STOP_NS = 20_000_000
+REBOOT_NS = 1_000_000_000  # in which a drive must answer again
+SETTLE_NS = 100_000_000  # after that, until it has looked for what is wrong with it
 POLL_NS = 100_000_000  # for the state of all drives while they are being switched on
 
 
@@ -43,6 +45,7 @@ class DynamixelDriver:
         """params: the family's Params. Raises InputError."""
         self.joints, self.limits, self.link = context.joints, context.limits, link
         self.watchdog: float = params.watchdog
+        self.latched = False  # `enable` was refused for a fault that `clear` may clear
         self._params, self._context, self._wiring = params, context, context.wiring
         self._models = [t.MODELS[w.model] for w in context.wiring]
         blind = [k for k, model in enumerate(self._models) if not model.senses_current]
@@ -97,10 +100,9 @@ class DynamixelDriver:
             raise RunError(
                 f"{', '.join(self.joints)} have no mode '{mode}'; use one of {', '.join(sorted(self.modes))}"
             )
-        if not self._found:
-            raise RunError(f"drives of {', '.join(self.joints)} are not open; open the driver first")
+        self._check_open()
         self.stop()
-        self._stopped = False
+        self._stopped = self.latched = False
         try:
             self._prepare(mode)
             self._hold()
@@ -108,6 +110,23 @@ class DynamixelDriver:
         except BaseException:
             self.stop()
             raise
+
+    def clear(self) -> None:
+        """End watchdogs that tripped and reboot drives with an error; the torque is off. Raises RunError where an error
+        stands.
+
+        A reboot is to a drive as power off and on: of a joint that is not bounded to one turn, the turns are forgotten.
+        """
+        self._check_open()
+        self.stop()
+        for k, id in enumerate(self._ids):
+            self._talk.put(id, t.TORQUE_ENABLE, 0)
+            self._talk.put(id, t.BUS_WATCHDOG, 0)
+            if self._talk.get(id, t.HARDWARE_ERROR):
+                self._reboot(k, id)
+        self._gather()
+        self._look()
+        self.latched = False
 
     def stop(self) -> None:
         """Torque off, without waiting for anything; from any thread."""
@@ -212,6 +231,24 @@ class DynamixelDriver:
         for id in self._ids:
             self._talk.write(id, cycle.GATHER_ADDRESS, cycle.GATHERING)
 
+    def _reboot(self, k: int, id: int) -> None:
+        """Raises RunError for a drive that does not come back, or comes back with an error."""
+        joint, begun = self.joints[k], now()
+        self._talk.ask(id, codec.packet(id, codec.REBOOT))
+        while self._talk.ask(id, codec.packet(id, codec.PING)) is None:
+            if now() - begun > REBOOT_NS:
+                what = f"drive {id} did not come back within 1 s of its reboot; check its supply"
+                raise RunError(f"joint '{joint}': {what}")
+        until = now() + SETTLE_NS
+        while now() < until:
+            self.link.receive(until)
+        if hardware := self._talk.get(id, t.HARDWARE_ERROR):
+            raise RunError(f"joint '{joint}': the fault stands: {faults.describe(hardware)}")
+
+    def _check_open(self) -> None:
+        if not self._found:
+            raise RunError(f"drives of {', '.join(self.joints)} are not open; open the driver first")
+
     def _look(self) -> None:
         """The state of all drives, outside of the cycle. Raises RunError where one does not answer."""
         for k, id in enumerate(self._ids):
@@ -240,6 +277,7 @@ class DynamixelDriver:
             talk.put(id, t.BUS_WATCHDOG, 0)  # clears a trip; it takes no other value before
             talk.put(id, t.BUS_WATCHDOG, self._patience)
             if hardware := talk.get(id, t.HARDWARE_ERROR):
+                self.latched = True
                 raise RunError(f"{self.joints[k]}: {faults.describe(hardware)}")
             operating = self._operating(mode, k)
             if talk.get(id, t.OPERATING_MODE) != operating:  # EEPROM: not more often than needed

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from drivers.moteus.codec import arbitration
 from drivers.transport import Frame, Link, now
 
-ANSWER_NS = 20_000_000  # how long an answer may take when nobody is in a hurry
+ANSWER_NS = 20_000_000  # in the cycle of switching on
+PATIENCE_NS = 100_000_000  # how long an answer may take when nobody is in a hurry
 MOST = 256  # frames taken at once, so that a flood of them holds up nobody
 TRIES = 5
 
@@ -33,7 +34,7 @@ class Drives:
             if self._link.receive(0) is None:  # else a late answer to something else
                 break
         for _ in range(tries):
-            deadline_ns = now() + ANSWER_NS
+            deadline_ns = now() + PATIENCE_NS
             self._link.send(Frame(self.ask_ids[k], data, True, True, True), deadline_ns)
             while (frame := self._link.receive(deadline_ns)) is not None:
                 if self.index.get(frame.id) == k:

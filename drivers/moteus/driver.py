@@ -38,7 +38,7 @@ from drivers.moteus.codec import (
     encode_command,
     read,
 )
-from drivers.moteus.limits import beyond, settings
+from drivers.moteus.limits import Settings, beyond, settings, standing
 from drivers.moteus.registers import MAP_VERSION, MAP_VERSIONS, Mode
 from drivers.transport import Frame, Link, LinkError, now
 
@@ -60,14 +60,17 @@ class MoteusDriver:
         self.link, self.watchdog = link, watchdog
         self.joints, self.limits = context.joints, context.limits
         self.nodes, self.lost = tuple(nodes), 0
+        self.latched = False  # `enable` was refused for a fault that `clear` may clear
         self._place, self._units = context.place, Units([_wiring(w) for w in context.wiring])
         self.slot = EffortSlot(self.joints, np.full(n, np.inf), np.zeros(n))
         self._drives = Drives(link, nodes, prefix)
         self._tail = b""  # of commands, by the mode
+        self._own: list[Settings] = []  # of the drives, while they are open
         self._kp, self._kd = np.zeros(n), np.zeros(n)  # configured in the drives, N·m/rad and N·m·s/rad
         # measured, in the drives' units
         self._position, self._velocity, self._effort = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._temperature, self._mode, self._code = np.full(n, np.nan), [0] * n, [0] * n
+        self._temperature, self._voltage = np.full(n, np.nan), np.full(n, np.nan)
+        self._mode, self._code = [0] * n, [0] * n
         self._heard_ns = [0] * n
         self._missing: set[int] = set()  # joints whose drive has not answered yet
         self._asked = False  # whether something was asked since the last read
@@ -84,13 +87,12 @@ class MoteusDriver:
         self.link.open()
         self._heard_ns, self.lost = [0] * len(self.nodes), 0
         try:
-            for k in range(len(self.nodes)):
-                self._open(k)
+            self._own = [self._open(k) for k in range(len(self.nodes))]
         except BaseException:
             self.close()
             raise
 
-    def _open(self, k: int) -> None:
+    def _open(self, k: int) -> Settings:
         place = self._place("joints", self.joints[k], "id")
         node = self.nodes[k]
         identity = self._drives.ask(k, read(MAP_VERSION, INT32))
@@ -117,6 +119,7 @@ class MoteusDriver:
         self._kp[k], self._kd[k] = own.kp, own.kd
         self.slot.limit[k] = own.effort * abs(scale)
         self._rows[k, 5] = min(own.effort, limits.effort[k] / abs(scale), _HUGE)
+        return own
 
     def _state(self, k: int) -> bool:
         """Whether the drive told its state."""
@@ -131,11 +134,12 @@ class MoteusDriver:
         """Raises RunError for a mode that is not in `modes`, a drive with a fault, and one that does not switch on."""
         if mode not in MODES:
             raise RunError(f"moteus drives have no mode '{mode}'; use one of {', '.join(sorted(MODES))}")
-        self._on, self._fault, self._stopped = "", [0] * len(self.nodes), False
+        self._on, self._fault, self._stopped, self.latched = "", [0] * len(self.nodes), False, False
         for k, joint in enumerate(self.joints):
             if not self._state(k):
                 raise RunError(f"no answer from node {self.nodes[k]} on {self.link.name}", joint)
             if self._fault[k]:
+                self.latched = True
                 raise RunError(faults.describe(self._fault[k]), joint)
         try:
             self._switch_on(mode)
@@ -166,6 +170,24 @@ class MoteusDriver:
                 raise RunError(what, self.joints[off[0]])
             while now() < deadline_ns - ANSWER_NS // 2:  # 10 ms from command to command
                 self.link.receive(deadline_ns - ANSWER_NS // 2)
+
+    def clear(self) -> None:
+        """Stop the drives, which clears their faults and watchdogs. Raises RunError where one stands.
+
+        A drive that is off looks for no faults, so that of their causes only heat and a wrong supply are seen here; the
+        others are told by `enable`.
+        """
+        if not self._own:
+            raise RunError(f"moteus drives of {', '.join(self.joints)} are not open; open the driver first")
+        self.stop()
+        for k, joint in enumerate(self.joints):
+            answer = self._drives.ask(k, STOP)
+            if answer is None or not self._state(k):
+                raise RunError(f"joint '{joint}': no answer from node {self.nodes[k]} on {self.link.name}")
+            code = self._fault[k] or standing(self._own[k], self._voltage[k], self._temperature[k])
+            if code:
+                raise RunError(f"joint '{joint}': the fault stands: {faults.describe(code)}")
+        self.latched = False
 
     # --- the cycle ---------------------------------------------------------------------------
 
@@ -261,7 +283,8 @@ class MoteusDriver:
             self.lost += 1
             return
         self._missing.discard(k)
-        mode, self._position[k], self._velocity[k], self._effort[k], _, self._temperature[k], code = feedback
+        mode, self._position[k], self._velocity[k], self._effort[k], volts, degrees, code = feedback
+        self._voltage[k], self._temperature[k] = volts, degrees
         self._mode[k], self._code[k], self._heard_ns[k] = mode, code, frame.t_ns
         if mode == Mode.FAULT:
             self._fault[k] = code or faults.UNNAMED
@@ -286,6 +309,7 @@ class MoteusDriver:
     def close(self) -> None:
         """Motors off, and the line is let go."""
         self.stop()
+        self._own = []
         self.link.close()
 
     def describe_fault(self, joint_index: int, code: int) -> str:

@@ -1,4 +1,5 @@
-"""What a drive says of itself when it is opened: its gains and its limits, and whether the guard's are within them."""
+"""What a drive says of itself when it is opened: its gains and its limits, whether the guard's are within them, and
+whether it is itself."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ import math
 from typing import NamedTuple
 
 from cosim.units import TURN
+from drivers.moteus import faults
 from drivers.moteus.diagnostic import Ask, Tell, get, quiet
 from drivers.moteus.registers import TORQUE_FACTOR
+
+MIN_VOLTAGE = 4.0  # V, below which a drive reports a fault
 
 
 class Settings(NamedTuple):
@@ -19,6 +23,8 @@ class Settings(NamedTuple):
     velocity: float
     lower: float
     upper: float
+    voltage: float  # V, °C; above these it reports a fault once it is on
+    temperature: float
 
 
 _NAMES = (
@@ -30,6 +36,8 @@ _NAMES = (
     "servo.max_velocity",
     "servopos.position_min",
     "servopos.position_max",
+    "servo.max_voltage",
+    "servo.fault_temperature",
 )
 
 
@@ -46,7 +54,7 @@ def settings(tell: Tell, ask: Ask) -> Settings | str:
         if value is None:
             return name
         values.append(value)
-    kp, kd, current, kv, ratio, velocity, lower, upper = values
+    kp, kd, current, kv, ratio, velocity, lower, upper, voltage, temperature = values
     effort = abs(current * TORQUE_FACTOR / (kv * ratio)) if kv and ratio else math.inf
     return Settings(
         kp / TURN,
@@ -55,6 +63,8 @@ def settings(tell: Tell, ask: Ask) -> Settings | str:
         velocity * TURN,
         -math.inf if math.isnan(lower) else lower * TURN,
         math.inf if math.isnan(upper) else upper * TURN,
+        voltage,
+        temperature,
     )
 
 
@@ -76,3 +86,12 @@ def beyond(own: Settings, lower: float, upper: float, velocity: float, effort: f
                 f" {sign * drive:.6g} {unit} ({key}); lower the limit or configure the drive"
             )
     return ""
+
+
+def standing(own: Settings, voltage: float, temperature: float) -> int:
+    """The fault that a drive which is off would report as soon as it is on [V, °C], 0 for none that can be seen."""
+    if temperature > own.temperature:
+        return faults.OVER_TEMPERATURE
+    if voltage > own.voltage:
+        return faults.OVER_VOLTAGE
+    return faults.UNDER_VOLTAGE if voltage < MIN_VOLTAGE else 0

@@ -42,6 +42,7 @@ class ODrive(ABC):
         self.joints, self.limits, self.link = context.joints, context.limits, link
         self.watchdog = params.watchdog
         self.lost = 0
+        self.latched = False  # `enable` was refused for a fault that `clear` may clear
         self.wiring: tuple[JointParams, ...] = context.wiring
         self.slot = EffortSlot(self.joints, np.array(np.inf), np.array(0.0))
         self._params, self._place = params, context.place
@@ -91,9 +92,8 @@ class ODrive(ABC):
         """Raises RunError for an unknown mode, a drive with a fault, or one that does not switch on within 1 s."""
         if mode not in MODES:
             raise RunError(f"ODrives have no mode '{mode}'; use one of {', '.join(sorted(MODES))}")
-        if not self._opened:
-            raise RunError(f"the drives of {', '.join(self.joints)} are not open; open the driver first")
-        self._halted = False
+        self._check_open()
+        self._halted = self.latched = False
         try:
             self._configure(mode)
             for k, wiring in enumerate(self.wiring):
@@ -154,10 +154,14 @@ class ODrive(ABC):
         self.link.close()
 
     def clear(self) -> None:
-        """Clears the drives' errors, by the maker's procedure; for whoever looked at them. Raises LinkError."""
+        """Clears the drives' errors, by the maker's procedure; motors are off. Raises RunError where one stands."""
+        self._check_open()
+        self.stop()
         for k in range(len(self.joints)):
-            self._clear(k)
+            if not self._wait(lambda k=k: not self._fault_of(k), ANSWER_TIME, lambda k=k: self._clear(k)):
+                raise self._wrong(k, f"the fault stands: {codes.describe(self._fault_of(k))}")
             self._error[k] = 0
+        self.latched = False
 
     def describe_fault(self, joint_index: int, code: int) -> str:
         """The maker's name of the fault and a mend."""
@@ -250,8 +254,8 @@ class ODrive(ABC):
     def _configure(self, mode: str) -> None:
         """The watchdog before everything else, then the control mode; faults are not cleared."""
         for k in range(len(self.joints)):
-            fault = int(self._get(k, "active_errors")) | int(self._get(k, "disarm_reason"))
-            if fault:
+            if fault := self._fault_of(k):
+                self.latched = True
                 raise self._wrong(k, f"{self._called(k)} has a fault: {codes.describe(fault)}")
             self._insist(k, "config.watchdog_timeout", self.watchdog)
             self._insist(k, "config.enable_watchdog", 1.0)
@@ -259,6 +263,10 @@ class ODrive(ABC):
             self._insist(k, "controller.config.control_mode", CONTROL[mode])
         self._mode = mode
         self._fit_slot(mode)
+
+    def _fault_of(self, k: int) -> int:
+        """What is wrong now, and what switched the axis off."""
+        return int(self._get(k, "active_errors")) | int(self._get(k, "disarm_reason"))
 
     def _insist(self, k: int, path: str, value: float) -> None:
         """Writes and reads back, because not every firmware confirms."""
@@ -298,7 +306,7 @@ class ODrive(ABC):
         for k in range(count):
             done = self._polled(k, lambda state: state == codes.CLOSED_LOOP)
             if not self._wait(done, ARM_TIME, self._hold):
-                fault = int(self._get(k, "active_errors")) | int(self._get(k, "disarm_reason"))
+                fault = self._fault_of(k)
                 state = codes.STATES.get(int(self._get(k, "current_state")), "an unknown state")
                 why = codes.describe(fault) if fault else f"it is in {state}; is it calibrated?"
                 raise self._wrong(k, f"{self._called(k)} did not switch on within {ARM_TIME:g} s: {why}")
@@ -323,6 +331,10 @@ class ODrive(ABC):
             return fits(int(self._get(k, "current_state")))
 
         return done
+
+    def _check_open(self) -> None:
+        if not self._opened:
+            raise RunError(f"the drives of {', '.join(self.joints)} are not open; open the driver first")
 
     def _check_halt(self) -> None:
         if self._halted:

@@ -120,6 +120,23 @@ class CanBus(Line[Frame]):
                 time.sleep(NAP)
         self.meter.sent(frame_weight(item, self._weights))
 
+    def bus_off(self) -> None:
+        """What other nodes on a bus without hardware are to see as the end of it: the error frame by which their own
+        controllers would report that they are off. Raises LinkError."""
+        if self._trouble:
+            raise self._failed()
+        try:
+            message = self._message(
+                arbitration_id=BUS_OFF,
+                is_extended_id=False,
+                is_error_frame=True,
+                data=bytes(8),
+                channel=self._mark,
+            )
+            self._bus.send(message)
+        except Exception as error:  # vendors' libraries raise what they like
+            raise self._unplugged(error) from error
+
     def receive(self, deadline_ns: int) -> Frame | None:
         """See `Link`."""
         unfit = 0
@@ -152,10 +169,10 @@ class CanBus(Line[Frame]):
 
     def _frame(self, message: Any) -> Frame | None:
         """None when the message is not a frame for this node."""
+        if self._mark is not None and message.channel == self._mark:
+            return None
         if message.is_error_frame:
             self._controller_error(message.arbitration_id)
-            return None
-        if self._mark is not None and message.channel == self._mark:
             return None
         identifier = message.arbitration_id
         if self._ids is not None and identifier not in self._ids:

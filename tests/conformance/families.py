@@ -146,7 +146,7 @@ def rig(driver: dict[str, Any], joints: Sequence[dict], **sections: Any) -> dict
         "joints": settings,
         "drivers": [{**driver, "joints": dict(zip(JOINTS, wiring, strict=True))}],
         "emulator": {"joints": {"all": {"max_velocity": 40}}},
-        "schedule": {"step": "1 ms"},
+        "schedule": {"step": "20 ms"},
         **sections,
     }
 
@@ -181,6 +181,7 @@ class Bench:
         here, there = copy.deepcopy(data), copy.deepcopy(data)
         host(here)
         device(there)
+        there["schedule"]["step"] = "1 ms"
         spec = read_rig(write_rig(folder / "rig.yaml", here))
         self.spec = spec.drivers[0]
         context = context_of(Rig(spec, interpret=True), self.spec)

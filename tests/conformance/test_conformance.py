@@ -270,7 +270,7 @@ def test_without_commands_the_drives_stop_by_themselves_however_often_they_are_r
 @every
 def test_a_command_that_is_no_longer_valid_is_not_sent(bench):
     bench.open("effort")
-    bench.drive(lambda: any(bench.asked), effort=PUSH)
+    bench.drive(lambda: all(bench.asked), effort=PUSH)
     asked = bench.asked
     with pytest.raises(RunError):
         bench.write(effort=-PUSH, valid=-1e-6)
@@ -459,7 +459,7 @@ def test_more_than_fits_is_cut_and_told(bench):
     rows = driver.report()
     assert [row["joint"] for row in rows] == list(JOINTS)
     bench.write(effort=[1e6, -1e6])
-    for _ in bench.until(lambda: any(bench.asked)):
+    for _ in bench.until(lambda: all(bench.asked)):
         pass
     for motor in bench.motors:
         assert abs(motor.asked) <= motor.max_effort
@@ -525,7 +525,7 @@ def test_a_line_that_was_lost_can_be_opened_again(bench):
             bench.write()
             bench.read()
     with pytest.raises(LinkError):
-        bench.read()
+        bench.write()
     begun = now()
     driver.stop()
     driver.close()

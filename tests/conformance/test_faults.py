@@ -119,17 +119,29 @@ def test_what_a_line_may_do_does_not_end_a_run(case, tmp_path, kind):
         return
     assert run.fault == ""
     assert len(run.t) == round(1.2 / STEP) + 1
-    assert np.ptp(run["a/position"]) > 0.1
+    assert np.ptp(run["a/position"]) > 0.01  # emulated drives that are held up give time up
     assert len(scene.told) == sum("lasts" in fault for fault in faults) + len(faults)
 
 
 @every
-@pytest.mark.parametrize("kind", ["drop", "bus_off", "power_loss", "delay"])
+@pytest.mark.parametrize("kind", ["drop", "power_loss", "delay"])
 def test_silence_ends_a_run_when_feedback_is_too_old(case, tmp_path, kind):
     keys = {"delay": 3.0} if kind == "delay" else {}
     scene = Scene(case, tmp_path, {"kind": kind, **LATE, **keys}, duration=10.0)
     silence(scene.run())
     assert len(scene.told) == 1 and kind.replace("_", " ") in scene.told[0]
+
+
+@every
+def test_bus_off_ends_a_run_at_once_where_the_line_can_show_it(case, tmp_path):
+    scene = Scene(case, tmp_path, {"kind": "bus_off", **LATE}, duration=10.0)
+    run = scene.run()
+    if case.line == "pty":
+        silence(run)
+    else:
+        assert "bus off: the controller met too many errors; check wiring, termination and bit rate" in run.fault
+        assert run["a/age"][-1] <= STALE
+    assert len(scene.told) == 1 and "bus off" in scene.told[0]
 
 
 @every
@@ -180,12 +192,11 @@ def test_what_drives_say_unasked_may_be_missed(case, tmp_path):
 
 
 @every
-def test_bits_that_turn_over_end_a_run_or_do_no_harm(case, tmp_path):
-    """Lines with checksums lose what is spoiled; on others any value may come of it, also a fault."""
-    scene = Scene(case, tmp_path, {"kind": "corrupt", **LATE}, duration=3.0)
-    run = scene.run()
+def test_bits_that_turn_over_in_every_item_end_a_run(case, tmp_path):
+    """Lines with checksums of their own lose what is spoiled; on others any value or fault may come of it."""
+    run = Scene(case, tmp_path, {"kind": "corrupt", **LATE}, duration=3.0).run()
     assert run.fault
-    if case.family in ("dynamixel",) or str(case) == "odrive-pty":
+    if str(case) in ("dynamixel-pty", "odrive-pty"):
         silence(run)
 
 

@@ -116,7 +116,7 @@ def test_an_adapter_for_frames_takes_any_bytes_from_either_side(case, desk, traf
     tapes = Tape(), Tape()
     for end, tape, items in zip(desk.ends, tapes, traffic, strict=True):
         if not hasattr(end, "serial"):
-            return  # bytes are the items themselves, see above
+            pytest.skip("bytes are the items of this line")
         end.serial = tape
         for item in items:
             end.send(item, 0)

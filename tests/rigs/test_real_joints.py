@@ -134,10 +134,9 @@ def test_a_real_joint_moves_the_others_as_a_prescribed_one_does(arm, late):
     after = run.t > 0.6  # the ramp is over
     for name, tolerance in (("shoulder/position", 4e-3), ("elbow/position", 1e-4), ("elbow/velocity", 0.02)):
         assert np.abs(signals[name] - run[name])[after].max() < tolerance
-    for name in ("elbow/effort", "elbow/acceleration"):
-        largest = np.abs(run[name]).max()
-        assert np.abs(signals[name] - run[name])[after].max() < 0.1 * largest
-    assert np.array_equal(signals["elbow/measured_effort"], np.full(len(run.t), 0.5))
+    for name, same in (("elbow/model_effort", "elbow/effort"), ("elbow/acceleration", "elbow/acceleration")):
+        assert np.abs(signals[name] - run[same])[after].max() < 0.1 * np.abs(run[same]).max()
+    assert np.array_equal(signals["elbow/effort"], np.full(len(run.t), 0.5))
     assert np.abs(signals["elbow/age"] - late).max() < 1e-6
 
 

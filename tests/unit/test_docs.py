@@ -1,21 +1,18 @@
-"""docs/rig.md says what the schema says, docs/architecture.md where things are, and examples are rigs that work."""
+"""docs/rig.md says what the schema, the families of drivers and the summary of a run say."""
 
 import dataclasses
 import importlib
 import math
 import pkgutil
 import re
-import shutil
-from dataclasses import MISSING
-from pathlib import Path
-from types import NoneType, SimpleNamespace
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
-import yaml
 
-from cosim import guard, load_rig, pacing, timing
+from cosim import estop, guard, load_rig, pacing, timing
+from cosim.halting import SETTLING
 from cosim.loop import Loop
 from cosim.rig import (
     bodies,
@@ -23,6 +20,10 @@ from cosim.rig import (
     connections,
     controllers,
     couplings,
+    drivers,
+    driving,
+    emulating,
+    emulator,
     events,
     geometry,
     guarding,
@@ -30,7 +31,6 @@ from cosim.rig import (
     laws,
     mechanism,
     schedule,
-    schema,
     spec,
 )
 from cosim.rig.rig import Hold
@@ -38,14 +38,16 @@ from cosim.rig.running import channels_of
 from cosim.scheduler import ALLOWED, State
 from cosim.spells import PAUSE
 from cosim.telemetry import CHANNELS_EVERY
-from cosim.trajectories.waypoints import read_waypoints
-from cosim.types import COMMAND, PerJoint, joint_signals
+from cosim.types import COMMAND, joint_signals
 from cosim.units import UNITS
+from drivers import cia402
+from drivers.common import wiring
+from drivers.common.motor import TROUBLES
+from drivers.common.slot import EffortSlot
+from drivers.dynamixel import Port
+from drivers.transport import CanParams, SerialParams
 
-ROOT = Path(__file__).parents[2]
-DOCS = (ROOT / "docs" / "rig.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+from .documents import DOCS, ROOT, TABLES, expected_cells, names
 
 HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
 # heading of the table -> the dataclass of that section, and keys that are read before it
@@ -75,17 +77,33 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "The start of such a joint": (joints._SeveralInitial, set()),
     "`events`": (events.EventKeys, set()),
     "The condition of an event": (events.WhenKeys, set()),
+    "`drivers`": (drivers._DriverFile, {"type"}),
+    "Wiring": (wiring.JointParams, set()),
+    "Load motors": (drivers.LoadParams, set()),
+    "A CAN bus": (CanParams, set()),
+    "A serial port": (SerialParams, set()),
+    "Homing of `cia402`": (cia402.Homing, set()),
+    "`emulator`": (emulator._EmulatorFile, set()),
+    "`emulator.joints`": (emulator.MotorParams, set()),
+    "`emulator.faults`": (emulator._FaultKeys, set()),
+    "The condition of a fault": (emulator._WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
     "Actions of a joint": (guarding.JointActions, set()),
     "`guard`": (guarding.GuardKeys, set()),
     "`guard.actions`": (guarding.Actions, set()),
+    "`guard.estop`": (estop.EstopParams, set()),
     "`schedule`": (schedule._ScheduleFile, {"realtime"}),
     "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
     "`schedule.realtime`": (pacing.Pacing, set()),
     "`schedule.realtime.pulse`": (pacing.Pulse, set()),
     "`telemetry`": (spec.TelemetrySpec, set()),
 }
-PACKAGES = {"Actuator": "cosim.actuators", "Trajectory": "cosim.trajectories", "Controller": "controllers"}
+PACKAGES = {
+    "Actuator": "cosim.actuators",
+    "Trajectory": "cosim.trajectories",
+    "Controller": "controllers",
+    "Driver": "drivers",
+}
 
 
 def plugins() -> dict[str, type]:
@@ -99,94 +117,19 @@ def plugins() -> dict[str, type]:
     return found
 
 
-CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins()
+def families() -> dict[str, type]:
+    """Heading -> JointParams of every family of drivers."""
+    found = [heading.split()[1] for heading in plugins() if heading.startswith("Driver ")]
+    return {f"Joints of {name}": importlib.import_module(f"drivers.{name.strip('`')}").JointParams for name in found}
 
 
-# --- reading Markdown -----------------------------------------------------------------------------
+def keys(cls: type) -> dict[str, dataclasses.Field]:
+    """The fields that a table shows: those of a family's joints without the wiring that all share."""
+    shared = dataclasses.fields(wiring.JointParams) if cls in families().values() else ()
+    return {field.name: field for field in dataclasses.fields(cls) if field.name not in {f.name for f in shared}}
 
 
-def tables(text: str) -> dict[str, list[list[str]]]:
-    """Heading -> rows of cells of the first table below it, its header first."""
-    found: dict[str, list[list[str]]] = {}
-    heading, closed = "", True
-    for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
-        if line.startswith("#"):
-            heading, closed = line.lstrip("# ").strip(), False
-        elif line.startswith("|") and not closed:
-            found.setdefault(heading, []).append([cell.strip() for cell in line.strip().strip("|").split("|")])
-        elif heading in found:
-            closed = True
-    return {heading: [rows[0], *rows[2:]] for heading, rows in found.items()}
-
-
-def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def names(heading: str) -> set[str]:
-    """The words in code of the first column of a table."""
-    return {name for row in TABLES[heading][1:] for name in re.findall(r"`([^`]+)`", row[0])}
-
-
-TABLES = tables(DOCS)
-
-
-# --- a field as its row shows it ------------------------------------------------------------------
-
-TYPES = {
-    float: "number",
-    int: "whole number",
-    bool: "true, false",
-    str: "text",
-    dict: "section",
-    list: "list",
-    PerJoint: "per joint",
-}
-
-
-def shown_type(hint: Any) -> str:
-    inner = [arg for arg in get_args(hint) if arg is not NoneType]
-    if hint in TYPES:
-        return TYPES[hint]
-    if NoneType in get_args(hint):
-        return shown_type(inner[0])
-    if get_origin(hint) is Literal:
-        return ", ".join(f"`{option}`" for option in inner)
-    if get_origin(hint) is Annotated:
-        return shown_type(inner[0])
-    if get_origin(hint) is tuple:
-        words = schema._ELEMENTS[schema._plain(inner[0])]
-        return words if ... in inner else f"{len(inner)} {words}"
-    assert dataclasses.is_dataclass(hint)
-    return "section"
-
-
-def shown_default(value: Any) -> str:
-    if value is MISSING:
-        return "required"
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(shown_default, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float)):
-        return {math.inf: "∞", -math.inf: "-∞"}.get(value, f"{value:g}")
-    if isinstance(value, str):
-        return f"`{value}`" if value else "empty"
-    return "none"
-
-
-def shown_bounds(meta: Any) -> str:
-    signs = {"above": ">", "min": "≥", "max": "≤"}
-    return ", ".join(f"{sign} {meta[key]:g}" for key, sign in signs.items() if meta[key] is not None)
-
-
-def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
-    """The cells of a field's row, without its meaning; a dash where there is nothing to say."""
-    hint = get_type_hints(cls, include_extras=True)[field.name]
-    unit = "" if field.metadata["unit"] == "1" else field.metadata["unit"]
-    default = "none" if dataclasses.is_dataclass(field.default) else shown_default(field.default)
-    cells = [f"`{field.name}`", shown_type(hint), unit, default, shown_bounds(field.metadata)]
-    return [cell or "–" for cell in cells]
+CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() | families()
 
 
 # --- the tables of keys ---------------------------------------------------------------------------
@@ -194,7 +137,7 @@ def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
 
 def test_every_dataclass_of_a_section_has_its_table():
     modules = (spec, joints, controllers, schedule, mechanism, bodies, connections, couplings, laws, geometry)
-    modules += (carrier, events, pacing, guarding)
+    modules += (carrier, events, pacing, guarding, drivers, emulator, estop)
     schemas = {
         cls
         for module in modules
@@ -202,13 +145,14 @@ def test_every_dataclass_of_a_section_has_its_table():
         if dataclasses.is_dataclass(cls) and any("unit" in field.metadata for field in dataclasses.fields(cls))
     }
     common = {base for cls in schemas for base in cls.__mro__[1:]}  # what several sections have
-    assert schemas - common == {cls for cls, _ in SECTIONS.values()}
+    assert schemas - common == {cls for cls, _ in SECTIONS.values() if cls.__module__.startswith("cosim.")}
 
 
 def test_every_part_in_the_folders_is_documented_and_no_other():
     documented = {heading for heading in TABLES if heading.split()[0] in PACKAGES}
     without_keys = {heading for heading, cls in plugins().items() if not dataclasses.fields(cls)}
     assert documented == set(plugins()) - without_keys
+    assert {heading for heading in TABLES if heading.startswith("Joints of `")} == set(families())
     assert {"Actuator `dc_motor`", "Trajectory `sine`", "Controller `pid`"} <= documented
 
 
@@ -220,7 +164,7 @@ def test_a_table_says_what_the_dataclass_says(heading):
     cls = CLASSES[heading]
     besides = SECTIONS[heading][1] if heading in SECTIONS else set()
     shown = {row[0].strip("`"): row for row in rows}
-    fields = {field.name: field for field in dataclasses.fields(cls)}
+    fields = keys(cls)
     assert len(shown) == len(rows), "a key has two rows"
     assert set(shown) == set(fields) | besides
     for name, field in fields.items():
@@ -265,6 +209,26 @@ def test_the_shortest_time_between_ticks_is_told():
     assert f"there are {schedule.show_time(schedule.SHORTEST)} of the" in DOCS
 
 
+def test_the_figures_of_real_motors_are_told():
+    least = f"at least {guarding.WATCHDOG_STEPS} steps"
+    assert f"{least}; without it {driving.WATCHDOG:g} s in rigs with real motors" in DOCS
+    assert f"and {SETTLING:g} s after they rest motors are switched off" in DOCS
+    assert f"without it {emulating.EFFORT:g} times the joint's limit" in DOCS
+    assert emulating.VELOCITY == 2 and "without it twice the joint's limit" in DOCS
+    (port,) = (field for field in dataclasses.fields(Port) if field.name == "baudrate")
+    assert f"of `dynamixel` {port.default:g} unless it is given" in DOCS
+
+
+def test_every_kind_of_fault_is_listed_with_its_place():
+    rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
+    kinds = dict.fromkeys(get_args(emulator.OnLine), "a line") | dict.fromkeys(get_args(emulator.AtJoint), "a joint")
+    assert rows == kinds
+    assert get_args(emulator.Trouble) == TROUBLES
+    meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
+    for key, those in emulator._ONLY.items():
+        assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"
+
+
 def test_the_figures_of_the_guard_are_told():
     stale = schedule.show_time(guarding.STALE_NS)
     assert f"without it {guarding.STALE_STEPS} steps, but at least {stale};" in DOCS
@@ -287,13 +251,6 @@ def test_every_unit_is_listed_with_its_quantity():
 # --- what comes out, what a controller may ask for --------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A copy of the sample rigs: paths in examples are relative to it."""
-    shutil.copytree(ROOT / "rigs", tmp_path / "rigs")
-    return tmp_path / "rigs"
-
-
 SKATE = """
 mechanism:
   carrier: {z: {type: sine, amplitude: 0, frequency: 1}}
@@ -314,15 +271,23 @@ OF_SOME = {
     "energy/elastic": r"energy/elastic",
     "<constraint>/slip": r"edge/slip",
 }
+# those of real joints, of the elbow on a dynamometer
+OF_REAL = {f"<joint>/{what}" for what in ("model_effort", "temperature", "age", "load_effort")}
 
 
-def test_every_signal_and_every_field_of_the_summary_is_listed(folder):
+def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
+    folder = ROOT / "rigs"
     rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={counts: 4096}"])
     run = rig.run(0.01)
     generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
-    assert names("Signals") == generic | set(OF_SOME)
-    (folder / "skate.yaml").write_text(SKATE)
-    skate = load_rig(folder / "skate.yaml").run(0.01)
+    assert names("Signals") == generic | set(OF_SOME) | OF_REAL
+    real = load_rig(folder / "dynamometer" / "elbow.yaml").simulation.signals
+    measured = {f"elbow/measured_{what}" for what in ("position", "velocity")}
+    told = {name for name in real if name.startswith("elbow/")} - {f"elbow/{name.split('/')[1]}" for name in generic}
+    assert measured < set(real)
+    assert {name.replace("elbow", "<joint>") for name in told} == OF_REAL
+    (tmp_path / "skate.yaml").write_text(SKATE)
+    skate = load_rig(tmp_path / "skate.yaml").run(0.01)
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in skate.signals), pattern
     assert {"gap_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])
@@ -336,6 +301,17 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(folder):
     cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]
     (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`guard.<joint>.<limit>`")
     assert set(cut["elbow_joint"]["effort"]) == set(re.findall(r"`(\w+)`", meaning))
+
+
+def test_every_field_of_a_line_is_listed():
+    rig = load_rig(ROOT / "rigs" / "arm_can.yaml")
+    meter = SimpleNamespace(load=lambda seconds, bitrate: 0.0, items_out=0, items_in=0, errors=0)
+    slot = EffortSlot(("base",), np.ones(1), np.zeros(1))
+    driver = SimpleNamespace(link=SimpleNamespace(name="line", meter=meter), lost=0, report=slot.report)
+    drives = SimpleNamespace(groups=[SimpleNamespace(real=True, driver=driver)], unsent=[0])
+    (line,) = driving.told_of_lines(rig, drives, 1.0)  # type: ignore
+    fields = set(line) - {"slots"} | {f"slots.{key}" for key in line["slots"][0]}
+    assert names("Lines to real drives") == fields
 
 
 def flat(summary: dict, path: str = "") -> set[str]:
@@ -412,111 +388,3 @@ def test_a_controller_gets_every_input_that_is_listed():
         0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
     )
     assert {name: np.shape(value) for name, value in seen.items()} == shapes
-
-
-# --- where things are -------------------------------------------------------------------------------
-
-
-def slug(heading: str) -> str:
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-@pytest.mark.parametrize("name", ["README.md", "docs/rig.md", "docs/architecture.md"])
-def test_links_lead_somewhere(name):
-    file = ROOT / name
-    for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
-        path, _, anchor = target.partition("#")
-        to = (file.parent / path).resolve() if path else file
-        assert to.exists(), target
-        if anchor:
-            text = re.sub(r"```.*?```", "", to.read_text(encoding="utf-8"), flags=re.DOTALL)
-            assert anchor in {slug(found) for found in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}, target
-
-
-def test_the_architecture_names_every_module_and_nothing_else():
-    rows = tables(ARCHITECTURE)["Where things are"][1:]
-    told = [word for row in rows for cell in re.findall(r"`([^`]+)`", row[0]) for word in cell.split()]
-    folders = {word.strip("/") for word in told if word.endswith("/")}
-    assert all((ROOT / folder).is_dir() for folder in folders)
-    files = {Path(word).name for word in told if word.endswith(".py")}
-    package = ROOT / "cosim"
-    assert files == {file.name for file in package.glob("*.py") if not file.name.startswith("__")}
-    assert {f"cosim/{init.parent.name}" for init in package.glob("*/__init__.py")} <= folders
-    for folder in ("compile", "multibody", "doctor", "rig"):
-        (meaning,) = (row[1] for row in rows if row[0] == f"`cosim/{folder}/`")
-        known = {file.stem for file in (package / folder).glob("*.py")} - {"__init__"}
-        named = set(re.findall(r"`(\w+)`", meaning))
-        assert named <= known, "names a module that is gone"
-        if folder in ("compile", "doctor"):
-            assert named == known
-
-
-# --- examples ---------------------------------------------------------------------------------------
-
-
-def complete_rigs() -> list[str]:
-    texts = [*blocks(DOCS, "yaml"), *blocks(README, "yaml")]
-    return [text for text in texts if "mechanism" in (yaml.safe_load(text) or {})]
-
-
-def own_controller() -> str:
-    return next(text for text in blocks(DOCS, "python") if "def update" in text)
-
-
-def beside(folder: Path) -> Path:
-    """Write the files that examples name into the folder of the rigs."""
-    (folder / "pd_spring.py").write_text(own_controller())
-    (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
-    for file, word in (("crank.py", "GeneralMotion("), ("parallel.py", "Law(")):
-        (folder / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
-    return folder / "example.yaml"
-
-
-def test_there_are_examples():
-    assert len(complete_rigs()) >= 5
-
-
-@pytest.mark.parametrize("text", complete_rigs())
-def test_an_example_is_a_rig_that_runs_well(folder, text):
-    path = beside(folder)
-    path.write_text(text)
-    summary = load_rig(path).run().summary
-    assert summary["outcome"] == "finished"
-    assert summary["energy"]["residual_relative"] < 0.01
-    errors = [joint["error_rms"] for joint in summary["joints"].values() if joint["error_rms"] is not None]
-    assert max(errors, default=0.0) < 0.1
-
-
-def test_a_rig_goes_through_its_states_as_the_example_says(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder.parent)
-    (text,) = (text for text in blocks(README, "python") if "scheduler()" in text)
-    found: dict[str, Any] = {}
-    exec(compile(text, "README.md", "exec"), found)
-    state, *counts = capsys.readouterr().out.splitlines()
-    assert state.startswith("stopped {'count': ")
-    assert sum(map(int, counts)) == 100
-    assert found["elbow"].shape == found["t"].shape
-    assert found["scheduler"].state == State.STOPPED
-
-
-def test_every_example_of_yaml_is_yaml():
-    for text in [*blocks(DOCS, "yaml"), *blocks(README, "yaml")]:
-        assert isinstance(yaml.safe_load(text), dict)
-
-
-def test_the_csv_example_holds_waypoints(tmp_path):
-    path = tmp_path / "path.csv"
-    path.write_text(blocks(DOCS, "csv")[0])
-    times, positions = read_waypoints(path, ("shoulder", "elbow"))
-    assert positions.shape == (len(times), 2)
-
-
-def test_the_controller_of_the_example_runs_in_machine_code(folder):
-    path = beside(folder)
-    path.write_text(next(text for text in complete_rigs() if "pd_spring.py" in text))
-    run = load_rig(path).run(0.05)
-    assert set(run.summary["compiled"].values()) == {"machine code"}
-    name = run.rig.joints[0]
-    assert abs(run[f"{name}/effort"]).max() > 0.0
-    interpreted = load_rig(path, interpret=True).run(0.05)
-    np.testing.assert_allclose(interpreted.values, run.values, rtol=0, atol=1e-9)

@@ -12,7 +12,7 @@ import can
 import pytest
 
 from cosim.errors import Place
-from drivers.transport import CanParams, Frame, device_link, host_link, now
+from drivers.transport import CanParams, Frame, LinkError, device_link, host_link, now
 
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
 names = itertools.count()
@@ -173,3 +173,12 @@ def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
         monkeypatch.setattr("drivers.transport.can.time.time", lambda other=other: other)
         assert asked <= host.receive(now() + SOON).t_ns <= now()
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("params", [virtual, multicast])
+def test_a_node_shows_the_others_that_the_bus_is_off(nodes, params):
+    host, device = nodes(params())
+    device.bus_off()
+    with pytest.raises(LinkError, match="bus off: the controller met too many errors; check wiring, termination and"):
+        host.receive(now() + SOON)
+    assert device.receive(now()) is None  # it does not hear itself

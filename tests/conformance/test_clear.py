@@ -1,0 +1,279 @@
+"""Faults that a killed run left in drives stand in the way of the next one until they are cleared deliberately."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim.errors import RunError
+from cosim.rig.rig import load_rig
+from drivers.common.motor import TROUBLES
+from drivers.dynamixel import codec
+from drivers.transport import now
+
+from .families import PATIENCE, START, Bench, Case, cases
+from .wires import Desk
+
+every = pytest.mark.parametrize("case", cases(), ids=str)
+PUSH = 0.02  # N·m
+WATCHDOG = 0.3  # s
+HOT = 30.0  # K above what the drive bears
+QUANTUM = 2e-3  # rad: no encoder is coarser
+# to these a watchdog that tripped tells no more than that nobody commanded: switching on ends it
+FORGIVING = {"cia402", "dynamixel"}
+# look for what is wrong with a motor only while it is on
+BLIND = {"moteus"}
+MEND = "; see to the cause, then run with --clear-faults"
+
+
+@pytest.fixture
+def bench(case, tmp_path):
+    with Bench(case, tmp_path, watchdog=WATCHDOG) as made:
+        yield made
+
+
+def moving(bench: Bench) -> None:
+    """On, and driven."""
+    bench.open("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+def works(bench: Bench) -> None:
+    """Switched on after a fault, drives do what they are told."""
+    bench.driver.enable("effort")
+    assert not bench.driver.latched
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+def troubled(bench: Bench, trouble: str) -> str:
+    """What the drive of joint b says of a trouble that came while it was on."""
+    moving(bench)
+    bench.motors[1].trouble = trouble
+    for _ in bench.until(lambda: bench.out.fault[1]):
+        bench.write(effort=PUSH)
+        bench.read()
+    return bench.driver.describe_fault(1, int(bench.out.fault[1]))
+
+
+def stands(bench: Bench, words: str) -> None:
+    """However often it is tried, and no motor moves."""
+    for _ in range(2):
+        with pytest.raises(RunError) as caught:
+            bench.driver.clear()
+        assert str(caught.value) == f"joint 'b': the fault stands: {words}"
+        bench.off(0.02)
+
+
+# --- what goes away -----------------------------------------------------------------------------------------
+
+
+@every
+def test_a_watchdog_that_tripped_is_cleared(bench):
+    moving(bench)
+    for _ in bench.until(lambda: bench.out.fault.all()):
+        bench.read()
+    words = bench.words()[0]
+    if bench.case.family not in FORGIVING:
+        with pytest.raises(RunError) as caught:
+            bench.driver.enable("effort")
+        assert words in str(caught.value) and bench.driver.latched
+        bench.off(0.01)
+    bench.driver.clear()
+    assert not bench.driver.latched
+    assert not bench.fresh().fault.any()
+    bench.off(0.02)
+    works(bench)
+
+
+@every
+def test_what_a_killed_program_left_is_cleared_by_the_next(bench):
+    moving(bench)
+    bench.driver.link.close()
+    for _ in bench.until(lambda: not any(bench.asked)):  # some damp their motors for a while
+        pass
+    bench.driver.open()
+    bench.driver.clear()
+    assert not bench.fresh().fault.any()
+    bench.off(0.02)
+    works(bench)
+
+
+@every
+def test_a_fault_whose_cause_is_gone_is_cleared(bench):
+    words = troubled(bench, "overcurrent")
+    bench.driver.link.close()
+    bench.motors[1].trouble = ""
+    bench.driver.open()
+    with pytest.raises(RunError) as caught:
+        bench.driver.enable("effort")
+    assert words in str(caught.value) and bench.driver.latched
+    bench.driver.clear()
+    assert not bench.driver.latched
+    assert not bench.fresh().fault.any()
+    bench.off(0.02)
+    works(bench)
+
+
+# --- what stands --------------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_fault_that_stands_is_told_with_its_joint(bench, trouble):
+    words = troubled(bench, trouble)
+    if bench.case.family in BLIND:
+        bench.driver.clear()
+        with pytest.raises(RunError) as caught:
+            bench.driver.enable("effort")
+        assert words in str(caught.value)
+        bench.off(0.02)
+    else:
+        stands(bench, words)
+    bench.motors[1].trouble = ""
+    bench.driver.clear()
+    works(bench)
+
+
+@every
+def test_a_drive_that_is_still_too_hot_is_told(bench):
+    moving(bench)
+    motor = bench.motors[1]
+    motor.temperature = motor.max_temperature + HOT
+    for _ in bench.until(lambda: bench.out.fault[1]):
+        bench.write(effort=PUSH)
+        bench.read()
+    stands(bench, bench.words()[0])
+    motor.temperature = motor.max_temperature - HOT
+    bench.driver.clear()
+    works(bench)
+
+
+@every
+def test_silence_is_not_taken_for_a_fault_that_went_away(bench):
+    bench.open()
+    bench.disturb("drop")
+    bench.there(lambda: None)
+    with pytest.raises(RunError, match="answer"):
+        bench.driver.clear()
+    bench.disturb()
+    bench.driver.clear()
+    works(bench)
+
+
+# --- where there is nothing to clear ------------------------------------------------------------------------
+
+
+@every
+def test_a_sound_drive_stays_as_it_is(bench):
+    bench.open()
+    for _ in range(2):
+        bench.driver.clear()
+        assert not bench.fresh().fault.any()
+        np.testing.assert_allclose(bench.out.position, START, atol=QUANTUM)
+        bench.off(0.02)
+    np.testing.assert_allclose(bench.truth[0], START, atol=1e-9)
+    works(bench)
+
+
+@every
+def test_motors_that_are_on_are_off_afterwards(bench):
+    moving(bench)
+    bench.driver.clear()
+    with pytest.raises(RunError, match="off"):
+        bench.write(effort=PUSH)
+    bench.off()
+    works(bench)
+
+
+@every
+def test_nothing_is_cleared_before_the_line_is_open(bench):
+    for _ in range(2):
+        with pytest.raises(RunError, match=r"are not open; open (the driver|them) first$"):
+            bench.driver.clear()
+        bench.driver.open()
+        bench.driver.close()
+
+
+# --- reboots ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    made = Desk(Case("dynamixel", "pty"), tmp_path, monkeypatch)
+    made.driver.open()
+    return made
+
+
+def rebooted(desk: Desk) -> list[int]:
+    """Ids of the drives that were told to."""
+    return [item[4] for item in desk.wire.sent if item[7] == codec.REBOOT]
+
+
+def test_only_drives_with_an_error_are_rebooted(desk):
+    desk.driver.clear()
+    assert rebooted(desk) == []
+    desk.motors[1].trouble = "overcurrent"
+    desk.wire.step()
+    desk.motors[1].trouble = ""
+    desk.driver.clear()
+    assert rebooted(desk) == [2]
+    desk.cycle(3)
+    assert desk.out.t_ns and not desk.out.fault.any()
+    desk.driver.clear()
+    assert rebooted(desk) == [2]
+
+
+def test_a_drive_that_does_not_come_back_is_told_after_a_second(desk):
+    node = desk.emulator.nodes[1]
+    desk.motors[1].trouble = "overcurrent"
+    desk.wire.step()
+    obeys, node._obeys[codec.REBOOT] = node._obeys[codec.REBOOT], lambda params: gone(params)
+
+    def gone(params):
+        node.answers = lambda instruction: False
+        return obeys(params)
+
+    begun = desk.wire.t_ns
+    with pytest.raises(RunError) as caught:
+        desk.driver.clear()
+    assert str(caught.value) == "joint 'b': drive 2 did not come back within 1 s of its reboot; check its supply"
+    assert 1e9 < desk.wire.t_ns - begun < 2e9
+    assert not any(motor.asked for motor in desk.motors)
+
+
+# --- whole runs ---------------------------------------------------------------------------------------------
+
+
+def patient(rig: dict) -> None:
+    """On a machine that stalls."""
+    rig |= {"guard": {"stale": 1.0, "watchdog": PATIENCE}, "schedule": {"step": 0.04, "realtime": {"grace": 60}}}
+
+
+@every
+def test_a_run_refuses_and_tells_the_mend_and_runs_when_it_is_told_to_clear(case, tmp_path):
+    with Bench(case, tmp_path, host=patient) as bench:
+        words = troubled(bench, "overcurrent")
+        bench.driver.link.close()
+        bench.motors[1].trouble = ""
+        with pytest.raises(RunError) as caught:
+            load_rig(tmp_path / "rig.yaml").run(0.2)
+        told = str(caught.value)
+        assert words in told and told.endswith(MEND) and "\n" not in told
+        bench.off(0.02)
+        run = load_rig(tmp_path / "rig.yaml").run(0.2, clear_faults=True)
+        assert run.fault == "" and len(run.t) == 6
+        bench.off(0.02)
+
+
+@every
+def test_a_run_that_cannot_clear_ends_before_anything_is_armed(case, tmp_path):
+    with Bench(case, tmp_path, host=patient) as bench:
+        words = troubled(bench, "overcurrent")
+        bench.motors[1].temperature = bench.motors[1].max_temperature + HOT
+        bench.driver.link.close()
+        begun = now()
+        with pytest.raises(RunError, match="^joint 'b': the fault stands: ") as caught:
+            load_rig(tmp_path / "rig.yaml").run(0.2, clear_faults=True)
+        assert now() > begun and MEND not in str(caught.value)
+        assert "temperature" in str(caught.value) or words in str(caught.value)
+        bench.off(0.02)
