@@ -45,6 +45,7 @@ class Drives:
         )
         self._load = world.view("load")
         self.unsent = [0] * len(self.groups)  # commands that were too late to be sent
+        self._away: set[int] = set()  # real groups whose line is to be opened anew
         self._stale_ns = float(np.min(world.simulation.guard.stale, initial=np.inf)) * 1e9
         self._hearing_ns = world.simulation.step_ns // 2
         self._patience_ns = max(VALID_STEPS * world.simulation.step_ns, VALID_NS)
@@ -67,8 +68,14 @@ class Drives:
         """Switch the motors on, real ones together. When one fails, all are off."""
         real = [group for group in self.groups if group.real]
 
+        # a line that was lost is opened anew, and its drives looked at as at first: they may have been without power
+        self._away |= {k for k, group in enumerate(real) if _lost(group.driver)}
+
         def enable(k: int) -> None:
             with _of(real[k].driver):
+                if k in self._away:
+                    real[k].driver.open()
+                    self._away.discard(k)
                 _enable(real[k])
 
         try:
@@ -185,6 +192,11 @@ def _enable(group: Group) -> None:
         if getattr(group.driver, "latched", False):
             raise RunError(f"{error.what}; {CLEARABLE}", error.place) from error
         raise
+
+
+def _lost(driver: Any) -> bool:
+    """Whether the line of a driver failed since it was opened."""
+    return hasattr(driver, "link") and driver.link.lost
 
 
 def _fault(driver: Any, state: JointState, j: int) -> str:

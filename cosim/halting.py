@@ -17,8 +17,9 @@ SETTLING = 0.1  # s at rest before motors are switched off
 
 
 def cutting(held: guard.Guard) -> guard.Guard:
-    """What is commanded while the joints come to rest: what would have stopped the run, and waits, saturates."""
-    patient = {guard.KINDS[code - 1] for code in PATIENT}
+    """What is commanded while the joints come to rest: what would have stopped the run, and waits, saturates. Not so
+    positions: outside them a joint is led by its reference, and must be free to brake to either side."""
+    patient = {guard.KINDS[code - 1] for code in PATIENT} - {"position"}
     softer = {
         kind: np.where((actions == guard.STOP) & (kind in patient), guard.SATURATE, actions)
         for kind, actions in held.actions.items()

@@ -206,7 +206,8 @@ class Scheduler:
     def halt(self) -> None:
         """Bring the joints to rest, where the rig says how, then motors off: → stopped, or fault; elsewhere the same as
         `stop`. What the ticks left can still be read."""
-        if self.state is State.RUNNING and (deceleration := self.engine.simulation.deceleration):
+        going = self.state is State.RUNNING and not self.engine.failure  # not left by an interrupt within a tick
+        if going and (deceleration := self.engine.simulation.deceleration):
             fastest = self.engine.simulation.limits.velocity
             slowing = float(np.max(fastest[np.isfinite(fastest)], initial=0.0)) / deceleration + SETTLING
             rate = 1.0 if self.pacing is None else self.pacing.rate

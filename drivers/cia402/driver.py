@@ -204,6 +204,7 @@ class Cia402Driver:
             raise RunError(NOT_OPEN)
         self.stop()
         self._each(self._clear)
+        self._bus.start()  # an `enable` that was refused left them pre-operational, where they tell nothing
         self.latched = False
 
     def _clear(self, k: int) -> None:

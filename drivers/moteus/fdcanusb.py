@@ -157,6 +157,11 @@ class _Adapter:
         """See `Link`."""
         return self.serial.reopen()
 
+    @property
+    def lost(self) -> bool:
+        """See `Link`."""
+        return self.serial.lost
+
     def receive(self, deadline_ns: int) -> Frame | None:
         """See `Link`."""
         while not self._frames:

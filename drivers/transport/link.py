@@ -73,6 +73,11 @@ class Link(Protocol[Item]):
     name: str  # of the line: "udp_multicast 239.74.163.2", "/dev/ttyUSB0"
     meter: Meter
 
+    @property
+    def lost(self) -> bool:
+        """Whether it failed and did not come back."""
+        ...
+
     def open(self) -> None:
         """Raises InputError: no such port, interface or channel, or it is busy."""
         ...

@@ -9,7 +9,6 @@ from cosim.errors import RunError
 from cosim.rig.rig import load_rig
 from drivers.common.motor import TROUBLES
 from drivers.dynamixel import codec
-from drivers.transport import now
 
 from .families import PATIENCE, START, Bench, Case, cases
 from .wires import Desk
@@ -45,10 +44,11 @@ def works(bench: Bench) -> None:
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
 
 
-def troubled(bench: Bench, trouble: str) -> str:
-    """What the drive of joint b says of a trouble that came while it was on."""
+def troubled(bench: Bench, **what: str | float) -> str:
+    """What the drive of joint b says of a trouble, or of a heat, that came while it was on."""
     moving(bench)
-    bench.motors[1].trouble = trouble
+    for name, value in what.items():
+        setattr(bench.motors[1], name, value)
     for _ in bench.until(lambda: bench.out.fault[1]):
         bench.write(effort=PUSH)
         bench.read()
@@ -100,7 +100,7 @@ def test_what_a_killed_program_left_is_cleared_by_the_next(bench):
 
 @every
 def test_a_fault_whose_cause_is_gone_is_cleared(bench):
-    words = troubled(bench, "overcurrent")
+    words = troubled(bench, trouble="overcurrent")
     bench.driver.link.close()
     bench.motors[1].trouble = ""
     bench.driver.open()
@@ -120,7 +120,7 @@ def test_a_fault_whose_cause_is_gone_is_cleared(bench):
 @every
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_fault_that_stands_is_told_with_its_joint(bench, trouble):
-    words = troubled(bench, trouble)
+    words = troubled(bench, trouble=trouble)
     if bench.case.family in BLIND:
         bench.driver.clear()
         with pytest.raises(RunError) as caught:
@@ -136,13 +136,8 @@ def test_a_fault_that_stands_is_told_with_its_joint(bench, trouble):
 
 @every
 def test_a_drive_that_is_still_too_hot_is_told(bench):
-    moving(bench)
     motor = bench.motors[1]
-    motor.temperature = motor.max_temperature + HOT
-    for _ in bench.until(lambda: bench.out.fault[1]):
-        bench.write(effort=PUSH)
-        bench.read()
-    stands(bench, bench.words()[0])
+    stands(bench, troubled(bench, temperature=motor.max_temperature + HOT))
     motor.temperature = motor.max_temperature - HOT
     bench.driver.clear()
     works(bench)
@@ -157,6 +152,8 @@ def test_silence_is_not_taken_for_a_fault_that_went_away(bench):
         bench.driver.clear()
     bench.disturb()
     bench.driver.clear()
+    for _ in bench.until(lambda: not bench.out.fault.any()):  # some say by themselves that they are there
+        bench.read()
     works(bench)
 
 
@@ -252,7 +249,7 @@ def patient(rig: dict) -> None:
 @every
 def test_a_run_refuses_and_tells_the_mend_and_runs_when_it_is_told_to_clear(case, tmp_path):
     with Bench(case, tmp_path, host=patient) as bench:
-        words = troubled(bench, "overcurrent")
+        words = troubled(bench, trouble="overcurrent")
         bench.driver.link.close()
         bench.motors[1].trouble = ""
         with pytest.raises(RunError) as caught:
@@ -268,12 +265,9 @@ def test_a_run_refuses_and_tells_the_mend_and_runs_when_it_is_told_to_clear(case
 @every
 def test_a_run_that_cannot_clear_ends_before_anything_is_armed(case, tmp_path):
     with Bench(case, tmp_path, host=patient) as bench:
-        words = troubled(bench, "overcurrent")
-        bench.motors[1].temperature = bench.motors[1].max_temperature + HOT
+        words = troubled(bench, temperature=bench.motors[1].max_temperature + HOT)
         bench.driver.link.close()
-        begun = now()
-        with pytest.raises(RunError, match="^joint 'b': the fault stands: ") as caught:
+        with pytest.raises(RunError) as caught:
             load_rig(tmp_path / "rig.yaml").run(0.2, clear_faults=True)
-        assert now() > begun and MEND not in str(caught.value)
-        assert "temperature" in str(caught.value) or words in str(caught.value)
+        assert str(caught.value) == f"joint 'b': the fault stands: {words}"
         bench.off(0.02)

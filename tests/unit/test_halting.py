@@ -23,6 +23,7 @@ from cosim.scheduler import FOREVER, Scheduler, State
 from cosim.world import World
 
 MS = 1_000_000  # ns
+RATE = 200  # ticks per second
 # a rail and a link that do not feel each other
 RIG = """
 name: pair
@@ -36,7 +37,7 @@ controllers:
   - {name: both, type: computed_torque, kp: 400, kd: 40,
      trajectory: {type: quintic, goal: [2, -3], duration: 1, delay: 0.1}}
 guard: {deceleration: 10}
-schedule: {duration: 2 s}
+schedule: {step: 5 ms, duration: 2 s}
 """
 LIMIT = "joints.a.limits={upper: 0.5, effort: 500}"
 
@@ -207,29 +208,27 @@ def motion(engine, rows):
 @pytest.mark.parametrize("lane", LANES)
 def test_a_limit_of_position_brings_all_joints_to_rest(rig_of, lane):
     engine = engine_of(rig_of, lane, LIMIT)
-    rows, fault = engine.run(2000)
+    rows, fault = engine.run(400)
     position, velocity = motion(engine, rows)
     trip = int(np.flatnonzero(position[:, 0] > 0.5)[0])
     speed = np.abs(velocity[trip])
-    rest = trip + speed.max() * 100
-    assert len(rows) == pytest.approx(rest + 1000 * SETTLING, abs=3)
+    rest = trip + speed.max() / 10.0 * RATE
+    assert len(rows) == pytest.approx(rest + RATE * SETTLING, abs=3)
     assert fault == (
-        f"stopped at tick {len(rows) - 1} (t = {(len(rows) - 1) / 1000:.6g} s): joint 'a' left its limits -inf to"
-        f" 0.5 m at t = {trip / 1000:.6g} s, and all were brought to rest; change the trajectory or joints.a.limits"
+        f"stopped at tick {len(rows) - 1} (t = {(len(rows) - 1) / RATE:.6g} s): joint 'a' left its limits -inf to"
+        f" 0.5 m at t = {trip / RATE:.6g} s, and all were brought to rest; change the trajectory or joints.a.limits"
     )
-    after = int(rest) + 1
-    assert np.abs(velocity[after:]).max() < 0.01 * speed.max() and np.abs(velocity[-1]).max() < 1e-3
-    slow = np.diff(velocity[trip + 1 : after - 2], axis=0) * 1000
-    assert np.abs(slow[:, 1]).max() == pytest.approx(10.0, rel=0.02)  # the faster one by the deceleration itself
-    assert np.abs(slow[:, 0]).max() == pytest.approx(10.0 * speed[0] / speed.max(), rel=0.02)
+    assert np.abs(velocity[-1]).max() < 0.005 * speed.max()
+    slow = np.diff(velocity[trip + 1 : int(rest) - 2], axis=0) * RATE  # the faster one by the deceleration itself
+    assert np.abs(slow).mean(axis=0) == pytest.approx(10.0 * speed / speed.max(), rel=0.03)
     way = position[-1] - position[trip]
     assert way == pytest.approx(0.5 * velocity[trip] * speed.max() / 10.0, rel=0.02)
 
 
 @pytest.mark.parametrize("lane", LANES)
 def test_all_lanes_come_to_rest_alike(rig_of, lane):
-    rows, fault = engine_of(rig_of, lane, LIMIT).run(2000)
-    same, told = engine_of(rig_of, "Python", LIMIT).run(2000)
+    rows, fault = engine_of(rig_of, lane, LIMIT).run(400)
+    same, told = engine_of(rig_of, "Python", LIMIT).run(400)
     np.testing.assert_allclose(rows, same, rtol=1e-9, atol=1e-11)
     assert fault == told
 
@@ -237,11 +236,11 @@ def test_all_lanes_come_to_rest_alike(rig_of, lane):
 @pytest.mark.parametrize("lane", LANES)
 def test_a_limit_of_speed_stops_at_once(rig_of, lane):
     engine = engine_of(rig_of, lane, "joints.b.limits={velocity: 3, effort: 500}")
-    rows, fault = engine.run(2000)
+    rows, fault = engine.run(400)
     _, velocity = motion(engine, rows)
     fast = int(np.flatnonzero(np.abs(velocity[:, 1]) > 3.0)[0])
     assert len(rows) == fast + 1
-    assert fault.startswith(f"stopped at tick {fast} (t = {fast / 1000:.6g} s): joint 'b' moves at -3.0")
+    assert fault.startswith(f"stopped at tick {fast} (t = {fast / RATE:.6g} s): joint 'b' moves at -3.")
     assert engine.view("request").any() == (lane == "machine code")  # whose motors are switched off by the scheduler
 
 
@@ -251,15 +250,15 @@ def test_what_cannot_wait_stops_joints_that_slow_down(rig_of, lane):
         simulation.guard = dataclasses.replace(simulation.guard, stale=np.array([0.005, np.inf]))
 
     engine = engine_of(rig_of, lane, LIMIT, change=stale)
-    rows, fault = engine.run(2000)
+    rows, fault = engine.run(400)
     trip = int(np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0])
     engine = engine_of(rig_of, lane, LIMIT, change=stale)
-    assert engine.run(trip + 50)[1] == ""
+    assert engine.run(trip + 20)[1] == ""
     engine.view("age")[0] = 0.012
-    rows, fault = engine.run(2000)
+    rows, fault = engine.run(400)
     assert len(rows) == 1
     assert fault == (
-        f"stopped at tick {trip + 50} (t = {(trip + 50) / 1000:.6g} s): joint 'a' has not been heard of for 12 ms, more"
+        f"stopped at tick {trip + 20} (t = {(trip + 20) / RATE:.6g} s): joint 'a' has not been heard of for 12 ms, more"
         " than the 5 ms of guard.stale; look at its cable and its bus"
     )
 
@@ -267,25 +266,25 @@ def test_what_cannot_wait_stops_joints_that_slow_down(rig_of, lane):
 @pytest.mark.parametrize("lane", LANES)
 def test_without_a_deceleration_every_limit_stops_at_once(rig_of, lane):
     engine = engine_of(rig_of, lane, LIMIT, "guard.deceleration=")
-    rows, fault = engine.run(2000)
+    rows, fault = engine.run(400)
     assert len(rows) == np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0] + 1
-    assert "joint 'a' is at 0.50" in fault
+    assert "joint 'a' is at 0.5" in fault
 
 
 @pytest.mark.parametrize("lane", LANES)
 def test_a_snapshot_of_joints_that_slow_down_goes_on_to_the_bit(rig_of, lane):
     engine = engine_of(rig_of, lane, LIMIT)
-    rows, _ = engine.run(2000)
+    rows, _ = engine.run(400)
     trip = int(np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0])
     engine = engine_of(rig_of, lane, LIMIT)
-    engine.run(trip + 40)
+    engine.run(trip + 20)
     kept = engine.snapshot()
-    rest, fault = engine.run(2000)
+    rest, fault = engine.run(400)
     engine.restore(kept)
     engine.arm()
-    again, told = engine.run(2000)
+    again, told = engine.run(400)
     assert np.array_equal(again, rest) and told == fault and "brought to rest" in fault
-    np.testing.assert_array_equal(rest, rows[trip + 40 :])
+    np.testing.assert_array_equal(rest, rows[trip + 20 :])
 
 
 # --- by the scheduler -------------------------------------------------------------------------------
@@ -342,18 +341,18 @@ def begin(scheduler, clock, paced, ticks):
     scheduler.arm()
     if paced:
         asked = scheduler.engine.view("halted", "asked")
-        clock.held, clock.released = clock.waits + 600, lambda: asked > 0.0
+        clock.held, clock.released = clock.waits + 120, lambda: asked > 0.0
     scheduler.start(ticks)
     if paced:
         while clock.waits < clock.held:
             time.sleep(1e-3)
     else:
-        while scheduler.engine.number < 400:
+        while scheduler.engine.number < 80:
             assert scheduler.read() is not None
 
 
 @pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("lane", LANES[:2])
 def test_a_run_that_is_told_to_halt_comes_to_rest(scheduler_of, lane, paced):
     scheduler, clock = scheduler_of(lane, paced)
     engine = scheduler.engine
@@ -363,18 +362,17 @@ def test_a_run_that_is_told_to_halt_comes_to_rest(scheduler_of, lane, paced):
     numbers, rows = read(scheduler)
     assert np.array_equal(numbers, np.arange(numbers[0], engine.number))
     _, velocity = motion(engine, rows)
-    # the last block that was read before may have ended in motion, or where it does rest at the goal
     halting = Arming.of(engine.view("arming"), 2).halting
-    begun = round(float(halting.t) * 1000)
-    assert numbers[-1] == pytest.approx(begun + 1000 * (float(halting.length) + SETTLING), abs=2)
-    assert np.abs(velocity[-1]).max() < 1e-3
-    if paced:
-        assert begun in (600, 601) and np.abs(velocity[begun - numbers[0]]).max() > 3.0
+    begun = round(float(halting.t) * RATE)
+    assert numbers[-1] == pytest.approx(begun + RATE * (float(halting.length) + SETTLING), abs=2)
+    assert begun in ((120, 121) if paced else (96,))
+    moving = np.abs(velocity[begun - numbers[0]]).max()
+    assert moving > 3.0 and np.abs(velocity[-1]).max() < 0.005 * moving
     assert engine.view("request").tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("lane", LANES[:2])
 def test_a_rig_that_halted_can_be_armed_again(scheduler_of, lane, paced):
     """Nothing of the halting is left: the trajectory is led to and followed to its end."""
     scheduler, clock = scheduler_of(lane, paced)
@@ -385,9 +383,9 @@ def test_a_rig_that_halted_can_be_armed_again(scheduler_of, lane, paced):
     engine = scheduler.engine
     assert [float(engine.view("halted", name)) for name in ("asked", "reason")] == [0.0, 0.0]
     assert float(Arming.of(engine.view("arming"), 2).halting.t) == NEVER
-    scheduler.start(2500)
+    scheduler.start(500)
     numbers, rows = read(scheduler)
-    assert len(numbers) == 2500 and (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert len(numbers) == 500 and (scheduler.state, scheduler.fault) == (State.STOPPED, "")
     assert motion(engine, rows)[0][-1] == pytest.approx([2.0, -3.0], abs=1e-3)
 
 
@@ -402,12 +400,13 @@ def test_a_limit_that_brought_joints_to_rest_is_a_fault_until_it_is_reset(schedu
     scheduler.arm()
     assert float(Arming.of(scheduler.engine.view("arming"), 2).halting.t) == NEVER
     scheduler.start(FOREVER)
-    assert read(scheduler)[0][0] == scheduler.engine.number - 101 - 1  # outside still: all of it at rest
+    assert len(read(scheduler)[0]) == pytest.approx(RATE * SETTLING, abs=3)  # it rests outside
+    assert "at t = " in scheduler.fault and scheduler.state is State.FAULT
 
 
 @pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
 def test_a_rig_without_a_deceleration_just_stops(scheduler_of, paced):
-    scheduler, clock = scheduler_of("Python", paced, "guard.deceleration=")
+    scheduler, _ = scheduler_of("Python", paced, "guard.deceleration=")
     scheduler.arm()
     scheduler.start(FOREVER)
     scheduler.read()
@@ -445,7 +444,7 @@ def test_an_interrupted_run_comes_to_rest(rig_of, interpret):
     assert run.fault.startswith("interrupted after tick ")
     moving = np.abs(run["b/velocity"])
     assert moving.max() > 1.0 and moving[-1] < 0.02 * moving.max()
-    assert len(run.t) > 100 * SETTLING
+    assert len(run.t) > RATE * SETTLING
 
 
 # `float` keeps it in Python
@@ -465,7 +464,7 @@ class Broken:
         return {}
 
     def update(self, t, p, x, u):
-        if float(t) > 0.0195:
+        if float(t) > 0.0975:
             raise KeyboardInterrupt
         rest = np.zeros(2)
         return {}, {"position": rest, "velocity": rest, "effort": rest + 5.0, "kp": rest, "kd": rest}
