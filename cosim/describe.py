@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def describe(rig: Rig) -> None:
     """What `cosim check` prints."""
     print(f"{rig.spec.path}: fine")
-    for line in (*_mechanism(rig), *_parts(rig), *_tick(rig)):
+    for line in (*_mechanism(rig), *_parts(rig), *_tick(rig), *(_guard(rig) if rig.hardware else ())):
         print(f"  {line}")
 
 
