@@ -108,7 +108,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         latched = ", latched" if joint.latched else ""
         found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
-        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}"
+        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}"
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"

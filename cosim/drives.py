@@ -139,11 +139,11 @@ class Drives:
     def sense(self, until: int) -> None:
         """Where the joints are at the moment, into the memory. Raises RunError where a real one does not say by
         SENSING_NS after `until`: what was heard before does not count."""
-        self.read(until, lambda: until, until)
-        if not any(group.real for group in self.groups):
-            return
         before = [state.t_ns for state in self._states]
-        self.read(until + SENSING_NS, lambda: until, until)
+        if any(group.real for group in self.groups):
+            self.hold()  # what answers this is new
+            until += SENSING_NS
+        self.read(until, lambda: until, until)
         for group, state, t_ns in zip(self.groups, self._states, before, strict=True):
             if group.real and state.t_ns <= t_ns:
                 joints = ", ".join(group.driver.joints)

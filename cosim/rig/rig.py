@@ -214,8 +214,7 @@ class Rig:
         for name, joint in self.spec.joints.items():
             if joint.driver != "sim":
                 what = f"unknown driver '{joint.driver}'{did_you_mean(joint.driver, ['sim'])}"
-                mend = "; real drives are given under 'drivers'"
-                self._mistakes.append(InputError(what + mend, self.spec.source.place(("joints", name, "driver"))))
+                self._mistakes.append(InputError(what, self.spec.source.place(("joints", name, "driver"))))
         for driver in self.spec.drivers:
             for name in (name for name in driver.joints if turning(self.spec, name)):
                 what = f"'{name}' is one dof of '{self.spec.owners[name]}', which turns, and cannot be real by itself"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
+from typing import Literal
 
 from cosim.errors import InputError
 from cosim.types import Driver, DriverContext, param, params
@@ -35,6 +36,7 @@ class Params:
     bus: CanParams = param()
     watchdog: float = param(unit="s", above=0, max=65.535, default=0.1, doc="without commands, in whole milliseconds")
     master: int = param(min=1, max=127, default=127, doc="id of this program, whose heartbeat the drives watch")
+    stop: Literal["quick", "off"] = param(default="quick", doc="the drives' quick stop, or no voltage at once")
 
 
 @params

@@ -97,12 +97,13 @@ class Bus:
             frames += command_frames(mode, node, control, position, 0.0, 0.0, step)
         return frames
 
-    def halt(self, mode: str) -> None:
-        """Disable voltage, by PDO at once and by SDO for a drive that takes no PDOs; waits for nobody, never raises."""
+    def halt(self, mode: str, controls: Sequence[int] = ()) -> None:
+        """One controlword per drive, unless given disable voltage; by PDO at once and by SDO for a drive that takes no
+        PDOs; waits for nobody, never raises."""
         deadline = now() + SEND_NS
-        off = profile.DISABLE_VOLTAGE
-        frames = [*self.hold(mode, [off] * len(self.nodes)), codec.SYNC] if self.heard.running else []
-        frames += [request_write(node, CONTROLWORD, "H", off) for node in self.nodes]
+        words = controls or [profile.DISABLE_VOLTAGE] * len(self.nodes)
+        frames = [*self.hold(mode, words), codec.SYNC] if self.heard.running else []
+        frames += [request_write(node, CONTROLWORD, "H", word) for node, word in zip(self.nodes, words, strict=True)]
         for frame in frames:
             with suppress(Exception):
                 self.link.send(frame, deadline)

@@ -13,7 +13,7 @@ from cosim.errors import InputError, RunError
 from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
 from drivers.cia402 import codec, faults, profile, sdo, setup
 from drivers.cia402.bus import Bus, command_frames
-from drivers.cia402.client import NoAnswer
+from drivers.cia402.client import PATIENCE_NS, NoAnswer
 from drivers.cia402.homing import home
 from drivers.common.slot import EffortSlot
 from drivers.common.wiring import Units
@@ -28,6 +28,7 @@ BOOT_NS = 1_000_000_000  # in which a drive must answer when it is opened
 ENABLE_NS = 1_000_000_000  # in which all drives must be on, or out of their faults
 PASS_NS = 2_000_000  # between two looks at a drive that changes its state
 GOODBYE_NS = 50_000_000  # for one answer when the line is closed
+REST_NS = 1_000_000_000  # in which drives that stop are to be off
 NOT_OPEN = "the drives are not open; open them first"
 
 
@@ -36,6 +37,9 @@ class Cia402Driver:
 
     In position and velocity mode the drive's own loops run, with the effort (and in position mode the velocity) as an
     offset; kp and kd are for effort mode, where the host closes the loop with them.
+
+    Stopped, a drive goes down its quick stop ramp (6085h) and is off at its end. With `stop: off`, and where it did not
+    take the option to do so (605Ah), its voltage is disabled at once.
     """
 
     modes = frozenset(profile.MODES)
@@ -54,7 +58,9 @@ class Cia402Driver:
         self._facts: list[setup.Facts] = []
         # the last measured state, in the joints' SI, for `requested_effort`
         self._measured = {"position": np.zeros(n), "velocity": np.zeros(n)}
-        self._opened = self._on = False
+        self._quick = params.stop == "quick"
+        self._ramps = [False] * n  # drives that a quick stop leads down a ramp and off
+        self._opened = self._on = self._stopped = False
         self._mode = context.mode  # for which the receive PDOs are mapped
 
     @property
@@ -124,9 +130,17 @@ class Cia402Driver:
         setup.map_received(client, node, self._mode, self._context.period)
 
     def close(self) -> None:
-        """Motors off, the drives' watchdog and limits as they were found, the line closed."""
+        """Motors off, the drives' watchdog and limits as they were found, the line closed.
+
+        Drives that are on their way down a ramp have REST_NS to come to its end; then their voltage is disabled.
+        """
         self.stop()
         if self._opened:
+            end = now() + REST_NS
+            for k in range(len(self._nodes)):
+                with suppress(Exception):
+                    self._rest(k, end, GOODBYE_NS)
+            self._bus.halt(self._mode)
             for k in range(len(self._nodes)):
                 with suppress(Exception):
                     self._leave(k)
@@ -138,7 +152,7 @@ class Cia402Driver:
         """Only a drive that is off for certain is left without its watchdog."""
         node, client = self._nodes[k], self._client
         word = client.read(node, setup.STATUSWORD, "H", GOODBYE_NS)
-        if profile.state_of(word) not in (profile.ENABLED, profile.QUICK_STOP, profile.REACTING):
+        if profile.state_of(word) not in profile.POWERED:
             self._bus.send((codec.nmt(codec.PRE_OPERATIONAL, node),))
             client.write(node, setup.CONSUMER, "I", 0, GOODBYE_NS)
             client.write(node, setup.MAX_TORQUE, "H", self._facts[k].own_max_torque, GOODBYE_NS)
@@ -161,11 +175,11 @@ class Cia402Driver:
             raise
 
     def _enable(self, mode: str) -> None:
-        self.stop()
-        self.latched = False
+        self._stop()
+        self._stopped = self.latched = False
         self._bus.prepare()
         self._mode = mode
-        self._each(lambda k: setup.watch(self._client, self._nodes[k], self._master, self.watchdog))
+        self._each(self._watch)
         self._each(self._refuse_fault)
         self._each(self._set_up)
         self._bus.start()
@@ -186,6 +200,10 @@ class Cia402Driver:
             except setup.Unfit as error:
                 raise RunError(f"joint '{self.joints[k]}': {error.what}") from None
 
+    def _watch(self, k: int) -> None:
+        ramps = setup.watch(self._client, self._nodes[k], self._master, self.watchdog)
+        self._ramps[k] = ramps and self._quick
+
     def _refuse_fault(self, k: int) -> None:
         if not self._client.read(self._nodes[k], setup.STATUSWORD, "H") & profile.FAULTY:
             return
@@ -202,7 +220,7 @@ class Cia402Driver:
         """Reset the faults of all drives; motors are off. Raises RunError where one stands."""
         if not self._opened:
             raise RunError(NOT_OPEN)
-        self.stop()
+        self._stop()
         self._each(self._clear)
         self._bus.start()  # an `enable` that was refused left them pre-operational, where they tell nothing
         self.latched = False
@@ -232,6 +250,7 @@ class Cia402Driver:
 
     def _feed(self) -> None:
         """Keep the drives' watchdogs quiet while one of them homes, and hear what they say meanwhile."""
+        self._go_on()
         self._bus.send((self._bus.beat,))
         self._bus.collect(PASS_NS)
 
@@ -250,6 +269,7 @@ class Cia402Driver:
             if now() > end:
                 raise RunError(self._not_on(on.index(False)))
             controls = [profile.next_control(state) for state in states]
+            self._go_on()
             bus.send((*bus.hold(mode, controls), bus.beat, codec.SYNC))
 
     def _not_on(self, k: int) -> str:
@@ -263,10 +283,35 @@ class Cia402Driver:
             " check the supply of its power stage, its enable input and its safe-torque-off line"
         )
 
+    def _go_on(self) -> None:
+        """Raises RunError when another thread stopped the drives: they are not switched on after that."""
+        if self._stopped:
+            raise RunError(f"the drives of {', '.join(self.joints)} were stopped while they were switched on")
+
     def stop(self) -> None:
-        """Motors off by disabling the voltage, from any state and thread; never raises."""
-        self._on = False
-        self._bus.halt(self._mode)
+        """Motors off by quick stop, or by disabling the voltage; from any state and thread, waits for nobody, never
+        raises."""
+        self._stopped, self._on = True, False
+        stop, off = profile.QUICK_STOP_COMMAND, profile.DISABLE_VOLTAGE
+        self._bus.halt(self._mode, [stop if ramps else off for ramps in self._ramps])
+
+    def _stop(self) -> None:
+        """The same, waiting until all drives are off. Raises RunError where one is not in time, or does not answer."""
+        self.stop()
+        end = now() + REST_NS
+        self._each(lambda k: self._rest(k, end))
+
+    def _rest(self, k: int, end: int, patience_ns: int = PATIENCE_NS) -> None:
+        """Wait until a drive is off. Raises setup.Unfit when it is not by `end` [ns], NoAnswer, LinkError."""
+        node = self._nodes[k]
+        while now() < end:
+            state = profile.state_of(self._client.read(node, setup.STATUSWORD, "H", patience_ns))
+            if state not in profile.POWERED:
+                return
+            if state == profile.QUICK_STOP:  # it obeys, and may go down its ramp in peace; another has its watchdog
+                self._bus.send((self._bus.beat,))
+            self._bus.collect(PASS_NS)
+        raise setup.Unfit(f"node {node} is not off 1 s after it was stopped; see its quick stop deceleration (6085h)")
 
     # --- the cycle --------------------------------------------------------------------------------
 

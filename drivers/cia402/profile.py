@@ -16,6 +16,7 @@ STATES = (
     "fault reaction active",
     "fault",
 )
+POWERED = frozenset((ENABLED, QUICK_STOP, REACTING))  # in which the motor may be given a torque
 # per state: (mask, value) of the statusword; the value is what the device sends
 STATUS = (
     (0x4F, 0x00),

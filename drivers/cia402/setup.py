@@ -130,11 +130,13 @@ def lower(client: Client, node: int, known: Facts, effort: float) -> None:
         client.offer(node, MAX_TORQUE, "H", min(known.own_max_torque, math.ceil(effort / known.step.effort)))
 
 
-def watch(client: Client, node: int, master: int, watchdog: float) -> None:
+def watch(client: Client, node: int, master: int, watchdog: float) -> bool:
     """The drive stops by itself when the host's heartbeat stays away for `watchdog` [s].
 
     It does so with a fault, on its quick stop ramp, and goes on telling its state; a drive that cannot be told what to
     do leaves the operational state then, which stops it in its own way. Raises sdo.Aborted where it cannot watch.
+
+    Whether a quick stop leads it down its ramp and off at its end: not where it did not take that option.
     """
     milliseconds = max(1, math.ceil(1e3 * watchdog - 1e-6))
     client.write(node, CONSUMER, "I", master << 16 | milliseconds)
@@ -142,7 +144,7 @@ def watch(client: Client, node: int, master: int, watchdog: float) -> None:
     told = client.offer(node, ABORT_OPTION, "h", FAULT_SIGNAL)
     client.offer(node, ON_COMMUNICATION_ERROR, "B", NO_CHANGE if told else PRE_OPERATIONAL)
     client.offer(node, FAULT_OPTION, "h", QUICK_RAMP_AND_OFF)
-    client.offer(node, QUICK_OPTION, "h", QUICK_RAMP_AND_OFF)
+    return client.offer(node, QUICK_OPTION, "h", QUICK_RAMP_AND_OFF)
 
 
 def map_sent(client: Client, node: int, temperature: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from cosim.types import DriverContext, param, params
 from drivers.common import wiring
@@ -26,6 +27,7 @@ class Params:
     checksum: bool = param(default=False, doc="with a port: seal every line, as a drive's own UART wants it")
     watchdog: float = param(unit="s", min=0.001, max=30.0, default=0.1, doc="without commands a drive stops after this")
     prefix: int = param(min=0, max=0x1FFF, default=0, doc="can.prefix of the drives")
+    stop: Literal["off", "brake"] = param(default="off", doc="the motor let go, or its phases shorted")
 
     def __post_init__(self) -> None:
         if (self.bus is None) == (self.port is None):
@@ -54,7 +56,8 @@ def _nodes(context: DriverContext) -> list[int]:
 
 def load(params: Params, context: DriverContext) -> MoteusDriver:
     """The driver of the joints of a context, on its line."""
-    return MoteusDriver(host(params, context), context, _nodes(context), params.watchdog, params.prefix)
+    brake = params.stop == "brake"
+    return MoteusDriver(host(params, context), context, _nodes(context), params.watchdog, params.prefix, brake)
 
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:

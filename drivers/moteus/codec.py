@@ -201,6 +201,7 @@ def poll(channel: int, limit: int) -> bytes:
 _QUERY = read(0x000, INT8) + read(0x001, FLOAT, 3) + read(0x00D, INT8, 3)
 QUERY = pad(_QUERY)  # mode; position, velocity, torque; voltage, temperature, fault
 STOP = pad(write(0x000, INT8, (Mode.STOPPED,)) + _QUERY)  # also the way to clear a fault or a watchdog that tripped
+BRAKE = pad(write(0x000, INT8, (Mode.BRAKE,)) + _QUERY)  # phases shorted; neither a fault nor a watchdog is left by it
 
 _COMMAND = struct.Struct("<6s6f18s")
 _COMMAND_HEAD = write(0x000, INT8, (Mode.POSITION,)) + write(0x020, FLOAT, [0.0] * 6)[:3]

@@ -10,6 +10,10 @@ drive's watchdog is part of each command, so there is no time in which it is on 
   command are not used. The drive's trajectory limits are off: the commands are the trajectory.
 
 A drive whose watchdog trips damps with the kd of the last command, or does what its servo.timeout_mode says.
+
+A drive that is stopped lets its motor go, or with `brake` shorts its phases: the motor resists by itself, without
+commands, until the next `enable`, also after `close`. That clears neither a fault, with which the drive lets go all the
+same, nor a watchdog that tripped: `clear` does.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from drivers.common.wiring import JointParams, Units
 from drivers.moteus import faults
 from drivers.moteus.asking import ANSWER_NS, MOST, Drives
 from drivers.moteus.codec import (
+    BRAKE,
     INT32,
     QUERY,
     STOP,
@@ -39,7 +44,7 @@ from drivers.moteus.codec import (
     read,
 )
 from drivers.moteus.limits import Settings, beyond, settings, standing
-from drivers.moteus.registers import MAP_VERSION, MAP_VERSIONS, Mode
+from drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
 from drivers.transport import Frame, Link, LinkError, now
 
 MODES = frozenset({"effort", "velocity", "position"})
@@ -53,9 +58,16 @@ class MoteusDriver:
     modes = MODES
 
     def __init__(
-        self, link: Link[Frame], context: DriverContext, nodes: Sequence[int], watchdog: float, prefix: int = 0
+        self,
+        link: Link[Frame],
+        context: DriverContext,
+        nodes: Sequence[int],
+        watchdog: float,
+        prefix: int = 0,
+        brake: bool = False,
     ) -> None:
-        """nodes: ids of the drives; watchdog [s]: after which a drive without commands stops; prefix: of all ids."""
+        """nodes: ids of the drives; watchdog [s]: after which a drive without commands stops; prefix: of all ids;
+        brake: drives that are stopped brake."""
         n = len(nodes)
         self.link, self.watchdog = link, watchdog
         self.joints, self.limits = context.joints, context.limits
@@ -64,6 +76,7 @@ class MoteusDriver:
         self._place, self._units = context.place, Units([_wiring(w) for w in context.wiring])
         self.slot = EffortSlot(self.joints, np.full(n, np.inf), np.zeros(n))
         self._drives = Drives(link, nodes, prefix)
+        self._brake, self._halts = brake, [STOP] * n  # what stops each; a drive that is not known yet is let go
         self._tail = b""  # of commands, by the mode
         self._own: list[Settings] = []  # of the drives, while they are open
         self._kp, self._kd = np.zeros(n), np.zeros(n)  # configured in the drives, N·m/rad and N·m·s/rad
@@ -105,9 +118,13 @@ class MoteusDriver:
             what = "is no moteus drive" if version is None else f"has register map {version:.0f}"
             known = " and ".join(str(known) for known in MAP_VERSIONS)
             raise InputError(f"node {node} {what}; this driver knows moteus' register maps {known}", place)
-        # a drive with a fault is off, and stopping it would clear the fault unseen
-        if self._state(k) and self._mode[k] != Mode.FAULT:
-            self._drives.ask(k, STOP)
+        if self._brake and version < BRAKING_MAP:
+            what = f"node {node} has register map {version:.0f}, whose firmware need not know how to brake"
+            raise InputError(f"{what}; update it, or give 'stop: off'", self._place("stop"))
+        self._halts[k] = BRAKE if self._brake else STOP
+        # a drive with a fault is off, and stopping it would clear the fault unseen; one that is off need not brake
+        if self._state(k) and self._mode[k] not in (Mode.STOPPED, Mode.FAULT):
+            self._drives.ask(k, self._halts[k])
         own = settings(partial(self._drives.tell, k), partial(self._drives.ask, k, tries=2))
         if isinstance(own, str):
             raise InputError(f"node {node} did not tell its '{own}'; update the drive's firmware", place)
@@ -172,7 +189,7 @@ class MoteusDriver:
                 self.link.receive(deadline_ns - ANSWER_NS // 2)
 
     def clear(self) -> None:
-        """Stop the drives, which clears their faults and watchdogs. Raises RunError where one stands.
+        """Let go of drives with a fault or a watchdog that tripped, which clears it. Raises RunError where one stands.
 
         A drive that is off looks for no faults, so that of their causes only heat and a wrong supply are seen here; the
         others are told by `enable`.
@@ -181,12 +198,14 @@ class MoteusDriver:
             raise RunError(f"moteus drives of {', '.join(self.joints)} are not open; open the driver first")
         self.stop()
         for k, joint in enumerate(self.joints):
-            answer = self._drives.ask(k, STOP)
+            heard = self._state(k)
+            answer = self._drives.ask(k, STOP if self._fault[k] else self._halts[k]) if heard else None
             if answer is None or not self._state(k):
                 raise RunError(f"joint '{joint}': no answer from node {self.nodes[k]} on {self.link.name}")
             code = self._fault[k] or standing(self._own[k], self._voltage[k], self._temperature[k])
             if code:
                 raise RunError(f"joint '{joint}': the fault stands: {faults.describe(code)}")
+        self.stop()
         self.latched = False
 
     # --- the cycle ---------------------------------------------------------------------------
@@ -250,13 +269,14 @@ class MoteusDriver:
         send, tail = self.link.send, self._tail
         self._asked, self._missing = True, set(range(len(self.nodes)))
         with self._gate:
-            for id, fault, row in zip(self._drives.ask_ids, self._fault, self._rows.tolist(), strict=True):
+            rows = self._rows.tolist()
+            for id, fault, halt, row in zip(self._drives.ask_ids, self._fault, self._halts, rows, strict=True):
                 if self._stopped:
                     raise RunError(f"moteus drives of {', '.join(self.joints)} were stopped; enable the driver first")
                 if fault == 0:
                     data = encode_command(tail, *row)
                 else:  # stopping would clear a fault, or a watchdog that tripped, before anybody saw it
-                    data = QUERY if fault > 0 or fault in (faults.TIMED_OUT, faults.UNNAMED) else STOP
+                    data = QUERY if fault > 0 or fault in (faults.TIMED_OUT, faults.UNNAMED) else halt
                 send(Frame(id, data, True, True, True), deadline_ns)
 
     def _collect(self, deadline_ns: int) -> None:
@@ -296,18 +316,18 @@ class MoteusDriver:
     # --- stopping ----------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Motors off; it also clears faults, which is the maker's only way to."""
+        """Motors off, or braked. To let go also clears faults, which is the maker's only way to."""
         self._stopped, self._on = True, ""
         held = self._gate.acquire(timeout=ANSWER_NS * 1e-9)  # not for long: a thread that hangs must not keep it
-        for k in range(len(self.nodes)):
+        for k, halt in enumerate(self._halts):
             with contextlib.suppress(LinkError, OSError):
-                self._drives.tell(k, STOP)
+                self._drives.tell(k, halt)
         if held:
             self._gate.release()
         self._fault, self._asked = [0] * len(self.nodes), False
 
     def close(self) -> None:
-        """Motors off, and the line is let go."""
+        """Motors off, or braked for good, and the line is let go."""
         self.stop()
         self._own = []
         self.link.close()

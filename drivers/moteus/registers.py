@@ -48,6 +48,7 @@ UUID, UUID_MASK, UUID_MASK_CAPABLE = 0x150, 0x154, 0x158
 TORQUE_FACTOR = 1.5 / math.sqrt(3.0) * 60.0 / TURN
 
 MAP_VERSIONS = (4, 5)  # whose scalings these are
+BRAKING_MAP = 5  # from which on every firmware has mode 15; it came while the map was 4
 
 # quantity -> what one step of int8, int16, int32 is worth; a float is the quantity itself
 STEPS: dict[str, tuple[float, float, float]] = {

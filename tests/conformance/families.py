@@ -42,6 +42,7 @@ NEEDED = ("MODES", "JointParams", "Params", "device", "emulate", "host", "line",
 ADDRESSES: dict[Any, tuple[dict, dict]] = {("odrive", "pty"): ({"axis": 0}, {"axis": 1})}
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
 PATIENCE = 20.0  # s: nothing takes so long on the slowest machine
+QUIET = 20  # ms without effort, after which a motor that was led to a standstill counts as off
 JOINTS = ("a", "b")
 SCALES = {"a": -2.0, "b": 1.0}  # of the drive's position per joint's
 WIRING = ({"direction": -1, "ratio": 2, "zero": 0.3}, {})
@@ -292,12 +293,32 @@ class Bench:
         return position.copy(), velocity.copy()
 
     def off(self, seconds: float = 0.05) -> None:
-        """Motors go off and stay off."""
-        for _ in self.until(lambda: not any(self.asked)):
-            pass
+        """Motors go off and stay off. Those on their way down a ramp may ask for nothing now and then."""
+        asked = self.emulation.steps
+        for _ in self.until(lambda: self.emulation.steps >= asked + QUIET):
+            if any(self.asked):
+                asked = self.emulation.steps
         steps = self.emulation.steps + round(seconds * 1e3)
         for _ in self.until(lambda: self.emulation.steps >= steps):
             assert not any(self.asked)
+
+    def asking(self) -> list[tuple[int, float]]:
+        """(step, effort) of whatever the drives ask of their motors from now on."""
+        rows: list[tuple[int, float]] = []
+
+        def listen() -> None:
+            for motor in self.motors:
+                motor.ask = self._listened(motor, motor.ask, rows)
+
+        self.there(listen)
+        return rows
+
+    def _listened(self, motor: Any, ask: Callable[[float], None], rows: list) -> Callable[[float], None]:
+        def listened(effort: float) -> None:
+            ask(effort)
+            rows.append((self.emulation.steps, motor.asked))
+
+        return listened
 
     def disturb(self, *kinds: str) -> None:
         """What is wrong with the line from now on."""

@@ -13,7 +13,8 @@ from drivers.dynamixel import codec
 from .families import PATIENCE, START, Bench, Case, cases
 from .wires import Desk
 
-every = pytest.mark.parametrize("case", cases(), ids=str)
+# what a bus between processes adds is tried elsewhere
+every = pytest.mark.parametrize("case", [case for case in cases() if case.line != "udp_multicast"], ids=str)
 PUSH = 0.02  # N·m
 WATCHDOG = 0.3  # s
 HOT = 30.0  # K above what the drive bears

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ on_frames = pytest.mark.parametrize("case", [case for case in cases() if case.li
 MS = 1_000_000
 PUSH = 0.02  # N·m, moves a joint at about 0.6 and 2.5 rad/s
 QUANTUM = 2e-3  # rad: no encoder is coarser
+LIMIT = 0.2  # N·m of the guard, at either drive
+STOPPING = 1000  # ms of the drives' time in which one that stops is off, on whatever ramp
 
 # drives with another model or firmware: what of joint b is another in their rig, what is done to the emulator, words of
 # the refusal
@@ -162,6 +165,30 @@ def test_stop_from_any_state_twice(case, tmp_path):
         bench.off(0.01)
         bench.open("effort")
         bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+@every
+@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+def test_motors_that_move_go_off_in_time_when_another_thread_stops_them_twice(case, tmp_path, mode):
+    with Bench(case, tmp_path, mode=mode) as bench:
+        driver = bench.open(mode)
+        fields = {mode: {"effort": [PUSH, PUSH], "velocity": [0.3, 0.4], "position": [0.6, 0.3]}[mode]}
+        bench.drive(lambda: bench.out.velocity.min() > 0.1, **fields)
+        rows, begun = bench.asking(), bench.emulation.steps
+        threads = [threading.Thread(target=driver.stop) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        with pytest.raises(RunError):  # commands do not switch them on again
+            for _ in bench.until(lambda: False):
+                bench.write(**fields)
+        for thread in threads:
+            thread.join()
+        bench.off()
+        assert max((step for step, effort in rows if effort), default=0) <= begun + STOPPING
+        assert max(abs(effort) for _, effort in rows) <= 1.01 * LIMIT
+        driver.stop()
+        bench.off()
+        assert not bench.fresh().fault.any()
 
 
 # --- time ---------------------------------------------------------------------------------------------------

@@ -276,6 +276,40 @@ def test_a_quick_stop_ramps_down_and_switches_off(rig):
     assert (rig.motor.effort, abs(rig.motor.velocity) < 2.0) == (0.0, True)
 
 
+@pytest.mark.parametrize("mode", [8, 9, 10])
+def test_a_quick_stop_of_the_cyclic_modes_ramps_without_a_jump_and_ends_off(rig, mode):
+    speed = 4 * TURN
+    rig.enable(mode)
+    if mode == 8:
+        rig.write(0x60B1, 0, "i", 4 * COUNTS)
+    for k in range(600):
+        if mode == 8:
+            rig.write(0x607A, 0, "i", round(4 * COUNTS * (k + 1) * 1e-3))
+        elif mode == 9:
+            rig.write(0x60FF, 0, "i", 4 * COUNTS)
+        else:
+            rig.write(0x6071, 0, "h", round(1e3 * (0.05 * (speed - rig.motor.velocity) + 1e-3 * speed) / 0.667))
+        rig.run(1)
+    assert rig.motor.velocity == pytest.approx(speed, rel=0.05)
+    rig.write(0x6085, 0, "I", 20 * COUNTS)  # 0.2 s from this speed
+    velocity, effort = [rig.motor.velocity], [rig.motor.effort]
+    rig.control(2)
+    while rig.state == 0x07:
+        rig.run(1)
+        velocity.append(rig.motor.velocity)
+        effort.append(rig.motor.effort)
+        assert len(velocity) < 400
+    ramp = np.maximum(speed - 20e-3 * TURN * np.arange(len(velocity)), 0.0)
+    assert len(velocity) > 195
+    assert np.abs(np.array(velocity) - ramp).max() < 0.1 * speed
+    assert np.abs(np.diff(effort[:-1])).max() < 0.1
+    assert (rig.status & 0x4F, rig.motor.effort) == (0x40, 0.0)
+    assert abs(rig.motor.velocity) < 1.1  # 606Dh: a hundredth of the greatest velocity
+    rig.control(15)
+    rig.run(5)
+    assert (rig.status & 0x4F, rig.motor.effort) == (0x40, 0.0)
+
+
 def test_a_quick_stop_that_stays_may_be_left(rig):
     rig.write(0x605A, 0, "h", 6)
     rig.enable(9)

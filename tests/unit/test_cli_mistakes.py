@@ -158,8 +158,8 @@ def test_durations_that_are_none(command, duration, message):
         ("schedule.duration=1e300", "must be at most 1000000000 s, is 1e+300 s"),
         (
             "colour=red",
-            "unknown key 'colour'; known: mechanism, name, description, joints, controllers, events, guard, schedule,"
-            " telemetry",
+            "unknown key 'colour'; known: mechanism, name, description, joints, drivers, emulator, controllers, events,"
+            " guard, schedule, telemetry",
         ),
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
         ("joints.hinge.driver=simm", "unknown driver 'simm'; did you mean 'sim'?"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cosim.units import TURN
 from drivers.moteus import registers as reg
 from drivers.moteus.codec import (
+    BRAKE,
     CLIENT_DATA,
     CLIENT_POLL,
     CLIENT_POLL_FLOW,
@@ -138,6 +139,12 @@ def test_documented_frames(text: str, made: bytes, meant: list | None) -> None:
     assert made.hex() == text
     found, whole = decode(bytes.fromhex(text))
     assert whole and (meant is None or found == meant)
+
+
+def test_stopping_and_braking_are_modes_that_ask_for_the_state() -> None:
+    query = "1100 1f01 130d".replace(" ", "")
+    assert STOP.hex() == "010000" + query + "505050"
+    assert BRAKE.hex() == "01000f" + query + "505050"
 
 
 def test_identifiers() -> None:

@@ -14,7 +14,7 @@ from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
 from drivers.common.motor import Rotor
 from drivers.moteus import faults
-from drivers.moteus.codec import QUERY, STOP, Feedback, encode_feedback
+from drivers.moteus.codec import BRAKE, QUERY, STOP, Feedback, encode_feedback
 from drivers.moteus.driver import MoteusDriver
 from drivers.moteus.emulator import Emulator
 from drivers.transport import CanParams, Frame, LinkError, Meter, SerialParams
@@ -82,7 +82,7 @@ def _place(*keys: str) -> Place:
 class Bench:
     """Drives 3, 8, … with rotors, their driver, and a state and a command for it."""
 
-    def __init__(self, n: int = 2, watchdog: float = 0.1, **joint: Any) -> None:
+    def __init__(self, n: int = 2, watchdog: float = 0.1, brake: bool = False, **joint: Any) -> None:
         self.n = n
         self.rotors = [Rotor() for _ in range(n)]
         wiring = tuple(moteus.JointParams(id=3 + 5 * k, **joint) for k in range(n))
@@ -94,7 +94,7 @@ class Bench:
         params = moteus.Params(bus=CanParams("virtual", "x", fd=True), watchdog=watchdog)
         self.cable = Cable(moteus.emulate(params, self.context, self.rotors), self.rotors)
         self.servos = self.cable.emulator.servos
-        self.driver = MoteusDriver(self.cable, self.context, [w.id for w in wiring], watchdog)
+        self.driver = MoteusDriver(self.cable, self.context, [w.id for w in wiring], watchdog, brake=brake)
         self.state, self.command = JointState.zeros(n), JointCommand.zeros(n)
 
     def cycle(self, times: int = 1, **values: Any) -> None:
@@ -110,8 +110,8 @@ class Bench:
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
-    def bench(n: int = 2, watchdog: float = 0.1, **joint: Any) -> Bench:
-        made = Bench(n, watchdog, **joint)
+    def bench(n: int = 2, watchdog: float = 0.1, brake: bool = False, **joint: Any) -> Bench:
+        made = Bench(n, watchdog, brake, **joint)
         for module in ("driver", "asking"):
             monkeypatch.setattr(f"drivers.moteus.{module}.now", made.cable.now)
         return made
@@ -495,6 +495,108 @@ def test_stopping_never_raises_and_does_not_wait(bench: Bench) -> None:
     with pytest.raises(LinkError):
         bench.driver.read(bench.state, bench.cable.t_ns + MS)
     bench.cable.cut = False
+
+
+@pytest.fixture
+def braking(make: Callable[..., Bench]) -> Bench:
+    made = make(brake=True)
+    made.driver.open()
+    return made
+
+
+def test_a_brake_resists_by_itself_until_the_next_enable_also_when_the_line_is_closed(braking: Bench) -> None:
+    driver, rotor = braking.driver, braking.rotors[0]
+    assert [servo.mode for servo in braking.servos] == [0, 0], "what is off when it is met is not switched on"
+    driver.enable("effort")
+    braking.cycle(200, effort=(0.1, 0.0))
+    fast = rotor.velocity
+    assert fast > 5.0
+    braking.cable.sent.clear()
+    began = braking.cable.t_ns
+    driver.stop()
+    driver.stop()
+    assert [(frame.id, frame.data) for frame in braking.cable.sent] == [(3, BRAKE), (8, BRAKE)] * 2
+    assert braking.cable.t_ns == began
+    efforts = []
+    for _ in range(200):
+        braking.cable.run(MS)
+        efforts.append(rotor.effort)
+        assert rotor.effort * rotor.velocity <= 0.0
+    assert [servo.mode for servo in braking.servos] == [15, 15]
+    assert min(efforts) >= -1.01 * 0.1**2 / 0.1 * fast and np.diff(efforts).min() > -1e-9, "strongest at first"
+    assert abs(rotor.velocity) < 1e-3 * fast
+    braking.cable.run(500 * MS)  # no watchdog: it needs no commands
+    driver.read(braking.state, braking.cable.t_ns + MS)
+    assert braking.state.fault.tolist() == [0, 0] and [servo.mode for servo in braking.servos] == [15, 15]
+    with pytest.raises(RunError, match="are off; enable the driver first"):
+        braking.cycle()
+    driver.close()
+    assert not braking.cable.opened
+    rotor.velocity = 1.0
+    braking.cable.run(MS)
+    assert [servo.mode for servo in braking.servos] == [15, 15] and rotor.effort < 0.0
+    braking.cable.sent.clear()
+    driver.open()
+    driver.enable("effort")
+    braking.cycle(3)
+    assert STOP not in [frame.data for frame in braking.cable.sent], "it is not let go on the way"
+    assert [servo.mode for servo in braking.servos] == [10, 10]
+
+
+def test_a_drive_that_was_off_brakes_too_when_it_is_stopped(braking: Bench) -> None:
+    braking.driver.stop()
+    braking.cable.run(20 * MS)
+    assert [servo.mode for servo in braking.servos] == [15, 15]
+
+
+def test_a_brake_clears_neither_a_fault_nor_a_watchdog_that_tripped(braking: Bench) -> None:
+    driver, rotors = braking.driver, braking.rotors
+    driver.enable("effort")
+    rotors[1].trouble = "overcurrent"
+    braking.cycle(3)
+    rotors[1].trouble = ""
+    driver.stop()
+    braking.cable.run(20 * MS)
+    assert [servo.mode for servo in braking.servos] == [15, 1] and rotors[1].effort == 0.0
+    with pytest.raises(RunError, match=r"^j1: motor driver fault \(drive error 33\); check the supply"):
+        driver.enable("effort")
+    assert driver.latched
+    sound = [frame.id for frame in braking.cable.sent if frame.data == STOP]
+    driver.clear()
+    braking.cable.run(20 * MS)
+    assert [servo.mode for servo in braking.servos] == [15, 15]
+    assert sound == [] and {frame.id for frame in braking.cable.sent if frame.data == STOP} == {0x8008}
+    driver.enable("effort")
+    braking.cycle(3)
+    braking.cable.run(120 * MS)  # nobody commands
+    driver.stop()
+    driver.read(braking.state, braking.cable.t_ns + MS)
+    assert [servo.mode for servo in braking.servos] == [11, 11] and braking.state.fault.tolist() == [-1, -1]
+    driver.close()
+    driver.open()
+    with pytest.raises(RunError, match="the drive's watchdog tripped"):
+        driver.enable("effort")
+    driver.clear()
+    driver.enable("effort")
+    braking.cycle(3)
+    assert braking.state.fault.tolist() == [0, 0]
+
+
+def test_firmware_that_need_not_know_how_to_brake(make: Callable[..., Bench]) -> None:
+    for brake in (False, True):
+        bench = make(1, brake=brake)
+        bench.servos[0].mode = 10
+        bench.cable.spoil = lambda frame: frame._replace(data=frame.data.replace(b"\x82\x02\x05", b"\x82\x02\x04"))
+        if not brake:
+            bench.driver.open()
+            continue
+        with pytest.raises(InputError) as caught:
+            bench.driver.open()
+        assert str(caught.value) == (
+            "rig.yaml:7 stop: node 3 has register map 4, whose firmware need not know how to brake; update it, or give"
+            " 'stop: off'"
+        )
+        assert not bench.cable.opened and bench.servos[0].mode == 0
 
 
 def test_no_command_follows_a_stop(bench: Bench) -> None:

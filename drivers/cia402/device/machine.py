@@ -11,6 +11,7 @@ from drivers.cia402.profile import (
     ENABLE,
     ENABLED,
     FAULT,
+    POWERED,
     QUICK_STOP,
     QUICK_STOP_COMMAND,
     REACTING,
@@ -20,7 +21,6 @@ from drivers.cia402.profile import (
     SWITCHED_ON,
 )
 
-POWERED = frozenset((ENABLED, QUICK_STOP, REACTING))  # states in which the motor may be given a torque
 _ERRORS, _ERROR_REGISTER, _ERROR_CODE = 0x100300, 0x100100, 0x603F00
 _ABORT_OPTION, _QUICK_OPTION, _FAULT_OPTION = 0x600700, 0x605A00, 0x605E00
 _STAYING = (5, 6)  # quick stop options after which the drive holds, and may be enabled again
@@ -61,12 +61,14 @@ def enter(node: Node, state: int) -> None:
         state = DISABLED
     if state == node.state:
         return
-    node.state = state
+    before, node.state = node.state, state
     node.braking = node.late = 0.0
     node.homing = False
     node.goal = node.begin = node.demand = node.actual()
     node.begun = node.t_ns
     node.rate = node.speed() if state in POWERED else 0.0
+    if before == ENABLED:
+        node.integral = node.asked  # a ramp begins with the torque there is
     if state not in POWERED:
         node.integral = 0.0
         node.motor.ask(0.0)

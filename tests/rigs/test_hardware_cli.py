@@ -1,0 +1,315 @@
+"""The command line with real drives on a line: `cosim run` in one process, `cosim emulate` in another."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import can
+import pytest
+import yaml
+
+RIGS = Path(__file__).parents[2] / "rigs"
+PATIENCE = 60.0  # s; what takes so long has failed
+# a machine that stalls for a while stops no run, and an arm without gravity stays where it is left
+EASY = ["guard.stale=0.5", "guard.watchdog=3", "mechanism.gravity=[0, 0, 0]"]
+SHORT = "0.3"  # s; nothing moves yet
+WE = 5  # address of the tests on the bus; that of `cosim run` is 0
+_numbers = itertools.count()
+
+
+def sets(*overrides):
+    return [word for override in overrides for word in ("--set", override)]
+
+
+def lines_of(names, channels):
+    """Overrides that put the drivers on lines of their own."""
+    return [
+        word
+        for name, channel in zip(names, channels, strict=True)
+        for word in (f"drivers.{name}.bus.channel={channel}", f"drivers.{name}.watchdog=2")
+    ]
+
+
+def channels(n):
+    """Multicast addresses that no other test uses at the moment, in this process or another."""
+    found = []
+    for _ in range(n):
+        number = zlib.crc32(f"cli {os.getpid()} {next(_numbers)}".encode())
+        found.append(f"239.{number & 127}.{number >> 8 & 255}.{number >> 16 & 255}")
+    return found
+
+
+def start(*arguments, stdin=subprocess.DEVNULL):
+    """The command in a process that hears SIGINT, whatever started the tests."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cosim", *map(str, arguments)],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1", "COSIM_INTERPRET": "0"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def until(process, word):
+    """The lines of stdout up to the one that begins with a word."""
+    found = []
+    for line in process.stdout:
+        found.append(line.rstrip("\n"))
+        if line.startswith(word):
+            return found
+    raise AssertionError(f"'{word}' was not said: {found}, {process.stderr.read()}")
+
+
+def ended(process):
+    """(exit code, lines of stdout, lines of stderr)."""
+    out, err = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in out + err, err
+    return process.returncode, out.splitlines(), err.splitlines()
+
+
+@contextmanager
+def emulated(rig, *arguments):
+    """(process, what it said); it is ended in order."""
+    process = start("emulate", RIGS / f"{rig}.yaml", *arguments)
+    try:
+        yield process, until(process, "emulating")
+        process.send_signal(signal.SIGINT)
+        code, out, err = ended(process)
+        assert (code, err) == (0, [])
+        assert any(re.match(r"emulated \S+ s", line) for line in out)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.communicate()
+
+
+class Arm:
+    """`arm_can.yaml` behind emulated drives, for several runs."""
+
+    def __init__(self, words, channel):
+        self.words, self.channel = words, channel
+
+    def start(self, *arguments, **keys):
+        return start("run", RIGS / "arm_can.yaml", *self.words, "--duration", SHORT, *arguments, **keys)
+
+    def modes(self):
+        """Of the drives, as they say themselves: 0 is stopped, 10 follows positions and efforts."""
+        return {node: answer[0] for node, answer in self._ask(b"\x11\x00", b"\x21\x00").items()}
+
+    def positions(self):
+        """Of the drives, in 1e-4 turns."""
+        found = self._ask(b"\x15\x01", b"\x25\x01")
+        return {node: int.from_bytes(answer[:2], "little", signed=True) for node, answer in found.items()}
+
+    def _ask(self, question, head):
+        """What comes after the head of the answers."""
+        found = {}
+        with can.Bus(interface="udp_multicast", channel=self.channel, fd=True, hop_limit=0) as bus:
+            for node in (1, 2, 3):
+                query = can.Message(
+                    arbitration_id=0x8000 | WE << 8 | node, data=question, is_fd=True, is_extended_id=True
+                )
+                bus.send(query)
+                until = time.monotonic() + PATIENCE
+                while node not in found and time.monotonic() < until:
+                    answer = bus.recv(0.1)
+                    if answer is not None and answer.arbitration_id == node << 8 | WE and answer.data[:2] == head:
+                        found[node] = bytes(answer.data[2:])
+        return found
+
+
+STOPPED = {1: 0, 2: 0, 3: 0}
+
+
+@pytest.fixture(scope="module")
+def arm():
+    (channel,) = channels(1)
+    words = sets(*EASY, *lines_of(["moteus"], [channel]))
+    with emulated("arm_can", *words) as (_, said):
+        assert said == [
+            "arm_can  A desktop arm of three geared drives follows waypoints under computed feedforward torque.",
+            f"moteus: moteus on udp_multicast {channel}",
+            "  node 1: base",
+            "  node 2: shoulder",
+            "  node 3: elbow",
+            "emulating; Ctrl-C ends it",
+        ]
+        yield Arm(words, channel)
+
+
+@contextmanager
+def terminal():
+    """(its own end, the end of a program)."""
+    ours, theirs = os.openpty()
+    try:
+        yield ours, theirs
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def asked(process):
+    """What was shown until the question, which has no end of line."""
+    shown = b""
+    while not shown.endswith(b"motors on: "):
+        ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+        assert ready, shown
+        piece = os.read(process.stdout.fileno(), 4096)
+        assert piece, shown
+        shown += piece
+    return shown.decode()
+
+
+def signals(path):
+    """Names in a recording."""
+    from mcap.reader import make_reader
+
+    with path.open("rb") as file:
+        first = itertools.islice(make_reader(file).iter_messages(), 20)
+        return {f"{channel.topic[1:]}/{key}" for _, channel, message in first for key in json.loads(message.data)}
+
+
+# --- runs that go well ------------------------------------------------------------------------------
+
+
+LIMITS = "-2.967 to 2.967 rad, up to 8 rad/s, 10 N·m"
+
+
+def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
+    record, summary = tmp_path / "run.mcap", tmp_path / "run.json"
+    with terminal() as (ours, theirs):
+        process = arm.start("--record", record, "--json", summary, stdin=theirs)
+        shown = asked(process).splitlines()
+        assert arm.modes() == STOPPED
+        os.write(ours, b"yes\n")
+        code, out, err = ended(process)
+    assert (code, err) == (0, [])
+    assert shown[0] == "arm_can moves real motors:"
+    where = (
+        rf"  driver moteus: moteus on udp_multicast {re.escape(arm.channel)}, effort mode, up to \d+% of its bit rate"
+    )
+    assert re.fullmatch(where, shown[1])
+    assert shown[2:] == [
+        *(f"    node {k + 1}, {name}: {LIMITS}" for k, name in enumerate(("base", "shoulder", "elbow"))),
+        "  stops by position or velocity, at once",
+        "  stops when a drive is not heard of for 500 ms, or reports a fault",
+        "  emergency stop: none but Ctrl-C; see guard.estop",
+        "Type yes to switch the motors on: ",
+    ]
+    (line,) = (line for line in out if line.startswith("line "))
+    pattern = r"line     moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; [\d.]+% of its bit rate, .+"
+    assert re.fullmatch(pattern, line)
+    found = json.loads(summary.read_text())
+    (told,) = found["drivers"]
+    assert (found["outcome"], found["ticks"], told["driver"]) == ("finished", 300, "moteus")
+    assert told["received"] > 100
+    assert all(f"joints/{name}/age" in signals(record) for name in ("base", "shoulder", "elbow"))
+    assert arm.modes() == STOPPED
+
+
+def test_a_real_joint_beside_simulated_ones_and_a_fault_of_its_drive(tmp_path):
+    """The fault comes when the elbow moves, which it does in the second run."""
+    (channel,) = channels(1)
+    words, summary = sets(*EASY, *lines_of(["odrive"], [channel])), tmp_path / "run.json"
+    fault = "kind: motor_fault, joint: elbow, when: {signal: elbow/velocity, below: -0.1}"
+    with emulated("arm_mixed", *words, "--fault", fault) as (_, said):
+        assert said[-2] == "  motor fault at elbow: at 0 s after elbow/velocity fell below -0.1"
+        run = [RIGS / "arm_mixed.yaml", *words, "--yes"]
+        code, out, err = ended(start("run", *run, "--duration", SHORT, "--json", summary))
+        assert (code, err) == (0, [])
+        assert f"    node 3, elbow: {LIMITS}" in out
+        assert [line["driver"] for line in json.loads(summary.read_text())["drivers"]] == ["odrive"]
+        code, out, err = ended(start("run", *run, "--duration", "20"))
+    assert code == 1 and len(err) == 1
+    assert re.search(r"stopped at tick \d+ \(t = \S+ s\): the drive of joint 'elbow' reports motor over temp", err[0])
+    assert any(line.startswith("line     odrive") for line in out)
+
+
+def test_a_dynamometer(tmp_path):
+    easy = ["guard.stale=0.5", "guard.watchdog=3"]
+    words = sets(*lines_of(["test", "load"], channels(2)))
+    with emulated("dynamometer/bench", *words):
+        elbow = RIGS / "dynamometer" / "elbow.yaml"
+        code, out, err = ended(start("run", elbow, *words, *sets(*easy), "--yes", "--duration", SHORT))
+    assert (code, err) == (0, [])
+    assert f"    node 1, elbow: {LIMITS}" in out
+    assert "    node 2, load of elbow: -2.967 to 2.967 rad, up to 8 rad/s, 8 N·m" in out
+    assert [line.split()[1] for line in out if line.startswith("line ")] == ["test", "load"]
+
+
+# --- who agrees -------------------------------------------------------------------------------------
+
+
+def test_nobody_who_can_be_asked_is_a_no(arm):
+    code, out, err = ended(arm.start())
+    assert code == 2 and out[0] == "arm_can moves real motors:"
+    assert err == ["--yes: real motors would move and nobody can be asked; look at the list and say --yes"]
+    assert arm.modes() == STOPPED
+
+
+def test_somebody_on_a_terminal_may_say_no(arm):
+    with terminal() as (ours, theirs):
+        process = arm.start(stdin=theirs)
+        asked(process)
+        os.write(ours, b"no\n")
+        code, _, err = ended(process)
+    assert (code, err) == (2, ["not confirmed, the motors stay off"])
+    assert arm.modes() == STOPPED
+
+
+# --- runs that end early ----------------------------------------------------------------------------
+
+
+def test_an_interrupted_run_ends_in_order(arm, tmp_path):
+    record = tmp_path / "run.mcap"
+    more = [
+        "--duration",
+        "100",
+        "--record",
+        record,
+        *sets("guard.deceleration=20", "controllers.arm.trajectory.delay=0"),
+    ]
+    process = arm.start("--yes", *more)
+    try:
+        until, before = time.monotonic() + PATIENCE, arm.positions()
+        while abs(arm.positions()[1] - before[1]) < 100:
+            assert time.monotonic() < until and process.poll() is None, ended(process)
+        assert set(arm.modes().values()) == {10}
+        process.send_signal(signal.SIGINT)
+        code, out, err = ended(process)
+    finally:
+        process.kill()
+        process.communicate()
+    assert code == 1
+    (told,) = err
+    assert re.search(r"interrupted after tick \d+", told)
+    assert out[-1] == f"wrote    recording {record}"
+    assert any(line.startswith("line     moteus") for line in out)
+    assert arm.modes() == STOPPED
+    assert "joints/base/age" in signals(record)
+
+
+# --- simulation and hardware are one file -----------------------------------------------------------
+
+
+def test_the_arm_in_simulation_and_the_real_one_differ_in_their_drivers_only():
+    texts = [(RIGS / f"arm_{which}.yaml").read_text() for which in ("sim", "can")]
+    simulated, real = map(yaml.safe_load, texts)
+    assert simulated.pop("drivers") == [] and len(real.pop("drivers")) == 1
+    assert simulated == real
+    block = re.compile(r"^drivers:.*\n(?:[ ].*\n)*", re.MULTILINE)
+    without = [block.sub("", text) for text in texts]
+    assert without[0] == without[1] and all(len(block.findall(text)) == 1 for text in texts)
