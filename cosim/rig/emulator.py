@@ -11,6 +11,7 @@ from cosim.errors import did_you_mean
 from cosim.multibody.description import Joint
 from cosim.rig import schema
 from cosim.rig.drivers import DriverSpec
+from cosim.rig.events import INTERFACES, WhenKeys
 from cosim.rig.schema import Reading, read_fields, show
 from cosim.types import param, params
 
@@ -47,10 +48,15 @@ class _EmulatorFile:
 
 
 @params
-class _WhenKeys:
-    signal: str = param(doc="`<joint>/position`, `velocity`, `effort` or `temperature`")
-    above: float | None = param(default=None, doc="SI")
-    below: float | None = param(default=None, doc="SI")
+class _WhenKeys(WhenKeys):
+    """On a temperature; on what a joint does it is that of `INTERFACES`."""
+
+    above: float | None = param(unit="degC", default=None)
+    below: float | None = param(unit="degC", default=None)
+
+
+# signals of a drive, with the keys of a condition on each
+_SIGNALS = {what: INTERFACES[what] for what in ("position", "velocity", "effort")} | {"temperature": _WhenKeys}
 
 
 @params
@@ -59,7 +65,7 @@ class _FaultKeys:
     driver: str | None = param(default=None, doc="on whose line; may be left out where there is one only")
     joint: str | None = param(default=None, doc="at which motor")
     at: float = param(unit="s", min=0, default=0.0, doc="from the start, or from when the condition first held")
-    when: _WhenKeys | None = param(default=None)
+    when: dict | None = param(default=None)
     lasts: float | None = param(unit="s", above=0, default=None, doc="to the end unless given")
     share: float = param(min=0, max=1, default=1.0, doc="of the frames")
     delay: float = param(unit="s", above=0, default=0.01, doc="of each frame")
@@ -139,11 +145,11 @@ def _fault(
                 (*at, "driver"), f"there is no driver '{values['driver']}'{did_you_mean(values['driver'], names)}"
             )
         values["driver"] = values["driver"] or names[0]
-    when = values["when"]
+    when = _when(values["when"], (*at, "when"), kinds, reading)
     if when is not None:
         if (when.above is None) == (when.below is None):
             reading.fail((*at, "when"), "give 'above' or 'below', one of them")
-        signals = [f"{name}/{what}" for name in kinds for what in ("position", "velocity", "effort", "temperature")]
+        signals = [f"{name}/{what}" for name in kinds for what in _SIGNALS]
         if when.signal not in signals:
             reading.fail((*at, "when", "signal"), f"no signal '{when.signal}'{did_you_mean(when.signal, signals)}")
     if len(reading.errors) > before:
@@ -155,10 +161,19 @@ def _fault(
         at=values["at"],
         signal=when.signal if when else "",
         factor=-1.0 if when is not None and when.above is None else 1.0,
-        bound=0.0 if when is None else when.above if when.above is not None else when.below,
+        bound=next((bound for bound in (when.above, when.below) if bound is not None), 0.0) if when else 0.0,
         lasts=float("inf") if values["lasts"] is None else values["lasts"],
         share=values["share"],
         delay=values["delay"],
         size=values["size"],
         trouble=values["trouble"],
     )
+
+
+def _when(data: Any, at: tuple, kinds: Mapping[str, str | None], reading: Reading) -> WhenKeys | None:
+    """The condition of a fault, in the unit of its signal."""
+    if data is None:
+        return None
+    joint, _, what = str(data.get("signal")).rpartition("/")
+    known = {joint: kinds[joint]} if joint in kinds else None
+    return schema.read(_SIGNALS.get(what, WhenKeys) if known else WhenKeys, data, at, reading.of(known))

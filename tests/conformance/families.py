@@ -295,9 +295,11 @@ class Bench:
     def off(self, seconds: float = 0.05) -> None:
         """Motors go off and stay off. Those on their way down a ramp may ask for nothing now and then."""
         asked = self.emulation.steps
-        for _ in self.until(lambda: self.emulation.steps >= asked + QUIET):
+        for _ in self.until(lambda: False):
             if any(self.asked):
                 asked = self.emulation.steps
+            elif self.emulation.steps >= asked + QUIET:
+                break
         steps = self.emulation.steps + round(seconds * 1e3)
         for _ in self.until(lambda: self.emulation.steps >= steps):
             assert not any(self.asked)
