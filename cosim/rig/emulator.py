@@ -48,9 +48,10 @@ class _EmulatorFile:
 
 
 @params
-class _WhenKeys(WhenKeys):
+class _WhenKeys:
     """On a temperature; on what a joint does it is that of `INTERFACES`."""
 
+    signal: str = param(doc="`<joint>/position`, `velocity`, `effort` or `temperature`")
     above: float | None = param(unit="degC", default=None)
     below: float | None = param(unit="degC", default=None)
 
@@ -170,10 +171,11 @@ def _fault(
     )
 
 
-def _when(data: Any, at: tuple, kinds: Mapping[str, str | None], reading: Reading) -> WhenKeys | None:
+def _when(data: Any, at: tuple, kinds: Mapping[str, str | None], reading: Reading) -> WhenKeys | _WhenKeys | None:
     """The condition of a fault, in the unit of its signal."""
     if data is None:
         return None
     joint, _, what = str(data.get("signal")).rpartition("/")
     known = {joint: kinds[joint]} if joint in kinds else None
-    return schema.read(_SIGNALS.get(what, WhenKeys) if known else WhenKeys, data, at, reading.of(known))
+    keys: Any = _SIGNALS.get(what, WhenKeys) if known else WhenKeys
+    return schema.read(keys, data, at, reading.of(known))
