@@ -642,6 +642,17 @@ def test_exactly_one_line() -> None:
     assert moteus.JointParams(id=4).address == 4
 
 
+@pytest.mark.parametrize("stop", ["off", "brake"])
+def test_how_drives_stop_is_a_parameter(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, stop: Any) -> None:
+    bench = make(1)
+    monkeypatch.setattr(moteus, "host", lambda params, context: bench.cable)
+    driver = moteus.load(moteus.Params(bus=CanParams("virtual", "x", fd=True), stop=stop), bench.context)
+    driver.open()
+    bench.cable.sent.clear()
+    driver.close()
+    assert [frame.data for frame in bench.cable.sent] == [BRAKE if stop == "brake" else STOP]
+
+
 def test_traffic_of_a_cycle_is_what_goes_over_the_line(bench: Bench) -> None:
     bench.driver.enable("effort")
     bench.cable.sent.clear()
