@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Optional
@@ -11,6 +10,7 @@ from typing import Annotated, Optional
 import typer
 
 from cosim.errors import CosimError, InputError
+from cosim.interrupts import listen
 
 app = typer.Typer(
     add_completion=False,
@@ -146,7 +146,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # an orderly end keeps the recording
+    listen()  # an orderly end keeps the recording
     try:
         # an interrupt reaches us as an exception or, when it came early, as the exit code 130
         code = app(standalone_mode=False)

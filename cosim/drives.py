@@ -15,6 +15,8 @@ from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
 from cosim.world import World
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # that a command may be late and still be sent
+JUMP_TIME = 0.005  # s for which a joint may move at its limit beyond the time between two measurements
+SLIP, SLIP_SHARE = 0.3, 0.1  # rad/s or m/s, and share of the limit, by which a load motor may differ from its joint
 SENSING_NS = 100_000_000  # within this real joints say where they are, before they are commanded
 CLEARABLE = "see to the cause, then run with --clear-faults"
 
@@ -45,6 +47,9 @@ class Drives:
         )
         self._load = world.view("load")
         self.unsent = [0] * len(self.groups)  # commands that were too late to be sent
+        self._before: list[np.ndarray | None] = [None] * len(self.groups)  # positions measured last
+        self._speed = world.simulation.limits.velocity
+        self._units, self._loads = world.simulation.plant.model.dof_units, world.simulation.loads
         self._away: set[int] = set()  # real groups whose line is to be opened anew
         self._stale_ns = float(np.min(world.simulation.guard.stale, initial=np.inf)) * 1e9
         self._hearing_ns = world.simulation.step_ns // 2
@@ -114,19 +119,48 @@ class Drives:
                 group.driver.read(state, max(until, now() + self._hearing_ns) if group.real else until)
             for j in np.flatnonzero(state.fault)[:1]:
                 what = _fault(group.driver, state, j)
-                raise RunError(f"the drive of joint '{group.driver.joints[j]}' reports {what}")
+                whose = "load motor" if group.load else "drive"
+                raise RunError(f"the {whose} of joint '{group.driver.joints[j]}' reports {what}")
             index = group.index
             if group.load:
                 self._check_load(group.driver.joints, now() - state.t_ns)
+                self._check_shaft(group, state)
                 continue
             for name, values in self._feedback.items():
                 values[index] = getattr(state, name)
             if group.real:
+                self._check_jump(k, group, state)
                 self._temperature[index] = state.temperature
                 self._fresh[index] = (state.t_ns - self._heard[k]) * 1e-9
                 self._lag[index] = (due - state.t_ns) * 1e-9
                 self._age[index] = (now() - state.t_ns) * 1e-9
                 self._heard[k] = state.t_ns
+
+    def _check_jump(self, k: int, group: Group, state: JointState) -> None:
+        """A joint cannot have moved further than its limit of speed allows. Raises RunError for one that did."""
+        if state.t_ns == self._heard[k]:
+            return
+        before, self._before[k] = self._before[k], state.position.copy()
+        if before is None or not self._heard[k]:
+            return
+        elapsed = (state.t_ns - self._heard[k]) * 1e-9
+        moved = np.abs(state.position - before)
+        for j in np.flatnonzero(moved > self._speed[group.index] * (elapsed + JUMP_TIME))[:1]:
+            name, unit = group.driver.joints[j], self._units[group.index[j]]
+            what = f"joint '{name}' is {moved[j]:.4g} {unit} from where it was {elapsed * 1e3:.4g} ms ago"
+            most = f"more than its limit of {self._speed[group.index[j]]:.4g} {unit}/s allows"
+            raise RunError(f"{what}, {most}; look at its encoder and its supply")
+
+    def _check_shaft(self, group: Group, state: JointState) -> None:
+        """A load motor turns with the joint that it loads. Raises RunError where it does not."""
+        velocity = self._feedback["velocity"]
+        for j, place in enumerate(group.index):
+            k = self._loads[place].index
+            if abs(state.velocity[j] - velocity[k]) > SLIP + SLIP_SHARE * self._speed[k]:
+                name, unit = group.driver.joints[j], self._units[k]
+                what = f"the load motor of '{name}' turns at {state.velocity[j]:.4g} {unit}/s, the joint at"
+                mend = "look at its direction and ratio, and at the coupling"
+                raise RunError(f"{what} {velocity[k]:.4g} {unit}/s; {mend}")
 
     def _check_load(self, joints: tuple[str, ...], age_ns: int) -> None:
         """Load motors are not in the model, and are heard of all the same. Raises RunError where they are not."""

@@ -18,6 +18,7 @@ from cosim.compile.ticks import Call, Pace, Program, Rings, Status, Task, Ticks,
 from cosim.drives import Drives, Group
 from cosim.errors import RunError, told
 from cosim.estop import Estop
+from cosim.guard import STOP
 from cosim.halting import ASKED, Halting
 from cosim.pacing import ORDER
 from cosim.parts import Part
@@ -79,7 +80,7 @@ class Engine(ABC):
 
     def outcome(self, status: Status) -> str:
         """Why a fault ended the ticks; empty when none did."""
-        if status is not Status.FAULT or (not self.failure and self.view("fault") == ASKED):
+        if not self.left and (status is not Status.FAULT or (not self.failure and self.view("fault") == ASKED)):
             return ""
         return self.failure or explain(self.simulation, self.number - 1, self.memory)
 
@@ -135,6 +136,7 @@ class Engine(ABC):
                 away.position[loop.index] = position[loop.index] - sample["position"]
                 away.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
         self.view("command")[:] = 0.0
+        self._check_at_rest(position, velocity)
         plant, real = simulation.plant, [simulation.plant.model.dof_index(name) for name in simulation.plant.real]
         if real:
             state = plant.begun(plant.layout.unpack(self.view("plant").copy()), position[real], velocity[real])
@@ -156,7 +158,22 @@ class Engine(ABC):
 
     def arm(self) -> None:
         """Switch the motors on. When one fails, all are off."""
-        return None
+        self.left = False
+
+    def _check_at_rest(self, position: np.ndarray, velocity: np.ndarray) -> None:
+        """Raises RunError for a real joint that would stop the first tick by where it is, or by its speed."""
+        held, model = self.simulation.guard, self.simulation.plant.model
+        for name in self.simulation.plant.real:
+            k = model.dof_index(name)
+            limits, unit = held.limits, model.dof_units[k]
+            lower, upper, most = limits.lower[k], limits.upper[k], limits.velocity[k]
+            if held.does(STOP, "position")[k] and not lower <= position[k] <= upper:
+                what = f"joint '{name}' is at {position[k]:.6g} {unit} before it is commanded, outside its limits"
+                mend = "move it back by hand, or look at its zero"
+                raise RunError(f"{what} {lower:.6g} to {upper:.6g} {unit}; {mend}")
+            if held.does(STOP, "velocity")[k] and abs(velocity[k]) > most:
+                what = f"joint '{name}' moves at {velocity[k]:.6g} {unit}/s before it is commanded"
+                raise RunError(f"{what}, above its limit of {most:.6g} {unit}/s; wait until it rests")
 
     def hold(self) -> None:
         """Motors that are on stay so until the first tick."""
@@ -167,9 +184,11 @@ class Engine(ABC):
         self._abandon(f"{self.at} has not returned for {patience:g} s; look at what it waits for")
 
     def _abandon(self, what: str) -> None:
-        self.left = True
-        self.stop()
+        if self.left:
+            return  # the first cause counts
         self.failure = f"stopped at tick {self.number} (t = {self.number * self.simulation.step:.6g} s): {what}"
+        self.left = True  # whoever sees it finds the cause
+        self.stop()
 
     def stop(self) -> None:
         """Every driver is stopped, whatever the others do; simulated ones ask for nothing any more."""
@@ -268,7 +287,7 @@ class PythonEngine(Engine):
     def arm(self) -> None:
         self._estop.reset()
         self.drives.enable()
-        self.left = False
+        super().arm()
         if self._watchdog is not None:
             self._watchdog.start()
             self._watchdog.rest()

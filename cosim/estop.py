@@ -217,7 +217,8 @@ class CanSource:
 class KeySource:
     """A key of the terminal, which gives every key at once and shows none until `close`.
 
-    Ctrl-C interrupts as ever; Ctrl-Z and Ctrl-S, which would hold the loop up with the motors on, do nothing.
+    Ctrl-C interrupts as ever; Ctrl-Z and Ctrl-S, which would hold the loop up with the motors on, do nothing, nor does
+    Ctrl-\\, which would end the program at once.
     """
 
     def __init__(self, params: EstopParams, place: PlaceOf) -> None:
@@ -238,7 +239,8 @@ class KeySource:
         mode = termios.tcgetattr(file)
         mode[0] &= ~termios.IXON
         mode[3] &= ~(termios.ICANON | termios.ECHO)
-        mode[6][termios.VMIN], mode[6][termios.VTIME], mode[6][termios.VSUSP] = 1, 0, b"\0"
+        mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
+        mode[6][termios.VSUSP] = mode[6][termios.VQUIT] = b"\0"
         atexit.register(self.close)
         # what was typed before stays: somebody may have wanted to stop already
         termios.tcsetattr(file, termios.TCSANOW, mode)

@@ -13,6 +13,8 @@ from cosim import guard, ops
 PATIENT = (guard.EFFORT, guard.RATE, guard.POWER, guard.TEMPERATURE, guard.POSITION)
 ASKED = 0.5  # no verdict: somebody asked for a stop
 NEVER = 1e300  # s; a time that does not come
+LONGEST = 3.0  # s; a stop that would take longer is one at once
+OVERRUN = 0.1  # rad or m; a joint that would come to rest further beyond its limits is stopped at once
 SETTLING = 0.1  # s at rest before motors are switched off
 
 
@@ -89,17 +91,21 @@ def halted(
     position, velocity (n,): of the references; verdict (n,), fault: of this tick; asked: whether somebody asked for a
     stop; reason, first: what began the halting before, and the verdicts (n,) of that tick; deceleration [rad/s² or
     m/s²] > 0; step [s]. A stop that can wait begins to bring the joints to rest, and is the fault when they do; any
-    other is the fault at once.
+    other is the fault at once, as is one that would take longer than LONGEST, or lead a joint further than OVERRUN.
     """
     patient: Any = np.zeros(len(first))
     for code in PATIENT:
         patient = ops.where(verdict == float(code), verdict, patient)
+    way = velocity * velocity / (2.0 * deceleration)  # to rest
+    too_far = ops.logical_and(verdict == float(guard.POSITION), way > OVERRUN)
+    patient = ops.where(too_far, 0.0, patient)
     wanted, hard = asked * ASKED, ops.where(fault > float(guard.NOT_FINITE), fault, 0.0)
     length: Any = step
     for k in range(len(first)):
         wanted, hard = ops.maximum(wanted, patient[k]), ops.maximum(hard, verdict[k] - patient[k])
         length = ops.maximum(length, ops.absolute(velocity[k]) / deceleration)
     begins = ops.logical_and(wanted > 0.0, t < halting.t)
+    hard = ops.maximum(hard, ops.where(ops.logical_and(begins, length > LONGEST), wanted, 0.0))
     flat = ops.where(begins, Halting(t, length, position, velocity).flat, halting.flat)
     reason, first = ops.where(begins, wanted, reason), ops.where(begins, verdict, first)
     rested = ops.where(Halting.of(flat).over(t), reason, 0.0)

@@ -170,15 +170,15 @@ def lines(summary: dict[str, Any]) -> list[str]:
 
 def _line(line: dict[str, Any]) -> str:
     """What became of a line to real drives."""
-    cut = [f"{slot['joint']} {slot['saturated']}" for slot in line["slots"] if slot["saturated"]]
+    cut = [f"{slot['joint']} {_several(slot['saturated'], 'time')}" for slot in line["slots"] if slot["saturated"]]
     steps = [f"{slot['quantum']:.3g}" for slot in line["slots"] if slot["quantum"]]
-    slots = f"; {line['unsent']:,} commands too late to be sent" if line["unsent"] else ""
-    slots += f"; efforts cut by the drive's slot: {', '.join(cut)} times" if cut else ""
+    slots = f"; {_several(line['unsent'], 'command')} too late to be sent" if line["unsent"] else ""
+    slots += f"; efforts cut by the drive's slot: {', '.join(cut)}" if cut else ""
     slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""
     load = f"{line['share']:.1%} of its bit rate, {line['share_estimated']:.1%} estimated"
     return (
         f"line     {line['driver']} on {line['line']}: {line['sent']:,} sent, {line['received']:,} received,"
-        f" {line['errors']:,} errors; {load}{slots}"
+        f" {_several(line['errors'], 'error')}; {load}{slots}"
     )
 
 
@@ -226,19 +226,24 @@ def guard_lines(summary: dict[str, Any]) -> list[str]:
     found = []
     for kinds in summary["guard"].values():
         for count in kinds.values():
-            ticks = f"{count['ticks']} tick{'s' * (count['ticks'] > 1)}"
+            ticks = _several(count["ticks"], "tick")
             spells = f" ({count['spells']} spells)" if count["spells"] > 1 else ""
             found.append(f"guard    {count['what']}, in {ticks}{spells}, first at {count['first_s']:.6g} s")
     return found
 
 
 def _speed(summary: dict[str, Any]) -> str:
-    speed = summary["speed"]
     substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
-    return (
-        f"{summary['ticks']} ticks of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps}),"
-        f" {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
-    )
+    ticks = f"{_several(summary['ticks'], 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
+    if summary["timing"] is not None:  # the clock says how fast it goes
+        return ticks
+    speed = summary["speed"]
+    return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
+
+
+def _several(n: int, word: str) -> str:
+    """So many of them, as one says it."""
+    return f"{n:,} {word}{'s' * (n != 1)}"
 
 
 def _figure(value: float | None, unit: str) -> str:

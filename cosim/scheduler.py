@@ -45,6 +45,7 @@ class State(StrEnum):
 # what may be done -> the states in which it may
 ALLOWED = {
     "prepare": {State.CONFIGURED},
+    "clear": {State.READY, State.STOPPED},
     "arm": {State.READY, State.STOPPED},
     "start": {State.ARMED},
     "pause": {State.RUNNING},
@@ -114,6 +115,18 @@ class Scheduler:
             self.engine.clear()
         self.way.open(self.engine, self._stack)
         self.state = State.READY
+
+    def clear(self) -> None:
+        """Clear what real drives report as faults, motors off; look at the causes before.
+
+        Raises RunError when a fault stands: all drivers are let go of then, and the rig is to be closed.
+        """
+        self._need("clear")
+        try:
+            self.engine.clear()
+        except BaseException:
+            self.close()
+            raise
 
     def arm(self) -> None:
         """Switch the motors on; take the rights that a run on time needs: → armed.

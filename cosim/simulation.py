@@ -67,6 +67,8 @@ class Simulation:
     compiled: bool = True
     loads: Sequence[Load] = ()
     bandwidths: np.ndarray = field(default_factory=lambda: np.zeros(0))  # Hz, of what is observed of real joints
+    # (nv,) truth values: joints whose drives close their loops by gains of their own, so those of commands are nothing
+    self_willed: np.ndarray | None = None
     deceleration: float | None = None  # rad/s² or m/s², with which a stop brings the joints to rest; None: at once
 
     def __post_init__(self) -> None:
@@ -299,6 +301,8 @@ class Simulation:
         for k, loop in enumerate(self.loops):
             for name, values in zip(COMMAND, told[k * len(COMMAND) :], strict=False):
                 command[name] = ops.placed(command[name], loop.index, values)
+        if self.self_willed is not None:
+            command |= {gain: ops.where(self.self_willed, 0.0, command[gain]) for gain in ("kp", "kd")}
         known = dict(zip(SEEN, seen, strict=False)) | {"request": request, "armed": t - arming[0]}
         safe, verdict, warned = guard.check(self.guard, known, command)
         if self.halts:

@@ -134,7 +134,7 @@ class Punctual:
         except RunError as error:
             raise InputError(f"{error.what}; see to it or take another pulse", self._place) from error
         self._worker = Worker("ticks")
-        stack.callback(self._worker.close, PATIENCE)
+        stack.callback(lambda: self._worker.close(self._patience))
 
     def arm(self) -> None:
         if not self.taking.done():
@@ -149,8 +149,13 @@ class Punctual:
     def _take_rights(self) -> tuple[realtime.Right, ...]:
         """In the thread of the loop, which also gives them back."""
         undo, worker = ExitStack(), self._worker
-        self._stack.callback(lambda: wait([worker.submit(undo.close)], PATIENCE))
+        self._stack.callback(lambda: wait([worker.submit(undo.close)], self._patience))
         return undo.enter_context(realtime.take(self.pacing))
+
+    @property
+    def _patience(self) -> float:
+        """For the thread of the loop [s]; one that hangs was waited for already."""
+        return 0.0 if self._engine.left and not self.taking.done() else PATIENCE
 
     @property
     def soon(self) -> int:
@@ -182,9 +187,11 @@ class Punctual:
                 self._engine.stop()
 
     def more(self, left: int, keep: Keep) -> Status:
-        if self.taking.done():
+        # a loop that was abandoned, by the watchdog, may never end
+        if self._engine.left or self.taking.done():
             status = self._settle(keep)
-            self.taking.result()  # raises an interrupt that met the loop
+            if self.taking.done():
+                self.taking.result()  # raises an interrupt that met the loop
             return status
         if not self._read(keep):
             time.sleep(POLL[self._engine.lane])
@@ -211,7 +218,7 @@ class Punctual:
         """The loop ends: take what it left, and what it says of its time."""
         self._going = False
         if not wait([self.taking], PATIENCE).done:
-            self._engine.abandon(PATIENCE)
+            self._engine.abandon(PATIENCE)  # the cause that a watchdog gave stays
             self._read(keep)
             return Status.FAULT
         self._read(keep)

@@ -25,7 +25,7 @@ def explain(simulation: Simulation, tick: int, memory: np.ndarray) -> str:
     trouble = float(simulation.trouble(t, simulation.plant.layout.pack(parts["plant"])))
     broken = guard.NOT_FINITE in parts["verdict"]
     told = _guarded if broken else {ENDLESS: _endless, OPEN: _open}.get(trouble, _guarded)
-    if told is _guarded and parts["fault"] == parts["halted"]["reason"]:
+    if told is _guarded and parts["halted"]["reason"] and parts["fault"] == parts["halted"]["reason"]:
         told = _rested
     return f"stopped at tick {tick} (t = {t:.6g} s): {told(simulation, t, parts)}"
 

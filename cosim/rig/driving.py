@@ -29,6 +29,12 @@ def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:
     return tuple(name for spec in drivers if not spec.loads for name in spec.joints)
 
 
+def self_willed(rig: Rig) -> np.ndarray | None:
+    """(nv,) truth values: joints whose drives follow a velocity or a position by their own gains; None: no joint."""
+    names = {name for spec in rig.spec.drivers if spec.mode != "effort" for name in spec.joints}
+    return np.isin(rig.joints, list(names)) if names else None
+
+
 def bandwidths_of(drivers: Sequence[DriverSpec]) -> np.ndarray:
     """(m,) of the observers of the real joints [Hz]."""
     return np.array([spec.observer for spec in drivers if not spec.loads for _ in spec.joints])

@@ -42,7 +42,7 @@ class MotorParams:
 @params
 class _EmulatorFile:
     voltage: float = param(unit="V", above=0, default=24.0, doc="of the supply")
-    ambient: float = param(unit="degC", default=25.0)
+    ambient: float = param(unit="degC", min=-273.15, default=25.0)
     joints: dict | None = param(default=None)
     faults: list | None = param(default=None)
 

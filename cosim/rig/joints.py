@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cosim.errors import did_you_mean
 from cosim.multibody.description import Joint
@@ -110,12 +110,15 @@ class SeveralSpec:
     rotates: bool  # its coordinates hold a quaternion
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """The settings of one joint, those for all joints merged in, and the places they come from."""
 
     data: dict[str, Any]
     reading: Reading
+
+
+# sections of a joint which do not replace those of `all` as a whole, by the path of what they are in
+_KEY_BY_KEY = {(): ("limits",), ("limits",): ("actions",)}
 
 
 def read_entries(
@@ -156,10 +159,20 @@ def _mapped(data: Any) -> dict[str, Any]:
 
 
 def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> Entry:
+    if own.get("prescribed") is not None:  # then an actuator is meant for the joints that have one
+        defaults = {key: value for key, value in defaults.items() if key != "actuator"}
+    return _merged(Entry(own, reading), defaults, name, ())
+
+
+def _merged(entry: Entry, defaults: dict[str, Any], name: str, path: tuple[str, ...]) -> Entry:
+    """The section at `path` with what it does not say itself; limits, and their actions, are merged key by key."""
+    own, reading = entry.data, entry.reading
     inherited = {key: value for key, value in defaults.items() if key not in own}
-    if own.get("prescribed") is not None:
-        inherited.pop("actuator", None)  # meant for the joints that have one
-    return Entry({**inherited, **own}, reading.told_at(("joints", name), ("joints", "all"), inherited))
+    data = {**inherited, **own}
+    for key in _KEY_BY_KEY.get(path, ()):
+        if isinstance(own.get(key), dict) and isinstance(defaults.get(key), dict):
+            data[key], reading = _merged(Entry(own[key], reading), defaults[key], name, (*path, key))
+    return Entry(data, reading.told_at(("joints", name, *path), ("joints", "all", *path), inherited))
 
 
 def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:

@@ -18,7 +18,7 @@ from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
 from cosim.guard import KINDS, Guard
 from cosim.loop import Loop
 from cosim.plant import Plant
-from cosim.rig.driving import bandwidths_of, groups_of, loads_of, real_joints, safety_of, shares
+from cosim.rig.driving import bandwidths_of, groups_of, loads_of, real_joints, safety_of, self_willed, shares
 from cosim.rig.running import channels_of, run_rig, scheduler_of
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.rig.starting import closing_of, starting, switches_of, turning
@@ -66,6 +66,7 @@ class Rig:
             compiled=not self.interpret,
             loads=loads,
             bandwidths=bandwidths_of(spec.drivers),
+            self_willed=self_willed(self),
             deceleration=spec.guard.deceleration,
         )
 

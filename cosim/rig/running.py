@@ -15,8 +15,9 @@ import numpy as np
 
 from cosim import timing
 from cosim.engine import Engine
-from cosim.errors import InputError, RunError
+from cosim.errors import CosimError, InputError, RunError
 from cosim.happenings import Happening, Watch
+from cosim.interrupts import heeded
 from cosim.rehearsal import check_budget
 from cosim.rig.driving import told_of_lines
 from cosim.rig.schedule import LONGEST
@@ -161,7 +162,12 @@ def _taken(
             scheduler.way.arm()  # a run that is refused writes nothing
             taken.sinks = rig.sinks(stack, record)
             try:
-                scheduler.arm()
+                try:
+                    scheduler.arm()
+                except CosimError as error:  # a recording without ticks says why
+                    for sink in taken.sinks:
+                        sink.fault(taken.now_ns, str(error))
+                    raise
                 taken.begun = time.perf_counter()
                 # real joints are brought to rest after the last tick, where the rig says how
                 scheduler.start(FOREVER if rig.hardware and rig.simulation.halts else ticks)
@@ -189,12 +195,12 @@ def _taken(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C and the order to end wait until this is done; only the main thread hears them at all."""
+    """Ctrl-C and the orders to end wait until this is done; only the main thread hears them at all."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     heard: list[tuple[int, Any]] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = heeded()
     handlers = [signal.signal(number, lambda *call: heard.append(call)) for number in numbers]
     try:
         yield

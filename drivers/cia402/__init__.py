@@ -74,10 +74,14 @@ class JointParams(wiring.JointParams):
 
 
 def load(params: Params, context: DriverContext) -> Driver:
-    """Raises InputError where the watchdog would bite between two commands."""
+    """Raises InputError where the watchdog would bite between two commands, or a drive has the id of this program."""
     if params.watchdog <= context.period:
         what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"
         raise InputError(what, context.place("watchdog"))
+    for name, wired in zip(context.joints, context.wiring, strict=True):
+        if wired.id == params.master:
+            what = f"{params.master} is the id of the drive of joint '{name}'; give one that no drive has"
+            raise InputError(what, context.place("master"))
     return Cia402Driver(params, context, host(params, context))
 
 

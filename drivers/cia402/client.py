@@ -10,6 +10,7 @@ from drivers.cia402 import codec, sdo
 from drivers.transport import Frame, Link, now
 
 PATIENCE_NS = 400_000_000  # for one answer
+MOST_WAITING = 8192  # frames that are taken before a drive is asked; a babbling bus does not hold the client up
 _PACKERS = {kind: Struct("<" + kind) for kind in "BbHhIi"}
 
 
@@ -62,6 +63,7 @@ class Client:
 
     def run(self, node: int, transfer: sdo.Transfer, patience_ns: int = PATIENCE_NS) -> bytes:
         """The data that a transfer returns; every answer may take `patience_ns`."""
+        self._drain()
         request = next(transfer)
         while True:
             deadline = now() + patience_ns
@@ -71,6 +73,13 @@ class Client:
                 request = transfer.send(answer)
             except StopIteration as done:
                 return done.value
+
+    def _drain(self) -> None:
+        """Take what has gathered while nobody listened: a full buffer would lose the answer."""
+        for _ in range(MOST_WAITING):
+            if (frame := self._link.receive(0)) is None:
+                return
+            self._take(frame)
 
     def _answer(self, node: int, request: bytes, deadline: int) -> bytes:
         while True:

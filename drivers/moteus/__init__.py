@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cosim.errors import InputError
 from cosim.types import DriverContext, param, params
 from drivers.common import wiring
 from drivers.common.motor import Motor
@@ -55,7 +56,13 @@ def _nodes(context: DriverContext) -> list[int]:
 
 
 def load(params: Params, context: DriverContext) -> MoteusDriver:
-    """The driver of the joints of a context, on its line."""
+    """The driver of the joints of a context, on its line.
+
+    Raises InputError where the watchdog would bite between two commands.
+    """
+    if params.watchdog <= context.period:
+        what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"
+        raise InputError(what, context.place("watchdog"))
     brake = params.stop == "brake"
     return MoteusDriver(host(params, context), context, _nodes(context), params.watchdog, params.prefix, brake)
 

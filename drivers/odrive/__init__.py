@@ -26,8 +26,12 @@ __all__ = ["MODES", "JointParams", "Params", "device", "emulate", "host", "line"
 def load(params: Params, context: DriverContext, link: Link | None = None) -> ODrive:
     """The driver; on `link` where one is given, else on its own line.
 
-    Raises InputError for a joint whose address is of the other transport, and for endpoints that cannot be read.
+    Raises InputError for a watchdog that would bite between two commands, a joint whose address is of the other
+    transport, and endpoints that cannot be read.
     """
+    if params.watchdog <= context.period:
+        what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"
+        raise InputError(what, context.place("watchdog"))
     key = "id" if params.bus is not None else "axis"
     for name, wiring in zip(context.joints, context.wiring, strict=True):
         if wiring.key != key:

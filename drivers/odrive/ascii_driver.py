@@ -12,7 +12,7 @@ from typing import Any
 from cosim.types import DriverContext
 from drivers.odrive import ascii_codec as ascii_
 from drivers.odrive import codes
-from drivers.odrive.driver import RETRY_NS, STOP_NS, ODrive
+from drivers.odrive.driver import ANSWER_TIME, RETRY_NS, STOP_NS, ODrive
 from drivers.odrive.params import Params
 from drivers.transport import now
 
@@ -20,6 +20,7 @@ VERSIONS = ("fw_version_major", "fw_version_minor", "fw_version_revision")
 # asked for in turns, one a cycle: the state every other time
 SLOW = ("current_state", "active_errors", "current_state", "disarm_reason", "current_state", "TEMPERATURE")
 MOTOR_TEMPERATURE, INVERTER_TEMPERATURE = "motor.motor_thermistor.temperature", "motor.fet_thermistor.temperature"
+TRIES_PER_SECOND = 4  # to get one answer
 GIVE_UP_NS = 50_000_000  # waiting for answers, beyond what they take on the wire
 
 
@@ -73,16 +74,16 @@ class AsciiDriver(ODrive):
 
     # --- parameters and states ------------------------------------------------------------------------
 
-    def _get(self, k: int, path: str) -> float:
-        return self._ask_for(k, f"axis{self._addresses[k]}.{path}")
+    def _get(self, k: int, path: str, seconds: float = ANSWER_TIME) -> float:
+        return self._ask_for(k, f"axis{self._addresses[k]}.{path}", seconds)
 
-    def _ask_for(self, k: int, name: str) -> float:
+    def _ask_for(self, k: int, name: str, seconds: float = ANSWER_TIME) -> float:
         """Raises `_mute`, or what `_wrong` makes of a name that the drive does not know."""
         if self._awaited:
             self._wait(lambda: not self._awaited, self._patience * 1e-9, lambda: None)
             self._give_up()
         self._value, self._complaint = None, ""
-        for _ in range(4):
+        for _ in range(max(1, round(TRIES_PER_SECOND * seconds))):
             self._say(f"r {name}")
             self._expect((name,))
             if self._wait(lambda: not self._awaited, self._patience * 1e-9, lambda: None):

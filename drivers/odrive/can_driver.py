@@ -81,12 +81,12 @@ class CanDriver(ODrive):
 
     # --- parameters and states ------------------------------------------------------------------------
 
-    def _get(self, k: int, path: str) -> float:
+    def _get(self, k: int, path: str, seconds: float = ANSWER_TIME) -> float:
         node, endpoint = self._addresses[k], self._endpoint(k, path)
         ask = can.endpoint(node, can.READ, endpoint.number)
         key = k, endpoint.number
         self._values.pop(key, None)
-        if not self._wait(lambda: key in self._values, ANSWER_TIME, lambda: self.link.send(ask, now() + RETRY_NS)):
+        if not self._wait(lambda: key in self._values, seconds, lambda: self.link.send(ask, now() + RETRY_NS)):
             raise self._mute(k)
         value, data = endpoint.value, self._values.pop(key)
         if value is None or len(data) < value.size:

@@ -25,10 +25,13 @@ CONTROL = {
     "position": codes.POSITION_CONTROL,
 }
 
-ANSWER_TIME, ARM_TIME = 1.0, 1.0  # s
+ANSWER_TIME, ARM_TIME, GOODBYE_TIME = 1.0, 1.0, 0.1  # s
 RETRY_NS = 50_000_000  # between two tries to get an answer
+SOFT = ("config.torque_soft_min", "config.torque_soft_max")
 SILENCE_NS = 500_000_000  # without a heartbeat
 STOP_NS = 20_000_000  # that sending off may take
+GAP_NS = 250_000_000  # without reading: heartbeats of that time may have been lost here, not at the drive
+MOST_WAITING = 8192  # items that are taken at once after nobody listened
 MOST_ITEMS = 1024  # taken in one read beyond those that were waited for
 HUGE = 1e30  # above all that fits the drives' numbers
 
@@ -52,6 +55,7 @@ class ODrive(ABC):
         self._mode = context.mode
         self._on = self._opened = False
         self._halted = True
+        self._torques: list[tuple[float, float]] = []  # the drives' own soft limits, down and up, as they were found
         self._forget()
 
     def _forget(self) -> None:
@@ -63,6 +67,7 @@ class ODrive(ABC):
         self._heard_ns, self._beat_ns = [0] * count, [0] * count
         self._state, self._error = [codes.UNDEFINED] * count, [0] * count
         self._time_ns = 0  # the latest that is known
+        self._since_ns = self._read_ns = 0  # from when on somebody listens without a gap; of the last read
         self._seen = {"position": np.zeros(count), "velocity": np.zeros(count)}  # last read, of the joints
         self._pending = 0  # answers that are waited for
         self._fresh = False  # something was asked since the last read
@@ -77,6 +82,7 @@ class ODrive(ABC):
         self.link.open()
         try:
             self._meet()
+            self._torques = [(self._get(k, SOFT[0]), self._get(k, SOFT[1])) for k in range(len(self.joints))]
             for k in range(len(self.joints)):
                 self._off(k, now() + STOP_NS)
                 self._check_limits(k)
@@ -95,6 +101,7 @@ class ODrive(ABC):
         self._check_open()
         self._halted = self.latched = False
         try:
+            self._catch_up()
             self._configure(mode)
             for k, wiring in enumerate(self.wiring):
                 if wiring.homing:
@@ -109,6 +116,9 @@ class ODrive(ABC):
 
         Without a command since, the drives are asked, but not in a way that feeds their watchdogs.
         """
+        if (time_ns := now()) - self._read_ns > GAP_NS:
+            self._since_ns = time_ns
+        self._read_ns = time_ns
         if not self._fresh:
             self._look(deadline_ns)
         self._drain(deadline_ns)
@@ -149,7 +159,12 @@ class ODrive(ABC):
                 self._off(k, now() + STOP_NS)
 
     def close(self) -> None:
+        """Motors off, the drives' torque limits as they were found, the line closed."""
         self.stop()
+        if self._opened:
+            for k in range(len(self.joints)):
+                with suppress(Exception):
+                    self._leave(k)
         self._opened = False
         self.link.close()
 
@@ -157,6 +172,7 @@ class ODrive(ABC):
         """Clears the drives' errors, by the maker's procedure; motors are off. Raises RunError where one stands."""
         self._check_open()
         self.stop()
+        self._catch_up()
         for k in range(len(self.joints)):
             if not self._wait(lambda k=k: not self._fault_of(k), ANSWER_TIME, lambda k=k: self._clear(k)):
                 raise self._wrong(k, f"the fault stands: {codes.describe(self._fault_of(k))}")
@@ -178,8 +194,8 @@ class ODrive(ABC):
         """Finds every drive and looks at its firmware; raises InputError."""
 
     @abstractmethod
-    def _get(self, k: int, path: str) -> float:
-        """A parameter of the axis; raises `_mute`."""
+    def _get(self, k: int, path: str, seconds: float = ANSWER_TIME) -> float:
+        """A parameter of the axis; raises `_mute` when it is not told in about that time."""
 
     @abstractmethod
     def _set(self, k: int, path: str, value: float) -> None:
@@ -230,24 +246,35 @@ class ODrive(ABC):
         """The rig's against the drive's own; those that are infinite ask for nothing."""
         get = self._get
         current = get(k, "config.motor.current_soft_max") * get(k, "config.motor.torque_constant")
-        effort = min(current, get(k, "config.torque_soft_max"), -get(k, "config.torque_soft_min"))
+        low, high = self._torques[k]
+        effort = min(current, high, -low)
         speed = get(k, "controller.config.vel_limit")
         if self._mode == "effort" and get(k, "controller.config.enable_torque_mode_vel_limit"):
             effort = min(effort, get(k, "controller.config.vel_gain") * speed)
         size = self._size[k]
-        for what, limit, most, keys in (
-            ("effort", self.limits.effort[k], effort * size, "current_soft_max, torque_soft_max"),
-            ("velocity", self.limits.velocity[k], speed * TURN / size, "vel_limit"),
+        for what, unit, limit, most, keys in (
+            ("effort", "N·m", self.limits.effort[k], effort * size, "current_soft_max, torque_soft_max"),
+            ("velocity", "rad/s", self.limits.velocity[k], speed * TURN / size, "vel_limit"),
         ):
             if np.isfinite(limit) and limit > most * (1 + 1e-6):
-                allowed = f"{self._called(k)} allows {most:.6g} ({keys})"
-                raise self._wrong(
-                    k, f"the {what} limit is {limit:g} but {allowed}; lower the limit or raise the drive's"
-                )
+                allowed = f"the guard allows {limit:.6g} {unit}, {self._called(k)} only {most:.6g} {unit} ({keys})"
+                raise self._wrong(k, f"{allowed}; lower joints.{self.joints[k]}.limits.{what} or raise the drive's own")
 
     def _fit_slot(self, mode: str) -> None:
         limit, step = self._slot_of(mode)
         self.slot.limit[:], self.slot.quantum[:] = limit * self._size, step * self._size
+
+    def _leave(self, k: int) -> None:
+        """Only an axis that is off for certain gets its own torque limits back."""
+        if int(self._get(k, "current_state", GOODBYE_TIME)) == codes.IDLE:
+            for path, own, lowered in zip(SOFT, self._torques[k], self._lowered(k), strict=True):
+                if own != lowered:
+                    self._set(k, path, own)
+
+    def _lowered(self, k: int) -> tuple[float, float]:
+        """The soft limits of the torque that keep an axis within the guard's: its own loops know of no other."""
+        (low, high), limit = self._torques[k], float(self.limits.effort[k] / self._size[k])
+        return max(low, -limit), min(high, limit)
 
     # --- switching on -------------------------------------------------------------------------------
 
@@ -259,6 +286,9 @@ class ODrive(ABC):
                 raise self._wrong(k, f"{self._called(k)} has a fault: {codes.describe(fault)}")
             self._insist(k, "config.watchdog_timeout", self.watchdog)
             self._insist(k, "config.enable_watchdog", 1.0)
+            for path, own, lowered in zip(SOFT, self._torques[k], self._lowered(k), strict=True):
+                if own != lowered:
+                    self._insist(k, path, lowered)
             self._insist(k, "controller.config.input_mode", codes.PASSTHROUGH)
             self._insist(k, "controller.config.control_mode", CONTROL[mode])
         self._mode = mode
@@ -374,11 +404,19 @@ class ODrive(ABC):
                 return
             take(item)
 
+    def _catch_up(self) -> None:
+        """Take what has gathered while nobody listened; of what did not fit into the line's buffer nothing is known."""
+        for _ in range(MOST_WAITING):
+            if (item := self.link.receive(0)) is None:
+                break
+            self._take(item)
+        self._since_ns = self._read_ns = now()
+
     def _own_fault(self, k: int) -> int:
         """What the drive does not call an error."""
         if self._on and self._state[k] != codes.CLOSED_LOOP:
             return codes.FELL_OUT
-        return codes.SILENT if self._time_ns - self._beat_ns[k] > SILENCE_NS else 0
+        return codes.SILENT if self._time_ns - max(self._beat_ns[k], self._since_ns) > SILENCE_NS else 0
 
     def _wrong(self, k: int, what: str) -> CosimError:
         """While opening the rig is to blame, later the run."""

@@ -19,12 +19,16 @@ SLAVES = "/dev/pts/"
 # struct termios2 (asm-generic/termbits.h): flags, line discipline, control characters, speeds; it has any speed
 _TCGETS2 = 0x802C542A
 _TERMIOS2 = struct.Struct("=4IB19s2I")
+# struct flock: type, whence, start, length, process
+_FLOCK = struct.Struct("hhqqi4x")
 
 
 class Pty(Line[bytes]):
     """A pseudo terminal whose slave is linked at `params.port`, so that a host opens it as it would open the port.
 
     While the host runs at another baud rate it only gets silence, as on a wire; what it sends then counts as errors.
+    The slave is locked as long as it is emulated, which tells a link in use from one that was left. The lock is that of
+    an open file: it ends with its program, and does not meet the one (flock) by which hosts keep a port to themselves.
     """
 
     def __init__(self, params: SerialParams, locate: Locate) -> None:
@@ -85,13 +89,14 @@ class Pty(Line[bytes]):
         tty.setraw(self._slave)
         os.set_blocking(self._master, False)
         self._target = os.ttyname(self._slave)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            os.symlink(self._target, beside)
-            os.replace(beside, path)
+            _lock(self._slave)
+            path.unlink(missing_ok=True)
+            os.symlink(self._target, path)
         except OSError as error:
-            beside.unlink(missing_ok=True)
             self._disconnect()
+            if error.errno == errno.EEXIST:  # another program was faster
+                raise InputError(_in_use(path), self._locate("port")) from error
             what = f"cannot put a port at '{path}': {reason(error)}; name a path that you may write, such as /tmp/tty"
             raise InputError(what, self._locate("port")) from error
 
@@ -104,6 +109,32 @@ class Pty(Line[bytes]):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         self._master = self._slave = -1
+
+
+def _lock(descriptor: int) -> None:
+    """Lock it for as long as it is open. Raises BlockingIOError where it is locked."""
+    import fcntl
+
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+
+
+def _is_emulated(slave: str) -> bool:
+    """Whether a program emulates this pseudo terminal."""
+    try:
+        descriptor = os.open(slave, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError as error:
+        return error.errno == errno.EACCES  # it is of another user, whose it stays
+    try:
+        _lock(descriptor)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _in_use(path: Path) -> str:
+    return f"{path}: another program emulates this line; end it first"
 
 
 def _link_mistake(port: str) -> str:
@@ -119,4 +150,4 @@ def _link_mistake(port: str) -> str:
         target = ""
     if not target.startswith(SLAVES):
         return f"'{port}' exists and is not the port of an emulator; remove it or name another path"
-    return ""
+    return _in_use(path) if _is_emulated(target) else ""

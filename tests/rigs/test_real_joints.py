@@ -280,3 +280,81 @@ def test_the_load_is_bounded_and_finite():
         assert applied([load], np.array([0.0, effort]), zero, zero).tolist() == [expected]
     moving = applied([load], np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 10.0]))
     assert moving == pytest.approx([(0.00324 + 0.00484) * 10.0 + 0.05 * 2.0 - 1.0])
+
+
+# --- what is noticed of real joints -----------------------------------------------------------------
+
+
+def test_a_joint_that_jumps_stops_the_run(arm):
+    """No joint is faster than its limit; what seems to be is an encoder."""
+    rig = arm(drivers=DRIVERS)
+    world = World(rig.simulation)
+    moved = Group(Played(world, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), moved])
+    begin(engine, world, lambda t: (0.3, 0.0))
+    rows, fault = engine.run(100)
+    assert len(rows) == 11
+    assert fault == (
+        "stopped at tick 11 (t = 0.011 s): joint 'elbow' is 0.4 rad from where it was 1 ms ago, more than its limit of"
+        " 20 rad/s allows; look at its encoder and its supply"
+    )
+
+
+def test_a_load_motor_that_turns_another_way_stops_the_run():
+    rig = load_rig(BENCH / "elbow.yaml")
+    world, index = World(rig.simulation), np.array([rig.joints.index("elbow")])
+    motor = Group(Played(world, lambda t: (0.5 * t, 0.5)), index, real=True)
+    for speed, trips in ((0.5, False), (-0.5, False), (-1.0, True)):
+        load = Group(Played(world, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True)
+        engine = PythonEngine(rig.simulation, world, [simulated(rig, world), motor, load])
+        begin(engine, world, lambda t: (0.0, 0.5))
+        _, fault = engine.run(20)
+        assert bool(fault) == trips
+    assert fault.endswith(
+        "the load motor of 'elbow' turns at -1 rad/s, the joint at 0.5 rad/s; look at its direction and ratio, and at"
+        " the coupling"
+    )
+
+
+@pytest.mark.parametrize(
+    ("motion", "told"),
+    [
+        (
+            (4.0, 0.0),
+            "is at 4 rad before it is commanded, outside its limits -3 to 3 rad; move it back by hand, or look",
+        ),
+        ((0.3, 25.0), "moves at 25 rad/s before it is commanded, above its limit of 20 rad/s; wait until it rests"),
+    ],
+)
+def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
+    rig = load_rig(
+        arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
+    )
+    world = World(rig.simulation)
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), real(rig, world, lambda t: motion)])
+    engine.open()
+    times = iter(range(1, 100))
+    read = engine.drivers[1][0].read
+
+    def anew(out, deadline_ns):
+        read(out, deadline_ns)
+        out.t_ns = next(times)
+
+    engine.drivers[1][0].read = anew
+    with pytest.raises(RunError, match=f"joint 'elbow' {told}"):
+        engine.begin_from_measured(0.5, 0)
+
+
+@pytest.mark.parametrize("mode", ["velocity", "position"])
+def test_gains_of_commands_are_nothing_to_drives_with_their_own(arm, mode):
+    """Only the feedforward is cut then: what the gains would ask for is not taken from it."""
+    drivers = DRIVERS.replace("{type: moteus,", f"{{type: moteus, mode: {mode},")
+    limits = "joints.elbow.limits={velocity: 20, effort: 1}"
+    efforts = []
+    for gains in ("kp: 500, kd: 5", "kp: 0, kd: 0"):
+        text = f"controllers=[{{type: computed_torque, joints: [elbow], {gains}}}]"
+        rig = load_rig(arm(drivers=drivers).spec.path, ["schedule.realtime=yes", text, limits])
+        signals, engine = played(rig, lambda t: (0.1, 0.0), 20)
+        efforts.append(np.array(engine.drivers[1][0].commands)[:, 0])
+        assert np.array_equal(signals["elbow/command_effort"], efforts[-1])
+    assert np.array_equal(*efforts) and (np.abs(efforts[0]) > 0.1).all()  # kp · 0.2 rad would be 100 N·m

@@ -127,6 +127,26 @@ def test_a_driver_that_fails_while_it_clears_is_named(bench):
     assert bench.log[-3:] == ["close a", "close b", "close c"]
 
 
+def test_a_rig_that_is_ready_or_stopped_can_be_cleared(bench):
+    bench.scheduler.prepare()
+    bench.scheduler.clear()
+    assert bench.log[3:] == ["clear b", "clear c"]
+    bench.scheduler.arm()
+    assert bench.refused("clear") == "cannot clear a rig that is armed; it must be ready or stopped"
+    bench.scheduler.stop()
+    del bench.log[:]
+    bench.scheduler.clear()
+    assert bench.log == ["clear b", "clear c"] and bench.scheduler.state is State.STOPPED
+
+
+def test_a_rig_whose_fault_stands_is_closed(bench):
+    bench.scheduler.prepare()
+    bench.drives["c"].stands = RunError(HOT)
+    assert bench.refused("clear") == HOT
+    assert {"close a", "close b", "close c"} <= set(bench.log)
+    assert bench.refused("arm") == "cannot arm a rig that was closed; make a new scheduler"
+
+
 def test_in_machine_code_there_is_nothing_to_clear(bench):
     with Scheduler(lambda: NativeEngine(bench.rig.simulation)) as scheduler:
         scheduler.prepare(clear=True)

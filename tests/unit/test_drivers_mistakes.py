@@ -340,6 +340,7 @@ KINDS = "drop, delay, duplicate, corrupt, bus_off, stale_heartbeat, power_loss, 
         ("{volts: 5}", ["emulator: unknown key 'volts'; did you mean 'voltage'?"]),
         ("{voltage: 0}", ["emulator.voltage: must be above 0 V, is 0 V"]),
         ("{ambient: 25 K}", ["emulator.ambient: unit 'K' does not fit here; use degC, °C"]),
+        ("{ambient: -274}", ["emulator.ambient: must be at least -273.15 degC, is -274 degC"]),
         ("{joints: [a]}", ["emulator.joints: expected a mapping, got a list"]),
         (
             "{joints: {elbo: {}, shoulder: {}}}",

@@ -16,7 +16,7 @@ from cosim import guard, load_rig
 from cosim.arming import Arming
 from cosim.clock import PythonClock
 from cosim.engine import NativeEngine, PythonEngine
-from cosim.halting import ASKED, NEVER, SETTLING, Halting, halted
+from cosim.halting import ASKED, NEVER, OVERRUN, SETTLING, Halting, halted
 from cosim.pacing import Pacing
 from cosim.run import StoppedRun
 from cosim.scheduler import FOREVER, Scheduler, State
@@ -115,6 +115,12 @@ def test_it_is_over_when_everything_has_rested_for_a_while():
 NONE = Halting.of(Halting.none(2))
 
 
+@pytest.fixture(autouse=True)
+def room(monkeypatch):
+    """Joints of this page may go far while they slow down."""
+    monkeypatch.setattr("cosim.halting.OVERRUN", 10.0)
+
+
 def tick(verdict=(0, 0), fault=None, asked=0.0, halting=NONE, reason=0.0, t=3.0, velocity=(0.0, -5.0)):
     """(halting, reason, first, fault) after a tick at t."""
     verdict = np.array(verdict, dtype=float)
@@ -123,6 +129,20 @@ def tick(verdict=(0, 0), fault=None, asked=0.0, halting=NONE, reason=0.0, t=3.0,
         halting, t, np.array([1.0, 2.0]), np.array(velocity), verdict, fault, asked, reason, np.zeros(2), 10.0, 1e-3
     )
     return Halting.of(flat), *rest
+
+
+@pytest.mark.parametrize(("speed", "waits"), [(1.3, True), (-1.3, True), (1.5, False), (-1.5, False)])
+def test_a_limit_of_position_waits_only_where_the_joint_stays_near(monkeypatch, speed, waits):
+    """By v²/2a: 0.0845 and 0.1125 of the 0.1 that it may go on."""
+    monkeypatch.setattr("cosim.halting.OVERRUN", OVERRUN)
+    _, reason, _, fault = tick((0, guard.POSITION), velocity=(0.0, speed))
+    assert (reason, fault) == ((guard.POSITION, 0.0) if waits else (0.0, guard.POSITION))
+
+
+@pytest.mark.parametrize("verdict", [0, guard.EFFORT])
+def test_a_stop_that_would_take_long_is_one_at_once(verdict):
+    for speed, fault in ((29.0, 0.0), (31.0, max(verdict, 0.5))):
+        assert tick((0, verdict), asked=1.0, velocity=(0.0, speed))[3] == fault
 
 
 PATIENT = (guard.EFFORT, guard.RATE, guard.POWER, guard.TEMPERATURE, guard.POSITION)

@@ -159,6 +159,26 @@ def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
     scheduler.close()
 
 
+@pytest.mark.parametrize("end", ["read", "stop"])
+def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_returns(rig_of, monkeypatch, end):
+    monkeypatch.setattr("cosim.taking.PATIENCE", 0.05)
+    rig = rig_of("GO_ON.wait()", "guard.watchdog=0.5", "guard.estop={interface: virtual, channel: hung, id: 1}")
+    with rig.scheduler() as scheduler:
+        scheduler.prepare()
+        scheduler.arm()
+        scheduler.start()
+        while not scheduler.engine.left:
+            time.sleep(0.01)
+        for _ in iter(getattr(scheduler, end), None):
+            pass
+        assert (scheduler.state, scheduler.way.taking.done()) == (State.FAULT, False)
+        assert scheduler.fault == (
+            "stopped at tick 101 (t = 0.101 s): the loop has not finished a tick for 0.5 s; look for what holds it up,"
+            " a controller or a bus, or give the watchdog more time (it was at controller 'c')"
+        )
+    type(rig.simulation.loops[0].block).update.__globals__["GO_ON"].set()
+
+
 def test_a_scheduler_that_is_forgotten_stops(rig_of):
     scheduler = rig_of().scheduler()
     scheduler.prepare()

@@ -469,19 +469,20 @@ def test_endpoints_that_cannot_be_read(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("limits", "says"),
+    ("limits", "what", "says"),
     [
-        ((200.0, 1.0), "the velocity limit is 200 but {} allows 100 (vel_limit)"),
-        ((10.0, 5.0), "the effort limit is 5 but {} allows 2 (current_soft_max, torque_soft_max)"),
+        ((200.0, 1.0), "velocity", "the guard allows 200 rad/s, {} only 100 rad/s (vel_limit)"),
+        ((10.0, 5.0), "effort", "the guard allows 5 N·m, {} only 2 N·m (current_soft_max, torque_soft_max)"),
     ],
 )
-def test_limits_beyond_the_drives(setup, kind, limits, says):
+def test_limits_beyond_the_drives(setup, kind, limits, what, says):
     rig = setup(limits=limits)
     with pytest.raises(InputError) as caught:
         rig.driver.open()
     key, called = ("id", "node 3") if kind == "bus" else ("axis", "axis 0")
     assert str(caught.value) == (
-        f"rig.yaml:7 joints.shoulder.{key}: {says.format(called)}; lower the limit or raise the drive's"
+        f"rig.yaml:7 joints.shoulder.{key}: {says.format(called)};"
+        f" lower joints.shoulder.limits.{what} or raise the drive's own"
     )
     assert not rig.wire.is_open
 
@@ -494,12 +495,81 @@ def test_torque_that_falls_with_velocity_counts_in_effort_mode_only(setup):
         if fits:
             rig.driver.open()
         else:
-            with pytest.raises(InputError, match=r"the effort limit is 1 but \w+ \d allows 0\.159"):
+            with pytest.raises(InputError, match=r"the guard allows 1 N·m, \w+ \d only 0\.159\d* N·m"):
                 rig.driver.open()
 
 
 def test_limits_within_the_drives(setup):
     setup(limits=(40.0, 1.5)).driver.open()
+
+
+@pytest.mark.parametrize("mode", ["velocity", "position"])
+def test_the_drives_own_loops_stay_within_the_guards_effort(setup, mode):
+    rig = enabled(setup, mode, limits=(40.0, 0.5))
+    rig.command.position[:], rig.command.velocity[:] = 5.0, 10.0
+    most = np.zeros(2)
+    for _ in range(100):
+        rig.cycle()
+        most = np.maximum(most, [abs(rotor.effort) for rotor in rig.rotors])
+    # the second joint has a gear of 2; both were pushed as hard as they may be
+    assert most == pytest.approx([0.5, 0.25], rel=1e-6)
+
+
+def test_torque_limits_of_the_drive_come_back_when_the_line_is_closed(setup):
+    rig = setup("position", limits=(40.0, 0.5))
+    rig.axes[0].torque_soft_max = 1.5
+    rig.axes[1].torque_soft_min, rig.axes[1].torque_soft_max = -0.75, 0.75
+    own = [(axis.torque_soft_min, axis.torque_soft_max) for axis in rig.axes]
+    rig.driver.open()
+    assert [(axis.torque_soft_min, axis.torque_soft_max) for axis in rig.axes] == own
+    rig.driver.enable("position")
+    assert [axis.torque_soft_max for axis in rig.axes] == [0.5, 0.25]
+    assert [axis.torque_soft_min for axis in rig.axes] == [-0.5, -0.25]
+    rig.driver.stop()
+    assert [axis.torque_soft_max for axis in rig.axes] == [0.5, 0.25]  # they may be switched on again
+    rig.driver.close()
+    assert [(axis.torque_soft_min, axis.torque_soft_max) for axis in rig.axes] == own
+
+
+class Unlimited(Axis):
+    """Keeps its torque limit."""
+
+    torque_soft_max = property(lambda self: 2.0, lambda self, value: None)
+
+
+def test_a_drive_whose_torque_cannot_be_limited(setup):
+    rig = setup("position", limits=(40.0, 1.5))
+    for axis in rig.axes:
+        axis.__class__ = Unlimited
+    rig.driver.open()
+    match = r"^joint 'shoulder': \w+ \d did not take axis0\.config\.torque_soft_max = 1\.5; it is 2$"
+    with pytest.raises(RunError, match=match):
+        rig.driver.enable("position")
+    assert not any(axis.armed for axis in rig.axes)
+
+
+def test_a_line_that_filled_up_while_nobody_listened(setup):
+    """What came first was kept and the rest was lost, as with the buffer of a socket."""
+    rig = setup()
+    rig.driver.open()
+    came = rig.wire._came
+    rig.wire._came = lambda items: came(items) if len(rig.wire.queue) < 60 else None
+    for mode in ("effort", "velocity"):
+        rig.wire.step(1500)
+        assert not any(rig.read(20 * MS).fault)
+        rig.wire.step(1500)
+        rig.driver.enable(mode)
+        for _ in range(700):
+            rig.cycle()
+            assert not any(rig.state.fault)
+        rig.driver.stop()
+
+
+@pytest.mark.parametrize("watchdog", [0.0005, 0.001])
+def test_a_watchdog_that_is_not_longer_than_the_period(setup, watchdog):
+    with pytest.raises(InputError) as caught:
+        setup(watchdog=watchdog)
+    assert str(caught.value) == (f"rig.yaml:7 watchdog: must be longer than the period of 0.001 s, is {watchdog:g} s")
 
 
 def test_a_drive_that_does_not_switch_on(setup):

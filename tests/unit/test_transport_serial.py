@@ -287,16 +287,45 @@ def test_the_link_goes_with_the_device(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_link_that_was_left_is_replaced_and_that_of_another_stays(tmp_path):
+def test_a_link_that_was_left_is_replaced(tmp_path):
     path = tmp_path / "tty"
-    path.symlink_to("/dev/pts/987654")
-    first, second = (Pty(SerialParams(str(path)), place) for _ in range(2))
-    first.open()
-    second.open()
-    first.close()
-    assert os.readlink(path).startswith("/dev/pts/")
-    second.close()
+    ours, other = os.openpty()  # a terminal of somebody else may have its number by now
+    for left in ("/dev/pts/987654", os.ttyname(other)):
+        path.symlink_to(left)
+        device = Pty(SerialParams(str(path)), place)
+        device.open()
+        assert os.readlink(path) not in ("/dev/pts/987654", os.ttyname(other))
+        device.close()
+        assert os.listdir(tmp_path) == []
+    os.close(other)
+    os.close(ours)
+
+
+def test_a_link_in_use_stays_with_its_program(tmp_path):
+    path = tmp_path / "tty"
+    device = Pty(SerialParams(str(path)), place)
+    device.open()
+    link = os.readlink(path)
+    with serial.Serial(str(path), exclusive=True):  # a host that keeps the port to itself is no matter
+        what = f"rig.yaml:7 port: {path}: another program emulates this line; end it first"
+        assert refused(str(path), end=device_link) == what
+    assert os.readlink(path) == link
+    device.close()
     assert os.listdir(tmp_path) == []
+
+
+def test_of_two_that_begin_at_once_one_has_the_line(tmp_path, monkeypatch):
+    path = tmp_path / "tty"
+    made = os.symlink
+
+    def late(target, link):
+        made("/dev/pts/987654", link)
+        made(target, link)
+
+    monkeypatch.setattr(os, "symlink", late)
+    what = f"rig.yaml:7 port: {path}: another program emulates this line; end it first"
+    assert refused(str(path), end=device_link) == what
+    assert os.readlink(path) == "/dev/pts/987654"
 
 
 @pytest.mark.parametrize("make", [lambda p: p.write_text("notes"), lambda p: p.mkdir(), lambda p: p.symlink_to("x")])
@@ -317,7 +346,7 @@ def test_places_where_no_link_can_be(tmp_path, monkeypatch):
     def forbidden(*paths):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(os, "replace", forbidden)
+    monkeypatch.setattr(os, "symlink", forbidden)
     mend = "name a path that you may write, such as /tmp/tty"
     what = f"rig.yaml:7 port: cannot put a port at '{tmp_path}/tty': Permission denied; {mend}"
     assert refused(f"{tmp_path}/tty", end=device_link) == what

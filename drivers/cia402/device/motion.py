@@ -22,6 +22,8 @@ _PERIOD, _PERIOD_INDEX, _RAMP_OPTIONS = 0x60C201, 0x60C202, (0x605A00, 0x605E00,
 # this drive has no switches and no stops: what a homing method seeks is at the next index pulse in its direction
 _IN_PLACE, _DOWNWARD = (0, 35, 37), (-3, -1, 1, 5, 6, 11, 12, 13, 14, 17, 21, 22, 27, 28, 29, 30, 33)
 NO_WINDOW = 0xFFFFFFFF
+FORGET = 0.98  # share of what was learnt of the motor that is left after a step
+STEADY = 0.4  # of the gain at which the velocity would be mended in one step
 PATIENCE = 0.5  # s after the end of a ramp before the motor is let go though it still turns
 
 
@@ -53,13 +55,31 @@ def _give(node: Node, torque: float) -> None:
     node.motor.ask(node.asked)
 
 
+def _feel(node: Node, step: float) -> None:
+    """Learn how much the motor's acceleration changes with its torque: least squares over the last steps, in which
+    the load, that changes slowly, does not count."""
+    torque, speed, change = node.before
+    now = node.speed() * node.step
+    changed = (now - speed) / step
+    push, answer = node.asked - torque, changed - change
+    both, square = (FORGET * total for total in node.response)
+    node.response = both + push * answer, square + push * push
+    node.before = node.asked, now, changed
+
+
+def _bearable(node: Node, step: float) -> float:
+    """The largest gain of the velocity loop [N·m·s/rad] that does not make a light motor swing from step to step."""
+    both, square = node.response
+    return STEADY * square / (both * step) if both > 0.0 < step else math.inf
+
+
 def _turn(node: Node, wanted: float, offset: float, step: float) -> None:
     """The velocity loop (proportional and integral), with an offset of torque."""
     speed = _clip(wanted, _top_speed(node))
     if _outward(node, speed):
         speed = 0.0
     node.limited |= speed != wanted
-    gain = 1e-6 * node.value(_VELOCITY_GAIN)
+    gain = min(1e-6 * node.value(_VELOCITY_GAIN), _bearable(node, step))
     error = (speed - node.speed()) * node.step
     bound = node.torque(node.value(_MAX_TORQUE))
     node.integral = _clip(node.integral + gain * error * step / (1e-3 * node.value(_INTEGRAL_TIME)), bound)
@@ -230,6 +250,8 @@ def _brake(node: Node, step: float) -> None:
 def run(node: Node, step: float) -> None:
     """One step of what the state and the mode ask for; without power the demand follows the motor."""
     node.limited = False
+    if step > 0.0:
+        _feel(node, step)
     if node.state not in machine.POWERED:
         node.demand = node.goal = node.begin = node.actual()
         node.asked = 0.0

@@ -75,6 +75,8 @@ class Node:
         self.demand = self.goal = self.begin = self.actual()
         self.begun = t_ns
         self.rate = self.integral = self.asked = 0.0
+        self.before = (0.0, 0.0, 0.0)  # torque asked and speed one step ago, and what the speed changed by then
+        self.response = (0.0, 0.0)  # sums over steps: change of torque · that of acceleration, the former's square
         self.braking = 0.0  # s since braking began
         self.late = 0.0  # s since the following error left its window
         self.homing = False
