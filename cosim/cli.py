@@ -85,11 +85,10 @@ def emulate(
 ) -> None:
     """Put the simulated motors of a rig behind the protocols of its drives, for a program that drives them."""
     from cosim import report
-    from cosim.rig.emulating import emulate_rig
+    from cosim.rig.emulating import emulate_rig, override_of
 
     seconds = None if duration is None else report.duration_of(duration)
-    faults = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in fault)}]"] if fault else []
-    emulate_rig(rig, [*(set_ or ()), *faults], seconds, print)
+    emulate_rig(rig, [*(set_ or ()), *override_of(fault or ())], seconds, print)
 
 
 @app.command()

@@ -78,7 +78,7 @@ def _told(error: Exception) -> tuple[int, str, str | None]:
 
 def _step_back() -> None:
     """Leave the processor to the run, and the end to it, too."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     with suppress(AttributeError, OSError):  # the run's thread may have had a real-time priority already
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

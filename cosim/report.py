@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cosim import timing
 from cosim.errors import InputError
 from cosim.plot import check_format
+from cosim.rig.schema import plural
 from cosim.run import Run, signal_units
 from cosim.units import parse_quantity
 
@@ -170,15 +171,15 @@ def lines(summary: dict[str, Any]) -> list[str]:
 
 def _line(line: dict[str, Any]) -> str:
     """What became of a line to real drives."""
-    cut = [f"{slot['joint']} {_several(slot['saturated'], 'time')}" for slot in line["slots"] if slot["saturated"]]
+    cut = [f"{slot['joint']} {n} {plural(n, 'time')}" for slot in line["slots"] if (n := slot["saturated"])]
     steps = [f"{slot['quantum']:.3g}" for slot in line["slots"] if slot["quantum"]]
-    slots = f"; {_several(line['unsent'], 'command')} too late to be sent" if line["unsent"] else ""
+    slots = f"; {line['unsent']:,} {plural(line['unsent'], 'command')} too late to be sent" if line["unsent"] else ""
     slots += f"; efforts cut by the drive's slot: {', '.join(cut)}" if cut else ""
     slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""
     load = f"{line['share']:.1%} of its bit rate, {line['share_estimated']:.1%} estimated"
     return (
         f"line     {line['driver']} on {line['line']}: {line['sent']:,} sent, {line['received']:,} received,"
-        f" {_several(line['errors'], 'error')}; {load}{slots}"
+        f" {line['errors']:,} {plural(line['errors'], 'error')}; {load}{slots}"
     )
 
 
@@ -226,24 +227,20 @@ def guard_lines(summary: dict[str, Any]) -> list[str]:
     found = []
     for kinds in summary["guard"].values():
         for count in kinds.values():
-            ticks = _several(count["ticks"], "tick")
+            ticks = f"{count['ticks']} {plural(count['ticks'], 'tick')}"
             spells = f" ({count['spells']} spells)" if count["spells"] > 1 else ""
             found.append(f"guard    {count['what']}, in {ticks}{spells}, first at {count['first_s']:.6g} s")
     return found
 
 
 def _speed(summary: dict[str, Any]) -> str:
+    n = summary["ticks"]
     substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
-    ticks = f"{_several(summary['ticks'], 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
+    ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
     if summary["timing"] is not None:  # the clock says how fast it goes
         return ticks
     speed = summary["speed"]
     return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
-
-
-def _several(n: int, word: str) -> str:
-    """So many of them, as one says it."""
-    return f"{n:,} {word}{'s' * (n != 1)}"
 
 
 def _figure(value: float | None, unit: str) -> str:

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from cosim.emulation.emulation import Emulation, Line
-from cosim.emulation.faults import Disturbed, Fault
+from cosim.emulation.faults import Disturbed, Fault, FaultSpec
 from cosim.emulation.motors import EmulatedMotor, Motors, Wired
-from cosim.errors import InputError
+from cosim.errors import InputError, Place
 from cosim.pacing import Pacing
 from cosim.realtime import calm, take
 from cosim.rig.drivers import DriverSpec
 from cosim.rig.driving import context_of
 from cosim.rig.rig import Rig
+from cosim.rig.schedule import show_time
+from cosim.rig.schema import plural
+from cosim.rig.source import read_value
 from cosim.rig.spec import RigSpec, read_rig
 from cosim.world import World
 
@@ -99,14 +102,34 @@ def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[Emul
     return motor, Wired(k, scale, wiring.zero, spec.emulator.ambient, own.rise, own.warming)
 
 
+def override_of(faults: Iterable[str]) -> list[str]:
+    """The override that puts these faults, each the inside of one mapping, in the place of the rig's.
+
+    Raises InputError for a text that is none.
+    """
+    entries = [f"{{{text}}}" for text in faults]
+    for entry in entries:
+        if not isinstance(read_value(entry, Place("--fault")), dict):
+            what = f"expected keys and values, as in 'kind: drop, share: 0.1', got '{entry[1:-1]}'"
+            raise InputError(what, "--fault")
+    return [f"emulator.faults=[{', '.join(entries)}]"] if entries else []
+
+
 def emulate_rig(
     path: str | Path, overrides: Iterable[str], duration: float | None, say: Callable[[str], object]
 ) -> Emulation:
     """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `say` is told what there is.
 
-    Raises InputErrors with every mistake in the file, InputError for a line that cannot be had.
+    Raises InputErrors with every mistake in the file, InputError for a line that cannot be had or that nobody could
+    reach, and for no time at all.
     """
+    if duration is not None and duration <= 0.0:
+        raise InputError(f"{duration:g} s is no time to emulate for; use a longer one", "duration")
     spec = read_rig(path, overrides)
+    for driver in spec.drivers:
+        if getattr(getattr(driver.plugin.params, "bus", None), "interface", "") == "virtual":
+            what = "nobody outside this process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
+            raise InputError(what, spec.source.place(driver.at("bus", "interface")))
     emulation = emulation_of(spec, tell=say)
     emulation.open()
     try:
@@ -136,8 +159,21 @@ def _offered(spec: RigSpec) -> Iterator[str]:
         until = "" if fault.lasts == float("inf") else f" for {fault.lasts:g} s"
         after = f" after {fault.signal} {'rose above' if fault.factor > 0 else 'fell below'} {fault.bound:g}"
         when = f"at {fault.at:g} s" + (after if fault.signal else "")
-        yield f"  {fault.kind.replace('_', ' ')} at {fault.joint or fault.driver}: {when}{until}"
+        yield f"  {fault.kind.replace('_', ' ')}{_how(fault)} at {fault.joint or fault.driver}: {when}{until}"
     yield "emulating; Ctrl-C ends it"
+
+
+# of what a fault has, in words
+_HOW: dict[str, Callable[[FaultSpec], str]] = {
+    **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.share:.4g} of the frames"),
+    "delay": lambda fault: show_time(fault.delay * 1e9),
+    "encoder_jump": lambda fault: f"by {fault.size:g}",
+    "motor_fault": lambda fault: fault.trouble,
+}
+
+
+def _how(fault: FaultSpec) -> str:
+    return f" ({_HOW[fault.kind](fault)})" if fault.kind in _HOW else ""
 
 
 def _done(emulation: Emulation) -> Iterator[str]:
@@ -145,6 +181,7 @@ def _done(emulation: Emulation) -> Iterator[str]:
     lost = f", {emulation.lost_ns * 1e-9:.3g} s given up to be on time" if emulation.lost_ns else ""
     yield f"emulated {seconds:.6g} s{lost}"
     for line in emulation.lines:
-        unsent = f", {line.unsent} answers not taken by the line" if line.unsent else ""
+        unsent = f", {line.unsent} {plural(line.unsent, 'answer')} not taken by the line" if line.unsent else ""
         meter = line.link.meter
-        yield f"{line.name}: {meter.items_in} received, {meter.items_out} sent, {meter.errors} errors{unsent}"
+        errors = f"{meter.errors} {plural(meter.errors, 'error')}"
+        yield f"{line.name}: {meter.items_in} received, {meter.items_out} sent, {errors}{unsent}"

@@ -134,6 +134,11 @@ def show(value: Any) -> str:
     return words.get(type(value)) or repr(value)
 
 
+def plural(n: int, word: str) -> str:
+    """The word for so many of them."""
+    return word if n == 1 else f"{word}s"
+
+
 def _keys(cls: type) -> list[str]:
     return [field.name for field in dataclasses.fields(cls) if field.init]
 
@@ -283,8 +288,7 @@ def _per_joint(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any],
         items = [((*path, name), value[name]) for name in names]
     elif isinstance(value, list):
         if n is not None and len(value) != n:
-            words = "number" if n == 1 else "numbers"
-            return reading.fail(path, f"expected {n} {words} (one per joint), got {len(value)}")
+            return reading.fail(path, f"expected {n} {plural(n, 'number')} (one per joint), got {len(value)}")
         items = [((*path, i), item) for i, item in enumerate(value)]
     else:
         items = [(path, value)] * (1 if n is None else n)

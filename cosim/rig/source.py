@@ -97,12 +97,7 @@ def override(source: Source, text: str) -> Source:
     parts = re.findall(r"[^.\[\]\s]+", key)
     if not equals or not parts:
         raise InputError("expected key=value, for example schedule.step=2ms", place)
-    try:
-        value, _ = _parse(value_text, str(place))
-    except InputErrors as many:
-        raise InputError(many.errors[0].what, place) from None
-    except InputError as error:
-        raise InputError(error.what, place) from None
+    value = read_value(value_text, place)
     data = copy.deepcopy(source.data)
     holder: Any = data
     path: tuple = ()
@@ -125,6 +120,16 @@ def override(source: Source, text: str) -> Source:
             holder = holder[path[-1]]
     marks = {at: mark for at, mark in source.marks.items() if at[: len(path)] != path}
     return Source(source.file, source.text, data, {**marks, **dict.fromkeys([*made, path], text)})
+
+
+def read_value(text: str, place: Place) -> Any:
+    """The plain data of one YAML document of the command line. Raises InputError at `place`."""
+    try:
+        return _parse(text, str(place))[0]
+    except InputErrors as many:
+        raise InputError(many.errors[0].what, place) from None
+    except InputError as error:
+        raise InputError(error.what, place) from None
 
 
 def _children(data: Any) -> dict[str, str | int]:

@@ -226,7 +226,7 @@ def test_a_real_joint_beside_simulated_ones_and_a_fault_of_its_drive(tmp_path):
     words, summary = sets(*EASY, *lines_of(["odrive"], [channel])), tmp_path / "run.json"
     fault = "kind: motor_fault, joint: elbow, when: {signal: elbow/velocity, below: -0.1}"
     with emulated("arm_mixed", *words, "--fault", fault) as (_, said):
-        assert said[-2] == "  motor fault at elbow: at 0 s after elbow/velocity fell below -0.1"
+        assert said[-2] == "  motor fault (overtemperature) at elbow: at 0 s after elbow/velocity fell below -0.1"
         run = [RIGS / "arm_mixed.yaml", *words, "--yes"]
         code, out, err = ended(start("run", *run, "--duration", SHORT, "--json", summary))
         assert (code, err) == (0, [])

@@ -983,6 +983,27 @@ def test_a_watchdog_shorter_than_the_period(bench):
     )
 
 
+def test_the_id_of_this_program_is_that_of_a_drive(bench):
+    b = bench(JOINT(id=126, counts=4096), JOINT(id=127, counts=4096))
+    assert refused(cia402.load, b.params, b.context) == (
+        "rig.yaml:7 master: 127 is the id of the drive of joint 'joint1'; give one that no drive has"
+    )
+
+
+def test_frames_that_gathered_while_nobody_listened(running):
+    """A full buffer keeps what came first, and loses the answers to what is asked then."""
+    b = running()
+    b.driver.stop()
+    b.read()
+    arrive = b._arrive
+    b._arrive = lambda frames: arrive(frames) if len(b.queue) < 50 else None
+    b.run(10_000)
+    assert len(b.queue) >= 50
+    b.driver.enable("effort")
+    b.cycle(5)
+    assert b.out.fault[0] == 0
+
+
 def test_load_makes_a_driver_on_its_own_bus(bench):
     b = bench()
     made = cia402.load(b.params, b.context)

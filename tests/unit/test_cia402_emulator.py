@@ -24,12 +24,12 @@ TURN = 2 * math.pi
 class Rig:
     """One emulated drive in front of a rotor; time goes by `run` only."""
 
-    def __init__(self, **wired) -> None:
+    def __init__(self, motor: Rotor | None = None, **wired) -> None:
         limits = Limits(*np.full((4, 1), np.inf))
         joint = cia402.JointParams(id=NODE, counts=COUNTS, **wired)
         context = DriverContext(("elbow",), (joint,), limits, 1e-3, "effort", lambda *keys: Place("rig.yaml"))
         params = cia402.Params(bus=CanParams(interface="virtual", channel="x"))
-        self.motor = Rotor()
+        self.motor = motor or Rotor()
         self.emulator = cia402.emulate(params, context, [self.motor])
         self.t = 0
         self.heard: list[Frame] = []
@@ -567,6 +567,27 @@ def test_torque_ends_at_the_greatest_speed(rig):
     rig.write(0x6071, 0, "h", 1000)
     rig.run(500)
     assert rig.motor.velocity == pytest.approx(TURN, abs=1.0)
+
+
+@pytest.mark.parametrize("inertia", [1e-3, 1e-2, 1.0])
+def test_the_loops_of_a_strong_drive_come_to_rest_whatever_they_move(inertia):
+    motor = Rotor(inertia, 1e-3, max_effort=100.0)
+    motor.max_velocity = 10.0
+    rig = Rig(motor)
+    rig.enable(9)
+    rig.write(0x60FF, 0, "i", COUNTS // 4)
+    rig.run(1500)
+    speeds = []
+    for _ in range(100):
+        rig.run(1)
+        speeds.append(motor.velocity)
+    assert speeds == pytest.approx([TURN / 4] * 100, rel=0.02)
+    rig.write(0x60FF, 0, "i", 0)
+    rig.enable(8)
+    rig.write(0x607A, 0, "i", rig.position + COUNTS // 8)
+    goal = rig.position + COUNTS // 8
+    rig.run(2000)
+    assert (rig.position, motor.velocity) == (pytest.approx(goal, abs=3), pytest.approx(0.0, abs=0.01))
 
 
 def test_cyclic_position_follows_a_line(rig):

@@ -10,6 +10,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from cosim import report
+
 MINE = """\
 from cosim import ops
 from cosim.types import COMMAND, joint_signals, params
@@ -49,6 +51,20 @@ def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command
     assert re.fullmatch(r"energy   work in \S+ J, dissipated 0 J, stored \+\S+ J, residual \S+ J \(\S+\)", lines[4])
     assert re.fullmatch(r"speed    400 ticks of 1 ms \(rk4\), [\d,]+ ticks/s, [\d,.]+ × real time", lines[5])
     assert lines[6:] == ["ran as   plant, controller hold, loop: machine code"]
+
+
+def test_a_run_by_the_clock_has_no_speed_of_its_own():
+    summary = {"timing": {}, "ticks": 1, "step_s": 2e-3, "integrator": "rk4", "substeps": 1}
+    assert report._speed(summary) == "1 tick of 2 ms (rk4)"
+
+
+def test_one_of_anything_is_told_as_one():
+    slots = [{"joint": "a", "saturated": 1, "quantum": 0.0}, {"joint": "b", "saturated": 2, "quantum": 0.0}]
+    counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "share": 0.1, "share_estimated": 0.2}
+    assert report._line({"driver": "arm", "line": "can0", "slots": slots} | counts) == (
+        "line     arm on can0: 2 sent, 3 received, 1 error; 10.0% of its bit rate, 20.0% estimated;"
+        " 1 command too late to be sent; efforts cut by the drive's slot: a 1 time, b 2 times"
+    )
 
 
 def test_of_joints_that_nothing_drives_the_motion_is_told(command):

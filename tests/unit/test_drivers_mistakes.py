@@ -481,6 +481,30 @@ def test_the_emulator_refuses_a_rig_without_drives(command):
     ]
 
 
+def test_what_the_command_line_refuses_to_emulate(command):
+    Path("rig.yaml").write_text(RIG + REAL)
+    for duration in ("0", "-1"):
+        assert command.refuses("emulate", "rig.yaml", f"--duration={duration}") == [
+            f"duration: {duration} s is no time to emulate for; use a longer one"
+        ]
+    (told,) = command.refuses("emulate", "rig.yaml")
+    assert told.startswith("rig.yaml:")
+    assert told.endswith(
+        " drivers[0].bus.interface: nobody outside this process can reach a 'virtual' bus;"
+        " use socketcan (with a vcan) or udp_multicast"
+    )
+
+
+def test_a_fault_of_the_command_line_is_one(command):
+    Path("rig.yaml").write_text(RIG + REAL)
+    for fault in ("kind: drop}, {kind: delay", "kind: drop} {", "{kind: drop}", "kind: [drop", "kind: drop # all"):
+        (told,) = command.refuses("emulate", "rig.yaml", "--fault", fault)
+        assert told.startswith("--fault: broken YAML: ")
+    assert command.refuses("emulate", "rig.yaml", "--fault", "kind: drop, kind: delay") == [
+        "--fault: key 'kind' is given twice; the first is in line 1"
+    ]
+
+
 def test_check_says_nothing_but_the_mistake_of_a_line_that_is_too_slow(command):
     Path("rig.yaml").write_text(f"{RIG}{REAL}schedule: {{step: 50 us}}\n")
     assert command.refuses("check", "rig.yaml") == [

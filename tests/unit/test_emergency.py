@@ -10,6 +10,7 @@ import pytest
 
 import drivers.sim
 from cosim import load_rig
+from cosim.compile.ticks import Status
 from cosim.engine import PythonEngine
 from cosim.errors import InputErrors, RunError
 from cosim.rig.driving import safety_of
@@ -215,6 +216,19 @@ def test_a_rig_with_a_stop_runs_in_python_and_says_so(rig_of, pressed):
     assert rig_of("{}", "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]").native
 
 
+def test_the_recording_of_a_run_that_is_refused_says_why(rig_of, pressed, tmp_path):
+    import json
+
+    from mcap.reader import make_reader
+
+    pressed(True)
+    with pytest.raises(RunError, match="it cannot be reset while it is pressed") as refused:
+        rig_of(FILE).run(record=tmp_path / "run.mcap")
+    with (tmp_path / "run.mcap").open("rb") as file:
+        found = [json.loads(log.data)["message"] for _, _, log in make_reader(file).iter_messages(topics=["/log"])]
+    assert found == [refused.value.what]
+
+
 def test_a_stop_that_is_not_there_is_told_at_its_place(rig_of, tmp_path, command):
     rig_of(FILE)
     what = f"cannot read '{tmp_path / 'estop'}': No such file or directory; look at its path and its rights"
@@ -316,6 +330,16 @@ def test_a_run_whose_motors_it_switched_off_does_not_go_on(bench_of, monkeypatch
     scheduler.arm()
     scheduler.start(3)
     assert numbers(scheduler) == [last, last + 1, last + 2] and scheduler.fault == ""
+
+
+def test_the_cause_is_there_before_the_motors_are_off_and_stays(bench_of, monkeypatch):
+    scheduler, _ = bench_of("{watchdog: 30}")
+    engine, found = scheduler.engine, []
+    monkeypatch.setattr(engine, "stop", lambda: found.append((engine.left, engine.failure[-20:])))
+    engine._barked("late")
+    engine.abandon(2.0)
+    assert found == [(True, "(it was at the loop)")]
+    assert engine.outcome(Status.STOPPED).endswith(": late (it was at the loop)")
 
 
 def test_at_rest_it_does_not_bark_before_it_is_fed():

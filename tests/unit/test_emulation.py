@@ -14,6 +14,7 @@ from cosim.emulation.emulation import AT_ONCE, BEHIND_NS, Emulation, Line
 from cosim.emulation.faults import Disturbed, Fault, FaultSpec
 from cosim.emulation.motors import EmulatedMotor, Motors, Wired
 from cosim.errors import InputError, RunError
+from cosim.rig import emulating
 from cosim.rig.emulating import emulation_of
 from cosim.rig.spec import read_rig
 
@@ -588,3 +589,22 @@ def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):
     assert (motor.torque_constant, motor.voltage, motor.temperature, motor.max_temperature) == (0.3, 48.0, 30.0, 70.0)
     own = "drivers.odrive.joints.a.torque_constant=0.7"
     assert emulation_from(tmp_path, RIG, *more, own).motors.motors[0].torque_constant == 0.7
+
+
+def test_what_goes_wrong_is_told_with_how_much_of_it(tmp_path):
+    faults = [
+        "{kind: drop, share: 0.1, at: 2}",
+        "{kind: delay, delay: 5 ms, lasts: 1}",
+        "{kind: bus_off}",
+        "{kind: encoder_jump, joint: a, size: 0.5}",
+        "{kind: motor_fault, joint: a, trouble: encoder}",
+    ]
+    (tmp_path / "rig.yaml").write_text(RIG)
+    spec = read_rig(tmp_path / "rig.yaml", [f"emulator.faults=[{', '.join(faults)}]"])
+    assert list(emulating._offered(spec))[-6:-1] == [
+        "  drop (0.1 of the frames) at odrive: at 2 s",
+        "  delay (5 ms) at odrive: at 0 s for 1 s",
+        "  bus off at odrive: at 0 s",
+        "  encoder jump (by 0.5) at a: at 0 s",
+        "  motor fault (encoder) at a: at 0 s",
+    ]

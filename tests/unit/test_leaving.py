@@ -179,6 +179,18 @@ def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_retu
     type(rig.simulation.loops[0].block).update.__globals__["GO_ON"].set()
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_whatever_ends_a_program_interrupts_it_unless_it_is_ignored(name, ignored):
+    code = (
+        "import signal\nfrom cosim.interrupts import listen\n"
+        f"signal.signal(signal.{name}, signal.{'SIG_IGN' if ignored else 'SIG_DFL'})\nlisten()\n"
+        f"try:\n    signal.raise_signal(signal.{name})\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "" if ignored else "interrupted\n")
+
+
 def test_a_scheduler_that_is_forgotten_stops(rig_of):
     scheduler = rig_of().scheduler()
     scheduler.prepare()

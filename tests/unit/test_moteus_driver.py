@@ -467,6 +467,13 @@ def test_old_and_infinite_commands_are_not_sent(bench: Bench) -> None:
     assert bench.cable.sent == []
 
 
+def test_a_watchdog_that_is_not_longer_than_the_period(make: Callable[..., Bench]) -> None:
+    params = moteus.Params(bus=CanParams("virtual", "x", fd=True), watchdog=0.001)
+    with pytest.raises(InputError) as caught:
+        moteus.load(params, make(1).context)
+    assert str(caught.value) == "rig.yaml:7 watchdog: must be longer than the period of 0.001 s, is 0.001 s"
+
+
 def test_the_watchdog_of_the_drive_is_that_of_the_parameters(make: Callable[..., Bench]) -> None:
     bench = make(1, watchdog=0.025)
     bench.driver.open()

@@ -56,8 +56,7 @@ class Wire:
             self.step()
         if not self.queue:
             return None
-        item = self.queue.popleft()
-        return item._replace(t_ns=self.t_ns) if isinstance(item, Frame) else item
+        return self.queue.popleft()
 
     def step(self, times=1):
         for _ in range(times):
@@ -70,7 +69,8 @@ class Wire:
 
     def _came(self, items):
         for item in items:
-            self.queue.extend(self.spoil(item))
+            stamped = item._replace(t_ns=self.t_ns) if isinstance(item, Frame) else item
+            self.queue.extend(self.spoil(stamped))
 
 
 class Setup:
@@ -506,7 +506,7 @@ def test_limits_within_the_drives(setup):
 @pytest.mark.parametrize("mode", ["velocity", "position"])
 def test_the_drives_own_loops_stay_within_the_guards_effort(setup, mode):
     rig = enabled(setup, mode, limits=(40.0, 0.5))
-    rig.command.position[:], rig.command.velocity[:] = 5.0, 10.0
+    rig.command.position[:], rig.command.velocity[:] = 5.0, 25.0
     most = np.zeros(2)
     for _ in range(100):
         rig.cycle()

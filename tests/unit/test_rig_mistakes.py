@@ -57,6 +57,26 @@ def test_a_mistake_in_the_bodies(rigs):
         ("{elbow: {encoder: {counts: 0}}}", "joints.elbow.encoder.counts: must be at least 1, is 0"),
         ("{elbow: {limits: {effort: 0}}}", "joints.elbow.limits.effort: must be above 0 N*m, is 0 N*m"),
         (
+            "{all: {limits: {effort: 0}}, elbow: {limits: {velocity: 1}}, lift: {limits: null}}",
+            "joints.all.limits.effort: must be above 0 N*m, is 0 N*m",
+        ),
+        (
+            "{all: {limits: {effort: 1}}, elbow: {limits: {velocity: 0}}}",
+            "joints.elbow.limits.velocity: must be above 0 rad/s, is 0 rad/s",
+        ),
+        (
+            "{all: {limits: {actions: {effort: halt}}}, elbow: {limits: {actions: {velocity: stop}}}}",
+            "joints.all.limits.actions.effort: expected one of warn, saturate, stop; got 'halt'",
+        ),
+        (
+            "{all: {limits: {efort: 1}}, elbow: {limits: {velocity: 1}}}",
+            "joints.all.limits: unknown key 'efort'; did you mean 'effort'?",
+        ),
+        (
+            "{all: {limits: {upper: -1}}, elbow: {limits: {lower: 1}}, shoulder: {limits: null}, lift: {limits: null}}",
+            "joints.elbow.limits: lower 1 rad of joint 'elbow' is above its upper -1 rad",
+        ),
+        (
             "{elbow: {limits: {lower: 1, upper: -1}}}",
             "joints.elbow.limits: lower 1 rad of joint 'elbow' is above its upper -1 rad",
         ),

@@ -96,6 +96,38 @@ def test_joints_of_a_full_rig(rigs):
     assert lift.prescribed.params.goal == (0.005,)
 
 
+LIMITS = """\
+joints:
+  all:
+    limits: {lower: -0.5, velocity: 3, effort: 4, actions: {velocity: stop, effort: warn}}
+  shoulder: {limits: {effort: 5, velocity: null, actions: {effort: saturate}}}
+  elbow: {limits: {}}
+  lift: {limits: null}
+"""
+
+
+def test_limits_of_a_joint_go_one_by_one_before_those_of_all(rigs):
+    joints = rigs.read(rigs.mechanism + LIMITS).joints
+    said = {name: (joint.lower, joint.velocity, joint.effort) for name, joint in joints.items()}
+    assert said == {
+        "shoulder": (-0.5, math.inf, 5.0),
+        "elbow": (-0.5, 3.0, 4.0),
+        "lift": (-math.inf, math.inf, math.inf),
+    }
+    stop = {"velocity": "stop"}
+    assert [joint.actions for joint in joints.values()] == [
+        stop | {"effort": "saturate"},
+        stop | {"effort": "warn"},
+        {},
+    ]
+
+
+def test_an_override_of_one_limit_keeps_those_of_all(rigs):
+    text = rigs.mechanism + "joints: {all: {limits: {velocity: 3, effort: 4}}}\n"
+    joints = rigs.read(text, "joints.elbow.limits.effort=5").joints
+    assert [(joint.velocity, joint.effort) for joint in joints.values()] == [(3.0, 4.0), (3.0, 5.0), (3.0, 4.0)]
+
+
 def test_the_rest_of_a_full_rig(rigs):
     rig = rigs.read(rigs.mechanism + FULL)
     (controller,) = rig.controllers
