@@ -64,7 +64,7 @@ def run_rig(
         taken = _taken(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
             taken.lines = told_of_lines(rig, scheduler.engine.drives, time.perf_counter() - taken.begun)
-    if not taken.blocks:
+    if not taken.t_ns:
         raise RunError(taken.fault, str(rig.spec.path))
     run = taken.run()
     if taken.fault:
@@ -80,6 +80,7 @@ class Taken:
     scheduler: Scheduler
     sinks: list[Any] = field(default_factory=list)
     t_ns: list[np.ndarray] = field(default_factory=list)
+    waiting: list[Block] = field(default_factory=list)  # whose signals are still to be made
     blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
     events: list[Happening] = field(default_factory=list)
     fault: str = ""
@@ -101,12 +102,24 @@ class Taken:
         return int(self.t_ns[-1][-1]) if self.t_ns else 0
 
     def add(self, block: Block) -> None:
-        """Signals of finished ticks, to wherever they go."""
+        """Finished ticks. Their signals go to wherever they go at once; of a run on time that goes nowhere they are
+        made when it is over: a loop in Python shares the interpreter with whoever makes them."""
+        self.t_ns.append(block.numbers * self.rig.spec.schedule.step_ns)
+        self.waiting.append(block)
+        if self.sinks or self.scheduler.pacing is None:
+            self.digest()
+
+    def digest(self) -> None:
+        """The signals of all ticks that wait for that."""
+        waiting, self.waiting = self.waiting, []
+        for block in waiting:
+            self._digest(block)
+
+    def _digest(self, block: Block) -> None:
         t_ns = block.numbers * self.rig.spec.schedule.step_ns
         values = self.rig.observe(block.arming, block.rows)
         if self.scheduler.pacing is not None:
             values = np.hstack([values, timing.values(self.rig.tasks, block.numbers, block.stamps)])
-        self.t_ns.append(t_ns)
         self.blocks.append(values)
         events = self._watch(block.rows)
         self.events += events
@@ -133,6 +146,7 @@ class Taken:
 
     def run(self) -> Run:
         units = tuple(channels_of(self.rig))
+        self.digest()
         values = np.concatenate(self.blocks)
         t = np.concatenate(self.t_ns)[: len(values)] * 1e-9
         paced = self.scheduler.pacing is not None
@@ -182,12 +196,12 @@ def _taken(
             for sink in taken.sinks:
                 if taken.fault:
                     sink.fault(taken.now_ns, taken.fault)
-                if scheduler.pacing is not None and taken.blocks:
+                if scheduler.pacing is not None and taken.t_ns:
                     for line in timing.lines(scheduler.timing.summary()):
                         sink.event(taken.now_ns, line)
     except RunError as error:
         # what was being recorded may be lost, the run is not
-        if not taken.blocks or taken.fault:
+        if not taken.t_ns or taken.fault:
             raise
         taken.fault = str(error)
     return taken
