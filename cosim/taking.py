@@ -25,7 +25,7 @@ FIRST_BLOCK = 32  # ticks; blocks as fast as possible grow until one takes BLOCK
 BLOCK_TIME = 0.02
 RING_TIME = 8.0  # s that a ring holds of a run on time
 LEAST_PLACES = 1 << 12
-POLL = {"machine code": 0.02, "Python": 0.1}  # s between looks at the ring; of a loop in Python each look takes time
+POLL = {"machine code": 0.02, "Python": 0.25}  # s between looks at the ring; of a loop in Python each look takes time
 PATIENCE = 2.0  # s; a tick that was told to stop and takes longer hangs
 LEAD_NS = 5_000_000  # from the order to start to the first tick: the loop's thread is up by then
 
