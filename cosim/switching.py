@@ -18,10 +18,13 @@ PAUSE = 0.005  # s between two commands
 
 
 def hold(driver: Driver) -> None:
-    """One command that leaves the joints alone: no effort, where they are. Raises what the driver raises."""
+    """One command that leaves the joints alone: no effort, where they are. Drives that did not say where they are get
+    none: one that follows positions would go to 0. Raises what the driver raises."""
     now, n = native_clock().now, len(driver.joints)
     state, command = JointState.zeros(n), JointCommand.zeros(n)
     driver.read(state, now() + HEAR_NS)
+    if not state.t_ns:
+        return
     command.position[:] = state.position
     command.valid_until_ns = now() + VALID_NS
     driver.write(command, now() + HEAR_NS)
