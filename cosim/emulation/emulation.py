@@ -170,7 +170,7 @@ class Emulation:
                     motor.ask(0.0)
             if "power_loss" in before - after:
                 line.drives.reset(self._due)
-            if "bus_off" in after - before and hasattr(line.link, "bus_off"):  # where a line can show it
+            if "bus_off" in after - before:
                 with suppress(RunError):
                     line.link.bus_off()
 

@@ -165,7 +165,7 @@ def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
         for joint, wired in spec.wiring.items():
             if other := nodes.get((line, wired.address)):
                 what = f"node {wired.address} on {line} is that of joint '{other}' already; give each drive its own"
-                reading.fail(spec.at("joints", joint, getattr(wired, "key", "id")), what)
+                reading.fail(spec.at("joints", joint, wired.key), what)
             nodes.setdefault((line, wired.address), joint)
 
 

@@ -19,6 +19,11 @@ class JointParams:
     ratio: float = param(above=0, default=1.0, doc="what the drive counts [rad] per rad or m of the joint")
     zero: float = param(unit="joint position", default=0.0, doc="position of the joint where the drive shows 0")
 
+    @property
+    def key(self) -> str:
+        """The key that holds the address, for errors."""
+        return "id"
+
 
 class Units:
     """Between n joints (SI, rad or m) and their drives (rad, rad/s, N·m), elementwise on arrays (n,) or by joint.

@@ -162,6 +162,10 @@ class _Adapter:
         """See `Link`."""
         return self.serial.lost
 
+    def bus_off(self) -> None:
+        """See `Link`; the text protocol has no word for it."""
+        self.serial.bus_off()
+
     def receive(self, deadline_ns: int) -> Frame | None:
         """See `Link`."""
         while not self._frames:

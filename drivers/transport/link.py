@@ -90,6 +90,10 @@ class Link(Protocol[Item]):
         """Whether the line is there, after another try to open it if it was lost."""
         ...
 
+    def bus_off(self) -> None:
+        """Show the other side the end of a bus, where a line can show it; for the device's end."""
+        ...
+
     def send(self, item: Item, deadline_ns: int) -> None:
         """Raises LinkError when the line is lost or the item cannot go out by the deadline."""
         ...
@@ -146,6 +150,10 @@ class Line(ABC, Generic[Item]):
             return False
         self._trouble, self._lost = "", False
         return True
+
+    def bus_off(self) -> None:
+        """See `Link`; nothing where a line cannot show it."""
+        return None
 
     @abstractmethod
     def send(self, item: Item, deadline_ns: int) -> None: ...

@@ -250,6 +250,9 @@ class Wire:
         if self.broken == "open":
             raise InputError("no such line")
 
+    def bus_off(self):
+        pass
+
     def close(self):
         self.log.append("close")
 

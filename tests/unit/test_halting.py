@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 import drivers.sim
 from cosim import guard, load_rig
 from cosim.arming import Arming
-from cosim.clock import PythonClock
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.halting import ASKED, NEVER, OVERRUN, SETTLING, Halting, halted
 from cosim.pacing import Pacing
 from cosim.run import StoppedRun
 from cosim.scheduler import FOREVER, Scheduler, State
 from cosim.world import World
+
+from .fake_clock import FakeClock
 
 MS = 1_000_000  # ns
 RATE = 200  # ticks per second
@@ -308,28 +309,6 @@ def test_a_snapshot_of_joints_that_slow_down_goes_on_to_the_bit(rig_of, lane):
 
 
 # --- by the scheduler -------------------------------------------------------------------------------
-
-
-class FakeClock(PythonClock):
-    """Waits are over at once, but wait number `held` lasts until `released`."""
-
-    def __init__(self):
-        super().__init__()
-        self.time, self.waits, self.held, self.released = 1_000 * MS, 0, -1, lambda: True
-
-    def now(self):
-        self.time += 1_000
-        return self.time
-
-    def cpu(self):
-        return self.time
-
-    def wait(self, due_ns):
-        while self.waits == self.held and not self.released():
-            time.sleep(1e-4)
-        self.waits += 1
-        self.time = max(self.time, due_ns)
-        return self.time
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 
 import drivers.sim
 from cosim import load_rig, realtime
-from cosim.clock import PythonClock
 from cosim.compile.ticks import Word
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import InputError, RunError
@@ -21,6 +20,8 @@ from cosim.pacing import Pacing
 from cosim.scheduler import Scheduler, State
 from cosim.timekeeper import Hurry, Timekeeper
 from cosim.world import World
+
+from .fake_clock import FakeClock
 
 MS = 1_000_000  # ns
 # three links in a row: two are driven, the last one moves as it is told
@@ -43,6 +44,7 @@ controllers:
 PUSH = """
 import numpy as np
 from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+
 
 @params
 class Params:
@@ -73,28 +75,6 @@ def rig_of(tmp_path):
         return load_rig(tmp_path / "rig.yaml", overrides, interpret)
 
     return load
-
-
-class FakeClock(PythonClock):
-    """Waits are over at once, and a look at it takes 1 µs. At wait number `held` it lets wait until `released`."""
-
-    def __init__(self):
-        super().__init__()
-        self.time, self.waits, self.held, self.released = 1_000 * MS, 0, -1, lambda: True
-
-    def now(self):
-        self.time += 1_000
-        return self.time
-
-    def cpu(self):
-        return self.time
-
-    def wait(self, due_ns):
-        while self.waits == self.held and not self.released():
-            time.sleep(1e-4)
-        self.waits += 1
-        self.time = max(self.time, due_ns)
-        return self.time
 
 
 class Logged:
