@@ -13,8 +13,8 @@ Codec = tuple[str, Call, Call]  # what, encode, decode
 
 
 def moteus_codecs() -> Iterator[Codec]:
-    codec, text = (import_module(f"drivers.moteus.{name}") for name in ("codec", "fdcanusb"))
-    frame = import_module("drivers.transport").Frame
+    codec, text = (import_module(f"cosim.drivers.moteus.{name}") for name in ("codec", "fdcanusb"))
+    frame = import_module("cosim.drivers.transport").Frame
     tail = codec.command_tail(0.1, integral=False)
     answer = codec.encode_feedback(codec.Feedback(10, 1.0, -2.0, 0.3, 24.0, 31.0, 0))
     line = text.received_line(frame(0x100, answer, False, True, True))
@@ -28,7 +28,7 @@ def moteus_codecs() -> Iterator[Codec]:
 
 
 def odrive_codecs() -> Iterator[Codec]:
-    can, text = (import_module(f"drivers.odrive.{name}_codec") for name in ("can", "ascii"))
+    can, text = (import_module(f"cosim.drivers.odrive.{name}_codec") for name in ("can", "ascii"))
     answer = can.encode(3, can.GET_ENCODER_ESTIMATES, 1.0, -2.0)
     line = text.line("0.159155 -0.318310", True, "")
     yield "ODrive CAN", partial(can.encode, 3, can.SET_INPUT_TORQUE, 0.3), partial(can.decode, answer)
@@ -40,7 +40,7 @@ def odrive_codecs() -> Iterator[Codec]:
 
 
 def cia402_codecs() -> Iterator[Codec]:
-    codec = import_module("drivers.cia402.codec")
+    codec = import_module("cosim.drivers.cia402.codec")
     step = codec.Step(1e-4, 1e-4, 1e-3)
     answer = codec.status_answer(3, codec.Status(0x1237, 10, 1.0), step).data
     yield (
@@ -51,7 +51,7 @@ def cia402_codecs() -> Iterator[Codec]:
 
 
 def dynamixel_codecs(n: int) -> Iterator[Codec]:
-    codec, layout = (import_module(f"drivers.dynamixel.{name}") for name in ("codec", "cycle"))
+    codec, layout = (import_module(f"cosim.drivers.dynamixel.{name}") for name in ("codec", "cycle"))
     ids = range(1, n + 1)
     goals, counts = layout.Goals(ids, "effort"), np.arange(float(n))
     answer = codec.status(1, 0, bytes(layout.SIZE))

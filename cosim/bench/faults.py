@@ -37,8 +37,8 @@ class Witness:
         self.happened = self.stopped = 0
         self.last: dict[int, int] = {}  # by identifier of the frame, when it was heard last
         self.faulty = 0  # when a drive first told of a fault
-        self._decode = import_module("drivers.moteus.codec").decode_feedback
-        self._fault = import_module("drivers.moteus.registers").Mode.FAULT
+        self._decode = import_module("cosim.drivers.moteus.codec").decode_feedback
+        self._fault = import_module("cosim.drivers.moteus.registers").Mode.FAULT
         for where, name, before, after_it in (
             (engine.world, "begin", self._tick, None),
             (group.driver, "write", None, self._commanded),
@@ -110,7 +110,7 @@ def switch_bus_off(emulation: Emulation, folder: Path, channel: str) -> None:
     """As a controller on the bus tells it: by an error frame."""
     can = module("can")
     with can.Bus(interface="virtual", channel=channel, ignore_config=True) as bus:
-        bus.send(can.Message(arbitration_id=import_module("drivers.transport.can").BUS_OFF, is_error_frame=True))
+        bus.send(can.Message(arbitration_id=import_module("cosim.drivers.transport.can").BUS_OFF, is_error_frame=True))
 
 
 def cut_power(emulation: Emulation, folder: Path, channel: str) -> None:

@@ -72,7 +72,7 @@ def tick_virtual(effort: Effort) -> Measurement:
 @contextmanager
 def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
     """Times [ns] of cycles in which python-can alone sends the frames of a rig's cycle and takes as many answers."""
-    can, transport = module("can"), import_module("drivers.transport")
+    can, transport = module("can"), import_module("cosim.drivers.transport")
     clock = transport.now
     buses: list[Any] = []
     plan: list[tuple[Any, Any, list[Any], list[Any]]] = []
@@ -152,7 +152,7 @@ def tick_serial(effort: Effort) -> Measurement:
                 lines.ticks(engine, Free(), lines.WARM)
                 ours = lines.ticks(engine, Free(), count)
                 lost = engine.drives.groups[0].driver.lost
-    seconds = import_module("drivers.transport").seconds
+    seconds = import_module("cosim.drivers.transport").seconds
     wire = sum(seconds(item, wire_of(spec)) for item in (*out, *back))
     median = float(np.median(ours[:, -1])) * 1e-9
     size = [sum(map(len, items)) for items in (out, back)]

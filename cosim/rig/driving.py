@@ -46,7 +46,9 @@ def groups_of(rig: Rig, world: World) -> list[Group]:
     own = np.array([k for k, name in enumerate(names) if name not in real], dtype=int)
     groups = []
     if len(own):
-        simulated = import_module("drivers.sim").load(tuple(names[k] for k in own), own, rig.limits.at(own), world)
+        simulated = import_module("cosim.drivers.sim").load(
+            tuple(names[k] for k in own), own, rig.limits.at(own), world
+        )
         groups.append(Group(simulated, own))
     loads = 0
     for spec in rig.spec.drivers:
@@ -109,7 +111,7 @@ def shares(rig: Rig) -> dict[str, float]:
 
     Raises InputError for a line that cannot carry them.
     """
-    estimate, period, found = import_module("drivers.transport").estimate, rig.spec.schedule.step_ns * 1e-9, {}
+    estimate, period, found = import_module("cosim.drivers.transport").estimate, rig.spec.schedule.step_ns * 1e-9, {}
     for spec in rig.spec.drivers:
         traffic = spec.plugin.module.traffic(spec.plugin.params, context_of(rig, spec))
         found[spec.name] = share = estimate(traffic, wire_of(spec), period)

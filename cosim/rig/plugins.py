@@ -45,10 +45,10 @@ class Kind:
 
 ACTUATOR = Kind("actuator", "cosim.actuators", ("Params", "load"))
 TRAJECTORY = Kind("trajectory", "cosim.trajectories", ("Params", "load"))
-CONTROLLER = Kind("controller", "controllers", ("Params", "load"), group="cosim.controllers", files=True)
+CONTROLLER = Kind("controller", "cosim.controllers", ("Params", "load"), group="cosim.controllers", files=True)
 DRIVER = Kind(
     "driver",
-    "drivers",
+    "cosim.drivers",
     ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "line", "traffic"),
     group="cosim.drivers",
 )

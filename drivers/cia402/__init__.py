@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Literal
 
+from cosim.drivers.cia402 import codec, profile
+from cosim.drivers.cia402.bus import command_frames
+from cosim.drivers.cia402.device.node import Node
+from cosim.drivers.cia402.device.objects import PRODUCT, VENDOR
+from cosim.drivers.cia402.driver import Cia402Driver
+from cosim.drivers.cia402.emulator import Emulator
+from cosim.drivers.cia402.feedback import HEARD
+from cosim.drivers.common import wiring
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.transport import CanBus, CanParams, Frame, Link, Traffic, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import Driver, DriverContext, param, params
-from drivers.cia402 import codec, profile
-from drivers.cia402.bus import command_frames
-from drivers.cia402.device.node import Node
-from drivers.cia402.device.objects import PRODUCT, VENDOR
-from drivers.cia402.driver import Cia402Driver
-from drivers.cia402.emulator import Emulator
-from drivers.cia402.feedback import HEARD
-from drivers.common import wiring
-from drivers.common.motor import Motor
-from drivers.transport import CanBus, CanParams, Frame, Link, Traffic, device_link, host_link
 
 __all__ = ["MODES", "Homing", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
 

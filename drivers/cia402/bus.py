@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from drivers.cia402 import codec, profile
-from drivers.cia402.client import Client, request_write
-from drivers.cia402.feedback import Feedback
-from drivers.transport import Frame, Link, now
+from cosim.drivers.cia402 import codec, profile
+from cosim.drivers.cia402.client import Client, request_write
+from cosim.drivers.cia402.feedback import Feedback
+from cosim.drivers.transport import Frame, Link, now
 
 SEND_NS = 20_000_000  # for what is sent outside of the cycle
 BURST = 32  # frames per drive that are taken at once, so that a babbling node cannot hold the cycle up

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
+from cosim.drivers.cia402 import codec, sdo
+from cosim.drivers.transport import Frame, Link, now
 from cosim.errors import RunError
-from drivers.cia402 import codec, sdo
-from drivers.transport import Frame, Link, now
 
 PATIENCE_NS = 400_000_000  # for one answer
 MOST_WAITING = 8192  # frames that are taken before a drive is asked; a babbling bus does not hold the client up

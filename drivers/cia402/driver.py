@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
+from cosim.drivers.cia402.bus import Bus, command_frames
+from cosim.drivers.cia402.client import PATIENCE_NS, NoAnswer
+from cosim.drivers.cia402.homing import home
+from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.wiring import Units
+from cosim.drivers.transport import Frame, Link, now
 from cosim.errors import InputError, RunError
 from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
-from drivers.cia402 import codec, faults, profile, sdo, setup
-from drivers.cia402.bus import Bus, command_frames
-from drivers.cia402.client import PATIENCE_NS, NoAnswer
-from drivers.cia402.homing import home
-from drivers.common.slot import EffortSlot
-from drivers.common.wiring import Units
-from drivers.transport import Frame, Link, now
 
 if TYPE_CHECKING:
-    from drivers.cia402 import Params
+    from cosim.drivers.cia402 import Params
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivers.cia402.device import network
-from drivers.cia402.device.node import Node
-from drivers.transport import Frame
+from cosim.drivers.cia402.device import network
+from cosim.drivers.cia402.device.node import Node
+from cosim.drivers.transport import Frame
 
 
 class Emulator:

@@ -28,7 +28,7 @@ FAULTS = {
     PDO_LENGTH: Fault("PDO too short", "check that nobody else maps the drive's PDOs", COMMUNICATION),
     FOLLOWING: Fault("following error", "command slower motions or widen the window 6065h", PROFILE),
 }
-# trouble of a motor (drivers.common.motor.TROUBLES) -> error code
+# trouble of a motor (cosim.drivers.common.motor.TROUBLES) -> error code
 OF_TROUBLE = {
     "overtemperature": OVERTEMPERATURE,
     "overcurrent": OVERCURRENT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from drivers.cia402 import codec, faults, profile
-from drivers.transport import Frame
+from cosim.drivers.cia402 import codec, faults, profile
+from cosim.drivers.transport import Frame
 
 _STATUS, _MOTION, _EMERGENCY, _HEARTBEAT = range(4)
 HEARD = (codec.TPDO, codec.TPDO + codec.PDO_STRIDE, codec.EMCY, codec.HEARTBEAT, codec.SDO_ANSWER)  # + id

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from drivers.cia402 import codec, faults, profile, setup
-from drivers.cia402.client import Client
-from drivers.transport import now
+from cosim.drivers.cia402 import codec, faults, profile, setup
+from cosim.drivers.cia402.client import Client
+from cosim.drivers.transport import now
 
 if TYPE_CHECKING:
-    from drivers.cia402 import Homing
+    from cosim.drivers.cia402 import Homing
 
 METHOD, SEARCH, SLOW = 0x609800, 0x609901, 0x609902
 SWITCH_NS = 1_000_000_000  # for switching on

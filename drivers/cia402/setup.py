@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from cosim.drivers.cia402 import codec, profile, sdo
+from cosim.drivers.cia402.client import Client
 from cosim.errors import RunError
 from cosim.units import DEGREE, RPM, TURN
-from drivers.cia402 import codec, profile, sdo
-from drivers.cia402.client import Client
 
 if TYPE_CHECKING:
-    from drivers.cia402 import JointParams
+    from cosim.drivers.cia402 import JointParams
 
 CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x603F00, 0x606000, 0x607200
 CONSUMER, PRODUCER, ON_COMMUNICATION_ERROR = 0x101601, 0x101700, 0x102901

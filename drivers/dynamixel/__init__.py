@@ -7,15 +7,15 @@ from dataclasses import KW_ONLY
 from functools import partial
 from typing import Literal
 
+from cosim.drivers.common import wiring
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.dynamixel import cycle
+from cosim.drivers.dynamixel.driver import DynamixelDriver
+from cosim.drivers.dynamixel.emulator import Emulator
+from cosim.drivers.dynamixel.node import Node
+from cosim.drivers.dynamixel.tables import MODELS
+from cosim.drivers.transport import Link, SerialParams, Traffic, device_link, host_link
 from cosim.types import Driver, DriverContext, param, params
-from drivers.common import wiring
-from drivers.common.motor import Motor
-from drivers.dynamixel import cycle
-from drivers.dynamixel.driver import DynamixelDriver
-from drivers.dynamixel.emulator import Emulator
-from drivers.dynamixel.node import Node
-from drivers.dynamixel.tables import MODELS
-from drivers.transport import Link, SerialParams, Traffic, device_link, host_link
 
 __all__ = ["MODES", "JointParams", "Params", "Port", "device", "emulate", "host", "line", "load", "traffic"]
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.transport import Traffic
 from cosim.types import Array
-from drivers.dynamixel import codec
-from drivers.dynamixel import tables as t
-from drivers.transport import Traffic
 
 # of the state, in the order of the packet
 _GATHERED = (

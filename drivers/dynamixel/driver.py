@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.wiring import Units
+from cosim.drivers.dynamixel import codec, cycle, faults
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.hearing import Hearing
+from cosim.drivers.dynamixel.inspection import Found, Wish, inspect
+from cosim.drivers.dynamixel.talk import Talk
+from cosim.drivers.transport import Link, now
 from cosim.errors import InputError, RunError
 from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
-from drivers.common.slot import EffortSlot
-from drivers.common.wiring import Units
-from drivers.dynamixel import codec, cycle, faults
-from drivers.dynamixel import tables as t
-from drivers.dynamixel.hearing import Hearing
-from drivers.dynamixel.inspection import Found, Wish, inspect
-from drivers.dynamixel.talk import Talk
-from drivers.transport import Link, now
 
 SWITCH_NS = 1_000_000_000  # in which drives must report that they are on
 SLACK_NS = 20_000_000  # that a watchdog may be late

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivers.dynamixel import codec
-from drivers.dynamixel import tables as t
-from drivers.dynamixel.codec import Block, Packet
-from drivers.dynamixel.node import Node
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.codec import Block, Packet
+from cosim.drivers.dynamixel.node import Node
 
 PAUSE_NS = 100_000_000  # between two bytes, after which a packet that was begun is given up
 

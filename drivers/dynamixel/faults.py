@@ -6,7 +6,7 @@ do what it is told, although it reports no error.
 
 from __future__ import annotations
 
-from drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel import tables as t
 
 WATCHDOG, OFF, RESTARTED = -1, -2, -3
 

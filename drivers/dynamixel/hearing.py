@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from drivers.dynamixel import codec, cycle
-from drivers.dynamixel.codec import Decoder
-from drivers.transport import Link, now
+from cosim.drivers.dynamixel import codec, cycle
+from cosim.drivers.dynamixel.codec import Decoder
+from cosim.drivers.transport import Link, now
 
 # An answer that was not there by its deadline may still come so long after the time it takes on the wire.
 SILENT_NS = 20_000_000  # when nothing came: a USB adapter may keep it for 16 ms

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.talk import Talk
+from cosim.drivers.transport import LinkError
 from cosim.errors import InputError, Place, RunError
-from drivers.dynamixel import codec
-from drivers.dynamixel import tables as t
-from drivers.dynamixel.talk import Talk
-from drivers.transport import LinkError
 
 TOOL = "with the maker's tool"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from drivers.dynamixel import codec
-from drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
 
 Answer = tuple[int, bytes]  # error number, data
 

@@ -15,10 +15,10 @@ import math
 import struct
 from collections.abc import Callable
 
-from drivers.common.motor import Motor
-from drivers.dynamixel import codec
-from drivers.dynamixel import tables as t
-from drivers.dynamixel.memory import Answer, Memory
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.memory import Answer, Memory
 
 FIRMWARE = 46
 TROUBLES = {

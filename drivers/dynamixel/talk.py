@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel.codec import Decoder, Packet
+from cosim.drivers.dynamixel.tables import Register
+from cosim.drivers.transport import Link, now
 from cosim.errors import RunError
-from drivers.dynamixel import codec
-from drivers.dynamixel.codec import Decoder, Packet
-from drivers.dynamixel.tables import Register
-from drivers.transport import Link, now
 
 PATIENCE_NS = 100_000_000  # for one answer
 TRIES = 3

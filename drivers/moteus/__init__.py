@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cosim.drivers.common import wiring
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.moteus.codec import Feedback, arbitration, command_tail, encode_command, encode_feedback
+from cosim.drivers.moteus.driver import MODES, MoteusDriver
+from cosim.drivers.moteus.emulator import Emulator
+from cosim.drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line
+from cosim.drivers.transport import CanParams, Frame, Link, SerialParams, Traffic, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import DriverContext, param, params
-from drivers.common import wiring
-from drivers.common.motor import Motor
-from drivers.moteus.codec import Feedback, arbitration, command_tail, encode_command, encode_feedback
-from drivers.moteus.driver import MODES, MoteusDriver
-from drivers.moteus.emulator import Emulator
-from drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line
-from drivers.transport import CanParams, Frame, Link, SerialParams, Traffic, device_link, host_link
 
 __all__ = ["MODES", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
 

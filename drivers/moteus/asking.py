@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivers.moteus.codec import arbitration
-from drivers.transport import Frame, Link, now
+from cosim.drivers.moteus.codec import arbitration
+from cosim.drivers.transport import Frame, Link, now
 
 ANSWER_NS = 20_000_000  # in the cycle of switching on
 PATIENCE_NS = 100_000_000  # how long an answer may take when nobody is in a hurry

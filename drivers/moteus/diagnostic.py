@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from drivers.moteus.codec import CLIENT_DATA, SERVER_DATA, Tunnel, decode, pad, poll, tunnel
-from drivers.transport import Frame
+from cosim.drivers.moteus.codec import CLIENT_DATA, SERVER_DATA, Tunnel, decode, pad, poll, tunnel
+from cosim.drivers.transport import Frame
 
 CHANNEL = 1
 _CHUNK = 61  # bytes that a frame can carry beside the head of the subframe

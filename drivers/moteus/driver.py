@@ -25,13 +25,11 @@ from functools import partial
 
 import numpy as np
 
-from cosim.errors import InputError, RunError
-from cosim.types import Array, DriverContext, JointCommand, JointState
-from drivers.common.slot import EffortSlot
-from drivers.common.wiring import JointParams, Units
-from drivers.moteus import faults
-from drivers.moteus.asking import ANSWER_NS, MOST, Drives
-from drivers.moteus.codec import (
+from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.wiring import JointParams, Units
+from cosim.drivers.moteus import faults
+from cosim.drivers.moteus.asking import ANSWER_NS, MOST, Drives
+from cosim.drivers.moteus.codec import (
     BRAKE,
     INT32,
     QUERY,
@@ -43,9 +41,11 @@ from drivers.moteus.codec import (
     encode_command,
     read,
 )
-from drivers.moteus.limits import Settings, beyond, settings, standing
-from drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
-from drivers.transport import Frame, Link, LinkError, now
+from cosim.drivers.moteus.limits import Settings, beyond, settings, standing
+from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
+from cosim.drivers.transport import Frame, Link, LinkError, now
+from cosim.errors import InputError, RunError
+from cosim.types import Array, DriverContext, JointCommand, JointState
 
 MODES = frozenset({"effort", "velocity", "position"})
 _ENABLE_NS = 1_000_000_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivers.common.motor import Motor
-from drivers.moteus.codec import BROADCAST, arbitration, pad
-from drivers.moteus.device.server import answer
-from drivers.moteus.device.servo import Servo
-from drivers.transport import Frame
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.moteus.codec import BROADCAST, arbitration, pad
+from cosim.drivers.moteus.device.server import answer
+from cosim.drivers.moteus.device.servo import Servo
+from cosim.drivers.transport import Frame
 
 
 class Emulator:

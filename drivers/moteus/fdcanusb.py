@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from drivers.transport import Frame, Link, now
+from cosim.drivers.transport import Frame, Link, now
 
 _LONGEST = 512  # bytes of a line
 _PATIENCE_NS = 10_000_000

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from cosim.drivers.moteus import faults
+from cosim.drivers.moteus.diagnostic import Ask, Tell, get, quiet
+from cosim.drivers.moteus.registers import TORQUE_FACTOR
 from cosim.units import TURN
-from drivers.moteus import faults
-from drivers.moteus.diagnostic import Ask, Tell, get, quiet
-from drivers.moteus.registers import TORQUE_FACTOR
 
 MIN_VOLTAGE = 4.0  # V, below which a drive reports a fault
 

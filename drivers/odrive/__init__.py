@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.odrive import ascii_codec, codes
+from cosim.drivers.odrive import can_codec as can
+from cosim.drivers.odrive.ascii_driver import AsciiDriver
+from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
+from cosim.drivers.odrive.can_driver import CanDriver
+from cosim.drivers.odrive.driver import CONTROL, MODES, ODrive
+from cosim.drivers.odrive.emulator import Emulator
+from cosim.drivers.odrive.params import JointParams, Params
+from cosim.drivers.odrive.properties import read_endpoints
+from cosim.drivers.transport import Frame, Line, Link, Traffic, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import DriverContext
-from drivers.common.motor import Motor
-from drivers.odrive import ascii_codec, codes
-from drivers.odrive import can_codec as can
-from drivers.odrive.ascii_driver import AsciiDriver
-from drivers.odrive.ascii_emulator import AsciiEmulator
-from drivers.odrive.can_driver import CanDriver
-from drivers.odrive.driver import CONTROL, MODES, ODrive
-from drivers.odrive.emulator import Emulator
-from drivers.odrive.params import JointParams, Params
-from drivers.odrive.properties import read_endpoints
-from drivers.transport import Frame, Line, Link, Traffic, device_link, host_link
 
 __all__ = ["MODES", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
 

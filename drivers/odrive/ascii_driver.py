@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cosim.drivers.odrive import ascii_codec as ascii_
+from cosim.drivers.odrive import codes
+from cosim.drivers.odrive.driver import ANSWER_TIME, RETRY_NS, STOP_NS, ODrive
+from cosim.drivers.odrive.params import Params
+from cosim.drivers.transport import now
 from cosim.types import DriverContext
-from drivers.odrive import ascii_codec as ascii_
-from drivers.odrive import codes
-from drivers.odrive.driver import ANSWER_TIME, RETRY_NS, STOP_NS, ODrive
-from drivers.odrive.params import Params
-from drivers.transport import now
 
 VERSIONS = ("fw_version_major", "fw_version_minor", "fw_version_revision")
 # asked for in turns, one a cycle: the state every other time

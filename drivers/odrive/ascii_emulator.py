@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import isfinite
 
-from drivers.common.motor import Motor
-from drivers.odrive import ascii_codec as ascii_
-from drivers.odrive import codes
-from drivers.odrive.axis import Axis
-from drivers.odrive.emulator import FIRMWARE, HARDWARE, SERIAL, write
-from drivers.odrive.properties import PARAMETERS
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.odrive import ascii_codec as ascii_
+from cosim.drivers.odrive import codes
+from cosim.drivers.odrive.axis import Axis
+from cosim.drivers.odrive.emulator import FIRMWARE, HARDWARE, SERIAL, write
+from cosim.drivers.odrive.properties import PARAMETERS
 
 BAD_FORMAT, BAD_PROPERTY = "invalid command format", "invalid property"
 HELP = (

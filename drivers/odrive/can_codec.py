@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
+from cosim.drivers.transport import Frame
 from cosim.units import TURN
-from drivers.transport import Frame
 
 BROADCAST = 0x3F  # a command to this node is for every drive; a drive that has it is not addressed yet
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cosim.drivers.odrive import can_codec as can
+from cosim.drivers.odrive import codes
+from cosim.drivers.odrive.driver import ANSWER_TIME, RETRY_NS, STOP_NS, ODrive
+from cosim.drivers.odrive.params import Params
+from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
+from cosim.drivers.transport import Frame, now
 from cosim.types import DriverContext
-from drivers.odrive import can_codec as can
-from drivers.odrive import codes
-from drivers.odrive.driver import ANSWER_TIME, RETRY_NS, STOP_NS, ODrive
-from drivers.odrive.params import Params
-from drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
-from drivers.transport import Frame, now
 
 ESTIMATE, EFFORT = 1, 2  # answers that are waited for
 ESTIMATES_MS = 50  # at most between two cyclic messages

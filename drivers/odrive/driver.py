@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.wiring import Units
+from cosim.drivers.odrive import codes
+from cosim.drivers.odrive.params import JointParams, Params
+from cosim.drivers.transport import now
 from cosim.errors import CosimError, InputError, RunError
 from cosim.types import DriverContext, JointCommand, JointState, requested_effort
 from cosim.units import TURN
-from drivers.common.slot import EffortSlot
-from drivers.common.wiring import Units
-from drivers.odrive import codes
-from drivers.odrive.params import JointParams, Params
-from drivers.transport import now
 
 MODES = frozenset({"effort", "velocity", "position"})
 CONTROL = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.odrive import can_codec as can
+from cosim.drivers.odrive import codes
+from cosim.drivers.odrive.axis import Axis
+from cosim.drivers.odrive.properties import FUNCTION, PARAMETERS, S1_0_6_10, Endpoints
+from cosim.drivers.transport import Frame
 from cosim.units import TURN
-from drivers.common.motor import Motor
-from drivers.odrive import can_codec as can
-from drivers.odrive import codes
-from drivers.odrive.axis import Axis
-from drivers.odrive.properties import FUNCTION, PARAMETERS, S1_0_6_10, Endpoints
-from drivers.transport import Frame
 
 HARDWARE, FIRMWARE = (5, 2, 0), (0, 6, 10)
 SERIAL = 0x3943_0000_0000  # of the first drive; the others count on

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cosim.drivers.common import wiring
+from cosim.drivers.transport import CanParams, SerialParams
 from cosim.types import param, params
-from drivers.common import wiring
-from drivers.transport import CanParams, SerialParams
 
 
 @params

@@ -1,7 +1,7 @@
 """Simulated motors behind the driver contract: what a rig runs on until a line of it names real ones."""
 
+from cosim.drivers.sim.driver import SimDriver, World
 from cosim.types import Array, Limits
-from drivers.sim.driver import SimDriver, World
 
 __all__ = ["SimDriver", "load"]
 

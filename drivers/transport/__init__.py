@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import overload
 
-from drivers.transport.can import CanBus, CanParams
-from drivers.transport.link import Frame, Line, Link, LinkError, Locate, Meter, now
-from drivers.transport.load import Traffic, estimate, seconds
-from drivers.transport.pty import Pty
-from drivers.transport.serial import SerialParams, SerialPort
-from drivers.transport.slcan import SlcanAdapter
+from cosim.drivers.transport.can import CanBus, CanParams
+from cosim.drivers.transport.link import Frame, Line, Link, LinkError, Locate, Meter, now
+from cosim.drivers.transport.load import Traffic, estimate, seconds
+from cosim.drivers.transport.pty import Pty
+from cosim.drivers.transport.serial import SerialParams, SerialPort
+from cosim.drivers.transport.slcan import SlcanAdapter
 
 __all__ = [
     "CanBus",

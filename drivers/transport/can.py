@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from cosim.drivers.transport.can_opening import mistake, open_bus
+from cosim.drivers.transport.link import Frame, Line, Locate, now
+from cosim.drivers.transport.load import frame_weight, weights
 from cosim.types import param, params
-from drivers.transport.can_opening import mistake, open_bus
-from drivers.transport.link import Frame, Line, Locate, now
-from drivers.transport.load import frame_weight, weights
 
 # Interfaces whose file descriptor tells that a message waits. The wait is made on it, by the monotonic clock:
 # python-can counts its time-outs by the wall clock, which may be set back while it waits.

@@ -8,14 +8,14 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cosim.drivers.transport.link import Locate, reason
+from cosim.drivers.transport.serial import port_mistake, pyserial
 from cosim.errors import InputError, did_you_mean
-from drivers.transport.link import Locate, reason
-from drivers.transport.serial import port_mistake, pyserial
 
 if TYPE_CHECKING:
     from can import BusABC
 
-    from drivers.transport.can import CanParams
+    from cosim.drivers.transport.can import CanParams
 
 # What python-can is told beside the channel and the rates.
 # slcan: reads that do not wait. udp_multicast: messages stay on this machine.

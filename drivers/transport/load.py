@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from drivers.transport.link import Frame
+from cosim.drivers.transport.link import Frame
 
 if TYPE_CHECKING:
-    from drivers.transport.can import CanParams
-    from drivers.transport.serial import SerialParams
+    from cosim.drivers.transport.can import CanParams
+    from cosim.drivers.transport.serial import SerialParams
 
 BYTE_BITS = 10  # start, eight bits of data, stop
 INTERMISSION = 3

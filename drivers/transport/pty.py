@@ -10,10 +10,10 @@ import struct
 import sys
 from pathlib import Path
 
+from cosim.drivers.transport.link import Line, Locate, now, reason
+from cosim.drivers.transport.load import BYTE_BITS
+from cosim.drivers.transport.serial import CHUNK, SerialParams, pour
 from cosim.errors import InputError
-from drivers.transport.link import Line, Locate, now, reason
-from drivers.transport.load import BYTE_BITS
-from drivers.transport.serial import CHUNK, SerialParams, pour
 
 SLAVES = "/dev/pts/"
 # struct termios2 (asm-generic/termbits.h): flags, line discipline, control characters, speeds; it has any speed

@@ -9,10 +9,10 @@ import select
 import time
 from typing import Any
 
+from cosim.drivers.transport.link import Line, Locate, now, reason
+from cosim.drivers.transport.load import BYTE_BITS
 from cosim.errors import InputError, Place
 from cosim.types import param, params
-from drivers.transport.link import Line, Locate, now, reason
-from drivers.transport.load import BYTE_BITS
 
 CHUNK = 4096  # bytes taken at once
 # Ports that are URLs cannot be waited for: a write may take so long, because to change the time-out may take longer

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from cosim.drivers.transport.can import CanParams
+from cosim.drivers.transport.link import Frame, Line, LinkError, Locate, now
+from cosim.drivers.transport.load import FD_LENGTHS, frame_weight, weights
+from cosim.drivers.transport.pty import Pty
+from cosim.drivers.transport.serial import SerialParams
 from cosim.errors import InputError
-from drivers.transport.can import CanParams
-from drivers.transport.link import Frame, Line, LinkError, Locate, now
-from drivers.transport.load import FD_LENGTHS, frame_weight, weights
-from drivers.transport.pty import Pty
-from drivers.transport.serial import SerialParams
 
 OK, BELL = b"\r", b"\a"
 BAUDRATE = 115200  # of the serial line, where nothing else is said

@@ -25,14 +25,14 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
-import drivers
+from cosim import drivers
+from cosim.drivers.transport import CanParams, SerialParams, now
 from cosim.emulation.faults import FaultSpec
 from cosim.rig.driving import context_of
 from cosim.rig.emulating import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.spec import read_rig
 from cosim.types import JointCommand, JointState
-from drivers.transport import CanParams, SerialParams, now
 
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"sim"}  # drivers without a protocol
@@ -61,7 +61,7 @@ class Case(NamedTuple):
 
     @property
     def module(self) -> ModuleType:
-        return importlib.import_module(f"drivers.{self.family}")
+        return importlib.import_module(f"cosim.drivers.{self.family}")
 
 
 def folders() -> list[str]:
@@ -73,7 +73,7 @@ def folders() -> list[str]:
 def lacking(name: str) -> str:
     """What keeps a folder from being a family, empty for one that is."""
     try:
-        module = importlib.import_module(f"drivers.{name}")
+        module = importlib.import_module(f"cosim.drivers.{name}")
     except Exception as error:
         return f"drivers/{name} cannot be imported: {type(error).__name__}: {error}"
     missing = [word for word in NEEDED if not hasattr(module, word)]
@@ -103,7 +103,7 @@ def lines(module: ModuleType) -> dict[str, tuple[str, type]]:
 def cases() -> tuple[Case, ...]:
     """All that can be tried; a folder that is no family is for a test of its own."""
     good = [name for name in folders() if not lacking(name)]
-    return tuple(Case(name, line) for name in good for line in lines(importlib.import_module(f"drivers.{name}")))
+    return tuple(Case(name, line) for name in good for line in lines(importlib.import_module(f"cosim.drivers.{name}")))
 
 
 def channel() -> int:

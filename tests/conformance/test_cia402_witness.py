@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from canopen.profiles.p402 import BaseNode402
 
+from cosim.drivers import cia402
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.transport import CanParams, Frame, now
 from cosim.errors import Place
 from cosim.types import DriverContext, JointCommand, JointState, Limits
-from drivers import cia402
-from drivers.common.motor import Rotor
-from drivers.transport import CanParams, Frame, now
 
 NODE, COUNTS = 5, 4096
 U8, U16, U32, I8, I16, I32, TEXT = 0x05, 0x06, 0x07, 0x02, 0x03, 0x04, 0x09

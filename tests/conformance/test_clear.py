@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cosim.drivers.common.motor import TROUBLES
+from cosim.drivers.dynamixel import codec
 from cosim.errors import RunError
 from cosim.rig.rig import load_rig
-from drivers.common.motor import TROUBLES
-from drivers.dynamixel import codec
 
 from .families import PATIENCE, START, Bench, Case, cases
 from .wires import Desk

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim.drivers.common.motor import TROUBLES
+from cosim.drivers.transport import CanBus, CanParams, Frame, LinkError, now
 from cosim.errors import InputError, InputErrors, RunError
 from cosim.rig.spec import read_rig
-from drivers.common.motor import TROUBLES
-from drivers.transport import CanBus, CanParams, Frame, LinkError, now
 
 from .families import JOINTS, SCALES, START, Bench, addresses, cases, folders, lacking, rig, section, write_rig
 
@@ -446,8 +446,8 @@ def test_a_drive_of_another_kind_is_refused(case, tmp_path, monkeypatch):
 
 
 def _of_another_map(patch: Any) -> None:
-    from drivers.moteus.device import bank
-    from drivers.moteus.registers import MAP_VERSION
+    from cosim.drivers.moteus.device import bank
+    from cosim.drivers.moteus.registers import MAP_VERSION
 
     patch.setitem(bank._WHOLE, MAP_VERSION, lambda servo: 3)
 

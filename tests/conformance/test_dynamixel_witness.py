@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from dynamixel_easy_sdk import Connector, DxlRuntimeError, OperatingMode
 
+from cosim.drivers import dynamixel
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel.emulator import Emulator
+from cosim.drivers.dynamixel.node import FIRMWARE
+from cosim.drivers.transport import LinkError, now
 from cosim.errors import Place
 from cosim.types import DriverContext, JointCommand, JointState, Limits
-from drivers import dynamixel
-from drivers.common.motor import Rotor
-from drivers.dynamixel import codec
-from drivers.dynamixel.emulator import Emulator
-from drivers.dynamixel.node import FIRMWARE
-from drivers.transport import LinkError, now
 
 BAUD = 1_000_000
 IDS = (1, 2, 7)

@@ -16,11 +16,11 @@ import pytest
 from mcap.reader import make_reader
 
 from cosim import load_rig
+from cosim.drivers.common.motor import TROUBLES
 from cosim.emulation.emulation import Emulation
 from cosim.rig.emulating import emulation_of
 from cosim.rig.spec import read_rig
 from cosim.run import Run, StoppedRun
-from drivers.common.motor import TROUBLES
 
 from .families import PATIENCE, Case, addresses, cases, rig, section, write_rig
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drivers.transport import Frame
+from cosim.drivers.transport import Frame
 
 from .families import Case, cases
 from .wires import MS, Desk, Tape, distinct, mutants, nonsense
@@ -55,8 +55,8 @@ def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
     """What takes an item of a line, by the annotation of its parameter: functions and incremental decoders (`feed`) in
     all modules of a family, of text in its codecs. Encoders, which give what goes over a line, are left out."""
     found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "Frame": [], "str": []}
-    for info in pkgutil.iter_modules(importlib.import_module(f"drivers.{family}").__path__):
-        module = importlib.import_module(f"drivers.{family}.{info.name}")
+    for info in pkgutil.iter_modules(importlib.import_module(f"cosim.drivers.{family}").__path__):
+        module = importlib.import_module(f"cosim.drivers.{family}.{info.name}")
         for name, part in list(vars(module).items()):
             if name.startswith("_") or getattr(part, "__module__", "") != module.__name__ or not callable(part):
                 continue

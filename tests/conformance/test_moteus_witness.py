@@ -18,12 +18,9 @@ import pytest
 from moteus.fdcanusb_device import _append_checksum, _compute_crc8, _strip_and_validate_checksum
 from moteus.moteus_tool import Stream as ToolStream
 
-import drivers.moteus as family
-from cosim.errors import Place
-from cosim.types import DriverContext, JointCommand, JointState, Limits
-from cosim.units import TURN
-from drivers.common.motor import Rotor
-from drivers.moteus.codec import (
+from cosim.drivers import moteus as family
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.moteus.codec import (
     INT8,
     INT16,
     INT32,
@@ -36,9 +33,12 @@ from drivers.moteus.codec import (
     encode_command,
     encode_feedback,
 )
-from drivers.moteus.fdcanusb import checksum, sealed, unsealed
-from drivers.moteus.registers import to_raw, to_value
-from drivers.transport import CanParams, SerialParams, now
+from cosim.drivers.moteus.fdcanusb import checksum, sealed, unsealed
+from cosim.drivers.moteus.registers import to_raw, to_value
+from cosim.drivers.transport import CanParams, SerialParams, now
+from cosim.errors import Place
+from cosim.types import DriverContext, JointCommand, JointState, Limits
+from cosim.units import TURN
 
 NODES = (1, 12)
 Talk = Callable[[Callable[[maker.Transport], Awaitable[Any]]], Any]

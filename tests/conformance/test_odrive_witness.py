@@ -9,13 +9,13 @@ import can
 import pytest
 import serial
 
+from cosim.drivers import odrive
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.odrive import can_codec, codes
+from cosim.drivers.transport import CanParams, Frame, SerialParams, now
 from cosim.errors import Place
 from cosim.types import DriverContext, Limits
 from cosim.units import TURN
-from drivers import odrive
-from drivers.common.motor import Rotor
-from drivers.odrive import can_codec, codes
-from drivers.transport import CanParams, Frame, SerialParams, now
 
 MS = 1_000_000
 CHANNEL = uuid.uuid4().hex  # a virtual bus of this process

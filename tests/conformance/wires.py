@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cosim.drivers.transport import Frame, LinkError, Meter
 from cosim.emulation.motors import EmulatedMotor
 from cosim.rig.driving import context_of
 from cosim.rig.rig import Rig
 from cosim.rig.spec import read_rig
 from cosim.types import JointCommand, JointState
-from drivers.transport import Frame, LinkError, Meter
 
 from .families import JOINTS, WIRING, Case, addresses, rig, section, write_rig
 

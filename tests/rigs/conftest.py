@@ -9,8 +9,8 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import Rig, load_rig
+from cosim.drivers import sim
 from cosim.engine import PythonEngine
 from cosim.world import World
 
@@ -77,7 +77,7 @@ def python_loop() -> Callable[[Rig, int], np.ndarray]:
     def run(rig: Rig, ticks: int) -> np.ndarray:
         world = World(rig.simulation)
         index = np.arange(rig.simulation.nv)
-        driver = drivers.sim.load(rig.joints, index, rig.limits, world)
+        driver = sim.load(rig.joints, index, rig.limits, world)
         engine = PythonEngine(rig.simulation, world, [(driver, index)])
         engine.open()
         engine.arm()

@@ -94,10 +94,10 @@ def played(rig, motion, ticks, late=0.0):
 
 
 def simulated(rig, world):
-    import drivers.sim
+    from cosim.drivers import sim
 
     index = np.array([rig.joints.index("shoulder")])
-    return Group(drivers.sim.load(("shoulder",), index, rig.limits.at(index), world), index)
+    return Group(sim.load(("shoulder",), index, rig.limits.at(index), world), index)
 
 
 def real(rig, world, motion, late=0.0):

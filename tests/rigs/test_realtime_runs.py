@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import realtime
+from cosim.drivers import sim
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import InputError
 from cosim.run import StoppedRun, signal_units
@@ -227,7 +227,7 @@ def lanes(rig):
     """Rows of 150 ticks in machine code and in Python."""
     order = rig.spec.schedule.order
     world, index = World(rig.simulation), np.arange(rig.simulation.nv)
-    driver = drivers.sim.load(rig.joints, index, rig.limits, world)
+    driver = sim.load(rig.joints, index, rig.limits, world)
     python = PythonEngine(rig.simulation, world, [(driver, index)], order)
     python.open()
     python.arm()
@@ -256,7 +256,7 @@ def test_both_lanes_agree_in_any_order_of_the_tasks(sample, order):
 @pytest.fixture
 def motors(monkeypatch):
     """What the simulated motors of rigs in Python were told, in order."""
-    log, load = [], drivers.sim.load
+    log, load = [], sim.load
 
     def logged(*arguments):
         driver = load(*arguments)
@@ -265,7 +265,7 @@ def motors(monkeypatch):
             setattr(driver, what, lambda *given, what=what, act=act: (log.append(what), act(*given))[1])
         return driver
 
-    monkeypatch.setattr(drivers.sim, "load", logged)
+    monkeypatch.setattr(sim, "load", logged)
     return log
 
 

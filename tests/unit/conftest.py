@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig
 from cosim.cli import main
 from cosim.clock import PythonClock
 from cosim.compile.clocks import NO_PULSE
 from cosim.compile.ticks import Pace, Rings, Status, Word
+from cosim.drivers import sim
 from cosim.engine import Engine, NativeEngine, PythonEngine, Snapshot
 from cosim.errors import InputErrors
 from cosim.pacing import Pacing, settings
@@ -41,7 +41,7 @@ PARTS = {
         "line": "    goal: PerJoint = param(unit='joint position')\n    time: float = param(default=1.0)",
         "still": "    pass",
     },
-    "controllers": {
+    "cosim.controllers": {
         "pd": "    kp: PerJoint = param(min=0)\n    kd: PerJoint = param(min=0, default=0.0)",
         "none": "    pass",
     },
@@ -275,7 +275,7 @@ class Loops:
         for lane, interpret in (("Python", False), ("interpreted", True)):
             simulation = load_rig(self._path, overrides, interpret).simulation
             world, every = World(simulation), np.arange(2)
-            driver = drivers.sim.load(("a", "b"), every, simulation.limits, world)
+            driver = sim.load(("a", "b"), every, simulation.limits, world)
             found[lane] = PythonEngine(simulation, world, [(driver, every)])
             found[lane].open()
         found["native"] = NativeEngine(load_rig(self._path, overrides).simulation)

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig
+from cosim.drivers import sim
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import RunError
 from cosim.pacing import Pacing
@@ -91,7 +91,7 @@ def engine_of(rig, lane, hardware=False):
     if lane == "machine code":
         return NativeEngine(rig.simulation, order)
     world, index = World(rig.simulation), np.arange(rig.simulation.nv)
-    driver = drivers.sim.load(rig.joints, index, rig.limits, world)
+    driver = sim.load(rig.joints, index, rig.limits, world)
     return PythonEngine(rig.simulation, world, [(driver, index)], order, hardware)
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.cia402 import codec, faults, profile, sdo, setup
-from drivers.cia402.client import request_write
-from drivers.transport import Frame
+from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
+from cosim.drivers.cia402.client import request_write
+from cosim.drivers.transport import Frame
 
 STEP = codec.Step(0.001, 0.002, 0.0005)
 

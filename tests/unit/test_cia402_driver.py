@@ -8,14 +8,14 @@ from collections import deque
 import numpy as np
 import pytest
 
+from cosim.drivers import cia402
+from cosim.drivers.cia402 import bus, client, codec, driver, faults, homing, profile
+from cosim.drivers.cia402.codec import SYNC
+from cosim.drivers.cia402.device import access, objects
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.transport import CanParams, Frame, LinkError, Meter, estimate
 from cosim.errors import InputError, Place, RunError
 from cosim.types import DriverContext, JointCommand, JointState, Limits
-from drivers import cia402
-from drivers.cia402 import bus, client, codec, driver, faults, homing, profile
-from drivers.cia402.codec import SYNC
-from drivers.cia402.device import access, objects
-from drivers.common.motor import Rotor
-from drivers.transport import CanParams, Frame, LinkError, Meter, estimate
 
 MS = 1_000_000
 BUS = CanParams(interface="virtual", channel="arm")

@@ -9,12 +9,12 @@ import struct
 import numpy as np
 import pytest
 
+from cosim.drivers import cia402
+from cosim.drivers.cia402 import sdo
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.transport import CanParams, Frame
 from cosim.errors import Place
 from cosim.types import DriverContext, Limits
-from drivers import cia402
-from drivers.cia402 import sdo
-from drivers.common.motor import Rotor
-from drivers.transport import CanParams, Frame
 
 NODE, COUNTS = 5, 4096
 MS = 1_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig
+from cosim.drivers import sim
 from cosim.drives import Group
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import InputError, RunError
@@ -74,7 +74,7 @@ class Bench:
         self.world, self.drives = World(rig.simulation), {}
         for k, name in enumerate(rig.joints):
             index = np.array([k])
-            self.drives[name] = Drive(drivers.sim.load((name,), index, rig.limits.at(index), self.world), self.log)
+            self.drives[name] = Drive(sim.load((name,), index, rig.limits.at(index), self.world), self.log)
         self.scheduler = Scheduler(self.engine)
 
     def engine(self):

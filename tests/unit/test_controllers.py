@@ -62,7 +62,7 @@ def context(*index: int, effort: float = 50.0, prescribed: tuple[int, ...] = ())
 
 
 def module(name: str) -> ModuleType:
-    return importlib.import_module(f"controllers.{name}")
+    return importlib.import_module(f"cosim.controllers.{name}")
 
 
 def make(name: str, where: ControllerContext, **keys: Any) -> Any:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.drivers.odrive.can_driver import CanDriver
 from cosim.errors import InputError, InputErrors
 from cosim.rig import plugins
 from cosim.rig.spec import read_rig
-from drivers.odrive.can_driver import CanDriver
 
 # lines 1 to 12
 RIG = """\
@@ -70,7 +70,7 @@ ALONE = {
         "13 drivers[0].type: unknown driver 'odriwe'; did you mean 'odrive'?"
     ),
     f"drivers: [{{type: sim, {BUS}, {ELBOW}}}]\n": (
-        f"13 drivers[0].type: {Path(sys.modules['drivers'].__file__).parent / 'sim' / '__init__.py'} is no driver: it"
+        f"13 drivers[0].type: {Path(sys.modules['cosim.drivers'].__file__).parent / 'sim' / '__init__.py'} is no driver: it"
         " does not define Params and JointParams and MODES and emulate and host and device and line and traffic"
     ),
     driver(BUS): f"13 drivers[0]: {NO_JOINT}",
@@ -145,9 +145,9 @@ def test_a_mistake_in_the_section_is_one_line_at_its_place(mistakes, text):
 
 
 def test_a_mode_that_a_family_does_not_have(mistakes, monkeypatch):
-    import drivers.odrive
+    from cosim.drivers import odrive
 
-    monkeypatch.setattr(drivers.odrive, "MODES", frozenset({"velocity", "position"}))
+    monkeypatch.setattr(odrive, "MODES", frozenset({"velocity", "position"}))
     said = "odrive drives know position, velocity; choose one"
     assert mistakes(driver(BUS, ELBOW)) == [f"13 drivers[0]: {said}"]
     assert mistakes(driver(BUS, ELBOW, "mode: effort")) == [f"13 drivers[0].mode: {said}"]
@@ -534,7 +534,7 @@ FAR = driver(BUS, ELBOW).replace("odrive", "far")
 
 
 def test_a_family_of_another_package_works_like_the_others(far, mistakes, command):
-    far("from drivers.odrive import *\n")
+    far("from cosim.drivers.odrive import *\n")
     Path("rig.yaml").write_text(RIG + FAR)
     rig = load_rig("rig.yaml")
     assert [type(group.driver).__name__ for group in rig.engine().drives.groups] == ["SimDriver", "CanDriver"]
@@ -553,10 +553,10 @@ def test_a_family_that_cannot_be_imported(far, mistakes):
 
 
 def test_a_family_that_lacks_a_name(far, mistakes):
-    far("from drivers.odrive import *\ndel MODES, traffic\n")
+    far("from cosim.drivers.odrive import *\ndel MODES, traffic\n")
     assert mistakes(FAR) == ["13 drivers[0].type: entry point far_family is no driver: it does not define MODES and"
                              " traffic"]  # fmt: skip
-    far("from drivers.odrive import *\nclass JointParams: pass\n")
+    far("from cosim.drivers.odrive import *\nclass JointParams: pass\n")
     assert mistakes(FAR) == [
         "13 drivers[0].type: entry point far_family is no driver: it has a JointParams that is no dataclass"
     ]

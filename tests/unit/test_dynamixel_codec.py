@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.dynamixel import codec
-from drivers.dynamixel.codec import Block, Decoder, Packet
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel.codec import Block, Decoder, Packet
 
 HEX = bytes.fromhex
 OK = b"\0"

@@ -7,14 +7,14 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
+from cosim.drivers import dynamixel
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.dynamixel import codec, cycle, driver, faults, hearing, talk
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.driver import DynamixelDriver
+from cosim.drivers.transport import LinkError, estimate
 from cosim.errors import InputError, Place, RunError
 from cosim.types import DriverContext, JointCommand, JointState, Limits
-from drivers import dynamixel
-from drivers.common.motor import Rotor
-from drivers.dynamixel import codec, cycle, driver, faults, hearing, talk
-from drivers.dynamixel import tables as t
-from drivers.dynamixel.driver import DynamixelDriver
-from drivers.transport import LinkError, estimate
 
 MS = 1_000_000
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from drivers.common.motor import Rotor
-from drivers.dynamixel import codec
-from drivers.dynamixel import tables as t
-from drivers.dynamixel.emulator import Emulator
-from drivers.dynamixel.node import FIRMWARE, Node
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.emulator import Emulator
+from cosim.drivers.dynamixel.node import FIRMWARE, Node
 
 MS = 1_000_000
 MODEL = t.MODELS["XM430-W350"]

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig
 from cosim.compile.ticks import Status
+from cosim.drivers import sim
 from cosim.engine import PythonEngine
 from cosim.errors import InputErrors, RunError
 from cosim.rig.driving import safety_of
@@ -110,7 +110,7 @@ def bench_of(rig_of):
     def make(guard, *overrides):
         rig = rig_of(guard, *overrides)
         world, index = World(rig.simulation), np.array([0])
-        driver = Logged(drivers.sim.load(("a",), index, rig.limits, world))
+        driver = Logged(sim.load(("a",), index, rig.limits, world))
         engine = PythonEngine(rig.simulation, world, [(driver, index)], **safety_of(rig))
         made.append(Scheduler(lambda: engine, tasks=rig.tasks))
         made[-1].prepare()

@@ -7,8 +7,8 @@ import copy
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig
+from cosim.drivers import sim
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import RunError
 from cosim.types import JointCommand, JointState
@@ -75,7 +75,7 @@ def python_engine(rig, *groups, log=None):
     for group in groups or ((0, 1),):
         index = np.array(group)
         names = tuple(rig.joints[k] for k in group)
-        made.append((Logged(drivers.sim.load(names, index, rig.limits, world), [] if log is None else log), index))
+        made.append((Logged(sim.load(names, index, rig.limits, world), [] if log is None else log), index))
     engine = PythonEngine(rig.simulation, world, made)
     engine.open()
     engine.arm()
@@ -230,9 +230,9 @@ def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_can
     def fail(*_):
         raise OSError("no such device")
 
-    good = Logged(drivers.sim.load(("a",), np.array([0]), rig.limits, world), [])
+    good = Logged(sim.load(("a",), np.array([0]), rig.limits, world), [])
     good.close = lambda: done.append("closed")
-    broken = Logged(drivers.sim.load(("b",), np.array([1]), rig.limits, world), [])
+    broken = Logged(sim.load(("b",), np.array([1]), rig.limits, world), [])
     setattr(broken, what, fail)
     engine = PythonEngine(rig.simulation, world, [(good, np.array([0])), (broken, np.array([1]))])
     with pytest.raises(RunError, match=r"^the driver of b failed: OSError: no such device \("):
@@ -256,7 +256,7 @@ def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
 
 def test_motors_turn_only_when_enabled_and_a_stopped_one_asks_for_nothing(rig_of):
     world = World(rig_of().simulation)
-    driver = drivers.sim.load(("a", "b"), np.array([0, 1]), None, world)
+    driver = sim.load(("a", "b"), np.array([0, 1]), None, world)
     command = JointCommand.zeros(2)
     command.effort[:] = [1.0, 2.0]
     state = JointState.zeros(2)

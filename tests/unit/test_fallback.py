@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig, report
+from cosim.drivers import sim
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.happenings import Watch
 from cosim.run import StoppedRun
@@ -92,7 +92,7 @@ def rig_of(tmp_path):
 def python_engine(rig):
     """The loop in Python, whatever the rig would take."""
     world, index = World(rig.simulation), np.arange(rig.simulation.nv)
-    driver = drivers.sim.load(rig.joints, index, rig.limits, world)
+    driver = sim.load(rig.joints, index, rig.limits, world)
     engine = PythonEngine(rig.simulation, world, [(driver, index)])
     engine.open()
     engine.arm()

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig, report
+from cosim.drivers import sim
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import InputErrors
 from cosim.guard import BITS
@@ -227,7 +227,7 @@ def engines(rig, interpreted):
     """In machine code, in Python with parts in machine code, and all in Python."""
     for one in (rig, interpreted):
         world, index = World(one.simulation), np.arange(2)
-        driver = drivers.sim.load(one.joints, index, one.limits, world)
+        driver = sim.load(one.joints, index, one.limits, world)
         engine = PythonEngine(one.simulation, world, [(driver, index)], one.spec.schedule.order)
         engine.open()
         engine.arm()

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import drivers.sim
 from cosim import guard, load_rig
 from cosim.arming import Arming
+from cosim.drivers import sim
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.halting import ASKED, NEVER, OVERRUN, SETTLING, Halting, halted
 from cosim.pacing import Pacing
@@ -202,7 +202,7 @@ def test_what_rests_already_takes_a_step():
 
 def python(rig):
     world, index = World(rig.simulation), np.arange(2)
-    driver = drivers.sim.load(rig.joints, index, rig.limits, world)
+    driver = sim.load(rig.joints, index, rig.limits, world)
     return PythonEngine(rig.simulation, world, [(driver, index)], rig.spec.schedule.order)
 
 

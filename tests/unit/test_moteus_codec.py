@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.units import TURN
-from drivers.moteus import registers as reg
-from drivers.moteus.codec import (
+from cosim.drivers.moteus import registers as reg
+from cosim.drivers.moteus.codec import (
     BRAKE,
     CLIENT_DATA,
     CLIENT_POLL,
@@ -47,7 +46,8 @@ from drivers.moteus.codec import (
     varuint,
     write,
 )
-from drivers.moteus.registers import to_raw, to_value
+from cosim.drivers.moteus.registers import to_raw, to_value
+from cosim.units import TURN
 
 # (bytes, what they are made of, the document)
 GOLDEN = [

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import drivers.moteus as moteus
+from cosim.drivers import moteus
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.moteus import faults
+from cosim.drivers.moteus.codec import BRAKE, QUERY, STOP, Feedback, encode_feedback
+from cosim.drivers.moteus.driver import MoteusDriver
+from cosim.drivers.moteus.emulator import Emulator
+from cosim.drivers.transport import CanParams, Frame, LinkError, Meter, SerialParams
 from cosim.errors import InputError, Place, RunError
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
-from drivers.common.motor import Rotor
-from drivers.moteus import faults
-from drivers.moteus.codec import BRAKE, QUERY, STOP, Feedback, encode_feedback
-from drivers.moteus.driver import MoteusDriver
-from drivers.moteus.emulator import Emulator
-from drivers.transport import CanParams, Frame, LinkError, Meter, SerialParams
 
 MS = 1_000_000
 KP, KD = 4.0 / TURN, 0.05 / TURN  # as drives come, N·m/rad and N·m·s/rad
@@ -113,7 +113,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
     def bench(n: int = 2, watchdog: float = 0.1, brake: bool = False, **joint: Any) -> Bench:
         made = Bench(n, watchdog, brake, **joint)
         for module in ("driver", "asking"):
-            monkeypatch.setattr(f"drivers.moteus.{module}.now", made.cable.now)
+            monkeypatch.setattr(f"cosim.drivers.moteus.{module}.now", made.cable.now)
         return made
 
     return bench

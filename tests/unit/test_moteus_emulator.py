@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from cosim.units import TURN
-from drivers.common.motor import Rotor
-from drivers.moteus import registers as reg
-from drivers.moteus.codec import (
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.moteus import registers as reg
+from cosim.drivers.moteus.codec import (
     CLIENT_DATA,
     FLOAT,
     INT8,
@@ -31,11 +30,12 @@ from drivers.moteus.codec import (
     tunnel,
     write,
 )
-from drivers.moteus.device.servo import Servo
-from drivers.moteus.device.trajectory import follow
-from drivers.moteus.emulator import Emulator
-from drivers.moteus.registers import Mode
-from drivers.transport import Frame
+from cosim.drivers.moteus.device.servo import Servo
+from cosim.drivers.moteus.device.trajectory import follow
+from cosim.drivers.moteus.emulator import Emulator
+from cosim.drivers.moteus.registers import Mode
+from cosim.drivers.transport import Frame
+from cosim.units import TURN
 
 MS = 1_000_000
 POSITION = write(reg.MODE, INT8, [Mode.POSITION])

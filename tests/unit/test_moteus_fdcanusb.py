@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.moteus.fdcanusb import (
+from cosim.drivers.moteus.fdcanusb import (
     AdapterDevice,
     AdapterHost,
     Lines,
@@ -21,7 +21,7 @@ from drivers.moteus.fdcanusb import (
     send_line,
     unsealed,
 )
-from drivers.transport import Frame, Meter, now
+from cosim.drivers.transport import Frame, Meter, now
 
 FRAME = Frame(0x8001, bytes.fromhex("01000a07206000200150ff140400130d"), True, True, True)
 ANSWER = Frame(0x100, bytes.fromhex("2404000a005000000170ff230d181400"), False, True, True)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cosim.drivers.odrive import ascii_codec as text
+from cosim.drivers.odrive import can_codec as can
+from cosim.drivers.transport import Frame
 from cosim.units import TURN
-from drivers.odrive import ascii_codec as text
-from drivers.odrive import can_codec as can
-from drivers.transport import Frame
 
 # --- CAN --------------------------------------------------------------------------------------------------
 # Layouts: manual/can-protocol of docs.odriverobotics.com,

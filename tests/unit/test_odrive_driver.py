@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim.drivers import odrive
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.odrive import can_codec as can
+from cosim.drivers.odrive import codes, properties
+from cosim.drivers.odrive.axis import Axis
+from cosim.drivers.transport import CanParams, Frame, LinkError, SerialParams, estimate
 from cosim.errors import InputError, Place, RunError
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
-from drivers import odrive
-from drivers.common.motor import Rotor
-from drivers.odrive import can_codec as can
-from drivers.odrive import codes, properties
-from drivers.odrive.axis import Axis
-from drivers.transport import CanParams, Frame, LinkError, SerialParams, estimate
 
 MS = 1_000_000
 BUS = CanParams(interface="virtual", channel="bus")
@@ -96,8 +96,8 @@ class Setup:
         self.rotors = [Rotor(), Rotor()]
         self.emulator: Any = odrive.emulate(self.params, self.context, self.rotors)
         self.wire: Any = Wire(self.emulator, self.rotors)
-        monkeypatch.setattr("drivers.odrive.driver.now", self.wire.now)
-        monkeypatch.setattr(f"drivers.odrive.{'can' if kind == 'bus' else 'ascii'}_driver.now", self.wire.now)
+        monkeypatch.setattr("cosim.drivers.odrive.driver.now", self.wire.now)
+        monkeypatch.setattr(f"cosim.drivers.odrive.{'can' if kind == 'bus' else 'ascii'}_driver.now", self.wire.now)
         self.driver = odrive.load(self.params, self.context, self.wire)
         self.state, self.command = JointState.zeros(2), JointCommand.zeros(2)
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.odrive import ascii_codec, codes, properties
+from cosim.drivers.odrive import can_codec as can
+from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
+from cosim.drivers.odrive.axis import Axis
+from cosim.drivers.odrive.emulator import Emulator
+from cosim.drivers.transport import Frame
 from cosim.units import TURN
-from drivers.common.motor import Rotor
-from drivers.odrive import ascii_codec, codes, properties
-from drivers.odrive import can_codec as can
-from drivers.odrive.ascii_emulator import AsciiEmulator
-from drivers.odrive.axis import Axis
-from drivers.odrive.emulator import Emulator
-from drivers.transport import Frame
 
 MS = 1_000_000
 

@@ -220,10 +220,10 @@ def test_the_command_line_tells_it_in_one_line(command, tmp_path):
 
 def logged_engine(rig, log, hardware=False):
     """A Python engine whose motors note when they are switched on."""
-    import drivers.sim
+    from cosim.drivers import sim
 
     world, index = World(rig.simulation), np.arange(rig.simulation.nv)
-    driver = drivers.sim.load(rig.joints, index, rig.limits, world)
+    driver = sim.load(rig.joints, index, rig.limits, world)
     enable = driver.enable
 
     def noted(mode):

@@ -133,7 +133,7 @@ def test_the_rest_of_a_full_rig(rigs):
     (controller,) = rig.controllers
     assert (controller.name, controller.joints) == ("pd", ("shoulder", "elbow"))
     assert (controller.period_ns, controller.ticks) == (4_000_000, 2)
-    assert controller.plugin.module.__name__ == "controllers.pd"
+    assert controller.plugin.module.__name__ == "cosim.controllers.pd"
     assert (controller.plugin.params.kp, controller.plugin.params.kd) == ((1.0, 2.0), (0.0, 0.0))
     assert controller.trajectory.params.goal == (pytest.approx(math.pi / 4), 0.0)
     assert (rig.name, rig.description) == ("full", "every section")

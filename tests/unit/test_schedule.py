@@ -141,7 +141,7 @@ def test_phase_deadline_priority_and_fallback(rigs):
     a, b, c = rigs.read(rigs.mechanism + CONTROLLERS).controllers
     assert (a.phase, a.deadline_ns, a.priority, a.fallback) == (0, None, 0, None)
     assert (b.ticks, b.phase, b.deadline_ns, b.priority) == (3, 2, 400_000, 7)
-    assert b.fallback.module.__name__ == "controllers.pd"
+    assert b.fallback.module.__name__ == "cosim.controllers.pd"
     assert (b.fallback.params.kp, b.fallback.params.kd) == ((5.0,), (2.0,))
     assert b.plugin.params.kp == (1.0,)
     assert (c.phase, c.priority) == (0, -1)

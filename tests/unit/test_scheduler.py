@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-import drivers.sim
 from cosim import load_rig, realtime
 from cosim.compile.ticks import Word
+from cosim.drivers import sim
 from cosim.engine import NativeEngine, PythonEngine
 from cosim.errors import InputError, RunError
 from cosim.pacing import Pacing
@@ -127,7 +127,7 @@ class Bench:
         if self.native:
             return NativeEngine(rig.simulation, rig.spec.schedule.order)
         world, indices = World(rig.simulation), [np.array(group) for group in self.groups]
-        loaded = [drivers.sim.load(tuple(rig.joints[k] for k in i), i, rig.limits.at(i), world) for i in indices]
+        loaded = [sim.load(tuple(rig.joints[k] for k in i), i, rig.limits.at(i), world) for i in indices]
         self.drivers = [Logged(driver, self.log) for driver in loaded]
         pairs = list(zip(self.drivers, indices, strict=True))
         return PythonEngine(rig.simulation, world, pairs, rig.spec.schedule.order, self.hardware)

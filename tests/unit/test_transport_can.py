@@ -11,8 +11,8 @@ import time
 import can
 import pytest
 
+from cosim.drivers.transport import CanParams, Frame, LinkError, device_link, host_link, now
 from cosim.errors import Place
-from drivers.transport import CanParams, Frame, LinkError, device_link, host_link, now
 
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
 names = itertools.count()
@@ -170,7 +170,7 @@ def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
         device.send(Frame(1, b""), now() + SOON)
         asked = now()
         other = time.time() + shift
-        monkeypatch.setattr("drivers.transport.can.time.time", lambda other=other: other)
+        monkeypatch.setattr("cosim.drivers.transport.can.time.time", lambda other=other: other)
         assert asked <= host.receive(now() + SOON).t_ns <= now()
         monkeypatch.undo()
 

@@ -12,9 +12,9 @@ import sys
 import can
 import pytest
 
+from cosim.drivers.transport import CanBus, CanParams, Frame, LinkError, host_link, now
+from cosim.drivers.transport import can_opening as opening
 from cosim.errors import InputError, Place
-from drivers.transport import CanBus, CanParams, Frame, LinkError, host_link, now
-from drivers.transport import can_opening as opening
 
 HOUR = 3_600_000_000_000  # ns
 
@@ -122,7 +122,7 @@ def test_other_error_frames_only_count(kind, link, controllers):
 
 
 def test_a_controller_that_says_it_is_off(link, controllers, monkeypatch):
-    monkeypatch.setattr("drivers.transport.can.LOOK_NS", HOUR)
+    monkeypatch.setattr("cosim.drivers.transport.can.LOOK_NS", HOUR)
     assert link.receive(0) is None
     controllers[0][-1].condition = can.BusState.ERROR
     assert link.receive(0) is None  # looked at a moment ago
@@ -158,7 +158,7 @@ def test_an_adapter_that_is_pulled_out(number, way, link, controllers):
 
 
 def test_a_lost_line_comes_back_when_its_owner_asks(link, controllers, monkeypatch):
-    monkeypatch.setattr("drivers.transport.link.RETRY_NS", HOUR)
+    monkeypatch.setattr("cosim.drivers.transport.link.RETRY_NS", HOUR)
     made, broken = controllers
     link.accept([4, 3])
     assert link.reopen()  # nothing to do
@@ -245,7 +245,7 @@ def test_an_error_that_is_not_the_lines_own_is_counted(link, controllers):
     ],
 )
 def test_what_python_can_is_told(params, keywords, controllers, monkeypatch):
-    monkeypatch.setattr("drivers.transport.can._reserve", lambda descriptor: None)
+    monkeypatch.setattr("cosim.drivers.transport.can._reserve", lambda descriptor: None)
     link = CanBus(params, place)
     link.open()
     link.close()
@@ -342,7 +342,7 @@ def test_nothing_is_printed_or_logged_and_python_can_is_not_imported_early():
     program = """
 import gc, sys
 from cosim.errors import InputError, Place
-from drivers.transport import CanParams, host_link
+from cosim.drivers.transport import CanParams, host_link
 assert not {"can", "serial"} & set(sys.modules)
 place = lambda *keys: Place("rig.yaml")
 for params in (CanParams("slcan", "/nowhere/port"), CanParams("pcan", "x"), CanParams("kvaser", "0")):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.transport import CanParams, Frame, Meter, SerialParams, Traffic, estimate, seconds
-from drivers.transport.load import FD_LENGTHS, exact_bits, frame_weight, weights, worst_bits
+from cosim.drivers.transport import CanParams, Frame, Meter, SerialParams, Traffic, estimate, seconds
+from cosim.drivers.transport.load import FD_LENGTHS, exact_bits, frame_weight, weights, worst_bits
 
 CLASSIC = CanParams("virtual", "x", bitrate=1e6)
 FAST = CanParams("virtual", "x", bitrate=1e6, data_bitrate=5e6, fd=True)

@@ -12,8 +12,8 @@ import pytest
 import serial
 from serial.tools import list_ports
 
+from cosim.drivers.transport import LinkError, Pty, SerialParams, SerialPort, device_link, host_link, now
 from cosim.errors import InputError, Place
-from drivers.transport import LinkError, Pty, SerialParams, SerialPort, device_link, host_link, now
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
 HOUR = 3_600_000_000_000  # ns
@@ -123,7 +123,7 @@ def test_a_line_that_takes_nothing_is_left_at_the_deadline(line):
 
 @pytest.mark.parametrize(("way", "cause"), [("send", "Input/output error"), ("receive", "the device is gone")])
 def test_an_adapter_that_is_pulled_out_and_put_in_again(way, cause, line, monkeypatch):
-    monkeypatch.setattr("drivers.transport.link.RETRY_NS", HOUR)
+    monkeypatch.setattr("cosim.drivers.transport.link.RETRY_NS", HOUR)
     host, device = line()
     device.close()
     what = f"the line is lost ({cause}); check the cable and the power of the adapter"

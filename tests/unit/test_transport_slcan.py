@@ -12,8 +12,8 @@ import serial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cosim.drivers.transport import CanParams, Frame, LinkError, device_link, host_link, now
 from cosim.errors import InputError, Place
-from drivers.transport import CanParams, Frame, LinkError, device_link, host_link, now
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
@@ -326,7 +326,7 @@ def refused(params, end=host_link):
 
 def test_mistakes(adapter, tmp_path, monkeypatch):
     path = str(tmp_path / "tty")
-    monkeypatch.setattr("drivers.transport.serial._ports", lambda: "; there are: /dev/ttyACM0")
+    monkeypatch.setattr("cosim.drivers.transport.serial._ports", lambda: "; there are: /dev/ttyACM0")
     what = f"rig.yaml:7 channel: no such port '{path}'; there are: /dev/ttyACM0"
     assert refused(CanParams("slcan", path, options=AT_ONCE)) == what
     device = adapter()

@@ -5,10 +5,10 @@ A mapping is changed as the standard has it: PDO invalid, number of objects 0, o
 
 from __future__ import annotations
 
-from drivers.cia402 import sdo
-from drivers.cia402.device import objects
-from drivers.cia402.device.node import Node
-from drivers.cia402.device.objects import INVALID, NO_REMOTE, OBJECTS
+from cosim.drivers.cia402 import sdo
+from cosim.drivers.cia402.device import objects
+from cosim.drivers.cia402.device.node import Node
+from cosim.drivers.cia402.device.objects import INVALID, NO_REMOTE, OBJECTS
 
 _RECEIVE, _RECEIVE_MAPPING, _TRANSMIT, _TRANSMIT_MAPPING = 0x14, 0x16, 0x18, 0x1A
 _GROUPS = frozenset((_RECEIVE, _RECEIVE_MAPPING, _TRANSMIT, _TRANSMIT_MAPPING))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from cosim.drivers.cia402 import codec, profile
+from cosim.drivers.cia402.device import objects
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.transport import Frame
 from cosim.units import RPM, TURN
-from drivers.cia402 import codec, profile
-from drivers.cia402.device import objects
-from drivers.common.motor import Motor
-from drivers.transport import Frame
 
 TEMPERATURE = 0x320101  # of the power stage
 RATED_SHARE = 1 / 3  # of its greatest torque that a servo motor may give for ever

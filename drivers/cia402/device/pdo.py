@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from drivers.cia402 import faults, sdo
-from drivers.cia402.device import access, machine, objects
-from drivers.cia402.device.node import Node
-from drivers.transport import Frame
+from cosim.drivers.cia402 import faults, sdo
+from cosim.drivers.cia402.device import access, machine, objects
+from cosim.drivers.cia402.device.node import Node
+from cosim.drivers.transport import Frame
 
 _SYNCHRONOUS = 240  # the largest transmission type that waits for SYNC
 _ON_EVENT = (254, 255)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from drivers.cia402 import codec, sdo
-from drivers.cia402.device import access, objects
-from drivers.cia402.device.node import Node
-from drivers.transport import Frame
+from cosim.drivers.cia402 import codec, sdo
+from cosim.drivers.cia402.device import access, objects
+from cosim.drivers.cia402.device.node import Node
+from cosim.drivers.transport import Frame
 
 LONGEST = 4096  # bytes that a client may announce to write
 

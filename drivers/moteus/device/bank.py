@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from drivers.moteus import registers as reg
-from drivers.moteus.device.commands import COMMANDS, NOTHING
-from drivers.moteus.device.servo import Servo
-from drivers.moteus.registers import Mode, to_raw, to_value
+from cosim.drivers.moteus import registers as reg
+from cosim.drivers.moteus.device.commands import COMMANDS, NOTHING
+from cosim.drivers.moteus.device.servo import Servo
+from cosim.drivers.moteus.registers import Mode, to_raw, to_value
 
 DONE, UNKNOWN, NOT_WRITABLE, DISCARD = range(4)  # DISCARD: the rest of the frame is meant for another drive
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.moteus.registers import TORQUE_FACTOR
 from cosim.units import TURN
-from drivers.common.motor import Motor
-from drivers.moteus.registers import TORQUE_FACTOR
 
 Config = dict[str, int | float]
 

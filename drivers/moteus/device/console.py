@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from drivers.moteus.device import config, telemetry
-from drivers.moteus.device.commands import NOTHING
-from drivers.moteus.device.servo import Servo
-from drivers.moteus.registers import Mode
+from cosim.drivers.moteus.device import config, telemetry
+from cosim.drivers.moteus.device.commands import NOTHING
+from cosim.drivers.moteus.device.servo import Servo
+from cosim.drivers.moteus.registers import Mode
 
 _LONGEST = 128
 OK = b"OK\r\n"

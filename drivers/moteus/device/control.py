@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from drivers.moteus import faults
-from drivers.moteus.device.commands import NOTHING
-from drivers.moteus.device.trajectory import follow
-from drivers.moteus.registers import Mode
+from cosim.drivers.moteus import faults
+from cosim.drivers.moteus.device.commands import NOTHING
+from cosim.drivers.moteus.device.trajectory import follow
+from cosim.drivers.moteus.registers import Mode
 
 if TYPE_CHECKING:
-    from drivers.moteus.device.servo import Servo
+    from cosim.drivers.moteus.device.servo import Servo
 
 _TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # any other one counts as stopped
 _STILL = 0.05  # turns/s: control starts from rest below it

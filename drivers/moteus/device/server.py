@@ -5,7 +5,7 @@ Source: the micro server of mjbots' mjlib, with its rules for what no longer fit
 
 from __future__ import annotations
 
-from drivers.moteus.codec import (
+from cosim.drivers.moteus.codec import (
     CLIENT_DATA,
     CLIENT_POLL,
     CLIENT_POLL_FLOW,
@@ -20,8 +20,8 @@ from drivers.moteus.codec import (
     reply_size,
     tunnel,
 )
-from drivers.moteus.device import bank, console
-from drivers.moteus.device.servo import Servo
+from cosim.drivers.moteus.device import bank, console
+from cosim.drivers.moteus.device.servo import Servo
 
 _ROOM = 64
 _RESERVE = 23  # an answer with less room left takes no further subframe

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.moteus import faults
+from cosim.drivers.moteus.device.commands import NOTHING
+from cosim.drivers.moteus.device.config import factory
+from cosim.drivers.moteus.device.control import torque
+from cosim.drivers.moteus.registers import TORQUE_FACTOR, Mode
 from cosim.units import TURN
-from drivers.common.motor import Motor
-from drivers.moteus import faults
-from drivers.moteus.device.commands import NOTHING
-from drivers.moteus.device.config import factory
-from drivers.moteus.device.control import torque
-from drivers.moteus.registers import TORQUE_FACTOR, Mode
 
 _ENABLING_NS, _CALIBRATING_NS = 2_000_000, 9_000_000  # from the command to the first torque
 

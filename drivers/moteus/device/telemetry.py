@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from drivers.moteus.device.servo import Servo
+from cosim.drivers.moteus.device.servo import Servo
 
 # type: (its bytes in a schema, how its value is packed)
 _TYPES: dict[str, tuple[bytes, str]] = {
