@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cosim.multibody import Model
     from cosim.rig import Rig, load_rig
-    from cosim.run import Run
+    from cosim.rig.run import Run
 
 __all__ = ["Model", "Rig", "Run", "load_rig"]
 
-_HOMES = {"Model": "cosim.multibody", "Rig": "cosim.rig", "Run": "cosim.run", "load_rig": "cosim.rig"}
+_HOMES = {"Model": "cosim.multibody", "Rig": "cosim.rig", "Run": "cosim.rig.run", "load_rig": "cosim.rig"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """`python -m cosim` is the command `cosim`."""
 
-from cosim.cli import main
+from cosim.cli.main import main
 
 main()

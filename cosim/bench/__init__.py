@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim import report
 from cosim.bench import (
     rows_batch,
     rows_chain,
@@ -21,6 +20,7 @@ from cosim.bench import (
 from cosim.bench.rows import Case, Row, measured
 from cosim.bench.states import rig_file
 from cosim.bench.timing import FULL, QUICK
+from cosim.cli import report
 from cosim.compile import interpreting
 from cosim.compile.compiled import INTERPRET_VARIABLE
 from cosim.errors import InputError, RunError, did_you_mean

@@ -15,8 +15,8 @@ from typing import Any
 from cosim import load_rig
 from cosim.bench import lines
 from cosim.bench.peers import module
-from cosim.emulation.emulation import Emulation
 from cosim.errors import RunError
+from cosim.hardware.emulation.server import Emulation
 
 STEP = 5e-3  # s
 CYCLES = 100  # of a rig, before something goes wrong

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from cosim.bench.rows import NotMeasured
-from cosim.clock import PythonClock
-from cosim.compile.clocks import native_clock
-from cosim.compile.ticks import Pace, Rings, Status, Word
-from cosim.emulation.emulation import Emulation
-from cosim.engine import Engine
 from cosim.errors import RunError
-from cosim.pacing import Pacing, settings
-from cosim.realtime import calm, take
-from cosim.rig.emulating import emulation_of
+from cosim.execution.engine import Engine
+from cosim.hardware.emulation.server import Emulation
+from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
-from cosim.rig.spec import read_rig
+from cosim.rig.sections.rig_spec import read_rig
+from cosim.timing.clock_sources import PythonClock
+from cosim.timing.clocks import native_clock
+from cosim.timing.native_loop import Pace, Rings, Status, Word
+from cosim.timing.pacing import Pacing, settings
+from cosim.timing.privileges import calm, take
 
 JOINTS = tuple(f"joint{k}" for k in range(1, 7))
 GEAR = 9.0  # turns of a rotor per turn of its joint

@@ -11,9 +11,9 @@ import numpy as np
 from cosim.bench.peers import robot
 from cosim.bench.states import TALOS, UR5
 from cosim.multibody import Model, assembly
-from cosim.multibody.bases import on_free_base
-from cosim.multibody.description import Inertial, Joint, Link, Loop, Mechanism, Pose
-from cosim.multibody.urdf import parse_urdf
+from cosim.multibody.description.floating_base import on_free_base
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, Loop, Mechanism, Pose
+from cosim.multibody.description.urdf import parse_urdf
 
 GROUND = "ground"
 DOWN, NOWHERE = (0.0, -9.81, 0.0), (0.0, 0.0, 0.0)  # gravity of planar linkages, m/s²

@@ -13,7 +13,7 @@ from cosim.bench.peers import relative_difference
 from cosim.bench.rows import Case, Measurement, Target
 from cosim.bench.states import TALOS, UR5, load, state, three
 from cosim.bench.timing import Effort
-from cosim.compile import Compiled, emit, entry, mathlib
+from cosim.compile import Compiled, cpython_entry, emit, mathlib
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import with_callees
 
@@ -26,10 +26,10 @@ class OneByOne:
     def __init__(self, function: Compiled) -> None:
         routine = function.routine
         symbol, ports = routine.symbol, (function.inputs, function.outputs)
-        parts = [emit.declarations({1}), entry.declarations(), mathlib.sincos(1)]
+        parts = [emit.declarations({1}), cpython_entry.declarations(), mathlib.sincos(1)]
         parts += [item.definition(1) for item in with_callees(routine)]
-        parts.append(entry.batch(symbol, *ports, lanes=1))
-        self.library = Library("\n".join(parts), [f"{symbol}.batch"], entry.symbol_addresses())
+        parts.append(cpython_entry.batch(symbol, *ports, lanes=1))
+        self.library = Library("\n".join(parts), [f"{symbol}.batch"], cpython_entry.symbol_addresses())
         pointers = [ctypes.c_void_p] * sum(map(len, ports))
         self._run = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library[f"{symbol}.batch"])
 

@@ -19,17 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from cosim import load_rig, timing
+from cosim import load_rig
 from cosim.bench import codecs, faults, lines
 from cosim.bench.lines import Free
 from cosim.bench.peers import module
 from cosim.bench.rows import Case, Measurement, NotMeasured, Target
 from cosim.bench.timing import Effort, Samples, pairs, quiet
 from cosim.errors import CosimError, RunError
-from cosim.pacing import Pacing
-from cosim.realtime import calm, take
-from cosim.rig.driving import context_of, wire_of
+from cosim.rig.build.drivers import context_of, wire_of
 from cosim.rig.rig import Rig
+from cosim.timing import deadlines
+from cosim.timing.pacing import Pacing
+from cosim.timing.privileges import calm, take
 
 TICK = 400e-6  # s that a tick of six motors may take
 WIRE = 1.3  # times the wire's own time, for a tick on a serial line
@@ -214,7 +215,7 @@ def kilohertz(effort: Effort) -> Measurement:
     return judged(ran, fault, here, there, lost)
 
 
-def run_on_time(rig: Rig, seconds: float) -> tuple[timing.Timing, str, Counted]:
+def run_on_time(rig: Rig, seconds: float) -> tuple[deadlines.Timing, str, Counted]:
     """How on time it was, what stopped it, and what went over its lines. Raises NotMeasured when it cannot begin."""
     with rig.scheduler() as scheduler:
         try:
@@ -248,7 +249,7 @@ def counted_there(process: subprocess.Popen[str]) -> tuple[Counted, str]:
     return Counted(sent, received, errors), f"; {lost[1]} by the emulated drives" if lost else ""
 
 
-def judged(ran: timing.Timing, fault: str, here: Counted, there: Counted, lost: str = "") -> Measurement:
+def judged(ran: deadlines.Timing, fault: str, here: Counted, there: Counted, lost: str = "") -> Measurement:
     """The share of deadlines that were missed; frames that got lost, or a run that was stopped, miss the target."""
     summary = ran.summary()
     missed, of = summary["missed"]["count"], summary["missed"]["of"]

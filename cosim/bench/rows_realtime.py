@@ -15,15 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim import load_rig, realtime
+from cosim import load_rig
 from cosim.bench import cyclictest
 from cosim.bench.rows import Case, Measurement, NotMeasured, Target
 from cosim.bench.states import rig_file
 from cosim.bench.timing import Effort, Samples
 from cosim.errors import CosimError, RunError
-from cosim.pacing import Pacing
-from cosim.timing import Timing
-from cosim.worker import busy
+from cosim.timing import privileges
+from cosim.timing.daemon_executor import busy
+from cosim.timing.deadlines import Timing
+from cosim.timing.pacing import Pacing
 
 CHANCE = 0.01  # of calling ours worse than cyclictest although both miss as often
 PARTS = 10  # of a run, each with a p99 of its own
@@ -174,7 +175,7 @@ def last_cpu() -> int:
 
 def check_priority() -> None:
     """Raises NotMeasured where a thread may not have a fixed priority."""
-    with realtime.take(Pacing()) as rights:
+    with privileges.take(Pacing()) as rights:
         missing = [right for right in rights if "SCHED_FIFO" in right.name and not right.granted]
     for right in missing:
         raise NotMeasured(f"this needs a {right.name}: {right.mend}")

@@ -15,7 +15,7 @@ from cosim.bench.peers import robot
 from cosim.bench.timing import Block
 from cosim.errors import InputError
 from cosim.multibody import Model
-from cosim.multibody.urdf import parse_urdf
+from cosim.multibody.description.urdf import parse_urdf
 
 UR5 = "ur_description/urdf/ur5_robot.urdf"
 PANDA = "panda_description/urdf/panda.urdf"

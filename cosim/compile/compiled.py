@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.compile import emit, entry, mathlib
-from cosim.compile.entry import Port
+from cosim.compile import cpython_entry, emit, mathlib
+from cosim.compile.cpython_entry import Port
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import Routine, with_callees
 from cosim.errors import CompileError
@@ -122,19 +122,19 @@ class Compiled(_Function):
         super().__init__(routine.name, inputs, outputs)
         self.routine, symbol = routine, routine.symbol
         self._pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
-        texts = [entry.single(symbol, inputs, outputs), entry.python_call(symbol, inputs, outputs)]
+        texts = [cpython_entry.single(symbol, inputs, outputs), cpython_entry.python_call(symbol, inputs, outputs)]
         self.library = self._compiled(1, texts, ["one", "call", "many"])
         self._one = ctypes.CFUNCTYPE(None, *self._pointers)(self.library[f"{symbol}.one"])
         self._lock, self._many = threading.Lock(), None
         call = self.library[f"{symbol}.call"]
-        self.native = self._builtin(call) if entry.layout_is_known() else self
+        self.native = self._builtin(call) if cpython_entry.layout_is_known() else self
 
     def _compiled(self, lanes: int, texts: list[str], names: list[str]) -> Library:
         """The routine in one form, with the entries that `texts` define."""
-        parts = [emit.declarations({lanes}), entry.declarations(), mathlib.sincos(lanes)]
+        parts = [emit.declarations({lanes}), cpython_entry.declarations(), mathlib.sincos(lanes)]
         parts += [item.definition(lanes) for item in with_callees(self.routine)]
         exports = [f"{self.routine.symbol}.{name}" for name in names]
-        return Library("\n".join([*parts, *texts]), exports, entry.symbol_addresses())
+        return Library("\n".join([*parts, *texts]), exports, cpython_entry.symbol_addresses())
 
     @property
     def _batch(self) -> Any:
@@ -142,7 +142,7 @@ class Compiled(_Function):
         with self._lock:
             if self._many is None:
                 symbol, lanes = self.routine.symbol, vector_lanes()
-                text = entry.batch(symbol, self.inputs, self.outputs, lanes)
+                text = cpython_entry.batch(symbol, self.inputs, self.outputs, lanes)
                 self._vector_library = self._compiled(lanes, [text], ["batch"])
                 address = self._vector_library[f"{symbol}.batch"]
                 self._many = ctypes.CFUNCTYPE(None, *self._pointers, ctypes.c_int64)(address)

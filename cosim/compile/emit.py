@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.compile import memory
+from cosim.compile import stack_array
 from cosim.compile.lower import Graph, Node
 from cosim.compile.mathlib import constant, lane_calls, real, suffix
 from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC, OF_TWO
@@ -198,7 +198,7 @@ def _in_parts(
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
     space = "%workspace"
     main = Emitter(graph.nodes, lanes, ins, uniform)
-    main.lines, last = memory.array(space, 8 * lanes * whole.size)
+    main.lines, last = stack_array.array(space, 8 * lanes * whole.size)
     texts = []
     for k, part in enumerate(whole.parts):
         e = Emitter(part.nodes, lanes, [*ins, space], uniform)

@@ -19,7 +19,7 @@ def main(duration: str, cpu: int | None, json: Path | None) -> None:
 
     Raises InputError when the options are wrong, RunError where there is no Linux.
     """
-    from cosim import report
+    from cosim.cli import report
     from cosim.doctor.show import figures, show
 
     seconds = _seconds(duration)
@@ -62,7 +62,7 @@ def diagnose(
 
 
 def _seconds(duration: str) -> float:
-    from cosim.report import duration_of
+    from cosim.cli.report import duration_of
 
     seconds = duration_of(duration)
     if not SHORTEST <= seconds <= LONGEST:

@@ -15,10 +15,10 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from cosim.compile.clocks import NativeClock, native_clock
-from cosim.pacing import Pacing
-from cosim.realtime import Right, take
-from cosim.worker import busy
+from cosim.timing.clocks import NativeClock, native_clock
+from cosim.timing.daemon_executor import busy
+from cosim.timing.pacing import Pacing
+from cosim.timing.privileges import Right, take
 
 PERIOD_NS = 1_000_000
 # ticks in machine code between looks at whether to go on; ns from such a look to the next tick, for Python to be there

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.errors import InputError, Place
-from cosim.multibody.couplings import Coupling
+from cosim.multibody.constraint_rows import Coupling
 from cosim.multibody.dynamics import motions
 from cosim.multibody.kinematics import placements
 from cosim.multibody.model import Model

@@ -24,7 +24,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.multibody.coordinates import MOTION, ROTATION, Space, numbers, rotation_of
-from cosim.multibody.description import Joint
+from cosim.multibody.description.mechanism import Joint
 from cosim.multibody.spatial import Vector
 
 

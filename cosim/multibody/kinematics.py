@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.description import Pose
+from cosim.multibody.description.mechanism import Pose
 from cosim.multibody.dynamics import (
     Body,
     Motion,

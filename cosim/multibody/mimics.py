@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.constrained import Row
+from cosim.multibody.constrained_dynamics import Row
 from cosim.multibody.tree import Tree
 
 

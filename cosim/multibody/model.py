@@ -10,15 +10,15 @@ import numpy as np
 
 from cosim.compile import Compiled, Interpreted, Port, compile
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.bases import on_free_base
-from cosim.multibody.couplings import couplings_of, struts_of
-from cosim.multibody.description import Joint, Mechanism
+from cosim.multibody.constraint_rows import couplings_of, struts_of
+from cosim.multibody.constraint_set import Ties
+from cosim.multibody.description.floating_base import on_free_base
+from cosim.multibody.description.loop_cutting import opened
+from cosim.multibody.description.mechanism import Joint, Mechanism
+from cosim.multibody.description.urdf import read_urdf
+from cosim.multibody.equations import Rules
 from cosim.multibody.joints import Names
-from cosim.multibody.opening import opened
-from cosim.multibody.rules import Rules
-from cosim.multibody.ties import Ties
 from cosim.multibody.tree import Tree, build_tree, refuse_massless_motion
-from cosim.multibody.urdf import read_urdf
 from cosim.types import Limits
 
 GRAVITY = (0.0, 0.0, -9.81)

@@ -12,23 +12,23 @@ import numpy as np
 
 from cosim.compile import Interpreted, Port, compile, interpreting
 from cosim.compile.compiled import Compiled
-from cosim.encoder import Encoders
-from cosim.engine import Engine, NativeEngine, PythonEngine
+from cosim.control.control_loop import Loop
+from cosim.control.guard import KINDS, Guard
 from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
-from cosim.guard import KINDS, Guard
-from cosim.loop import Loop
-from cosim.plant import Plant
-from cosim.rig.driving import bandwidths_of, groups_of, loads_of, real_joints, safety_of, self_willed, shares
-from cosim.rig.running import channels_of, run_rig, scheduler_of
-from cosim.rig.spec import RigSpec, read_rig
-from cosim.rig.starting import closing_of, starting, switches_of, turning
-from cosim.run import Run
-from cosim.scheduler import Scheduler
-from cosim.simulation import Simulation
-from cosim.timing import TaskTime
+from cosim.execution.engine import Engine, NativeEngine, PythonEngine
+from cosim.execution.scheduler import Scheduler
+from cosim.plant.encoder import Encoders
+from cosim.plant.plant import Plant
+from cosim.rig.build.drivers import bandwidths_of, groups_of, loads_of, real_joints, safety_of, self_willed, shares
+from cosim.rig.build.initial_state import closing_of, starting, switches_of, turning
+from cosim.rig.run import Run
+from cosim.rig.sections.rig_spec import RigSpec, read_rig
+from cosim.rig.session import channels_of, run_rig, scheduler_of
+from cosim.tick.tick_model import Simulation
+from cosim.tick.virtual_plant import World
+from cosim.timing.deadlines import TaskTime
 from cosim.types import COMMAND, FEEDBACK, REFERENCE, ControllerContext, Limits
 from cosim.units import TURN
-from cosim.world import World
 
 # ticks are taken in blocks, between which recording, telemetry and progress have their turn; blocks grow until
 # one takes this long [s]
@@ -298,7 +298,7 @@ class Rig:
     def sinks(self, stack: ExitStack, record: str | Path | None) -> list[Any]:
         """Where finished ticks go: the recording, and the telemetry that the rig asks for. Of a run on time they are in
         a process of their own."""
-        from cosim.sinks import Output, Remote, opened
+        from cosim.output.sinks import Output, Remote, opened
 
         spec = self.spec
         output = Output(

@@ -19,8 +19,8 @@ from cosim.bench.rows import Case, Measurement, NotMeasured, Target, measured
 from cosim.bench.rows_hardware import Counted, judged
 from cosim.bench.timing import Effort, Samples
 from cosim.errors import InputError, RunError
-from cosim.rig.driving import shares
-from cosim.timing import TaskTime, Timing
+from cosim.rig.build.drivers import shares
+from cosim.timing.deadlines import TaskTime, Timing
 
 TINY = Effort(pairs=2, block=1e-4, starts=1, run=0.3)
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from cosim.bench.rows import Case, Measurement, NotMeasured, Row, Target, measur
 from cosim.bench.rows_realtime import Setup, judged
 from cosim.bench.timing import FULL, QUICK, Effort, Samples
 from cosim.errors import RunError
-from cosim.realtime import Right
-from cosim.timing import TaskTime, Timing
+from cosim.timing.deadlines import TaskTime, Timing
+from cosim.timing.privileges import Right
 
 SHORT = Effort(pairs=1, block=1e-4, starts=1, run=0.2)
 PRINTED = """\

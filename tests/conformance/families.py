@@ -27,11 +27,11 @@ import numpy as np
 
 from cosim import drivers
 from cosim.drivers.transport import CanParams, SerialParams, now
-from cosim.emulation.faults import FaultSpec
-from cosim.rig.driving import context_of
-from cosim.rig.emulating import emulation_of
+from cosim.hardware.emulation.fault_injection import FaultSpec
+from cosim.rig.build.drivers import context_of
+from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
-from cosim.rig.spec import read_rig
+from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 
 FOLDER = Path(next(iter(drivers.__path__)))

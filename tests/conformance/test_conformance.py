@@ -14,7 +14,7 @@ import pytest
 from cosim.drivers.common.motor import TROUBLES
 from cosim.drivers.transport import CanBus, CanParams, Frame, LinkError, now
 from cosim.errors import InputError, InputErrors, RunError
-from cosim.rig.spec import read_rig
+from cosim.rig.sections.rig_spec import read_rig
 
 from .families import JOINTS, SCALES, START, Bench, addresses, cases, folders, lacking, rig, section, write_rig
 

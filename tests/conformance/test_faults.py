@@ -17,10 +17,10 @@ from mcap.reader import make_reader
 
 from cosim import load_rig
 from cosim.drivers.common.motor import TROUBLES
-from cosim.emulation.emulation import Emulation
-from cosim.rig.emulating import emulation_of
-from cosim.rig.spec import read_rig
-from cosim.run import Run, StoppedRun
+from cosim.hardware.emulation.server import Emulation
+from cosim.rig.emulate import emulation_of
+from cosim.rig.run import Run, StoppedRun
+from cosim.rig.sections.rig_spec import read_rig
 
 from .families import PATIENCE, Case, addresses, cases, rig, section, write_rig
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from cosim.drivers.transport import Frame, LinkError, Meter
-from cosim.emulation.motors import EmulatedMotor
-from cosim.rig.driving import context_of
+from cosim.hardware.emulation.motors import EmulatedMotor
+from cosim.rig.build.drivers import context_of
 from cosim.rig.rig import Rig
-from cosim.rig.spec import read_rig
+from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 
 from .families import JOINTS, WIRING, Case, addresses, rig, section, write_rig

@@ -15,11 +15,11 @@ from scipy.spatial.transform import Rotation
 from cosim import ops
 from cosim.errors import InputError, InputErrors
 from cosim.multibody import Model
-from cosim.multibody.bases import on_free_base
-from cosim.multibody.description import Inertial, Joint, Link, Mechanism, Pose
-from cosim.multibody.graph import depth_first
+from cosim.multibody.description.floating_base import on_free_base
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.multibody.description.topology import depth_first
+from cosim.multibody.description.urdf import parse_urdf
 from cosim.multibody.joints import GeneralMotion, axes_of
-from cosim.multibody.urdf import parse_urdf
 
 TOLERANCE = 1e-9
 

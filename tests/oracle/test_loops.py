@@ -18,12 +18,12 @@ from scipy.spatial.transform import Rotation
 from cosim import ops
 from cosim.multibody import Model
 from cosim.multibody.assembly import find_redundant
-from cosim.multibody.bases import on_free_base
-from cosim.multibody.constraints import Row, coupling, gear, polynomial
-from cosim.multibody.description import Constraint, Inertial, Joint, Link, Loop, Mechanism, Mimic, Pose
+from cosim.multibody.constraint_laws import Row, coupling, gear, polynomial
+from cosim.multibody.description.floating_base import on_free_base
+from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, Loop, Mechanism, Mimic, Pose
+from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import axes_of, kind_of
-from cosim.multibody.urdf import read_urdf
 
 TOLERANCE = 1e-9
 

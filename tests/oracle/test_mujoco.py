@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cosim.multibody import Model
-from cosim.multibody.urdf import parse_urdf
+from cosim.multibody.description.urdf import parse_urdf
 
 TOLERANCE = 1e-9
 

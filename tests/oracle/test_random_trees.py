@@ -10,10 +10,10 @@ from scipy.spatial.transform import Rotation
 
 from cosim.compile.jit import vector_lanes
 from cosim.multibody import Model
-from cosim.multibody.description import Inertial, Joint, Link, Mimic, Pose
-from cosim.multibody.findings import Findings
-from cosim.multibody.graph import build_mechanism, depth_first
-from cosim.multibody.rules import ROLLED_FROM
+from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mimic, Pose
+from cosim.multibody.description.topology import build_mechanism, depth_first
+from cosim.multibody.equations import ROLLED_FROM
 
 MOVING = ("revolute", "continuous", "prismatic")
 STEP = 1e-5  # of central differences

@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio
 import pytest
 
-from cosim.compile.rolled import MAX_CLASSES, RolledRoutine
-from cosim.multibody import Model, rules
-from cosim.multibody.description import Inertial, Joint, Link, Mechanism, Pose
+from cosim.compile.rolled_sweeps import MAX_CLASSES, RolledRoutine
+from cosim.multibody import Model, equations
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 
 def rotation(rng):
@@ -39,7 +39,7 @@ def states(model, seed=0):
 @pytest.fixture
 def small_loops(monkeypatch):
     """Loops already for a few bodies, so that straight-line code can be compared with."""
-    monkeypatch.setattr(rules, "ROLLED_FROM", 3)
+    monkeypatch.setattr(equations, "ROLLED_FROM", 3)
 
 
 CASES = {
@@ -78,7 +78,7 @@ def test_a_batch_of_loops_gives_each_row_what_a_single_call_gives(small_loops):
 
 
 def test_tables_serve_bodies_that_are_all_different():
-    model = Model(tree(rules.ROLLED_FROM + 5, 8))
+    model = Model(tree(equations.ROLLED_FROM + 5, 8))
     assert model.nv > MAX_CLASSES
     q, v, _, tau = states(model)
     acceleration = model.forward_dynamics(q, v, tau)

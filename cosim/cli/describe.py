@@ -1,0 +1,199 @@
+"""What `cosim check` prints: the mechanism, what drives it, the order of a tick, how ticks are held to the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cosim.control.guard import KINDS, STOP
+from cosim.rig.build.drivers import shares
+from cosim.rig.sections.controllers import ControllerSpec, by_priority
+from cosim.rig.sections.schedule import ScheduleSpec, show_time
+from cosim.timing.pacing import Pacing, Pulse
+
+if TYPE_CHECKING:
+    from cosim.rig import Rig
+    from cosim.rig.reading.plugins import Plugin
+
+
+def describe(rig: Rig) -> None:
+    """What `cosim check` prints."""
+    print(f"{rig.spec.path}: fine")
+    for line in (*_mechanism(rig), *_parts(rig), *_tick(rig), *(_guard(rig) if rig.hardware else ())):
+        print(f"  {line}")
+
+
+def what_moves(rig: Rig) -> Iterator[str]:
+    """The real motors that a run switches on, the limits in force, and what stops it."""
+    yield f"{rig.spec.name} moves real motors:"
+    for line in (*_lines(rig), *_guard(rig)):
+        yield f"  {line}"
+
+
+def _lines(rig: Rig) -> Iterator[str]:
+    """Lines to real drives, and the motors on them."""
+    loads = shares(rig)
+    for driver in rig.spec.drivers:
+        module = driver.plugin.module
+        kind, line = module.__name__.rsplit(".", 1)[-1], module.line(driver.plugin.params)
+        mode = "load motors" if driver.loads else f"{driver.mode} mode"
+        yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {loads[driver.name]:.0%} of its bit rate"
+        for name, wired in driver.wiring.items():
+            effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].effort
+            of = f"load of {name}" if driver.loads else name
+            yield f"  node {wired.address}, {of}: {_limits(rig, name, effort)}"
+
+
+def _limits(rig: Rig, name: str, effort: float) -> str:
+    """What a real motor may do."""
+    joint, unit = rig.spec.joints[name], rig.plant.model.dof_units[rig.joints.index(name)]
+    force = "N" if unit == "m" else "N·m"
+    given = [f"{joint.lower:.4g} to {joint.upper:.4g} {unit}"] if isfinite(joint.upper - joint.lower) else []
+    given += [f"up to {joint.velocity:.4g} {unit}/s", f"{effort:.4g} {force}"]
+    more = {"rate": f"{force}/s", "temperature": "°C", "power": "W", "tracking": f"{unit} off its reference"}
+    given += [f"{getattr(joint, key):.4g} {u}" for key, u in more.items() if isfinite(getattr(joint, key))]
+    return ", ".join(given)
+
+
+def _guard(rig: Rig) -> Iterator[str]:
+    """How a run with real motors is stopped."""
+    guard, stop = rig.spec.guard, "at once"
+    if guard.deceleration is not None:
+        stop = f"after all joints came to rest with {guard.deceleration:.4g} rad/s^2, where that can wait"
+    held = [kind for kind in KINDS if (rig.guard.does(STOP, kind) & np.isin(rig.joints, rig.plant.real)).any()]
+    yield f"stops by {_either(held)}, {stop}"
+    yield f"stops when a drive is not heard of for {guard.stale * 1e3:.4g} ms, or reports a fault"
+    if guard.soft_start:
+        yield f"efforts come up within {guard.soft_start:.4g} s"
+    estop = guard.estop
+    inputs = [] if estop is None else [f"key {estop.key}"] * bool(estop.key) + [f"file {estop.file}"] * bool(estop.file)
+    inputs += [f"message {estop.id:#x} on {estop.interface} {estop.channel}"] if estop and estop.id is not None else []
+    yield f"emergency stop: {_either(inputs)}" if inputs else "emergency stop: none but Ctrl-C; see guard.estop"
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def _mechanism(rig: Rig) -> Iterator[str]:
+    spec, description = rig.spec, rig.spec.mechanism.description
+    if spec.description:
+        yield spec.description
+    gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
+    joints = len(rig.plant.tree.joint_names)
+    parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
+    parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
+    parts |= {"spring": len(description.springs)}
+    counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
+    yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
+    for note in description.notes:
+        yield f"  note: {note}"
+
+
+def _parts(rig: Rig) -> Iterator[str]:
+    """Joints, what closes loops, controllers and events, one by one."""
+    spec, description = rig.spec, rig.spec.mechanism.description
+    starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
+    closes = bool(rig.plant.model.constraint_rows)
+    for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
+        kind = joint.actuator.module.__name__.rsplit(".", 1)[-1] if joint.actuator else ""
+        role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
+        if name in rig.plant.real:
+            yield f"  {name}: real, {_limits(rig, name, joint.effort)}"
+            continue
+        latched = ", latched" if joint.latched else ""
+        found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
+        stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
+        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}"
+    for loop in description.loops:
+        kept = ", keeps its coordinates" if loop.coordinates else ""
+        yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"
+    for constraint in description.constraints:
+        rows = ", ".join(row.name for row in constraint.law.rows)
+        yield f"  constraint {constraint.name}: {rows}"
+    if rig.plant.start.redundant:
+        rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
+        yield f"  what other constraints say already: {rows}"
+    yield from _lines(rig)
+    for controller in spec.controllers:
+        yield f"controller {_controller(controller)}"
+    for event in spec.events:
+        bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
+        yield f"event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}"
+
+
+def _tick(rig: Rig) -> Iterator[str]:
+    """The order of a tick, and how ticks are held to the clock."""
+    spec, schedule = rig.spec, rig.spec.schedule
+    called = [controller.name for controller in by_priority(spec.controllers)]
+    order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))
+    yield f"each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}"
+    yield f"step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s"
+    if times := [
+        f"{task} {show_time(schedule.deadlines[task])}" for task in schedule.order if task in schedule.deadlines
+    ]:
+        yield f"deadlines: {', '.join(times)}"
+    if schedule.pacing is not None:
+        yield f"real time: {_real_time(schedule, schedule.pacing)}"
+
+
+def _controller(controller: ControllerSpec) -> str:
+    step_ns = controller.period_ns // controller.ticks
+    parts = [_kind(controller.plugin), f"every {show_time(controller.period_ns)}"]
+    if controller.phase:
+        parts.append(f"from {show_time(controller.phase * step_ns)}")
+    if controller.deadline_ns is not None:
+        parts.append(f"done within {show_time(controller.deadline_ns)}")
+    if controller.fallback is not None:
+        parts.append(f"fallback {_kind(controller.fallback)}")
+    return f"{controller.name}: {', '.join(parts)}"
+
+
+def _kind(plugin: Plugin) -> str:
+    return Path(plugin.module.__file__ or "").stem
+
+
+def _real_time(schedule: ScheduleSpec, pacing: Pacing) -> str:
+    return f"{_clock(schedule, pacing)}, {_overruns(pacing)}; {_grace(pacing)}; {', '.join(_thread(pacing))}"
+
+
+def _clock(schedule: ScheduleSpec, pacing: Pacing) -> str:
+    if pacing.pulse is not None:
+        return f"paced by {_pulse(pacing.pulse)}, awaited for {show_time(pacing.pulse.timeout * 1e9)} at most"
+    if pacing.rate == 1.0:
+        return "rate 1"
+    return (
+        f"scaled to rate {pacing.rate:g}, a tick every {show_time(round(schedule.step_ns / pacing.rate))} of the clock"
+    )
+
+
+def _pulse(pulse: Pulse) -> str:
+    return pulse.file or f"message {pulse.id:#x} on {pulse.interface} {pulse.channel}"
+
+
+def _overruns(pacing: Pacing) -> str:
+    n = pacing.most
+    words = {
+        "skip": "missed periods skipped",
+        "catch_up": f"overruns caught up with, at most {n} tick{'s' * (n > 1)}",
+        "stop": f"stopped by {n} late ticks in a row" if n > 1 else "stopped by the first late tick",
+    }
+    return words[pacing.overrun]
+
+
+def _grace(pacing: Pacing) -> str:
+    return f"start-up grace {show_time(pacing.grace * 1e9)}" if pacing.grace else "no start-up grace"
+
+
+def _thread(pacing: Pacing) -> Iterator[str]:
+    yield f"thread priority {pacing.priority}"
+    if pacing.cpu is not None:
+        yield f"CPU {pacing.cpu}"
+    if pacing.spin:
+        yield f"spinning the last {show_time(pacing.spin * 1e9)}"
+    if pacing.strict:
+        yield "strict"

@@ -1,0 +1,293 @@
+"""What the command line shows of a run: progress, tables, files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cosim.errors import InputError
+from cosim.output.plot import check_format
+from cosim.rig.reading.schema import plural
+from cosim.rig.run import Run, signal_units
+from cosim.timing import deadlines
+from cosim.units import parse_quantity
+
+if TYPE_CHECKING:
+    from cosim.rig import Rig
+
+# relative energy residual above which a run is called coarse
+COARSE = 0.01
+# … and unstable
+UNSTABLE = 0.5
+# what is smaller, in SI, is shown as 0
+ROUNDING = 1e-12
+# energy [J] lost in an event below which it is not worth a word
+LOSS = ROUNDING
+# columns of a table where no terminal says how wide it is
+PIPE_WIDTH = 110
+
+
+# a plot whose file is named like this shows how on time a run was
+TIMING = "timing"
+
+
+def duration_of(text: str) -> float:
+    """Seconds of the option --duration. Raises InputError."""
+    try:
+        return parse_quantity(text, "s")
+    except ValueError as error:
+        raise InputError(str(error), "--duration") from None
+
+
+def check_targets(
+    plots: Sequence[Path], json: Path | None, record: Path | None = None, rig: Path | None = None
+) -> None:
+    """Refuse output files that cannot be written, or that would overwrite the rig or each other, before the run."""
+    for plot in plots:
+        check_format(plot)
+    taken = {} if rig is None else {rig.resolve(): "the rig itself"}
+    for path, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
+        if path is None or (str(path) == "-" and option != "--record"):
+            continue
+        if str(path) == "-":
+            raise InputError("a recording cannot go to the terminal; name a file", option)
+        if path.resolve() in taken:
+            raise InputError(f"{path}: is {taken[path.resolve()]}; choose another file", option)
+        taken[path.resolve()] = f"the file of {option}"
+        if option == "--record":
+            continue  # the recorder opens its file before the run
+        folder = path.parent
+        if not folder.is_dir():
+            raise InputError(f"{path}: there is no folder '{folder}'; create it or choose another", option)
+        if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+            raise InputError(f"{path}: cannot be written; choose another file", option)
+
+
+def check_plots(plots: Sequence[Path], rig: Rig) -> None:
+    """Refuse a picture of the timing of a run that is not on time."""
+    for plot in plots:
+        if plot.stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
+            what = "shows how on time a run was, and this one goes as fast as it can"
+            raise InputError(f"{plot}: {what}; use --realtime, or another name for a plot of the run", "--plot")
+
+
+@contextmanager
+def progress(name: str) -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on a terminal, nothing in a pipe; it vanishes when the run is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = TextColumn(f"running {name}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def show(run: Run, quiet: bool = False) -> None:
+    """Print the summary as a table and three lines."""
+    if quiet:
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    summary, console = run.summary, Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    spec = run.rig.spec
+    console.print(f"[bold]{spec.name}[/bold]  {spec.description}".rstrip(), soft_wrap=True)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("joint", overflow="fold")
+    table.add_column("role")
+    joints, units = summary["joints"], signal_units(run.rig)
+    columns = _columns(list(joints.values()))
+    for heading, _, _ in columns:
+        table.add_column(heading, justify="right")
+    for name, joint in joints.items():
+        none = {"effort"} if joint["role"] == "free" else set()
+        figures = [
+            _figure(None if what in none else joint[key], units[f"{name}/{what}"].replace("*", "·"))
+            for _, key, what in columns
+        ]
+        table.add_row(name, joint["role"], *figures)
+    console.print(table)
+    timed = [] if summary["timing"] is None else deadlines.lines(summary["timing"])
+    for line in [*structure_lines(summary, units), *guard_lines(summary), *lines(summary), *timed]:
+        console.print(line, soft_wrap=True)
+
+
+# heading, key of a joint's summary, the interface whose unit it has
+TRACKING = (("error RMS", "error_rms", "position"), ("error max", "error_max", "position"))
+MOTION = (
+    ("from", "position_min", "position"),
+    ("to", "position_max", "position"),
+    ("top speed", "speed_max", "velocity"),
+)
+EFFORT = (("effort RMS", "effort_rms", "effort"), ("effort peak", "effort_peak", "effort"))
+
+
+def _columns(joints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """What there is to say of these joints: the motion where nothing is tracked, no efforts where there are none."""
+    tracked = any(joint["error_rms"] is not None for joint in joints)
+    driven = any(joint["effort_peak"] != 0.0 for joint in joints)
+    return [*(TRACKING if tracked else MOTION), *(EFFORT if driven else ())]
+
+
+def lines(summary: dict[str, Any]) -> list[str]:
+    """The rest of the summary in words."""
+    energy = summary["energy"] or {}
+    parts: dict[str, list[str]] = {}
+    reasons = []
+    for part, how in summary["compiled"].items():
+        where, _, why = how.partition(": ")
+        parts.setdefault(where, []).append(part)
+        reasons += [f"         {part} in Python: {why}"] if why else []
+    if energy and not energy["residual_relative"] <= COARSE:
+        worse = not energy["residual_relative"] <= UNSTABLE
+        what = "the run is unstable, its figures mean nothing" if worse else "the energy balance does not close"
+        mend = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+        reasons.append(f"warning  {what}: the step is too coarse for what happens in it; {mend}")
+    balance = [
+        f"energy   work in {e['work_in']:.6g} J, dissipated {e['dissipated']:.6g} J, stored"
+        f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
+        for e in [energy]
+        if energy
+    ]
+    return [
+        *balance,
+        *(_line(line) for line in summary["drivers"]),
+        f"speed    {_speed(summary)}",
+        "ran as   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
+        *reasons,
+    ]
+
+
+def _line(line: dict[str, Any]) -> str:
+    """What became of a line to real drives."""
+    cut = [f"{slot['joint']} {n} {plural(n, 'time')}" for slot in line["slots"] if (n := slot["saturated"])]
+    steps = [f"{slot['quantum']:.3g}" for slot in line["slots"] if slot["quantum"]]
+    slots = f"; {line['unsent']:,} {plural(line['unsent'], 'command')} too late to be sent" if line["unsent"] else ""
+    slots += f"; efforts cut by the drive's slot: {', '.join(cut)}" if cut else ""
+    slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""
+    load = f"{line['share']:.1%} of its bit rate, {line['share_estimated']:.1%} estimated"
+    return (
+        f"line     {line['driver']} on {line['line']}: {line['sent']:,} sent, {line['received']:,} received,"
+        f" {line['errors']:,} {plural(line['errors'], 'error')}; {load}{slots}"
+    )
+
+
+# events told one by one; more are counted
+TOLD = 8
+# redundant rows named one by one
+NAMED = 6
+
+
+def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]:
+    """What constraints carried and how far they drifted, and the events."""
+    found = []
+    for name, constraint in summary["constraints"].items():
+        sizes: dict[str, float] = {}
+        for row, peak in constraint["reaction_peak"].items():
+            unit = units[f"{name}/{row}"].replace("*", "·")
+            sizes[unit] = max(sizes.get(unit, 0.0), peak)
+        reactions = ", ".join(_figure(size, unit) for unit, size in sizes.items() if size)
+        drift = " and ".join(
+            f"{constraint[f'{what}_max']:.1e} {units[f'{name}/{what}']}"
+            for what in ("gap", "slip")
+            if f"{what}_max" in constraint
+        )
+        found.append(f"{'closing':<8} {name}: off by {drift} at most, carries up to {reactions or 'nothing'}")
+    peaks = {f"{name}/{row}": p for name, c in summary["constraints"].items() for row, p in c["reaction_peak"].items()}
+    rows = [row for row in summary["redundant"] if peaks[row] > 0.0]  # others, as across a plane, carry nothing
+    if n := len(rows):
+        named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
+        verb = "repeats" if n == 1 else "repeat"
+        found.append(f"note     {named} {verb} other constraints; reactions are those of least norm")
+    events = [event for event in summary["events"] if event["level"] == "info"]
+    for event in events[:TOLD]:
+        lost = f", {_figure(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
+        times = f" ({event['count']} times)" if event["count"] > 1 else ""
+        found.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{lost}")
+    if len(events) > TOLD:
+        lost = sum(event["energy_lost_J"] for event in events)
+        last = events[-1]["t_s"]
+        found.append(f"event    … {len(events)} in all until {last:.6g} s; together they took {_figure(lost, 'J')}")
+    return found
+
+
+def guard_lines(summary: dict[str, Any]) -> list[str]:
+    """What the guard warned of and cut, a line for each joint and kind of limit."""
+    found = []
+    for kinds in summary["guard"].values():
+        for count in kinds.values():
+            ticks = f"{count['ticks']} {plural(count['ticks'], 'tick')}"
+            spells = f" ({count['spells']} spells)" if count["spells"] > 1 else ""
+            found.append(f"guard    {count['what']}, in {ticks}{spells}, first at {count['first_s']:.6g} s")
+    return found
+
+
+def _speed(summary: dict[str, Any]) -> str:
+    n = summary["ticks"]
+    substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
+    ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
+    if summary["timing"] is not None:  # the clock says how fast it goes
+        return ticks
+    speed = summary["speed"]
+    return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    """Four significant digits with an SI prefix that suits; a dash for nothing."""
+    if value is None:
+        return "–"
+    if abs(value) < ROUNDING:
+        return f"0 {unit}"
+    for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
+        if abs(value) >= factor * (1.0 - 0.5e-4):  # what rounds up to 1 of the larger unit has that unit
+            return f"{value / factor:.4g} {prefix}{unit}"
+    return f"{value:.2e} {unit}"
+
+
+def write(run: Run, plots: Sequence[Path], json: Path | None, record: Path | None) -> None:
+    """The files that were asked for; says where they are."""
+    said = []
+    for plot in plots:
+        _draw(run, plot)
+        said.append(f"plot {plot}")
+    if json is not None:
+        import orjson
+
+        text = orjson.dumps(run.summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if str(json) == "-":
+            print(text.decode(), end="")
+            return
+        json.write_bytes(text)
+        said.append(f"summary {json}")
+    if record is not None and "cannot write the recording" not in run.fault:
+        said.append(f"recording {record}")
+    if said:
+        print("wrote    " + ", ".join(said))
+
+
+def _draw(run: Run, plot: Path) -> None:
+    from cosim.output.plot import plot_run
+    from cosim.output.plot.timing import plot_timing
+
+    spec = run.rig.spec
+    if run.timing is not None and plot.stem.endswith(TIMING):
+        plot_timing(plot, run.timing, spec.name, run.fault or spec.description)
+        return
+    signals = {name: run[name] for name in run.rig.simulation.signals}
+    energy = run.summary["energy"]
+    residual = f"; energy residual {energy['residual_relative']:.1e}" if energy else ""
+    note = run.fault or f"{_speed(run.summary)}{residual}"
+    events = [(event.t, event.name) for event in run.events]
+    units = signal_units(run.rig)
+    plot_run(plot, run.t, signals, run.rig.joints, spec.name, units, note, spec.description, events)

@@ -1,0 +1,335 @@
+"""Sweeps over many bodies as loops in machine code.
+
+Straight-line code of a thousand bodies takes long to compile and does not fit the instruction cache. Here
+the function of one body is traced once per class of bodies (same kind of joint; same constants too, when
+there are few distinct bodies) and called in a loop. What is the same for all bodies of a class is a
+constant in its code. What stays zero all along a sweep is found by tracing until nothing new varies, so a
+planar chain costs the operations of a planar chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.loops import Buffer, LoopWriter
+from cosim.compile.pytree import VARIES, Form, count, flatten, rebuild
+from cosim.compile.routine import Routine
+from cosim.compile.trace import Shape, is_recorded, record_call, symbols
+
+# with more distinct bodies than this, constants that differ are read from a table instead
+MAX_CLASSES = 12
+
+
+@dataclass(frozen=True)
+class Column:
+    """One record per body: its form, and where the varying scalars of each body lie."""
+
+    form: Form
+    buffer: Buffer
+
+
+@dataclass(frozen=True)
+class Input:
+    """A vector that the routine is given; `index` counts the routine's inputs."""
+
+    index: int
+
+
+@dataclass
+class Result:
+    """A vector that the routine returns: (nv,) from a column, or a sum over bodies."""
+
+    shape: Shape
+    write: Callable[[LoopWriter, str], None]
+
+
+@dataclass
+class RolledSweeps:
+    """Carries out `multibody.sweeps.Sweeps` by writing loops; vectors are `Input`s or constant arrays."""
+
+    parents: Sequence[int]
+    kinds: Sequence[str]
+    bodies: Sequence[Any]
+    sizes: Sequence[tuple[int, int]]  # (nq, nv) of each body's joint
+    name: str
+    stages: list[Callable[[LoopWriter], None]] = field(default_factory=list)
+    kernels: list[Routine] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
+
+    @cached_property
+    def classes(self) -> list[int]:
+        """The class of each body."""
+        exact = [(kind, str(flatten(body)[0])) for kind, body in zip(self.kinds, self.bodies, strict=True)]
+        few = len(set(exact)) <= MAX_CLASSES
+        keys = exact if few else [(kind, "") for kind in self.kinds]
+        order = list(dict.fromkeys(keys))
+        return [order.index(key) for key in keys]
+
+    @cached_property
+    def members(self) -> list[list[int]]:
+        """The bodies of each class."""
+        return [[k for k, c in enumerate(self.classes) if c == number] for number in range(max(self.classes) + 1)]
+
+    @cached_property
+    def _constants(self) -> tuple[list[Form], Buffer]:
+        """The form of the bodies of each class, and the table of what differs within them."""
+        forms, rows = [], [[] for _ in self.bodies]
+        for members in self.members:
+            form, _ = Form.of(self.bodies[members[0]])
+            for k in members[1:]:
+                form = form.joined(Form.of(self.bodies[k])[0])
+            forms.append(form)
+            for k in members:
+                rows[k] = form.row(flatten(self.bodies[k])[0])
+        return forms, self._table(rows)
+
+    def _table(self, rows: list[list[float]]) -> Buffer:
+        width = max(map(len, rows))
+        table = np.zeros((len(rows), width))
+        for k, row in enumerate(rows):
+            table[k, : len(row)] = row
+        return Buffer.table(f"table{len(self.buffers)}", table, self.buffers)
+
+    # --- the interface of Sweeps ---
+
+    def by_q(self, q: Any) -> Column:
+        return self._cut(q, [nq for nq, _ in self.sizes])
+
+    def by_v(self, v: Any) -> Column:
+        return self._cut(v, [nv for _, nv in self.sizes])
+
+    def _cut(self, vector: Any, sizes: list[int]) -> Column:
+        starts = np.cumsum([0, *sizes[:-1]])
+        if isinstance(vector, Input):
+            form = Form((sizes[0],), (VARIES,) * sizes[0])
+            return Column(form, Buffer.slices(f"in{vector.index}", starts, self.buffers))
+        pieces = [vector[a : a + n] for a, n in zip(starts, sizes, strict=True)]
+        form, _ = Form.of(pieces[0])
+        for piece in pieces[1:]:
+            form = form.joined(Form.of(piece)[0])
+        return Column(form, self._table([form.row(flatten(piece)[0]) for piece in pieces]))
+
+    def pick(self, column: Column, index: int) -> Column:
+        _, fields = column.form.structure
+        counts = [count(f) for f in fields]
+        first = sum(counts[:index])
+        chosen = column.form.constants[first : first + counts[index]]
+        skipped = sum(c is VARIES for c in column.form.constants[:first])
+        return Column(Form(fields[index], chosen), column.buffer.moved(skipped))
+
+    def vector(self, column: Column) -> Result:
+        starts = np.cumsum([0, *[nv for _, nv in self.sizes][:-1]])
+        total = sum(nv for _, nv in self.sizes)
+        return Result((total,), lambda w, target: w.scatter(column.buffer, column.form.constants, target, starts))
+
+    def outward(self, step: Callable[..., Any], root: Any, *columns: Column) -> Column:
+        start, scalars = Form.of(root)
+        handed, kept = self._settled(step, start, columns)
+        down, out = self._rows(handed, len(self.bodies) + 1), self._rows(kept, len(self.bodies))
+        kernels = self._kernels(step, handed, columns, (handed, kept))
+        first, given = handed.row(scalars), self._given(columns)
+        self.stages.append(lambda w: w.outward(kernels, self.classes, self.parents, given, first, down, out))
+        return Column(kept, out)
+
+    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: Column) -> Column:
+        def with_own(kind: str, body: Any, handed: Any, *values: Any) -> Any:
+            return step(kind, body, _sum(own(kind, body, *values), handed), *values)
+
+        handed, kept = self._settled(with_own, self._nothing(own, columns), columns)
+        sums, out = self._rows(handed, len(self.bodies) + 1), self._rows(kept, len(self.bodies))
+        kernels = self._kernels(with_own, handed, columns, (handed, kept), adding=True)
+        given = self._given(columns)
+        self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out))
+        return Column(kept, out)
+
+    def gather(self, own: Callable[..., Any], *columns: Column) -> Result:
+        nothing = self._nothing(own, columns)
+        form = Form(nothing.structure, (VARIES,) * len(nothing.constants))
+        total = self._rows(form, 1)
+
+        def counted(kind: str, body: Any, so_far: Any, *values: Any) -> Any:
+            return _sum(own(kind, body, *values), so_far), ()
+
+        kernels = self._kernels(counted, form, columns, (form, Form((tuple, ()), ())))
+        given = self._given(columns)
+        self.stages.append(lambda w: w.gather(kernels, self.classes, given, total))
+        return Result((), lambda w, target: w.move(total, target))
+
+    # --- tracing the function of one body ---
+
+    def _settled(self, step: Callable[..., Any], first: Form, columns: Sequence[Column]) -> tuple[Form, Form]:
+        """(form of what is handed on, form of what is kept) by any body, starting from `first`: what a step
+        turns out to vary is traced as varying, until nothing new does."""
+        while True:
+            traced = [self._trace(step, c, first, columns) for c in range(len(self.members))]
+            wider = _all_joined([first, *(handed for handed, _ in traced)])
+            if wider == first:
+                return first, _all_joined([kept for _, kept in traced])
+            first = wider
+
+    def _given(self, columns: Sequence[Column]) -> list[Buffer]:
+        return [self._constants[1], *(c.buffer for c in columns)]
+
+    def _rows(self, form: Form, count: int) -> Buffer:
+        return Buffer.workspace(f"rows{len(self.buffers)}", count, len(form.places), self.buffers)
+
+    def _call(self, fn: Callable[..., Any], number: int, forms: Sequence[Form], rows: Sequence[Any]) -> Any:
+        """fn of a body of class `number` with the varying scalars of body and records in `rows`."""
+        kind = self.kinds[self.members[number][0]]
+        body = self._constants[0][number].fill(rows[0])
+        return fn(kind, body, *(form.fill(row) for form, row in zip(forms, rows[1:], strict=True)))
+
+    def _shapes(self, number: int, forms: Sequence[Form]) -> list[Shape]:
+        return [(len(form.places),) for form in (self._constants[0][number], *forms)]
+
+    def _trace(
+        self, step: Callable[..., Any], number: int, first: Form, columns: Sequence[Column]
+    ) -> tuple[Form, Form]:
+        """The forms of what one step hands on and of what it keeps."""
+        forms = [first, *(c.form for c in columns)]
+        rows = [symbols("s", shape)[1] for shape in self._shapes(number, forms)]
+        handed, kept = self._call(step, number, forms, rows)
+        return Form.of(handed)[0], Form.of(kept)[0]
+
+    def _nothing(self, own: Callable[..., Any], columns: Sequence[Column]) -> Form:
+        """The form of the record that `own` gives, with every scalar 0."""
+        forms = [c.form for c in columns]
+        rows = [symbols("s", shape)[1] for shape in self._shapes(0, forms)]
+        _, structure = flatten(self._call(own, 0, forms, rows))
+        return Form(structure, (0.0,) * count(structure))
+
+    def _kernels(
+        self,
+        step: Callable[..., Any],
+        first: Form,
+        columns: Sequence[Column],
+        given: tuple[Form, Form],
+        adding: bool = False,
+    ) -> list[Routine]:
+        """One routine per class: (body, first, columns…) -> rows of what is handed on and of what is kept.
+
+        adding: the last argument is a row to which what is handed on is added.
+        """
+        numbers = range(len(self.members))
+        routines = [self._kernel(step, number, first, columns, given, adding) for number in numbers]
+        self.kernels += routines
+        return routines
+
+    def _kernel(
+        self,
+        step: Callable[..., Any],
+        number: int,
+        first: Form,
+        columns: Sequence[Column],
+        given: tuple[Form, Form],
+        adding: bool,
+    ) -> Routine:
+        forms = [first, *(c.form for c in columns)]
+        shapes = self._shapes(number, forms)
+
+        def kernel(*rows: Any) -> tuple[Any, ...]:
+            results = self._call(step, number, forms, rows[: len(forms) + 1])
+            handed, kept = (
+                ops.array(form.row([ops._boxed(x) for x in flatten(r)[0]]))
+                for form, r in zip(given, results, strict=True)
+            )
+            return (rows[-1] + handed if adding else handed), kept
+
+        if adding:
+            shapes = [*shapes, (len(given[0].places),)]
+        return Routine(kernel, shapes, f"{self.name}_step", self._uniform(columns))
+
+    @staticmethod
+    def _uniform(columns: Sequence[Column]) -> list[int]:
+        """Inputs of a kernel that are tables, the same for every lane."""
+        return [0, *(k for k, c in enumerate(columns, 2) if c.buffer.constant)]
+
+
+def _all_joined(forms: list[Form]) -> Form:
+    result = forms[0]
+    for form in forms[1:]:
+        result = result.joined(form)
+    return result
+
+
+def _sum(x: Any, y: Any) -> Any:
+    """The sum of two records of one structure."""
+    (a, structure), (b, _) = flatten(x), flatten(y)
+    return rebuild(structure, iter([ops._boxed(p) + ops._boxed(q) for p, q in zip(a, b, strict=True)]))
+
+
+class RolledRoutine:
+    """An algorithm over sweeps as a routine: like `Routine`, but its code is loops over bodies.
+
+    algorithm(sweeps, *vectors) -> a result or a tuple of results; vectors that are None here are inputs,
+    the others constants.
+    """
+
+    def __init__(
+        self,
+        algorithm: Callable[..., Any],
+        reference: Any,
+        sizes: Sequence[tuple[int, int]],
+        shapes: Sequence[Shape],
+        constants: Sequence[Any],
+        name: str,
+    ) -> None:
+        """reference: the `Unrolled` sweeps of the same bodies, which evaluates on numbers."""
+        self.algorithm, self.reference, self.constants, self.name = algorithm, reference, constants, name
+        sweeps = RolledSweeps(reference.parents, reference.kinds, reference.bodies, sizes, name)
+        given = iter(range(len(shapes)))
+        vectors = [Input(next(given)) if c is None else c for c in constants]
+        results = algorithm(sweeps, *vectors)
+        self._sweeps, self._results = sweeps, list(results) if isinstance(results, tuple) else [results]
+        self.shapes = tuple(shapes)
+        self.output_shapes = tuple(r.shape for r in self._results)
+
+    @property
+    def output_sizes(self) -> tuple[int, ...]:
+        return tuple(int(np.prod(s, dtype=int)) for s in self.output_shapes)
+
+    @property
+    def callees(self) -> list[Routine]:
+        return list({kernel.symbol: kernel for kernel in self._sweeps.kernels}.values())
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic operations of the functions of one body of each class."""
+        return sum(kernel.operations for kernel in self._sweeps.kernels)
+
+    @cached_property
+    def symbol(self) -> str:
+        return f"{self.name}_{hashlib.sha256(self._text('_', 1).encode()).hexdigest()[:12]}"
+
+    def definition(self, lanes: int) -> str:
+        return self._text(self.symbol, lanes)
+
+    def _text(self, symbol: str, lanes: int) -> str:
+        writer = LoopWriter(f"{symbol}.{lanes}", lanes, len(self.bodies), len(self.shapes), len(self._results))
+        for stage in self._sweeps.stages:
+            stage(writer)
+        for k, result in enumerate(self._results):
+            result.write(writer, f"%out{k}")
+        return writer.text(self._sweeps.buffers)
+
+    @property
+    def bodies(self) -> Sequence[Any]:
+        return self._sweeps.bodies
+
+    def fn(self, *vectors: Any) -> Any:
+        """On numbers, or written out: the same algorithm over plain sweeps."""
+        given = iter(vectors)
+        return self.algorithm(self.reference, *(next(given) if c is None else c for c in self.constants))
+
+    def __call__(self, *vectors: Any) -> Any:
+        if not is_recorded(vectors):
+            return self.fn(*vectors)
+        results = record_call(self, vectors)
+        return results[0] if len(results) == 1 else tuple(results)

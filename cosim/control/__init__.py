@@ -1,0 +1,1 @@
+"""What lies between measurement and command, as pure functions: control loop, guard, start and stop of motion."""

@@ -1,0 +1,171 @@
+"""What can be derived from a mechanism without running it, for people to read: so far its structure as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from cosim.cli import report
+from cosim.derive.graph_drawing import plot_graph
+from cosim.errors import InputError
+from cosim.multibody.description.mechanism import Joint, Mechanism
+from cosim.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
+from cosim.multibody.description.urdf import read_urdf
+from cosim.rig.sections.rig_spec import read_rig
+
+LARGEST = 20  # bodies besides body 0 whose matrices are printed
+SIGNS = {1: "+1", -1: "-1", 0: "·"}
+
+
+def derive_graph(path: Path, file: Path | None = None) -> None:
+    """Print the graph of the mechanism of a rig or URDF file; with `file` (png, svg, pdf) also draw it.
+
+    Raises InputError for mistakes in the file, an output that cannot be written or a graph too large to draw.
+    """
+    try:
+        report.check_targets([] if file is None else [file], None, rig=path)
+    except InputError as error:
+        raise InputError(error.what, "--graph") from None
+    mechanism = read_mechanism(path)
+    structure = structure_of(mechanism)
+    if file is not None:
+        plot_graph(file, structure, mechanism.name, count(structure) + "; cut joints are dashed" * bool(structure.cuts))
+    print("\n".join(graph_lines(mechanism, structure)))
+    if file is not None:
+        print(f"wrote    graph {file}")
+
+
+def read_mechanism(path: Path) -> Mechanism:
+    """By its ending a URDF file, else a rig. Raises InputError as their readers do."""
+    return read_urdf(path) if path.suffix.lower() == ".urdf" else read_rig(path).mechanism.description
+
+
+def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:
+    """Lists of bodies and joints; S and T unless they are large; loops in words; the mobility."""
+    small = 0 < structure.size <= LARGEST
+    return [
+        f"{mechanism.name}: {count(structure)}",
+        "",
+        *_bodies(structure),
+        *_cuts(structure),
+        *(["", *_incidence(structure), "", *_paths(structure)] if small else []),
+        *_loops(structure),
+        "",
+        *_mobility(mechanism, structure),
+    ]
+
+
+def count(structure: Structure) -> str:
+    """How many there are of each: `3 bodies on base, 4 joints, 1 loop`."""
+    return (
+        f"{_many(structure.size, 'body', 'bodies')} on {structure.bodies[0]}, {_many(len(structure.edges), 'joint')}, "
+        + _many(len(structure.cuts), "loop")
+    )
+
+
+def _many(n: int, one: str, more: str = "") -> str:
+    return f"{n or 'no'} {one if n == 1 else more or one + 's'}"
+
+
+def _joint(joint: Joint) -> tuple[str, str, str]:
+    """Its name, type and freedoms."""
+    kind = f"{joint.kind}, mimics {joint.mimic.joint}" if joint.mimic else joint.kind
+    return joint.name, kind, f"{freedoms(joint)}"
+
+
+def _bodies(structure: Structure) -> list[str]:
+    rows = [
+        (f"{edge.end}", structure.bodies[edge.end], _body(structure, edge.start), *_joint(edge.joint))
+        for edge in structure.tree
+    ]
+    head = ("", "body", "parent", "joint", "type", "dof"), ("0", structure.bodies[0], *[""] * 4)
+    return _table([*head, *rows], "><<<<")
+
+
+def _cuts(structure: Structure) -> list[str]:
+    if not structure.cuts:
+        return []
+    rows = [
+        (f"{cut.number}", *_joint(cut.joint), _body(structure, cut.start), _body(structure, cut.end))
+        for cut in structure.cuts
+    ]
+    return ["", *_table([("", "cut joint", "type", "dof", "from", "to"), *rows], "><<><<")]
+
+
+def _body(structure: Structure, number: int) -> str:
+    return f"{number} {structure.bodies[number]}"
+
+
+def _incidence(structure: Structure) -> list[str]:
+    n = structure.size
+    heading = "S, bodies × joints: +1 where a joint leaves a body, -1 where it enters it; S0 is the row of body 0"
+    if structure.cuts:
+        heading += ", S* behind the bar"
+    rows = [
+        ("S0" if k == 0 else "S" if k == 1 else "", f"{k}", name, *_signs(structure.incidence[k], n))
+        for k, name in enumerate(structure.bodies)
+    ]
+    numbers = [f"{edge.number}" for edge in structure.edges]
+    return [heading, *_table([("", "", "", *_barred(numbers, n)), *rows], "<><")]
+
+
+def _paths(structure: Structure) -> list[str]:
+    heading = "T, joints × bodies: -1 where a joint lies on the path from body 0 to a body, and so T S = S T = E"
+    rows = [
+        ("T" if edge.number == 1 else "", f"{edge.number}", edge.joint.name, *_signs(row, structure.size))
+        for edge, row in zip(structure.tree, structure.T, strict=True)
+    ]
+    return [heading, *_table([("", "", "", *(f"{edge.end}" for edge in structure.tree)), *rows], "<><")]
+
+
+def _signs(row: np.ndarray, n: int) -> list[str]:
+    return _barred([SIGNS[int(value)] for value in row], n)
+
+
+def _barred(cells: Sequence[str], n: int) -> list[str]:
+    """A bar before what follows the first n."""
+    return [*cells[:n], "|", *cells[n:]] if len(cells) > n else list(cells)
+
+
+def _loops(structure: Structure) -> list[str]:
+    if not structure.loops:
+        return []
+    many = f"{len(structure.edges)} joints - {_many(structure.size, 'body', 'bodies')}"
+    return [
+        "",
+        f"{_many(len(structure.loops), 'loop')} = {many}",
+        *(f"  loop {loop.cut.joint.name}: {loop_words(structure, loop)}" for loop in structure.loops),
+    ]
+
+
+def loop_words(structure: Structure, loop: FundamentalLoop) -> str:
+    """The bodies along a loop, with the cut joint where it closes: `base → crank → rod → C → rocker → base`."""
+    around = [*loop.bodies, loop.bodies[0]]
+    words = [structure.bodies[around[0]]]
+    for edge, (_, body) in zip(loop.edges, pairwise(around), strict=True):
+        words += [edge.joint.name] * (edge is loop.cut) + [structure.bodies[body]]
+    return " → ".join(words)
+
+
+def _mobility(mechanism: Mechanism, structure: Structure) -> list[str]:
+    counted = mobility(mechanism, structure)
+    terms = [_many(counted.tree, "freedom") + " of the tree"]
+    terms += [
+        f"{_many(rows, 'row')} of loop {loop.cut.joint.name}"
+        for rows, loop in zip(counted.closing, structure.loops, strict=True)
+    ]
+    terms += [_many(counted.constraints, "row") + " of constraints"] * bool(counted.constraints)
+    line = f"mobility {counted.estimate} = " + " - ".join(terms)
+    return [line + " (Kutzbach's estimate: every row taken for independent)" * (len(terms) > 1)]
+
+
+def _table(rows: Iterable[Sequence[str]], aligned: str) -> list[str]:
+    """Columns as wide as their widest cell; `aligned` are the first ones, left < or right >, the rest right."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    sides = aligned.ljust(len(columns), ">")
+    padded = [[f"{cell:{s}{w}}" for cell in column] for column, w, s in zip(columns, widths, sides, strict=True)]
+    return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]

@@ -1,0 +1,1 @@
+"""Engines that take ticks, and the scheduler that leads them through their states."""

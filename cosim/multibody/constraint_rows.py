@@ -1,0 +1,224 @@
+"""What couples the bodies of a tree besides its joints: rows of constraints, forces of springs.
+
+A law of `constraints` speaks of frames in ground axes and of coordinates. Its rows for the sweeps follow by
+exact differentiation: ḟ is linear in the velocities of bodies and joints, its coefficients are G, and what the
+velocities alone contribute to f̈ is γ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.trace import column
+from cosim.errors import Place
+from cosim.multibody.constrained_dynamics import GROUND, Row
+from cosim.multibody.constraint_laws import Frame, Law
+from cosim.multibody.description.mechanism import Constraint, Pose, Spring
+from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.joints import JointKind
+from cosim.multibody.kinematics import Placement
+from cosim.multibody.spatial import Vector
+from cosim.multibody.tree import Tree, exact
+
+_STANDING = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
+
+
+class Tied(NamedTuple):
+    """A law's rows in one state."""
+
+    residual: Any  # (holonomic rows,) f
+    rate: Any  # (rows,) ḟ, and a₀ + a·q̇ of the non-holonomic ones
+    rows: list[Row]  # with γ
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A constraint on the bodies of a tree: its law, the frames it looks at by body, the joints it reads."""
+
+    name: str
+    law: Law
+    frames: tuple[tuple[int, Pose], ...]  # body (or GROUND), frame in the body
+    kinds: tuple[JointKind, ...]  # of the joints whose coordinates it reads
+    starts: tuple[tuple[int, int], ...]  # where their coordinates and their dofs begin
+    place: Place
+
+    @cached_property
+    def holonomic(self) -> int:
+        """How many of the rows have a residual; they come first."""
+        return sum(not row.of.endswith("/s") for row in self.law.rows)
+
+    @cached_property
+    def bodies(self) -> list[int]:
+        """The moving bodies it looks at, each once."""
+        return list(dict.fromkeys(body for body, _ in self.frames if body != GROUND))
+
+    @cached_property
+    def coordinates(self) -> list[int]:
+        return [k for kind, (q, _) in zip(self.kinds, self.starts, strict=True) for k in range(q, q + kind.nq)]
+
+    @cached_property
+    def dofs(self) -> list[int]:
+        return [dof for kind, (_, v) in zip(self.kinds, self.starts, strict=True) for dof in range(v, v + kind.nv)]
+
+    @cached_property
+    def _derived(self) -> Derived:
+        shapes = [(3, 3), (3,), (3,), (3,)] * len(self.bodies)
+        shapes += [(len(self.coordinates),), (len(self.dofs),), ()]
+        return Derived("coupling", shapes, self._make)
+
+    def _make(self, columns: list[Any], arrays: list[Any]) -> list[tuple[Any, tuple[int, ...]]]:
+        import casadi
+
+        n, law = len(self.bodies), self.law
+        placed = {body: Placement(*arrays[4 * k : 4 * k + 4]) for k, body in enumerate(self.bodies)}
+        frames = self._frames(placed)
+        q, v, t = arrays[4 * n :]
+        changes = [(columns[4 * n], column(self._rate(q, v))), (columns[-1], casadi.DM(1.0))]
+        for k, body in enumerate(self.bodies):
+            here = placed[body]
+            changes.append((columns[4 * k], column(ops.skew(here.angular) @ here.rotation)))
+            changes.append((columns[4 * k + 1], columns[4 * k + 3]))
+        residual = rate = casadi.SX(0, 1)
+        if law.residual is not None:
+            residual = column(ops.array(law.residual(frames, q, t)))
+            rate = along(residual, changes)
+        if law.rate is not None:
+            rate = casadi.vertcat(rate, column(ops.array(law.rate(frames, q, v, t))))
+        velocities = [columns[4 * k + i] for k in range(n) for i in (3, 2)] + [columns[4 * n + 1]]
+        directions = casadi.jacobian(rate, casadi.vertcat(*velocities))
+        m, size = len(law.rows), 6 * n + len(self.dofs)
+        remains = along(rate, changes)
+        return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
+
+    def _frames(self, placed: Any) -> list[Frame]:
+        return [_frame(_STANDING if body == GROUND else placed[body], pose) for body, pose in self.frames]
+
+    def right(self, placed: Sequence[Placement]) -> bool:
+        """Whether it is closed as it is meant to be, not the wrong way round; numbers only."""
+        return self.law.right is None or bool(self.law.right(self._frames(placed)) > 0.0)
+
+    def _rate(self, q: Any, v: Any) -> Any:
+        parts, nq, nv = [], 0, 0
+        for kind in self.kinds:
+            parts.append(kind.space.rate(q[nq : nq + kind.nq], v[nv : nv + kind.nv]))
+            nq, nv = nq + kind.nq, nv + kind.nv
+        return ops.concatenate(parts)
+
+    def tied(self, placed: Sequence[Placement], q: Any, v: Any, gravity: Any, t: Any) -> Tied:
+        """The rows in a state; q, v of the whole tree. Gravity acts through the acceleration −g of the ground, which
+        γ takes back."""
+        given = [x for body in self.bodies for x in placed[body]]
+        chosen = [q[self.coordinates], v[self.dofs]] if self.kinds else [np.zeros(0), np.zeros(0)]
+        residual, rate, directions, remains = self._derived(*given, *chosen, t)
+        rows = []
+        for k in range(len(self.law.rows)):
+            wrenches, bias = {}, remains[k]
+            for i, body in enumerate(self.bodies):
+                force, moment = directions[k, 6 * i : 6 * i + 3], directions[k, 6 * i + 3 : 6 * i + 6]
+                turned = placed[body].rotation.T
+                wrenches[body] = Vector(turned @ force, turned @ moment)
+                bias = bias + force @ gravity
+            first = 6 * len(self.bodies)
+            efforts = {dof: directions[k, first + i] for i, dof in enumerate(self.dofs)}
+            rows.append(Row(wrenches, {dof: g for dof, g in efforts.items() if not ops.is_zero(g)}, bias))
+        return Tied(residual, rate, rows)
+
+
+def _frame(body: Placement, pose: Pose) -> Frame:
+    reach = body.rotation @ pose.position
+    linear = body.linear + ops.cross(body.angular, reach)
+    return Frame(body.rotation @ pose.rotation, body.position + reach, body.angular, linear)
+
+
+class Strut(NamedTuple):
+    """A spring with a damper between two points of bodies."""
+
+    name: str
+    ends: tuple[tuple[int, Any], tuple[int, Any]]  # body (or GROUND), point in the body
+    stiffness: float
+    damping: float
+    length: float
+
+    def state(self, placed: Sequence[Placement]) -> tuple[Any, Any, Any]:
+        """(direction from the first end to the second, 0 where they coincide, distance, its rate)."""
+        (first, v_first), (second, v_second) = (_point(placed, *end) for end in self.ends)
+        way = second - first
+        distance = ops.sqrt(way @ way)
+        direction = way / ops.where(distance > 0.0, distance, 1.0)
+        return direction, distance, direction @ (v_second - v_first)
+
+    def pull(self, placed: Sequence[Placement]) -> Any:
+        """The force with which it pulls its ends together [N]."""
+        _, distance, rate = self.state(placed)
+        return self.stiffness * (distance - self.length) + self.damping * rate
+
+    def energy(self, placed: Sequence[Placement]) -> Any:
+        """What the spring holds [J]."""
+        _, distance, _ = self.state(placed)
+        return 0.5 * self.stiffness * (distance - self.length) * (distance - self.length)
+
+    def loss(self, placed: Sequence[Placement]) -> Any:
+        """What the damper takes [W]."""
+        _, _, rate = self.state(placed)
+        return self.damping * rate * rate
+
+    def wrenches(self, placed: Sequence[Placement]) -> list[tuple[int, Vector]]:
+        """Force and moment on its bodies, at their origins along their axes."""
+        direction, _, _ = self.state(placed)
+        force = direction * self.pull(placed)
+        found = []
+        for (body, point), sign in zip(self.ends, (1.0, -1.0), strict=True):
+            if body != GROUND:
+                here = placed[body].rotation.T @ (force * sign)
+                found.append((body, Vector(here, ops.cross(point, here))))
+        return found
+
+
+def _point(placed: Sequence[Placement], body: int, point: Any) -> tuple[Any, Any]:
+    """(position, velocity) of a point of a body."""
+    if body == GROUND:
+        return point, np.zeros(3)
+    here = placed[body]
+    reach = here.rotation @ point
+    return here.position + reach, here.linear + ops.cross(here.angular, reach)
+
+
+def couplings_of(tree: Tree, constraints: Sequence[Constraint]) -> tuple[Coupling, ...]:
+    """The constraints of a mechanism on the bodies of its tree."""
+    names = [joint.name for joint in tree.joints]
+    starts = list(zip(_starts([k.nq for k in tree.kinds]), _starts([k.nv for k in tree.kinds]), strict=True))
+    found = []
+    for constraint in constraints:
+        frames = tuple(_on_body(tree, link, pose) for link, pose in constraint.frames)
+        joints = [names.index(name) for name in constraint.joints]
+        kinds = tuple(tree.kinds[k] for k in joints)
+        found.append(
+            Coupling(constraint.name, constraint.law, frames, kinds, tuple(starts[k] for k in joints), constraint.place)
+        )
+    return tuple(found)
+
+
+def struts_of(tree: Tree, springs: Sequence[Spring]) -> tuple[Strut, ...]:
+    """The springs of a mechanism on the bodies of its tree."""
+    found = []
+    for spring in springs:
+        (a, at_a), (b, at_b) = (_on_body(tree, link, Pose(np.eye(3), point)) for link, point in spring.ends)
+        ends = (a, at_a.position), (b, at_b.position)
+        found.append(Strut(spring.name, ends, spring.stiffness, spring.damping, spring.length))
+    return tuple(found)
+
+
+def _on_body(tree: Tree, link: str, pose: Pose) -> tuple[int, Pose]:
+    """A frame of a link as a frame of the body that the link is part of."""
+    body, place = tree.frames[link]
+    return body, exact(place @ pose)
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    return [sum(sizes[:k]) for k in range(len(sizes))]

@@ -1,0 +1,1 @@
+"""A mechanism as it is described: read, checked, numbered, its loops cut."""

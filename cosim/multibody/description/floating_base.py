@@ -1,0 +1,26 @@
+"""What carries a mechanism: by itself its root link is the ground."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cosim.errors import InputError
+from cosim.multibody.description.mechanism import Joint, Link, Mechanism, Pose
+
+GROUND_LINK = "world"
+ROOT_JOINT = "root_joint"
+
+
+def on_free_base(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with its root link free to move: joint `root_joint` carries it from the ground `world`.
+
+    Raises InputError where these names are taken.
+    """
+    for part in (*mechanism.links, *mechanism.joints):
+        if part.name in (GROUND_LINK, ROOT_JOINT):
+            what = f"the name '{part.name}' is that of the floating base; rename the part that has it"
+            raise InputError(what, part.place)
+    place = mechanism.links[0].place
+    free = Joint(ROOT_JOINT, "free", GROUND_LINK, mechanism.root, Pose.identity(), place=place)
+    links = (Link(GROUND_LINK, place=place), *mechanism.links)
+    return replace(mechanism, root=GROUND_LINK, links=links, joints=(free, *mechanism.joints))

@@ -1,0 +1,299 @@
+"""URDF files: a strict reader of their kinematics and inertias.
+
+What it reads it reads strictly, and it reports every mistake of a file at once, each with its line. What is
+for other tools (visual, collision, transmission, gazebo, ...) and vendors' extensions are left alone.
+Format: the URDF XML specification, https://wiki.ros.org/urdf/XML.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cosim.errors import InputError, InputErrors, Place
+from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.frames import pose_of
+from cosim.multibody.description.inertia import check_inertia, inertia_matrix
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.multibody.description.topology import build_mechanism
+from cosim.multibody.description.xmltree import Element, parse_xml
+
+# what a file calls a joint -> its kind here
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "floating": "free",
+    "planar": "planar",
+    "fixed": "fixed",
+}
+BOUNDED = ("revolute", "prismatic")  # kinds with lower and upper
+
+# element -> what is read of it: children, attributes
+READ = {
+    "link": (("inertial",), ("name",)),
+    "inertial": (("origin", "mass", "inertia"), ()),
+    "mass": ((), ("value",)),
+    "inertia": ((), ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")),
+    "joint": (("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"), ("name", "type")),
+    "parent": ((), ("link",)),
+    "child": ((), ("link",)),
+    "origin": ((), ("xyz", "rpy")),
+    "axis": ((), ("xyz",)),
+    "limit": ((), ("lower", "upper", "effort", "velocity")),
+    "dynamics": ((), ("damping", "friction")),
+    "mimic": ((), ("joint", "multiplier", "offset")),
+}
+XACRO = "; expand the file with xacro first"
+UNIT_AXIS = 1e-4  # an axis this far from length 1 is more than rounded
+SLIP = 0.8  # this like a name that is read, another name is taken for a misspelt one
+
+
+def read_urdf(path: str | Path) -> Mechanism:
+    """The mechanism in the URDF file at `path`. Raises InputError (InputErrors for mistakes in the file)."""
+    try:
+        text = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise InputError("no such file", Place(str(path))) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", Place(str(path))) from None
+    return parse_urdf(text, str(path))
+
+
+def parse_urdf(text: str | bytes, file: str = "<string>") -> Mechanism:
+    """The mechanism in the URDF `text`; `file` is its name in messages.
+
+    Lengths in m, angles in rad, masses in kg as URDF has them; the inertia of a link is turned into the axes
+    of the link frame. A link without <inertial>, or of zero mass and zero inertia, is massless.
+    Raises InputErrors with every mistake, in the order of the lines.
+    """
+    robot = parse_xml(text, file)
+    here = Place(file, robot.line)
+    if robot.tag != "robot":
+        raise InputErrors([InputError(f"expected the element <robot>, got <{robot.tag}>", here)])
+    findings = Findings()
+    if not robot.attributes.get("name"):
+        findings.note("<robot> has no name; called 'robot'", here)
+    links, joints = (
+        [_Part(element, file, findings) for element in robot.children if element.tag == tag]
+        for tag in ("link", "joint")
+    )
+    if not links:
+        unexpanded = any(element.tag.startswith("xacro:") for element in robot.children)
+        findings.error("the robot has no <link>" + (XACRO if unexpanded else ""), here)
+    return build_mechanism(
+        robot.attributes.get("name") or "robot",
+        [link for part in links if (link := _link(part)).name],
+        [_joint(part) for part in joints],
+        findings,
+    )
+
+
+@dataclass
+class _Part:
+    """A link or a joint being read: gets figures out of its elements, puts what is wrong on record."""
+
+    element: Element
+    file: str
+    findings: Findings
+
+    def __post_init__(self) -> None:
+        self.name = self.element.attributes.get("name", "")
+        if not self.name:
+            self.error(self.element, f"a {self.element.tag} needs a name")
+        self._note_slips()
+
+    def place(self, element: Element) -> Place:
+        return Place(self.file, element.line, f"{self.element.tag} '{self.name}'" if self.name else "")
+
+    def error(self, element: Element, what: str) -> None:
+        self.findings.error(what, self.place(element))
+
+    def note(self, element: Element, what: str) -> None:
+        self.findings.note(what, self.place(element))
+
+    def child(self, parent: Element, tag: str, required: bool = False) -> Element | None:
+        found = [element for element in parent.children if element.tag == tag]
+        if required and not found:
+            self.error(parent, f"<{parent.tag}> has no <{tag}>")
+        if len(found) > 1:
+            self.error(found[1], f"<{parent.tag}> has {len(found)} <{tag}>; keep one")
+        return found[0] if found else None
+
+    def text(self, element: Element | None, attribute: str) -> str:
+        """The attribute, "" (and a mistake on record) when it is missing; "" of a missing element."""
+        if element is None:
+            return ""
+        text = element.attributes.get(attribute, "").strip()
+        if not text:
+            self.error(element, f"<{element.tag}> has no '{attribute}'")
+        return text
+
+    def numbers(self, element: Element, attribute: str, count: int, default: float | None = None) -> list[float] | None:
+        """The `count` numbers of an attribute; None (and a mistake on record) when they cannot be had."""
+        if default is not None and attribute not in element.attributes:
+            return [default] * count
+        text = self.text(element, attribute)
+        if not text:
+            return None
+        try:
+            values = [float(word) for word in text.split() if "_" not in word]  # Python alone reads 1_000
+        except ValueError:
+            values = []
+        if len(values) == count and all(map(math.isfinite, values)):
+            return values
+        expected = "a finite number" if count == 1 else f"{count} finite numbers"
+        mend = XACRO if "${" in text else ""
+        self.error(element, f"<{element.tag}> {attribute}: expected {expected}, got '{text}'{mend}")
+        return None
+
+    def number(self, element: Element, attribute: str, default: float | None = None) -> float | None:
+        values = self.numbers(element, attribute, 1, default)
+        return values[0] if values else None
+
+    def not_negative(self, element: Element, attribute: str, default: float | None = None) -> float:
+        """The number, 0 (and a mistake on record) when it is missing, unreadable or negative."""
+        value = self.number(element, attribute, default) or 0.0
+        if value < 0.0:
+            self.error(element, f"<{element.tag}> {attribute} is negative ({value:g}); it must be 0 or more")
+        return value
+
+    def pose(self, parent: Element) -> Pose:
+        origin = self.child(parent, "origin")
+        if origin is None:
+            return Pose.identity()
+        xyz, rpy = (self.numbers(origin, attribute, 3, default=0.0) for attribute in READ["origin"][1])
+        return pose_of(xyz or (0.0, 0.0, 0.0), rpy or (0.0, 0.0, 0.0))
+
+    def _note_slips(self) -> None:
+        """Notes on what is left alone but looks like a misspelt name of what is read."""
+        stack = [self.element]
+        while stack:
+            element = stack.pop()
+            children, attributes = READ[element.tag]
+            stack += [child for child in element.children if child.tag in children]
+            for form, given, known in (
+                ("<{}>", [child.tag for child in element.children], children),
+                ("'{}'", element.attributes, attributes),
+            ):
+                for name in given:
+                    if name not in known and (close := difflib.get_close_matches(name, known, 1, SLIP)):
+                        slip, meant = form.format(name), form.format(close[0])
+                        self.note(element, f"{slip} of <{element.tag}> is left alone; did you mean {meant}?")
+
+
+def _link(part: _Part) -> Link:
+    return Link(part.name, _inertial(part), part.place(part.element))
+
+
+def _inertial(part: _Part) -> Inertial | None:
+    inertial = part.child(part.element, "inertial")
+    if inertial is None:
+        return None
+    pose = part.pose(inertial)
+    mass_element, inertia_element = (part.child(inertial, tag, required=True) for tag in ("mass", "inertia"))
+    mass = part.not_negative(mass_element, "value") if mass_element else 0.0
+    if inertia_element is None:
+        return None
+    moments = [part.number(inertia_element, attribute) for attribute in READ["inertia"][1]]
+    known = [moment for moment in moments if moment is not None]
+    if len(known) < len(moments) or (mass == 0.0 and not any(known)):
+        return None
+    inertia = inertia_matrix(*known)
+    mistake, note = check_inertia(part.name, mass, inertia)
+    if mistake:
+        part.error(inertia_element, mistake)
+    if note:
+        part.note(inertia_element, note)
+    if mass == 0.0:
+        part.note(inertia_element, "an inertia without mass; kept as it is")
+    return Inertial(mass, pose.position, pose.rotation @ inertia @ pose.rotation.T)
+
+
+def _joint(part: _Part) -> Joint:
+    element = part.element
+    written = part.text(element, "type")
+    if written and written not in KINDS:
+        part.error(element, f"joint type '{written}' is not supported (supported: {', '.join(KINDS)})")
+    kind = KINDS.get(written, "fixed")
+    parent, child = (part.text(part.child(element, end, required=True), "link") for end in ("parent", "child"))
+    pose = part.pose(element)
+    place = part.place(element)
+    if kind == "fixed":
+        return Joint(part.name, "fixed", parent, child, pose, place=place)
+    lower, upper, velocity, effort = _limits(part, kind)
+    damping, friction = _losses(part)
+    return Joint(
+        part.name,
+        kind,
+        parent,
+        child,
+        pose,
+        axis=_axis(part) if kind != "free" else np.array([0.0, 0.0, 1.0]),
+        lower=lower,
+        upper=upper,
+        max_velocity=velocity,
+        max_effort=effort,
+        damping=damping,
+        friction=friction,
+        mimic=_mimic(part),
+        place=place,
+    )
+
+
+def _axis(part: _Part) -> np.ndarray:
+    default = np.array([1.0, 0.0, 0.0])
+    element = part.child(part.element, "axis")
+    xyz = part.numbers(element, "xyz", 3) if element else None
+    if element is None:
+        part.note(part.element, "a joint that moves without <axis>; taken as 1 0 0")
+    if element is None or xyz is None:
+        return default
+    length = math.hypot(*xyz)
+    if length == 0.0:
+        part.error(element, "the axis is zero; give it a direction")
+        return default
+    if abs(length - 1.0) > UNIT_AXIS:
+        part.note(element, f"the axis has the length {length:.6g}; normalised")
+    return np.array(xyz) / length
+
+
+def _limits(part: _Part, kind: str) -> tuple[float, float, float, float]:
+    """(lower, upper, velocity, effort); infinite where the file sets no limit."""
+    element = part.child(part.element, "limit")
+    if element is None:
+        if kind in BOUNDED:
+            part.note(part.element, f"a {kind} joint without <limit>; taken as unlimited")
+        return -math.inf, math.inf, math.inf, math.inf
+    velocity, effort = part.not_negative(element, "velocity"), part.not_negative(element, "effort")
+    lower, upper = -math.inf, math.inf
+    if kind in BOUNDED:
+        given = [bound for bound in ("lower", "upper") if bound in element.attributes]
+        if given:
+            lower, upper = (part.number(element, bound, default=0.0) or 0.0 for bound in ("lower", "upper"))
+        if len(given) < 2:
+            taken = "the other one is 0" if given else "taken as unlimited"
+            part.note(element, f"<limit> without {'both' if given else 'any'} of lower and upper; {taken}")
+    if lower > upper:
+        part.error(element, f"<limit> lower {lower:g} is above upper {upper:g}; swap them")
+    return lower, upper, velocity, effort
+
+
+def _losses(part: _Part) -> tuple[float, float]:
+    element = part.child(part.element, "dynamics")
+    if element is None:
+        return 0.0, 0.0
+    return part.not_negative(element, "damping", 0.0), part.not_negative(element, "friction", 0.0)
+
+
+def _mimic(part: _Part) -> Mimic | None:
+    element = part.child(part.element, "mimic")
+    if element is None:
+        return None
+    leader = part.text(element, "joint")
+    multiplier, offset = part.number(element, "multiplier", 1.0), part.number(element, "offset", 0.0)
+    return Mimic(leader, multiplier or 0.0, offset or 0.0) if leader else None

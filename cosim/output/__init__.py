@@ -1,0 +1,1 @@
+"""What leaves a run: events, alarms, recording, telemetry, plots."""

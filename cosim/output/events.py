@@ -1,0 +1,75 @@
+"""The events of a run, read from what its ticks left behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.output.limit_alarms import Spells
+from cosim.output.recorder import Level
+from cosim.tick.tick_model import Simulation
+
+
+class Happening(NamedTuple):
+    """An event that happened at t [s] and took `lost` [J] from the mechanism; `count` of the same kind within one tick
+    share the last one's time. What the guard warned of or cut is a warning."""
+
+    t: float
+    name: str
+    lost: float
+    count: int = 1
+    level: Level = "info"
+
+
+@dataclass
+class Watch:
+    """Follows the counters of a simulation's switches, which fallbacks have taken over, and what the guard warned of
+    and cut, from block to block of rows."""
+
+    simulation: Simulation
+
+    def __post_init__(self) -> None:
+        self._loops = [loop for loop in self.simulation.loops if loop.fallback is not None]
+        self._fallen = np.zeros(len(self._loops))
+        self.spells = Spells(self.simulation)
+        self.names = self.simulation.plant.switches.reported if self.simulation.plant.switches else ()
+        self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
+
+    def __call__(self, rows: np.ndarray) -> list[Happening]:
+        """What happened by the time of these rows (k, nr) and was not told yet, in order of time."""
+        if not len(rows):
+            return []
+        cut = [Happening(t, what, 0.0, level="warning") for t, what in self.spells(rows)]
+        return sorted(self._events(rows) + self._takeovers(rows) + cut)
+
+    def _events(self, rows: np.ndarray) -> list[Happening]:
+        if not self.names:
+            return []
+        count, last, lost = (
+            rows[:, self.simulation.row.index("plant", "switches", w)] for w in ("count", "last", "lost")
+        )
+        steps = np.diff(count, axis=0, prepend=self._count[None])
+        spent = np.diff(lost, axis=0, prepend=self._lost[None])
+        self._count, self._lost = count[-1], lost[-1]
+        return [
+            Happening(float(last[tick, k]), self.names[k], float(spent[tick, k]), int(steps[tick, k]))
+            for tick, k in zip(*np.nonzero(steps), strict=True)
+        ]
+
+    def _takeovers(self, rows: np.ndarray) -> list[Happening]:
+        """Of controllers by their fallbacks, each at the tick in which it was first heard."""
+        if not self._loops:
+            return []
+        row = self.simulation.row
+        fallen = np.hstack([rows[:, row.index("fallen", loop.name)] for loop in self._loops])
+        begun = np.diff(fallen, axis=0, prepend=self._fallen[None]) > 0.0
+        self._fallen, times = fallen[-1], rows[:, row.index("t")[0]]
+        found = []
+        for tick, k in zip(*np.nonzero(begun), strict=True):
+            loop = self._loops[k]
+            why = loop.failure or "it commanded what is not finite"
+            what = f"controller '{loop.name}' failed: its fallback has taken over ({why})"
+            found.append(Happening(float(times[tick]), what, 0.0))
+        return found

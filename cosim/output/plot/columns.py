@@ -1,0 +1,52 @@
+"""The columns of a picture: what is shown of each joint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim.output.plot.style import BLUE, INK, ROSE, RUST
+
+ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
+COMMANDED = {"label": "commanded", "color": RUST, "linewidth": 0.8, "zorder": 3}
+REFERENCE = {"label": "reference", "color": INK, "linewidth": 1.0, "dashes": (4, 2.5), "zorder": 4}
+ERROR = {"label": "reference − actual", "color": ROSE, "linewidth": 1.2, "zorder": 2}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of axes: its title and, by interface, how the curves are drawn; the first gives the unit."""
+
+    title: str
+    curves: dict[str, dict[str, Any]]
+    missing: str = "not recorded"  # what stands where a joint has none of them
+
+    def of(self, joint: str, signals: Mapping[str, np.ndarray]) -> list[tuple[str, dict[str, Any]]]:
+        """(signal, style) of the curves that were recorded of a joint."""
+        return [(f"{joint}/{i}", style) for i, style in self.curves.items() if f"{joint}/{i}" in signals]
+
+
+POSITION = Column("position", {"position": ACTUAL, "reference_position": REFERENCE})
+EFFORT = Column("effort", {"effort": ACTUAL, "command_effort": COMMANDED})
+TRACKING = Column("tracking error", {"position_error": ERROR}, missing="no reference")
+VELOCITY = Column("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE})
+
+
+def columns_of(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> list[Column]:
+    """Those with something to see; the third one is the velocity where nothing is tracked."""
+    tracked = any(TRACKING.of(joint, signals) for joint in joints)
+    return [c for c in (POSITION, EFFORT, TRACKING if tracked else VELOCITY) if _worth(c, joints, signals)]
+
+
+def _worth(column: Column, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
+    """Whether a column has curves; joints that all swing freely have no efforts to look at."""
+    curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
+    return any(map(np.any, curves)) if column is EFFORT else bool(curves)
+
+
+def position_errors(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    pairs = {j: (signals.get(f"{j}/reference_position"), signals.get(f"{j}/position")) for j in joints}
+    return {f"{j}/position_error": r - q for j, (r, q) in pairs.items() if r is not None and q is not None}

@@ -1,0 +1,149 @@
+"""Where everything stands on the picture of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim.output.plot.columns import Column
+from cosim.output.plot.curves import PIXEL_COLUMNS, in_pieces, jumps_of
+from cosim.output.plot.marks import ROOM, Events, draw_lines, write_names
+from cosim.output.plot.style import FAINT, PALE, SOFT
+from cosim.output.plot.whole import Panel
+from cosim.output.plot.words import TITLE, Key, Lines, name_row
+
+MARGIN = 0.12  # inches beside and above the words
+BESIDE = 0.75  # inches that the numbers and the unit beside axes take at most
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is drawn: a row of `columns` per joint, a row of `panels`, lines at `events`."""
+
+    t: np.ndarray
+    signals: Mapping[str, np.ndarray]
+    units: Mapping[str, str]
+    joints: Sequence[str]
+    columns: Sequence[Column]
+    panels: Sequence[Panel]
+    events: Events
+
+
+def draw(content: Content, words: tuple[str, str, str]) -> Any:
+    """The figure; words: title, description and note."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    joints, columns, panels = content.joints, content.columns, content.panels
+    # all sizes in inches; a lone joint gets a taller row, a lone column a wider one
+    row_height = 1.5 + 1.4 / len(joints)
+    width = 0.6 + max(8.0, 4.1 * len(columns))
+    title, description, footer = (
+        Lines.of(text, size, width) for text, size in zip(words, (13.0, 9.5, 8.5), strict=True)
+    )
+    # the grid: names of the joints, then a place for each of the axes in the longer row
+    places = max(len(columns), len(panels))
+    spans = [places - len(panels) + 1, 1][: len(panels)]
+    keys = [
+        Key.of([curve.name for curve in panel.curves], (width - 0.6) * span / places - BESIDE)
+        for panel, span in zip(panels, spans, strict=True)
+    ]
+    heading = MARGIN + title.height + description.height
+    head, foot = heading + 0.32, MARGIN + footer.height
+    room = max((key.height for key in keys), default=0.0) + 0.17  # a power of ten may stand above the axes
+    below = 2.3 + room if panels else 0.0
+    height = head + row_height * len(joints) + below + foot
+    area = (0.0, foot / height, 1.0, 1.0 - (head + foot) / height)  # left, bottom, width, height: fractions
+    layout = ConstrainedLayoutEngine(rect=area, w_pad=0.08, h_pad=0.05, wspace=0.0, hspace=0.0)
+    figure = Figure(figsize=(width, height), layout=layout)
+    grid = figure.add_gridspec(len(joints) + bool(panels), 1 + places, width_ratios=[0.06, *[1.0] * places])
+
+    rows, handles = _joints(figure, grid, content, places // len(columns), row_height)
+    start = 1
+    for panel, key, span in zip(panels, keys, spans, strict=True):
+        axes = figure.add_subplot(grid[-1, start : start + span], sharex=rows[0][0])
+        _panel(axes, content.t, panel, key, room)
+        start += span
+    if content.events:
+        lines = [draw_lines(axes, content.events) for axes in figure.axes if axes.axison]
+        handles["event"] = lines[0]
+    figure.align_ylabels()
+    title.write(figure, MARGIN, weight="bold")
+    description.write(figure, MARGIN + title.height, color=SOFT)
+    footer.write(figure, height - 0.06 - footer.height, color=FAINT)
+    figure.legend(
+        handles.values(), handles, loc="upper left", bbox_to_anchor=(0.0, 1.0 - heading / height),
+        ncols=len(handles), frameon=False, handlelength=2.6,
+    )  # fmt: skip
+    if content.events:
+        layout.execute(figure)  # the axes have their width from here on
+        for axes in rows[0]:
+            write_names(axes, content.events, axes.get_position().width * width)
+    return figure
+
+
+def _joints(
+    figure: Any, grid: Any, content: Content, span: int, row_height: float
+) -> tuple[list[list[Any]], dict[str, Any]]:
+    """The axes of the rows of joints, and the legend."""
+    handles: dict[str, Any] = {}
+    rows: list[list[Any]] = []
+    first = None
+    for row, joint in enumerate(content.joints):
+        names = figure.add_subplot(grid[row, 0])
+        names.set_axis_off()
+        name_row(names, joint, row_height)
+        rows.append([])
+        for place, column in enumerate(content.columns):
+            start = 1 + place * span
+            axes = first = figure.add_subplot(grid[row, start : start + span], sharex=first)
+            rows[-1].append(axes)
+            curves = column.of(joint, content.signals)
+            for signal, style in curves:
+                jumps = jumps_of(signal, content.signals, content.units)
+                (line,) = axes.plot(*in_pieces(content.t, content.signals[signal], jumps, PIXEL_COLUMNS), **style)
+                handles.setdefault(style["label"], line)
+            if curves:
+                _dress(axes, content.units.get(curves[0][0], ""))
+            else:
+                _leave(axes, column.missing)
+            axes.tick_params(labelbottom=row == len(content.joints) - 1)
+            if row == 0:
+                axes.set_title(column.title, fontsize=TITLE, color=SOFT, pad=8 + (ROOM if content.events else 0.0))
+            if row == len(content.joints) - 1:
+                axes.set_xlabel("time [s]")
+    return rows, handles
+
+
+def _panel(axes: Any, t: np.ndarray, panel: Panel, key: Key, room: float) -> None:
+    """room: for the key, inches."""
+    none = np.zeros(0, dtype=int)
+    lines = [axes.plot(*in_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]
+    axes.update_datalim([(0.0, 0.0)], updatex=False)  # sizes are seen against 0
+    axes.autoscale_view()
+    _dress(axes, panel.unit)
+    axes.set_title(panel.title, fontsize=TITLE, color=SOFT, pad=72.0 * room + 5.0)
+    axes.set_xlabel("time [s]")
+    key.write(axes, lines, room)
+
+
+def _leave(axes: Any, why: str) -> None:
+    """Say why axes have no curve."""
+    axes.set_yticks([])
+    axes.text(0.5, 0.5, why, ha="center", color=PALE, transform=axes.transAxes)
+
+
+def _dress(axes: Any, unit: str) -> None:
+    """Label, margins and range of axes with curves."""
+    axes.margins(x=0.0, y=0.08)
+    axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)
+    axes.set_ylabel(unit.replace("*", "·").replace("^2", "²"))
+    axes.locator_params(axis="y", nbins=6)
+    low, high = axes.get_ylim()
+    middle = 0.5 * (low + high)
+    # a curve that is flat but for rounding is drawn flat
+    half = max(0.5 * (high - low), 1e-5 * abs(middle), 1e-12)
+    axes.set_ylim(middle - half, middle + half)

@@ -1,0 +1,55 @@
+"""The picture of a run as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cosim.errors import InputError
+from cosim.output.plot.columns import columns_of, position_errors
+from cosim.output.plot.figure import Content, draw
+from cosim.output.plot.marks import Events, within
+from cosim.output.plot.style import check_format, save
+from cosim.output.plot.whole import panels_of
+
+MAX_JOINTS = 8
+
+
+def plot_run(
+    path: str | Path,
+    t: np.ndarray,
+    signals: Mapping[str, np.ndarray],
+    joints: Sequence[str],
+    title: str,
+    units: Mapping[str, str],
+    note: str = "",
+    description: str = "",
+    events: Events = (),
+) -> None:
+    """Draw a run into a png, svg or pdf file, by the suffix of `path`.
+
+    t (k,) in s; signals: `<joint>/<interface>` -> (k,), in the unit that `units` gives for the same name.
+    `title` and, smaller, `description` stand above the legend, in as many lines as they need.
+    events: (time in s, name); a dotted line in all axes at each of them, and above the first row the names that fit.
+    The third column is the tracking error, or the velocity when no joint has a reference. What was not
+    recorded is left out, and so are efforts that are all zero. Of more than 8 joints the first 8 are drawn
+    and the footer, which also holds `note`, says so.
+    When no joint has a reference, a row below shows the energies `energy/…` and the sizes of the reactions of
+    constraints, the parts `<name>` with a signal `<name>/gap` or `<name>/slip`, of 6 at most.
+
+    Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
+    """
+    check_format(path)
+    shown = joints[:MAX_JOINTS]
+    panels = panels_of(signals, units)
+    signals = {**signals, **position_errors(shown, signals)}
+    units = {**units, **{f"{joint}/position_error": units.get(f"{joint}/position", "") for joint in shown}}
+    columns = columns_of(shown, signals)
+    if not columns:
+        raise InputError("nothing to plot; no joint has a position, velocity or effort", str(path))
+    few = f"the first {len(shown)} of {len(joints)} joints" if len(shown) < len(joints) else ""
+    note = "  ·  ".join(filter(None, [note, few, *(panel.note for panel in panels)]))
+    content = Content(t, signals, units, shown, columns, panels, within(events, t))
+    save(path, lambda: draw(content, (title, description, note)))

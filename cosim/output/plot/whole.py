@@ -1,0 +1,93 @@
+"""What is shown of a mechanism as a whole, where nothing is tracked: its energy and what holds it together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
+
+MAX_REACTIONS = 6
+
+# signal -> name and style; those that stay 0 are left out, but for the total
+TOTAL = "energy/stored"
+ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "energy/kinetic": ("kinetic", {"color": BLUE, "linewidth": 1.5}),
+    "energy/potential": ("potential", {"color": GREEN, "linewidth": 1.5}),
+    "energy/elastic": ("elastic", {"color": OCHRE, "linewidth": 1.5}),
+    TOTAL: ("total", {"color": INK, "linewidth": 1.2}),
+    "energy/dissipated": ("dissipated", {"color": RUST, "linewidth": 1.2}),
+    "energy/work": ("work", {"color": VIOLET, "linewidth": 1.2}),
+}
+# the later, the thinner: of curves that coincide all are seen
+REACTIONS = [
+    {"color": color, "linewidth": 1.8 - 0.2 * k} for k, color in enumerate((BLUE, RUST, GREEN, VIOLET, OCHRE, FAINT))
+]
+FORCES, MOMENTS = "N", "N*m"
+
+
+class Curve(NamedTuple):
+    name: str
+    values: np.ndarray  # (k,)
+    style: dict[str, Any]
+
+
+class Panel(NamedTuple):
+    """Axes in the row below the joints."""
+
+    title: str
+    unit: str
+    curves: list[Curve]
+    note: str = ""  # for the footer
+
+
+def panels_of(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> list[Panel]:
+    """None where anything is tracked: then the errors are what matters."""
+    if any("/reference_" in name for name in signals):
+        return []
+    return [panel for panel in (_energies(signals), _reactions(signals, units)) if panel.curves]
+
+
+def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
+    known = {name: entry for name, entry in ENERGIES.items() if name in signals}
+    shown = {name: entry for name, entry in known.items() if name == TOTAL or np.any(signals[name])}
+    return Panel("energy", "J", [Curve(name, signals[s], style) for s, (name, style) in shown.items()])
+
+
+def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> Panel:
+    """The size of the force of each constraint; of its moment where it has no forces."""
+    found = {name: _rows(name, signals, units) for name in _constraints(signals)}
+    found = {name: rows for name, rows in found.items() if any(rows.values())}
+    shown = dict(list(found.items())[:MAX_REACTIONS])
+    measures = {name: FORCES if rows[FORCES] else MOMENTS for name, rows in shown.items()}
+    mixed = len(set(measures.values())) > 1
+    curves = []
+    for (name, unit), style in zip(measures.items(), REACTIONS, strict=False):
+        label = f"{name} [{unit.replace('*', '·')}]" if mixed else name
+        curves.append(Curve(label, _size([signals[s] for s in shown[name][unit]]), style))
+    few = len(shown) < len(found)
+    note = f"the reactions of the first {len(shown)} of {len(found)} constraints" if few else ""
+    return Panel("reactions", " or ".join(sorted(set(measures.values()))), curves, note)
+
+
+def _constraints(signals: Mapping[str, np.ndarray]) -> list[str]:
+    """Names of what has a gap or slips, each once."""
+    parts = (name.rpartition("/") for name in signals)
+    return list(dict.fromkeys(part for part, _, what in parts if what in ("gap", "slip")))
+
+
+def _rows(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, list[str]]:
+    """The signals of a constraint's reactions by unit. A loop may have a dof of its name, whose effort is none."""
+    of_dof = f"{name}/position" in signals
+    rows = [
+        s for s in signals
+        if s.rpartition("/")[0] == name and (not of_dof or s.startswith((f"{name}/force_", f"{name}/moment_")))
+    ]  # fmt: skip
+    return {unit: [s for s in rows if units.get(s) == unit] for unit in (FORCES, MOMENTS)}
+
+
+def _size(parts: list[np.ndarray]) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
+        return np.sqrt(sum(part * part for part in parts))

@@ -1,0 +1,96 @@
+"""The process beside a run on time that records and publishes: `python -m cosim.output.recorder_process`.
+
+It reads frames (`cosim.output.sinks.Kind`) from its standard input and answers on its standard output. It ends when
+it is told to, or when its input ends because the run's process died: then the recording is finished with all that came.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+
+from cosim.errors import CosimError, InputError, RunError, told
+from cosim.output.sinks import Frames, Kind, Output, batch_of, frame, opened, packed, unpacked
+
+NICENESS = 10
+READ_BYTES = 1 << 16  # few: a pipe is locked while it is read from, and the run would have to wait
+SAID = {Kind.EVENT: "event", Kind.FAULT: "fault"}
+DESERTED = "the program of the run ended before it could end the run"
+
+Tell = Callable[[Kind, bytes], None]
+
+
+def serve(source: int, answers: int) -> None:
+    """Follow the frames that come from the file descriptor `source`; answer on `answers`, never raise."""
+
+    def tell(kind: Kind, body: bytes = b"") -> None:
+        with suppress(BrokenPipeError):  # nobody is left to hear it
+            os.write(answers, frame(kind, body))
+
+    try:
+        with ExitStack() as stack:
+            _follow(_arriving(source), stack, tell)
+        tell(Kind.DONE)
+    except Exception as error:
+        tell(Kind.FAILED, packed(_told(error)))
+
+
+def _arriving(source: int) -> Iterator[tuple[Kind, bytes]]:
+    frames = Frames()
+    while data := os.read(source, READ_BYTES):
+        yield from frames.feed(data)
+
+
+def _follow(frames: Iterator[tuple[Kind, bytes]], stack: ExitStack, tell: Tell) -> None:
+    start = next(frames, None)
+    if start is None:
+        return
+    output = Output(**unpacked(start[1]))
+    sinks = opened(stack, output)
+    tell(Kind.READY, b"")
+    latest = 0
+    for kind, body in frames:
+        if kind is Kind.END:
+            return
+        if kind is Kind.BATCH:
+            t_ns, values = batch_of(body, len(output.channels))
+            latest = int(t_ns[-1]) if len(t_ns) else latest
+            for sink in sinks:
+                sink(t_ns, values)
+        else:
+            words = unpacked(body)
+            latest = words[0]
+            for sink in sinks:
+                getattr(sink, SAID[kind])(*words)
+    for sink in sinks:
+        sink.fault(latest, DESERTED)
+
+
+def _told(error: Exception) -> tuple[int, str, str | None]:
+    """Exit code, what and where, as the run raises it again."""
+    if not isinstance(error, CosimError):
+        return RunError.exit_code, f"recording failed: {told(error)}", None
+    kind = InputError if isinstance(error, InputError) else RunError
+    return kind.exit_code, error.what, str(error.place) if error.place else None
+
+
+def _step_back() -> None:
+    """Leave the processor to the run, and the end to it, too."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    with suppress(AttributeError, OSError):  # the run's thread may have had a real-time priority already
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.nice(NICENESS)
+
+
+def main() -> None:
+    _step_back()
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what a library prints is no answer
+    serve(0, answers)
+
+
+if __name__ == "__main__":
+    main()

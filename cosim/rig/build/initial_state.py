@@ -1,0 +1,140 @@
+"""What a rig says of the start and of events, turned into places in the model's vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.plant.plant import Closing, Plant
+from cosim.rig.sections.events import EventSpec
+from cosim.rig.sections.mechanism import Closing as ClosingKeys
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.plant.hybrid_modes import Event, Seen, Stop, Switches
+from cosim.units import TURN
+
+# share of a time by which a sum of steps may fall short of it
+ROUNDING = 1e-15
+_OF_A_TURNING_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
+BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
+
+
+def starting(plant: Plant, spec: RigSpec) -> Plant:
+    """The plant with the guesses of the rig for its coordinates and velocities, and which of them are kept."""
+    model, dofs = plant.tree, list(spec.joints.values())
+    q, v, kept_q, kept_v = model.neutral(), np.zeros(model.nv), [], []
+    at = first = 0
+    for joint, kind in zip(model.joints, model.kinds, strict=True):
+        whole = spec.several.get(joint.name)
+        own = dofs[first : first + kind.nv]
+        if whole is not None and whole.position is not None:
+            q[at : at + kind.nq] = whole.position
+            if whole.rotates:  # of any length; what is very long or short must not overflow on the way to 1
+                q[at + kind.nq - 4 : at + kind.nq] /= np.abs(whole.position[-4:]).max()
+        elif kind.nq == kind.nv:
+            q[at : at + kind.nq] = [dof.initial_position for dof in own]
+        v[first : first + kind.nv] = [dof.initial_velocity for dof in own]
+        if whole is not None and whole.velocity is not None:
+            v[first : first + kind.nv] = whole.velocity
+        kept_q += [dof.kept[0] or (whole is not None and whole.position is not None) for dof in own]
+        kept_v += [dof.kept[1] or (whole is not None and whole.velocity is not None) for dof in own]
+        at, first = at + kind.nq, first + kind.nv
+    latched = latched_of(spec)
+    held = np.array([name in latched for name in model.dof_names], dtype=bool)
+    kept = np.array(kept_q, dtype=bool), np.array(kept_v, dtype=bool) | held
+    released = tuple(event.constraint for event in spec.events if event.constraint is not None)
+    return replace(plant, position=q, velocity=v, kept=kept, released=released)
+
+
+def closing_of(keys: ClosingKeys) -> Closing:
+    """How constraints are held, as the rig says."""
+    stabilised = TURN * keys.frequency if keys.drift == "stabilisation" else 0.0
+    return Closing(keys.drift == "projection", stabilised, keys.elimination)
+
+
+def latched_of(spec: RigSpec) -> set[str]:
+    """Dofs that are latched at the start."""
+    whole = {name for name, joint in spec.several.items() if joint.latched}
+    return {name for name, dof in spec.joints.items() if dof.latched or spec.owners[name] in whole}
+
+
+def turning(spec: RigSpec, dof: str) -> bool:
+    """Whether a dof is one of a joint that turns freely: its velocity is then along the body, and not the rate of
+    its position."""
+    joint = spec.several.get(spec.owners[dof])
+    return joint is not None and joint.rotates
+
+
+def switches_of(spec: RigSpec, plant: Plant) -> Switches:
+    """Events, stops and latches of the rig. Raises InputErrors for those that do not fit it."""
+    errors = [InputError(what, spec.source.place(path)) for path, what in _misfits(spec, plant)]
+    if errors:
+        raise InputErrors(errors)
+    model = plant.model
+    couplings = [coupling.name for coupling in model.pure.ties.couplings]
+    stops = tuple(
+        Stop(f"{name} at its {'upper' if side > 0 else 'lower'} stop", k, bound, side, dof.restitution)
+        for k, (name, dof) in enumerate(spec.joints.items())
+        if name not in plant.real  # which has its own
+        for side, bound in dof.stops
+    )
+    latched = tuple(sorted(model.dof_index(name) for name in latched_of(spec)))
+    events = []
+    for event in spec.events:
+        of = [model.dof_index(name) for name in event.dofs]
+        if event.constraint is not None:
+            of = [couplings.index(event.constraint)]
+        events.append(Event(event.name, _value(event), event.do, tuple(of), event.effort))
+    signals = tuple(dict.fromkeys(event.signal for event in spec.events if event.signal))
+    return Switches(model.nv, len(couplings), tuple(events), stops, latched, signals)
+
+
+def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
+    """(path, what is wrong) of all that events, stops and latches ask of dofs that cannot do it."""
+    known = plant.signals if any(event.signal for event in spec.events) else ()
+    for event in spec.events:
+        if event.signal and event.signal not in known:
+            yield (*event.key, "when", "signal"), f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
+        if len(event.dofs) == 1 and event.do != "unlatch" and turning(spec, event.dofs[0]):
+            of = _OF_A_TURNING_JOINT.format(event.dofs[0], spec.owners[event.dofs[0]])
+            yield (*event.key, "of"), f"{of}; name the whole joint"
+        for name in event.dofs:
+            if name in plant.prescribed:
+                yield (*event.key, "of"), f"joint '{name}' is prescribed, it moves as it is told; name another one"
+            elif name in plant.real:
+                yield (*event.key, "of"), f"joint '{name}' is real, it moves as it is measured; name another one"
+    latched = latched_of(spec)
+    for (name, dof), position in zip(spec.joints.items(), plant.start_positions, strict=True):
+        at, joint = ("joints", name), spec.owners[name]
+        for key, given in (("latched", dof.latched), ("stops", dof.stops)):
+            if given and name in plant.prescribed:
+                yield (*at, key), f"joint '{name}' is prescribed, it moves as it is told; take out '{key}'"
+        if name in latched and dof.kept[1] and dof.initial_velocity != 0.0:
+            yield (
+                (*at, "initial", "velocity"),
+                f"'{name}' is latched and starts at rest; take out the velocity or 'latched'",
+            )
+        given = ("initial", dof.kept[0]), ("stops", dof.stops), ("latched", dof.latched)
+        for key, _ in (pair for pair in given if pair[1] and turning(spec, name)):
+            mend = f" and give joints.{joint}.{key}" if key != "stops" else ", or use a chain of prismatic joints"
+            yield (*at, key), f"{_OF_A_TURNING_JOINT.format(name, joint)}; take out '{key}'{mend}"
+        for side, bound in dof.stops:
+            if side * (position - bound) > BEYOND and not dof.kept[0]:
+                key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]
+                what = f"with its loops closed joint '{name}' starts at {position:.6g} {unit}, beyond its {key} stop at"
+                yield (*at, "stops", key), f"{what} {bound:.6g} {unit}; give another guess or stop"
+    for name, whole in spec.several.items():
+        if whole.latched and whole.velocity is not None and any(whole.velocity):
+            what = f"'{name}' is latched and starts at rest; take out the velocity or 'latched'"
+            yield ("joints", name, "initial", "velocity"), what
+
+
+def _value(event: EventSpec) -> Callable[[Seen], Any]:
+    """What crosses zero when the event happens."""
+    if event.at is not None:
+        at = event.at * (1.0 - ROUNDING)
+        return lambda seen: seen["t"] - at
+    return lambda seen: event.factor * (seen[event.signal] - event.bound)

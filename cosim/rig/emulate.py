@@ -1,0 +1,187 @@
+"""A rig with its drives emulated: its motors simulated, behind the protocols that its drivers speak."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, Place
+from cosim.hardware.emulation.fault_injection import Disturbed, Fault, FaultSpec
+from cosim.hardware.emulation.motors import EmulatedMotor, Motors, Wired
+from cosim.hardware.emulation.server import Emulation, Line
+from cosim.rig.build.drivers import context_of
+from cosim.rig.reading.schema import plural
+from cosim.rig.reading.yaml_source import read_value
+from cosim.rig.rig import Rig
+from cosim.rig.sections.drivers import DriverSpec
+from cosim.rig.sections.rig_spec import RigSpec, read_rig
+from cosim.rig.sections.schedule import show_time
+from cosim.tick.virtual_plant import World
+from cosim.timing.pacing import Pacing
+from cosim.timing.privileges import calm, take
+
+# of the guard's limits, where nothing is said of the drive's own: a guard that is well below its drive
+EFFORT, VELOCITY = 1.5, 2.0
+TORQUE_CONSTANT = 0.1  # N·m/A, where neither drive nor actuator has one
+
+
+def emulation_of(
+    spec: RigSpec,
+    interpret: bool | None = None,
+    clock: Callable[[], int] = time.monotonic_ns,
+    tell: Callable[[str], object] = lambda what: None,
+) -> Emulation:
+    """The emulated drives of a rig, not yet open. clock [ns]; tell: is told what goes wrong on purpose.
+
+    Raises InputError for a rig without drivers.
+    """
+    if not spec.drivers:
+        raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
+    rig = Rig(_without_program(spec), interpret)
+    wired: list[Wired] = []
+    motors: list[EmulatedMotor] = []
+    lines = []
+    for number, driver in enumerate(spec.drivers):
+        if driver.loads:
+            what = f"driver '{driver.name}' has load motors, which the mechanism of this rig does not have"
+            raise InputError(f"{what}; emulate a rig of the bench", spec.source.place(driver.at("loads")))
+        own = []
+        for name in driver.joints:
+            motor, how = _motor(rig, spec, driver, name)
+            own.append(motor)
+            wired.append(how)
+        motors += own
+        module, context = driver.plugin.module, context_of(rig, driver)
+        drives = module.emulate(driver.plugin.params, context, own)
+        link = module.device(driver.plugin.params, context)
+        disturbed = Disturbed(spec.schedule.seed + number)
+        lines.append(Line(driver.name, link, drives, driver.joints, tuple(own), disturbed))
+    step_ns = spec.schedule.step_ns
+    return Emulation(
+        motors=Motors(World(rig.simulation), motors, wired, step_ns * 1e-9),
+        lines=tuple(lines),
+        faults=tuple(Fault(fault) for fault in spec.emulator.faults),
+        step_ns=step_ns,
+        clock=clock,
+        joints=rig.joints,
+        tell=tell,
+    )
+
+
+def _without_program(spec: RigSpec) -> RigSpec:
+    """The rig as its drives see it: nobody commands it but they, and joints whose motors would be simulated beside the
+    real ones stand still. What has no motor moves freely."""
+    driven = {name for driver in spec.drivers for name in driver.joints}
+    beside = {name for controller in spec.controllers for name in controller.joints} - driven
+    still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
+    joints = {
+        name: dataclasses.replace(joint, **still) if name in beside else joint for name, joint in spec.joints.items()
+    }
+    return dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
+
+
+def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, Wired]:
+    wiring: Any = driver.wiring[name]
+    own, joint, k = spec.emulator.motors[name], spec.joints[name], rig.joints.index(name)
+    scale = wiring.direction * wiring.ratio
+    actuator = joint.actuator.params if joint.actuator else None
+    constant = getattr(wiring, "torque_constant", None) or getattr(actuator, "torque_constant", None)
+    effort = own.max_effort if own.max_effort is not None else EFFORT * joint.effort
+    velocity = own.max_velocity if own.max_velocity is not None else VELOCITY * joint.velocity
+    motor = EmulatedMotor(
+        torque_constant=constant or TORQUE_CONSTANT,
+        max_effort=effort / abs(scale),
+        max_velocity=velocity * abs(scale),
+        max_temperature=own.max_temperature,
+        voltage=spec.emulator.voltage,
+        temperature=spec.emulator.ambient,
+    )
+    return motor, Wired(k, scale, wiring.zero, spec.emulator.ambient, own.rise, own.warming)
+
+
+def override_of(faults: Iterable[str]) -> list[str]:
+    """The override that puts these faults, each the inside of one mapping, in the place of the rig's.
+
+    Raises InputError for a text that is none.
+    """
+    entries = [f"{{{text}}}" for text in faults]
+    for entry in entries:
+        if not isinstance(read_value(entry, Place("--fault")), dict):
+            what = f"expected keys and values, as in 'kind: drop, share: 0.1', got '{entry[1:-1]}'"
+            raise InputError(what, "--fault")
+    return [f"emulator.faults=[{', '.join(entries)}]"] if entries else []
+
+
+def emulate_rig(
+    path: str | Path, overrides: Iterable[str], duration: float | None, say: Callable[[str], object]
+) -> Emulation:
+    """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `say` is told what there is.
+
+    Raises InputErrors with every mistake in the file, InputError for a line that cannot be had or that nobody could
+    reach, and for no time at all.
+    """
+    if duration is not None and duration <= 0.0:
+        raise InputError(f"{duration:g} s is no time to emulate for; use a longer one", "duration")
+    spec = read_rig(path, overrides)
+    for driver in spec.drivers:
+        if getattr(getattr(driver.plugin.params, "bus", None), "interface", "") == "virtual":
+            what = "nobody outside this process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
+            raise InputError(what, spec.source.place(driver.at("bus", "interface")))
+    emulation = emulation_of(spec, tell=say)
+    emulation.open()
+    try:
+        for line in _offered(spec):
+            say(line)
+        with calm(), take(Pacing()):  # as punctual as the system lets it be
+            emulation.serve(duration)
+    except KeyboardInterrupt:
+        say("")  # after ^C
+    finally:
+        emulation.close()
+    for line in _done(emulation):
+        say(line)
+    return emulation
+
+
+def _offered(spec: RigSpec) -> Iterator[str]:
+    """Where the drives are to be found."""
+    yield f"{spec.name}  {spec.description}".rstrip()
+    for driver in spec.drivers:
+        module = driver.plugin.module
+        kind, where = module.__name__.rsplit(".", 1)[-1], module.line(driver.plugin.params)
+        yield f"{driver.name}: {kind} on {where}"
+        for joint, wired in driver.wiring.items():
+            yield f"  node {wired.address}: {joint}"
+    for fault in spec.emulator.faults:
+        until = "" if fault.lasts == float("inf") else f" for {fault.lasts:g} s"
+        after = f" after {fault.signal} {'rose above' if fault.factor > 0 else 'fell below'} {fault.bound:g}"
+        when = f"at {fault.at:g} s" + (after if fault.signal else "")
+        yield f"  {fault.kind.replace('_', ' ')}{_how(fault)} at {fault.joint or fault.driver}: {when}{until}"
+    yield "emulating; Ctrl-C ends it"
+
+
+# of what a fault has, in words
+_HOW: dict[str, Callable[[FaultSpec], str]] = {
+    **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.share:.4g} of the frames"),
+    "delay": lambda fault: show_time(fault.delay * 1e9),
+    "encoder_jump": lambda fault: f"by {fault.size:g}",
+    "motor_fault": lambda fault: fault.trouble,
+}
+
+
+def _how(fault: FaultSpec) -> str:
+    return f" ({_HOW[fault.kind](fault)})" if fault.kind in _HOW else ""
+
+
+def _done(emulation: Emulation) -> Iterator[str]:
+    seconds = emulation.steps * emulation.step_ns * 1e-9
+    lost = f", {emulation.lost_ns * 1e-9:.3g} s given up to be on time" if emulation.lost_ns else ""
+    yield f"emulated {seconds:.6g} s{lost}"
+    for line in emulation.lines:
+        unsent = f", {line.unsent} {plural(line.unsent, 'answer')} not taken by the line" if line.unsent else ""
+        meter = line.link.meter
+        errors = f"{meter.errors} {plural(meter.errors, 'error')}"
+        yield f"{line.name}: {meter.items_in} received, {meter.items_out} sent, {errors}{unsent}"

@@ -1,0 +1,1 @@
+"""From YAML to checked values that know their place in the file."""

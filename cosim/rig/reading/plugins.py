@@ -1,0 +1,207 @@
+"""Actuators, trajectories, controllers, drivers, joints and laws: a section of a rig names a module by its `type`.
+
+The module's `Params` says which further keys the section has. A new kind of part is one new file in the
+folder of its package; nothing here or elsewhere lists them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import os
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, get_type_hints
+
+from cosim.errors import InputError, InputErrors, Place, did_you_mean, where_raised
+from cosim.rig.reading import schema
+from cosim.rig.reading.schema import Reading
+
+
+class Plugin(NamedTuple):
+    """A module and the instance of its `Params` that a section of the rig stands for."""
+
+    module: ModuleType
+    params: Any
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of plug-in: where its modules are (package "": in files only) and what each must define."""
+
+    word: str
+    package: str
+    needs: tuple[str, ...]
+    group: str | None = None  # entry points of other packages
+    files: bool = False  # may the type be a path ending in `.py`?
+
+
+ACTUATOR = Kind("actuator", "cosim.actuators", ("Params", "load"))
+TRAJECTORY = Kind("trajectory", "cosim.trajectories", ("Params", "load"))
+CONTROLLER = Kind("controller", "cosim.controllers", ("Params", "load"), group="cosim.controllers", files=True)
+DRIVER = Kind(
+    "driver",
+    "cosim.drivers",
+    ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "line", "traffic"),
+    group="cosim.drivers",
+)
+JOINT = Kind("joint", "", ("Params", "load"), files=True)
+LAW = Kind("law", "", ("Params", "load"), files=True)
+
+
+def read_plugin(
+    kind: Kind,
+    data: Mapping[str, Any],
+    path: tuple,
+    reading: Reading,
+    joints: Mapping[str, str | None] | None,
+    n: int | None = None,
+    besides: Iterable[str] = (),
+) -> Plugin | None:
+    """The plug-in that the section `data` at `path` asks for; None after mistakes, noted in `reading`.
+
+    joints, n: as in `schema.Reading`; besides: as in `schema.read`. The parameters are the further keys of the section.
+    """
+    module = read_type(kind, data, path, reading)
+    if module is None:
+        return None
+    params = schema.read(module.Params, data, path, reading.of(joints, n), besides=("type", *besides))
+    return None if params is None else Plugin(module, params)
+
+
+def read_type(kind: Kind, data: Mapping[str, Any], path: tuple, reading: Reading) -> ModuleType | None:
+    """The module that the section `data` at `path` names; None after a mistake, noted in `reading`."""
+    name = data.get("type")
+    if isinstance(name, str):
+        return _found(kind, name, path, reading)
+    wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
+    at = (*path, "type") if "type" in data else path
+    return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
+
+
+def read_file_plugin(kind: Kind, file: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
+    """The plug-in in a file that the section at `path` names by its `type`, with the parameters under `params`."""
+    module = _found(kind, file, path, reading)
+    read = None if module is None else schema.read(module.Params, params, (*path, "params"), reading)
+    return None if module is None or read is None else Plugin(module, read)
+
+
+def load_plugin(plugin: Plugin, path: tuple, reading: Reading, *context: Any) -> Any:
+    """What the module makes of its parameters; None after noting why it cannot."""
+    try:
+        return plugin.module.load(plugin.params, *context)
+    except InputErrors as many:
+        reading.errors.extend(many.errors)
+    except InputError as error:
+        reading.errors.append(InputError(error.what, error.place or reading.place(path)))
+    except Exception as error:  # the file may be the user's: anything may happen in it
+        what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
+        reading.fail(path, f"cannot be set up: {what}")
+    return None
+
+
+def _found(kind: Kind, name: str, path: tuple, reading: Reading) -> ModuleType | None:
+    try:
+        return find(kind, name, reading.folder, reading.place((*path, "type")))
+    except InputError as error:
+        reading.errors.append(error)
+        return None
+
+
+def find(kind: Kind, name: str, folder: Path, place: Place) -> ModuleType:
+    """The module of the plug-in called `name`: of the package, else an entry point, or a file below `folder`.
+
+    Raises InputError: at `place` when there is none or it is of another kind, in the module's own file when
+    it cannot be imported.
+    """
+    if kind.files and name.endswith(".py"):
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"no such file '{name}' beside the rig", place)
+        return _import(kind, lambda: _module_of(path), str(path), place)
+    if name in _names(kind.package):
+        target = f"{kind.package}.{name}"
+        spec = importlib.util.find_spec(target)
+        file = str(spec.origin if spec else target)
+        return _import(kind, lambda: importlib.import_module(target), file, place)
+    for entry in entry_points(group=kind.group) if kind.group else ():
+        if entry.name == name:
+            return _import(kind, entry.load, f"entry point {entry.value}", place)
+    raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, _known(kind))}", place)
+
+
+def _names(package: str) -> list[str]:
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__) if package else ()
+    return sorted(module.name for module in modules)
+
+
+def _known(kind: Kind) -> list[str]:
+    """What a rig may ask for; a module of the package that lacks what the kind needs is but a helper."""
+    entries = entry_points(group=kind.group) if kind.group else ()
+    names = (name for name in _names(kind.package) if _is_part(kind, f"{kind.package}.{name}"))
+    return [*names, *(entry.name for entry in entries)]
+
+
+def _is_part(kind: Kind, target: str) -> bool:
+    try:
+        module = importlib.import_module(target)
+    except (Exception, SystemExit):  # what is wrong with it is said when a rig asks for it
+        return True
+    return all(hasattr(module, name) for name in kind.needs)
+
+
+def _module_of(file: Path) -> ModuleType:
+    """The module in `file`, imported anew; known to `sys.modules` because dataclasses look there."""
+    name = os.path.abspath(file)
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None  # the name ends in .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _import(kind: Kind, load: Callable[[], Any], file: str, place: Place) -> ModuleType:
+    """The module that `load` imports, after checking that it is a plug-in of this kind."""
+    try:
+        module = load()
+        missing = [name for name in kind.needs if not hasattr(module, name)]
+        if not missing:
+            get_type_hints(module.Params)
+    except (Exception, SystemExit) as error:  # the file is the user's: anything may happen in it
+        raise InputError(*_failure(kind, error, file)) from error
+    lacks = [f"does not define {' and '.join(missing)}"] if missing else []
+    for name in kind.needs:
+        if not missing and name.endswith("Params") and not dataclasses.is_dataclass(getattr(module, name)):
+            lacks.append(f"has a {name} that is no dataclass")
+    if lacks:
+        raise InputError(f"{file} is no {kind.word}: it {lacks[0]}", place)
+    return module
+
+
+def _failure(kind: Kind, error: BaseException, file: str) -> tuple[str, Place]:
+    """What to say of a module that failed, and the line of it where that happened."""
+    if isinstance(error, SyntaxError) and error.filename:
+        line, text = Place(_shown(error.filename, file), error.lineno), error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame.lineno for frame in frames if frame.filename == os.path.abspath(file)]
+        line = Place(file, own[-1] if own else None)
+        text = str(error)
+    return f"the {kind.word} cannot be imported: {type(error).__name__}: {' '.join(text.split())}", line
+
+
+def _shown(filename: str, file: str) -> str:
+    """The file as the user calls it, when it is the plug-in's own."""
+    return file if filename == os.path.abspath(file) else filename

@@ -1,0 +1,186 @@
+"""What a run leaves: signals over time, and a summary of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cosim.errors import RunError, did_you_mean
+from cosim.output.events import Happening
+from cosim.timing.deadlines import Timing
+from cosim.units import JOINT_DIMENSIONS
+
+if TYPE_CHECKING:
+    from cosim.rig import Rig
+
+REST = 1e-12  # J
+OF_DRIVES = {"temperature": "degC", "age": "s"}  # units of what real drives tell besides
+_ENERGIES = ("work", "dissipated", "stored", "kinetic")
+
+
+def signal_units(rig: Rig) -> dict[str, str]:
+    """The unit of every signal of a rig, in the order of its signals."""
+    model = rig.plant.model
+    sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
+    moved = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) if not kind.nv]  # by time alone
+    sliding |= {f"{name}.{axis}" for name in moved for axis in "xyz"}
+    known = {"energy": "J"}
+    known |= {
+        f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)
+    }
+    for coupling in model.pure.ties.couplings:
+        rows = coupling.law.rows
+        known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
+        known |= {f"{coupling.name}/gap": rows[0].of, f"{coupling.name}/slip": rows[-1].of}
+    units = {}
+    for name in rig.simulation.signals:
+        part, what = name.rsplit("/", 1)
+        actuator = rig.plant.actuators.get(part)
+        if name in known or part in known:
+            unit = known.get(name, known.get(part, ""))
+        elif actuator is not None and what in actuator.outputs:
+            unit = actuator.outputs[what].unit
+        else:
+            unit = OF_DRIVES.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
+        units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit
+    return units
+
+
+@dataclass
+class Run:
+    """Signals of a finished (or stopped) run: `run.t` in s, `run["elbow_joint/position"]`, `run.summary`."""
+
+    rig: Rig
+    t: np.ndarray  # (k,)
+    values: np.ndarray  # (k, number of signals)
+    signals: tuple[str, ...]
+    busy: float  # s of computer time in ticks
+    wall: float  # s of the whole run, recording and telemetry included
+    fault: str = ""
+    events: tuple[Happening, ...] = ()
+    timing: Timing | None = None  # of a run on time
+    guard: Mapping[str, Any] = field(default_factory=dict)  # joint -> kind of limit -> what the guard warned of or cut
+    lines: tuple[dict[str, Any], ...] = ()  # what became of the lines to real drives
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One signal (k,). Raises KeyError naming the signals that exist."""
+        if name not in self.signals:
+            raise KeyError(f"no signal '{name}'{did_you_mean(name, self.signals)}")
+        return self.values[:, self.signals.index(name)]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.signals
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """JSON-ready: outcome, tracking and effort per joint, energy balance, speed, what ran compiled."""
+        rig, schedule = self.rig, self.rig.spec.schedule
+        ticks = len(self.t) - 1
+        simulated = ticks * schedule.step_ns * 1e-9
+        return {
+            "rig": rig.spec.name,
+            "outcome": self.fault or "finished",
+            "duration_s": simulated,
+            "ticks": ticks,
+            "step_s": schedule.step_ns * 1e-9,
+            "integrator": schedule.integrator,
+            "substeps": schedule.substeps,
+            "joints": {name: self._joint(name) for name in rig.joints},
+            "constraints": {c.name: self._constraint(c) for c in rig.plant.model.pure.ties.couplings},
+            "redundant": [rig.plant.model.constraint_rows[r] for r in rig.plant.start.redundant],
+            "events": [
+                {"t_s": e.t, "name": e.name, "count": e.count, "energy_lost_J": e.lost, "level": e.level}
+                for e in self.events
+            ],
+            "guard": dict(self.guard),
+            "energy": None if rig.hardware else self._energy(),  # which measured motion does not keep
+            "drivers": list(self.lines),
+            "speed": {
+                "ticks_per_second": len(self.t) / self.busy,
+                "real_time_factor": simulated / self.busy,
+                "real_time_factor_with_output": simulated / self.wall,
+            },
+            "timing": None if self.timing is None else self.timing.summary(),
+            "compiled": self._compiled(),
+        }
+
+    def _joint(self, name: str) -> dict[str, Any]:
+        """Errors and positions [rad or m] over the whole run, speed [per s], efforts [N·m or N]; errors are None
+        where there is no reference."""
+        position, effort = self[f"{name}/position"], self[f"{name}/effort"]
+        error = None
+        if f"{name}/reference_position" in self:
+            error = self[f"{name}/reference_position"] - position
+        return {
+            "role": self._role(name),
+            "error_rms": None if error is None else _rms(error),
+            "error_max": None if error is None else _peak(error),
+            "position_min": float(position.min()),
+            "position_max": float(position.max()),
+            "speed_max": _peak(self[f"{name}/velocity"]),
+            "effort_rms": _rms(effort),
+            "effort_peak": _peak(effort),
+        }
+
+    def _constraint(self, coupling: Any) -> dict[str, Any]:
+        """Largest gap [m, rad] and slip [per s] from it, and the peaks of its reactions [N, N·m]."""
+        peaks = {what: f"{coupling.name}/{what}" for what in ("gap", "slip")}
+        drift = {f"{what}_max": _peak(self[name]) for what, name in peaks.items() if name in self}
+        names = [row.name for row in coupling.law.rows]
+        return drift | {"reaction_peak": {name: _peak(self[f"{coupling.name}/{name}"]) for name in names}}
+
+    def _role(self, name: str) -> str:
+        if name in self.rig.plant.prescribed:
+            return "prescribed"
+        if name in self.rig.plant.real:
+            return "real"
+        return "driven" if name in self.rig.plant.actuators else "free"
+
+    def _energy(self) -> dict[str, float]:
+        """The balance from start to end [J]: residual = work − dissipated − change of what is stored; relative
+        to the largest of the flows that it balances, kinetic energy at its peak included."""
+        work, lost, stored, kinetic = (self[f"energy/{name}"] for name in _ENERGIES)
+        change = float(stored[-1] - stored[0])
+        residual = float(work[-1] - lost[-1]) - change
+        floor = max(REST, 1e-9 * float(np.abs(stored).max()))  # nothing moved: nothing is to be balanced
+        scale = max(abs(float(work[-1])), float(lost[-1]), abs(change), float(kinetic.max()))
+        return {
+            "work_in": float(work[-1]),
+            "dissipated": float(lost[-1]),
+            "stored": change,
+            "residual": residual,
+            "residual_relative": 0.0 if scale <= floor else abs(residual) / scale,
+        }
+
+    def _compiled(self) -> dict[str, str]:
+        """What ran as machine code, and what did not and why."""
+        simulation = self.rig.simulation
+        if self.rig.interpret:
+            return {"everything": "Python, as asked"}
+        where = {"plant": "machine code"}
+        for loop in simulation.loops:
+            why = simulation.untraceable.get(loop.name)
+            where[f"controller {loop.name}"] = f"Python: {why}" if why else "machine code"
+        where["loop"] = "machine code" if self.rig.native else "Python"
+        return where
+
+
+class StoppedRun(RunError):
+    """The guard, a part that failed or Ctrl-C stopped a run; `run` holds everything up to then."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.fault, str(run.rig.spec.path))
+        self.run = run
+
+
+def _peak(x: np.ndarray) -> float:
+    return float(np.abs(x).max())
+
+
+def _rms(x: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
+        return float(np.sqrt(np.mean(x * x)))

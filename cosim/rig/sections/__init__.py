@@ -1,0 +1,1 @@
+"""The sections of a rig file as frozen dataclasses, one file each."""

@@ -1,0 +1,122 @@
+"""Bodies written in a rig: the list `mechanism.bodies`, each entry a link with the joint that carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+
+from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.inertia import check_inertia, inertia_matrix
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mimic
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.geometry import ORIGIN, Name, Vector
+from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection
+from cosim.types import param, params
+
+BASE = "base"  # what the ground is called
+
+
+def _three_or_six(moments: tuple[float, ...]) -> tuple[float, ...]:
+    if len(moments) not in (3, 6):
+        raise ValueError(f"expected 3 or 6 numbers, got {len(moments)}")
+    return moments
+
+
+@params
+class MimicKeys:
+    joint: Name = param()
+    multiplier: float = param(default=1.0)
+    offset: float = param(unit="joint position", default=0.0)
+
+
+@keyed
+class BodyKeys(JointKeys):
+    joint: Name | None = param(default=None)
+    parent: Name | None = param(default=None)
+    mimic: MimicKeys | None = param(default=None)
+    mass: float | None = param(unit="kg", default=None)
+    com: Vector = param(unit="m", default=ORIGIN)
+    inertia: Annotated[tuple[float, ...], _three_or_six] = param(unit="kg*m^2", default=ORIGIN)
+    repeat: int | None = param(min=1, max=10_000, default=None)
+
+
+def read_bodies(
+    bodies: Sequence[Any], at: tuple, first: str, reading: Reading, findings: Findings
+) -> tuple[list[Link], list[Joint]]:
+    """The links and joints of the list at the path `at`; the first body hangs on the link called `first` unless it
+    says otherwise. Whatever is wrong is noted, and a default takes its place."""
+    links: list[Link] = []
+    joints: list[Joint] = []
+    if not bodies:
+        reading.fail(at, "the list is empty; give it a body")
+    for i, data in enumerate(bodies):
+        previous = links[-1].name if links else first
+        body = _body(data, (*at, i), previous, reading, findings)
+        links += body[0]
+        joints += body[1]
+    return links, joints
+
+
+def _body(
+    data: Any, path: tuple, previous: str, reading: Reading, findings: Findings
+) -> tuple[list[Link], list[Joint]]:
+    """The link and the joint of one entry, several when it repeats, none when it has no name."""
+    found = read_connection(BodyKeys, data, path, reading, findings)
+    if found is None:
+        return [], []
+    keys, joint_type = found
+    if keys.name == BASE:
+        reading.fail((*path, "name"), f"'{BASE}' is the ground; give the body another name")
+        return [], []
+    place = reading.place(path)
+    mimic = Mimic(keys.mimic.joint, keys.mimic.multiplier, keys.mimic.offset) if keys.mimic else None
+    joint = as_joint(
+        keys,
+        joint_type,
+        keys.joint or keys.name,
+        keys.parent or previous,
+        keys.name,
+        place,
+        mimic if joint_type.kind != "fixed" else None,
+    )
+    link = Link(keys.name, _inertial(keys, data, joint.kind, path, reading, findings), place)
+    if keys.repeat is None:
+        return [link], [joint]
+    numbers = range(1, keys.repeat + 1)
+    links = [replace(link, name=f"{link.name}_{k}") for k in numbers]
+    parents = [joint.parent, *(copy.name for copy in links)]
+    return links, [
+        replace(joint, name=f"{joint.name}_{k}", parent=parents[k - 1], child=f"{link.name}_{k}") for k in numbers
+    ]
+
+
+def _inertial(
+    keys: BodyKeys, data: dict, kind: str, path: tuple, reading: Reading, findings: Findings
+) -> Inertial | None:
+    """None for a massless body: one without `mass`, or a fixed one with mass 0."""
+    mass, moments = keys.mass, keys.inertia
+    if data.get("mass") is None:
+        for key in ("com", "inertia"):
+            if key in data:
+                reading.fail((*path, key), "a body without mass; give it a mass or leave this out")
+        return None
+    if mass is None:  # it could not be read
+        return None
+    if mass < 0.0 or (mass == 0.0 and kind != "fixed"):
+        what = f"must be more than 0, got {mass:g}; leave the mass out for a massless body"
+        reading.fail((*path, "mass"), what)
+        return None
+    if mass == 0.0:
+        if any(moments):
+            reading.fail((*path, "inertia"), "a body of mass 0 has no inertia; give it a mass")
+        return None
+    inertia = inertia_matrix(*moments, *ORIGIN[len(moments) - 3 :])
+    mistake, note = check_inertia(keys.name, mass, inertia)
+    if mistake:
+        reading.fail((*path, "inertia"), mistake)
+    if note:
+        findings.note(note, reading.place((*path, "inertia")))
+    return Inertial(mass, np.array(keys.com), inertia)

@@ -1,0 +1,71 @@
+"""A carrier: the given motion of what a mechanism stands on, from `mechanism.carrier`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.multibody.joints import GeneralMotion
+from cosim.rig.reading.plugins import TRAJECTORY, load_plugin, read_plugin
+from cosim.rig.reading.schema import Reading
+from cosim.trajectories import Trajectory
+from cosim.types import param, params
+
+SLIDES, TURNS = ("x", "y", "z"), ("roll", "pitch", "yaw")
+
+
+@params
+class CarrierKeys:
+    x: dict | None = param(default=None)
+    y: dict | None = param(default=None)
+    z: dict | None = param(default=None)
+    roll: dict | None = param(default=None)
+    pitch: dict | None = param(default=None)
+    yaw: dict | None = param(default=None)
+
+
+def read_carrier(keys: CarrierKeys, at: tuple, reading: Reading) -> GeneralMotion:
+    """The motion of a joint without coordinates: x, y, z [m], then roll, pitch, yaw [rad] about the fixed x, y, z
+    in turn, each a trajectory from 0; those that are not given stay 0. Mistakes are noted."""
+    given: dict[str, Trajectory] = {}
+    sections = {field.name: getattr(keys, field.name) for field in fields(keys)}
+    if all(section is None for section in sections.values()):
+        reading.fail(at, f"the carrier does not move; give it one of {', '.join(sections)}")
+    for key, section in sections.items():
+        if section is None:
+            continue
+        path = (*at, key)
+        kind = "prismatic" if key in SLIDES else "revolute"
+        plugin = read_plugin(TRAJECTORY, section, path, reading, {key: kind})
+        if plugin is not None:
+            given[key] = load_plugin(plugin, path, reading, (key,), reading.folder, np.zeros(1))
+    return GeneralMotion((), (), Ride(given), timed=True)
+
+
+class Ride:
+    """place(q, t) of trajectories by their coordinate."""
+
+    def __init__(self, given: Mapping[str, Trajectory]) -> None:
+        self._given = given
+
+    def __call__(self, q: Any, t: Any) -> tuple[Any, Any]:
+        at = {key: trajectory.sample(t)["position"][0] for key, trajectory in self._given.items()}
+        axes: Any = np.eye(3)
+        for k, key in enumerate(TURNS):  # R = Rz(yaw) Ry(pitch) Rx(roll), as in `frames.pose_of`
+            if key in at:
+                axes = _turn(k, at[key]) @ axes
+        return axes, ops.array([at.get(key, 0.0) for key in SLIDES])
+
+
+def _turn(k: int, angle: Any) -> Any:
+    """The rotation (3, 3) about axis number k."""
+    s, c = ops.sin(angle), ops.cos(angle)
+    i, j = (k + 1) % 3, (k + 2) % 3
+    rows: list[list[Any]] = np.eye(3).tolist()
+    rows[i][i] = rows[j][j] = c
+    rows[i][j], rows[j][i] = -s, s
+    return ops.array(rows)

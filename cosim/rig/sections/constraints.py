@@ -1,0 +1,175 @@
+"""The list `mechanism.constraints` of a rig: one class of keys and one function per type of constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from cosim.errors import did_you_mean
+from cosim.multibody import constraint_laws
+from cosim.multibody.description.mechanism import Constraint, Pose
+from cosim.multibody.joints import REVOLUTE
+from cosim.rig.reading.schema import Reading, read, show
+from cosim.rig.sections.geometry import ORIGIN, Direction, Name, NotZero, Origin, Vector, along, at_point
+from cosim.rig.sections.joint_definition import like
+from cosim.rig.sections.loops_and_springs import Parts
+from cosim.rig.sections.user_code import read_law
+from cosim.types import param, params
+
+
+def _coefficients(values: tuple[float, ...]) -> tuple[float, ...]:
+    if not values:
+        raise ValueError("expected a number or more, got none")
+    return values
+
+
+@params
+class DistanceKeys:
+    name: Name = param()
+    between: tuple[Name, Name] = param()
+    length: float = param(unit="m", above=0)
+    points: tuple[Vector, Vector] = param(unit="m", default=(ORIGIN, ORIGIN))
+
+
+@params
+class CurveKeys:
+    name: Name = param()
+    body: Name = param()
+    polynomial: Annotated[tuple[float, ...], _coefficients] = param()
+    on: Name | None = param(default=None)
+    origin: Origin = param(default=Origin())
+    point: Vector = param(unit="m", default=ORIGIN)
+
+
+@params
+class GearKeys:
+    name: Name = param()
+    joints: tuple[Name, Name] = param()
+    ratio: NotZero = param()
+    offset: float = param(unit="joint position", default=0.0)
+
+
+@params
+class KnifeEdgeKeys:
+    name: Name = param()
+    body: Name = param()
+    normal: Direction = param()
+    on: Name | None = param(default=None)
+    point: Vector = param(unit="m", default=ORIGIN)
+
+
+@params
+class RollingKeys:
+    name: Name = param()
+    body: Name = param()
+    axle: Direction = param()
+    radius: float = param(unit="m", above=0)
+    on: Name | None = param(default=None)
+    plane: Origin = param(default=Origin())
+    point: Vector = param(unit="m", default=ORIGIN)
+
+
+@params
+class OwnKeys:
+    name: Name = param()
+    between: tuple[Name, ...] = param(default=())
+    points: tuple[Vector, ...] | None = param(unit="m", default=None)
+    joints: tuple[Name, ...] = param(default=())
+    params: dict | None = param(default=None)
+
+
+class Made(NamedTuple):
+    """What a constraint consists of: its law, (link as the file calls it, frame in it), joints."""
+
+    law: constraint_laws.Law
+    frames: tuple[tuple[str | None, Pose], ...] = ()
+    joints: tuple[str, ...] = ()
+
+
+def _distance(keys: DistanceKeys, parts: Parts) -> Made:
+    return Made(
+        constraint_laws.distance(keys.length), tuple(zip(keys.between, map(at_point, keys.points), strict=True))
+    )
+
+
+def _curve(keys: CurveKeys, parts: Parts) -> Made:
+    law = constraint_laws.point_on_curve(constraint_laws.polynomial(keys.polynomial))
+    return Made(law, ((keys.on, keys.origin.pose), (keys.body, at_point(keys.point))))
+
+
+def _gear(keys: GearKeys, parts: Parts) -> Made:
+    (unit,) = parts.units(keys.joints[0]) or ("rad",)
+    return Made(constraint_laws.gear(keys.ratio, keys.offset, unit), joints=keys.joints)
+
+
+def _knife_edge(keys: KnifeEdgeKeys, parts: Parts) -> Made:
+    frames = ((keys.on, Pose.identity()), (keys.body, along(1, keys.normal, keys.point)))
+    return Made(constraint_laws.knife_edge(), frames)
+
+
+def _rolling(keys: RollingKeys, parts: Parts) -> Made:
+    frames = ((keys.on, keys.plane.pose), (keys.body, along(2, keys.axle, keys.point)))
+    return Made(constraint_laws.rolling(keys.radius), frames)
+
+
+# type -> its keys, what it is made of
+LAWS: dict[str, tuple[type, Callable[[Any, Parts], Made]]] = {
+    "distance": (DistanceKeys, _distance),
+    "curve": (CurveKeys, _curve),
+    "gear": (GearKeys, _gear),
+    "knife_edge": (KnifeEdgeKeys, _knife_edge),
+    "rolling": (RollingKeys, _rolling),
+}
+
+
+def read_constraints(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading) -> list[Constraint]:
+    """The constraints of the list at the path `at`; mistakes are noted."""
+    found = (_constraint(data, (*at, i), parts, reading) for i, data in enumerate(items))
+    return [constraint for constraint in found if constraint is not None]
+
+
+def _constraint(data: Any, path: tuple, parts: Parts, reading: Reading) -> Constraint | None:
+    if not isinstance(data, dict):
+        return reading.fail(path, f"expected a mapping, got {show(data)}")
+    written = data.get("type")
+    if not isinstance(written, str):
+        wrong = f"expected text, got {show(written)}" if "type" in data else "missing key 'type'"
+        at = (*path, "type") if "type" in data else path
+        return reading.fail(at, f"{wrong}; known: {', '.join(LAWS)}")
+    if not written.endswith(".py") and written not in LAWS:
+        return reading.fail((*path, "type"), f"unknown constraint '{written}'{did_you_mean(written, LAWS)}")
+    cls, make = LAWS.get(written, (OwnKeys, None))
+    named = data.get("joints")
+    leader = named[0] if isinstance(named, list) and named else None
+    keys: Any = read(cls, data, path, reading.of({"": like(parts.units(leader))}), besides=("type",))
+    if keys is None or not _joints_fit(written, getattr(keys, "joints", ()), path, parts, reading):
+        return None
+    made = _own(written, keys, path, parts, reading) if make is None else make(keys, parts)
+    if made is None:
+        return None
+    frames = tuple((parts.link(link), pose) for link, pose in made.frames)
+    return Constraint(keys.name, made.law, frames, made.joints, reading.place(path))
+
+
+def _joints_fit(written: str, names: Sequence[str], path: tuple, parts: Parts, reading: Reading) -> bool:
+    """Whether a gear's joints have one coordinate each; those that do not exist are judged with the graph."""
+    before = len(reading.errors)
+    for k, name in enumerate(names):
+        units = parts.units(name)
+        if written == "gear" and units and len(units) > 1:
+            what = f"joint '{name}' has {len(units)} coordinates; a gear takes joints with one"
+            reading.fail((*path, "joints", k), what)
+    return len(reading.errors) == before
+
+
+def _own(file: str, keys: OwnKeys, path: tuple, parts: Parts, reading: Reading) -> Made | None:
+    count = len(keys.between)
+    points = (ORIGIN,) * count if keys.points is None else keys.points
+    if len(points) != count:
+        words = "point" if count == 1 else "points"
+        return reading.fail((*path, "points"), f"expected {count} {words} (one per link), got {len(points)}")
+    kinds = [parts.kind(name) or REVOLUTE for name in keys.joints]
+    law = read_law(file, keys.params, path, reading, count, sum(k.nq for k in kinds), sum(k.nv for k in kinds))
+    if law is None:
+        return None
+    return Made(law, tuple(zip(keys.between, map(at_point, points), strict=True)), keys.joints)

@@ -1,0 +1,183 @@
+"""The controllers of a rig, and which joint each of them commands."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import Place, did_you_mean
+from cosim.multibody.description.mechanism import Joint
+from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugin
+from cosim.rig.reading.schema import Reading, read_fields, show
+from cosim.rig.sections.joints import bound_reason, kinds_of
+from cosim.rig.sections.schedule import LONGEST, TOLERANCE, read_deadline, read_ticks, show_time
+from cosim.timing.pacing import ORDER
+from cosim.types import param, params
+
+# names by which the times of a tick are told beside those of the controllers
+TAKEN = {*ORDER, "latency", "end_to_end", "tick"}
+
+
+@params
+class _ControllerFile:
+    name: str | None = param(default=None)
+    joints: tuple[str, ...] | None = param(default=None)
+    period: float | None = param(unit="s", above=0, max=LONGEST, default=None)
+    phase: float = param(unit="s", min=0, max=LONGEST, default=0.0)
+    deadline: float | None = param(unit="s", above=0, default=None)
+    priority: int = param(default=0)
+    trajectory: dict | None = param(default=None)
+    fallback: dict | None = param(default=None)
+
+
+_KEYS = tuple(field.name for field in fields(_ControllerFile))
+
+
+@dataclass(frozen=True)
+class ControllerSpec:
+    """A controller of `joints`, called every `ticks` steps from tick `phase` on; without a trajectory the joints'
+    initial positions are its reference.
+
+    deadline_ns: from when a tick is due, default one step; priority: those of a tick are called from the highest on;
+    fallback: takes over its joints for good when it fails.
+    """
+
+    name: str
+    plugin: Plugin
+    joints: tuple[str, ...]
+    period_ns: int
+    ticks: int
+    trajectory: Plugin | None
+    phase: int
+    deadline_ns: int | None
+    priority: int
+    fallback: Plugin | None
+
+
+def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
+    """In the order in which a tick calls them: by falling priority, equal ones as the file has them."""
+    return sorted(controllers, key=lambda controller: -controller.priority)
+
+
+def read_controllers(
+    items: list[Any],
+    joints: Mapping[str, Joint] | None,
+    prescribed: set[str],
+    step_ns: int | None,
+    reading: Reading,
+    rate: float = 1.0,
+) -> list[ControllerSpec]:
+    """The section `controllers`, mistakes noted in `reading`.
+
+    joints: all of the mechanism, in model order, None when it could not be read; prescribed: those of them
+    that no controller may command; step_ns: None when the schedule does not say; rate: seconds of the rig per
+    second of the clock, by which deadlines are counted.
+    """
+    movable = [name for name, joint in (joints or {}).items() if not bound_reason(joint)]
+    free = [name for name in movable if name not in prescribed]
+    names: dict[str, str] = {}  # controller -> its line
+    taken: dict[str, str] = {}  # joint -> who commands it
+    specs = []
+    for i, data in enumerate(items):
+        at = ("controllers", i)
+        if not isinstance(data, dict):
+            reading.fail(at, f"expected a mapping, got {show(data)}")
+            continue
+        written = {key: data[key] for key in _KEYS if key in data}
+        head: dict[str, Any] = read_fields(_ControllerFile, written, at, reading)
+        name = head.get("name") or Path(str(data.get("type", f"number {i}"))).stem
+        here = _in_line(reading.place(at))
+        if name in names:
+            what = f"controller '{name}' exists already{names[name]}; give this one another name"
+            reading.fail((*at, "name") if "name" in data else at, what)
+        names.setdefault(name, here)
+        if name in TAKEN:
+            what = f"controller '{name}': the name is taken, a task of the tick has it; give this one a name of its own"
+            reading.fail((*at, "name") if "name" in data else at, what)
+        given = head.get("joints", ())
+        chosen = free if given is None else given
+        for k, joint in enumerate(chosen):
+            if what := _obstacle(joint, joints, free, prescribed, taken):
+                reading.fail(at if given is None else (*at, "joints", k), what)
+            taken.setdefault(joint, f"controller '{name}'{here}")
+        known = "joints" in head and (given is not None or joints is not None)
+        if known and not chosen:
+            reading.fail(at if given is None else (*at, "joints"), "there is no joint to command")
+        group = kinds_of(chosen, joints) if known else None
+        n = len(chosen) if known else None
+        plugin: Any = read_plugin(CONTROLLER, data, at, reading, group, n, _KEYS)
+        trajectory = head.get("trajectory")
+        if trajectory is not None:
+            trajectory = read_plugin(TRAJECTORY, trajectory, (*at, "trajectory"), reading, group, n)
+        fallback = _fallback(head.get("fallback"), (*at, "fallback"), reading, group, n)
+        ticks: Any = None
+        if "period" in head:
+            ticks = read_ticks(head["period"], step_ns, (*at, "period"), reading)
+        phase = _phase(head.get("phase", 0.0), step_ns, ticks, (*at, "phase"), reading)
+        deadline = head.get("deadline")
+        if deadline is not None:
+            deadline = read_deadline(deadline, step_ns, rate, (*at, "deadline"), reading)
+        specs.append(
+            ControllerSpec(
+                name=name,
+                plugin=plugin,
+                joints=tuple(chosen),
+                period_ns=(ticks or 0) * (step_ns or 0),
+                ticks=ticks,
+                trajectory=trajectory,
+                phase=phase,
+                deadline_ns=deadline,
+                priority=head.get("priority", 0),
+                fallback=fallback,
+            )
+        )
+    return specs
+
+
+def _phase(phase: float, step_ns: int | None, ticks: int | None, at: tuple, reading: Reading) -> Any:
+    """In steps; ticks: the period, None when it is not known; None after mistakes."""
+    if step_ns is None or ticks is None:
+        return None
+    if phase * 1e9 >= ticks * step_ns * (1.0 - TOLERANCE):
+        what = f"must be below the period of {show_time(ticks * step_ns)}, is {show_time(phase * 1e9)}"
+        return reading.fail(at, what)
+    return read_ticks(phase, step_ns, at, reading, least=0, most=ticks - 1)
+
+
+def _fallback(
+    data: dict[str, Any] | None,
+    at: tuple,
+    reading: Reading,
+    group: Mapping[str, str | None] | None,
+    n: int | None,
+) -> Plugin | None:
+    """The controller that takes over: a kind and its parameters, everything else is that of the one that failed."""
+    if data is None:
+        return None
+    for key in (key for key in _KEYS if key in data):
+        reading.fail((*at, key), "a fallback has a type and its parameters only; take it out")
+    own = {key: value for key, value in data.items() if key not in _KEYS}
+    return read_plugin(CONTROLLER, own, at, reading, group, n)
+
+
+def _obstacle(
+    name: str,
+    joints: Mapping[str, Joint] | None,
+    free: Iterable[str],
+    prescribed: Container[str],
+    taken: Mapping[str, str],
+) -> str:
+    """Why the joint cannot be commanded, empty if it can."""
+    if joints is not None and name not in joints:
+        return f"unknown joint '{name}'{did_you_mean(name, free)}"
+    if joints is not None and (bound := bound_reason(joints[name])):
+        return f"joint '{name}' {bound}; it cannot be commanded"
+    if name in prescribed:
+        return f"joint '{name}' is prescribed; it cannot be commanded"
+    return f"joint '{name}' is already commanded by {taken[name]}" if name in taken else ""
+
+
+def _in_line(place: Place) -> str:
+    return f" (line {place.line})" if place.line is not None else ""

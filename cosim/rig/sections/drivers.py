@@ -1,0 +1,195 @@
+"""The section `drivers` of a rig: lines with real drives, and the joints behind each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from cosim.errors import did_you_mean
+from cosim.multibody.description.mechanism import Joint
+from cosim.rig.reading import schema
+from cosim.rig.reading.plugins import DRIVER, Plugin, read_type
+from cosim.rig.reading.schema import Reading, read_fields, show
+from cosim.rig.sections.joints import JointSpec, bound_reason
+from cosim.timing.pacing import Pacing
+from cosim.types import param, params
+
+Mode = Literal["effort", "velocity", "position"]
+
+
+@params
+class _DriverFile:
+    name: str | None = param(default=None)
+    mode: Mode = param(default="effort", doc="what the drives follow")
+    observer: float = param(unit="Hz", above=0, default=50.0, doc="bandwidth of the accelerations that are observed")
+    joints: dict | None = param(default=None, doc="by name, with the address of the drive and how it is wired")
+    loads: dict | None = param(default=None, doc="joints whose load a further motor applies")
+
+
+_KEYS = tuple(field.name for field in fields(_DriverFile))
+
+
+@params
+class LoadParams:
+    """How a load motor replaces what the joint would carry. inertia: of all that turns with the shaft, without what the
+    motor under test brings along itself."""
+
+    effort: float = param(unit="joint effort", above=0, doc="the most that the load motor may give")
+    inertia: float = param(unit="joint inertia", min=0, default=0.0, doc="of shaft and load motor, at the joint")
+    viscous: float = param(unit="joint damping", min=0, default=0.0, doc="friction of the bench, at the joint")
+
+
+@dataclass(frozen=True)
+class DriverSpec:
+    """A line of one family. wiring: joint -> the family's JointParams; loads: joint -> how its load is applied, where
+    the drives are those of load motors."""
+
+    name: str
+    plugin: Plugin
+    mode: Mode
+    observer: float  # Hz
+    wiring: Mapping[str, Any]
+    loads: Mapping[str, LoadParams]
+    key: tuple  # of its section
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return tuple(self.wiring)
+
+    def at(self, *keys: str | int) -> tuple:
+        """The path of a key of its section; `joints` stands for wherever its joints are listed."""
+        if keys[:1] == ("joints",) and self.loads:
+            keys = ("loads", *keys[1:])
+        return (*self.key, *keys)
+
+
+def read_drivers(
+    items: Any, joints: Mapping[str, Joint] | None, several: Container[str], prescribed: set[str], reading: Reading
+) -> tuple[DriverSpec, ...]:
+    """The drivers of the rig; mistakes are noted in `reading`. prescribed: joints that move as a trajectory says."""
+    if not isinstance(items, list):
+        reading.fail(("drivers",), f"expected a list of drivers, got {show(items)}")
+        return ()
+    taken: dict[tuple[bool, str], str] = {}  # (as a load, joint) -> driver
+    found: list[DriverSpec] = []
+    for i, data in enumerate(items):
+        at = ("drivers", i)
+        if not isinstance(data, dict):
+            reading.fail(at, f"expected a mapping, got {show(data)}")
+            continue
+        head: dict[str, Any] = read_fields(_DriverFile, {k: data[k] for k in _KEYS if k in data}, at, reading)
+        name = head.get("name") or str(data.get("type", f"number {i}"))
+        if any(name == other.name for other in found):
+            reading.fail((*at, "name") if "name" in data else at, f"driver '{name}' exists already; give another name")
+        module = read_type(DRIVER, data, at, reading)
+        params = module and schema.read(module.Params, data, at, reading, besides=("type", *_KEYS))
+        load = bool(head.get("loads"))
+        key, listed = ("loads", head["loads"]) if load else ("joints", head.get("joints") or {})
+        if load and head.get("joints"):
+            reading.fail((*at, "loads"), "a driver has 'joints' or 'loads'; make two drivers of it")
+            continue
+        entries = dict(listed)
+        defaults = reading.mapping(entries.pop("all", None), (*at, key, "all"))
+        if not entries and {"joints", "loads"} <= head.keys():
+            reading.fail(at, "names no joint; list them under 'joints', each with the address of its drive")
+        wiring, loads = {}, {}
+        for joint, own in entries.items():
+            path = (*at, key, joint)
+            if what := _obstacle(joint, joints, several, prescribed, taken.get((load, joint), "")):
+                reading.fail(path, what)
+                continue
+            taken[load, joint] = name
+            if not isinstance(own, dict | None):
+                reading.fail(path, f"expected a mapping, got {show(own)}")
+                continue
+            if module is None:
+                continue
+            kind, given = {joint: joints[joint].kind if joints else None}, own or {}
+            merged = {**defaults, **given}
+            about = reading.of(kind).told_at(path, (*at, key, "all"), merged.keys() - given.keys())
+            if load:
+                own_keys = {field.name for field in fields(LoadParams)}
+                part = {k: v for k, v in merged.items() if k in own_keys}
+                loads[joint] = schema.read(LoadParams, part, path, about)
+                merged = {k: v for k, v in merged.items() if k not in own_keys}
+            wiring[joint] = schema.read(module.JointParams, merged, path, about)
+        if module is not None and params is not None and None not in (*wiring.values(), *loads.values()):
+            plugin = Plugin(module, params)
+            spec = DriverSpec(name, plugin, head.get("mode", "effort"), head.get("observer", 0.0), wiring, loads, at)
+            _check_mode(spec, "mode" in data, reading)
+            found.append(spec)
+    _check_addresses(found, reading)
+    for joint in (joint for load, joint in taken if load and (False, joint) not in taken):
+        reading.fail(("drivers",), f"joint '{joint}' has a load motor and no motor under test; give it a driver too")
+    return tuple(found)
+
+
+def _obstacle(
+    name: str, joints: Mapping[str, Joint] | None, several: Container[str], prescribed: Container[str], taken: str
+) -> str:
+    """Why the joint cannot have a real drive, empty if it can."""
+    if name in several:
+        return f"joint '{name}' has several dofs; name one of them"
+    if joints is not None and name not in joints:
+        movable = [other for other, joint in joints.items() if not bound_reason(joint)]
+        return f"unknown joint '{name}'{did_you_mean(name, movable)}"
+    if joints is not None and (bound := bound_reason(joints[name])):
+        return f"joint '{name}' {bound}; it has no drive of its own"
+    if name in prescribed:
+        return f"joint '{name}' is prescribed, and a real one moves as it is measured; take out 'prescribed'"
+    return f"joint '{name}' is behind driver '{taken}' already" if taken else ""
+
+
+def _check_mode(spec: DriverSpec, given: bool, reading: Reading) -> None:
+    modes = sorted(spec.plugin.module.MODES)
+    if spec.loads and spec.mode != "effort":
+        reading.fail(spec.at("mode"), "load motors follow an effort; take 'mode' out")
+    elif spec.mode not in modes:
+        kind = spec.plugin.module.__name__.rsplit(".", 1)[-1]
+        reading.fail(spec.at("mode") if given else spec.key, f"{kind} drives know {', '.join(modes)}; choose one")
+
+
+def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
+    """No two joints at one node, no two drivers of a family on one line."""
+    nodes: dict[tuple[str, int], str] = {}
+    lines: dict[tuple[str, str], str] = {}
+    for spec in drivers:
+        module = spec.plugin.module
+        line, family = module.line(spec.plugin.params), module.__name__
+        if other := lines.get((line, family)):
+            what = f"driver '{other}' is on {line} already; give its joints and these to one driver"
+            reading.fail(spec.key, what)
+        lines.setdefault((line, family), spec.name)
+        for joint, wired in spec.wiring.items():
+            if other := nodes.get((line, wired.address)):
+                what = f"node {wired.address} on {line} is that of joint '{other}' already; give each drive its own"
+                reading.fail(spec.at("joints", joint, wired.key), what)
+            nodes.setdefault((line, wired.address), joint)
+
+
+def check_pace(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
+    """Real motors go by the clock; schedule: the section, pacing: what it says."""
+    at, given = ("schedule", "realtime"), schedule.get("realtime") if isinstance(schedule, dict) else None
+    if isinstance(given, str | bool) and given in ("no", False):
+        reading.fail(at, f"real motors run on time; take 'realtime: {str(given).lower()}' out")
+    elif pacing is not None and pacing.rate != 1.0:
+        reading.fail((*at, "rate"), "real motors run on time; take 'rate' out")
+
+
+def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec], reading: Reading) -> None:
+    """What can move a motor is bounded: every real joint has limits of effort and velocity. None is latched; stops are
+    those of the emulated one."""
+    for spec in drivers:
+        for name in spec.joints:
+            joint = joints.get(name)
+            if joint is None or spec.loads:  # which is at a joint that another driver has too
+                continue
+            for key in ("velocity", "effort"):
+                if not math.isfinite(getattr(joint, key)):
+                    what = f"joint '{name}' is behind driver '{spec.name}' and has no limit of {key}; give it one"
+                    reading.fail(("joints", name, "limits"), what)
+            if joint.latched:
+                what = f"joint '{name}' is behind driver '{spec.name}'; a real joint is not latched, take it out"
+                reading.fail(("joints", name, "latched"), what)

@@ -1,0 +1,181 @@
+"""The section `emulator` of a rig: the drives that stand in for real ones, and what goes wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from cosim.errors import did_you_mean
+from cosim.hardware.emulation.fault_injection import FaultSpec
+from cosim.multibody.description.mechanism import Joint
+from cosim.rig.reading import schema
+from cosim.rig.reading.schema import Reading, read_fields, show
+from cosim.rig.sections.drivers import DriverSpec
+from cosim.rig.sections.events import INTERFACES, WhenKeys
+from cosim.types import param, params
+
+OnLine = Literal["drop", "delay", "duplicate", "corrupt", "bus_off", "stale_heartbeat", "power_loss"]
+AtJoint = Literal["encoder_jump", "motor_fault"]
+Trouble = Literal["overtemperature", "overcurrent", "undervoltage", "encoder"]
+
+# keys of a fault that only some kinds have
+_ONLY: dict[str, tuple[str, ...]] = {
+    "share": ("drop", "duplicate", "corrupt"),
+    "delay": ("delay",),
+    "size": ("encoder_jump",),
+    "trouble": ("motor_fault",),
+}
+
+
+@params
+class MotorParams:
+    """The drive of a joint, as its maker would state it."""
+
+    max_effort: float | None = param(unit="joint effort", above=0, default=None, doc="1.5 times the guard's limit")
+    max_velocity: float | None = param(unit="joint velocity", above=0, default=None, doc="twice the guard's limit")
+    max_temperature: float = param(unit="degC", default=80.0, doc="at which it gives up")
+    rise: float = param(unit="K", min=0, default=40.0, doc="of the temperature, after long at max_effort")
+    warming: float = param(unit="s", above=0, default=120.0, doc="time constant of the temperature")
+
+
+@params
+class _EmulatorFile:
+    voltage: float = param(unit="V", above=0, default=24.0, doc="of the supply")
+    ambient: float = param(unit="degC", min=-273.15, default=25.0)
+    joints: dict | None = param(default=None)
+    faults: list | None = param(default=None)
+
+
+@params
+class _WhenKeys:
+    """On a temperature; on what a joint does it is that of `INTERFACES`."""
+
+    signal: str = param(doc="`<joint>/position`, `velocity`, `effort` or `temperature`")
+    above: float | None = param(unit="degC", default=None)
+    below: float | None = param(unit="degC", default=None)
+
+
+# signals of a drive, with the keys of a condition on each
+_SIGNALS = {what: INTERFACES[what] for what in ("position", "velocity", "effort")} | {"temperature": _WhenKeys}
+
+
+@params
+class _FaultKeys:
+    kind: Literal[OnLine, AtJoint] = param()
+    driver: str | None = param(default=None, doc="on whose line; may be left out where there is one only")
+    joint: str | None = param(default=None, doc="at which motor")
+    at: float = param(unit="s", min=0, default=0.0, doc="from the start, or from when the condition first held")
+    when: dict | None = param(default=None)
+    lasts: float | None = param(unit="s", above=0, default=None, doc="to the end unless given")
+    share: float = param(min=0, max=1, default=1.0, doc="of the frames")
+    delay: float = param(unit="s", above=0, default=0.01, doc="of each frame")
+    size: float = param(unit="joint position", default=0.1, doc="of the jump")
+    trouble: Trouble = param(default="overtemperature")
+
+
+@dataclass(frozen=True)
+class EmulatorSpec:
+    voltage: float
+    ambient: float
+    motors: Mapping[str, MotorParams]
+    faults: tuple[FaultSpec, ...]
+
+
+def read_emulator(
+    data: Any, drivers: tuple[DriverSpec, ...], joints: Mapping[str, Joint] | None, reading: Reading
+) -> EmulatorSpec:
+    """The emulated drives of all joints behind `drivers`; mistakes are noted in `reading`."""
+    at = ("emulator",)
+    values: dict[str, Any] = read_fields(_EmulatorFile, data, at, reading)
+    kinds: dict[str, str | None] = {
+        name: joints[name].kind if joints and name in joints else None for spec in drivers for name in spec.joints
+    }
+    settings = values.get("joints") or {}
+    for name in settings:
+        if name not in ("all", *kinds) and drivers:
+            reading.fail((*at, "joints", name), f"joint '{name}' has no drive{did_you_mean(name, kinds)}")
+    defaults = reading.mapping(settings.get("all"), (*at, "joints", "all"))
+    motors = {}
+    for name, kind in kinds.items():
+        path = (*at, "joints", name)
+        given = reading.mapping(settings.get(name), path)
+        about = reading.of({name: kind}).told_at(path, (*at, "joints", "all"), defaults.keys() - given.keys())
+        motors[name] = schema.read(MotorParams, {**defaults, **given}, path, about) or MotorParams()
+    faults = [
+        _fault(item, (*at, "faults", k), drivers, kinds, reading) for k, item in enumerate(values.get("faults") or [])
+    ]
+    return EmulatorSpec(
+        voltage=values.get("voltage", 0.0),
+        ambient=values.get("ambient", 0.0),
+        motors=motors,
+        faults=tuple(fault for fault in faults if fault is not None),
+    )
+
+
+def _fault(
+    item: Any, at: tuple, drivers: tuple[DriverSpec, ...], kinds: Mapping[str, str | None], reading: Reading
+) -> FaultSpec | None:
+    if not isinstance(item, dict):
+        return reading.fail(at, f"expected a mapping, got {show(item)}")
+    joint = item.get("joint")
+    known = {joint: kinds.get(joint)} if isinstance(joint, str) else None
+    values: dict[str, Any] = read_fields(_FaultKeys, item, at, reading.of(known))
+    if not {field.name for field in fields(_FaultKeys)} <= values.keys() or not drivers:
+        return None
+    kind, before = values["kind"], len(reading.errors)
+    for key, those in _ONLY.items():
+        if key in item and kind not in those:
+            reading.fail((*at, key), f"'{kind}' has no '{key}'; take it out")
+    if kind in get_args(AtJoint):
+        if values["joint"] not in kinds:
+            named = (
+                f"joint '{joint}' has no drive{did_you_mean(str(joint), kinds)}" if joint else "say at which 'joint'"
+            )
+            reading.fail((*at, "joint") if joint else at, named)
+        if values["driver"] is not None:
+            reading.fail((*at, "driver"), f"'{kind}' is at a joint; take 'driver' out")
+    else:
+        names = [spec.name for spec in drivers]
+        if values["joint"] is not None:
+            reading.fail((*at, "joint"), f"'{kind}' is on a whole line; give its 'driver' instead")
+        if values["driver"] is None and len(names) > 1:
+            reading.fail(at, f"say on whose line, 'driver' is one of {', '.join(names)}")
+        elif values["driver"] not in (None, *names):
+            reading.fail(
+                (*at, "driver"), f"there is no driver '{values['driver']}'{did_you_mean(values['driver'], names)}"
+            )
+        values["driver"] = values["driver"] or names[0]
+    when = _when(values["when"], (*at, "when"), kinds, reading)
+    if when is not None:
+        if (when.above is None) == (when.below is None):
+            reading.fail((*at, "when"), "give 'above' or 'below', one of them")
+        signals = [f"{name}/{what}" for name in kinds for what in _SIGNALS]
+        if when.signal not in signals:
+            reading.fail((*at, "when", "signal"), f"no signal '{when.signal}'{did_you_mean(when.signal, signals)}")
+    if len(reading.errors) > before:
+        return None
+    return FaultSpec(
+        kind=kind,
+        driver=values["driver"] or "",
+        joint=values["joint"] or "",
+        at=values["at"],
+        signal=when.signal if when else "",
+        factor=-1.0 if when is not None and when.above is None else 1.0,
+        bound=next((bound for bound in (when.above, when.below) if bound is not None), 0.0) if when else 0.0,
+        lasts=float("inf") if values["lasts"] is None else values["lasts"],
+        share=values["share"],
+        delay=values["delay"],
+        size=values["size"],
+        trouble=values["trouble"],
+    )
+
+
+def _when(data: Any, at: tuple, kinds: Mapping[str, str | None], reading: Reading) -> WhenKeys | _WhenKeys | None:
+    """The condition of a fault, in the unit of its signal."""
+    if data is None:
+        return None
+    joint, _, what = str(data.get("signal")).rpartition("/")
+    known = {joint: kinds[joint]} if joint in kinds else None
+    keys: Any = _SIGNALS.get(what, WhenKeys) if known else WhenKeys
+    return schema.read(keys, data, at, reading.of(known))

@@ -1,0 +1,148 @@
+"""The events of a rig: what happens to its structure, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from cosim.errors import did_you_mean
+from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.sections.dofs import Dofs
+from cosim.rig.sections.geometry import Name
+from cosim.rig.sections.joints import bound_reason
+from cosim.rig.sections.mechanism import MechanismSpec
+from cosim.types import param, params
+
+
+@params
+class WhenKeys:
+    signal: Name = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
+    above: float | None = param(default=None, doc="it happens when the signal rises above this, in its unit")
+    below: float | None = param(default=None, doc="it happens when the signal falls below this, in its unit")
+
+
+def _of_a_dof(interface: str) -> type[WhenKeys]:
+    """The same with the unit of an interface of a dof."""
+
+    @params
+    class Keys(WhenKeys):
+        above: float | None = param(unit=interface, default=None)
+        below: float | None = param(unit=interface, default=None)
+
+    return Keys
+
+
+INTERFACES = {what: _of_a_dof(f"joint {what}") for what in ("position", "velocity", "acceleration", "effort")}
+
+
+@params
+class EventKeys:
+    do: Literal["latch", "unlatch", "brake", "unbrake", "release"] = param()
+    of: Name = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
+    name: Name | None = param(default=None, doc="default: `<do> <of>`")
+    at: float | None = param(unit="s", min=0, default=None, doc="when it happens")
+    when: dict | None = param(default=None, doc="on what it happens")
+    effort: float = param(unit="joint effort", min=0, default=0.0, doc="of a brake; above 0")
+
+
+@dataclass(frozen=True)
+class EventSpec:
+    """At a time [s], or when factor · (signal − bound) rises above 0."""
+
+    name: str
+    do: str
+    dofs: tuple[str, ...]
+    constraint: str | None
+    effort: float
+    at: float | None
+    signal: str = ""
+    factor: float = 0.0
+    bound: float = 0.0
+    key: tuple = ()
+
+
+def read_events(
+    items: Any, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+) -> tuple[EventSpec, ...]:
+    """The events in their order. Signals are looked up when the rig is wired."""
+    found: list[EventSpec] = []
+    for k, item in enumerate(items):
+        at = ("events", k)
+        data = reading.mapping(item, at)
+        if not isinstance(item, dict | None):
+            continue
+        values = read_fields(EventKeys, data, at, reading.of(_kinds(data.get("of"), dofs)))
+        if values.get("when") is not None:
+            values["when"] = _when(values["when"], (*at, "when"), dofs, reading)
+        if {"do", "of"} <= values.keys():
+            event = _event(values, data, at, dofs, mechanism, reading)
+            if event.name in {other.name for other in found}:
+                reading.fail((*at, "name"), f"there is an event '{event.name}' already; give this one another name")
+            found.append(event)
+    return tuple(found)
+
+
+def _kinds(of: Any, dofs: Dofs | None) -> dict[str, str | None]:
+    """Name -> kind of the dofs of a joint."""
+    return {name: dofs.single[name].kind for name in dofs.of(of)} if dofs and isinstance(of, str) else {}
+
+
+def _when(data: dict[str, Any], at: tuple, dofs: Dofs | None, reading: Reading) -> WhenKeys | None:
+    part, _, what = str(data.get("signal")).rpartition("/")
+    kinds = _kinds(part, dofs)
+    cls = INTERFACES.get(what, WhenKeys) if kinds else WhenKeys
+    values = read_fields(cls, data, at, reading.of(kinds))
+    return cls(**values) if {field.name for field in fields(cls)} <= values.keys() else None
+
+
+def _event(
+    values: dict[str, Any], data: dict, at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+) -> EventSpec:
+    do, of, when = values["do"], values["of"], values.get("when")
+    if (data.get("at") is None) == (data.get("when") is None):
+        reading.fail(at, f"say when to {do} '{of}': with 'at' (a time) or with 'when' (a signal), one of them")
+    effort = values.get("effort", data.get("effort"))
+    if do == "brake" and effort == 0.0:
+        reading.fail(at, "a brake needs an 'effort' above 0")
+    elif do != "brake" and effort:
+        reading.fail((*at, "effort"), f"only a brake has an effort; take it out of {do}")
+    bounds = [] if when is None else [b for b in (when.above, when.below) if b is not None]
+    if when is not None and len(bounds) != 1:
+        reading.fail((*at, "when"), "give 'above' or 'below', one of them")
+    constraint, held = _target(do, of, at, dofs, mechanism, reading)
+    rises = when is not None and when.above is not None
+    return EventSpec(
+        name=values.get("name") or f"{do} {of}",
+        do="unlatch" if do == "release" and constraint is None else do,
+        dofs=held,
+        constraint=constraint,
+        effort=values.get("effort", 0.0),
+        at=values.get("at"),
+        signal=when.signal if when else "",
+        factor=1.0 if rises else -1.0,
+        bound=bounds[0] if len(bounds) == 1 else 0.0,
+        key=at,
+    )
+
+
+def _target(
+    do: str, of: str, at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+) -> tuple[str | None, tuple[str, ...]]:
+    """(constraint, dofs) that the event is about."""
+    if dofs is None or mechanism is None:
+        return None, ()
+    description = mechanism.description
+    ties = [loop.joint.name for loop in description.loops] + [c.name for c in description.constraints]
+    if do == "release" and of in ties:
+        if any(loop.coordinates and loop.joint.name == of for loop in description.loops):
+            what = f"'{of}' keeps its coordinates, which cannot be let go; take out what it keeps them for"
+            reading.fail((*at, "of"), f"{what} (a drive, spring, damping, friction or limits)")
+        return of, ()
+    moving = [name for name, joint in dofs.single.items() if not bound_reason(joint)]
+    held = dofs.of(of)
+    if not held:
+        known = [*dofs.several, *moving, *(ties if do == "release" else [])]
+        reading.fail((*at, "of"), f"there is no '{of}'{did_you_mean(of, known)}")
+    elif not set(held) <= set(moving):
+        reading.fail((*at, "of"), f"joint '{of}' {bound_reason(dofs.single[of])}; name one that moves on its own")
+    return None, tuple(held)

@@ -1,0 +1,72 @@
+"""Names, points, directions and frames as the section `mechanism` of a rig writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+
+from cosim.multibody.description.frames import pose_of
+from cosim.multibody.description.mechanism import Pose
+from cosim.types import param, params
+
+ORIGIN = (0.0, 0.0, 0.0)
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ValueError(f"expected a name, got '{text}'")
+    return text
+
+
+def _not_zero(value: float) -> float:
+    if value == 0.0:
+        raise ValueError("must not be 0")
+    return value
+
+
+def _unit(direction: tuple[float, float, float]) -> tuple[float, float, float]:
+    x, y, z = direction
+    length = float(np.linalg.norm(direction))
+    if length == 0.0:
+        raise ValueError("must not be zero; give it a direction")
+    return x / length, y / length, z / length
+
+
+Name = Annotated[str, _name]
+NotZero = Annotated[float, _not_zero]
+Vector = tuple[float, float, float]
+Direction = Annotated[Vector, _unit]  # of any length in the file, of length 1 here
+
+
+@params
+class Origin:
+    xyz: Vector = param(unit="m", default=ORIGIN)
+    rpy: Vector = param(unit="rad", default=ORIGIN)
+
+    @property
+    def pose(self) -> Pose:
+        return pose_of(self.xyz, self.rpy)
+
+
+def at_point(point: Sequence[float]) -> Pose:
+    """The frame at a point (3,) along the axes of its link."""
+    return Pose(np.eye(3), np.array(point, dtype=float))
+
+
+def along(k: int, direction: Sequence[float], point: Sequence[float]) -> Pose:
+    """A frame at a point (3,) whose axis number k has the direction (3,), of length 1; the others are anywhere."""
+    columns = [np.zeros(3)] * 3
+    columns[k] = np.array(direction, dtype=float)
+    columns[(k + 1) % 3] = across(columns[k])
+    columns[(k + 2) % 3] = np.cross(columns[k], columns[(k + 1) % 3]) + 0.0  # + 0.0 turns -0 into 0
+    return Pose(np.column_stack(columns), np.array(point, dtype=float))
+
+
+def across(direction: np.ndarray, near: Sequence[float] | None = None) -> np.ndarray:
+    """A direction (3,) of length 1 across another one, as near as can be to `near`; by default to the coordinate
+    axis that follows the one it is nearest to, so that x gives y, y gives z, z gives x."""
+    wanted = np.eye(3)[(int(np.argmax(np.abs(direction))) + 1) % 3] if near is None else np.asarray(near)
+    found = wanted - direction * (direction @ wanted)
+    return found / np.linalg.norm(found) + 0.0

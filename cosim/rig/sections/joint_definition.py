@@ -1,0 +1,191 @@
+"""What bodies and loops say of a joint: its type, its frame and axes, its losses, its spring and its limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Any, TypeVar, dataclass_transform
+
+import numpy as np
+
+from cosim.errors import Place, did_you_mean
+from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.mechanism import Joint, Mimic, Pose
+from cosim.multibody.joints import KINDS, GeneralMotion, kind_of
+from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.sections.geometry import Direction, Name, NotZero, Origin, across
+from cosim.rig.sections.user_code import read_motion
+from cosim.types import param, params
+from cosim.units import TURN
+
+GENERAL = "general"  # what a joint written in a file is called inside
+TYPES = tuple(kind for kind in KINDS if kind != GENERAL)
+Z = (0.0, 0.0, 1.0)
+RIGHT_ANGLE = 1e-6  # how far from across the axis a second axis may be, rad
+T = TypeVar("T")
+K = TypeVar("K", bound="JointKeys")
+
+# keys that a type has no use for, and keys of one type alone
+MOVING_KEYS = ("axis", "damping", "friction", "stiffness", "rest", "limits", "mimic")
+TURNED_NOWHERE = ("spherical", "free", GENERAL)  # their coordinates are along the joint's frame
+IDLE_KEYS = {"fixed": MOVING_KEYS, **dict.fromkeys(TURNED_NOWHERE, ("axis",))}
+KEYS_OF = {
+    "second_axis": ("universal", "only a universal joint has a second axis; leave it out"),
+    "pitch": ("screw", "only a screw has a pitch; leave it out"),
+    "params": (GENERAL, "only a joint of a Python file has parameters; leave them out"),
+}
+
+
+@params
+class Limits:
+    lower: float = param(unit="joint position", default=-math.inf)
+    upper: float = param(unit="joint position", default=math.inf)
+    velocity: float = param(unit="joint velocity", min=0, default=math.inf)
+    effort: float = param(unit="joint effort", min=0, default=math.inf)
+
+    def __post_init__(self) -> None:
+        if self.lower > self.upper:
+            raise ValueError(f"lower {self.lower:g} is above upper {self.upper:g}; swap them")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(param, field))
+def keyed(cls: type[T]) -> type[T]:
+    """`params`, of a class whose heirs add keys that are required."""
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+@keyed
+class JointKeys:
+    name: Name = param()
+    type: str = param(default="revolute")
+    params: dict | None = param(default=None)
+    origin: Origin = param(default=Origin())
+    axis: Direction = param(default=Z)
+    second_axis: Direction | None = param(default=None)
+    pitch: NotZero | None = param(unit="m", default=None)
+    damping: float = param(unit="joint damping", min=0, default=0.0)
+    friction: float = param(unit="joint effort", min=0, default=0.0)
+    stiffness: float = param(unit="joint stiffness", min=0, default=0.0)
+    rest: float = param(unit="joint position", default=0.0)
+    limits: Limits = param(default=Limits())
+
+
+@dataclass(frozen=True)
+class JointType:
+    """What a `type` stands for; `units` are those of its coordinates, None when the type could not be read."""
+
+    kind: str
+    units: tuple[str, ...] | None
+    motion: GeneralMotion | None = None
+
+
+def read_connection(
+    cls: type[K], data: Any, path: tuple, reading: Reading, findings: Findings
+) -> tuple[K, JointType] | None:
+    """The keys at `path` and the type of the joint; None when one that is required is missing or wrong.
+
+    Whatever else is wrong is noted, and the default takes its place.
+    """
+    joint_type = _read_type(data, path, reading)
+    values = read_fields(cls, data, path, reading.of({"": like(joint_type.units)}))
+    if any(field.default is MISSING and field.name not in values for field in fields(cls)):
+        return None
+    keys = cls(**values)
+    if joint_type.units is not None:
+        _check(keys, joint_type, data, path, reading, findings)
+    return keys, joint_type
+
+
+def as_joint(
+    keys: JointKeys, joint_type: JointType, name: str, parent: str, child: str, place: Place, mimic: Mimic | None = None
+) -> Joint:
+    """The joint of these keys between two links."""
+    kind, limits = joint_type.kind, keys.limits
+    axis = np.array(Z if kind in TURNED_NOWHERE else keys.axis)
+    return Joint(
+        name=name,
+        kind=kind,
+        parent=parent,
+        child=child,
+        pose=keys.origin.pose,
+        axis=axis,
+        second_axis=across(axis, _second(keys)) if kind == "universal" else None,
+        pitch=(keys.pitch or 0.0) / TURN if kind == "screw" else 0.0,
+        motion=joint_type.motion,
+        lower=limits.lower,
+        upper=limits.upper,
+        max_velocity=limits.velocity,
+        max_effort=limits.effort,
+        damping=keys.damping,
+        friction=keys.friction,
+        stiffness=keys.stiffness,
+        rest=keys.rest,
+        mimic=mimic,
+        place=place,
+    )
+
+
+@cache
+def units_of(kind: str) -> tuple[str, ...]:
+    """The units of the coordinates of joints of a kind that is no file's."""
+    joint = Joint("", kind, "", "", Pose.identity(), pitch=1.0)
+    return tuple(unit for _, unit in kind_of(joint).dofs)
+
+
+def like(units: tuple[str, ...] | None) -> str | None:
+    """A kind of joint with one coordinate of these units, None when they differ or are not known."""
+    first, *others = set(units or ()) or {""}
+    return None if others else {"rad": "revolute", "m": "prismatic"}.get(first)
+
+
+def _read_type(data: Any, path: tuple, reading: Reading) -> JointType:
+    written = data.get("type", "revolute") if isinstance(data, dict) else "revolute"
+    if not isinstance(written, str):
+        return JointType("fixed", None)
+    if written.endswith(".py"):
+        motion = read_motion(written, data.get("params"), path, reading)
+        return JointType("fixed", None) if motion is None else JointType(GENERAL, motion.units, motion)
+    if written not in TYPES:
+        what = f"joint type '{written}' is not supported{did_you_mean(written, TYPES)}"
+        reading.fail((*path, "type"), what)
+        return JointType("fixed", None)
+    return JointType(written, units_of(written))
+
+
+def _check(
+    keys: JointKeys, joint_type: JointType, data: dict, path: tuple, reading: Reading, findings: Findings
+) -> None:
+    """Note the keys that do not go with the type."""
+    kind, count = joint_type.kind, len(joint_type.units or ())
+    for key, (owner, what) in KEYS_OF.items():
+        if data.get(key) is not None and kind != owner:
+            reading.fail((*path, key), what)
+    word = "joint of a Python file" if kind == GENERAL else f"{kind} joint"
+    for key in IDLE_KEYS.get(kind, ()):
+        if key in data:
+            findings.note(f"without effect on a {word}", reading.place((*path, key)))
+    bounded = (keys.limits.lower, keys.limits.upper) != (-math.inf, math.inf)
+    if bounded and kind == "continuous":
+        reading.fail((*path, "limits"), "a continuous joint has no lower and upper; make it revolute")
+    elif bounded and kind != "fixed" and count != 1:
+        what = f"lower and upper are for joints with one coordinate, type '{keys.type}' has {count}"
+        reading.fail((*path, "limits"), f"{what}; leave them out")
+    if kind in ("spherical", "free") and keys.stiffness:
+        what = f"a {kind} joint has no coordinate in which a spring could rest; use mechanism.springs"
+        reading.fail((*path, "stiffness"), what)
+    if kind == "screw" and data.get("pitch") is None:
+        reading.fail(path, "missing key 'pitch', the advance of the screw per turn")
+    if kind == "universal" and keys.second_axis is not None:
+        slope = float(np.dot(keys.axis, keys.second_axis))
+        if abs(slope) > RIGHT_ANGLE:
+            angle = math.degrees(math.acos(min(1.0, abs(slope))))
+            what = f"must be across the axis, is at {angle:.3g} deg to it; turn it to a right angle"
+            reading.fail((*path, "second_axis"), what)
+
+
+def _second(keys: JointKeys) -> Direction | None:
+    """The second axis, None when there is none that could be across the axis."""
+    if keys.second_axis is None or abs(np.dot(keys.axis, keys.second_axis)) > RIGHT_ANGLE:
+        return None
+    return keys.second_axis

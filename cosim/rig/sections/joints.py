@@ -1,0 +1,294 @@
+"""The joints of a rig: actuator, encoder, limits and initial state of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from cosim.errors import did_you_mean
+from cosim.multibody.description.mechanism import Joint
+from cosim.multibody.joints import JointKind
+from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Kind, Plugin, read_plugin
+from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.sections.guard import JointActions
+from cosim.types import param, params
+
+
+@params
+class EncoderSpec:
+    counts: int | None = param(min=1, default=None, doc="per turn or metre; default: no rounding")
+    noise: float = param(unit="joint position", min=0, default=0.0, doc="standard deviation of the position")
+    delay: Literal[0, 1] = param(default=0, doc="ticks by which the measurement is late")
+
+
+@params
+class _Initial:
+    position: float | None = param(unit="joint position", default=None, doc="0 unless loops ask for another")
+    velocity: float | None = param(unit="joint velocity", default=None, doc="0 unless constraints ask for another")
+    guess: float = param(unit="joint position", default=0.0, doc="where to look for the position that closes loops")
+
+
+@params
+class _Stops:
+    lower: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
+    upper: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
+    restitution: float = param(min=0, max=1, default=0.0, doc="share of the speed that an impact gives back")
+
+
+@params
+class _SeveralInitial:
+    position: tuple[float, ...] | None = param(default=None, doc="all coordinates, SI; a rotation as qx, qy, qz, qw")
+    velocity: tuple[float, ...] | None = param(default=None, doc="of all dofs, SI")
+
+
+@params
+class _SeveralFile:
+    initial: _SeveralInitial = param(default=_SeveralInitial())
+    latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
+
+
+@params
+class _Limits:
+    lower: float | None = param(unit="joint position", default=None)
+    upper: float | None = param(unit="joint position", default=None)
+    velocity: float | None = param(unit="joint velocity", above=0, default=None)
+    effort: float | None = param(unit="joint effort", above=0, default=None)
+    rate: float | None = param(unit="joint effort rate", above=0, default=None, doc="of the effort")
+    temperature: float | None = param(unit="degC", default=None)
+    power: float | None = param(unit="W", above=0, default=None, doc="|requested effort · measured velocity|")
+    tracking: float | None = param(unit="joint position", above=0, default=None, doc="|reference − measured|")
+    actions: JointActions = param(default=JointActions())
+
+
+@params
+class _JointFile:
+    actuator: dict | None = param(default=None)
+    encoder: EncoderSpec | None = param(default=None)
+    initial: _Initial = param(default=_Initial())
+    limits: _Limits = param(default=_Limits())
+    prescribed: dict | None = param(default=None)
+    driver: str = param(default="sim")
+    latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
+    stops: _Stops = param(default=_Stops())
+
+
+@dataclass(frozen=True)
+class JointSpec:
+    """A dof. The limits are those the guard holds, infinite where there is none; `actions` are its own. Positions and
+    velocities that are `kept` were given; others are found when loops are closed."""
+
+    actuator: Plugin | None
+    encoder: EncoderSpec | None
+    initial_position: float
+    initial_velocity: float
+    kept: tuple[bool, bool]
+    lower: float
+    upper: float
+    velocity: float
+    effort: float
+    rate: float
+    temperature: float
+    power: float
+    tracking: float
+    actions: dict[str, str]
+    prescribed: Plugin | None
+    driver: str
+    latched: bool
+    stops: tuple[tuple[float, float], ...]  # (side, bound)
+    restitution: float
+
+
+@dataclass(frozen=True)
+class SeveralSpec:
+    """A joint of several dofs: where all of it begins, None where that is left open, and whether it is latched."""
+
+    position: tuple[float, ...] | None
+    velocity: tuple[float, ...] | None
+    latched: bool
+    rotates: bool  # its coordinates hold a quaternion
+
+
+class Entry(NamedTuple):
+    """The settings of one joint, those for all joints merged in, and the places they come from."""
+
+    data: dict[str, Any]
+    reading: Reading
+
+
+# sections of a joint which do not replace those of `all` as a whole, by the path of what they are in
+_KEY_BY_KEY = {(): ("limits",), ("limits",): ("actions",)}
+
+
+def read_entries(
+    data: dict[str, Any], joints: Mapping[str, Joint] | None, several: Iterable[str], reading: Reading
+) -> dict[str, Entry]:
+    """The settings of each dof; those of unknown joints too, for their mistakes.
+
+    joints: all dofs, and joints that do not move on their own, in model order; None when the mechanism could not
+    be read. several: joints of more dofs than one, which are read by `read_several`.
+    """
+    defaults = reading.mapping(data.get("all"), ("joints", "all"))
+    apart = {"all", *several}
+    if joints is None:  # then nobody knows which have several dofs, but for what is written
+        apart |= {name for name, own in data.items() if _has_lists(own)}
+    named = {name: reading.mapping(own, ("joints", name)) for name, own in data.items() if name not in apart}
+    if joints is None:
+        return {name: _entry(name, own, defaults, reading) for name, own in named.items()}
+    free = [name for name, joint in joints.items() if not bound_reason(joint)]
+    unknown = [name for name in named if name not in joints]
+    for name in unknown:
+        reading.fail(("joints", name), f"unknown joint '{name}'{did_you_mean(name, free)}")
+    for name in named:
+        if name in joints and name not in free:
+            for key in named[name]:
+                what = f"joint '{name}' {bound_reason(joints[name])}; it takes no '{key}' of its own"
+                reading.fail(("joints", name, key), what)
+    return {name: _entry(name, named.get(name, {}), defaults, reading) for name in [*free, *unknown]}
+
+
+def _has_lists(own: Any) -> bool:
+    initial = _mapped(_mapped(own).get("initial"))
+    return any(isinstance(value, list) for value in initial.values())
+
+
+def _mapped(data: Any) -> dict[str, Any]:
+    """The mapping that `data` is, an empty one where it is none."""
+    return data if isinstance(data, dict) else {}
+
+
+def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> Entry:
+    if own.get("prescribed") is not None:  # then an actuator is meant for the joints that have one
+        defaults = {key: value for key, value in defaults.items() if key != "actuator"}
+    return _merged(Entry(own, reading), defaults, name, ())
+
+
+def _merged(entry: Entry, defaults: dict[str, Any], name: str, path: tuple[str, ...]) -> Entry:
+    """The section at `path` with what it does not say itself; limits, and their actions, are merged key by key."""
+    own, reading = entry.data, entry.reading
+    inherited = {key: value for key, value in defaults.items() if key not in own}
+    data = {**inherited, **own}
+    for key in _KEY_BY_KEY.get(path, ()):
+        if isinstance(own.get(key), dict) and isinstance(defaults.get(key), dict):
+            data[key], reading = _merged(Entry(own[key], reading), defaults[key], name, (*path, key))
+    return Entry(data, reading.told_at(("joints", name, *path), ("joints", "all", *path), inherited))
+
+
+def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:
+    """The joint as its entry says; a commanded one without an actuator gets an ideal one."""
+    at, reading = ("joints", name), entry.reading
+    joint = (joints or {}).get(name)
+    kinds = kinds_of((name,), joints)
+    values = read_fields(_JointFile, entry.data, at, reading.of(kinds))
+
+    def plugin(kind: Kind, key: str, section: Mapping[str, Any] | None) -> Plugin | None:
+        return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds)
+
+    if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:
+        what = f"joint '{name}' is prescribed, its effort is computed; take out 'actuator' or 'prescribed'"
+        reading.fail((*at, "actuator"), what)
+    if entry.data.get("prescribed") is not None and "velocity" in _mapped(entry.data.get("initial")):
+        reading.fail((*at, "initial", "velocity"), f"joint '{name}' is prescribed; its trajectory gives the velocity")
+    actuator = values.get("actuator")
+    if commanded and actuator is None:
+        actuator = {"type": "ideal"}
+    written = values.get("limits") or _Limits()
+    limits = _limits(written, joint)
+    initial = values.get("initial") or _Initial()
+    position = initial.guess if initial.position is None else initial.position
+    key = "guess" if initial.position is None and initial.guess else "position"
+    _check_limits(limits, position if "initial" in values else None, key, joint, at, reading)
+    stops = values.get("stops") or _Stops()
+    return JointSpec(
+        actuator=plugin(ACTUATOR, "actuator", actuator),
+        encoder=values.get("encoder"),
+        initial_position=position,
+        initial_velocity=initial.velocity or 0.0,
+        kept=(initial.position is not None, initial.velocity is not None),
+        **limits,
+        actions=written.actions.given,
+        prescribed=plugin(TRAJECTORY, "prescribed", values.get("prescribed")),
+        driver=values.get("driver", ""),
+        latched=values.get("latched", False),
+        stops=_stops(stops, position, joint, at, reading),
+        restitution=stops.restitution,
+    )
+
+
+def _stops(
+    stops: _Stops, position: float, joint: Joint | None, at: tuple, reading: Reading
+) -> tuple[tuple[float, float], ...]:
+    """(side, bound) of each; the joint must begin between them."""
+    unit = "m" if joint is not None and joint.kind == "prismatic" else "rad"
+    found = []
+    for side, key, bound in ((-1.0, "lower", stops.lower), (1.0, "upper", stops.upper)):
+        if bound is None:
+            continue
+        found.append((side, bound))
+        if side * (position - bound) > 0.0:
+            what = f"joint '{at[1]}' starts at {position:.6g} {unit}, beyond its {key} stop at {bound:.6g} {unit}"
+            reading.fail((*at, "stops", key), f"{what}; move one of them")
+    return tuple(found)
+
+
+def read_several(data: dict[str, Any], several: Mapping[str, JointKind], reading: Reading) -> dict[str, SeveralSpec]:
+    """The settings of the joints of several dofs as a whole."""
+    specs = {}
+    for name, kind in several.items():
+        at = ("joints", name)
+        values = read_fields(_SeveralFile, reading.mapping(data.get(name), at), at, reading)
+        initial = values.get("initial") or _SeveralInitial()
+        for key, names in (("position", kind.coordinates), ("velocity", kind.dofs)):
+            given = getattr(initial, key)
+            if given is not None and len(given) != len(names):
+                listed = ", ".join(name for name, _ in names)
+                what = f"expected {len(names)} numbers ({listed}), got {len(given)}"
+                reading.fail((*at, "initial", key), what)
+        position = initial.position or ()
+        if kind.nq != kind.nv and len(position) == kind.nq and not any(position[-4:]):
+            reading.fail((*at, "initial", "position"), "the quaternion is zero; use 0, 0, 0, 1 for no rotation")
+        specs[name] = SeveralSpec(initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv)
+    return specs
+
+
+def _limits(written: _Limits, joint: Joint | None) -> dict[str, float]:
+    """The rig's limits, else the mechanism's."""
+    inherited = {
+        "lower": joint.lower if joint else -math.inf,
+        "upper": joint.upper if joint else math.inf,
+        "velocity": joint.max_velocity if joint else math.inf,
+        "effort": joint.max_effort if joint else math.inf,
+        **dict.fromkeys(("rate", "temperature", "power", "tracking"), math.inf),
+    }
+    given = {key: getattr(written, key) for key in inherited}
+    return {key: inherited[key] if value is None else value for key, value in given.items()}
+
+
+def _check_limits(
+    limits: Mapping[str, float], position: float | None, key: str, joint: Joint | None, at: tuple, reading: Reading
+) -> None:
+    """The initial position must lie within the limits of the guard and within those of the mechanism."""
+    unit = "" if joint is None else " m" if joint.kind == "prismatic" else " rad"
+    lower, upper = limits["lower"], limits["upper"]
+    if lower > upper:
+        what = f"lower {lower:.6g}{unit} of joint '{at[1]}' is above its upper {upper:.6g}{unit}"
+        return reading.fail((*at, "limits"), what)
+    if joint is not None:
+        lower, upper = max(lower, joint.lower), min(upper, joint.upper)
+    if position is not None and not lower <= position <= upper:
+        what = f"{position:.6g}{unit} is outside the limits of joint '{at[1]}'"
+        mend = f"give one from {lower:.6g} to {upper:.6g}{unit}"
+        reading.fail((*at, "initial", key), f"{what}; {mend}")
+
+
+def bound_reason(joint: Joint) -> str:
+    """Why a joint does not move on its own, empty if it does."""
+    if joint.kind == "fixed":
+        return "is fixed"
+    return f"follows '{joint.mimic.joint}'" if joint.mimic is not None else ""
+
+
+def kinds_of(names: Iterable[str], joints: Mapping[str, Joint] | None) -> dict[str, str | None]:
+    """Name -> kind of the joint, None when the joint is not known: the `joints` of a `schema.Reading`."""
+    return {name: joints[name].kind if joints and name in joints else None for name in names}

@@ -1,0 +1,109 @@
+"""What couples the links of a mechanism besides its tree: the lists `loops` and `springs`, and what they may name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.mechanism import Joint, Link, Loop, Spring
+from cosim.multibody.joints import JointKind, kind_of
+from cosim.rig.reading.schema import Reading, read
+from cosim.rig.sections.bodies import BASE
+from cosim.rig.sections.geometry import ORIGIN, Name, Origin, Vector
+from cosim.rig.sections.joint_definition import GENERAL, JointKeys, JointType, as_joint, keyed, read_connection
+from cosim.types import param, params
+
+# keys of a loop that speak of its coordinates
+COORDINATE_KEYS = ("stiffness", "damping", "friction", "limits")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The links and joints that couplings may name; `ground` is the link that does not move."""
+
+    ground: str
+    links: Mapping[str, Link]
+    joints: Mapping[str, Joint]
+
+    def link(self, name: str | None) -> str:
+        """The link that a name stands for: `base` and nothing are the ground."""
+        return self.ground if name is None or (name == BASE and name not in self.links) else name
+
+    def kind(self, joint: Any) -> JointKind | None:
+        """That of a joint, None when there is none of that name."""
+        known = self.joints.get(joint) if isinstance(joint, str) else None
+        return None if known is None else kind_of(known)
+
+    def units(self, joint: Any) -> tuple[str, ...] | None:
+        """Those of the coordinates of a joint, None when there is none of that name."""
+        kind = self.kind(joint)
+        return None if kind is None else tuple(unit for _, unit in kind.dofs)
+
+
+# --- loops ------------------------------------------------------------------------------------------------
+
+
+@keyed
+class LoopKeys(JointKeys):
+    parent: Name = param()
+    child: Name = param()
+    child_origin: Origin = param(default=Origin())
+    coordinates: bool = param(default=False)
+
+
+def read_loops(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading, findings: Findings) -> list[Loop]:
+    """The loops of the list at the path `at`; mistakes and remarks are noted."""
+    loops = []
+    for i, data in enumerate(items):
+        found = read_connection(LoopKeys, data, (*at, i), reading, findings)
+        if found is not None:
+            loops.append(_loop(*found, data, (*at, i), parts, reading))
+    return loops
+
+
+def _loop(keys: LoopKeys, joint_type: JointType, data: dict, path: tuple, parts: Parts, reading: Reading) -> Loop:
+    kind, parent, child = joint_type.kind, parts.link(keys.parent), parts.link(keys.child)
+    joint = as_joint(keys, joint_type, keys.name, parent, child, reading.place(path))
+    own = kind == GENERAL or any(data.get(key) is not None for key in COORDINATE_KEYS)
+    coordinates = (keys.coordinates or own) and kind != "fixed"
+    if kind == "free":
+        reading.fail((*path, "type"), "a free joint closes no loop; leave it out")
+    elif kind == "fixed" and keys.coordinates:
+        reading.fail((*path, "coordinates"), "a fixed joint has no coordinates; leave this out")
+    elif coordinates and child == parts.ground:
+        what = "a joint with coordinates cuts the loop through its child, which cannot be the ground"
+        reading.fail((*path, "child"), f"{what}; swap parent and child")
+    elif coordinates and child in parts.links and parts.links[child].inertial is None:
+        what = f"a joint with coordinates cuts the loop through its child, and link '{child}' has no mass"
+        reading.fail((*path, "child"), f"{what}; swap parent and child")
+    return Loop(joint, keys.child_origin.pose, coordinates)
+
+
+# --- springs ----------------------------------------------------------------------------------------------
+
+
+@params
+class SpringKeys:
+    name: Name = param()
+    between: tuple[Name, Name] = param()
+    points: tuple[Vector, Vector] = param(unit="m", default=(ORIGIN, ORIGIN))
+    stiffness: float = param(unit="N/m", min=0, default=0.0)
+    damping: float = param(unit="N*s/m", min=0, default=0.0)
+    length: float = param(unit="m", min=0, default=0.0)
+
+
+def read_springs(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading) -> list[Spring]:
+    """The springs of the list at the path `at`; mistakes are noted."""
+    springs = []
+    for i, data in enumerate(items):
+        keys = read(SpringKeys, data, (*at, i), reading)
+        if keys is not None:
+            (a, b), (p, r) = keys.between, keys.points
+            ends = (parts.link(a), np.array(p)), (parts.link(b), np.array(r))
+            place = reading.place((*at, i))
+            springs.append(Spring(keys.name, ends, keys.stiffness, keys.damping, keys.length, place))
+    return springs

@@ -1,0 +1,151 @@
+"""The section `mechanism` of a rig: a URDF file or bodies, what they stand on, and what couples them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
+from cosim.multibody.description.mechanism import Joint, Link, Mechanism, Pose
+from cosim.multibody.description.topology import build_mechanism
+from cosim.multibody.description.urdf import read_urdf
+from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.sections.bodies import BASE, read_bodies
+from cosim.rig.sections.carrier import CarrierKeys, read_carrier
+from cosim.rig.sections.constraints import read_constraints
+from cosim.rig.sections.joint_definition import GENERAL
+from cosim.rig.sections.loops_and_springs import Parts, read_loops, read_springs
+from cosim.types import param, params
+
+CARRIER = "carrier"  # the link and the joint of what moves as given
+
+
+@params
+class Closing:
+    drift: Literal["projection", "stabilisation", "none"] = param(default="projection")
+    frequency: float = param(unit="Hz", above=0, default=20.0, doc="of the stabilisation")
+    redundant: Literal["resolve", "refuse"] = param(default="resolve")
+    elimination: Literal["auto", "direct", "nested"] = param(default="auto")
+
+
+@params
+class MechanismFile:
+    urdf: str | None = param(default=None)
+    bodies: list | None = param(default=None)
+    gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
+    floating_base: bool = param(default=False)
+    carrier: CarrierKeys | None = param(default=None)
+    loops: list | None = param(default=None)
+    constraints: list | None = param(default=None)
+    springs: list | None = param(default=None)
+    closing: Closing = param(default=Closing())
+
+
+@dataclass(frozen=True)
+class MechanismSpec:
+    description: Mechanism
+    gravity: tuple[float, float, float]  # m/s^2
+    urdf: Path | None  # None: given inline
+    closing: Closing
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Links and joints, and the link that does not move, so far."""
+
+    name: str
+    ground: str
+    links: list[Link]
+    joints: list[Joint]
+
+
+def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> MechanismSpec | None:
+    """The section `mechanism` of the rig called `name`; None after mistakes, noted in `reading`."""
+    at = ("mechanism",)
+    section = read_fields(MechanismFile, data, at, reading)
+    given = [key for key in ("urdf", "bodies") if data.get(key) is not None]
+    if len(given) != 1:
+        both = "both 'urdf' and 'bodies' are given; keep one of them"
+        return reading.fail(at, both if given else "missing key 'urdf' or 'bodies'")
+    if given[0] not in section:
+        return None
+    urdf = None if section["urdf"] is None else reading.folder / section["urdf"]
+    if urdf is not None and not urdf.is_file():
+        near = sorted(file.name for file in urdf.parent.glob("*.urdf"))
+        return reading.fail((*at, "urdf"), f"no such file '{section['urdf']}'{did_you_mean(urdf.name, near)}")
+    findings = Findings()
+    noting = Reading(reading.place, findings.errors, reading.folder)  # mistakes of the mechanism alone
+    try:
+        tree = _of_urdf(urdf, section, noting, findings) if urdf else _of_bodies(section, name, noting, findings)
+        description = _coupled(tree, section, noting, findings)
+    except InputErrors as many:
+        reading.errors.extend(many.errors)
+        return None
+    except InputError as error:
+        reading.errors.append(error)
+        return None
+    return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("closing", Closing()))
+
+
+def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: Findings) -> _Tree:
+    at = ("mechanism", "bodies")
+    base = Link(BASE, place=reading.place(at))
+    if section.get("floating_base"):
+        what = "floating_base is for a URDF; give the first body the type free"
+        reading.fail(("mechanism", "floating_base"), what)
+    ground = _Tree(name, BASE, [base], [])
+    if section.get("carrier") is not None:
+        ground = _on_carrier(ground, section["carrier"], reading)
+    links, joints = read_bodies(section["bodies"], at, ground.links[-1].name, reading, findings)
+    return _Tree(name, BASE, ground.links + links, ground.joints + joints)
+
+
+def _of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Findings) -> _Tree:
+    """The links and joints of a URDF file, hung on a new ground when the base floats or rides on a carrier."""
+    mechanism = read_urdf(file)
+    findings.notes.extend(mechanism.notes)
+    links, joints = list(mechanism.links), list(mechanism.joints)
+    floating, carrier = section.get("floating_base"), section.get("carrier")
+    if not floating and carrier is None:
+        return _Tree(mechanism.name, mechanism.root, links, joints)
+    key = ("mechanism", "floating_base" if floating else "carrier")
+    place = reading.place(key)
+    if floating and carrier is not None:
+        reading.fail(key, "a floating base does not ride on a carrier; take out 'floating_base' or 'carrier'")
+    if any(link.name == GROUND_LINK for link in links):
+        reading.fail(key, f"the ground is called '{GROUND_LINK}', and so is a link of the URDF; rename the link")
+    findings.raise_errors()
+    ground = _Tree(mechanism.name, GROUND_LINK, [Link(GROUND_LINK, place=place)], [])
+    if carrier is None:
+        root = Joint(ROOT_JOINT, "free", GROUND_LINK, mechanism.root, Pose.identity(), place=place)
+    else:
+        ground = _on_carrier(ground, carrier, reading)
+        root = Joint(ROOT_JOINT, "fixed", CARRIER, mechanism.root, Pose.identity(), place=place)
+    return _Tree(mechanism.name, GROUND_LINK, ground.links + links, [*ground.joints, root, *joints])
+
+
+def _on_carrier(tree: _Tree, keys: CarrierKeys, reading: Reading) -> _Tree:
+    """The ground with a massless link on it that moves as given."""
+    at = ("mechanism", "carrier")
+    place, motion = reading.place(at), read_carrier(keys, at, reading)
+    joint = Joint(CARRIER, GENERAL, tree.ground, CARRIER, Pose.identity(), motion=motion, place=place)
+    return _Tree(tree.name, tree.ground, [*tree.links, Link(CARRIER, place=place)], [*tree.joints, joint])
+
+
+def _coupled(tree: _Tree, section: dict[str, Any], reading: Reading, findings: Findings) -> Mechanism:
+    """The whole mechanism. Raises InputErrors with every mistake in it."""
+
+    def items(key: str) -> tuple[list, tuple]:
+        return section.get(key) or [], ("mechanism", key)
+
+    links = {link.name: link for link in tree.links}
+    parts = Parts(tree.ground, links, {joint.name: joint for joint in tree.joints})
+    loops = read_loops(*items("loops"), parts, reading, findings)
+    own = {loop.joint.name: loop.joint for loop in loops if loop.coordinates}
+    parts = Parts(tree.ground, links, {**parts.joints, **own})
+    constraints = read_constraints(*items("constraints"), parts, reading)
+    springs = read_springs(*items("springs"), parts, reading)
+    return build_mechanism(tree.name, tree.links, tree.joints, findings, loops, constraints, springs)

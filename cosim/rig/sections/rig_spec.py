@@ -1,0 +1,149 @@
+"""What a rig file says, checked: every section as a frozen dataclass, every mistake reported at once.
+
+Times are integer nanoseconds from here on, positions and limits SI. Nothing is built yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import InputError, InputErrors, Place
+from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.yaml_source import Source, load_yaml, override
+from cosim.rig.sections.controllers import ControllerSpec, read_controllers
+from cosim.rig.sections.dofs import dofs_of
+from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_pace, read_drivers
+from cosim.rig.sections.emulator import EmulatorSpec, read_emulator
+from cosim.rig.sections.events import EventSpec, read_events
+from cosim.rig.sections.guard import GuardSpec, check_guard, read_guard
+from cosim.rig.sections.joints import JointSpec, SeveralSpec, read_entries, read_joint, read_several
+from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
+from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
+from cosim.types import param, params
+
+# names that joints cannot have
+RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
+
+
+@params
+class TelemetrySpec:
+    publish: str | None = param(default=None, doc="ZeroMQ endpoint")
+    rate: float = param(unit="Hz", above=0, default=50.0)
+
+
+@params
+class _RigFile:
+    mechanism: dict = param()
+    name: str | None = param(default=None)
+    description: str = param(default="")
+    joints: dict | None = param(default=None)
+    drivers: list | None = param(default=None)
+    emulator: dict | None = param(default=None)
+    controllers: list | None = param(default=None)
+    events: list | None = param(default=None)
+    guard: dict | None = param(default=None)
+    schedule: dict | None = param(default=None)
+    telemetry: TelemetrySpec = param(default=TelemetrySpec())
+
+
+@dataclass(frozen=True)
+class RigSpec:
+    """A rig file without mistakes; `joints` holds every dof in model order, `several` joints of more than one."""
+
+    name: str
+    path: Path
+    description: str
+    mechanism: MechanismSpec
+    joints: dict[str, JointSpec]
+    several: dict[str, SeveralSpec]
+    owners: dict[str, str]  # dof -> its joint
+    events: tuple[EventSpec, ...]
+    drivers: tuple[DriverSpec, ...]
+    emulator: EmulatorSpec
+    controllers: tuple[ControllerSpec, ...]
+    guard: GuardSpec
+    schedule: ScheduleSpec
+    telemetry: TelemetrySpec
+    source: Source
+
+
+def read_rig(path: str | Path, overrides: Iterable[str] = ()) -> RigSpec:
+    """The rig file at `path` with its mechanism, after overrides like `controllers.arm.kp=200`.
+
+    Raises InputErrors with every mistake, in the order of the lines; InputError when the file is no YAML.
+    """
+    source = load_yaml(path)
+    errors: list[InputError] = []
+    for text in overrides:
+        try:
+            source = override(source, text)
+        except InputError as error:
+            errors.append(error)
+    rig = _read(source, Reading(source.place, errors, Path(path).parent))
+    if errors:
+        raise InputErrors(_in_order(errors, source.file))
+    return rig
+
+
+def _in_order(errors: list[InputError], file: str) -> list[InputError]:
+    """By line, then those of other files; a default for all joints that is wrong is one mistake."""
+
+    def key(error: InputError) -> tuple[bool, int]:
+        place = error.place
+        if isinstance(place, Place) and place.file == file:
+            return False, place.line or 0
+        return True, 0
+
+    return sorted({str(error): error for error in errors}.values(), key=key)
+
+
+def _read(source: Source, reading: Reading) -> RigSpec:
+    """The spec; with mistakes noted in `reading` parts of it are None and it is not to be used."""
+    path = Path(source.file)
+    top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading)
+    name = top.get("name") or path.stem
+    mechanism: Any = read_mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
+    dofs = dofs_of(mechanism.description) if mechanism else None
+    joints, several = (dofs.single, dofs.several) if dofs else (None, {})
+    for name in [name for name in RESERVED if dofs and dofs.of(name)]:
+        what = f"joint '{name}': the name is taken, it stands for {RESERVED[name]}; rename the joint"
+        reading.fail(("mechanism",), what)
+    for name in dofs.clashes if dofs else ():
+        reading.fail(("mechanism",), f"'{name}' is the name of a joint and of a dof of another one; rename the joint")
+    if dofs and not dofs.owners:
+        reading.fail(("mechanism",), "nothing in it moves on its own; give it a joint that is not fixed")
+    schedule = read_schedule(top.get("schedule"), reading)
+    settings = top.get("joints") or {}
+    entries = read_entries(settings, joints, several, reading)
+    prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
+    items = top.get("controllers") or []
+    controllers = read_controllers(items, joints, prescribed, schedule.step_ns, reading, schedule.rate)
+    drivers = read_drivers(top.get("drivers") or [], joints, several, prescribed, reading)
+    commanded = {joint for controller in controllers for joint in controller.joints}
+    commanded |= {joint for driver in drivers for joint in driver.joints}
+    specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
+    check_bounds(drivers, specs, reading)
+    if top.get("drivers"):
+        check_pace(top.get("schedule"), schedule.pacing, reading)
+    guard = read_guard(top.get("guard"), schedule.step_ns, reading)
+    check_guard(guard, specs, entries, commanded, reading)
+    return RigSpec(
+        name=name,
+        path=path,
+        description=top.get("description", ""),
+        mechanism=mechanism,
+        joints=specs,
+        several=read_several(settings, several, reading),
+        owners=dict(dofs.owners) if dofs else {},
+        events=read_events(top.get("events") or [], dofs, mechanism, reading),
+        drivers=drivers,
+        emulator=read_emulator(top.get("emulator") or {}, drivers, joints, reading),
+        controllers=tuple(controllers),
+        guard=guard,
+        schedule=schedule,
+        telemetry=top.get("telemetry", TelemetrySpec()),
+        source=source,
+    )

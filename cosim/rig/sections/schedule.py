@@ -1,0 +1,224 @@
+"""The schedule of a rig: its times as whole nanoseconds, periods as whole numbers of steps, the order of a tick,
+and how ticks are held to the clock."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cosim.errors import did_you_mean
+from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
+from cosim.timing.pacing import ORDER, Pacing, Pulse
+from cosim.types import param, params
+
+Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]
+LONGEST = 1e9  # s; longer times are slips of the pen
+TOLERANCE = 1e-9  # relative, of a time that should be a whole number of something
+SHORTEST = 50_000  # ns of the clock from tick to tick; threads do not wake more exactly than a good part of it
+
+# what `realtime` may be instead of a section
+_WORDS: dict[Any, dict[str, Any] | None] = {
+    "strict": {"strict": True},
+    "yes": {},
+    True: {},
+    "no": None,
+    False: None,
+    None: None,
+}
+# (what comes first, what comes after it, the rule)
+_RULES = (
+    ("read", "controllers", "'read' must come before 'controllers', which work with what is measured; move it up"),
+    ("read", "step", "'read' must come before 'step', which ends the instant that is measured; move it up"),
+    ("write", "step", "'write' must come before 'step', in which the drives act on the command; move it up"),
+    ("guard", "publish", "'publish' must come after 'guard', which has the last word on the command; move it down"),
+)
+
+
+@params
+class _ScheduleFile:
+    step: float = param(unit="s", min=1e-6, max=LONGEST, default=1e-3)
+    duration: float = param(unit="s", above=0, max=LONGEST, default=5.0)
+    integrator: Integrator = param(default="rk4")
+    substeps: int = param(min=1, default=1)
+    seed: int = param(min=0, default=0)
+    order: tuple[str, ...] = param(default=ORDER)
+    blend: float = param(unit="s", min=0, max=60, default=0.5)
+    deadlines: dict | None = param(default=None)
+
+
+@params
+class _DeadlineKeys:
+    read: float | None = param(unit="s", above=0, default=None)
+    guard: float | None = param(unit="s", above=0, default=None)
+    write: float | None = param(unit="s", above=0, default=None)
+    step: float | None = param(unit="s", above=0, default=None)
+    publish: float | None = param(unit="s", above=0, default=None)
+
+
+@dataclass(frozen=True)
+class ScheduleSpec:
+    """order: the tasks of a tick; pacing: None for as fast as possible; blend: time [s] in which references go from the
+    measured state to the trajectory when the rig is armed again; deadlines: those given [ns], from when a tick is due.
+    """
+
+    step_ns: int
+    duration_ns: int
+    integrator: Integrator
+    substeps: int
+    seed: int
+    order: tuple[str, ...]
+    pacing: Pacing | None
+    blend: float
+    deadlines: Mapping[str, int]
+
+    @property
+    def rate(self) -> float:
+        """Seconds of the rig per second of the clock, as deadlines count them."""
+        return self.pacing.rate if self.pacing else 1.0
+
+
+def read_schedule(data: Any, reading: Reading) -> ScheduleSpec:
+    """The section `schedule`; what is wrong is noted in `reading` and None, or left out, in the result."""
+    at, data = ("schedule",), data or {}
+    values: dict[str, Any] = read_fields(_ScheduleFile, data, at, reading, besides=("realtime",))
+    step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
+    duration_ns: Any = round(values["duration"] * 1e9) if "duration" in values else None
+    if step_ns and duration_ns is not None and duration_ns < step_ns:
+        what = f"must be at least the step of {show_time(step_ns)}, is {show_time(duration_ns)}"
+        reading.fail((*at, "duration"), what)
+    _check_order(values.get("order", ORDER), (*at, "order"), reading)
+    pacing = _read_pacing(data.get("realtime"), step_ns, (*at, "realtime"), reading)
+    spec: dict[str, Any] = {key: values.get(key) for key in ("integrator", "substeps", "seed", "order", "blend")}
+    spec |= {"step_ns": step_ns, "duration_ns": duration_ns, "pacing": pacing}
+    schedule = ScheduleSpec(**spec, deadlines={})
+    times = read_fields(_DeadlineKeys, values.get("deadlines"), (*at, "deadlines"), reading)
+    deadlines = {
+        task: read_deadline(time, step_ns, schedule.rate, (*at, "deadlines", task), reading)
+        for task, time in times.items()
+        if time is not None
+    }
+    return dataclasses.replace(schedule, deadlines=deadlines)
+
+
+def _step_ns(step: float, reading: Reading) -> int | None:
+    whole = round(step * 1e9)
+    if abs(step * 1e9 - whole) <= TOLERANCE * whole:
+        return whole
+    what = f"must be a whole number of nanoseconds, is {show_time(step * 1e9)}; nearest: {show_time(whole)}"
+    return reading.fail(("schedule", "step"), what)
+
+
+def _check_order(order: tuple[str, ...], at: KeyPath, reading: Reading) -> None:
+    """Note the tasks that are unknown, missing or there twice; else the rules that the order breaks."""
+    before = len(reading.errors)
+    for k, task in enumerate(order):
+        if task not in ORDER:
+            reading.fail((*at, k), f"unknown task '{task}'{did_you_mean(task, ORDER)}")
+        elif task in order[:k]:
+            reading.fail((*at, k), f"'{task}' is in the order already; each task runs once, take this one out")
+    if len(reading.errors) > before:
+        return  # what is missing is most likely what is misspelt
+    if missing := [f"'{task}'" for task in ORDER if task not in order]:
+        words = "tasks" if len(missing) > 1 else "task"
+        return reading.fail(at, f"missing the {words} {', '.join(missing)}; give each of {', '.join(ORDER)} once")
+    for first, then, rule in _RULES:
+        if order.index(first) > order.index(then):
+            reading.fail(at, rule)
+    if order.index("guard") != order.index("controllers") + 1:
+        reading.fail(at, "'guard' must come straight after 'controllers', no command may pass unchecked; move it there")
+
+
+# --- real time ------------------------------------------------------------------------------------
+
+
+def _read_pacing(data: Any, step_ns: int | None, at: KeyPath, reading: Reading) -> Pacing | None:
+    """The word or section `realtime`, None for as fast as possible; what is wrong in it has its default."""
+    if not isinstance(data, dict):
+        if not isinstance(data, str | bool | None) or data not in _WORDS:
+            return reading.fail(at, f"expected strict, yes, no or a mapping, got {show(data)}")
+        data = _WORDS[data]
+    if data is None:
+        return None
+    values = read_fields(Pacing, data, at, reading)
+    pulsed = data.get("pulse") is not None
+    if pulsed:
+        for key, neutral in (("rate", 1.0), ("spin", 0.0)):
+            if values.pop(key, neutral) != neutral:
+                what = f"has no effect with a pulse, which sets the time; take out '{key}' or 'pulse'"
+                reading.fail((*at, key), what)
+        if values.get("pulse"):
+            values["pulse"] = _check_pulse(values["pulse"], data["pulse"], (*at, "pulse"), reading)
+    if "most" in data and values.get("overrun") == "skip":
+        reading.fail((*at, "most"), "has no effect with overrun: skip; take it out")
+    cpu, count = values.get("cpu"), os.cpu_count() or 1
+    if cpu is not None and cpu >= count:
+        known = "CPU 0 only" if count == 1 else f"{count} of them, 0 to {count - 1}"
+        reading.fail((*at, "cpu"), f"there is no CPU {cpu}; this machine has {known}")
+    pacing = Pacing(**values)
+    if step_ns and step_ns / pacing.rate < SHORTEST:
+        slower = "" if pulsed else f", or a rate of {step_ns / SHORTEST:.10g} at most"
+        mend = f"use a schedule.step of {show_time(math.ceil(SHORTEST * pacing.rate))} at least{slower}"
+        at = (*at, "rate") if "rate" in data else at
+        what = f"{show_time(math.floor(step_ns / pacing.rate))} from tick to tick are less than {show_time(SHORTEST)}"
+        reading.fail(at, f"{what}, too short to be kept; {mend}")
+    return pacing
+
+
+def _check_pulse(pulse: Pulse, written: Mapping[str, Any], at: KeyPath, reading: Reading) -> Pulse:
+    """The pulse with its file beside the rig, after noting what is missing or too much."""
+    bus = [key for key in ("interface", "channel") if getattr(pulse, key)]
+    if pulse.file and bus:
+        reading.fail(at, f"both 'file' and '{bus[0]}' are given; keep the file or the CAN bus")
+    elif not pulse.file and not bus:
+        reading.fail(at, "say what sets the time: a 'file', or 'interface' and 'channel' of a CAN bus")
+    elif not pulse.file and len(bus) == 1:
+        missing = "channel" if bus == ["interface"] else "interface"
+        reading.fail(at, f"missing key '{missing}'; a CAN bus has both 'interface' and 'channel'")
+    elif pulse.file and "id" in written:
+        reading.fail((*at, "id"), "has no effect with a file; take it out")
+    return dataclasses.replace(pulse, file=str(reading.folder / pulse.file)) if pulse.file else pulse
+
+
+# --- times of other sections ----------------------------------------------------------------------
+
+
+def read_ticks(
+    time: float | None, step_ns: int | None, at: KeyPath, reading: Reading, least: int = 1, most: float = math.inf
+) -> int | None:
+    """How many steps the time [s] at `at` has, one when it is not given; None when it is wrong or cannot be judged.
+
+    least, most: steps it may have, for the nearest times that a message names.
+    """
+    if time is None:
+        return 1
+    if step_ns is None:
+        return None
+    ratio = time * 1e9 / step_ns
+    ticks = round(ratio)
+    if abs(ratio - ticks) > TOLERANCE * ticks:
+        near = sorted({min(max(k, least), most) for k in (math.floor(ratio), math.ceil(ratio))})
+        nearest = " or ".join(show_time(k * step_ns) for k in near)
+        what = f"{show_time(time * 1e9)} is no whole multiple of the step of {show_time(step_ns)}"
+        return reading.fail(at, f"{what}; nearest: {nearest}")
+    return ticks
+
+
+def read_deadline(time: float, step_ns: int | None, rate: float, at: KeyPath, reading: Reading) -> int:
+    """The deadline [s] at `at` in ns of the clock, of which a step takes step/rate."""
+    deadline = max(round(time * 1e9), 1)
+    if step_ns is not None and deadline > step_ns / rate:
+        what = (
+            f"must be at most the {show_time(math.floor(step_ns / rate))} from tick to tick, is {show_time(deadline)}"
+        )
+        reading.fail(at, what)
+    return deadline
+
+
+def show_time(ns: float) -> str:
+    """A time as people write it: `2 ms`."""
+    unit, factor = next((u for u in (("s", 1e9), ("ms", 1e6)) if ns >= u[1]), ("us", 1e3))
+    return f"{ns / factor:.10g} {unit}"

@@ -1,0 +1,244 @@
+"""Joints and laws of constraints that users write in Python files: loaded, and tried before anything is built on them.
+
+What such a function returns must fit and be traceable; if not, that is said in one line with the user's own line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cosim.compile.trace import Trace, origin, trace
+from cosim.errors import CompileError, where_raised
+from cosim.multibody.constraint_laws import Frame, Law, Row
+from cosim.multibody.description.frames import pose_of
+from cosim.multibody.differentiate import HingeOf
+from cosim.multibody.joints import GeneralMotion
+from cosim.rig.reading.plugins import JOINT, LAW, Kind, load_plugin, read_file_plugin
+from cosim.rig.reading.schema import Reading
+
+SKEW = 1e-6  # by how much axes may miss right angles and length 1
+STEP, KINK = 1e-6, 1e-3  # step of differences, and by how much they may miss derivatives
+LINEAR = 1e-9  # share by which sums of velocities may miss sums of rates
+INDEPENDENT = 1e-8  # least singular value of directions of length 1
+
+
+def read_motion(file: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
+    """The joint of one's own in `file`, named by the `type` of the section at `path`; None after mistakes."""
+    return _read(
+        JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _try_motion, file, params, path, reading
+    )
+
+
+def read_law(file: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int) -> Law | None:
+    """The law of one's own in `file`, tried with so many frames of links, coordinates and velocities of joints."""
+
+    def try_law(law: Law) -> None:
+        _try_law(law, links, nq, nv)
+
+    return _read(LAW, Law, "Law of cosim.multibody.constraint_laws", try_law, file, params, path, reading)
+
+
+def _read(
+    kind: Kind,
+    cls: type,
+    words: str,
+    attempt: Callable[[Any], None],
+    file: str,
+    params: Any,
+    path: tuple,
+    reading: Reading,
+) -> Any:
+    plugin = read_file_plugin(kind, file, params, path, reading)
+    if plugin is None:
+        return None
+    at, before = (*path, "type"), len(reading.errors)
+    made = load_plugin(plugin, at, reading)
+    if len(reading.errors) > before:
+        return None
+    if not isinstance(made, cls):
+        what = f"load returned {_shown(made)}; return a {words} ({origin(plugin.module.load)})"
+        return reading.fail(at, what)
+    try:
+        attempt(made)
+    except ValueError as error:
+        return reading.fail(at, str(error))
+    return made
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def _try_motion(motion: GeneralMotion) -> None:
+    """Raises ValueError with what is wrong with the motion."""
+    n = len(motion.names)
+    if len(motion.units) != n or not set(motion.units) <= {"rad", "m"}:
+        what = f"names the coordinates {motion.names} with the units {motion.units}"
+        raise ValueError(f"{what}; give each coordinate one of the units 'rad' and 'm' ({origin(motion.place)})")
+    if len(set(motion.names)) < n:
+        what = f"names the coordinates {motion.names}; give each coordinate a name of its own"
+        raise ValueError(f"{what} ({origin(motion.place)})")
+    values = _called("place", motion.place, lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
+    shapes = [np.shape(value) for value in values]
+    wanted = f"the child's axes (3, 3) and its origin (3,) ({origin(motion.place)})"
+    if shapes != [(3, 3), (3,)]:
+        raise ValueError(f"place returns arrays of shapes {', '.join(map(str, shapes))}; return {wanted}")
+    axes = np.asarray(values[0], dtype=float)
+    if not (np.abs(axes.T @ axes - np.eye(3)).max() < SKEW and np.linalg.det(axes) > 0.0):
+        raise ValueError(f"the axes that place returns are no rotation; return {wanted}")
+    traced = _traced("place", lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
+    _check_time("place", motion.place, traced, motion.timed)
+    for q in (np.zeros(n), _numbers(n)):
+        _check_smooth("place", motion.place, traced, [q, 0.0], q)
+    _check_independent(motion, _numbers(n))  # at 0 a joint may well be singular
+
+
+def _check_independent(motion: GeneralMotion, q: np.ndarray) -> None:
+    """Each coordinate must move the child in a direction of its own, or nothing decides how it moves."""
+    columns = HingeOf(motion)(q, np.zeros(q.size), 0.0).columns
+    directions = np.array([np.concatenate([c.linear, c.angular]) for c in columns], dtype=float).reshape(-1, 6)
+    sizes = np.linalg.norm(directions, axis=1, keepdims=True)
+    rank = np.linalg.matrix_rank(directions / np.where(sizes > 0.0, sizes, 1.0), tol=INDEPENDENT)
+    if rank < q.size:
+        moves = f"{_counted(q.size, 'coordinate')} of place {'moves' if q.size == 1 else 'move'} the child"
+        what = f"the {moves} in {_counted(int(rank), 'direction')} {_at(q)}; let each have a direction of its own"
+        raise ValueError(f"{what} ({origin(motion.place)})")
+
+
+def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
+    """Raises ValueError with what is wrong with the law."""
+    if not law.rows or not all(isinstance(row, Row) for row in law.rows):
+        raise ValueError("the law has no rows; give it one Row of cosim.multibody.constraint_laws per equation")
+    for k, row in enumerate(law.rows):
+        if not all(isinstance(text, str) for text in row):
+            raise ValueError(f"row {k + 1} is {tuple(row)}; give its name and its units as text")
+    poses = [pose_of((0.3 * k, 0.2, 0.1 * k), (0.1 * k, 0.15, 0.2 * k)) for k in range(1, links + 1)]
+    rotations = np.array([pose.rotation for pose in poses]).reshape(links, 3, 3)
+    positions = np.array([pose.position for pose in poses]).reshape(links, 3)
+    moving = [0.1 * rotations[:, 0], 0.2 * rotations[:, 1]]
+    q, v, t = _numbers(nq), _numbers(nv), 0.0
+
+    def residual(rotations: Any, positions: Any, q: Any, t: Any) -> Any:
+        assert law.residual is not None
+        return law.residual([Frame(rotations[k], positions[k]) for k in range(links)], q, t)
+
+    def rate(rotations: Any, positions: Any, angular: Any, linear: Any, q: Any, v: Any, t: Any) -> Any:
+        assert law.rate is not None
+        frames = [Frame(rotations[k], positions[k], angular[k], linear[k]) for k in range(links)]
+        return law.rate(frames, q, v, t)
+
+    count, parts = 0, []
+    for name, written, fn, arguments in (
+        ("residual", law.residual, residual, [rotations, positions, q, t]),
+        ("rate", law.rate, rate, [rotations, positions, *moving, q, v, t]),
+    ):
+        if written is None:
+            continue
+        shape = np.shape(_called(name, written, fn, arguments))
+        if len(shape) != 1:
+            what = f"{name} returns an array of shape {shape}; return a list with one number per row"
+            raise ValueError(f"{what} ({origin(written)})")
+        traced = _traced(name, fn, arguments)
+        _check_time(name, written, traced, law.timed)
+        _check_smooth(name, written, traced, arguments, q)
+        if written is law.rate:
+            _check_linear(written, lambda w, u, v: rate(rotations, positions, w, u, q, v, t), [*moving, v])
+        count += shape[0]
+        parts.append((name, written, shape[0]))
+    if not parts:
+        raise ValueError("the law has neither residual nor rate; give it one of them")
+    if count != len(law.rows):
+        who = " and ".join(f"{name} ({origin(written)})" for name, written, _ in parts)
+        verb = "returns" if len(parts) == 1 else "return together"
+        have, given = _counted(len(law.rows), "row"), _counted(count, "number")
+        raise ValueError(f"the law has {have}, but {who} {verb} {given}; return one per row")
+    owners = [(name, written) for name, written, size in parts for _ in range(size)]
+    for k, (row, (name, written)) in enumerate(zip(law.rows, owners, strict=True)):
+        if row.of.endswith("/s") != (name == "rate"):
+            must = "end in '/s', those of residual not" if name == "rate" else "not end in '/s', those of rate do"
+            what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{row.of}'"
+            raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")
+
+
+def _check_linear(written: Any, fn: Callable[..., Any], speeds: Sequence[Any]) -> None:
+    """A rate is a₀ + a·q̇: what two motions give together is the sum of what each gives."""
+    dice = np.random.default_rng(0)
+    first, second = ([dice.uniform(0.5, 1.0, np.shape(speed)) for speed in speeds] for _ in range(2))
+    together, none = [a + b for a, b in zip(first, second, strict=True)], [np.zeros(np.shape(s)) for s in speeds]
+    terms = np.array([_called("rate", written, fn, each) for each in (together, none, first, second)], dtype=float)
+    wrong = ~(np.abs(terms[0] + terms[1] - terms[2] - terms[3]) <= LINEAR * (1.0 + np.abs(terms).sum(axis=0)))
+    if wrong.any():
+        what = "rate is not linear in the velocities; leave out squares and products of them"
+        raise ValueError(f"{what} ({origin(written)})")
+
+
+def _at(q: np.ndarray) -> str:
+    return f"at the coordinates ({', '.join(f'{x:g}' for x in q)})" if q.size else "at simple positions of its frames"
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def _numbers(n: int) -> np.ndarray:
+    """(n,) simple numbers, none of them special."""
+    return 0.1 * np.arange(1.0, n + 1.0)
+
+
+def _called(name: str, written: Any, fn: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """What `fn`, which calls the user's `written`, returns for numbers. Raises ValueError where it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            value = fn(*arguments)
+        parts = value if isinstance(value, tuple) else (value,)
+        for part in parts:
+            np.asarray(part, dtype=float)
+        return value
+    except Exception as error:
+        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ValueError(f"{name} fails on numbers: {what} ({_line(error, written)})") from None
+
+
+def _traced(name: str, fn: Callable[..., Any], arguments: Sequence[Any]) -> Trace:
+    """`fn` called with symbols. Raises ValueError where it cannot be differentiated."""
+    try:
+        return trace(fn, [np.shape(argument) for argument in arguments], name)
+    except CompileError as error:
+        raise ValueError(f"{name} fails on symbols: {error.what} ({error.place})") from None
+
+
+def _line(error: Exception, written: Any) -> str:
+    """The user's line that failed; where the function is written when what it returned is at fault."""
+    place = where_raised(error, but=(__file__,))
+    return origin(written) if place.startswith(f"{__file__}:") else place
+
+
+def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
+    """What depends on time must say so: what does not is taken out of every derivative by it."""
+    import casadi
+
+    if not timed and casadi.depends_on(casadi.vertcat(*traced.outputs), traced.inputs[-1]):
+        raise ValueError(f"{name} depends on the time t; say so with timed=True ({origin(written)})")
+
+
+def _check_smooth(name: str, written: Any, traced: Trace, arguments: Sequence[Any], q: np.ndarray) -> None:
+    """The derivatives, which give velocities and reactions, must exist and be those of the function; q: the coordinates
+    among the arguments."""
+    import casadi
+
+    x = casadi.vertcat(*traced.inputs)
+    values = casadi.vertcat(*traced.outputs)
+    fn = casadi.Function("f", [x], [values, casadi.jacobian(values, x)])
+    at = np.concatenate([np.ravel(argument) for argument in arguments])
+    way = np.random.default_rng(0).uniform(0.5, 1.0, at.size)
+    here, slope = fn(at)
+    along = np.asarray(slope @ way).ravel()
+    ahead, back = ((np.asarray(fn(at + h * way)[0] - here).ravel()) / h for h in (STEP, -STEP))
+    size = 1.0 + np.abs(ahead) + np.abs(back)
+    wrong = ~(np.abs(ahead - along) < KINK * size) | ~(np.abs(back - along) < KINK * size)
+    if wrong.any():
+        what = f"{name} is not differentiable {_at(q)}"
+        raise ValueError(f"{what}; use smooth functions ({origin(written)})")

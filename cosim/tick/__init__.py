@@ -1,0 +1,1 @@
+"""One control cycle as tasks on one memory."""

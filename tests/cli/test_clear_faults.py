@@ -1,0 +1,216 @@
+"""Clearing the faults of drives, from the option to the drivers: what is done in which order, and what is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.drivers import sim
+from cosim.errors import InputError, RunError
+from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.scheduler import Scheduler, State
+from cosim.hardware.manager import Group
+from cosim.tick.virtual_plant import World
+
+RIG = """
+mechanism:
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: b, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: c, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+"""
+REAL = """
+mechanism: {bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}]}
+joints: {a: {limits: {velocity: 1, effort: 1}}}
+drivers: [{type: moteus, bus: {interface: virtual, channel: nobody, fd: true}, joints: {a: {id: 1}}}]
+"""
+ALONE = "--clear-faults: there are no real motors in this rig; take it out"
+HOT = "joint 'b': the fault stands: over temperature; let it cool down"
+
+
+class Drive:
+    """A driver that notes what is done with it; `refusal` is raised by `enable`, `stands` by `clear`."""
+
+    def __init__(self, inner, log):
+        self.inner, self.log, self.name = inner, log, "+".join(inner.joints)
+        self.refusal = self.stands = None
+
+    def __getattr__(self, what):
+        return getattr(self.inner, what)
+
+    def note(self, what, error=None):
+        self.log.append(f"{what} {self.name}")
+        if error is not None:
+            raise error
+
+    def open(self):
+        self.note("open")
+        self.inner.open()
+
+    def clear(self):
+        self.note("clear", self.stands)
+
+    def enable(self, mode):
+        self.note("enable", self.refusal)
+        self.inner.enable(mode)
+
+    def read(self, out, deadline_ns):
+        self.inner.read(out, deadline_ns)
+        out.t_ns = deadline_ns
+
+    def stop(self):
+        self.note("stop")
+
+    def close(self):
+        self.note("close")
+
+
+class Bench:
+    """A scheduler around a simulated joint, a and two that pass for real ones, b and c."""
+
+    def __init__(self, rig):
+        self.rig, self.log = rig, []
+        self.world, self.drives = World(rig.simulation), {}
+        for k, name in enumerate(rig.joints):
+            index = np.array([k])
+            self.drives[name] = Drive(sim.load((name,), index, rig.limits.at(index), self.world), self.log)
+        self.scheduler = Scheduler(self.engine)
+
+    def engine(self):
+        groups = [Group(drive, np.array([k]), real=k > 0) for k, drive in enumerate(self.drives.values())]
+        return PythonEngine(self.rig.simulation, self.world, groups, self.rig.spec.schedule.order)
+
+    def refused(self, what, *arguments, **keys):
+        with pytest.raises(RunError) as caught:
+            getattr(self.scheduler, what)(*arguments, **keys)
+        return str(caught.value)
+
+
+@pytest.fixture
+def bench(tmp_path):
+    (tmp_path / "rig.yaml").write_text(RIG)
+    made = Bench(load_rig(tmp_path / "rig.yaml", interpret=True))
+    yield made
+    made.scheduler.close()
+
+
+# --- what is done -------------------------------------------------------------------------------------------
+
+
+def test_real_drives_are_cleared_when_all_are_open_and_none_is_on(bench):
+    bench.scheduler.prepare(clear=True)
+    bench.scheduler.arm()
+    assert bench.log[:5] == ["open a", "open b", "open c", "clear b", "clear c"]
+    assert sorted(bench.log[5:]) == ["enable a", "enable b", "enable c"]
+
+
+def test_nothing_is_cleared_unless_it_is_said(bench):
+    bench.scheduler.prepare()
+    bench.scheduler.arm()
+    assert not [line for line in bench.log if line.startswith("clear")]
+
+
+def test_a_fault_that_stands_lets_go_of_all(bench):
+    bench.drives["b"].stands = RunError(HOT)
+    assert bench.refused("prepare", clear=True) == HOT
+    ended = [*("stop a", "stop b", "stop c"), *("close a", "close b", "close c")]
+    assert bench.log == ["open a", "open b", "open c", "clear b", *ended]
+    assert bench.scheduler.state is State.CONFIGURED
+    assert bench.refused("arm") == "cannot arm a rig that is configured; it must be ready or stopped"
+
+
+def test_a_driver_that_fails_while_it_clears_is_named(bench):
+    bench.drives["c"].stands = ZeroDivisionError("by nothing")
+    told = bench.refused("prepare", clear=True)
+    assert told.startswith("the driver of c failed: ZeroDivisionError: by nothing (") and "\n" not in told
+    assert bench.log[-3:] == ["close a", "close b", "close c"]
+
+
+def test_a_rig_that_is_ready_or_stopped_can_be_cleared(bench):
+    bench.scheduler.prepare()
+    bench.scheduler.clear()
+    assert bench.log[3:] == ["clear b", "clear c"]
+    bench.scheduler.arm()
+    assert bench.refused("clear") == "cannot clear a rig that is armed; it must be ready or stopped"
+    bench.scheduler.stop()
+    del bench.log[:]
+    bench.scheduler.clear()
+    assert bench.log == ["clear b", "clear c"] and bench.scheduler.state is State.STOPPED
+
+
+def test_a_rig_whose_fault_stands_is_closed(bench):
+    bench.scheduler.prepare()
+    bench.drives["c"].stands = RunError(HOT)
+    assert bench.refused("clear") == HOT
+    assert {"close a", "close b", "close c"} <= set(bench.log)
+    assert bench.refused("arm") == "cannot arm a rig that was closed; make a new scheduler"
+
+
+def test_in_machine_code_there_is_nothing_to_clear(bench):
+    with Scheduler(lambda: NativeEngine(bench.rig.simulation)) as scheduler:
+        scheduler.prepare(clear=True)
+        assert scheduler.state is State.READY
+
+
+# --- what is said -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [None, "b"])
+def test_a_latched_fault_is_told_with_the_mend(bench, place):
+    bench.scheduler.prepare()
+    bench.drives["b"].refusal, bench.drives["b"].latched = RunError("watchdog; look at the line", place), True
+    told = "watchdog; look at the line; see to the cause, then run with --clear-faults"
+    assert bench.refused("arm") == (f"{place}: {told}" if place else told)
+    assert "enable b" in bench.log and bench.log[-3:] == ["stop a", "stop b", "stop c"]
+
+
+@pytest.mark.parametrize("latched", [{}, {"latched": False}], ids=["not said", "said"])
+def test_what_cannot_be_cleared_is_told_as_it_is(bench, latched):
+    bench.scheduler.prepare()
+    bench.drives["b"].refusal = RunError("b did not switch on; check its supply")
+    vars(bench.drives["b"]).update(latched)
+    assert bench.refused("arm") == "b did not switch on; check its supply"
+
+
+# --- the option ---------------------------------------------------------------------------------------------
+
+
+def test_without_real_motors_there_is_nothing_to_clear(command):
+    assert command.refuses("run", "rig.yaml", "--clear-faults") == [ALONE]
+    assert command.refuses("run", "rig.yaml", "--clear-faults", "--yes", "--record", "f.mcap") == [ALONE]
+    with pytest.raises(InputError) as caught:
+        load_rig("rig.yaml").run(0.01, clear_faults=True)
+    assert str(caught.value) == ALONE
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """What was said when a rig was prepared, which goes no further."""
+    said = []
+
+    def prepare(self, clear=False):
+        said.append(clear)
+        raise RunError("as far as this goes")
+
+    monkeypatch.setattr(Scheduler, "prepare", prepare)
+    return said
+
+
+@pytest.mark.parametrize("option", [(), ("--clear-faults",)])
+def test_the_option_arrives_once_somebody_has_agreed(command, prepared, tmp_path, option):
+    (tmp_path / "real.yaml").write_text(REAL)
+    code, out, err = command("run", "real.yaml", *option)
+    assert code == 2 and "a" in out
+    assert err == ["--yes: real motors would move and nobody can be asked; look at the list and say --yes"]
+    assert prepared == []
+    code, _, err = command("run", "real.yaml", "--yes", *option)
+    assert (code, err) == (1, ["as far as this goes"])
+    assert prepared == [bool(option)]
+
+
+def test_the_option_is_explained(command):
+    code, out, _ = command("run", "--help")
+    assert code == 0
+    words = " ".join(out.replace("│", " ").split())
+    assert "--clear-faults <bool> Clear what drives report as faults first; look at their cause before." in words

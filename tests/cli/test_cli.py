@@ -1,0 +1,264 @@
+"""The command line: what it prints and writes, and the exit codes of runs that end well or badly."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from cosim.cli import report
+
+MINE = """\
+from cosim import ops
+from cosim.types import COMMAND, joint_signals, params
+
+@params
+class Params:
+    pass
+
+class Mine:
+    def __init__(self, params, context):
+        self.params = params
+        self.inputs = joint_signals(("position",), 1)
+        self.outputs = joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        BODY
+        return {}, {name: ops.zeros(1) for name in COMMAND}
+
+def load(params, context):
+    return Mine(params, context)
+"""
+
+
+# --- runs that go well ------------------------------------------------------------------------------
+
+
+def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command):
+    code, out, err = command("run", "rig.yaml")
+    assert (code, err) == (0, [])
+    lines = out.splitlines()
+    assert lines[0] == "swing  A link is held by a PID controller."
+    assert re.fullmatch(r"joint +role +error RMS +error max +effort RMS +effort peak", lines[1])
+    assert re.fullmatch(r"hinge +driven +[\d.]+ mrad +[\d.]+ mrad +[\d.]+ N·m +[\d.]+ N·m", lines[3])
+    assert re.fullmatch(r"energy   work in \S+ J, dissipated 0 J, stored \+\S+ J, residual \S+ J \(\S+\)", lines[4])
+    assert re.fullmatch(r"speed    400 ticks of 1 ms \(rk4\), [\d,]+ ticks/s, [\d,.]+ × real time", lines[5])
+    assert lines[6:] == ["ran as   plant, controller hold, loop: machine code"]
+
+
+def test_a_run_by_the_clock_has_no_speed_of_its_own():
+    summary = {"timing": {}, "ticks": 1, "step_s": 2e-3, "integrator": "rk4", "substeps": 1}
+    assert report._speed(summary) == "1 tick of 2 ms (rk4)"
+
+
+def test_one_of_anything_is_told_as_one():
+    slots = [{"joint": "a", "saturated": 1, "quantum": 0.0}, {"joint": "b", "saturated": 2, "quantum": 0.0}]
+    counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "share": 0.1, "share_estimated": 0.2}
+    assert report._line({"driver": "arm", "line": "can0", "slots": slots} | counts) == (
+        "line     arm on can0: 2 sent, 3 received, 1 error; 10.0% of its bit rate, 20.0% estimated;"
+        " 1 command too late to be sent; efforts cut by the drive's slot: a 1 time, b 2 times"
+    )
+
+
+def test_of_joints_that_nothing_drives_the_motion_is_told(command):
+    Path("rig.yaml").write_text("""\
+mechanism: {bodies: [{name: link, axis: [0, 1, 0], mass: 1, com: [0, 0, -1]}]}
+joints: {link: {initial: {position: 30 deg}}}
+schedule: {duration: 3}
+""")
+    code, out, _ = command("run", "rig.yaml")
+    assert code == 0
+    heading, _, row = out.splitlines()[1:4]
+    assert re.fullmatch(r"joint +role +from +to +top speed", heading)
+    assert re.fullmatch(r"link +free +-523\.6 mrad +523\.6 mrad +1\.6\d* rad/s", row)
+
+
+def test_names_are_never_cut_and_lines_never_broken_in_a_pipe(command):
+    name = "shoulder_lift_joint"
+    text = command.rig.replace("hinge", name).replace(
+        "A link is", "A link with a description of more than eighty letters is"
+    )
+    Path("rig.yaml").write_text(text)
+    code, out, _ = command("run", "rig.yaml")
+    lines = out.splitlines()
+    assert code == 0 and len(lines) == 7
+    assert lines[0].endswith("held by a PID controller.") and lines[3].startswith(f"{name}  driven ")
+    assert max(map(len, lines[1:4])) <= 80
+
+
+def test_the_files_that_were_asked_for_are_written_and_named(command):
+    code, out, _ = command("run", "rig.yaml", "--plot", "a.png", "--json", "a.json", "--record", "a.mcap")
+    assert code == 0
+    assert out.splitlines()[-1] == "wrote    plot a.png, summary a.json, recording a.mcap"
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("a.mcap").read_bytes().startswith(b"\x89MCAP")
+    summary = orjson.loads(Path("a.json").read_bytes())
+    assert (summary["rig"], summary["outcome"], summary["ticks"]) == ("swing", "finished", 400)
+
+
+def test_the_summary_of_the_library_is_the_json_of_the_command(command):
+    from cosim import load_rig
+
+    code, out, err = command("run", "rig.yaml", "--json", "-")
+    assert (code, err) == (0, [])
+    written = orjson.loads(out)
+    made = load_rig("rig.yaml").run().summary
+    assert set(written["speed"]) == {"ticks_per_second", "real_time_factor", "real_time_factor_with_output"}
+    del written["speed"], made["speed"]  # the only figures that differ from run to run
+    assert written == made
+
+
+def test_duration_and_overrides(command):
+    for duration, ticks in (("50 ms", 50), ("0.02", 20), ("1 ms", 1)):
+        code, out, _ = command("run", "rig.yaml", "--duration", duration, "--json", "-", "--set", "name=short")
+        assert (code, orjson.loads(out)["ticks"], orjson.loads(out)["rig"]) == (0, ticks, "short")
+    arguments = (
+        "--set",
+        "schedule.step=500us",
+        "--set",
+        "schedule.integrator=rosenbrock",
+        "--set",
+        "schedule.substeps=2",
+    )
+    code, out, _ = command("run", "rig.yaml", *arguments)
+    assert code == 0 and "speed    800 ticks of 0.5 ms (rosenbrock, 2 substeps)," in out
+
+
+def test_the_interpreter_by_option_and_by_environment(command, monkeypatch):
+    values = []
+    for arguments, environment in (((), "0"), (("--interpret",), "0"), ((), "1")):
+        monkeypatch.setenv("COSIM_INTERPRET", environment)
+        code, out, _ = command("run", "rig.yaml", "--duration", "20 ms", "--json", "-", *arguments)
+        summary = orjson.loads(out)
+        assert code == 0
+        values.append(summary["joints"]["hinge"]["error_rms"])
+        interpreted = bool(arguments) or environment == "1"
+        assert (summary["compiled"] == {"everything": "Python, as asked"}) is interpreted
+    assert values[1] == values[2] == pytest.approx(values[0], rel=1e-12)
+
+
+def test_check_says_what_the_rig_is_without_running_it(command):
+    code, out, err = command("check", "rig.yaml")
+    assert (code, err) == (0, [])
+    assert out.splitlines() == [
+        "rig.yaml: fine",
+        "  A link is held by a PID controller.",
+        "  mechanism swing: 1 joint, gravity (0, 0, -9.81) m/s^2",
+        "    hinge: driven by ideal, from 0.174533 rad, driver sim",
+        "  controller hold: pid, every 1 ms",
+        "  each tick of 1 ms: read → hold → guard → write → step → publish",
+        "  step: rk4, 1 per tick; run of 0.4 s",
+    ]
+
+
+# --- controllers of the user --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ("x = u[", 2, "mine.py:18: the controller cannot be imported: SyntaxError: '[' was never closed"),
+        (
+            "raise RuntimeError('it is\\n        hot')",
+            1,
+            "rig.yaml: stopped at tick 0 (t = 0 s): controller 'mine' failed: RuntimeError: it is hot"
+            " ({here}/mine.py:18)",
+        ),
+        (
+            "u['effort']",
+            1,
+            "rig.yaml: stopped at tick 0 (t = 0 s): controller 'mine' failed: KeyError: 'effort' ({here}/mine.py:18)",
+        ),
+    ],
+)
+def test_a_controller_with_a_mistake_in_it(command, body, code, message):
+    Path("rig.yaml").write_text(command.rig[: command.rig.index("  - {name: hold")] + "  - {type: mine.py}\n")
+    Path("mine.py").write_text(MINE.replace("BODY", body))
+    got, _, err = command("run", "rig.yaml")
+    assert (got, err) == (code, [message.format(here=Path.cwd())])
+
+
+def test_a_controller_that_stays_in_python_is_named_with_the_reason(command):
+    Path("rig.yaml").write_text(
+        command.rig[: command.rig.index("  - {name: hold")] + "  - {type: mine.py}\nschedule: {duration: 0.01}\n"
+    )
+    Path("mine.py").write_text(MINE.replace("BODY", "u['position'][0] > 0 or print(end='')"))
+    code, out, err = command("run", "rig.yaml")
+    assert (code, err) == (0, [])
+    why = "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
+    assert out.splitlines()[-2:] == [
+        "ran as   plant: machine code; controller mine, loop: Python",
+        f"         controller mine in Python: {Path.cwd()}/mine.py:18: {why}",
+    ]
+
+
+# --- runs that fail: exit code 1 ------------------------------------------------------------------------
+
+
+def failed(command, *overrides):
+    """(ticks, line of stderr) of a run that fails, after a look at what it has written."""
+    arguments = [word for text in overrides for word in ("--set", text)]
+    code, out, err = command("run", "rig.yaml", "--record", "a.mcap", "--plot", "a.png", "--json", "a.json", *arguments)
+    assert code == 1
+    (line,) = err
+    assert out.splitlines()[-1] == "wrote    plot a.png, summary a.json, recording a.mcap"
+    summary = orjson.loads(Path("a.json").read_bytes())
+    assert line == f"rig.yaml: {summary['outcome']}"
+    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
+    from cosim.output.recorder import read_recording
+
+    t_ns, samples = read_recording("a.mcap")
+    assert len(t_ns) == summary["ticks"] + 1 == len(samples["hinge/position"])
+    return summary["ticks"], line
+
+
+@pytest.mark.parametrize("override", ["controllers.hold.kd=1e9", "schedule={step: 0.5 s, duration: 1000 s}"])
+def test_a_run_that_diverges_stops_at_the_first_number_that_is_none(command, override):
+    ticks, line = failed(command, override)
+    step = 0.5 if "step" in override else 1e-3
+    assert re.fullmatch(
+        rf"rig.yaml: stopped at tick {ticks} \(t = {ticks * step:.6g} s\): joint 'hinge' is not finite"
+        r" \(position \S+ rad, velocity \S+ rad/s\); try a smaller schedule.step, more schedule.substeps or"
+        r" schedule.integrator: rosenbrock",
+        line,
+    )
+    assert ticks > 3
+
+
+def test_a_run_that_leaves_its_limits_stops(command):
+    ticks, line = failed(command, "joints.hinge.limits={upper: 11 deg}")
+    place = "outside its limits -inf to 0.191986 rad; change the trajectory or joints.hinge.limits"
+    assert re.fullmatch(
+        rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' is at 0.19\d+ rad, {place}", line
+    )
+    ticks, line = failed(command, "joints.hinge.limits={velocity: 1 deg/s}")
+    what = r"moves at -?0.01\d+ rad/s, above its limit of 0.0174533 rad/s"
+    mend = "slow the trajectory down, soften the controller or change joints.hinge.limits"
+    assert re.fullmatch(rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' {what}; {mend}", line)
+
+
+# --- as a program of its own --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["check", "rig.yaml"], 0, ""),
+        (["run", "none.yaml"], 2, "none.yaml: no such file\n"),
+        (["run", "rig.yaml", "--set", "joints.hinge.limits={upper: 11 deg}"], 1, "rig.yaml: stopped at tick "),
+    ],
+)
+def test_the_program_leaves_with_the_code_of_what_happened(command, arguments, code, message):
+    done = subprocess.run(
+        [sys.executable, "-c", "from cosim.cli.main import main; main()", *arguments], capture_output=True, text=True
+    )
+    assert done.returncode == code
+    assert done.stderr.startswith(message) and bool(done.stderr) == bool(message)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,364 @@
+"""A loop in machine code does what the same loop in Python does, for one state and for each lane of a batch."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from cosim import ops
+from cosim.compile import Port, Routine, compile, emit, mathlib
+from cosim.compile.jacobian import Jacobian
+from cosim.compile.jit import Library, vector_lanes
+from cosim.compile.routine import call_when, with_callees
+from cosim.compile.while_loop import Repeated
+from cosim.errors import CompileError
+from cosim.timing.native_loop import Call, Program, Rings, Status, Task, Ticks, Word
+
+LANES = vector_lanes()
+ROWS = 3 * LANES + 1
+
+
+@pytest.fixture(autouse=True)
+def machine_code(monkeypatch):
+    """The environment has no say in these tests."""
+    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+
+
+def newton(x, a):
+    """Heron's step towards √a; more while it still moves down, as it does from above."""
+    following = 0.5 * (x + a / x)
+    return following, following[0] < x[0]
+
+
+def collatz(x):
+    """(number, greatest so far): whole numbers, so that nothing is rounded."""
+    half = 0.5 * x[0]
+    following = ops.where(ops.floor(half) < half, 3.0 * x[0] + 1.0, half)
+    return ops.array([following, ops.maximum(x[1], following)]), following > 1.0
+
+
+def collatz_by_hand(start, most=1000):
+    x, greatest, count = start, 0.0, 0
+    while True:
+        x = 3 * x + 1 if x % 2 else x // 2
+        greatest, count = max(greatest, x), count + 1
+        if x <= 1 or count == most:
+            return [float(x), float(greatest)], float(count), float(x > 1)
+
+
+ROOT = Repeated(Routine(newton, [(1,), (1,)], "newton"), 100)
+COLLATZ = Repeated(Routine(collatz, [(2,)], "collatz"), 1000)
+STARTS = np.array([[float(k), 0.0] for k in range(2, 2 + ROWS)])
+
+
+def same(found, expected):
+    """Equal to the bit, in each output."""
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b, strict=True)
+
+
+def by_rows(f, *batches):
+    """What single calls give, stacked."""
+    return [np.stack(column) for column in zip(*(f(*row) for row in zip(*batches, strict=True)), strict=True)]
+
+
+# --- the loop ---------------------------------------------------------------------------------------
+
+
+def test_a_root_is_found_to_machine_precision():
+    f = compile(ROOT, [Port("x", (1,)), Port("a", (1,))])
+    for a in (2.0, 3.0, 1e-3, 12345.678):
+        x, count, more = f([max(a, 1.0)], [a])
+        assert abs(x[0] - np.sqrt(a)) <= np.spacing(np.sqrt(a))
+        assert 3 < count < 30
+        assert more == 0.0
+
+
+@pytest.mark.parametrize("start", [2, 3, 6, 27])
+def test_it_is_done_as_often_as_the_values_ask_for(start):
+    same(compile(COLLATZ, [Port("x", (2,))])([start, 0.0]), map(np.array, collatz_by_hand(start)))
+
+
+@pytest.mark.parametrize("most", [1, 2, 110, 111, 112])
+def test_it_is_done_once_at_least_and_not_more_often_than_allowed(most):
+    limited = Repeated(COLLATZ.body, most)
+    same(compile(limited, [Port("x", (2,))])([27.0, 0.0]), map(np.array, collatz_by_hand(27, most)))
+    same(limited.fn(np.array([27.0, 0.0])), collatz_by_hand(27, most))
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_more_is_any_number_but_zero(interpret):
+    """-0.0 ends the loop; NaN and negative numbers do not."""
+    said = Routine(lambda x, words: ([*(1.0 * x[1:]), x[0]], words[0] * x[0]), [(3,), (1,)], "said")
+    f = compile(Repeated(said, 3), [Port("x", (3,)), Port("words", (1,))], interpret=interpret)
+    for x, count in (([-1.0, np.nan, 0.0], 3), ([0.0, 1.0, 1.0], 1), ([-2.0, 0.0, 1.0], 2), ([np.nan, 1.0, 1.0], 3)):
+        assert f(x, [-1.0])[1] == count
+
+
+def test_x_may_have_no_elements():
+    f = compile(Repeated(Routine(lambda x, go: (x, go), [(0,), ()], "idle"), 5), [Port("x", (0,)), Port("go", ())])
+    same(f(np.zeros(0), 1.0), [np.zeros(0), np.array(5.0), np.array(1.0)])
+
+
+# --- batches ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1000, 9])
+@pytest.mark.parametrize("rows", [1, LANES, ROWS])
+def test_lanes_that_are_done_keep_what_they_have(rows, most):
+    f = compile(Repeated(COLLATZ.body, most), [Port("x", (2,))])
+    x, count, more = f(STARTS[:rows])
+    same((x, count, more), by_rows(f, STARTS[:rows]))
+    same((x, count, more), map(np.array, zip(*(collatz_by_hand(int(s), most) for s in STARTS[:rows, 0]), strict=True)))
+    assert rows == 1 or len(set(count)) > 2
+
+
+def test_rounded_values_of_lanes_are_those_of_single_calls():
+    f = compile(ROOT, [Port("x", (1,)), Port("a", (1,))])
+    a = np.geomspace(1.0, 1e6, ROWS)[:, None]
+    found = f(a, a)
+    same(found, by_rows(f, a, a))
+    assert len(set(found[1])) > 3
+
+
+def run(loop, lanes, *arrays):
+    """The machine code of the loop on the memory of the arrays: inputs, then outputs."""
+    pointers = ", ".join(f"ptr %p{k}" for k in range(len(arrays)))
+    probe = f"define void @probe({pointers}) {{\n  call void @{loop.symbol}.{lanes}({pointers})\n  ret void\n}}"
+    code = [item.definition(lanes) for item in with_callees(loop)]
+    library = Library("\n".join([emit.declarations({1, lanes}), mathlib.sincos(lanes), *code, probe]), ["probe"], {})
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(library["probe"])(*(a.ctypes.data for a in arrays))
+
+
+def test_inputs_that_are_one_for_all_lanes_stay_so_and_outputs_may_lie_on_inputs():
+    grown = Repeated(
+        Routine(lambda x, c: (x * c, (x * c)[0] < 100.0), [(2,), (2,)], "grown", uniform=[1]),
+        50,
+    )
+    start = np.arange(1.0, 2 * LANES + 1.0).reshape(2, LANES)
+    x, c, count, more = start.copy(), np.array([2.0, 3.0]), np.empty(LANES), np.empty(LANES)
+    run(grown, LANES, x, c, x, count, more)
+    same((x.T, count, more), map(np.array, zip(*(grown.fn(row, c) for row in start.T), strict=True)))
+    assert grown.uniform == (1,)
+
+
+class Counting:
+    """A body that counts x down to 0, and in the memory of its second argument how often it is run."""
+
+    name, symbol, shapes, output_shapes, callees, operations = "down", "down", ((), (1,)), ((), ()), (), 1
+
+    def fn(self, x, times):
+        return x - 1.0, x - 1.0
+
+    def definition(self, lanes):
+        t = mathlib.real(lanes)
+        return f"""
+define internal void @down.{lanes}(ptr %x, ptr %times, ptr %next, ptr %more) {{
+  %before = load double, ptr %times
+  %after = fadd double %before, 1.0
+  store double %after, ptr %times
+  %value = load {t}, ptr %x, align 8
+  %less = fsub {t} %value, {mathlib.constant(1.0, lanes)}
+  store {t} %less, ptr %next, align 8
+  store {t} %less, ptr %more, align 8
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("lanes", [1, LANES])
+def test_the_body_is_run_no_more_often_than_the_slowest_lane_needs(lanes):
+    x, times, count, more = np.arange(2.0, lanes + 2.0), np.zeros(1), np.empty(lanes), np.empty(lanes)
+    run(Repeated(Counting(), 100), lanes, x, times, x, count, more)
+    assert (times[0], count.tolist()) == (lanes + 1.0, list(range(2, lanes + 2)))
+
+
+@pytest.mark.parametrize("lead", [(), (ROWS,)])
+def test_outputs_may_be_any_of_the_inputs(lead):
+    body = Routine(lambda x, c, d: (x * c + d, x[0] < 100.0), [(2,), (2,), ()], "affine")
+    f = compile(Repeated(body, 50), [Port("x", (2,)), Port("c", (2,)), Port("d", ())])
+    x, c, d = np.full((*lead, 2), 2.0), np.full((*lead, 2), 3.0), np.full(lead, 1.0)
+    expected = f(x, c, d)
+    for first in (0, 1):
+        given = [x.copy(), c.copy(), d.copy()]
+        out = (given[first], given[2], np.empty(lead))
+        f.native(*given, out=out)
+        same(out, expected)
+
+
+# --- calls ------------------------------------------------------------------------------------------
+
+
+def outer(x, limit):
+    """Numbers from x up until the sum of their counts passes the limit: (number, sum)."""
+    _, count, _ = COLLATZ(ops.array([x[0], 0.0]))
+    total = x[1] + count
+    return ops.array([x[0] + 1.0, total]), total < limit
+
+
+def outer_by_hand(start, limit):
+    number, total, count = start, 0.0, 0
+    while count == 0 or total < limit:
+        total += collatz_by_hand(number)[1]
+        number, count = number + 1, count + 1
+    return [float(number), total], float(count), 0.0
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_loop_in_a_loop(interpret):
+    nested = Repeated(Routine(outer, [(2,), ()], "outer"), 200)
+    f = compile(lambda x, limit: nested(x, limit), [Port("x", (2,)), Port("limit", ())], "nested", interpret=interpret)
+    found = f(STARTS, 300.0)
+    same(found, map(np.array, zip(*(outer_by_hand(int(s), 300.0) for s in STARTS[:, 0]), strict=True)))
+    same(found, by_rows(lambda x: f(x, 300.0), STARTS))
+    assert len(set(found[1])) > 1
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_loop_that_is_only_carried_out_on_a_condition(interpret):
+    def maybe(x, due):
+        return call_when(due > 0.0, COLLATZ, (x,), (x, -1.0, 0.5))
+
+    f = compile(maybe, [Port("x", (2,)), Port("due", ())], interpret=interpret)
+    same(f([27.0, 0.0], 1.0), map(np.array, collatz_by_hand(27)))
+    same(f([27.0, 5.0], 0.0), map(np.array, ([27.0, 5.0], -1.0, 0.5)))
+    same(f(STARTS, 1.0), map(np.array, zip(*(collatz_by_hand(int(s)) for s in STARTS[:, 0]), strict=True)))
+    same(f(STARTS, 0.0), (STARTS, np.full(ROWS, -1.0), np.full(ROWS, 0.5)))
+
+
+def user(x, a):
+    """Something before, between and after two loops."""
+    root, count, _ = ROOT(a + 1.0, a)
+    (last, greatest), steps, more = COLLATZ(x)
+    return root * greatest + last, count + steps - more
+
+
+@pytest.mark.parametrize("k", [None, ROWS])
+def test_python_and_machine_code_agree(k):
+    ports = [Port("x", (2,)), Port("a", (1,))]
+    a = np.geomspace(2.0, 50.0, ROWS)[:, None]
+    arguments = (STARTS, a) if k else (STARTS[5], a[5])
+    found, expected = (compile(user, ports, interpret=interpret)(*arguments) for interpret in (False, True))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-15)
+    np.testing.assert_allclose(found[1], expected[1], atol=1.0)  # a last step of newton may hang on one rounding
+    for interpret in (False, True):
+        same(compile(COLLATZ, ports[:1], interpret=interpret)(STARTS), by_rows(COLLATZ, STARTS))
+
+
+def test_the_native_run_loop_takes_it():
+    def step(t, x):
+        x_next, count, _ = COLLATZ(x + ops.array([t + 6.0, 0.0]))
+        return x_next, count
+
+    t, count, fault, x = slice(0, 1), slice(1, 2), slice(2, 3), slice(3, 5)
+    task = Task((Call(Routine(step, [(), (2,)], "step"), (t, x), (x, count)),))
+    rings = Rings(Program((task,), step=1.0, time=0, fault=fault.start, judge=0, early=1, row=2), 3)
+    rings.words[Word.COUNT], memory = 3, np.zeros(5)
+    Ticks(rings.program).run(memory, rings)
+    counts = [collatz_by_hand(start)[1] for start in (6, 8, 9)]
+    assert rings.read(3)[0].tolist() == [[0.0, counts[0]], [1.0, counts[1]], [2.0, counts[2]]]
+    assert (rings.status, memory[x].tolist()) == (Status.FINISHED, [1.0, 52.0])
+
+
+# --- what it says of itself -------------------------------------------------------------------------
+
+
+def test_the_symbol_is_that_of_the_code():
+    def routine(factor):
+        return Routine(lambda x: (x * factor, x[0] < 9.0), [(2,)], "scaled")
+
+    one, same_code, other_body, other_most = (
+        Repeated(routine(factor), most) for factor, most in ((2.0, 5), (2.0, 5), (3.0, 5), (2.0, 6))
+    )
+    assert one.symbol == same_code.symbol
+    assert len({one.symbol, other_body.symbol, other_most.symbol}) == 3
+    loops = (one, same_code, other_body, other_most)
+    f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), [Port("x", (2,))])
+    assert f([1.0, 0.0]) == 5 + 5 + 3 + 5
+
+
+def test_it_describes_itself_as_routines_do():
+    assert (ROOT.name, ROOT.shapes, ROOT.output_shapes) == ("newton_repeated", ((1,), (1,)), ((1,), (), ()))
+    assert ROOT.output_sizes == (1, 1, 1)
+    assert (ROOT.callees, ROOT.operations, ROOT.uniform) == ([ROOT.body], ROOT.body.operations, ())
+    assert [item.name for item in with_callees(Routine(user, [(2,), (1,)], "user"))] == [
+        "newton", "newton_repeated", "collatz", "collatz_repeated", "user",
+    ]  # fmt: skip
+
+
+# --- what it refuses --------------------------------------------------------------------------------
+
+
+def place(function):
+    return f"{__file__}:{function.__code__.co_firstlineno} {function.__qualname__}"
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: ROOT(a, a)[0],
+        lambda a: call_when(a[0] > 0.0, ROOT, (a, a), (a, 0.0, 0.0))[0],
+    ],
+    ids=["plain", "conditional"],
+)
+def test_no_derivative_goes_through_it(fn):
+    with pytest.raises(CompileError) as caught:
+        Jacobian(fn, [(1,)], "slope")
+    assert str(caught.value) == (
+        f"{place(newton)}: 'newton_repeated' is a loop and has no expression, so no derivative can be taken through it"
+    )
+
+
+def test_a_conditional_call_without_loop_has_a_derivative():
+    square = Routine(lambda x: x * x, [(1,)], "square")
+    slope = Jacobian(lambda x: call_when(x[0] > 1.0, square, (x,), (3.0 * x,)), [(1,)], "slope")
+    assert [slope(np.array([x])).item() for x in (5.0, -5.0)] == [10.0, 3.0]
+
+
+def three(x):
+    return x, x[0], x[0]
+
+
+def longer(x):
+    return ops.concatenate([x, x]), x[0]
+
+
+def no_x():
+    return np.zeros(1), 0.0
+
+
+MISFITS = [
+    (three, [(2,)], "takes ((2,),) and returns ((2,), (), ())"),
+    (longer, [(2,)], "takes ((2,),) and returns ((4,), ())"),
+    (no_x, [], "takes () and returns ((1,), ())"),
+]
+
+
+@pytest.mark.parametrize(("fn", "shapes", "what"), MISFITS)
+def test_a_body_whose_results_are_not_its_arguments_is_told(fn, shapes, what):
+    with pytest.raises(CompileError) as caught:
+        Repeated(Routine(fn, shapes, "body"), 5)
+    assert str(caught.value) == f"{place(fn)}: 'body' {what}; to be repeated it must return (x, more ())"
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_loop_of_no_times_is_refused(most):
+    with pytest.raises(CompileError) as caught:
+        Repeated(COLLATZ.body, most)
+    assert str(caught.value) == (
+        f"{place(collatz)}: 'collatz' is to be repeated at most {most} times; it must be 1 or more"
+    )
+
+
+def test_an_x_for_all_lanes_is_refused():
+    with pytest.raises(CompileError) as caught:
+        Repeated(Routine(collatz, [(2,)], "collatz", uniform=[0]), 5)
+    assert str(caught.value) == (
+        f"{place(collatz)}: 'collatz' has one x for all lanes; to be repeated each needs its own"
+    )
+
+
+def test_arguments_that_do_not_fit_are_told():
+    with pytest.raises(CompileError) as caught:
+        compile(lambda x: COLLATZ(x)[0], [Port("x", (3,))])
+    assert str(caught.value) == "routine 'collatz_repeated' takes arrays of shapes ((2,),), got ((3,),)"

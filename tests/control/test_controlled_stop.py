@@ -1,0 +1,482 @@
+"""Stops that bring the joints to rest: the references, what begins and what ends them, in both loops and both ways of
+taking ticks."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cosim import load_rig
+from cosim.control import guard
+from cosim.control.bumpless_start import Arming
+from cosim.control.controlled_stop import ASKED, NEVER, OVERRUN, SETTLING, Halting, halted
+from cosim.drivers import sim
+from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.scheduler import FOREVER, Scheduler, State
+from cosim.rig.run import StoppedRun
+from cosim.tick.virtual_plant import World
+from cosim.timing.pacing import Pacing
+from tests.kit.fake_clock import FakeClock
+
+MS = 1_000_000  # ns
+RATE = 200  # ticks per second
+# a rail and a link that do not feel each other
+RIG = """
+name: pair
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: a, type: prismatic, axis: [1, 0, 0], mass: 2 kg}
+    - {name: b, parent: base, axis: [0, 1, 0], mass: 1 kg, inertia: [1, 1, 1]}
+joints: {all: {limits: {velocity: 20, effort: 500}}}
+controllers:
+  - {name: both, type: computed_torque, kp: 400, kd: 40,
+     trajectory: {type: quintic, goal: [2, -3], duration: 1, delay: 0.1}}
+guard: {deceleration: 10}
+schedule: {step: 5 ms, duration: 2 s}
+"""
+LIMIT = "joints.a.limits={upper: 0.5, effort: 500}"
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(*overrides, interpret=False, text=RIG):
+        (tmp_path / "rig.yaml").write_text(text)
+        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+
+    return load
+
+
+# --- the references ---------------------------------------------------------------------------------
+
+amounts = st.floats(-100.0, 100.0)
+lengths = st.floats(1e-3, 100.0)
+SAMPLE = {what: np.array([9.0]) for what in ("position", "velocity", "acceleration", "effort")}
+
+
+def reference(halting, t):
+    return {what: float(value[0]) for what, value in halting.reference(SAMPLE, t).items()}
+
+
+def halting_of(position, velocity, length, t=1.0):
+    return Halting(t, length, np.array([position]), np.array([velocity]))
+
+
+@given(position=amounts, velocity=amounts, length=lengths)
+def test_references_go_on_where_they_were(position, velocity, length):
+    """Position and velocity have no jump, and no later one is far from what they would have been without the stop."""
+    halting = halting_of(position, velocity, length)
+    begun = reference(halting, 1.0)
+    assert (begun["position"], begun["velocity"], begun["effort"]) == (position, velocity, 9.0)
+    h = 1e-6 * length
+    after = reference(halting, 1.0 + h)
+    tolerance = 1e-9 * (abs(position) + abs(velocity) * length + 1.0)
+    assert after["position"] == pytest.approx(position + h * velocity, abs=tolerance)
+    assert after["velocity"] == pytest.approx(velocity, abs=1e-5 * (abs(velocity) + 1.0))
+
+
+@given(position=amounts, velocity=amounts, length=lengths)
+def test_references_end_at_rest_after_half_the_way(position, velocity, length):
+    halting = halting_of(position, velocity, length)
+    for t in (1.0 + length * (1.0 + 1e-12) + 1e-12, 2.0 + length, 1e6):
+        rest = reference(halting, t)
+        assert rest["position"] == pytest.approx(position + 0.5 * velocity * length, rel=1e-9, abs=1e-9)
+        assert rest["velocity"] == pytest.approx(0.0, abs=1e-6)
+        assert rest["acceleration"] == 0.0 or t < 1.0 + length + 1e-9
+        assert rest["effort"] == pytest.approx(0.0, abs=1e-6)
+
+
+@given(position=amounts, velocity=amounts, length=lengths, share=st.floats(0.01, 0.98))
+def test_velocity_and_acceleration_are_the_derivatives_of_the_position(position, velocity, length, share):
+    halting, h = halting_of(position, velocity, length, t=0.0), 1e-3 * length
+    before, now, after = (reference(halting, share * length + k * h) for k in (-1, 0, 1))
+    scale = abs(velocity) + 1e-6 * (1.0 + abs(position) / h)
+    assert (after["position"] - before["position"]) / (2 * h) == pytest.approx(now["velocity"], abs=1e-6 * scale)
+    assert now["acceleration"] == pytest.approx(-velocity / length)
+
+
+def test_before_it_begins_a_trajectory_is_what_it_is():
+    assert reference(halting_of(1.0, 2.0, 0.5), 0.999) == dict.fromkeys(SAMPLE, 9.0)
+    none = Halting.of(Halting.none(1))
+    assert reference(none, 1e9) == dict.fromkeys(SAMPLE, 9.0) and not none.over(1e9)
+
+
+def test_it_is_over_when_everything_has_rested_for_a_while():
+    halting = halting_of(0.0, 1.0, 0.5)
+    assert not halting.over(1.5 + SETTLING - 1e-9) and halting.over(1.5 + SETTLING + 1e-9)
+
+
+# --- what begins it and what ends it ----------------------------------------------------------------
+
+NONE = Halting.of(Halting.none(2))
+
+
+@pytest.fixture(autouse=True)
+def room(monkeypatch):
+    """Joints of this page may go far while they slow down."""
+    monkeypatch.setattr("cosim.control.controlled_stop.OVERRUN", 10.0)
+
+
+def tick(verdict=(0, 0), fault=None, asked=0.0, halting=NONE, reason=0.0, t=3.0, velocity=(0.0, -5.0)):
+    """(halting, reason, first, fault) after a tick at t."""
+    verdict = np.array(verdict, dtype=float)
+    fault = verdict.max() if fault is None else fault
+    flat, *rest = halted(
+        halting, t, np.array([1.0, 2.0]), np.array(velocity), verdict, fault, asked, reason, np.zeros(2), 10.0, 1e-3
+    )
+    return Halting.of(flat), *rest
+
+
+@pytest.mark.parametrize(("speed", "waits"), [(1.3, True), (-1.3, True), (1.5, False), (-1.5, False)])
+def test_a_limit_of_position_waits_only_where_the_joint_stays_near(monkeypatch, speed, waits):
+    """By v²/2a: 0.0845 and 0.1125 of the 0.1 that it may go on."""
+    monkeypatch.setattr("cosim.control.controlled_stop.OVERRUN", OVERRUN)
+    _, reason, _, fault = tick((0, guard.POSITION), velocity=(0.0, speed))
+    assert (reason, fault) == ((guard.POSITION, 0.0) if waits else (0.0, guard.POSITION))
+
+
+@pytest.mark.parametrize("verdict", [0, guard.EFFORT])
+def test_a_stop_that_would_take_long_is_one_at_once(verdict):
+    for speed, fault in ((29.0, 0.0), (31.0, max(verdict, 0.5))):
+        assert tick((0, verdict), asked=1.0, velocity=(0.0, speed))[3] == fault
+
+
+PATIENT = (guard.EFFORT, guard.RATE, guard.POWER, guard.TEMPERATURE, guard.POSITION)
+IMPATIENT = (guard.TRACKING, guard.VELOCITY, guard.STALE, guard.NOT_FINITE)
+
+
+@pytest.mark.parametrize("verdict", PATIENT)
+def test_a_verdict_that_can_wait_begins_to_slow_down(verdict):
+    halting, reason, first, fault = tick((0, verdict))
+    assert (halting.t, halting.length, reason, fault) == (3.0, 0.5, verdict, 0.0)
+    assert (halting.position.tolist(), halting.velocity.tolist()) == ([1.0, 2.0], [0.0, -5.0])
+    assert first.tolist() == [0.0, verdict]
+
+
+@pytest.mark.parametrize("verdict", IMPATIENT)
+@pytest.mark.parametrize("other", [0, guard.POSITION])
+def test_a_verdict_that_cannot_wait_stops_at_once_whatever_else_there_is(verdict, other):
+    assert tick((other, verdict))[-1] == verdict
+    going = tick((0, guard.EFFORT))[0]
+    assert tick((verdict, other), halting=going, reason=guard.EFFORT, t=3.1)[-1] == verdict
+
+
+def test_what_became_of_the_plant_stops_at_once():
+    trouble = guard.NOT_FINITE + 1.0
+    assert tick(fault=trouble)[-1] == trouble
+    assert tick((0, guard.POSITION), fault=trouble)[-1] == trouble
+
+
+def test_nothing_begins_without_a_reason():
+    halting, reason, first, fault = tick()
+    assert (halting.t, reason, first.tolist(), fault) == (NEVER, 0.0, [0.0, 0.0], 0.0)
+
+
+def test_what_comes_later_does_not_begin_it_anew():
+    """… and joints come to rest for the first reason."""
+    begun, reason, *_ = tick((guard.RATE, 0))
+    later, same, _, fault = tick((0, guard.POSITION), asked=1.0, halting=begun, reason=reason, t=3.2)
+    assert (later.t, later.length, same, fault) == (3.0, 0.5, guard.RATE, 0.0)
+    rested = tick(asked=1.0, halting=later, reason=same, t=3.5 + SETTLING + 1e-9)
+    assert rested[-1] == guard.RATE
+
+
+def test_somebody_may_ask_for_it():
+    begun, reason, _, fault = tick(asked=1.0)
+    assert (begun.t, reason, fault) == (3.0, ASKED, 0.0)
+    assert tick(halting=begun, reason=reason, t=3.59)[-1] == 0.0
+    assert tick(halting=begun, reason=reason, t=3.61)[-1] == ASKED
+
+
+def test_what_rests_already_takes_a_step():
+    assert tick(asked=1.0, velocity=(0.0, 0.0))[0].length == 1e-3
+
+
+# --- in a rig ---------------------------------------------------------------------------------------
+
+
+def python(rig):
+    world, index = World(rig.simulation), np.arange(2)
+    driver = sim.load(rig.joints, index, rig.limits, world)
+    return PythonEngine(rig.simulation, world, [(driver, index)], rig.spec.schedule.order)
+
+
+LANES = ("machine code", "Python")
+
+
+def engine_of(rig_of, lane, *overrides, change=None):
+    """The engine of a lane, armed; change: of the simulation, before anything is made of it."""
+    rig = rig_of(*overrides, interpret=lane == "interpreted")
+    if change is not None:
+        change(rig.simulation)
+    engine = NativeEngine(rig.simulation) if lane == "machine code" else python(rig)
+    engine.open()
+    engine.arm()
+    return engine
+
+
+def motion(engine, rows):
+    """(position, velocity) (k, 2) as measured in each tick."""
+    parts = [engine.simulation.row.unpack(row)["measured"] for row in rows]
+    return np.array([part["position"] for part in parts]), np.array([part["velocity"] for part in parts])
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_limit_of_position_brings_all_joints_to_rest(rig_of, lane):
+    engine = engine_of(rig_of, lane, LIMIT)
+    rows, fault = engine.run(400)
+    position, velocity = motion(engine, rows)
+    trip = int(np.flatnonzero(position[:, 0] > 0.5)[0])
+    speed = np.abs(velocity[trip])
+    rest = trip + speed.max() / 10.0 * RATE
+    assert len(rows) == pytest.approx(rest + RATE * SETTLING, abs=3)
+    assert fault == (
+        f"stopped at tick {len(rows) - 1} (t = {(len(rows) - 1) / RATE:.6g} s): joint 'a' left its limits -inf to"
+        f" 0.5 m at t = {trip / RATE:.6g} s, and all were brought to rest; change the trajectory or joints.a.limits"
+    )
+    assert np.abs(velocity[-1]).max() < 0.005 * speed.max()
+    slow = np.diff(velocity[trip + 1 : int(rest) - 2], axis=0) * RATE  # the faster one by the deceleration itself
+    assert np.abs(slow).mean(axis=0) == pytest.approx(10.0 * speed / speed.max(), rel=0.03)
+    way = position[-1] - position[trip]
+    assert way == pytest.approx(0.5 * velocity[trip] * speed.max() / 10.0, rel=0.02)
+
+
+@pytest.mark.parametrize("lane", ["machine code", "interpreted"])
+def test_all_lanes_come_to_rest_alike(rig_of, lane):
+    rows, fault = engine_of(rig_of, lane, LIMIT).run(400)
+    same, told = engine_of(rig_of, "Python", LIMIT).run(400)
+    np.testing.assert_allclose(rows, same, rtol=1e-9, atol=1e-11)
+    assert fault == told
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_limit_of_speed_stops_at_once(rig_of, lane):
+    engine = engine_of(rig_of, lane, "joints.b.limits={velocity: 3, effort: 500}")
+    rows, fault = engine.run(400)
+    _, velocity = motion(engine, rows)
+    fast = int(np.flatnonzero(np.abs(velocity[:, 1]) > 3.0)[0])
+    assert len(rows) == fast + 1
+    assert fault.startswith(f"stopped at tick {fast} (t = {fast / RATE:.6g} s): joint 'b' moves at -3.")
+    assert engine.view("request").any() == (lane == "machine code")  # whose motors are switched off by the scheduler
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_what_cannot_wait_stops_joints_that_slow_down(rig_of, lane):
+    def stale(simulation):  # as if there was a real motor
+        simulation.guard = dataclasses.replace(simulation.guard, stale=np.array([0.005, np.inf]))
+
+    engine = engine_of(rig_of, lane, LIMIT, change=stale)
+    rows, fault = engine.run(400)
+    trip = int(np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0])
+    engine = engine_of(rig_of, lane, LIMIT, change=stale)
+    assert engine.run(trip + 20)[1] == ""
+    engine.view("age")[0] = 0.012
+    rows, fault = engine.run(400)
+    assert len(rows) == 1
+    assert fault == (
+        f"stopped at tick {trip + 20} (t = {(trip + 20) / RATE:.6g} s): joint 'a' has not been heard of for 12 ms, more"
+        " than the 5 ms of guard.stale; look at its cable and its bus"
+    )
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_without_a_deceleration_every_limit_stops_at_once(rig_of, lane):
+    engine = engine_of(rig_of, lane, LIMIT, "guard.deceleration=")
+    rows, fault = engine.run(400)
+    assert len(rows) == np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0] + 1
+    assert "joint 'a' is at 0.5" in fault
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_a_snapshot_of_joints_that_slow_down_goes_on_to_the_bit(rig_of, lane):
+    engine = engine_of(rig_of, lane, LIMIT)
+    rows, _ = engine.run(400)
+    trip = int(np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0])
+    engine = engine_of(rig_of, lane, LIMIT)
+    engine.run(trip + 20)
+    kept = engine.snapshot()
+    rest, fault = engine.run(400)
+    engine.restore(kept)
+    engine.arm()
+    again, told = engine.run(400)
+    assert np.array_equal(again, rest) and told == fault and "brought to rest" in fault
+    np.testing.assert_array_equal(rest, rows[trip + 20 :])
+
+
+# --- by the scheduler -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scheduler_of(rig_of):
+    """scheduler_of(lane, paced, *overrides) -> (scheduler, its clock)."""
+    made = []
+
+    def make(lane, paced, *overrides):
+        rig = rig_of(*overrides, interpret=lane == "interpreted")
+        clock = FakeClock()
+        engine = NativeEngine(rig.simulation) if lane == "machine code" else python(rig)
+        made.append(Scheduler(lambda: engine, Pacing() if paced else None, rig.tasks, 0.05, "rig.yaml:1", clock))
+        made[-1].prepare()
+        return made[-1], clock
+
+    yield make
+    for scheduler in made:
+        scheduler.close()
+
+
+def read(scheduler):
+    """(numbers, rows) of all ticks that are left."""
+    blocks = list(iter(scheduler.read, None))
+    return np.concatenate([block.numbers for block in blocks]), np.concatenate([block.rows for block in blocks])
+
+
+def begin(scheduler, clock, paced, ticks):
+    """Armed and on its way; on time it waits in the middle of the motion until somebody asks it to halt."""
+    scheduler.arm()
+    if paced:
+        asked = scheduler.engine.view("halted", "asked")
+        clock.held, clock.released = clock.waits + 120, lambda: asked > 0.0
+    scheduler.start(ticks)
+    if paced:
+        while clock.waits < clock.held:
+            time.sleep(1e-3)
+    else:
+        while scheduler.engine.number < 80:
+            assert scheduler.read() is not None
+
+
+@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
+@pytest.mark.parametrize("lane", LANES)
+def test_a_run_that_is_told_to_halt_comes_to_rest(scheduler_of, lane, paced):
+    scheduler, clock = scheduler_of(lane, paced)
+    engine = scheduler.engine
+    begin(scheduler, clock, paced, FOREVER)
+    scheduler.halt()
+    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    numbers, rows = read(scheduler)
+    assert np.array_equal(numbers, np.arange(numbers[0], engine.number))
+    _, velocity = motion(engine, rows)
+    halting = Arming.of(engine.view("arming"), 2).halting
+    begun = round(float(halting.t) * RATE)
+    assert numbers[-1] == pytest.approx(begun + RATE * (float(halting.length) + SETTLING), abs=2)
+    assert begun in ((120, 121) if paced else (96,))
+    moving = np.abs(velocity[begun - numbers[0]]).max()
+    assert moving > 3.0 and np.abs(velocity[-1]).max() < 0.005 * moving
+    assert engine.view("request").tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
+@pytest.mark.parametrize("lane", LANES)
+def test_a_rig_that_halted_can_be_armed_again(scheduler_of, lane, paced):
+    """Nothing of the halting is left: the trajectory is led to and followed to its end."""
+    scheduler, clock = scheduler_of(lane, paced)
+    begin(scheduler, clock, paced, FOREVER)
+    scheduler.halt()
+    read(scheduler)
+    scheduler.arm()
+    engine = scheduler.engine
+    assert [float(engine.view("halted", name)) for name in ("asked", "reason")] == [0.0, 0.0]
+    assert float(Arming.of(engine.view("arming"), 2).halting.t) == NEVER
+    scheduler.start(500)
+    numbers, rows = read(scheduler)
+    assert len(numbers) == 500 and (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert motion(engine, rows)[0][-1] == pytest.approx([2.0, -3.0], abs=1e-3)
+
+
+@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
+def test_a_limit_that_brought_joints_to_rest_is_a_fault_until_it_is_reset(scheduler_of, paced):
+    scheduler, _ = scheduler_of("Python", paced, LIMIT)
+    scheduler.arm()
+    scheduler.start(FOREVER)
+    read(scheduler)
+    assert scheduler.state is State.FAULT and "all were brought to rest" in scheduler.fault
+    scheduler.reset()
+    scheduler.arm()
+    assert float(Arming.of(scheduler.engine.view("arming"), 2).halting.t) == NEVER
+    scheduler.start(FOREVER)
+    assert len(read(scheduler)[0]) == pytest.approx(RATE * SETTLING, abs=3)  # it rests outside
+    assert "at t = " in scheduler.fault and scheduler.state is State.FAULT
+
+
+@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
+def test_a_rig_without_a_deceleration_just_stops(scheduler_of, paced):
+    scheduler, _ = scheduler_of("Python", paced, "guard.deceleration=")
+    scheduler.arm()
+    scheduler.start(FOREVER)
+    scheduler.read()
+    scheduler.halt()
+    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+
+
+@pytest.mark.parametrize("state", ["ready", "armed", "stopped"])
+def test_a_rig_that_does_not_run_has_nothing_to_halt(scheduler_of, state):
+    scheduler, _ = scheduler_of("Python", False)
+    if state != "ready":
+        scheduler.arm()
+    if state == "stopped":
+        scheduler.start(1)
+        read(scheduler)
+    scheduler.halt()
+    assert scheduler.state == ("ready" if state == "ready" else "stopped")
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------
+
+
+def interrupt(share):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
+def test_an_interrupted_run_comes_to_rest(rig_of, interpret):
+    """A goal of long ago, so that the first block ends in motion."""
+    motion = "controllers.both.trajectory={type: sine, amplitude: 0.5, frequency: 2}"
+    rig = rig_of(motion, interpret=interpret)
+    with pytest.raises(StoppedRun) as stopped:
+        rig.run(progress=interrupt)
+    run = stopped.value.run
+    assert run.fault.startswith("interrupted after tick ")
+    moving = np.abs(run["b/velocity"])
+    assert moving.max() > 1.0 and moving[-1] < 0.02 * moving.max()
+    assert len(run.t) > RATE * SETTLING
+
+
+# `float` keeps it in Python
+BROKEN = """
+import numpy as np
+from cosim.types import COMMAND, FEEDBACK, joint_signals, params
+
+@params
+class Params:
+    pass
+
+class Broken:
+    def __init__(self, params, context):
+        self.params, self.inputs, self.outputs = params, joint_signals(FEEDBACK, 2), joint_signals(COMMAND, 2)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        if float(t) > 0.0975:
+            raise KeyboardInterrupt
+        rest = np.zeros(2)
+        return {}, {"position": rest, "velocity": rest, "effort": rest + 5.0, "kp": rest, "kd": rest}
+
+def load(params, context):
+    return Broken(params, context)
+"""
+
+
+def test_an_interrupt_within_a_tick_leaves_the_motors_off(rig_of, tmp_path):
+    """The loop in Python has let go of its drivers by then."""
+    (tmp_path / "broken.py").write_text(BROKEN)
+    with pytest.raises(StoppedRun) as stopped:
+        rig_of("controllers=[{type: broken.py}]").run()
+    assert stopped.value.run.fault == "interrupted after tick 19"
+    assert len(stopped.value.run.t) == 20

@@ -1,0 +1,245 @@
+"""`cosim derive --graph`: what it prints and draws of the graph of a mechanism."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from cosim.derive.graph_drawing import GAP, RADIUS, THIN, WIDEST, broken, lay_out, plot_graph
+from cosim.derive.graph_report import graph_lines, loop_words
+from cosim.errors import InputError
+from cosim.multibody.constraint_laws import distance
+from cosim.multibody.description.mechanism import Constraint, Joint, Link, Loop, Mechanism, Mimic, Pose
+from cosim.multibody.description.structure import structure_of
+
+HERE = Pose.identity()
+URDF = """\
+<robot name="two">
+  <link name="ground"/><link name="arm"/>
+  <joint name="hinge" type="continuous"><parent link="ground"/><child link="arm"/></joint>
+</robot>
+"""
+
+
+def joint(text, kind="revolute", **more):
+    """From "name: parent child"."""
+    name, parent, child = text.replace(":", "").split()
+    return Joint(name, kind, parent, child, HERE, **more)
+
+
+def mechanism(*joints, cuts=(), constraints=()):
+    joints = tuple(joint(j) if isinstance(j, str) else j for j in joints)
+    links = tuple(Link(name) for name in ("base", *(j.child for j in joints)))
+    return Mechanism(
+        "m", "base", links, joints, loops=tuple(Loop(joint(c), HERE) for c in cuts), constraints=constraints
+    )
+
+
+def lines(m):
+    return graph_lines(m, structure_of(m))
+
+
+FOUR_BAR = mechanism("A: base crank", "B: crank rod", "D: base rocker", cuts=["C: rod rocker"])
+CHAIN = mechanism(*(f"j{k}: {f'b{k - 1}' if k > 1 else 'base'} b{k}" for k in range(1, 41)), cuts=["c: b40 base"])
+
+
+# --- the text ---
+
+
+def test_the_four_bar_in_full():
+    assert (
+        lines(FOUR_BAR)
+        == """\
+m: 3 bodies on base, 4 joints, 1 loop
+
+   body    parent   joint  type      dof
+0  base
+1  crank   0 base   A      revolute    1
+2  rod     1 crank  B      revolute    1
+3  rocker  0 base   D      revolute    1
+
+   cut joint  type      dof  from   to
+4  C          revolute    1  2 rod  3 rocker
+
+S, bodies × joints: +1 where a joint leaves a body, -1 where it enters it; S0 is the row of body 0, S* behind the bar
+                1   2   3  |   4
+S0  0  base    +1   ·  +1  |   ·
+S   1  crank   -1  +1   ·  |   ·
+    2  rod      ·  -1   ·  |  +1
+    3  rocker   ·   ·  -1  |  -1
+
+T, joints × bodies: -1 where a joint lies on the path from body 0 to a body, and so T S = S T = E
+          1   2   3
+T  1  A  -1  -1   ·
+   2  B   ·  -1   ·
+   3  D   ·   ·  -1
+
+1 loop = 4 joints - 3 bodies
+  loop C: base → crank → rod → C → rocker → base
+
+mobility 1 = 3 freedoms of the tree - 2 rows of loop C (Kutzbach's estimate: every row taken for independent)
+""".splitlines()
+    )
+
+
+def test_a_tree_has_no_cut_joints_and_no_bar():
+    m = mechanism("a: base x", joint("b: x y", mimic=Mimic("a")), joint("weld: y tip", "fixed"))
+    said = lines(m)
+    assert said[0] == "m: 3 bodies on base, 3 joints, no loops"
+    assert said[2:7] == [
+        "   body  parent  joint  type                dof",
+        "0  base",
+        "1  x     0 base  a      revolute              1",
+        "2  y     1 x     b      revolute, mimics a    0",
+        "3  tip   2 y     weld   fixed                 0",
+    ]
+    assert not any("|" in line or "loop " in line for line in said)
+    assert said[-1] == "mobility 1 = 1 freedom of the tree"
+
+
+def test_constraints_take_their_rows_off_the_mobility():
+    rod = Constraint("rod", distance(1.0), (("x", HERE), ("base", HERE)))
+    assert lines(mechanism("a: base x", "b: x y", constraints=(rod,)))[-1] == (
+        "mobility 1 = 2 freedoms of the tree - 1 row of constraints"
+        " (Kutzbach's estimate: every row taken for independent)"
+    )
+
+
+def test_of_many_bodies_the_lists_only():
+    said = lines(CHAIN)
+    assert not any(line.startswith(("S, ", "T, ")) for line in said)
+    assert said[2 + 41] == "40  b40   39 b39  j40    revolute    1"
+    assert said[-3] == "  loop c: base → " + " → ".join(f"b{k}" for k in range(1, 41)) + " → c → base"
+    twenty = mechanism(*CHAIN.joints[:20])
+    assert any(line.startswith("T, ") for line in lines(twenty))
+
+
+def test_a_root_alone():
+    said = lines(mechanism())
+    assert said == [
+        "m: no bodies on base, no joints, no loops", "", "   body  parent  joint  type  dof", "0  base", "",
+        "mobility 0 = no freedoms of the tree",
+    ]  # fmt: skip
+
+
+def test_a_loop_within_the_tree_starts_where_it_branches():
+    s = structure_of(mechanism("a: base x", "b: x y", "c: x z", cuts=["d: z y", "e: x y"]))
+    assert [loop_words(s, loop) for loop in s.loops] == ["x → z → d → y → x", "x → e → y → x"]
+
+
+# --- the command ---
+
+
+def test_the_command_reads_rigs_and_urdf_files(command):
+    code, out, err = command("derive", "rig.yaml", "--graph")
+    assert (code, err, out.splitlines()[0]) == (0, [], "swing: 1 body on base, 1 joint, no loops")
+    Path("Two.URDF").write_text(URDF)
+    code, out, err = command("derive", "Two.URDF", "--graph")
+    assert (code, err, out.splitlines()[0]) == (0, [], "two: 1 body on ground, 1 joint, no loops")
+    assert out.splitlines()[4] == "1  arm     0 ground  hinge  continuous    1"
+    assert [path.name for path in Path().iterdir() if path.suffix not in (".yaml", ".URDF")] == []
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_the_picture_is_written_named_and_the_same_every_time(command, suffix, magic):
+    code, out, _ = command("derive", "rig.yaml", "--graph", f"a.{suffix}")
+    assert (code, out.splitlines()[-1]) == (0, f"wrote    graph a.{suffix}")
+    written = Path(f"a.{suffix}").read_bytes()
+    assert written.startswith(magic)
+    command("derive", "rig.yaml", "--graph", f"a.{suffix}")
+    assert Path(f"a.{suffix}").read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rig.yaml"], "derive: say what to derive; --graph is what there is so far"),
+        (["rig.yaml", "a.png"], "derive: say what to derive; --graph is what there is so far"),
+        (["none.yaml", "--graph"], "none.yaml: no such file"),
+        (["none.urdf", "--graph"], "none.urdf: no such file"),
+        (["rig.yaml", "--graph", "a.txt"], "--graph: cannot draw a plot as '.txt'; use png, svg, pdf"),
+        (
+            ["rig.yaml", "--graph", "no/a.png"],
+            "--graph: no/a.png: there is no folder 'no'; create it or choose another",
+        ),
+        (["rig.png", "--graph", "rig.png"], "--graph: rig.png: is the rig itself; choose another file"),
+    ],
+)
+def test_what_is_wrong_is_one_line(command, arguments, message):
+    assert command.refuses("derive", *arguments) == [message]
+
+
+def test_a_graph_too_large_to_draw_is_refused(tmp_path):
+    file = tmp_path / "a.png"
+    with pytest.raises(InputError) as caught:
+        plot_graph(file, structure_of(mechanism(*(f"j{k}: base b{k}" for k in range(201)))), "m")
+    assert str(caught.value) == f"{file}: a graph of 201 bodies is too large to draw (200 at most); leave the file out"
+    assert not file.exists()
+
+
+# --- the picture ---
+
+SHAPES = {
+    "four bar": FOUR_BAR,
+    "chain": CHAIN,
+    "star": mechanism(*(f"j{k}: base b{k}" for k in range(12))),
+    "several joints of two bodies": mechanism("a: base x", cuts=["b: base x", "c: x base"]),
+    "cut within a layer": mechanism("a: base x", "b: base y", "c: base z", cuts=["d: x z", "e: x y"]),
+    "alone": mechanism(),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_pictures_of_all_shapes_are_drawn(name, tmp_path):
+    plot_graph(tmp_path / "a.svg", structure_of(SHAPES[name]), "<$m_1$>", name)
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert text.count("stroke-dasharray") >= len(SHAPES[name].loops)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_bodies_and_cut_joints_that_pass_keep_apart(name):
+    places = lay_out(structure_of(SHAPES[name])).places
+    for one, p in places.items():
+        for other, q in places.items():
+            least = GAP if isinstance(one, int) and isinstance(other, int) else THIN
+            assert one == other or abs(p[0] - q[0]) > 2 * RADIUS or abs(p[1] - q[1]) > least - 1e-9
+
+
+def test_layers_follow_the_depth_and_a_cut_joint_goes_around_the_bodies():
+    layout = lay_out(structure_of(mechanism("a: base x", "b: x y", "c: y z", cuts=["d: base z"])))
+    assert layout.places[0][0] < layout.places[1][0] < layout.places[2][0] < layout.places[3][0]
+    route = [leg.start for leg in layout.legs[4]] + [layout.legs[4][-1].end]
+    assert route == [0, (4, 1), (4, 2), 3]
+    assert layout.places[4, 1][0] == layout.places[1][0] and layout.places[4, 2][0] == layout.places[2][0]
+    heights = [layout.places[k][1] for k in range(4)]
+    assert max(heights) - min(heights) < 0.02  # the chain stays straight
+
+
+def test_branches_are_ordered_so_that_cut_joints_do_not_cross_them():
+    m = mechanism("a: base x", "b: base y", "c: base z", "d: x u", "e: y v", "f: z w", cuts=["g: u z"])
+    s = structure_of(m)
+    places = lay_out(s).places
+    x, y, z, u, v, w = (places[s.bodies.index(name)][1] for name in "xyzuvw")
+    assert not min(x, z) < y < max(x, z)
+    assert (x - z) * (u - w) > 0 and (x - y) * (u - v) > 0
+
+
+def test_long_chains_go_on_below():
+    places = lay_out(structure_of(CHAIN)).places
+    xs = [places[k][0] for k in range(41)]
+    assert max(xs) - min(xs) < WIDEST
+    directions = [1 if b > a else -1 for a, b in pairwise(xs) if a != b]
+    assert {1, -1} == set(directions)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("elbow", "elbow"),
+        ("wrist_3_link", "wrist_3_link"),
+        ("shoulder_lift_joint", "shoulder_\nlift_joint"),
+        ("averyveryverylongname", "averyveryverylongname"),
+    ],
+)
+def test_long_names_are_broken_at_their_joints(name, lines):
+    assert broken(name) == lines

@@ -1,0 +1,106 @@
+"""The documents, their tables and examples, and how a field of a parameter dataclass shows in a row."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from dataclasses import MISSING
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from cosim.rig.reading import schema
+from cosim.types import PerJoint
+
+ROOT = Path(__file__).parents[2]
+DOCS = (ROOT / "docs" / "rig.md").read_text(encoding="utf-8")
+DRIVERS = (ROOT / "docs" / "drivers.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+# --- reading Markdown -----------------------------------------------------------------------------
+
+
+def tables(text: str) -> dict[str, list[list[str]]]:
+    """Heading -> rows of cells of the first table below it, its header first."""
+    found: dict[str, list[list[str]]] = {}
+    heading, closed = "", True
+    for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines():
+        if line.startswith("#"):
+            heading, closed = line.lstrip("# ").strip(), False
+        elif line.startswith("|") and not closed:
+            found.setdefault(heading, []).append([cell.strip() for cell in line.strip().strip("|").split("|")])
+        elif heading in found:
+            closed = True
+    return {heading: [rows[0], *rows[2:]] for heading, rows in found.items()}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def names(heading: str) -> set[str]:
+    """The words in code of the first column of a table."""
+    return {name for row in TABLES[heading][1:] for name in re.findall(r"`([^`]+)`", row[0])}
+
+
+TABLES = tables(DOCS)
+
+# --- a field as its row shows it ------------------------------------------------------------------
+
+TYPES = {
+    float: "number",
+    int: "whole number",
+    bool: "true, false",
+    str: "text",
+    dict: "section",
+    list: "list",
+    PerJoint: "per joint",
+}
+
+
+def shown_type(hint: Any) -> str:
+    inner = [arg for arg in get_args(hint) if arg is not NoneType]
+    if hint in TYPES:
+        return TYPES[hint]
+    if NoneType in get_args(hint):
+        return shown_type(inner[0])
+    if get_origin(hint) is Literal:
+        return ", ".join(f"`{option}`" for option in inner)
+    if get_origin(hint) is Annotated:
+        return shown_type(inner[0])
+    if get_origin(hint) is tuple:
+        words = schema._ELEMENTS[schema._plain(inner[0])]
+        return words if ... in inner else f"{len(inner)} {words}"
+    assert dataclasses.is_dataclass(hint)
+    return "section"
+
+
+def shown_default(value: Any) -> str:
+    if value is MISSING:
+        return "required"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(shown_default, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return {math.inf: "∞", -math.inf: "-∞"}.get(value, f"{value:g}")
+    if isinstance(value, str):
+        return f"`{value}`" if value else "empty"
+    return "none"
+
+
+def shown_bounds(meta: Any) -> str:
+    signs = {"above": ">", "min": "≥", "max": "≤"}
+    return ", ".join(f"{sign} {meta[key]:g}" for key, sign in signs.items() if meta[key] is not None)
+
+
+def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
+    """The cells of a field's row, without its meaning; a dash where there is nothing to say."""
+    hint = get_type_hints(cls, include_extras=True)[field.name]
+    unit = "" if field.metadata["unit"] == "1" else field.metadata["unit"]
+    default = "none" if dataclasses.is_dataclass(field.default) else shown_default(field.default)
+    cells = [f"`{field.name}`", shown_type(hint), unit, default, shown_bounds(field.metadata)]
+    return [cell or "–" for cell in cells]

@@ -1,0 +1,216 @@
+"""Links lead somewhere, modules are where the documents say, and examples are rigs that work."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+import shlex
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from cosim import load_rig
+from cosim.drivers.common.wiring import JointParams, Units
+from cosim.execution.scheduler import State
+from cosim.rig.reading.plugins import DRIVER
+from cosim.trajectories.waypoints import read_waypoints
+from cosim.units import parse_quantity
+from tests.docs.documents import ARCHITECTURE, DOCS, DRIVERS, README, ROOT, blocks, tables
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the sample rigs: paths in examples are relative to it."""
+    shutil.copytree(ROOT / "rigs", tmp_path / "rigs")
+    return tmp_path / "rigs"
+
+
+# --- where things are -------------------------------------------------------------------------------
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/rig.md", "docs/architecture.md", "docs/drivers.md"])
+def test_links_lead_somewhere(name):
+    file = ROOT / name
+    for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
+        path, _, anchor = target.partition("#")
+        to = (file.parent / path).resolve() if path else file
+        assert to.exists(), target
+        if anchor:
+            text = re.sub(r"```.*?```", "", to.read_text(encoding="utf-8"), flags=re.DOTALL)
+            assert anchor in {slug(found) for found in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}, target
+
+
+def test_the_architecture_names_every_module_and_nothing_else():
+    rows = tables(ARCHITECTURE)["Where things are"][1:]
+    told = [word for row in rows for cell in re.findall(r"`([^`]+)`", row[0]) for word in cell.split()]
+    folders = {word.strip("/") for word in told if word.endswith("/")}
+    assert all((ROOT / folder).is_dir() for folder in folders)
+    files = {Path(word).name for word in told if word.endswith(".py")}
+    package = ROOT / "cosim"
+    assert files == {file.name for file in package.glob("*.py") if not file.name.startswith("__")}
+    assert {
+        f"cosim/{init.parent.name}" for init in package.glob("*/__init__.py") if not init.parent.is_symlink()
+    } <= folders
+    for folder in ("compile", "multibody", "doctor", "rig", "emulation"):
+        (meaning,) = (row[1] for row in rows if row[0] == f"`cosim/{folder}/`")
+        known = {file.stem for file in (package / folder).glob("*.py")} - {"__init__"}
+        named = set(re.findall(r"`(\w+)`", meaning))
+        assert named <= known, "names a module that is gone"
+        if folder in ("compile", "doctor", "emulation"):
+            assert named == known
+
+
+# --- real motors ------------------------------------------------------------------------------------
+
+FAMILIES = tables(DRIVERS)["Families"][1:]
+
+
+@pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row[0].strip("`"))
+def test_a_family_is_told_with_its_modes(row):
+    module = importlib.import_module(f"cosim.drivers.{row[0].strip('`')}")
+    modes, *_ = row[3].split(";")
+    assert set(re.findall(r"`(\w+)`", modes)) == module.MODES
+    fields = {field.name for field in dataclasses.fields(module.Params)}
+    assert ("serial port" in row[2]) == ("port" in fields)
+    assert ("CAN" in row[2].replace("fdcanusb", "")) == ("bus" in fields)
+    assert (row[6] != "no") == ("homing" in {field.name for field in dataclasses.fields(module.JointParams)})
+
+
+def test_every_table_of_families_has_all_of_them():
+    those = {row[0].strip("`") for row in FAMILIES}
+    on_disk = {path.parent.name for path in (ROOT / "drivers").glob("*/driver.py")} - {"sim"}
+    assert those == on_disk
+    tables_of = [tables(DRIVERS)["What was tested"], tables(README)["Real motors"], motors_off()]
+    for table in tables_of:
+        assert {row[0].strip("`") for row in table[1:]} == those
+
+
+def motors_off() -> list[list[str]]:
+    """The second table of what stops a run."""
+    text = DRIVERS.partition("| family | off |")
+    return next(iter(tables(f"# off\n{text[1]}{text[2]}").values()))
+
+
+def test_an_author_is_told_every_name_that_a_family_defines():
+    assert {row[0].strip("`") for row in tables(DRIVERS)["A family of your own"][1:]} == set(DRIVER.needs)
+    (text,) = blocks(DRIVERS, "toml")
+    assert list(tomllib.loads(text)["project"]["entry-points"]) == [DRIVER.group]
+
+
+def test_the_worked_example_of_wiring_is_right():
+    (keys,) = re.findall(r"`elbow: (\{.*?\})` is an elbow", DRIVERS)
+    joint = yaml.safe_load(keys)
+    zero = parse_quantity(joint.pop("zero"), "rad")
+    units = Units([JointParams(zero=zero, direction=joint["direction"], ratio=joint["ratio"])])
+    at = np.rad2deg(units.drive_position(np.deg2rad([55.0])))
+    assert at == pytest.approx([-405.0]) and "= −405°, −1.125 turns" in DRIVERS
+    assert units.drive_effort(np.array([1.8])) == pytest.approx([-0.2])
+    assert units.drive_velocity(np.array([2.0])) == pytest.approx([-18.0])
+    assert units.drive_gain(np.array([81.0])) == pytest.approx([1.0])
+
+
+def commands() -> list[list[str]]:
+    """Every command of cosim on a rig that readers may type, without what stands for something."""
+    text = "\n".join(block for page in (README, DRIVERS) for block in blocks(page, "sh"))
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line) for line in lines if line.startswith("cosim ")]
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_a_command_names_a_rig_and_what_it_can_do(words):
+    _, what, rig, *rest = words
+    faults = [rest[k + 1] for k, word in enumerate(rest) if word == "--fault"]
+    overrides = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in faults)}]"] if faults else []
+    assert what in ("run", "emulate")
+    assert load_rig(ROOT / rig, overrides).hardware
+
+
+# --- examples ---------------------------------------------------------------------------------------
+
+
+def complete_rigs() -> list[str]:
+    texts = [*blocks(DOCS, "yaml"), *blocks(README, "yaml")]
+    texts = [text for text in texts if "drivers:" not in text]
+    return [text for text in texts if "mechanism" in (yaml.safe_load(text) or {})]
+
+
+def own_controller() -> str:
+    return next(text for text in blocks(DOCS, "python") if "def update" in text)
+
+
+def beside(folder: Path) -> Path:
+    """Write the files that examples name into the folder of the rigs."""
+    (folder / "pd_spring.py").write_text(own_controller())
+    (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
+    for file, word in (("crank.py", "GeneralMotion("), ("parallel.py", "Law(")):
+        (folder / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
+    return folder / "example.yaml"
+
+
+def test_there_are_examples():
+    assert len(complete_rigs()) >= 5
+
+
+@pytest.mark.parametrize("text", complete_rigs())
+def test_an_example_is_a_rig_that_runs_well(folder, text):
+    path = beside(folder)
+    path.write_text(text)
+    summary = load_rig(path).run().summary
+    assert summary["outcome"] == "finished"
+    assert summary["energy"]["residual_relative"] < 0.01
+    errors = [joint["error_rms"] for joint in summary["joints"].values() if joint["error_rms"] is not None]
+    assert max(errors, default=0.0) < 0.1
+
+
+def test_a_rig_goes_through_its_states_as_the_example_says(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder.parent)
+    (text,) = (text for text in blocks(README, "python") if "scheduler()" in text)
+    found: dict[str, Any] = {}
+    exec(compile(text, "README.md", "exec"), found)
+    state, *counts = capsys.readouterr().out.splitlines()
+    assert state.startswith("stopped {'count': ")
+    assert sum(map(int, counts)) == 100
+    assert found["elbow"].shape == found["t"].shape
+    assert found["scheduler"].state == State.STOPPED
+
+
+def test_the_example_with_a_real_motor_is_a_rig_and_runs_without_it(folder):
+    (real,) = (text for text in blocks(DOCS, "yaml") if "drivers:" in text)
+    (wrong,) = (text for text in blocks(DOCS, "yaml") if text.startswith("emulator:"))
+    path = folder / "example.yaml"
+    path.write_text(real + wrong)
+    assert load_rig(path).hardware
+    assert load_rig(path, ["drivers=[]", "emulator=null", "guard.estop=null"]).run().summary["outcome"] == "finished"
+
+
+def test_every_example_of_yaml_is_yaml():
+    for text in [*blocks(DOCS, "yaml"), *blocks(DRIVERS, "yaml"), *blocks(README, "yaml")]:
+        assert isinstance(yaml.safe_load(text), dict)
+
+
+def test_the_csv_example_holds_waypoints(tmp_path):
+    path = tmp_path / "path.csv"
+    path.write_text(blocks(DOCS, "csv")[0])
+    times, positions = read_waypoints(path, ("shoulder", "elbow"))
+    assert positions.shape == (len(times), 2)
+
+
+def test_the_controller_of_the_example_runs_in_machine_code(folder):
+    path = beside(folder)
+    path.write_text(next(text for text in complete_rigs() if "pd_spring.py" in text))
+    run = load_rig(path).run(0.05)
+    assert set(run.summary["compiled"].values()) == {"machine code"}
+    name = run.rig.joints[0]
+    assert abs(run[f"{name}/effort"]).max() > 0.0
+    interpreted = load_rig(path, interpret=True).run(0.05)
+    np.testing.assert_allclose(interpreted.values, run.values, rtol=0, atol=1e-9)

@@ -1,0 +1,405 @@
+"""docs/rig.md says what the schema, the families of drivers and the summary of a run say."""
+
+import dataclasses
+import importlib
+import math
+import pkgutil
+import re
+from types import SimpleNamespace
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.control.control_loop import Loop
+from cosim.control.controlled_stop import SETTLING
+from cosim.control.guard import DERATING, KINDS, SANE
+from cosim.drivers import cia402
+from cosim.drivers.common import wiring
+from cosim.drivers.common.motor import TROUBLES
+from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.dynamixel import Port
+from cosim.drivers.transport import CanParams, SerialParams
+from cosim.execution.scheduler import ALLOWED, State
+from cosim.hardware import estop
+from cosim.output.limit_alarms import PAUSE
+from cosim.output.telemetry import CHANNELS_EVERY
+from cosim.rig import emulate
+from cosim.rig.build.drivers import WATCHDOG, told_of_lines
+from cosim.rig.rig import Hold
+from cosim.rig.sections import (
+    bodies,
+    carrier,
+    constraints,
+    controllers,
+    drivers,
+    emulator,
+    events,
+    geometry,
+    guard,
+    joint_definition,
+    joints,
+    loops_and_springs,
+    mechanism,
+    rig_spec,
+    schedule,
+)
+from cosim.rig.session import channels_of
+from cosim.timing import deadlines, pacing
+from cosim.types import COMMAND, joint_signals
+from cosim.units import UNITS
+from tests.docs.documents import DOCS, ROOT, TABLES, expected_cells, names
+
+HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
+# heading of the table -> the dataclass of that section, and keys that are read before it
+SECTIONS: dict[str, tuple[type, set[str]]] = {
+    "The file": (rig_spec._RigFile, set()),
+    "`mechanism`": (mechanism.MechanismFile, set()),
+    "Inline bodies": (bodies.BodyKeys, set()),
+    "A frame": (geometry.Origin, set()),
+    "Limits of a joint": (joint_definition.Limits, set()),
+    "A mimic": (bodies.MimicKeys, set()),
+    "`mechanism.carrier`": (carrier.CarrierKeys, set()),
+    "`mechanism.loops`": (loops_and_springs.LoopKeys, set()),
+    "Constraint `distance`": (constraints.DistanceKeys, {"type"}),
+    "Constraint `curve`": (constraints.CurveKeys, {"type"}),
+    "Constraint `gear`": (constraints.GearKeys, {"type"}),
+    "Constraint `knife_edge`": (constraints.KnifeEdgeKeys, {"type"}),
+    "Constraint `rolling`": (constraints.RollingKeys, {"type"}),
+    "Your own constraint": (constraints.OwnKeys, {"type"}),
+    "`mechanism.springs`": (loops_and_springs.SpringKeys, set()),
+    "`mechanism.closing`": (mechanism.Closing, set()),
+    "`joints.<joint>`": (joints._JointFile, set()),
+    "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
+    "`joints.<joint>.initial`": (joints._Initial, set()),
+    "`joints.<joint>.limits`": (joints._Limits, set()),
+    "`joints.<joint>.stops`": (joints._Stops, set()),
+    "Joints of several dofs": (joints._SeveralFile, set()),
+    "The start of such a joint": (joints._SeveralInitial, set()),
+    "`events`": (events.EventKeys, set()),
+    "The condition of an event": (events.WhenKeys, set()),
+    "`drivers`": (drivers._DriverFile, {"type"}),
+    "Wiring": (wiring.JointParams, set()),
+    "Load motors": (drivers.LoadParams, set()),
+    "A CAN bus": (CanParams, set()),
+    "A serial port": (SerialParams, set()),
+    "Homing of `cia402`": (cia402.Homing, set()),
+    "`emulator`": (emulator._EmulatorFile, set()),
+    "`emulator.joints`": (emulator.MotorParams, set()),
+    "`emulator.faults`": (emulator._FaultKeys, set()),
+    "The condition of a fault": (emulator._WhenKeys, set()),
+    "`controllers`": (controllers._ControllerFile, {"type"}),
+    "Actions of a joint": (guard.JointActions, set()),
+    "`guard`": (guard.GuardKeys, set()),
+    "`guard.actions`": (guard.Actions, set()),
+    "`guard.estop`": (estop.EstopParams, set()),
+    "`schedule`": (schedule._ScheduleFile, {"realtime"}),
+    "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
+    "`schedule.realtime`": (pacing.Pacing, set()),
+    "`schedule.realtime.pulse`": (pacing.Pulse, set()),
+    "`telemetry`": (rig_spec.TelemetrySpec, set()),
+}
+PACKAGES = {
+    "Actuator": "cosim.actuators",
+    "Trajectory": "cosim.trajectories",
+    "Controller": "cosim.controllers",
+    "Driver": "cosim.drivers",
+}
+
+
+def plugins() -> dict[str, type]:
+    """Heading -> Params of every module in the folders of the plug-ins."""
+    found = {}
+    for word, package in PACKAGES.items():
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+            cls = getattr(importlib.import_module(f"{package}.{module.name}"), "Params", None)
+            if cls is not None:
+                found[f"{word} `{module.name}`"] = cls
+    return found
+
+
+def families() -> dict[str, type]:
+    """Heading -> JointParams of every family of drivers."""
+    found = [heading.split()[1] for heading in plugins() if heading.startswith("Driver ")]
+    return {
+        f"Joints of {name}": importlib.import_module(f"cosim.drivers.{name.strip('`')}").JointParams for name in found
+    }
+
+
+def keys(cls: type) -> dict[str, dataclasses.Field]:
+    """The fields that a table shows: those of a family's joints without the wiring that all share."""
+    shared = dataclasses.fields(wiring.JointParams) if cls in families().values() else ()
+    return {field.name: field for field in dataclasses.fields(cls) if field.name not in {f.name for f in shared}}
+
+
+CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() | families()
+
+
+# --- the tables of keys ---------------------------------------------------------------------------
+
+
+def test_every_dataclass_of_a_section_has_its_table():
+    modules = (
+        rig_spec,
+        joints,
+        controllers,
+        schedule,
+        mechanism,
+        bodies,
+        joint_definition,
+        loops_and_springs,
+        constraints,
+        geometry,
+    )
+    modules += (carrier, events, pacing, guard, drivers, emulator, estop)
+    schemas = {
+        cls
+        for module in modules
+        for cls in vars(module).values()
+        if dataclasses.is_dataclass(cls) and any("unit" in field.metadata for field in dataclasses.fields(cls))
+    }
+    common = {base for cls in schemas for base in cls.__mro__[1:]}  # what several sections have
+    assert schemas - common == {cls for cls, _ in SECTIONS.values() if not cls.__module__.startswith("cosim.drivers")}
+
+
+def test_every_part_in_the_folders_is_documented_and_no_other():
+    documented = {heading for heading in TABLES if heading.split()[0] in PACKAGES}
+    without_keys = {heading for heading, cls in plugins().items() if not dataclasses.fields(cls)}
+    assert documented == set(plugins()) - without_keys
+    assert {heading for heading in TABLES if heading.startswith("Joints of `")} == set(families())
+    assert {"Actuator `dc_motor`", "Trajectory `sine`", "Controller `pid`"} <= documented
+
+
+@pytest.mark.parametrize("heading", [h for h, cls in CLASSES.items() if dataclasses.fields(cls)])
+def test_a_table_says_what_the_dataclass_says(heading):
+    assert heading in TABLES, f"docs/rig.md has no table below a heading '{heading}'"
+    header, *rows = TABLES[heading]
+    assert header == HEADER
+    cls = CLASSES[heading]
+    besides = SECTIONS[heading][1] if heading in SECTIONS else set()
+    shown = {row[0].strip("`"): row for row in rows}
+    fields = keys(cls)
+    assert len(shown) == len(rows), "a key has two rows"
+    assert set(shown) == set(fields) | besides
+    for name, field in fields.items():
+        *cells, meaning = shown[name]
+        assert cells == expected_cells(cls, field)
+        assert meaning
+
+
+@pytest.mark.parametrize(
+    ("field", "cells"),
+    [
+        (lambda m: m.param(unit="s", above=0, max=2, default=0.5), ["`a`", "number", "s", "0.5", "> 0, ≤ 2"]),
+        (lambda m: m.param(), ["`a`", "number", "–", "required", "–"]),
+        (lambda m: m.param(min=1, default=math.inf), ["`a`", "number", "–", "∞", "≥ 1"]),
+    ],
+)
+def test_rows_show_unit_default_and_bounds(field, cells):
+    types = importlib.import_module("cosim.types")
+    cls = types.params(type("Params", (), {"__annotations__": {"a": float}, "a": field(types)}))
+    assert expected_cells(cls, dataclasses.fields(cls)[0]) == cells
+
+
+def test_every_type_of_joint_and_constraint_is_listed():
+    assert names("Types of joints") == {*joint_definition.TYPES, "<file>.py"}
+    assert {heading for heading in TABLES if heading.startswith("Constraint ")} == {
+        f"Constraint `{name}`" for name in constraints.LAWS
+    }
+
+
+def test_every_task_of_a_tick_is_listed_in_its_order():
+    assert tuple(row[0].strip("`") for row in TABLES["`schedule.order`"][1:]) == pacing.ORDER
+
+
+def test_every_word_for_real_time_is_listed():
+    (row,) = (row for row in TABLES["`schedule`"] if row[0] == "`realtime`")
+    words = {word for word in schedule._WORDS if isinstance(word, str)}
+    assert set(re.findall(r"`(\w+)`", row[1])) == words
+    assert schedule._WORDS[row[3].strip("`")] is None
+
+
+def test_the_shortest_time_between_ticks_is_told():
+    assert f"there are {schedule.show_time(schedule.SHORTEST)} of the" in DOCS
+
+
+def test_the_figures_of_real_motors_are_told():
+    least = f"at least {guard.WATCHDOG_STEPS} steps"
+    assert f"{least}; without it {WATCHDOG:g} s in rigs with real motors" in DOCS
+    assert f"and {SETTLING:g} s after they rest motors are switched off" in DOCS
+    assert f"without it {emulate.EFFORT:g} times the joint's limit" in DOCS
+    assert emulate.VELOCITY == 2 and "without it twice the joint's limit" in DOCS
+    (port,) = (field for field in dataclasses.fields(Port) if field.name == "baudrate")
+    assert f"of `dynamixel` {port.default:g} unless it is given" in DOCS
+
+
+def test_every_kind_of_fault_is_listed_with_its_place():
+    rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
+    kinds = dict.fromkeys(get_args(emulator.OnLine), "a line") | dict.fromkeys(get_args(emulator.AtJoint), "a joint")
+    assert rows == kinds
+    assert get_args(emulator.Trouble) == TROUBLES
+    meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
+    for key, those in emulator._ONLY.items():
+        assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"
+
+
+def test_the_figures_of_the_guard_are_told():
+    stale = schedule.show_time(guard.STALE_NS)
+    assert f"without it {guard.STALE_STEPS} steps, but at least {stale};" in DOCS
+    assert f"ask for more than {SANE:.0e} N*m or N".replace("+", "") in DOCS
+    assert f"at {DERATING:g} K below the limit to 0 at it" in DOCS
+    assert f"What comes back within {PAUSE:g} s is one spell" in DOCS
+    order = ", ".join(KINDS)
+    assert f"the one told is the last of:\n{order}." in DOCS
+
+
+def test_every_unit_is_listed_with_its_quantity():
+    listed = {row[1].strip("`"): re.findall(r"`([^`]+)`", row[2]) for row in TABLES["Units"][1:]}
+    expected: dict[str, list[str]] = {}
+    for unit, (dimension, _) in UNITS.items():
+        expected.setdefault(dimension, []).append(unit)
+    expected["1"].remove("1")  # written as a bare number
+    assert listed == expected
+
+
+# --- what comes out, what a controller may ask for --------------------------------------------------
+
+
+SKATE = """
+mechanism:
+  carrier: {z: {type: sine, amplitude: 0, frequency: 1}}
+  bodies: [{name: skate, joint: body, type: free, mass: 1, inertia: [1, 1, 1]}]
+  constraints:
+    - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
+    - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
+  springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
+joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
+"""
+# signals of some mechanisms, as the table names them
+OF_SOME = {
+    "<dof>/…": r"body\.(x|rz)/(position|velocity|acceleration|effort)",
+    "carrier.x/position": r"carrier\.(y|z|roll|pitch|yaw)/position",
+    "<joint>.qx/position": r"body\.q[xyzw]/position",
+    "<constraint>/force_x": r"\w+/force",
+    "<constraint>/gap": r"leash/gap",
+    "energy/elastic": r"energy/elastic",
+    "<constraint>/slip": r"edge/slip",
+}
+# those of real joints, of the elbow on a dynamometer
+OF_REAL = {f"<joint>/{what}" for what in ("model_effort", "temperature", "age", "load_effort")}
+
+
+def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
+    folder = ROOT / "rigs"
+    rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={counts: 4096}"])
+    run = rig.run(0.01)
+    generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
+    assert names("Signals") == generic | set(OF_SOME) | OF_REAL
+    real = load_rig(folder / "dynamometer" / "elbow.yaml").simulation.signals
+    measured = {f"elbow/measured_{what}" for what in ("position", "velocity")}
+    told = {name for name in real if name.startswith("elbow/")} - {f"elbow/{name.split('/')[1]}" for name in generic}
+    assert measured < set(real)
+    assert {name.replace("elbow", "<joint>") for name in told} == OF_REAL
+    (tmp_path / "skate.yaml").write_text(SKATE)
+    skate = load_rig(tmp_path / "skate.yaml").run(0.01)
+    for pattern in OF_SOME.values():
+        assert any(re.fullmatch(pattern, name) for name in skate.signals), pattern
+    assert {"gap_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])
+    assert {"slip_max", "reaction_peak"} == set(skate.summary["constraints"]["edge"])
+    fields = {key for key, value in run.summary.items() if not isinstance(value, dict)}
+    fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
+    fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
+    fields |= {f"constraints.<name>.{key}" for key in ("gap_max", "reaction_peak")}
+    fields.add("guard.<joint>.<limit>")
+    assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"compiled"}
+    cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]
+    (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`guard.<joint>.<limit>`")
+    assert set(cut["elbow_joint"]["effort"]) == set(re.findall(r"`(\w+)`", meaning))
+
+
+def test_every_field_of_a_line_is_listed():
+    rig = load_rig(ROOT / "rigs" / "arm_can.yaml")
+    meter = SimpleNamespace(load=lambda seconds, bitrate: 0.0, items_out=0, items_in=0, errors=0)
+    slot = EffortSlot(("base",), np.ones(1), np.zeros(1))
+    driver = SimpleNamespace(link=SimpleNamespace(name="line", meter=meter), lost=0, report=slot.report)
+    drives = SimpleNamespace(groups=[SimpleNamespace(real=True, driver=driver)], unsent=[0])
+    (line,) = told_of_lines(rig, drives, 1.0)  # type: ignore
+    fields = set(line) - {"slots"} | {f"slots.{key}" for key in line["slots"][0]}
+    assert names("Lines to real drives") == fields
+
+
+def flat(summary: dict, path: str = "") -> set[str]:
+    """Names of the fields of a summary, with dots; a time told as a spread is one field."""
+    found: set[str] = set()
+    for key, value in summary.items():
+        inner = isinstance(value, dict) and not set(deadlines.SPREAD) <= set(value)
+        found |= flat(value, f"{path}{key}.") if inner else {path + key}
+    return found
+
+
+def test_every_signal_of_a_run_on_time_is_listed():
+    rig = load_rig(ROOT / "rigs" / "ur5_sim.yaml", realtime=True)
+    tasks = {task.name for task in rig.tasks}
+    assert {*pacing.ORDER, "arm"} - {"controllers"} == tasks
+    own = [name for name, _ in channels_of(rig)[len(rig.simulation.signals) :]]
+    generic = {"timing/<task>" if name.removeprefix("timing/") in tasks else name for name in own}
+    assert names("How on time a run was") == generic
+
+
+def told(pulsed: bool) -> tuple[dict, set[str]]:
+    """The summary of two ticks, each a second late in its only task, and the causes that such a run may name."""
+    task = deadlines.TaskTime("write", 1, 0, 1, bus=False)
+    stamps = np.array([[0, 0, 10**9, 10**9], [10**6, 10**9, 2 * 10**9, 2 * 10**9]])
+    right = SimpleNamespace(name="<right>", granted=False, mend="ask")
+    settings = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": pulsed, "lane": "Python"}
+    found = deadlines.Timing((task,), 1e6, np.arange(2), stamps, **settings, rights=(right,))
+    buses = deadlines.Timing(
+        (deadlines.TaskTime("write", 1, 0, 1, bus=True),), 1e6, np.arange(2), stamps, **settings, rights=()
+    )
+    return found.summary(), {cause.replace("write", "<task>") for cause in (*found.causes, *buses.causes)}
+
+
+def test_every_field_of_the_timing_is_listed_with_every_cause():
+    (fields, causes), (pulsed, _) = told(False), told(True)
+    assert fields["missed"]["causes"] == {"write overran": 2}
+    listed = [re.findall(r"`([^`]+)`", row[0]) for row in TABLES["`timing`"][1:]]
+    generic = {re.sub(r"^(missed\.causes)\..*", r"\1", name) for name in flat(fields) | flat(pulsed)}
+    assert {name for row in listed for name in row} == {name.replace("tasks.write", "tasks.<task>") for name in generic}
+    meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
+    assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))
+    assert f"`{{{', '.join(deadlines.SPREAD)}}}`" in DOCS
+    assert names("Why a deadline was missed") == causes
+
+
+def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
+    rows = {row[0].strip("`"): row[1] for row in TABLES["By hand"][1:]}
+    assert set(ALLOWED) | {"read", "stop", "close"} == set(rows)
+    assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
+        method: {str(state) for state in states} for method, states in ALLOWED.items()
+    }
+    (sentence,) = re.findall(r"goes through its states one by one:\s([^.]*)\.", DOCS)
+    assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in State} - {"stopping"}
+
+
+def test_telemetry_repeats_the_names_as_often_as_told():
+    assert f"every {CHANNELS_EVERY} samples" in DOCS
+
+
+def test_a_controller_gets_every_input_that_is_listed():
+    nv, index = 3, np.array([0, 2])
+    listed = [row[0].strip("`") for row in TABLES["Inputs"][1:]]
+    shapes = {row[0].strip("`"): {"(n,)": (2,), "(nv,)": (nv,)}[row[1]] for row in TABLES["Inputs"][1:]}
+    seen = {}
+
+    def update(t, p, x, u):
+        seen.update(u)
+        return {}, dict.fromkeys(COMMAND, np.zeros(2))
+
+    params = dataclasses.make_dataclass("Params", [])()
+    inputs = joint_signals(tuple(listed), 2)
+    block = SimpleNamespace(inputs=inputs, params=params, initial=dict, update=update)
+    Loop("c", block, index, 1, Hold(np.zeros(2))).update(
+        0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
+    )
+    assert {name: np.shape(value) for name, value in seen.items()} == shapes

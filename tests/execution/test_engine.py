@@ -1,0 +1,278 @@
+"""Engines: ticks in blocks, the order of things in a tick, drivers that are told and stopped."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.drivers import sim
+from cosim.errors import RunError
+from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.tick.virtual_plant import World
+from cosim.types import JointCommand, JointState
+
+RIG = """
+mechanism:
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+    - {name: b, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+joints:
+  b: {limits: {upper: 0.5, effort: 4}, encoder: {counts: 1000}}
+controllers:
+  - {type: pid, kp: 40, ki: 20, kd: 4, period: 3 ms, trajectory: {type: quintic, goal: [0.3, 0.2], duration: 0.2}}
+"""
+LEAVING = "controllers.pid.trajectory.goal=[0.0, 2.0]"  # joint b, soon beyond its limit
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(*overrides, interpret=False):
+        (tmp_path / "rig.yaml").write_text(RIG)
+        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+
+    return load
+
+
+class Logged:
+    """A simulated driver that notes what is done with it."""
+
+    def __init__(self, inner, log):
+        self.inner, self.log, self.name = inner, log, "+".join(inner.joints)
+        self.commands = []
+
+    def __getattr__(self, what):
+        return getattr(self.inner, what)
+
+    def open(self):
+        self.log.append(f"open {self.name}")
+        self.inner.open()
+
+    def enable(self, mode):
+        self.log.append(f"enable {self.name} {mode}")
+        self.inner.enable(mode)
+
+    def read(self, out, deadline_ns):
+        self.log.append(f"read {self.name} {deadline_ns}")
+        self.inner.read(out, deadline_ns)
+
+    def write(self, cmd, deadline_ns):
+        self.log.append(f"write {self.name} {deadline_ns}")
+        self.commands.append(copy.deepcopy(cmd))
+        self.inner.write(cmd, deadline_ns)
+
+    def stop(self):
+        self.log.append(f"stop {self.name}")
+        self.inner.stop()
+
+
+def python_engine(rig, *groups, log=None):
+    """(engine, its drivers): one driver for each group of joint numbers."""
+    world = World(rig.simulation)
+    made = []
+    for group in groups or ((0, 1),):
+        index = np.array(group)
+        names = tuple(rig.joints[k] for k in group)
+        made.append((Logged(sim.load(names, index, rig.limits, world), [] if log is None else log), index))
+    engine = PythonEngine(rig.simulation, world, made)
+    engine.open()
+    engine.arm()
+    return engine, [driver for driver, _ in made]
+
+
+def engines(rig):
+    return NativeEngine(rig.simulation), python_engine(rig)[0]
+
+
+def test_ticks_in_blocks_are_the_ticks_at_once(rig_of):
+    rig = rig_of()
+    for whole, parts in zip(engines(rig), engines(rig), strict=True):
+        rows, stopped = whole.run(60)
+        assert rows.shape == (60, rig.simulation.row.size) and stopped == ""
+        blocks = [parts.run(count)[0] for count in (1, 0, 2, 7, 50)]
+        np.testing.assert_array_equal(np.concatenate(blocks), rows)
+
+
+def test_both_engines_leave_the_same_rows(rig_of):
+    native, python = (engine.run(200)[0] for engine in engines(rig_of()))
+    np.testing.assert_allclose(python, native, atol=1e-12)
+
+
+def test_both_engines_stop_at_the_same_tick_with_the_same_words(rig_of):
+    found = [engine.run(1000) for engine in engines(rig_of(LEAVING))]
+    rows = [rows for rows, _ in found]
+    assert len(rows[0]) == len(rows[1]) < 500
+    np.testing.assert_allclose(rows[1], rows[0], atol=1e-12)
+    words = {stopped for _, stopped in found}
+    assert len(words) == 1
+    tick = len(rows[0]) - 1
+    assert words.pop() == (
+        f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'b' is at 0.502655 rad, outside its limits"
+        " -inf to 0.5 rad; change the trajectory or joints.b.limits"
+    )
+
+
+def test_drivers_are_opened_read_and_written_in_order(rig_of):
+    log: list[str] = []
+    engine, _ = python_engine(rig_of(), (0,), (1,), log=log)
+    assert log == ["open a", "open b", "enable a effort", "enable b effort"]
+    log.clear()
+    engine.run(2)
+    assert log == [
+        "read a 0", "read b 0", "write a 0", "write b 0",
+        "read a 1000000", "read b 1000000", "write a 1000000", "write b 1000000",
+    ]  # fmt: skip
+
+
+def test_how_joints_are_shared_among_drivers_makes_no_difference(rig_of):
+    rig = rig_of()
+    one, two, turned = (python_engine(rig, *groups)[0].run(100)[0] for groups in ([(0, 1)], [(0,), (1,)], [(1, 0)]))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, turned)
+
+
+def test_a_fault_stops_every_driver_and_nothing_is_written_in_its_tick(rig_of):
+    log: list[str] = []
+    engine, _ = python_engine(rig_of(LEAVING), (0,), (1,), log=log)
+    rows, stopped = engine.run(1000)
+    t_ns = (len(rows) - 1) * 1_000_000
+    assert stopped
+    assert log[-4:] == [f"read a {t_ns}", f"read b {t_ns}", "stop a", "stop b"]
+    assert engine.view("request").tolist() == [0.0, 0.0]
+
+
+def test_closing_stops_every_driver_as_often_as_asked(rig_of):
+    log: list[str] = []
+    engine, _ = python_engine(rig_of(), (0,), (1,), log=log)
+    engine.run(5)
+    log.clear()
+    engine.close()
+    engine.close()
+    assert log == ["stop a", "stop b"] * 2
+
+
+def test_commands_are_held_between_periods_cut_by_the_guard_and_good_for_a_while(rig_of):
+    engine, (driver,) = python_engine(rig_of("controllers.pid.kp=1e5"))
+    engine.run(9)
+    commands = driver.commands
+    assert [command.valid_until_ns for command in commands] == [(k + 20) * 1_000_000 for k in range(9)]
+    for k, command in enumerate(commands):
+        np.testing.assert_array_equal(command.position, commands[k // 3 * 3].position)
+        np.testing.assert_array_equal(command.kp, [1e5, 1e5])
+    assert commands[3].position[0] != commands[0].position[0]
+    requests = [engine.simulation.row.unpack(row)["request"] for row in engine.run(60)[0]]
+    assert np.abs(requests)[:, 1].max() == pytest.approx(4.0, rel=1e-12)
+    assert np.abs(requests)[:, 0].max() > 4.0
+
+
+@pytest.mark.parametrize("what", ["read", "write"])
+def test_a_driver_that_fails_stops_the_run_and_its_fellows(rig_of, what):
+    log: list[str] = []
+    engine, (first, _) = python_engine(rig_of(), (0,), (1,), log=log)
+    engine.run(3)
+
+    def fail(*_):
+        raise RunError("the cable is out")
+
+    setattr(first, what, fail)
+    rows, stopped = engine.run(10)
+    assert (len(rows), stopped) == (0, "stopped at tick 3 (t = 0.003 s): the cable is out")
+    assert log[-2:] == ["stop a", "stop b"]
+
+
+@pytest.mark.parametrize("what", ["read", "write"])
+def test_an_error_that_a_driver_did_not_expect_is_told_with_its_joints(rig_of, what):
+    engine, (first, _) = python_engine(rig_of(), (0,), (1,))
+
+    def fail(*_):
+        raise OSError("device not configured")
+
+    setattr(first, what, fail)
+    rows, stopped = engine.run(10)
+    start = "stopped at tick 0 (t = 0 s): the driver of a failed: OSError: device not configured ("
+    assert len(rows) == 0 and stopped.startswith(start) and __file__ in stopped
+
+
+def test_a_late_driver_keeps_what_was_measured_before(rig_of):
+    engine, (driver,) = python_engine(rig_of("joints.a.initial.position=0.3"))
+    engine.run(1)
+    held = engine.view("measured", "position").copy()
+    driver.read = lambda out, deadline_ns: None
+    engine.run(1)
+    np.testing.assert_array_equal(engine.view("measured", "position"), held)
+    assert held[0] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_a_fault_of_a_drive_stops_the_run_and_names_the_joint(rig_of):
+    log: list[str] = []
+    engine, (driver,) = python_engine(rig_of(), log=log)
+    engine.run(2)
+    read = driver.inner.read
+
+    def faulty(out, deadline_ns):
+        read(out, deadline_ns)
+        out.fault[1] = 7
+
+    driver.read = faulty
+    assert engine.run(5)[1] == (
+        "stopped at tick 2 (t = 0.002 s): the drive of joint 'b' reports fault 7; clear it first"
+    )
+    assert log[-1] == "stop a+b"
+
+
+@pytest.mark.parametrize(("what", "closed"), [("open", ["closed"]), ("enable", [])])
+def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_cannot_be_enabled(rig_of, what, closed):
+    rig, done = rig_of(), []
+    world = World(rig.simulation)
+
+    def fail(*_):
+        raise OSError("no such device")
+
+    good = Logged(sim.load(("a",), np.array([0]), rig.limits, world), [])
+    good.close = lambda: done.append("closed")
+    broken = Logged(sim.load(("b",), np.array([1]), rig.limits, world), [])
+    setattr(broken, what, fail)
+    engine = PythonEngine(rig.simulation, world, [(good, np.array([0])), (broken, np.array([1]))])
+    with pytest.raises(RunError, match=r"^the driver of b failed: OSError: no such device \("):
+        engine.open()
+        engine.arm()
+    assert done == closed and good.log[-1] == "stop a"
+
+
+# --- the simulated world and its motors --------------------------------------------------------------
+
+
+def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
+    world = World(rig_of("joints.a={encoder: {noise: 0.1}}").simulation)
+    first = [values.copy() for values in world.measure()]
+    np.testing.assert_array_equal(world.measure(), first)
+    world.advance()
+    np.testing.assert_array_equal(world.measure(), first)
+    world.begin(1_000_000)
+    assert world.measure()[0][0] != first[0][0]
+
+
+def test_motors_turn_only_when_enabled_and_a_stopped_one_asks_for_nothing(rig_of):
+    world = World(rig_of().simulation)
+    driver = sim.load(("a", "b"), np.array([0, 1]), None, world)
+    command = JointCommand.zeros(2)
+    command.effort[:] = [1.0, 2.0]
+    state = JointState.zeros(2)
+    driver.open()
+    driver.read(state, 0)
+    with pytest.raises(RunError, match=r"^simulated motors of a, b are off; enable the driver first$"):
+        driver.write(command, 0)
+    with pytest.raises(
+        RunError, match=r"^simulated motors have no mode 'torque'; use one of effort, position, velocity$"
+    ):
+        driver.enable("torque")
+    driver.enable("effort")
+    driver.write(command, 0)
+    assert world.view("request").tolist() == [1.0, 2.0]
+    driver.stop()
+    driver.stop()
+    assert world.view("request").tolist() == [0.0, 0.0]
+    with pytest.raises(RunError, match="are off"):
+        driver.write(command, 0)

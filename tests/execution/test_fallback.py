@@ -1,0 +1,237 @@
+"""What takes over when a controller fails: when, from where, for how long, and how it is told."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.cli import report
+from cosim.drivers import sim
+from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.scheduler import Scheduler
+from cosim.output.events import Watch
+from cosim.rig.run import StoppedRun
+from cosim.tick.virtual_plant import World
+
+RIG = """
+name: two
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: b, parent: base, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+joints: {a: {initial: {position: 0.1}}}
+controllers:
+  - {name: main, type: own.py, joints: [a], after: 20 ms, fallback: {type: pid, kp: 30, ki: 200, kd: 3}}
+  - {name: other, type: pid, joints: [b], kp: 30, ki: 10, kd: 3,
+     trajectory: {type: quintic, goal: 0.5, duration: 0.05}, fallback: {type: pid, kp: 30, ki: 0, kd: 3}}
+schedule: {duration: 100 ms}
+"""
+OWN = """
+from cosim import ops
+from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+
+@params
+class Params:
+    after: float = param(unit="s", default=1e9)
+
+class Own:
+    calls = 0
+
+    def __init__(self, params, context):
+        self.params, self.inputs, self.outputs = params, joint_signals(FEEDBACK, 1), joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {{"sum": ops.zeros(1)}}
+
+    def update(self, t, p, x, u):
+        rest, effort = ops.zeros(1), 4.0 * (1.0 - u["position"])
+        {lines}
+        return {{"sum": x["sum"] + effort}}, {{
+            "position": rest, "velocity": rest, "effort": effort, "kp": rest, "kd": rest
+        }}
+
+def load(params, context):
+    return Own(params, context)
+"""
+# 0 / 0 from `after` on; for one call only; in one field only
+DIVIDES = "alive = ops.where(t < p.after, 1.0, 0.0)\neffort = alive * effort / alive"
+ONCE = "alive = ops.where(ops.absolute(t - p.after) < 5e-4, 0.0, 1.0)\neffort = alive * effort / alive"
+INFINITE = "rest = 1e300 * (1e300 * ops.where(t < p.after, 0.0, 1.0)) * ops.array([1.0])"
+# these stay in Python
+RAISES = (
+    "late = float(t) > float(p.after) - 5e-4\nself.calls += 1\nif late:\n"
+    "    raise ZeroDivisionError(f'by nothing, call {self.calls}')"
+)
+SHAPES = "if float(t) > float(p.after) - 5e-4:\n    effort = ops.zeros(3)"
+PAUSES = "effort = effort * float('nan') if float(t) > float(p.after) - 5e-4 else effort"
+NOT_FINITE = "it commanded what is not finite"
+FAILS = {
+    "divides": (DIVIDES, NOT_FINITE),
+    "once": (ONCE, NOT_FINITE),
+    "infinite": (INFINITE, NOT_FINITE),
+    "raises": (RAISES, "ZeroDivisionError: by nothing, call 21 (FILE)"),
+    "shape": (SHAPES, "ValueError: the output 'effort' has shape (3,); it must be (1,) (FILE)"),
+    "in Python": (PAUSES, NOT_FINITE),
+}
+TRACED = ("divides", "once", "infinite")
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(lines, *overrides, interpret=False):
+        (tmp_path / "own.py").write_text(OWN.format(lines=lines.replace("\n", "\n        ")))
+        (tmp_path / "rig.yaml").write_text(RIG)
+        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+
+    return load
+
+
+def python_engine(rig):
+    """The loop in Python, whatever the rig would take."""
+    world, index = World(rig.simulation), np.arange(rig.simulation.nv)
+    driver = sim.load(rig.joints, index, rig.limits, world)
+    engine = PythonEngine(rig.simulation, world, [(driver, index)])
+    engine.open()
+    engine.arm()
+    return engine
+
+
+def telling(event, why):
+    """The event names the controller and the reason."""
+    pattern = re.escape(f"controller 'main' failed: its fallback has taken over ({why})")
+    assert re.fullmatch(pattern.replace("FILE", r"\S+\.py:\d+"), event.name), event.name
+
+
+@pytest.mark.parametrize("how", FAILS)
+def test_from_its_failure_on_a_controller_is_replaced_for_good(rig_of, how):
+    lines, why = FAILS[how]
+    rig = rig_of(lines)
+    assert bool(rig.simulation.untraceable) == (how not in TRACED)
+    run = rig.run()
+    (event,) = run.events
+    telling(event, why)
+    assert (event.t, event.lost, event.count) == (pytest.approx(0.020, abs=1e-12), 0.0, 1)
+    told = {"t_s": event.t, "name": event.name, "count": 1, "energy_lost_J": 0.0, "level": "info"}
+    assert run.summary["events"] == [told]
+    assert run.summary["outcome"] == "finished"
+    q, v, asked = (run[f"a/{what}"] for what in ("position", "velocity", "command_effort"))
+    np.testing.assert_allclose(asked[:20], 4.0 * (1.0 - q[:20]), rtol=1e-12)
+    # what the fallback's law asks for about the position measured then, from an integral that begins at 0
+    integral = np.concatenate([[0.0], np.cumsum(200.0 * 1e-3 * (q[20] - q[20:-1]))])
+    np.testing.assert_allclose(asked[20:], 30.0 * (q[20] - q[20:]) - 3.0 * v[20:] + integral, atol=1e-9)
+    assert asked[20] == pytest.approx(-3.0 * v[20], abs=1e-12)
+    assert abs(q[-1] - q[20]) < 0.02
+
+
+@pytest.mark.parametrize("how", FAILS)
+def test_the_other_controller_takes_no_notice(rig_of, how):
+    sound, failing = rig_of("").run(), rig_of(FAILS[how][0]).run()
+    for what in ("position", "command_effort"):
+        np.testing.assert_allclose(failing[f"b/{what}"], sound[f"b/{what}"], atol=1e-12)
+    assert not sound.events
+
+
+@pytest.mark.parametrize("how", TRACED)
+def test_machine_code_the_interpreter_and_the_loop_in_python_agree(rig_of, how):
+    rig = rig_of(FAILS[how][0])
+    rows = NativeEngine(rig.simulation).run(80)[0]
+    np.testing.assert_allclose(python_engine(rig).run(80)[0], rows, atol=1e-12)
+    interpreted = rig_of(FAILS[how][0], interpret=True)
+    np.testing.assert_allclose(python_engine(interpreted).run(80)[0], rows, atol=1e-12)
+    fallen = rows[:, rig.simulation.row.index("fallen", "main")[0]]
+    np.testing.assert_array_equal(fallen, np.arange(80) >= 20)
+    assert not rows[:, rig.simulation.row.index("fallen", "other")].any()
+    assert np.isfinite(rows).all()
+
+
+@pytest.mark.parametrize("how", ["divides", "raises"])
+def test_it_takes_over_at_the_times_of_the_controller(rig_of, how):
+    """Called at 1, 6, 11 … ms, it fails at 21 ms, and holds what is measured then."""
+    run = rig_of(FAILS[how][0], "controllers.main.period=5 ms", "controllers.main.phase=1 ms").run()
+    assert run.events[0].t == pytest.approx(0.021, abs=1e-12)
+    # between its calls the drive follows the last command about a held position
+    q, v, asked = (run[f"a/{what}"] for what in ("position", "velocity", "command_effort"))
+    np.testing.assert_allclose(asked[21:26], 30.0 * (q[21] - q[21:26]) - 3.0 * v[21:26], atol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["divides", "raises"])
+def test_a_controller_that_fails_at_once_is_replaced_at_once(rig_of, how):
+    run = rig_of(FAILS[how][0], "controllers.main.after=0").run()
+    assert run.events[0].t == 0.0
+    np.testing.assert_allclose(run["a/position"], 0.1, atol=1e-12)
+
+
+def test_what_has_failed_in_python_is_not_called_again(rig_of):
+    rig = rig_of(RAISES)
+    rig.run()
+    assert rig.simulation.loops[0].block.calls == 21
+
+
+def test_without_a_fallback_a_failure_ends_the_run(rig_of):
+    for lines, said in (
+        (DIVIDES, "stopped at tick 20 (t = 0.02 s): joint 'a' is commanded an effort that is not finite ("),
+        (RAISES, "stopped at tick 20 (t = 0.02 s): controller 'main' failed: ZeroDivisionError: by nothing, call 21 ("),
+    ):
+        with pytest.raises(StoppedRun) as caught:
+            rig_of(lines, "controllers.main.fallback=null").run()
+        run = caught.value.run
+        assert run.fault.startswith(said) and not run.events
+
+
+@pytest.mark.parametrize("how", ["divides", "raises"])
+def test_a_fallback_that_fails_ends_the_run(rig_of, how):
+    """The takeover is told all the same, where it left a row."""
+    with pytest.raises(StoppedRun) as caught:
+        rig_of(FAILS[how][0], "controllers.main.fallback={type: own.py, after: 40 ms}").run()
+    run = caught.value.run
+    said = {"divides": "joint 'a' is commanded an effort that is not finite (", "raises": "controller 'main' failed: "}
+    assert run.fault.startswith(f"stopped at tick 40 (t = 0.04 s): {said[how]}")
+    assert [event.t for event in run.events] == [pytest.approx(0.020, abs=1e-12)]
+
+
+def test_a_takeover_is_told_once_however_the_rows_come(rig_of):
+    other = "{name: other, type: own.py, joints: [b], after: 30 ms, fallback: {type: pid, kp: 1, ki: 0, kd: 1}}"
+    rig = rig_of(DIVIDES, f"controllers.other={other}")
+    rows = NativeEngine(rig.simulation).run(60)[0]
+    whole = Watch(rig.simulation)(rows)
+    for size in (1, 7, 20, 21):
+        watch = Watch(rig.simulation)
+        parts = [watch(rows[k : k + size]) for k in range(0, 60, size)]
+        assert [event for part in parts for event in part] == whole
+        assert watch(rows[:0]) == [] == watch(rows[-3:])
+    assert [(round(event.t, 6), event.name.split("'")[1]) for event in whole] == [(0.02, "main"), (0.03, "other")]
+
+
+@pytest.mark.parametrize("how", ["divides", "raises"])
+def test_a_rig_that_is_armed_again_has_its_controller_back(rig_of, how):
+    rig = rig_of(FAILS[how][0])
+    with Scheduler(lambda: rig.engine(), None, rig.tasks) as scheduler:
+        watch, told = Watch(rig.simulation), []
+        scheduler.prepare()
+        for after in (0.020, 0.090):
+            rig_time = scheduler.engine.number * 1e-3
+            scheduler.engine.view("parameters")[0] = after  # `after` of the first controller
+            scheduler.arm()
+            assert scheduler.engine.view("fallen", "main") == 0.0 and rig.simulation.loops[0].failure == ""
+            scheduler.start(60)
+            while (block := scheduler.read()) is not None:
+                told += watch(block.rows)
+            assert rig_time < told[-1].t == pytest.approx(after, abs=1e-12)
+        assert len(told) == 2
+
+
+def test_a_takeover_is_in_the_recording_and_in_what_the_terminal_shows(rig_of, tmp_path, capsys):
+    from mcap.reader import make_reader
+    from orjson import loads
+
+    run = rig_of(DIVIDES).run(record=tmp_path / "run.mcap")
+    what = f"controller 'main' failed: its fallback has taken over ({NOT_FINITE})"
+    with (tmp_path / "run.mcap").open("rb") as file:
+        messages = [(m.log_time, loads(m.data)) for _, c, m in make_reader(file).iter_messages() if c.topic == "/log"]
+    assert [(time, message["message"]) for time, message in messages] == [(20_000_000, what)]
+    report.show(run)
+    assert f"event    0.02 s  {what}\n" in capsys.readouterr().out

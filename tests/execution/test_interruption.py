@@ -1,0 +1,306 @@
+"""A run on time can be left at any moment: waits, controllers that do not return, schedulers that nobody closes."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.compile import Port, compile
+from cosim.compile.trace import trace
+from cosim.errors import InputError, RunError
+from cosim.execution.scheduler import State
+from cosim.rig.run import StoppedRun
+from cosim.timing.clocks import NO_PULSE, NativeClock, PulseClock
+from cosim.timing.daemon_executor import Worker
+
+FAR = 10**15  # ns
+RIG = """
+mechanism:
+  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}]
+controllers: [{name: c, type: own.py}]
+schedule: {realtime: {grace: 0 s}, duration: 60 s}
+"""
+OWN = """
+import sys
+import threading
+import numpy as np
+from cosim.types import COMMAND, joint_signals, params
+
+GO_ON = threading.Event()
+
+@params
+class Params: ...
+
+class Own:
+    def __init__(self, params, context):
+        self.params = params
+        self.inputs, self.outputs = joint_signals(("position",), 1), joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        if float(t) > 0.1:  # not in the rehearsal
+            WHAT
+        return {}, {name: np.zeros(1) for name in COMMAND}
+
+load = Own
+"""
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(what="pass", *overrides):
+        (tmp_path / "rig.yaml").write_text(RIG)
+        (tmp_path / "own.py").write_text(OWN.replace("WHAT", what))
+        return load_rig(tmp_path / "rig.yaml", overrides)
+
+    return load
+
+
+def leave_from_elsewhere(clock, due):
+    """What a wait gives that is left by another thread."""
+    thread = threading.Timer(0.02, clock.leave)
+    thread.start()
+    try:
+        return clock.wait(due)
+    finally:
+        thread.join()
+
+
+def test_a_sleep_is_left():
+    clock = NativeClock()
+    begun = clock.now()
+    assert begun < leave_from_elsewhere(clock, begun + FAR) < begun + FAR
+    assert clock.wait(begun + FAR) < begun + FAR  # the next one, too
+    clock.begin()
+    assert clock.wait(clock.now() + 1000) >= begun
+
+
+def test_a_wait_for_a_pulse_is_left(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pulses")
+    clock = PulseClock(str(tmp_path / "pulses"), FAR)
+    file = os.open(tmp_path / "pulses", os.O_WRONLY)
+    assert leave_from_elsewhere(clock, 0) == NO_PULSE
+    clock.begin()
+    os.write(file, b"x")
+    assert clock.wait(0) > 0
+    os.close(file)
+    clock.close()
+
+
+def test_a_wait_for_a_message_is_left():
+    import can
+
+    from cosim.timing.clock_sources import CanClock
+
+    clock = CanClock("virtual", "left", 0x80, 1e6)
+    assert leave_from_elsewhere(clock, 0) == NO_PULSE
+    clock.begin()
+    with can.Bus(interface="virtual", channel="left") as sender:
+        sender.send(can.Message(arbitration_id=0x80, is_extended_id=False))
+        assert clock.wait(0) > 0
+    clock.close()
+
+
+@pytest.mark.parametrize("end", ["stop", "pause", "close"])
+def test_a_tick_that_is_far_away_holds_nobody_up(rig_of, end):
+    with rig_of("pass", "schedule.step=1000 s", "schedule.duration=1 h").scheduler() as scheduler:
+        scheduler.prepare()
+        scheduler.arm()
+        scheduler.start()
+        assert scheduler.read() is not None  # the first tick is due at once
+        getattr(scheduler, end)()
+        assert scheduler.state is (State.PAUSED if end == "pause" else State.STOPPED)
+
+
+def test_a_controller_that_does_not_return_is_given_up(rig_of, monkeypatch):
+    monkeypatch.setattr("cosim.execution.execution_mode.PATIENCE", 0.05)
+    rig = rig_of("GO_ON.wait()")
+
+    def interrupt(share):
+        raise KeyboardInterrupt
+
+    with pytest.raises(StoppedRun) as caught:
+        rig.run(progress=lambda share: interrupt(share) if share >= 101 / 60001 else None)
+    run = caught.value.run
+    assert run.fault == (
+        "stopped at tick 101 (t = 0.101 s): controller 'c' has not returned for 0.05 s; look at what it waits for"
+    )
+    assert len(run.t) == 101
+
+
+def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
+    monkeypatch.setattr("cosim.execution.execution_mode.PATIENCE", 0.05)
+    rig = rig_of("GO_ON.wait()")
+    scheduler = rig.scheduler()
+    scheduler.prepare()
+    scheduler.arm()
+    scheduler.start()
+    while scheduler.way.rings.waiting < 101:
+        time.sleep(0.01)
+    scheduler.stop()
+    assert scheduler.state is State.FAULT
+    scheduler.reset()
+    with pytest.raises(RunError, match=r"^the last run has not ended: what it waits for goes on; close it and make a"):
+        scheduler.arm()
+    type(rig.simulation.loops[0].block).update.__globals__["GO_ON"].set()
+    scheduler.way.taking.exception()  # it ends
+    assert scheduler.engine.number == 101
+    scheduler.close()
+
+
+@pytest.mark.parametrize("end", ["read", "stop"])
+def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_returns(rig_of, monkeypatch, end):
+    monkeypatch.setattr("cosim.execution.execution_mode.PATIENCE", 0.05)
+    rig = rig_of("GO_ON.wait()", "guard.watchdog=0.5", "guard.estop={interface: virtual, channel: hung, id: 1}")
+    with rig.scheduler() as scheduler:
+        scheduler.prepare()
+        scheduler.arm()
+        scheduler.start()
+        while not scheduler.engine.left:
+            time.sleep(0.01)
+        for _ in iter(getattr(scheduler, end), None):
+            pass
+        assert (scheduler.state, scheduler.way.taking.done()) == (State.FAULT, False)
+        assert scheduler.fault == (
+            "stopped at tick 101 (t = 0.101 s): the loop has not finished a tick for 0.5 s; look for what holds it up,"
+            " a controller or a bus, or give the watchdog more time (it was at controller 'c')"
+        )
+    type(rig.simulation.loops[0].block).update.__globals__["GO_ON"].set()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_whatever_ends_a_program_interrupts_it_unless_it_is_ignored(name, ignored):
+    code = (
+        "import signal\nfrom cosim.execution.posix_signals import listen\n"
+        f"signal.signal(signal.{name}, signal.{'SIG_IGN' if ignored else 'SIG_DFL'})\nlisten()\n"
+        f"try:\n    signal.raise_signal(signal.{name})\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "" if ignored else "interrupted\n")
+
+
+def test_a_scheduler_that_is_forgotten_stops(rig_of):
+    scheduler = rig_of().scheduler()
+    scheduler.prepare()
+    scheduler.arm()
+    scheduler.start()
+    engine, taking = scheduler.engine, scheduler.way.taking
+    del scheduler
+    gc.collect()
+    assert taking.done() and engine.view("request").tolist() == [0.0]
+    assert gc.isenabled()
+
+
+def test_a_program_that_fails_beside_a_running_rig_ends(rig_of, tmp_path):
+    rig_of()
+    text = (
+        "from cosim import load_rig\n"
+        f"s = load_rig({str(tmp_path / 'rig.yaml')!r}).scheduler()\n"
+        "s.prepare(); s.arm(); s.start()\n"
+        "raise ValueError('mine')\n"
+    )
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert found.returncode == 1 and found.stderr.splitlines()[-1] == "ValueError: mine"
+
+
+def test_a_controller_that_wants_to_exit_fails_like_any_other(rig_of):
+    with pytest.raises(StoppedRun) as caught:
+        rig_of("sys.exit(3)").run()
+    assert caught.value.run.fault.startswith(
+        "stopped at tick 101 (t = 0.101 s): controller 'c' failed: SystemExit: 3 ("
+    )
+
+
+def test_a_run_that_is_refused_leaves_the_recording_alone(rig_of, tmp_path, monkeypatch):
+    from contextlib import contextmanager
+
+    from cosim.timing import privileges
+
+    @contextmanager
+    def take(pacing):
+        yield (privileges.Right("locked memory", False, "ulimit -l"),)
+
+    monkeypatch.setattr(privileges, "take", take)
+    kept = tmp_path / "kept.mcap"
+    kept.write_bytes(b"what was recorded before")
+    with pytest.raises(InputError, match="strict, but this system does not grant locked memory"):
+        rig_of("pass", "schedule.realtime.strict=true").run(record=kept)
+    assert kept.read_bytes() == b"what was recorded before"
+
+
+@pytest.mark.parametrize("ticks", [0, -5, 1.5, "x"])
+def test_what_is_no_number_of_ticks_is_refused(rig_of, ticks):
+    with rig_of("pass", "schedule.realtime=no").scheduler() as scheduler:
+        scheduler.prepare()
+        scheduler.arm()
+        with pytest.raises(RunError) as caught:
+            scheduler.start(ticks)
+        assert str(caught.value) == f"cannot take {ticks!r} ticks; give a whole number of 1 or more"
+        assert scheduler.state is State.ARMED
+
+
+def test_timing_that_is_not_there_is_told(rig_of):
+    scheduler = rig_of().scheduler()
+    with pytest.raises(RunError, match=r"^there is no timing before the rig is prepared$"):
+        _ = scheduler.timing
+    hurried = rig_of("pass", "schedule.realtime=no").scheduler()
+    with pytest.raises(RunError, match=r"^a rig that goes as fast as possible has no timing; run it with realtime"):
+        _ = hurried.timing
+
+
+# --- threads ----------------------------------------------------------------------------------------
+
+
+def test_functions_are_traced_in_several_threads_at_once():
+    """Each trace keeps to its own thread, however they take turns."""
+    turns = threading.Barrier(2)
+
+    def f(x):
+        turns.wait(10)
+        y = x * 2.0
+        turns.wait(10)
+        return y + 1.0
+
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(trace(f, [(2,)], "f"))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2 and not any(each.calls for each in found)
+
+
+def test_functions_are_compiled_in_several_threads_at_once():
+    found = []
+
+    def work(k):
+        f = compile(lambda x: x * float(k), [Port("x", (3,))], "scaled")
+        found.append((k, f(np.ones(3)).tolist()))
+
+    threads = [threading.Thread(target=work, args=(k % 2,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [(k, [float(k)] * 3) for k in (0, 0, 0, 1, 1, 1)]
+
+
+def test_a_worker_does_one_thing_after_another_and_ends():
+    worker, done = Worker("w"), []
+    first, second = worker.submit(done.append, 1), worker.submit(lambda: 1 / 0)
+    assert first.result() is None and isinstance(second.exception(), ZeroDivisionError)
+    assert worker.submit(lambda a, b: a + b, 1, 2).result() == 3
+    worker.close(10.0)
+    assert done == [1] and not [t for t in threading.enumerate() if t.name == "w"]

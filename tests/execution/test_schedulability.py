@@ -1,0 +1,310 @@
+"""Whether ticks fit their time is known before a run, and finding out leaves no trace."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import numpy as np
+import pytest
+
+import cosim.execution.schedulability
+from cosim import load_rig
+from cosim.errors import InputError
+from cosim.execution.engine import PythonEngine
+from cosim.execution.schedulability import check_budget, rehearse
+from cosim.tick.virtual_plant import World
+from cosim.timing.clock_sources import PythonClock
+
+US = 1_000  # ns
+RIG = """\
+name: budget
+mechanism:
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+    - {name: b, parent: base, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+joints: {a: {initial: {position: 0.3}, encoder: {noise: 0.0001}}}
+controllers:
+  - {name: fast, type: own.py, joints: [a]}
+  - name: slow
+    type: own.py
+    joints: [b]
+    priority: 1
+    fallback: {type: own.py}
+schedule:
+  step: 1 ms
+  duration: 60 ms
+  realtime: {rate: 1}
+"""
+# keeps a count of its own, which is part of what it commands
+OWN = """
+import time
+import numpy as np
+from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+
+@params
+class Params:
+    nap: float = param(unit="s", default=0.0)
+    bad: float = param(unit="s", default=1e9)
+
+class Own:
+    def __init__(self, params, context):
+        self.params, self.inputs, self.outputs = params, joint_signals(FEEDBACK, 1), joint_signals(COMMAND, 1)
+        self.calls = 0
+
+    def initial(self):
+        return {"n": np.zeros(1)}
+
+    def update(self, t, p, x, u):
+        late = float(t) > p.bad - 5e-4
+        self.calls += 1
+        if p.nap:
+            time.sleep(p.nap)
+        if late:
+            raise ValueError(f"out of order at call {self.calls}")
+        effort, rest = np.array([0.01 * self.calls - float(u["position"][0])]), np.zeros(1)
+        return {"n": x["n"] + 1}, {"position": rest, "velocity": rest, "effort": effort, "kp": rest, "kd": rest}
+
+def load(params, context):
+    return Own(params, context)
+"""
+NATIVE = "controllers=[{name: hold, type: pid, kp: 20, ki: 10, kd: 2, period: 3 ms}]"
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(*overrides):
+        (tmp_path / "own.py").write_text(OWN)
+        (tmp_path / "rig.yaml").write_text(RIG)
+        return load_rig(tmp_path / "rig.yaml", overrides)
+
+    return load
+
+
+class Still(PythonClock):
+    """Time that goes on only when it is told to."""
+
+    time = 0
+
+    def now(self):
+        return Still.time
+
+    def cpu(self):
+        return Still.time
+
+    def wait(self, due_ns):
+        return Still.time
+
+
+def taking(loop, us):
+    """The controller takes so long, by a clock that stands still otherwise."""
+    update = loop.block.update
+
+    def slow(*arguments):
+        Still.time += us * US
+        return update(*arguments)
+
+    loop.block.update = slow
+
+
+@pytest.fixture
+def refused(rig_of, monkeypatch, tmp_path):
+    """What is said of a rig whose two controllers take so many µs; None when it fits."""
+    monkeypatch.setattr(cosim.execution.schedulability, "Free", Still)
+
+    def told(fast, slow, *overrides):
+        rig = rig_of(*overrides)
+        for loop, us in zip(rig.simulation.loops, (fast, slow), strict=True):
+            taking(loop, us)
+        schedule = rig.spec.schedule
+        try:
+            check_budget(rig.engine(), rig.tasks, schedule.step_ns / schedule.rate, rig.spec.source.place)
+        except InputError as error:
+            assert error.exit_code == 2
+            return str(error).removeprefix(f"{tmp_path}/")
+        return None
+
+    return told
+
+
+# --- what does not fit ------------------------------------------------------------------------------
+
+
+def test_ticks_that_take_longer_than_a_step_are_refused_with_the_tasks_that_do(refused):
+    assert refused(200, 3000) == (
+        "rig.yaml:15 schedule.step: a tick takes 3.2 ms and has 1 ms: slow 3 ms, fast 200 µs; make the step longer or"
+        " give 'slow' a longer period"
+    )
+    assert refused(100, 3000) == (  # what takes little is not worth a word
+        "rig.yaml:15 schedule.step: a tick takes 3.1 ms and has 1 ms: slow 3 ms; make the step longer or give 'slow' a"
+        " longer period"
+    )
+    assert refused(400, 600) is None  # just fits
+    assert refused(401, 600) is not None
+
+
+def test_a_rate_leaves_less_time_to_a_tick(refused):
+    assert refused(100, 600, "schedule.realtime.rate=2") == (
+        "rig.yaml:15 schedule.step: a tick takes 700 µs and has 500 µs: slow 600 µs, fast 100 µs; make the step longer"
+        " or give 'slow' a longer period"
+    )
+    assert refused(100, 600, "schedule.realtime.rate=1.25") is None
+    assert refused(900, 900, "schedule.realtime.rate=0.5") is None
+
+
+def test_controllers_that_take_turns_share_no_tick(refused):
+    turns = ["controllers.fast.period=2 ms", "controllers.slow.period=2 ms"]
+    assert refused(600, 700, *turns, "controllers.slow.phase=1 ms") is None
+    assert refused(600, 700, *turns) == (
+        "rig.yaml:15 schedule.step: a tick takes 1.3 ms and has 1 ms: slow 700 µs, fast 600 µs; make the step longer or"
+        " give 'slow' a longer period"
+    )
+
+
+def test_a_controller_with_a_deadline_has_until_then(refused):
+    assert refused(100, 300, "controllers.slow.deadline=300 us") is None
+    assert refused(100, 310, "controllers.slow.deadline=300 us") == (
+        "--set controllers.slow.deadline=300 us: 'slow' is done 310 µs after its tick has begun: slow 310 µs, fast"
+        " 100 µs; give it more than 300 µs or give 'slow' a longer period"
+    )
+    # the other one comes after it
+    assert refused(100, 310, "controllers.fast.deadline=400 us") == (
+        "--set controllers.fast.deadline=400 us: 'fast' is done 410 µs after its tick has begun: slow 310 µs, fast"
+        " 100 µs; give it more than 400 µs or give 'slow' a longer period"
+    )
+
+
+def test_a_deadline_is_found_in_the_file_whatever_the_order_of_the_controllers(rig_of, refused, tmp_path, monkeypatch):
+    text = RIG.replace("priority: 1\n", "priority: 1\n    deadline: 300 us\n")
+    monkeypatch.setattr(f"{__name__}.RIG", text)
+    assert refused(100, 310).startswith("rig.yaml:13 controllers[1].deadline: 'slow' is done 310 µs after")
+
+
+def test_other_tasks_have_deadlines_too(refused):
+    deadlines = "schedule.deadlines={guard: 900 us, write: 300 us}"
+    assert refused(100, 200, deadlines) is None
+    assert refused(100, 210, deadlines) == (
+        "--set schedule.deadlines={guard: 900 us, write: 300 us}: 'write' is done 310 µs after its tick has begun: slow"
+        " 210 µs, fast 100 µs; give it more than 300 µs or give 'slow' a longer period"
+    )
+
+
+def test_a_run_on_time_is_refused_before_it_begins(rig_of, tmp_path):
+    """By the real clock: a nap of 3 ms in a step of 1 ms."""
+    shares = []
+    with pytest.raises(InputError) as caught:
+        rig_of("controllers.slow.nap=3 ms").run(record=tmp_path / "run.mcap", progress=shares.append)
+    figure = r"[\d.]+ [mµ]?s"
+    pattern = (
+        rf"{re.escape(str(tmp_path))}/rig\.yaml:15 schedule\.step: a tick takes {figure} and has 1 ms: slow [\d.]+ ms"
+        rf"(, \w+ {figure})*; make the step longer or give 'slow' a longer period"
+    )
+    assert re.fullmatch(pattern, str(caught.value)), str(caught.value)
+    assert shares == [] and not (tmp_path / "run.mcap").exists()
+
+
+def test_a_run_as_fast_as_possible_takes_what_it_takes(rig_of):
+    run = rig_of("controllers.slow.nap=2 ms", "schedule.realtime=no", "schedule.duration=5 ms").run()
+    assert run.summary["outcome"] == "finished" and run.timing is None
+
+
+def test_the_command_line_tells_it_in_one_line(command, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "rig.yaml").write_text(RIG)
+    (line,) = command.refuses("run", "rig.yaml", "--set", "controllers.slow.nap=3 ms")
+    assert line.startswith("rig.yaml:15 schedule.step: a tick takes ")
+
+
+# --- it leaves no trace -----------------------------------------------------------------------------
+
+
+def logged_engine(rig, log, hardware=False):
+    """A Python engine whose motors note when they are switched on."""
+    from cosim.drivers import sim
+
+    world, index = World(rig.simulation), np.arange(rig.simulation.nv)
+    driver = sim.load(rig.joints, index, rig.limits, world)
+    enable = driver.enable
+
+    def noted(mode):
+        log.append(mode)
+        enable(mode)
+
+    driver.enable = noted
+    return PythonEngine(rig.simulation, world, [(driver, index)], hardware=hardware)
+
+
+def rows_of(engine, ticks=60):
+    engine.open()
+    engine.arm()
+    rows, stopped = engine.run(ticks)
+    assert stopped == ""
+    return rows
+
+
+@pytest.mark.parametrize("overrides", [[NATIVE], []], ids=["machine code", "Python"])
+def test_ticks_after_a_rehearsal_are_those_without_one_to_the_bit(rig_of, overrides):
+    rig = rig_of(*overrides)
+    expected = rows_of(rig.engine())
+    rig = rig_of(*overrides)
+    engine = rig.engine()
+    before = engine.memory.copy()
+    numbers, stamps = rehearse(engine)
+    np.testing.assert_array_equal(engine.memory, before)
+    assert engine.number == 0 and engine.failure == ""
+    assert numbers.tolist() == list(range(40)) and stamps.shape == (40, 3 + len(engine.stages))
+    assert (np.diff(stamps[:, 1:-1], axis=1) >= 0).all()
+    np.testing.assert_array_equal(rows_of(engine), expected)
+
+
+def test_enough_ticks_are_taken_for_the_longest_period(rig_of):
+    numbers, _ = rehearse(rig_of(NATIVE, "controllers.hold.period=20 ms").engine())
+    assert len(numbers) == 80
+
+
+def test_what_controllers_and_fallbacks_keep_for_themselves_is_not_disturbed(rig_of):
+    rig = rig_of("controllers.slow.bad=10 ms", "schedule.realtime.rate=0.2")
+    rehearse(rig.engine())
+    fast, slow = rig.simulation.loops
+    assert (fast.block.calls, slow.block.calls, slow.fallback.calls, slow.failure) == (0, 0, 0, "")
+    run = rig.run()
+    assert fast.block.calls == 61
+    assert slow.block.calls == 11
+    assert "out of order at call 11" in run.events[0].name
+
+
+def test_what_cannot_be_copied_is_rehearsed_itself(rig_of):
+    rig = rig_of()
+    loop = rig.simulation.loops[0]
+    loop.block.lock = threading.Lock()
+    rehearse(rig.engine())
+    assert loop.block.calls == 40 and rig.simulation.loops[1].block.calls == 0
+
+
+def test_real_motors_do_not_move_for_it(rig_of):
+    for hardware, switched in ((True, []), (False, ["effort"])):
+        log, rig = [], rig_of("controllers.slow.nap=3 ms")
+        engine = logged_engine(rig, log, hardware)
+        numbers, stamps = rehearse(engine)
+        assert log == switched and (len(numbers) == 0) == hardware == (len(stamps) == 0)
+        if hardware:
+            check_budget(engine, rig.tasks, 1e6, rig.spec.source.place)
+
+
+def test_simulated_motors_are_off_afterwards(rig_of):
+    engine = logged_engine(rig_of(), [])
+    rehearse(engine)
+    assert not engine.drivers[0][0]._enabled
+
+
+def test_a_rig_that_fails_in_rehearsal_is_told_in_the_run(rig_of, monkeypatch):
+    monkeypatch.setattr(cosim.execution.schedulability, "Free", Still)
+    rig = rig_of("controllers.fast.bad=10 ms")
+    engine = rig.engine()
+    numbers, _ = rehearse(engine)
+    assert (len(numbers), engine.number, engine.failure) == (10, 0, "")
+    check_budget(engine, rig.tasks, 1e6, rig.spec.source.place)
+    rig = rig_of("controllers.fast.bad=0")
+    engine = rig.engine()
+    assert len(rehearse(engine)[0]) == 0
+    check_budget(engine, rig.tasks, 1.0, rig.spec.source.place)  # nothing is known of it

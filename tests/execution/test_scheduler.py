@@ -1,0 +1,692 @@
+"""The scheduler: its states, what becomes of a fault anywhere in a tick, pauses, snapshots, arming again."""
+
+from __future__ import annotations
+
+import copy
+import re
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.drivers import sim
+from cosim.errors import InputError, RunError
+from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.python_pacer import Hurry, Timekeeper
+from cosim.execution.scheduler import Scheduler, State
+from cosim.tick.virtual_plant import World
+from cosim.timing import privileges
+from cosim.timing.native_loop import Word
+from cosim.timing.pacing import Pacing
+from tests.kit.fake_clock import FakeClock
+
+MS = 1_000_000  # ns
+# three links in a row: two are driven, the last one moves as it is told
+RIG = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: b, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: c, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+joints:
+  all: {limits: {velocity: 20}}
+  a: {initial: {position: 0.2}}
+  c: {prescribed: {type: sine, amplitude: 0.1, frequency: 1 Hz}}
+controllers:
+  - {name: first, type: push.py, joints: [a]}
+  - {name: second, type: push.py, joints: [b]}
+"""
+# `float` keeps it in Python
+PUSH = """
+import numpy as np
+from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+
+
+@params
+class Params:
+    size: float = param(default=3.0)
+
+class Push:
+    def __init__(self, params, context):
+        self.params, self.inputs, self.outputs = params, joint_signals(FEEDBACK, 1), joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {"n": np.zeros(1)}
+
+    def update(self, t, p, x, u):
+        effort = np.array([p.size * (0.3 - float(u["position"][0])) - 0.5 * float(u["velocity"][0])])
+        rest = np.zeros(1)
+        return {"n": x["n"] + 1}, {"position": rest, "velocity": rest, "effort": effort, "kp": rest, "kd": rest}
+
+def load(params, context):
+    return Push(params, context)
+"""
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(*overrides, text=RIG, interpret=False):
+        (tmp_path / "push.py").write_text(PUSH)
+        (tmp_path / "rig.yaml").write_text(text)
+        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+
+    return load
+
+
+class Logged:
+    """A simulated driver that notes what is done with it."""
+
+    def __init__(self, inner, log):
+        self.inner, self.log, self.name = inner, log, "+".join(inner.joints)
+
+    def __getattr__(self, what):
+        return getattr(self.inner, what)
+
+    def open(self):
+        self.log.append(f"open {self.name}")
+        self.inner.open()
+
+    def enable(self, mode):
+        self.log.append(f"enable {self.name}")
+        self.inner.enable(mode)
+
+    def read(self, out, deadline_ns):
+        self.log.append(f"read {self.name}")
+        out.fault[:] = 0
+        self.inner.read(out, deadline_ns)
+
+    def write(self, cmd, deadline_ns):
+        self.log.append(f"write {self.name}")
+        self.inner.write(cmd, deadline_ns)
+
+    def stop(self):
+        self.log.append(f"stop {self.name}")
+        self.inner.stop()
+
+    def close(self):
+        self.log.append(f"close {self.name}")
+        self.inner.close()
+
+
+class Bench:
+    """A rig's scheduler, around logged drivers in Python or in machine code, as fast as possible or by a fake clock."""
+
+    def __init__(self, rig, paced=False, hardware=False, native=False, groups=((0,), (1, 2)), **pacing):
+        self.rig, self.hardware, self.native, self.groups = rig, hardware, native, groups
+        self.log, self.drivers, self.clock = [], [], FakeClock()
+        self.scheduler = Scheduler(
+            self.engine, Pacing(**pacing) if paced else None, rig.tasks, 0.05, "rig.yaml:1", self.clock
+        )
+
+    def engine(self):
+        rig = self.rig
+        if self.native:
+            return NativeEngine(rig.simulation, rig.spec.schedule.order)
+        world, indices = World(rig.simulation), [np.array(group) for group in self.groups]
+        loaded = [sim.load(tuple(rig.joints[k] for k in i), i, rig.limits.at(i), world) for i in indices]
+        self.drivers = [Logged(driver, self.log) for driver in loaded]
+        pairs = list(zip(self.drivers, indices, strict=True))
+        return PythonEngine(rig.simulation, world, pairs, rig.spec.schedule.order, self.hardware)
+
+    def start(self, ticks):
+        """The scheduler, running; from `configured`, if need be."""
+        if self.scheduler.state is State.CONFIGURED:
+            self.scheduler.prepare()
+        self.scheduler.arm()
+        self.scheduler.start(ticks)
+        return self.scheduler
+
+
+class Ticks:
+    """What a scheduler leaves from now on, block by block."""
+
+    def __init__(self, scheduler, at_least=None):
+        self.blocks, found = [], 0
+        while (at_least is None or found < at_least) and (block := scheduler.read()) is not None:
+            self.blocks.append(block)
+            found += len(block.numbers)
+
+    numbers = property(lambda self: [int(number) for block in self.blocks for number in block.numbers])
+    rows = property(lambda self: np.concatenate([block.rows for block in self.blocks]))
+
+    def __add__(self, other):
+        both = copy.copy(self)
+        both.blocks = self.blocks + other.blocks
+        return both
+
+    def signals(self, rig):
+        """Signal -> its values (k,)."""
+        values = np.concatenate([rig.observe(block.arming, block.rows) for block in self.blocks])
+        return dict(zip(rig.simulation.signals, values.T, strict=True))
+
+
+@pytest.fixture
+def bench_of(rig_of):
+    """A `Bench` of RIG, closed at the end."""
+    made = []
+
+    def make(*overrides, text=RIG, interpret=False, **keys):
+        made.append(Bench(rig_of(*overrides, text=text, interpret=interpret), **keys))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.scheduler.close()
+
+
+# --- states -----------------------------------------------------------------------------------------
+
+WORDS = {
+    "prepare": "configured",
+    "arm": "ready or stopped",
+    "start": "armed",
+    "pause": "running",
+    "step": "paused",
+    "resume": "paused",
+    "snapshot": "armed or fault or paused or ready or stopped",
+    "restore": "fault or paused or ready or stopped",
+    "reset": "fault",
+}
+WAYS = {
+    "configured": [],
+    "ready": ["prepare"],
+    "armed": ["prepare", "arm"],
+    "running": ["prepare", "arm", "start"],
+    "paused": ["prepare", "arm", "start", "pause"],
+    "stopped": ["prepare", "arm", "start", "stop"],
+    "fault": ["prepare", "break", "arm", "start", "read"],
+}
+
+
+def go(bench, state):
+    """Take the scheduler to a state."""
+    for what in WAYS[state]:
+        if what == "break":
+            bench.drivers[0].read = failing(OSError("unplugged"))
+        else:
+            getattr(bench.scheduler, what)(*((1000,) if what == "start" else ()))
+    assert bench.scheduler.state == state
+
+
+def failing(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("paced", [False, True])
+@pytest.mark.parametrize("state", WAYS)
+def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, state, paced):
+    bench = bench_of(paced=paced)
+    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[Word.STOP]
+    go(bench, state)
+    for what, states in WORDS.items():
+        if state in states.split(" or "):
+            continue
+        with pytest.raises(RunError) as caught:
+            getattr(bench.scheduler, what)(*((None,) if what == "restore" else ()))
+        assert str(caught.value) == f"cannot {what} a rig that is {state}; it must be {states}"
+        assert bench.scheduler.state == state
+
+
+@pytest.mark.parametrize("paced", [False, True])
+@pytest.mark.parametrize("state", WAYS)
+def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of, monkeypatch, state, paced):
+    rights = []
+
+    @contextmanager
+    def take(pacing):
+        rights.append(("taken", threading.get_ident()))
+        yield (privileges.Right("priority", True, ""),)
+        rights.append(("given back", threading.get_ident()))
+
+    monkeypatch.setattr(privileges, "take", take)
+    bench = bench_of(paced=paced)
+    before = set(threading.enumerate())
+    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[Word.STOP]
+    go(bench, state)
+    bench.scheduler.close()
+    if state != "configured":
+        assert bench.log[-4:] == ["stop a", "stop b+c", "close a", "close b+c"]
+        last_write = max((k for k, what in enumerate(bench.log) if what.startswith("write")), default=-1)
+        assert last_write < bench.log.index("stop a")
+    assert set(threading.enumerate()) <= before
+    done = list(bench.log)
+    bench.scheduler.close()
+    assert bench.log == done
+    ran = paced and state not in ("configured", "ready")
+    assert [what for what, _ in rights] == ["taken", "given back"] * ran
+    assert len({thread for _, thread in rights} | {threading.get_ident()}) == 1 + ran
+    ended = {"armed": "stopped", "running": "stopped", "paused": "stopped"}.get(state, state)
+    assert bench.scheduler.state == ended
+    with pytest.raises(RunError, match=r"^cannot arm a rig that was closed; make a new scheduler$"):
+        bench.scheduler.arm()
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_the_way_through_the_states(bench_of, paced):
+    bench = bench_of(paced=paced)
+    scheduler, seen = bench.scheduler, []
+    assert scheduler.read() is None
+    scheduler.prepare()
+    assert (scheduler.state, bench.log) == (State.READY, ["open a", "open b+c"])
+    scheduler.arm()
+    assert (scheduler.state, bench.log[2:]) == (State.ARMED, ["enable a", "enable b+c"])
+    scheduler.start(20)
+    bench.drivers[1].stop = lambda: seen.append(str(scheduler.state))
+    assert Ticks(scheduler).numbers == list(range(20))
+    assert seen[-1] == "stopping" and scheduler.state is State.STOPPED
+    assert (scheduler.fault, scheduler.read()) == ("", None)
+    scheduler.stop()
+    assert scheduler.state is State.STOPPED
+
+
+def test_a_stopped_run_keeps_what_its_ticks_left(bench_of):
+    scheduler = bench_of().start(1000)
+    first = Ticks(scheduler, 1)
+    scheduler.stop()
+    rest = Ticks(scheduler)
+    assert (first + rest).numbers == list(range(scheduler.engine.number))
+    assert scheduler.engine.view("request").tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_motors_that_cannot_be_switched_on_or_measured_are_off_again(bench_of, paced):
+    bench = bench_of(paced=paced, hardware=True)
+    bench.scheduler.prepare()
+    bench.drivers[0].read = failing(OSError("unplugged"))
+    with pytest.raises(RunError, match=r"^the driver of a failed: OSError: unplugged \("):
+        bench.scheduler.arm()
+    assert bench.log[-4:] == ["enable a", "enable b+c", "stop a", "stop b+c"]
+    assert bench.scheduler.state is State.READY
+    del bench.drivers[0].read
+    assert Ticks(bench.start(3)).numbers == [0, 1, 2]
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_drivers_have_time_to_measure_before_the_first_tick(bench_of, paced):
+    """Until when, they are told on the clock that they are told of in ticks."""
+    bench, deadlines = bench_of(paced=paced, hardware=True), []
+    bench.scheduler.prepare()
+    now, read = bench.clock.time * paced, bench.drivers[0].read
+    bench.drivers[0].read = lambda out, deadline_ns: (deadlines.append(deadline_ns), read(out, deadline_ns))
+    Ticks(bench.start(3))
+    first, *ticks = deadlines
+    assert (now + 4 * MS < first < ticks[0]) if paced else (first == ticks[0] == 0)
+    assert [later - ticks[0] for later in ticks] == [0, MS, 2 * MS]
+
+
+def test_motors_stop_in_the_loop_itself_when_a_run_on_time_ends(bench_of):
+    """Whoever reads the ticks may be late."""
+    bench = bench_of(paced=True)
+    scheduler = bench.start(20)
+    scheduler.way.taking.result()
+    assert scheduler.state is State.RUNNING and bench.log[-2:] == ["stop a", "stop b+c"]
+
+
+# --- rights -----------------------------------------------------------------------------------------
+
+
+def test_strict_refuses_to_start_without_its_rights_however_often_it_is_asked(bench_of, monkeypatch):
+    @contextmanager
+    def take(pacing):
+        yield privileges.Right("locked memory", True, ""), privileges.Right("fixed priority", False, "run ulimit -r 99")
+
+    monkeypatch.setattr(privileges, "take", take)
+    bench = bench_of(paced=True, hardware=True, strict=True)
+    bench.scheduler.prepare()
+    for _ in range(2):
+        with pytest.raises(InputError) as caught:
+            bench.scheduler.arm()
+        assert str(caught.value) == (
+            "rig.yaml:1: strict, but this system does not grant fixed priority (run ulimit -r 99); grant what is"
+            " missing or leave out 'strict'"
+        )
+        assert caught.value.exit_code == 2 and bench.scheduler.state is State.READY
+    bench.scheduler.close()
+    assert "enable a" not in bench.log and "enable b+c" not in bench.log
+
+
+def test_the_command_line_refuses_it_too(command, monkeypatch):
+    @contextmanager
+    def take(pacing):
+        yield (privileges.Right("fixed priority", False, "run ulimit -r 99"),)
+
+    monkeypatch.setattr(privileges, "take", take)
+    assert command.refuses("run", "rig.yaml", "--set", "schedule.realtime=strict") == [
+        "--set schedule.realtime=strict: strict, but this system does not grant fixed priority (run ulimit -r 99);"
+        " grant what is missing or leave out 'strict'"
+    ]
+
+
+def test_without_strict_missing_rights_are_told(bench_of, monkeypatch):
+    missing = privileges.Right("fixed priority", False, "run ulimit -r 99")
+
+    @contextmanager
+    def take(pacing):
+        yield (missing,)
+
+    monkeypatch.setattr(privileges, "take", take)
+    scheduler = bench_of(paced=True).start(3)
+    Ticks(scheduler)
+    assert scheduler.rights == (missing,) == scheduler.timing.rights
+
+
+# --- a fault anywhere -------------------------------------------------------------------------------
+
+
+def on_call(owner, name, number, what):
+    """From here on call `number` (from 0) of a method does `what(original, *arguments)` instead."""
+    original, calls = getattr(owner, name), iter(range(10**9))
+    setattr(owner, name, lambda *a: what(original, *a) if next(calls) == number else original(*a))
+
+
+class Faults:
+    """Ways to go wrong in tick 3, of a bench that is ready; each notes when it happens."""
+
+    def __init__(self, bench, monkeypatch):
+        self.bench, self.monkeypatch = bench, monkeypatch
+        self.simulation = bench.rig.simulation
+
+    def note(self):
+        self.bench.log.append("FAULT")
+
+    def break_(self, *_):
+        self.note()
+        raise ZeroDivisionError("by nothing")
+
+    def driver(self, number, name):
+        on_call(self.bench.drivers[number], name, 3, self.break_)
+
+    def drive(self, number):
+        def faulty(original, out, deadline_ns):
+            original(out, deadline_ns)
+            self.note()
+            out.fault[:] = 7
+
+        on_call(self.bench.drivers[number], "read", 3, faulty)
+
+    def measured(self, what, value):
+        def wrong(original, out, deadline_ns):
+            original(out, deadline_ns)
+            self.note()
+            getattr(out, what)[0] = value
+
+        on_call(self.bench.drivers[0], "read", 3, wrong)
+
+    def controller(self, number, how):
+        def wrong(original, *arguments):
+            x, y = original(*arguments)
+            self.note()
+            return x, y | {"effort": how(y["effort"])}
+
+        on_call(self.simulation.loops[number].block, "update", 3, self.break_ if how is None else wrong)
+
+    def keeper(self, name):
+        """Class-wide, as the loop makes its own."""
+        for kind in (Hurry, Timekeeper):
+            original, calls = getattr(kind, name), iter(range(10**9))
+
+            def broken(*arguments, original=original, calls=calls):
+                return self.break_() if next(calls) == 3 else original(*arguments)
+
+            self.monkeypatch.setattr(kind, name, broken)
+
+    def clock(self, jump):
+        def jumping(original, due_ns):
+            self.note()
+            return original(due_ns) + jump
+
+        on_call(self.bench.clock, "wait", 3, self.break_ if jump is None else jumping)
+
+    def late(self):
+        def slow(original, *arguments):
+            self.bench.clock.time += 5 * MS
+            return original(*arguments)
+
+        def noted(original, *arguments):
+            original(*arguments)
+            self.note()
+
+        for number in (2, 3):
+            on_call(self.simulation.loops[0].block, "update", number, slow)
+        on_call(self.bench.drivers[1], "write", 3, noted)
+
+
+AT = "stopped at tick 3 (t = 0.003 s): "
+BY_NOTHING = f"ZeroDivisionError: by nothing ({__file__}:LINE)"
+# name -> (what to do, what is said, rows that are left)
+POINTS = {
+    "read of the first driver": (lambda f: f.driver(0, "read"), f"the driver of a failed: {BY_NOTHING}", 3),
+    "read of the last driver": (lambda f: f.driver(1, "read"), f"the driver of b, c failed: {BY_NOTHING}", 3),
+    "fault of a drive": (lambda f: f.drive(1), "the drive of joint 'b' reports fault 7; clear it first", 3),
+    "first controller raises": (lambda f: f.controller(0, None), f"controller 'first' failed: {BY_NOTHING}", 3),
+    "last controller raises": (lambda f: f.controller(1, None), f"controller 'second' failed: {BY_NOTHING}", 3),
+    "shape": (
+        lambda f: f.controller(1, lambda effort: np.zeros(2)),
+        "controller 'second' failed: ValueError: the output 'effort' has shape (2,); it must be (1,) (PRODUCT)",
+        3,
+    ),
+    "no numbers": (
+        lambda f: f.controller(0, lambda effort: np.array(["1"])),
+        "controller 'first' failed: ValueError: the output 'effort' must be numbers (PRODUCT)",
+        3,
+    ),
+    "command that is not finite": (
+        lambda f: f.controller(1, lambda effort: effort * np.nan),
+        "joint 'b' is commanded an effort that is not finite (at MEASURED); look at its controller",
+        4,
+    ),
+    "measurement that is not finite": (
+        lambda f: f.measured("position", np.nan),
+        "joint 'a' is not finite (position nan rad, velocity NUMBER rad/s); try a smaller schedule.step, more"
+        " schedule.substeps or schedule.integrator: rosenbrock",
+        4,
+    ),
+    "limit": (
+        lambda f: f.measured("velocity", -20.5),
+        "joint 'a' moves at -20.5 rad/s, above its limit of 20 rad/s; slow the trajectory down, soften the controller"
+        " or change joints.a.limits",
+        4,
+    ),
+    "write of the first driver": (lambda f: f.driver(0, "write"), f"the driver of a failed: {BY_NOTHING}", 3),
+    "write of the last driver": (lambda f: f.driver(1, "write"), f"the driver of b, c failed: {BY_NOTHING}", 3),
+    "row and stamps": (lambda f: f.keeper("stamp"), BY_NOTHING, 3),
+    "policy": (lambda f: f.keeper("follow"), BY_NOTHING, 4),
+    "wait": (lambda f: f.keeper("wait"), BY_NOTHING, 3),
+}
+ON_TIME = {
+    "clock": (lambda f: f.clock(None), BY_NOTHING, 3),
+    "clock jumps": (
+        lambda f: f.clock(1000 * MS + 1),
+        "the clock jumped ahead by more than 1 s: the machine slept, or the program was held; run it again without"
+        " that",
+        3,
+    ),
+    "clock goes back": (
+        lambda f: f.clock(-1),
+        "the clock went back; real time needs a clock that is steady: see 'cosim doctor'",
+        3,
+    ),
+    "budget": (
+        lambda f: f.late(),
+        "2 ticks in a row missed a deadline, the last one (CAUSE); make schedule.step longer, the rig smaller, or allow"
+        " more with schedule.realtime.most",
+        4,
+    ),
+}
+ALL = [(name, paced) for name in POINTS for paced in (False, True)] + [(name, True) for name in ON_TIME]
+BLANKS = {
+    "LINE": r"\d+",
+    "PRODUCT": r"\S+\.py:\d+",
+    "NUMBER": r"\S+",
+    "MEASURED": r"\S+ rad, \S+ rad/s",
+    "CAUSE": r"[\w' ]+",
+}
+
+
+def says(text, expected):
+    """Equal but for figures that are none of the test's business."""
+    pattern = re.escape(expected)
+    for word, blank in BLANKS.items():
+        pattern = pattern.replace(word, blank)
+    assert re.fullmatch(pattern, text), (text, expected)
+
+
+def motors_are_off(bench):
+    """Nothing was written after the fault, and every driver was stopped."""
+    after = bench.log[bench.log.index("FAULT") :]
+    assert not any(what.startswith("write") for what in after), after
+    assert {"stop a", "stop b+c"} <= set(after)
+    assert not any(driver.inner._enabled for driver in bench.drivers)
+    assert bench.scheduler.engine.view("request").tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize(("point", "paced"), ALL)
+def test_a_fault_anywhere_in_a_tick_stops_the_drivers_before_anything_is_written(bench_of, monkeypatch, point, paced):
+    inject, said, rows = (POINTS | ON_TIME)[point]
+    bench = bench_of(paced=paced, overrun="stop", most=2, grace=0.0)
+    bench.scheduler.prepare()
+    with monkeypatch.context() as patched:
+        inject(Faults(bench, patched))
+        ticks = Ticks(bench.start(20))
+    assert bench.scheduler.state is State.FAULT
+    tick = 4 if point == "policy" else 3
+    says(bench.scheduler.fault, AT.replace("3", str(tick)) + said)
+    assert ticks.numbers == list(range(rows))
+    motors_are_off(bench)
+    # it can go on after that
+    bench.scheduler.reset()
+    assert (bench.scheduler.state, bench.scheduler.fault) == (State.STOPPED, "")
+    again = Ticks(bench.start(5))
+    assert len(again.numbers) == 5 and bench.scheduler.state is State.STOPPED
+
+
+PARTS = {"known_acceleration": "read", "judge": "guard", "advance": "step", "measure": "read"}
+
+
+@pytest.mark.parametrize("paced", [False, True])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_the_tick_that_fails_by_itself_is_a_fault_like_any_other(bench_of, part, paced):
+    bench = bench_of(paced=paced, interpret=True)
+    simulation, ready = bench.rig.simulation, []
+    original = getattr(simulation, part)
+
+    def broken(t, *arguments):
+        if ready and float(t) > 0.0025:
+            bench.log.append("FAULT")
+            raise ZeroDivisionError("by nothing")
+        return original(t, *arguments)
+
+    setattr(simulation, part, broken)
+    bench.scheduler.prepare()
+    ready.append(True)
+    ticks = Ticks(bench.start(20))
+    who = "the driver of a failed: " if part == "measure" else ""
+    says(bench.scheduler.fault, AT + who + BY_NOTHING)
+    assert ticks.numbers == [0, 1, 2]
+    motors_are_off(bench)
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_a_driver_that_cannot_even_stop_does_not_keep_the_others_from_it(bench_of, monkeypatch, paced):
+    bench = bench_of(paced=paced)
+    bench.scheduler.prepare()
+    first, last = bench.drivers
+    first.stop = failing(OSError("unplugged"))
+    Faults(bench, monkeypatch).driver(0, "read")
+    Ticks(bench.start(20))
+    assert bench.scheduler.state is State.FAULT
+    assert "stop b+c" in bench.log[bench.log.index("FAULT") :] and not last.inner._enabled
+    first.close = failing(OSError("unplugged"))
+    bench.scheduler.close()
+    assert bench.log[-1] == "close b+c"
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_an_interrupt_in_the_loop_keeps_what_there_is_and_stops_the_drivers(bench_of, paced):
+    bench = bench_of(paced=paced)
+    bench.scheduler.prepare()
+
+    def interrupt(*_):
+        bench.log.append("FAULT")
+        raise KeyboardInterrupt
+
+    on_call(bench.drivers[1], "read", 3, interrupt)
+    scheduler, numbers = bench.start(20), []
+    with pytest.raises(KeyboardInterrupt):
+        for block in iter(scheduler.read, None):
+            numbers += block.numbers.tolist()
+    scheduler.stop()
+    motors_are_off(bench)
+    assert numbers + Ticks(scheduler).numbers == [0, 1, 2]
+    scheduler.close()
+    assert bench.log[-1] == "close b+c"
+
+
+NATIVE = """
+mechanism:
+  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}]
+joints: {a: {limits: {upper: 0.3}, encoder: {counts: 10000}}}
+controllers:
+  - {name: hold, type: pid, kp: 40, ki: 20, kd: 4, period: 3 ms,
+     trajectory: {type: sine, amplitude: 20 deg, frequency: 3 Hz}}
+"""
+
+
+@pytest.mark.parametrize("paced", [False, True])
+def test_machine_code_that_meets_a_limit_stops(bench_of, paced):
+    bench = bench_of(text=NATIVE, native=True, paced=paced)
+    scheduler = bench.start(1000)
+    ticks = Ticks(scheduler)
+    tick = ticks.numbers[-1]
+    assert ticks.numbers == list(range(tick + 1)) and 10 < tick < 500
+    begun = rf"stopped at tick {tick} \(t = 0\.\d+ s\): joint 'a' is at 0\.30\d+ rad, outside its limits -inf to 0\.3 "
+    assert re.match(begun, scheduler.fault) and scheduler.state is State.FAULT
+    assert scheduler.engine.view("request").tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("jump", "said"), [(1000 * MS + 1, "clock jumps"), (-1, "clock goes back")])
+def test_machine_code_with_a_broken_clock_stops(bench_of, jump, said):
+    bench = bench_of(text=NATIVE, native=True, paced=True)
+    bench.scheduler.prepare()
+    waits = iter(range(10**9))
+    wait = bench.clock.wait
+    bench.clock.wait = lambda due: wait(due) + (jump if next(waits) == 3 else 0)
+    ticks = Ticks(bench.start(1000))
+    says(bench.scheduler.fault, AT + ON_TIME[said][1])
+    assert ticks.numbers == [0, 1, 2]
+    assert bench.scheduler.engine.view("request").tolist() == [0.0]
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
+    bench = bench_of(text=NATIVE, native=native, paced=True, groups=((0,),))
+    bench.clock.held, bench.clock.released = 7, lambda: bench.scheduler.way.rings.words[Word.STOP]
+    scheduler = bench.start(1000)
+    while bench.clock.waits < 7:
+        time.sleep(1e-3)
+    scheduler.stop()
+    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert Ticks(scheduler).numbers == list(range(7))
+    assert scheduler.engine.view("request").tolist() == [0.0]
+
+
+def test_a_fault_whose_row_found_no_place_is_told_all_the_same(bench_of, monkeypatch):
+    monkeypatch.setattr("cosim.execution.execution_mode.LEAST_PLACES", 1 << 4)
+    monkeypatch.setattr("cosim.execution.execution_mode.RING_TIME", 0.0)
+    found = []
+    for slow in (False, True):
+        bench = bench_of(text=NATIVE, native=True, paced=True)
+        scheduler = bench.start(1000)
+        if slow:
+            scheduler.way.taking.result()
+        Ticks(scheduler)
+        found.append(scheduler.fault)
+    assert found[1] == found[0] and "outside its limits" in found[1]
+    assert scheduler.timing.dropped > 0

@@ -1,0 +1,613 @@
+"""Emulated drives: their motors, what goes wrong with them, the loop that serves their lines, the rig behind them."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError, RunError
+from cosim.hardware.emulation.fault_injection import Disturbed, Fault, FaultSpec
+from cosim.hardware.emulation.motors import EmulatedMotor, Motors, Wired
+from cosim.hardware.emulation.server import AT_ONCE, BEHIND_NS, Emulation, Line
+from cosim.rig import emulate
+from cosim.rig.emulate import emulation_of
+from cosim.rig.sections.rig_spec import read_rig
+
+MS = 1_000_000  # ns
+
+
+class Room:
+    """A world of joints whose state is what a test says."""
+
+    def __init__(self, n=2, step_ns=MS):
+        self.simulation = SimpleNamespace(step_ns=step_ns)
+        self.sample = tuple(np.zeros(n) for _ in range(3))
+        self.asked, self.log = np.zeros(n), []
+
+    def begin(self, t_ns):
+        self.t_ns = t_ns
+        self.log.append(t_ns)
+
+    def measure(self):
+        return self.sample
+
+    def ask(self, index, request):
+        self.asked[index] = request
+
+    def advance(self):
+        self.log.append("step")
+
+
+def motor_of(**keys):
+    given = {"torque_constant": 0.5, "max_effort": 2.0, "max_velocity": 50.0, "max_temperature": 80.0}
+    return EmulatedMotor(**(given | {"voltage": 24.0, "temperature": 25.0} | keys))
+
+
+def wired(index=0, scale=1.0, zero=0.0, ambient=25.0, rise=40.0, warming=120.0):
+    return Wired(index, scale, zero, ambient, rise, warming)
+
+
+# --- motors -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.0, 9.0, -0.25])
+def test_a_motor_sees_its_joint_through_direction_ratio_and_zero(scale):
+    room, motor = Room(), motor_of()
+    motors = Motors(room, [motor], [wired(1, scale, 0.3)], 1e-3)
+    for values, value in zip(room.sample, (0.7, -2.0, 1.5), strict=True):
+        values[1] = value
+    motors.measure()
+    seen = (motor.position, motor.velocity, motor.effort, motor.current)
+    assert seen == pytest.approx((scale * 0.4, scale * -2.0, 1.5 / scale, 1.5 / scale / 0.5))
+    assert motor.velocity * motor.effort == pytest.approx(-3.0)  # power is the same on both sides
+    motor.ask(1.2)
+    motors.ask()
+    assert room.asked.tolist() == [0.0, pytest.approx(1.2 * scale)]
+    assert motors.scale_of(motor) == scale
+
+
+def test_an_encoder_that_jumped_stays_off():
+    room, motor = Room(), motor_of(jump=0.5)
+    Motors(room, [motor], [wired(0, 2.0)], 1e-3).measure()
+    assert motor.position == 0.5
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [(1.0, 1.0), (2.5, 2.0), (-9.0, -2.0), (math.inf, 2.0), (-math.inf, -2.0), (math.nan, 0.0)],
+)
+def test_what_is_asked_is_cut_to_what_a_motor_can(asked, given):
+    motor = motor_of()
+    motor.ask(1.0)
+    motor.ask(asked)
+    assert motor.asked == given
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, -1.0])
+def test_a_motor_warms_up_by_the_square_of_its_effort(share):
+    """warming · dT/dt = ambient + rise · share² − T: after one time constant 63 % of the way, in the end all of it."""
+    room, motor = Room(), motor_of()
+    motors = Motors(room, [motor], [wired(0, 2.0, ambient=25.0, rise=40.0, warming=1.0)], 1e-3)
+    room.sample[2][0] = share * 2.0 * 2.0
+    for _ in range(1000):
+        motors.measure()
+    end = 25.0 + 40.0 * share * share
+    assert motor.temperature == pytest.approx(25.0 + (1.0 - math.exp(-1.0)) * (end - 25.0), abs=0.02)
+    for _ in range(14_000):
+        motors.measure()
+    assert motor.temperature == pytest.approx(end, abs=1e-3)
+    assert motors.value(0, "temperature") == motor.temperature
+
+
+def test_signals_of_conditions_are_those_of_the_joint():
+    room = Room()
+    motors = Motors(room, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
+    for k, values in enumerate(room.sample):
+        values[:] = 10.0 * k + 1.0, 10.0 * k + 2.0
+    found = [[motors.value(j, what) for what in ("position", "velocity", "effort", "temperature")] for j in (0, 1)]
+    assert found == [[1.0, 11.0, 21.0, 60.0], [2.0, 12.0, 22.0, 25.0]]
+
+
+# --- faults -----------------------------------------------------------------------------------------
+
+
+def spec(kind="drop", **keys):
+    rest = {"driver": "line", "joint": "", "at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "lasts": math.inf}
+    return FaultSpec(**{**rest, "share": 1.0, "delay": 0.01, "size": 0.1, "trouble": "encoder", "kind": kind, **keys})
+
+
+def active(fault, times, value=lambda signal: 0.0):
+    return [t for t in times if fault.active(t, value)]
+
+
+def test_a_fault_at_a_time_lasts_as_long_as_it_says():
+    times = [0.0, 0.9, 1.0, 1.2, 1.4, 1.5, 9.0]
+    assert active(Fault(spec(at=1.0, lasts=0.5)), times) == [1.0, 1.2, 1.4]
+    assert active(Fault(spec(at=1.0)), times) == [1.0, 1.2, 1.4, 1.5, 9.0]
+    assert active(Fault(spec()), times) == times
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0])
+def test_a_fault_on_a_condition_counts_from_when_that_first_held(factor):
+    """Also when it does not hold any more."""
+    fault, times = Fault(spec(at=0.25, lasts=0.5, signal="a/position", factor=factor, bound=factor * 3.0)), []
+    asked = []
+
+    def value(signal):
+        asked.append(signal)
+        return factor * (4.0 if times[-1] == 1.0 else 3.0)
+
+    found = []
+    for t in (0.0, 0.5, 1.0, 1.125, 1.25, 1.625, 1.75, 3.0):
+        times.append(t)
+        if fault.active(t, value):
+            found.append(t)
+    assert found == [1.25, 1.625]
+    assert asked == ["a/position"] * 3  # it is not asked for again
+
+
+class Item(NamedTuple):
+    id: int
+    data: bytes
+
+
+def through(seed=1, n=1000, inward=True, data=b"abc", **specs):
+    line = Disturbed(seed)
+    line.begin([spec(kind, **keys) for kind, keys in specs.items()])
+    return line.through([Item(k, data) for k in range(n)], 0, inward), line
+
+
+def test_without_a_fault_everything_gets_through_as_it_is():
+    items, line = through()
+    assert [item.id for item in items] == list(range(1000)) and not line.cut
+
+
+@pytest.mark.parametrize("kind", ["drop", "duplicate", "corrupt"])
+def test_a_share_of_the_items_is_hit_the_same_ones_by_the_same_seed(kind):
+    items, _ = through(**{kind: {"share": 0.2}})
+    same, _ = through(**{kind: {"share": 0.2}})
+    others, _ = through(seed=2, **{kind: {"share": 0.2}})
+    assert items == same != others
+    count = {"drop": 1000 - len(items), "duplicate": len(items) - 1000}
+    hit = count.get(kind, sum(item.data != b"abc" for item in items))
+    assert 150 < hit < 250
+
+
+def test_what_is_dropped_is_gone_and_what_is_doubled_comes_twice_in_a_row():
+    assert through(drop={})[0] == []
+    items, _ = through(n=3, duplicate={})
+    assert [item.id for item in items] == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("data", [b"\x00", bytes(range(64))])
+def test_one_bit_of_what_is_corrupt_is_another(data):
+    for item in through(n=200, data=data, corrupt={})[0]:
+        assert len(item.data) == len(data)
+        assert sum((x ^ y).bit_count() for x, y in zip(item.data, data, strict=True)) == 1
+    line = Disturbed(1)
+    line.begin([spec("corrupt")])
+    (chunk,) = line.through([data], 0, True)  # a serial line carries bytes
+    assert isinstance(chunk, bytes) and sum((x ^ y).bit_count() for x, y in zip(chunk, data, strict=True)) == 1
+    assert line.through([Item(7, b"")], 0, True) == [Item(7, b"")]  # which has no bits
+
+
+def test_what_is_late_comes_in_order_when_it_is_due():
+    line = Disturbed(1)
+    line.begin([spec("delay", delay=0.010)])
+    for t_ns, inward in ((0, True), (1 * MS, False), (2 * MS, True)):
+        assert line.through([t_ns], t_ns, inward) == []
+    assert line.due(9 * MS, True) == []
+    assert line.due(12 * MS, True) == [0, 2 * MS]
+    assert line.due(12 * MS, True) == [] and line.due(12 * MS, False) == [1 * MS]
+    line.begin([])
+    assert line.through([5], 13 * MS, True) == [5]
+
+
+def test_what_is_late_still_comes_after_the_fault_has_ended():
+    line = Disturbed(1)
+    line.begin([spec("delay", delay=0.010)])
+    line.through([1], 0, True)
+    line.begin([])
+    assert line.due(10 * MS, True) == [1]
+
+
+@pytest.mark.parametrize("kind", ["bus_off", "power_loss"])
+def test_nothing_gets_through_a_line_that_is_cut(kind):
+    items, line = through(delay={}, **{kind: {}})
+    assert items == [] and line.cut
+    assert line.due(10**12, True) == []
+    line.begin([])
+    assert not line.cut and line.through([1], 0, False) == [1]
+
+
+# --- the loop ---------------------------------------------------------------------------------------
+
+
+class Clock:
+    """Goes on when a line is listened to until a time."""
+
+    def __init__(self):
+        self.now = 7_000_000_000
+
+    def __call__(self):
+        return self.now
+
+
+class Wire:
+    """A line: inbox holds (time when it comes [ns after the begin], item)."""
+
+    def __init__(self, clock, *inbox):
+        self.clock, self.begun, self.inbox, self.sent, self.log = clock, clock.now, deque(inbox), [], []
+        self.broken = None
+
+    def open(self):
+        self.log.append("open")
+        if self.broken == "open":
+            raise InputError("no such line")
+
+    def bus_off(self):
+        pass
+
+    def close(self):
+        self.log.append("close")
+
+    def reopen(self):
+        self.log.append("reopen")
+
+    def receive(self, until):
+        if self.broken == "receive":
+            self.broken = None
+            raise RunError("unplugged")
+        if self.inbox and self.begun + self.inbox[0][0] <= max(until, self.clock.now):
+            t_ns, item = self.inbox.popleft()
+            self.clock.now = max(self.clock.now, self.begun + t_ns)
+            return item
+        self.clock.now = max(self.clock.now, until)
+        return None
+
+    def send(self, item, deadline_ns):
+        if self.broken == "send":
+            raise RunError("nobody listens")
+        self.sent.append((self.clock.now - self.begun, item))
+
+
+class Drives:
+    """Answers every item by its name; in every step it says `beat` unasked."""
+
+    def __init__(self):
+        self.log, self.beats = [], False
+
+    def reset(self, t_ns):
+        self.log.append("reset")
+
+    def handle(self, item, t_ns):
+        self.log.append(item)
+        return [f"re {item}"]
+
+    def process(self, t_ns):
+        self.log.append("process")
+        return ["beat"] if self.beats else []
+
+
+def emulation_with(*inboxes, faults=(), clock=None):
+    clock = clock or Clock()
+    room, told = Room(len(inboxes)), []
+    motors = [motor_of() for _ in inboxes]
+    lines = tuple(
+        Line(f"line{k}" if k else "line", Wire(clock, *inbox), Drives(), (f"j{k}",), (motors[k],), Disturbed(k))
+        for k, inbox in enumerate(inboxes)
+    )
+    joints = tuple(f"j{k}" for k in range(len(inboxes)))
+    made = Emulation(
+        Motors(room, motors, [wired(k, 2.0) for k in range(len(inboxes))], 1e-3), lines,
+        tuple(Fault(one) for one in faults), MS, clock, joints, told.append,
+    )  # fmt: skip
+    return made, room, told
+
+
+def test_steps_are_taken_by_the_clock_and_answers_given_when_questions_come():
+    emulation, room, _ = emulation_with([(0, "a"), (400_000, "b"), (1_700_000, "c")])
+    emulation.open()
+    emulation.serve(0.003)
+    (line,) = emulation.lines
+    assert line.link.sent == [(0, "re a"), (400_000, "re b"), (1_700_000, "re c")]
+    assert line.drives.log[:8] == ["reset", "a", "process", "b", "process", "c", "process", "process"]
+    assert emulation.steps == 4 and emulation.lost_ns == 0
+    assert room.log == [0, "step", 1 * MS, "step", 2 * MS, "step", 3 * MS, "step", 4 * MS]
+    assert (line.answered, line.unsent) == (3, 0)
+
+
+def test_what_was_missed_is_caught_up_with():
+    emulation, room, _ = emulation_with([])
+    emulation.open()
+    emulation.serve(0.001)
+    emulation.clock.now += BEHIND_NS - 2 * MS  # the machine had other things to do
+    before = emulation.clock.now
+    while emulation.clock.now == before:
+        emulation.turn()
+    assert emulation.lost_ns == 0
+    assert room.t_ns == pytest.approx(emulation.clock.now - 7_000_000_000, abs=2 * MS)
+
+
+def test_what_is_too_much_to_be_caught_up_with_is_given_up():
+    emulation, _, _ = emulation_with([])
+    emulation.open()
+    emulation.serve(0.001)
+    steps = emulation.steps
+    emulation.clock.now += 10 * BEHIND_NS
+    emulation.turn()
+    assert emulation.steps == steps + 1
+    assert emulation.lost_ns == pytest.approx(10 * BEHIND_NS, abs=2 * MS)
+    now = emulation.clock.now
+    emulation.serve(0.005)
+    assert emulation.clock.now - now == pytest.approx(5 * MS, abs=MS)
+    assert emulation.steps == pytest.approx(steps + 6, abs=1)
+
+
+def test_faults_go_by_the_time_of_the_rig_also_when_time_was_given_up():
+    emulation, _, told = emulation_with([], faults=[spec(at=0.005, lasts=0.002)])
+    emulation.open()
+    emulation.serve(0.001)
+    emulation.clock.now += 10 * BEHIND_NS
+    emulation.serve(0.010)
+    assert told == ["0.005 s  drop at line begins", "0.007 s  drop at line ends"]
+
+
+def test_several_lines_are_served_side_by_side():
+    emulation, _, _ = emulation_with([(100_000, "a"), (900_000, "b")], [(150_000, "x"), (950_000, "y")])
+    emulation.open()
+    emulation.serve(0.002)
+    first, second = emulation.lines
+    for line, times in ((first, (100_000, 900_000)), (second, (150_000, 950_000))):
+        assert [t for t, _ in line.link.sent] == pytest.approx(times, abs=200_000)
+    assert [item for _, item in second.link.sent] == ["re x", "re y"]
+    assert emulation.steps == 3
+
+
+def test_a_line_that_is_flooded_does_not_hold_up_the_physics():
+    flood = [(0, k) for k in range(10 * AT_ONCE)]
+    emulation, _, _ = emulation_with(flood)
+    emulation.open()
+    emulation.turn()
+    assert emulation.steps == 1
+    assert emulation.lines[0].answered == AT_ONCE
+
+
+def test_answers_that_a_line_does_not_take_are_counted_and_a_broken_line_is_opened_again():
+    emulation, _, _ = emulation_with([(0, "a"), (200_000, "b")])
+    emulation.open()
+    (line,) = emulation.lines
+    line.link.broken = "send"
+    emulation.turn()
+    assert (line.answered, line.unsent, line.link.sent) == (1, 1, [])
+    line.link.broken = "receive"
+    emulation.turn()
+    assert line.link.log == ["open", "reopen"] and line.answered == 2
+    emulation.close()
+    assert line.link.log[-1] == "close"
+
+
+def test_when_a_line_cannot_be_had_none_is():
+    emulation, _, _ = emulation_with([], [])
+    emulation.lines[1].link.broken = "open"
+    with pytest.raises(InputError, match="no such line"):
+        emulation.open()
+    assert [line.link.log[-1] for line in emulation.lines] == ["close", "close"]
+
+
+def test_it_ends_when_it_is_told_to():
+    emulation, _, _ = emulation_with([])
+    emulation.open()
+    process = emulation.lines[0].drives.process
+
+    def last(t_ns):
+        emulation.stopped = emulation.steps == 5
+        return process(t_ns)
+
+    emulation.lines[0].drives.process = last
+    emulation.serve()
+    assert emulation.steps == 5
+
+
+# --- what goes wrong in the loop --------------------------------------------------------------------
+
+
+def steps(emulation, n):
+    for _ in range(n):
+        emulation.turn()
+
+
+def test_unasked_words_go_stale_and_answers_do_not():
+    emulation, _, told = emulation_with([(1_500_000, "a")], faults=[spec("stale_heartbeat", at=0.001, lasts=0.002)])
+    emulation.open()
+    (line,) = emulation.lines
+    line.drives.beats = True
+    steps(emulation, 5)
+    assert [item for _, item in line.link.sent] == ["beat", "re a", "beat", "beat"]
+    assert told == ["0.001 s  stale heartbeat at line begins", "0.003 s  stale heartbeat at line ends"]
+
+
+def test_a_loss_of_power_silences_the_drives_and_resets_them_when_it_is_over():
+    emulation, room, told = emulation_with([(0, "a"), (1_500_000, "b"), (4_500_000, "c")],
+                                           faults=[spec("power_loss", at=0.001, lasts=0.002)])  # fmt: skip
+    emulation.open()
+    (line,) = emulation.lines
+    line.motors[0].ask(1.0)
+    steps(emulation, 1)
+    assert room.asked.tolist() == [2.0]
+    steps(emulation, 1)
+    assert room.asked.tolist() == [0.0] and line.motors[0].asked == 0.0
+    steps(emulation, 5)
+    assert [item for _, item in line.link.sent] == ["re a", "re c"]
+    assert line.drives.log == ["reset", "a", "process", "reset", "process", "process", "c", "process", "process"]
+    assert told == ["0.001 s  power loss at line begins", "0.003 s  power loss at line ends"]
+
+
+def test_a_line_that_is_off_leaves_the_drives_their_own_watchdogs():
+    emulation, _, _ = emulation_with([(1_500_000, "b")], faults=[spec("bus_off", at=0.001)])
+    emulation.open()
+    steps(emulation, 5)
+    (line,) = emulation.lines
+    assert line.drives.log == ["reset", *["process"] * 5] and line.link.sent == []
+
+
+def test_late_questions_are_answered_when_they_come():
+    emulation, _, _ = emulation_with([(100_000, "a")], faults=[spec("delay", delay=0.003)])
+    emulation.open()
+    steps(emulation, 1)  # from the first step on
+    emulation.lines[0].link.inbox.append((200_000, "b"))
+    steps(emulation, 9)
+    assert [item for _, item in emulation.lines[0].link.sent] == ["re a", "re b"]
+    assert [t for t, _ in emulation.lines[0].link.sent] == pytest.approx([6 * MS, 6 * MS], abs=2 * MS)
+
+
+def test_a_fault_is_on_its_own_line_only():
+    emulation, _, _ = emulation_with([(1_500_000, "a")], [(1_600_000, "x")], faults=[spec("drop", driver="line1")])
+    emulation.open()
+    steps(emulation, 4)
+    assert [[item for _, item in line.link.sent] for line in emulation.lines] == [["re a"], []]
+
+
+def test_faults_of_a_motor_begin_and_end():
+    at = {"driver": "", "joint": "j1"}
+    faults = [
+        spec("encoder_jump", at=0.001, lasts=0.004, size=0.1, **at),
+        spec("motor_fault", at=0.002, lasts=0.001, **at),
+    ]
+    emulation, _, told = emulation_with([], [], faults=faults)
+    emulation.open()
+    seen = []
+    for _ in range(7):
+        emulation.turn()
+        seen.append([(motor.jump, motor.trouble) for motor in emulation.motors.motors])
+    assert [one[0] for one in seen] == [(0.0, "")] * 7
+    off, jumped, both = (0.0, ""), (0.2, ""), (0.2, "encoder")  # the drive turns twice as far as its joint
+    assert [one[1] for one in seen] == [off, jumped, both, jumped, jumped, off, off]
+    assert told == [
+        "0.001 s  encoder jump at j1 begins",
+        "0.002 s  motor fault at j1 begins",
+        "0.003 s  motor fault at j1 ends",
+        "0.005 s  encoder jump at j1 ends",
+    ]
+
+
+def test_faults_of_one_kind_at_one_motor_add_up():
+    at = {"driver": "", "joint": "j0"}
+    faults = [
+        spec("encoder_jump", at=0.001, size=0.1, **at),
+        spec("encoder_jump", at=0.002, lasts=0.001, size=0.3, **at),
+        spec("motor_fault", at=0.001, trouble="overcurrent", **at),
+        spec("motor_fault", at=0.002, lasts=0.001, trouble="encoder", **at),
+    ]
+    emulation, _, _ = emulation_with([], faults=faults)
+    emulation.open()
+    (motor,), seen = emulation.motors.motors, []
+    for _ in range(4):
+        emulation.turn()
+        seen.append((pytest.approx(motor.jump), motor.trouble))
+    assert seen == [(0.0, ""), (0.2, "overcurrent"), (0.8, "overcurrent"), (0.2, "overcurrent")]
+
+
+def test_a_fault_waits_for_its_condition():
+    emulation, room, told = emulation_with([], faults=[spec(at=0.001, signal="j0/position", bound=0.5)])
+    emulation.open()
+    steps(emulation, 3)
+    room.sample[0][0] = 0.6
+    steps(emulation, 3)
+    assert told == ["0.004 s  drop at line begins"]
+
+
+# --- of a rig ---------------------------------------------------------------------------------------
+
+RIG = """\
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: a, axis: [0, 1, 0], parent: base, mass: 1, inertia: [1, 1, 1]}
+    - {name: b, axis: [0, 1, 0], parent: base, mass: 1, inertia: [1, 1, 1]}
+    - {name: c, axis: [0, 1, 0], parent: base, mass: 1, inertia: [1, 1, 1]}
+joints:
+  all: {limits: {velocity: 9, effort: 6}}
+  b: {initial: {velocity: 1}}
+  c: {initial: {velocity: 1}}
+controllers: [{type: pid, kp: 1, ki: 0, kd: 0, joints: [a, b]}]
+drivers:
+  - type: odrive
+    bus: {interface: virtual, channel: emulation}
+    joints: {a: {id: 1, ratio: 3, direction: -1, zero: 0.2}}
+"""
+
+
+def emulation_from(tmp_path, text, *overrides):
+    (tmp_path / "rig.yaml").write_text(text)
+    return emulation_of(read_rig(tmp_path / "rig.yaml", overrides), interpret=True, clock=Clock())
+
+
+def test_a_rig_without_drives_has_nothing_to_emulate(tmp_path):
+    with pytest.raises(InputError) as caught:
+        emulation_from(tmp_path, RIG, "drivers=[]")
+    assert caught.value.what == "no drives to emulate; give the rig a section 'drivers'"
+
+
+def test_load_motors_are_those_of_a_bench(tmp_path):
+    load = "  - {name: load, type: odrive, bus: {interface: virtual, channel: l}, loads: {a: {id: 1, effort: 1}}}\n"
+    with pytest.raises(InputError) as caught:
+        emulation_from(tmp_path, RIG + load)
+    what = "driver 'load' has load motors, which the mechanism of this rig does not have; emulate a rig of the bench"
+    assert str(caught.value) == f"{tmp_path / 'rig.yaml'}:16 drivers[1].loads: {what}"
+
+
+def test_joints_beside_the_real_ones_stand_still_and_those_without_a_motor_move(tmp_path):
+    emulation = emulation_from(tmp_path, RIG)
+    world = emulation.motors.world
+    world.begin(0)
+    (motor,) = emulation.motors.motors
+    for k in range(50):
+        motor.ask(0.5)
+        emulation.motors.ask()
+        world.advance()
+        world.begin((k + 1) * MS)
+        emulation.motors.measure()
+    position, velocity, _ = world.sample
+    assert (position[1], velocity[1]) == (0.0, 0.0)
+    assert position[2] == pytest.approx(0.05) and velocity[2] == pytest.approx(1.0)
+    assert position[0] == pytest.approx(0.5 * -3.0 * 0.5 * 0.05**2, rel=1e-6)  # of an inertia of 1
+    assert motor.position == pytest.approx(-3.0 * (position[0] - 0.2))
+
+
+def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):
+    motor = emulation_from(tmp_path, RIG).motors.motors[0]
+    assert (motor.max_effort, motor.max_velocity) == (1.5 * 6.0 / 3.0, 2.0 * 9.0 * 3.0)
+    assert (motor.torque_constant, motor.voltage, motor.temperature, motor.max_temperature) == (0.1, 24.0, 25.0, 80.0)
+    more = ("joints.a.actuator={type: dc_motor, resistance: 1, inductance: 1 mH, torque_constant: 0.3, rotor_inertia:"
+            " 0.001}", "emulator={voltage: 48, ambient: 30, joints: {a: {max_effort: 12, max_velocity: 3,"
+            " max_temperature: 70}}}")  # fmt: skip
+    motor = emulation_from(tmp_path, RIG, *more).motors.motors[0]
+    assert (motor.max_effort, motor.max_velocity) == (4.0, 9.0)
+    assert (motor.torque_constant, motor.voltage, motor.temperature, motor.max_temperature) == (0.3, 48.0, 30.0, 70.0)
+    own = "drivers.odrive.joints.a.torque_constant=0.7"
+    assert emulation_from(tmp_path, RIG, *more, own).motors.motors[0].torque_constant == 0.7
+
+
+def test_what_goes_wrong_is_told_with_how_much_of_it(tmp_path):
+    faults = [
+        "{kind: drop, share: 0.1, at: 2}",
+        "{kind: delay, delay: 5 ms, lasts: 1}",
+        "{kind: bus_off}",
+        "{kind: encoder_jump, joint: a, size: 0.5}",
+        "{kind: motor_fault, joint: a, trouble: encoder}",
+    ]
+    (tmp_path / "rig.yaml").write_text(RIG)
+    spec = read_rig(tmp_path / "rig.yaml", [f"emulator.faults=[{', '.join(faults)}]"])
+    assert list(emulate._offered(spec))[-6:-1] == [
+        "  drop (0.1 of the frames) at odrive: at 2 s",
+        "  delay (5 ms) at odrive: at 0 s for 1 s",
+        "  bus off at odrive: at 0 s",
+        "  encoder jump (by 0.5) at a: at 0 s",
+        "  motor fault (encoder) at a: at 0 s",
+    ]

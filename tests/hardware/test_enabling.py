@@ -1,0 +1,60 @@
+"""Drives that are on are held until the first command, where they say that they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cosim.hardware.enabling import hold, together
+
+
+class Told:
+    """A driver that says where its joint is, or nothing."""
+
+    joints = ("a",)
+
+    def __init__(self, position=None):
+        self.position, self.commands = position, []
+
+    def read(self, out, deadline_ns):
+        if self.position is not None:  # late: what there was stays
+            out.position[:], out.t_ns = self.position, 1
+
+    def write(self, cmd, deadline_ns):
+        self.commands.append([float(getattr(cmd, name)[0]) for name in ("position", "velocity", "effort", "kp", "kd")])
+
+
+def test_a_drive_is_held_where_it_is():
+    driver = Told(1.5)
+    hold(driver)
+    assert driver.commands == [[1.5, 0.0, 0.0, 0.0, 0.0]]
+
+
+def test_a_drive_that_does_not_say_where_it_is_is_not_sent_to_zero():
+    driver = Told()
+    hold(driver)
+    assert driver.commands == []
+
+
+def test_those_that_are_on_are_held_while_others_take_their_time():
+    first, second = Told(0.2), Told(0.3)
+
+    def enable(k):
+        while k and len(first.commands) < 3:
+            np.zeros(1)
+
+    together([first, second], enable)
+    assert len(first.commands) >= 3 and set(map(tuple, first.commands)) == {(0.2, 0.0, 0.0, 0.0, 0.0)}
+
+
+def test_the_first_error_is_raised_when_nobody_is_at_work_any_more():
+    ended = []
+
+    def enable(k):
+        if k == 0:
+            raise ValueError("no power")
+        ended.append(k)
+
+    with pytest.raises(ValueError, match="no power"):
+        together([Told(0.0), Told(0.0)], enable)
+    assert ended == [1]

@@ -1,0 +1,369 @@
+"""The emergency stop and the watchdog in the loop in Python: before a run, during it, and after it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.drivers import sim
+from cosim.errors import InputErrors, RunError
+from cosim.execution.engine import PythonEngine
+from cosim.execution.scheduler import FOREVER, Scheduler, State
+from cosim.rig.build.drivers import safety_of
+from cosim.rig.run import StoppedRun
+from cosim.tick.virtual_plant import World
+from cosim.timing.native_loop import Status
+from cosim.timing.watchdog import Watchdog
+
+PATIENCE = 20.0  # s; what takes so long has failed
+RIG = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}]
+controllers: [{name: push, type: push.py}]
+guard: {GUARD}
+schedule: {duration: 100 ms}
+"""
+# in tick `at` it hangs for `nap` s; `float` keeps it in Python
+PUSH = """
+import time
+import numpy as np
+from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+
+@params
+class Params:
+    at: int = param(default=-1)
+    nap: float = param(default=0.0)
+
+class Push:
+    def __init__(self, params, context):
+        self.params, self.inputs, self.outputs = params, joint_signals(FEEDBACK, 1), joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        if round(float(t) * 1000) == p.at:
+            time.sleep(p.nap)
+        rest = np.zeros(1)
+        return {}, {"position": rest, "velocity": rest, "effort": rest + 0.01, "kp": rest, "kd": rest}
+
+def load(params, context):
+    return Push(params, context)
+"""
+
+
+class Logged:
+    """A simulated driver that notes what is done with it; then[what, k] is called at the k-th time."""
+
+    def __init__(self, inner):
+        self.inner, self.log, self.then = inner, [], {}
+        self.joints, self.limits, self.modes = inner.joints, inner.limits, inner.modes
+        self.stopped = threading.Event()
+
+    def _note(self, what, *arguments):
+        self.log.append(what)
+        self.then.get((what, self.log.count(what) - 1), int)()
+        if what == "stop":
+            self.stopped.set()
+        return getattr(self.inner, what)(*arguments)
+
+    def open(self):
+        self._note("open")
+
+    def enable(self, mode):
+        self.stopped.clear()
+        self._note("enable", mode)
+
+    def read(self, out, deadline_ns):
+        self._note("read", out, deadline_ns)
+
+    def write(self, cmd, deadline_ns):
+        self._note("write", cmd, deadline_ns)
+
+    def stop(self):
+        self._note("stop")
+
+    def close(self):
+        self._note("close")
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(guard, *overrides):
+        (tmp_path / "push.py").write_text(PUSH)
+        (tmp_path / "rig.yaml").write_text(RIG.replace("{GUARD}", guard.replace("FILE", str(tmp_path / "estop"))))
+        return load_rig(tmp_path / "rig.yaml", overrides)
+
+    return load
+
+
+@pytest.fixture
+def bench_of(rig_of):
+    """bench_of(guard, *overrides) -> (scheduler, its driver), ready."""
+    made = []
+
+    def make(guard, *overrides):
+        rig = rig_of(guard, *overrides)
+        world, index = World(rig.simulation), np.array([0])
+        driver = Logged(sim.load(("a",), index, rig.limits, world))
+        engine = PythonEngine(rig.simulation, world, [(driver, index)], **safety_of(rig))
+        made.append(Scheduler(lambda: engine, tasks=rig.tasks))
+        made[-1].prepare()
+        return made[-1], driver
+
+    yield make
+    for scheduler in made:
+        scheduler.close()
+
+
+def numbers(scheduler):
+    return [int(number) for block in iter(scheduler.read, None) for number in block.numbers]
+
+
+# --- the emergency stop -----------------------------------------------------------------------------
+
+FILE = "{estop: {file: FILE}}"
+
+
+@pytest.fixture
+def pressed(tmp_path):
+    """pressed(True or False) writes the file, as it is after that."""
+
+    def press(word):
+        (tmp_path / "estop").write_text("1" if word else "0")
+
+    press(False)
+    return press
+
+
+def cause(tmp_path):
+    return f"the emergency stop: '{tmp_path / 'estop'}' reads '1'"
+
+
+def test_a_rig_is_not_armed_while_the_stop_is_pressed(bench_of, pressed, tmp_path):
+    pressed(True)
+    scheduler, driver = bench_of(FILE)
+    for _ in range(2):
+        with pytest.raises(RunError) as caught:
+            scheduler.arm()
+        said = f"{cause(tmp_path)}; it cannot be reset while it is pressed, release it and reset again"
+        assert str(caught.value) == said and scheduler.state is State.READY
+    assert "enable" not in driver.log
+    pressed(False)
+    scheduler.arm()
+    scheduler.start(3)
+    assert numbers(scheduler) == [0, 1, 2] and scheduler.fault == ""
+
+
+@pytest.mark.parametrize("task", ["read", "write"])
+def test_a_stop_that_is_pressed_ends_the_run_in_the_next_tick(bench_of, pressed, tmp_path, task):
+    scheduler, driver = bench_of(FILE)
+    driver.then[task, 7] = lambda: pressed(True)
+    scheduler.arm()
+    scheduler.start(FOREVER)
+    assert numbers(scheduler) == list(range(8))
+    assert scheduler.fault == (
+        f"stopped at tick 8 (t = 0.008 s): {cause(tmp_path)}; release it, then arm the rig again"
+    )
+    assert scheduler.state is State.FAULT
+    assert driver.log.count("read") == driver.log.count("write") == 8
+    assert "stop" in driver.log[driver.log.index("enable") :] and not driver.inner._enabled
+
+
+def test_a_stop_that_was_pressed_stays_until_the_rig_is_armed_again(bench_of, pressed):
+    scheduler, driver = bench_of(FILE)
+    driver.then["write", 3] = lambda: pressed(True)
+    scheduler.arm()
+    scheduler.start(FOREVER)
+    numbers(scheduler)
+    pressed(False)
+    with pytest.raises(RunError, match="cannot arm a rig that is fault"):
+        scheduler.arm()
+    scheduler.reset()
+    pressed(True)
+    with pytest.raises(RunError, match="it cannot be reset while it is pressed"):
+        scheduler.arm()
+    pressed(False)
+    scheduler.arm()
+    scheduler.start(5)
+    assert numbers(scheduler) == [4, 5, 6, 7, 8]
+    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+
+
+def test_a_stop_that_goes_away_during_the_run_is_pressed(bench_of, pressed, tmp_path):
+    scheduler, driver = bench_of(FILE)
+    driver.then["write", 2] = (tmp_path / "estop").unlink
+    scheduler.arm()
+    scheduler.start(FOREVER)
+    assert numbers(scheduler) == [0, 1, 2]
+    why = f"'{tmp_path / 'estop'}' cannot be read (No such file or directory)"
+    assert f": the emergency stop: {why}; release it, then arm the rig again" in scheduler.fault
+
+
+def test_a_rig_with_a_stop_runs_in_python_and_says_so(rig_of, pressed):
+    """Machine code cannot look at it; the same rig without it is machine code."""
+    rig = rig_of(FILE, "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]")
+    assert rig.watched and not rig.native and not rig.hardware
+    assert rig.run().summary["outcome"] == "finished"
+    pressed(True)
+    with pytest.raises(RunError, match="the emergency stop"):
+        rig.run()
+    assert rig_of("{}", "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]").native
+
+
+def test_the_recording_of_a_run_that_is_refused_says_why(rig_of, pressed, tmp_path):
+    import json
+
+    from mcap.reader import make_reader
+
+    pressed(True)
+    with pytest.raises(RunError, match="it cannot be reset while it is pressed") as refused:
+        rig_of(FILE).run(record=tmp_path / "run.mcap")
+    with (tmp_path / "run.mcap").open("rb") as file:
+        found = [json.loads(log.data)["message"] for _, _, log in make_reader(file).iter_messages(topics=["/log"])]
+    assert found == [refused.value.what]
+
+
+def test_a_stop_that_is_not_there_is_told_at_its_place(rig_of, tmp_path, command):
+    rig_of(FILE)
+    what = f"cannot read '{tmp_path / 'estop'}': No such file or directory; look at its path and its rights"
+    assert command.refuses("run", "rig.yaml") == [f"rig.yaml:6 guard.estop.file: {what}"]
+
+
+# --- the watchdog -----------------------------------------------------------------------------------
+
+HUNG = (
+    "stopped at tick 5 (t = 0.005 s): the loop has not finished a tick for 0.5 s; look for what holds it up, a"
+    " controller or a bus, or give the watchdog more time (it was at controller 'push')"
+)
+
+
+def test_motors_are_off_while_a_controller_still_hangs(bench_of):
+    scheduler, driver = bench_of("{watchdog: 0.5}", "controllers.push.at=5")
+    hangs, released = threading.Event(), threading.Event()
+    block = scheduler.engine.simulation.loops[0].block
+    update = block.update
+
+    def hang(t, *rest):
+        if round(float(t) * 1000) == 5:
+            hangs.set()
+            assert released.wait(PATIENCE)
+        return update(t, *rest)
+
+    block.update = hang
+    scheduler.arm()
+    found = []
+
+    def watch():
+        assert hangs.wait(PATIENCE)
+        found.append(driver.stopped.wait(PATIENCE))
+        found.append(driver.log.count("write"))
+        released.set()
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    scheduler.start(FOREVER)
+    assert numbers(scheduler) == [0, 1, 2, 3, 4]
+    watching.join()
+    assert found == [True, 5]
+    assert (scheduler.state, scheduler.fault) == (State.FAULT, HUNG)
+    assert driver.log.count("write") == 5  # the tick that hung was given up
+
+
+def test_a_controller_that_sleeps_ends_the_run(rig_of):
+    rig = rig_of("{watchdog: 0.5, estop: {interface: virtual, channel: watch, id: 1}}", "controllers.push.at=5")
+    assert rig.run().summary["outcome"] == "finished"
+    rig = rig_of("{watchdog: 0.5, estop: {interface: virtual, channel: watch, id: 1}}",
+                 "controllers.push.at=5", "controllers.push.nap=1.2")  # fmt: skip
+    with pytest.raises(StoppedRun) as stopped:
+        rig.run()
+    assert stopped.value.run.fault == HUNG and len(stopped.value.run.t) == 5
+
+
+def test_nothing_feeds_it_but_ticks(bench_of, monkeypatch):
+    fed = []
+    feed = Watchdog.feed
+    monkeypatch.setattr(Watchdog, "feed", lambda self: (fed.append(1), feed(self)))
+    scheduler, driver = bench_of("{watchdog: 30}")
+    driver.then["read", 4] = driver.then["write", 4] = lambda: fed.append("tick 4")
+    scheduler.arm()
+    assert fed == []
+    scheduler.start(5)
+    assert numbers(scheduler) == [0, 1, 2, 3, 4]
+    assert fed == [1] * 5 + ["tick 4", "tick 4", 1]  # as ticks begin, and after each
+
+
+def test_it_rests_while_no_ticks_are_taken(bench_of):
+    """Between arming and the start, and in a pause, nobody hangs."""
+    scheduler, driver = bench_of("{watchdog: 0.5}")
+    scheduler.arm()
+    time.sleep(0.7)
+    assert not driver.stopped.is_set()
+    scheduler.start(FOREVER)
+    assert scheduler.read() is not None
+    scheduler.pause()
+    time.sleep(0.7)
+    assert not driver.stopped.is_set()
+    scheduler.step(2)
+    scheduler.stop()
+    assert scheduler.fault == ""
+
+
+def test_a_run_whose_motors_it_switched_off_does_not_go_on(bench_of, monkeypatch):
+    """It may bark when the last tick of a block is done already."""
+    scheduler, driver = bench_of("{watchdog: 30}")
+    engine = scheduler.engine
+    scheduler.arm()
+    scheduler.start(FOREVER)
+    assert scheduler.read() is not None
+    engine._barked("late")
+    assert driver.stopped.is_set()
+    last = engine.number
+    assert all(number < last for number in numbers(scheduler))
+    assert scheduler.state is State.FAULT and scheduler.fault.endswith(": late (it was at task 'publish')")
+    scheduler.reset()
+    scheduler.arm()
+    scheduler.start(3)
+    assert numbers(scheduler) == [last, last + 1, last + 2] and scheduler.fault == ""
+
+
+def test_the_cause_is_there_before_the_motors_are_off_and_stays(bench_of, monkeypatch):
+    scheduler, _ = bench_of("{watchdog: 30}")
+    engine, found = scheduler.engine, []
+    monkeypatch.setattr(engine, "stop", lambda: found.append((engine.left, engine.failure[-20:])))
+    engine._barked("late")
+    engine.abandon(2.0)
+    assert found == [(True, "(it was at the loop)")]
+    assert engine.outcome(Status.STOPPED).endswith(": late (it was at the loop)")
+
+
+def test_at_rest_it_does_not_bark_before_it_is_fed():
+    barks, now, naps = [], [0], iter(range(8))
+    ended = threading.Event()
+
+    def sleep(seconds):
+        nap = next(naps, None)
+        if nap is None:
+            dog.stop()
+            ended.set()
+        elif nap == 0:
+            dog.rest()
+        elif nap == 3:
+            dog.feed()
+        now[0] += 60_000_000
+
+    dog = Watchdog(0.1, lambda cause: (barks.append(now[0]), ended.set()), lambda: now[0], sleep)
+    dog.start()
+    assert ended.wait(PATIENCE)
+    assert barks == [300_000_000]  # fed at 180 ms, and looked at every 60 ms
+
+
+@pytest.mark.parametrize("guard", ["{watchdog: 1 ms}", "{estop: {file: ''}, watchdog: 0}"])
+def test_what_cannot_watch_is_refused(rig_of, guard):
+    with pytest.raises(InputErrors, match=r"guard\.watchdog: must be"):
+        rig_of(guard)

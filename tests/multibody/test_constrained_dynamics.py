@@ -1,0 +1,348 @@
+"""Constrained motion: reactions, energy, machine code, kept and cut loops, rows that repeat others, springs.
+
+An acceleration is that of the constrained mechanism when G q̈ + γ = 0 and M q̈ + h − τ = Gᵀ λ for some λ.
+"""
+
+import dataclasses
+
+import casadi
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from cosim.multibody import Model
+from cosim.multibody.assembly import find_redundant
+from cosim.multibody.constraint_laws import knife_edge
+from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, Loop, Mechanism, Pose, Spring
+from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.joints import REVOLUTE, GeneralMotion, kind_of
+
+X, Y, Z = np.eye(3)
+STEP = 1e-5  # of central differences
+WAYS = "direct", "nested"
+
+
+def turn(random):
+    return Rotation.random(random_state=int(random.integers(2**31))).as_matrix()
+
+
+def at(*position):
+    return Pose(np.eye(3), np.array(position, dtype=float))
+
+
+def heavy(name, random):
+    mass, axes = random.uniform(0.5, 2.0), turn(random)
+    x, y, z = mass * random.uniform(0.02, 0.2, 3)
+    return Link(name, Inertial(mass, random.uniform(-0.3, 0.3, 3), axes @ np.diag([y + z, x + z, x + y]) @ axes.T))
+
+
+def close(found, expected, room=1e-9):
+    """Whether the largest difference is small beside the largest value (or beside 1)."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max(initial=0.0) <= room * max(1.0, np.abs(expected).max(initial=0.0))
+
+
+# --- linkages -------------------------------------------------------------------------------------
+
+
+def ladder(random, rungs, tilt, base="free"):
+    """Parallel cranks on a trunk, each four-bar on the coupler of the one before; all in one tilted plane.
+
+    Every four-bar is cut at a hinge: three of the five rows repeat what the other hinges say.
+    """
+    joints = [Joint("trunk", base, "ground", "b0", Pose(tilt, np.zeros(3)))]
+    links, loops = [Link("ground"), heavy("b0", random)], []
+    for k in range(rungs):
+        here, tip = f"b{k}", at(0.0, random.uniform(0.4, 0.8), 0.1)
+        links += [heavy(f"{side}{k + 1}", random) for side in "pqb"]
+        joints += [
+            Joint(f"left{k}", "revolute", here, f"p{k + 1}", at(0.0, 0.0, 0.0), Z),
+            Joint(f"right{k}", "revolute", here, f"q{k + 1}", at(0.5, 0.0, 0.0), Z),
+            Joint(f"top{k}", "revolute", f"p{k + 1}", f"b{k + 1}", tip, Z),
+        ]
+        loops.append(Loop(Joint(f"close{k}", "revolute", f"q{k + 1}", f"b{k + 1}", tip, Z), at(0.5, 0.0, 0.0)))
+    return Mechanism("ladder", "ground", tuple(links), tuple(joints), loops=tuple(loops))
+
+
+def leaning(mechanism, random):
+    """(q, v) of a ladder: each rung leans and moves, its coupler stays parallel."""
+    model = Model(mechanism)
+    q, v = model.random_configuration(random), random.uniform(-1, 1, model.nv)
+    for k in range(len({loop.joint.child for loop in mechanism.loops})):
+        lean, rate = random.uniform(-0.8, 0.8), random.uniform(-2, 2)
+        for name, sign in ((f"left{k}", 1), (f"right{k}", 1), (f"middle{k}", 1), (f"top{k}", -1)):
+            if name in model.joint_names:
+                q[model.coordinate_names.index(name)] = sign * lean
+                v[model.dof_index(name)] = sign * rate
+    return q, v
+
+
+def third_crank(mechanism, random):
+    """Another crank beside those of the first rung, parallel to them: its loop adds nothing new."""
+    pose = mechanism.joints[1].pose @ at(0.2, 0.0, 0.0)
+    crank = dataclasses.replace(mechanism.joints[1], name="middle0", child="m", pose=pose)
+    closing = dataclasses.replace(mechanism.loops[0].joint, name="third", parent="m")
+    links, joints = (*mechanism.links, heavy("m", random)), (*mechanism.joints, crank)
+    loops = *mechanism.loops, Loop(closing, at(0.2, 0.0, 0.0))
+    return dataclasses.replace(mechanism, links=links, joints=joints, loops=loops)
+
+
+def tripod(random, **more):
+    """A floating plate on three struts that slide in ball joints: no rows repeat each other."""
+    links, joints = [Link("ground"), heavy("plate", random)], [Joint("plate", "free", "ground", "plate", at(0, 0, 0))]
+    loops = []
+    for k in range(3):
+        links += [heavy(f"foot{k}", random), heavy(f"rod{k}", random)]
+        joints.append(Joint(f"ankle{k}", "universal", "ground", f"foot{k}", Pose(turn(random), Z * k), Z, X))
+        joints.append(Joint(f"slide{k}", "prismatic", f"foot{k}", f"rod{k}", at(0.1, 0.2, 0.3), Z))
+        loops.append(Loop(Joint(f"ball{k}", "spherical", f"rod{k}", "plate", at(0, 0, 0.5)), at(k, 1 - k, 0.2)))
+    return Mechanism("tripod", "ground", tuple(links), tuple(joints), loops=tuple(loops), **more)
+
+
+def settled(model, random):
+    """(q, v) with closed loops near random coordinates, by Newton's method."""
+    pure, q, v = model.pure, model.random_configuration(random), random.uniform(-1, 1, model.nv)
+    for _ in range(60):
+        if np.abs(f := pure.constraints(q, v)[0]).max() < 1e-12:
+            break
+        step = -np.linalg.pinv(pure.constraint_jacobian(q)[np.array(pure.ties.holonomic)], 1e-9) @ f
+        q = pure.integrate(q, step / max(1.0, np.abs(step).max()))
+    return q, v - np.linalg.pinv(pure.constraint_jacobian(q), 1e-9) @ pure.constraints(q, v)[1]
+
+
+# --- equations of motion --------------------------------------------------------------------------
+
+
+def gamma(model, q, v):
+    """The derivative of the rates along q̇ at constant v."""
+
+    def make(columns, arrays):
+        rate, q_rate = (casadi.vertcat(*x) for x in (model.pure.constraints(*arrays)[1], model.pure.rate(*arrays)))
+        return [(along(rate, [(columns[0], q_rate)]), (rate.numel(),))]
+
+    return Derived("gamma", [(model.nq,), (model.nv,)], make)(q, v)[0]
+
+
+def check_motion(model, q, v, tau, bias):
+    G, acceleration = model.pure.constraint_jacobian(q), model.pure.forward_dynamics(q, v, tau)
+    close(G @ acceleration, -bias)
+    missing = model.pure.mass_matrix(q) @ acceleration + model.pure.inverse_dynamics(q, v, np.zeros(model.nv)) - tau
+    reaction = np.linalg.pinv(G.T, 1e-10) @ missing
+    close(G.T @ reaction, missing)
+    found = model.pure.reactions(q, v, tau)
+    close(G.T @ found, missing)
+    if model.pure.ties.redundant:  # shared by least norm
+        close(found, reaction, 1e-8)
+    return acceleration
+
+
+def check_both_ways(mechanism, q, v, random, repeated, told=True):
+    """Direct and nested elimination; rows that repeat others are told to the model or found on the way."""
+    first = Model(mechanism)
+    redundant = find_redundant(first, q, np.zeros(first.nv, bool))
+    assert len(redundant) == repeated
+    tau, bias = random.uniform(-5, 5, first.nv), gamma(first, q, v)
+    models = [Model(mechanism, elimination=way, redundant=redundant if told else ()) for way in WAYS]
+    direct, nested = (check_motion(model, q, v, tau, bias) for model in models)
+    close(nested, direct)
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("tilted", [True, False])
+@pytest.mark.parametrize(("rungs", "base"), [(1, "fixed"), (3, "free"), (5, "fixed"), (8, "free")])
+def test_ladders_of_planar_loops(rungs, base, tilted, told):
+    random = np.random.default_rng(rungs)
+    mechanism = ladder(random, rungs, turn(random) if tilted else np.eye(3), base)
+    check_both_ways(mechanism, *leaning(mechanism, random), random, 3 * rungs, told)
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("tilted", [True, False])
+def test_a_third_parallel_crank(tilted, told):
+    """One degree of freedom where counting leaves none."""
+    random = np.random.default_rng(5)
+    mechanism = third_crank(ladder(random, 1, turn(random) if tilted else np.eye(3), "fixed"), random)
+    check_both_ways(mechanism, *leaning(mechanism, random), random, 7, told)
+
+
+@pytest.mark.parametrize("drift", [1e-12, 1e-9, 1e-7, 1e-5, 1e-3])
+def test_cranks_that_drifted_off_parallel_still_move(drift):
+    """Told which rows repeat others, the model does not mistake what integration leaves over for a constraint."""
+    random = np.random.default_rng(6)
+    mechanism = third_crank(ladder(random, 1, turn(random), "fixed"), random)
+    q, v = leaning(mechanism, random)
+    redundant = find_redundant(Model(mechanism), q, np.zeros(len(v), bool))
+    tau = random.uniform(-5, 5, len(v))
+    for way in WAYS:
+        model = Model(mechanism, elimination=way, redundant=redundant)
+        exact = model.pure.forward_dynamics(q, v, tau)
+        found = model.pure.forward_dynamics(q + drift * random.uniform(-1, 1, len(q)), v, tau)
+        close(found, exact, 1e-9 + 300.0 * drift)
+
+
+def test_a_tripod_is_the_same_both_ways():
+    random = np.random.default_rng(8)
+    mechanism = tripod(random)
+    for _ in range(3):
+        check_both_ways(mechanism, *settled(Model(mechanism), random), random, 0)
+
+
+# --- energy and springs ---------------------------------------------------------------------------
+
+
+def energy_rate(pure, q, v, acceleration):
+    """The difference quotient of all energy along the motion."""
+
+    def energy(s):
+        there, fast = pure.integrate(q, v * s + acceleration * s * s / 2), v + acceleration * s
+        return pure.kinetic_energy(there, fast) + pure.potential_energy(there) + pure.spring_energy(there)
+
+    return (energy(STEP) - energy(-STEP)) / (2 * STEP)
+
+
+SPRINGS = (
+    Spring("post", (("ground", np.array([0.5, 0.5, 2.0])), ("plate", X)), 300.0, 20.0, 0.4),
+    Spring("brace", (("rod0", Y), ("foot1", np.array([0.1, 0.0, 0.2]))), 150.0, 5.0, 0.1),
+)
+
+
+@pytest.mark.parametrize("springs", [(), SPRINGS])
+def test_energy_changes_by_power_and_losses(springs):
+    """Constraints that stand still take no power; a skate takes none either."""
+    random = np.random.default_rng(10)
+    skate = Constraint("skate", knife_edge(), (("ground", Pose.identity()), ("rod2", Pose(turn(random), X))))
+    model = Model(tripod(random, springs=springs, constraints=(skate,)), random.uniform(-10, 10, 3))
+    for _ in range(3):
+        q, v = settled(model, random)
+        tau = random.uniform(-5, 5, model.nv)
+        acceleration, loss = model.pure.forward_dynamics(q, v, tau), model.pure.damper_loss(q, v)
+        assert (loss > 0.0) == bool(springs)
+        rate = energy_rate(model.pure, q, v, acceleration)
+        assert rate == pytest.approx(v @ tau - loss, rel=1e-5, abs=1e-4 * max(1.0, np.abs(acceleration).max()))
+
+
+# --- kept loops, impulses, time, machine code -----------------------------------------------------
+
+
+def chain(random):
+    """Six hinges in a row from the ground."""
+    names = ["ground", *(f"l{k}" for k in range(6))]
+    joints = [
+        Joint(f"j{k}", "revolute", names[k], names[k + 1], Pose(turn(random), random.uniform(-1, 1, 3)))
+        for k in range(6)
+    ]
+    links = (Link("ground"), *(heavy(name, random) for name in names[1:]))
+    return Mechanism("chain", "ground", links, tuple(joints))
+
+
+def tied_at(mechanism, q, kind, random):
+    """(loop between the ground and the tip that is closed at q, coordinates of its joint)"""
+    joint = Joint("closing", kind, "ground", "l5", at(0, 0, 0), Z, X if kind == "universal" else None, pitch=0.2)
+    row, on_child = kind_of(joint), Pose(turn(random), random.uniform(-0.3, 0.3, 3))
+    own = row.space.integrate(row.space.neutral, random.uniform(-1, 1, row.nv))
+    tip = Model(mechanism)._definition("frame_pose", "l5")[0](q)
+    pose = Pose(tip[:3, :3], tip[:3, 3]) @ on_child @ Pose(*row.place(own, 0.0)).inverse()
+    return Loop(dataclasses.replace(joint, pose=pose), on_child), own
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "screw"])
+def test_a_kept_loop_moves_as_the_cut_one(kind, way):
+    """The joint that closes the loop has coordinates of its own, or equations: the bodies do the same."""
+    random = np.random.default_rng(len(kind))
+    mechanism = chain(random)
+    q = random.uniform(-1, 1, 6)
+    loop, own = tied_at(mechanism, q, kind, random)
+    kept = dataclasses.replace(loop, coordinates=True)
+    cut, whole = (Model(dataclasses.replace(mechanism, loops=(x,)), elimination=way) for x in (loop, kept))
+    q_whole = np.concatenate([q, own])
+    G, v = whole.pure.constraint_jacobian(q_whole), random.uniform(-1, 1, whole.nv)
+    v -= np.linalg.pinv(G, 1e-9) @ (G @ v)
+    assert (len(whole.constraint_rows), len(cut.constraint_rows)) == (6, 6 - whole.kinds[-1].nv)
+    for model, state in ((whole, (q_whole, v)), (cut, (q, v[:6]))):
+        assert max(np.abs(part).max() for part in model.pure.constraints(*state)) < 1e-10
+    tau = np.concatenate([random.uniform(-5, 5, 6), np.zeros(whole.nv - 6)])
+    close(whole.pure.forward_dynamics(q_whole, v, tau)[:6], cut.pure.forward_dynamics(q, v[:6], tau[:6]))
+    # the parts of the link that was cut through weigh what it weighed
+    assert whole.pure.kinetic_energy(q_whole, v) == pytest.approx(cut.pure.kinetic_energy(q, v[:6]), rel=1e-12)
+    assert whole.pure.potential_energy(q_whole) == pytest.approx(cut.pure.potential_energy(q), rel=1e-12)
+
+
+def test_a_joint_that_time_moves_carries_the_loop():
+    """A hinge at q + ½ t²: the same motion as a plain hinge there, whose acceleration is larger by 1."""
+    random = np.random.default_rng(15)
+    plain = chain(random)
+    driven = GeneralMotion(("angle",), ("rad",), lambda q, t: REVOLUTE.place(q + 0.5 * t * t, t), True)
+    first = dataclasses.replace(plain.joints[0], kind="general", motion=driven)
+    timed = dataclasses.replace(plain, joints=(first, *plain.joints[1:]))
+    q, t = random.uniform(-1, 1, 6), 0.8
+    loop, _ = tied_at(plain, q, "spherical", random)
+    plain, timed = (Model(dataclasses.replace(m, loops=(loop,))) for m in (plain, timed))
+    (v, tau), shift = random.uniform(-1, 1, (2, 6)), np.eye(6)[0]
+    expected = plain.forward_dynamics(q, v, tau)
+    close(timed.forward_dynamics(q - 0.5 * t * t * shift, v - t * shift, tau, t) + shift, expected)
+    close(timed.reactions(q - 0.5 * t * t * shift, v - t * shift, tau, t), plain.reactions(q, v, tau))
+    # what drives the hinge puts in its effort times the speed t that is not the coordinate's
+    found = timed.pure.constrained_dynamics(q - 0.5 * t * t * shift, v - t * shift, tau, tau, np.zeros(6, bool), t)
+    assert found.power == pytest.approx(tau[0] * t, rel=1e-9)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_impulses_balance(way):
+    """G Δv = −demand and M Δv = Gᵀ Λ + impulse, with jumps of held dofs; one step brings a state onto the rows."""
+    random = np.random.default_rng(16)
+    model = Model(tripod(random), elimination=way)
+    q, v = settled(model, random)
+    held = np.zeros(model.nv, bool)
+    held[[model.dof_index("slide0"), model.dof_index("slide2")]] = True
+    demand, jump = random.uniform(-1, 1, 9), random.uniform(-1, 1, model.nv)
+    change, impulse, factors, _ = model.pure.impulse(q, demand, jump, held)
+    G = model.pure.constraint_jacobian(q)
+    close(G @ change, -demand)
+    close(model.pure.mass_matrix(q) @ change, G.T @ factors + impulse)
+    np.testing.assert_array_equal(change[held], jump[held])
+    np.testing.assert_array_equal(impulse[~held], 0.0)
+    off = model.pure.integrate(q, 1e-4 * random.uniform(-1, 1, model.nv)), v + 1e-4 * random.uniform(-1, 1, model.nv)
+    once = model.pure.settled(*off, held)
+    residual, rate = model.pure.constraints(*once)
+    assert np.abs(residual).max() < 1e-6  # of 1e-4: a step of Newton's method
+    assert np.abs(rate).max() < 1e-12
+    np.testing.assert_array_equal(once[1][held], off[1][held])
+
+
+FUNCTIONS = "hybrid_dynamics", "reactions", "inverse_dynamics", "constraints", "constraint_jacobian"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("way", WAYS)
+def test_machine_code_is_the_python(name, way, monkeypatch):
+    """Compiled and interpreted functions; each row of a batch to the bit. Some rows repeat others, springs act."""
+    random = np.random.default_rng(17)
+    mechanism = ladder(random, 2, turn(random))
+    spring = Spring("spring", (("ground", 3.0 * X), ("b2", Y)), 100.0, 3.0, 0.5)
+    mechanism = dataclasses.replace(mechanism, springs=(spring,))
+    states = [leaning(mechanism, random) for _ in range(5)]
+    redundant = find_redundant(Model(mechanism), states[0][0], np.zeros(len(states[0][1]), bool))
+    model = Model(mechanism, elimination=way, redundant=redundant)
+    q, v = (np.array(x) for x in zip(*states, strict=True))
+    held = np.zeros(v.shape, bool)
+    held[::2, model.dof_index("left1")] = True
+    named = {name: random.uniform(-3, 3, v.shape) for name in ("tau", "qdd")}
+    named |= {"q": q, "v": v, "prescribed": held}
+    given = [named[port.name] for port in model.compiled(name).inputs]
+    monkeypatch.setenv("COSIM_INTERPRET", "1")
+    interpreted = Model(mechanism, elimination=way, redundant=redundant).compiled(name).native
+    monkeypatch.delenv("COSIM_INTERPRET")
+
+    def parts(result):
+        return result if isinstance(result, tuple) else (result,)
+
+    together, as_read = parts(model.compiled(name).native(*given)), parts(interpreted(*given))
+    for k in range(5):
+        row = [value[k] for value in given]
+        alone, plain = parts(model.compiled(name).native(*row)), parts(getattr(model.pure, name)(*row))
+        for batch, one, other, reference in zip(together, alone, as_read, plain, strict=True):
+            np.testing.assert_array_equal(batch[k], one)
+            close(one, reference)
+            close(other[k], reference)

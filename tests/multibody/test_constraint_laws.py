@@ -1,0 +1,399 @@
+"""Laws of constraints: closing rows against the joints they stand for, rates and reactions against differences."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from cosim import ops
+from cosim.multibody import Model, joints
+from cosim.multibody.constraint_laws import (
+    Frame,
+    Law,
+    Row,
+    closure,
+    coupling,
+    distance,
+    gear,
+    knife_edge,
+    point_on_curve,
+    polynomial,
+    rolling,
+    seen_from,
+)
+from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
+from cosim.multibody.joints import screw
+
+quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+seeds = st.integers(0, 2**32 - 1)
+STEP = 1e-5  # of central differences
+
+CLOSING = {
+    "revolute": joints.REVOLUTE,
+    "prismatic": joints.PRISMATIC,
+    "cylindrical": joints.CYLINDRICAL,
+    "universal": joints.UNIVERSAL,
+    "spherical": joints.SPHERICAL,
+    "planar": joints.PLANAR,
+    "fixed": joints.FIXED,
+    "screw": screw(0.3),
+    "screw the other way": screw(-0.05),
+}
+
+
+def turn(random):
+    return Rotation.random(random_state=int(random.integers(2**31))).as_matrix()
+
+
+def random_pose(random):
+    return Pose(turn(random), random.uniform(-0.5, 0.5, 3))
+
+
+# --- closing rows -----------------------------------------------------------------------------------
+
+
+def own_motion(kind, random, size=3.0):
+    """The place of a joint at random coordinates, as arrays."""
+    q = kind.space.integrate(kind.space.neutral, random.uniform(-size, size, kind.nv))
+    turned, r = kind.place(q, 0.0)
+    return q, np.array(turned, dtype=float), np.array(r, dtype=float)
+
+
+def slopes(kind, turned, r):
+    """d closing / d (linear, angular) of the child, along the axes of the joint's frame."""
+
+    def at(step):
+        rotation = Rotation.from_rotvec(step[3:]).as_matrix()
+        return np.array(kind.closing(rotation @ turned, r + step[:3]), dtype=float)
+
+    return np.transpose([(at(STEP * e) - at(-STEP * e)) / (2 * STEP) for e in np.eye(6)])
+
+
+@pytest.mark.parametrize("name", CLOSING)
+@quick
+@given(seeds)
+def test_closing_rows_vanish_on_the_joints_own_motion(name, seed):
+    kind = CLOSING[name]
+    _, turned, r = own_motion(kind, np.random.default_rng(seed))
+    assert np.abs(np.array(kind.closing(turned, r), dtype=float)).max() < 1e-15
+
+
+@pytest.mark.parametrize("name", CLOSING)
+@quick
+@given(seeds)
+def test_closing_rows_hold_what_the_joint_does_not_free(name, seed):
+    """As many rows as directions that are not free; together they leave just these."""
+    kind = CLOSING[name]
+    q, turned, r = own_motion(kind, np.random.default_rng(seed))
+    rows = slopes(kind, turned, r)
+    assert len(rows) == len(kind.reactions.split()) == 6 - kind.nv
+    assert np.linalg.svd(rows, compute_uv=False)[-1] > 0.5
+    for s in kind.hinge(q, np.zeros(kind.nv), 0.0).columns:
+        free = np.concatenate([turned @ s.linear, turned @ s.angular])
+        np.testing.assert_allclose(rows @ free, np.zeros(len(rows)), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", CLOSING)
+def test_reactions_are_what_their_names_say(name):
+    """A row's reaction is the force or moment along one axis of the frame on the parent."""
+    kind = CLOSING[name]
+    for seed in range(5):
+        _, turned, r = own_motion(kind, np.random.default_rng(seed))
+        for row, reaction in zip(slopes(kind, turned, r), kind.reactions.split(), strict=True):
+            expected = np.zeros(6)
+            expected["xyz".index(reaction[1]) + 3 * (reaction[0] == "m")] = 1.0
+            if name == "universal" and reaction == "my":  # across both axes
+                expected[3:] = turned[:, 0] @ np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+            if name.startswith("screw") and reaction == "fz":  # along the thread
+                expected[5] = -0.3 if name == "screw" else 0.05
+            np.testing.assert_allclose(row, expected, atol=1e-9)
+
+
+# of a joint closed half a turn off: about an axis across z, and for those that do not turn freely about z
+FLIPS = {name: [np.diag([1.0, -1.0, -1.0])] for name in ("revolute", "cylindrical", "planar")}
+FLIPS |= {name: [np.diag([1.0, -1.0, -1.0]), np.diag([-1.0, -1.0, 1.0])] for name in CLOSING if name[0] in "sf"}
+FLIPS |= {"prismatic": FLIPS["fixed"]}
+del FLIPS["spherical"]
+
+
+@pytest.mark.parametrize("name", CLOSING)
+@quick
+@given(seeds)
+def test_the_right_way_round(name, seed):
+    kind = CLOSING[name]
+    _, turned, r = own_motion(kind, np.random.default_rng(seed))
+    assert (kind.right is None) == (name in ("universal", "spherical"))
+    if kind.right is not None:
+        assert kind.right(turned, r) > 0.5
+        for flip in FLIPS[name]:
+            assert np.abs(np.array(kind.closing(turned @ flip, r), dtype=float)).max() < 1e-14
+            assert kind.right(turned @ flip, r) < -0.5
+
+
+@pytest.mark.parametrize(
+    ("axis", "x"),
+    [
+        ([0, 0, -1], [1, 0, 0]),
+        ([0, 1, 0], [1, 0, 0]),
+        ([-1, 0, 0], [0, 1, 0]),
+        ([0.6, 0, 0.8], [0.8, 0, -0.6]),
+        ([math.cos(1e-6), math.sin(1e-6), 0], [math.sin(1e-6), -math.cos(1e-6), 0]),
+    ],
+)
+def test_x_is_as_near_as_can_be_to_the_frames(axis, x):
+    axis = np.array(axis, dtype=float)
+    axes = joints.axes_of(Joint("j", "planar", "a", "b", Pose.identity(), axis))
+    np.testing.assert_allclose(axes[:, [0, 2]], np.transpose([x, axis]), atol=1e-9)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(3), atol=1e-15)
+    assert np.linalg.det(axes) > 0
+    if np.abs(axis).max() == 1.0:
+        assert set(np.abs(axes).ravel()) == {0.0, 1.0} and not np.signbit(axes[axes == 0.0]).any()
+
+
+@pytest.mark.parametrize("turns", [-40.25, -2.0, 1.0, 7.5, 1000.0])
+@pytest.mark.parametrize("pitch", [0.3, -0.05, 1e-3])
+def test_a_screw_stays_closed_after_many_turns(pitch, turns):
+    kind, angle = screw(pitch), 2.0 * math.pi * turns + 0.4
+    turned, r = kind.place(np.array([angle]), 0.0)
+    assert np.abs(kind.closing(turned, r)).max() < 1e-11 * abs(pitch)
+    # off the thread by a little it says by how much
+    assert kind.closing(turned, r + np.array([0.0, 0.0, 0.01 * pitch]))[2] == pytest.approx(0.01 * pitch, rel=1e-3)
+
+
+def test_a_joint_without_closing_rows_is_told_by_its_kind():
+    assert joints.FREE.closing is None and joints.FREE.reactions == ""
+
+
+# --- laws along a motion ----------------------------------------------------------------------------
+
+
+def bodies(random, count=3):
+    """A floating body with a hinge and a ball joint on it."""
+
+    def link(name):
+        axes, (x, y, z) = turn(random), random.uniform(0.05, 0.2, 3)
+        inertia = axes @ np.diag([y + z, x + z, x + y]) @ axes.T
+        return Link(name, Inertial(random.uniform(0.5, 2.0), random.uniform(-0.3, 0.3, 3), inertia))
+
+    kinds = ("free", "revolute", "spherical", "prismatic")
+    parents = ("ground", "a", "b", "a")
+    tree = tuple(
+        Joint(f"to_{c}", kind, parent, c, random_pose(random), turn(random)[2])
+        for c, kind, parent in zip("abcd", kinds, parents, strict=True)
+    )
+    return (Link("ground"), *map(link, "abcd")), tree
+
+
+EFFORT = Row("effort", "N*m", "rad")
+
+
+def _swaying(q, t):
+    """A timed law of a slider and a hinge."""
+    return ops.array([q[0] + ops.sin(2.0 * t) * q[1], q[0] * q[1] - t * t])
+
+
+def _steered(frames, q, v, t):
+    """A rate that mixes velocities of a frame, of a joint, and time."""
+    return ops.array([frames[0].angular[2] * q[0] + ops.cos(t) * v[0] - frames[0].linear[0] - t])
+
+
+# law, links of its frames, joints
+LAWS = {
+    "distance": (distance(0.7), ("b", "c"), ()),
+    "distance to the ground": (distance(0.7), ("ground", "d"), ()),
+    "curve": (point_on_curve(polynomial([0.1, -0.4, 0.2, 0.05])), ("d", "c"), ()),
+    "gear": (gear(-2.5, 0.3), (), ("to_b", "to_d")),
+    "coupling": (coupling(_swaying, [EFFORT, EFFORT], True), (), ("to_b", "to_d")),
+    "quaternions": (coupling(lambda q, t: ops.array([q[3] * q[0] - q[4]]), [EFFORT], False), (), ("to_c", "to_b")),
+    "knife": (knife_edge(), ("d", "c"), ()),
+    "knife on the ground": (knife_edge(), ("ground", "b"), ()),
+    "rolling": (rolling(0.3), ("ground", "c"), ()),
+    "own rate": (Law((Row("force", "N", "m/s"),), None, _steered, True), ("c",), ("to_b",)),
+}
+LAWS |= {  # c and d have five degrees of freedom against each other
+    f"{name} cut": (closure([EFFORT] * (6 - kind.nv), kind.closing), ("d" if kind.nv > 1 else "ground", "c"), ())
+    for name, kind in CLOSING.items()
+}
+
+
+def tied(name, seed, **more):
+    """(model with one law, random numbers)"""
+    random = np.random.default_rng(seed)
+    links, tree = bodies(random)
+    law, ends, names = LAWS[name]
+    frames = tuple(
+        (end, Pose.identity() if name == "rolling" and end == "ground" else random_pose(random)) for end in ends
+    )
+    mechanism = Mechanism("m", "ground", links, tree, constraints=(Constraint("tie", law, frames, names),))
+    return Model(mechanism, random.uniform(-10, 10, 3), **more), random
+
+
+def timed(model, t):
+    return (t,) if model.pure.timed else ()
+
+
+@pytest.mark.parametrize("omega", [0.0, 3.0])
+@pytest.mark.parametrize("name", LAWS)
+def test_rows_along_a_motion(name, omega):
+    """ḟ is the derivative of f, and the motion keeps f̈ + 2ω ḟ + ω² f = 0, ȧ + ω a = 0 of rows without f.
+
+    The states satisfy no constraint: nothing here rests on f = 0.
+    """
+    model, random = tied(name, 7, stabilisation=omega)
+    pure, t = model.pure, 0.6
+    holonomic = np.array(pure.ties.holonomic)
+    for _ in range(3):
+        q, (v, tau) = model.random_configuration(random), random.uniform(-1, 1, (2, model.nv))
+        acceleration = pure.forward_dynamics(q, v, tau, t)
+
+        def along(s, q=q, v=v, a=acceleration):
+            return pure.constraints(pure.integrate(q, v * s + a * s * s / 2), v + a * s, t + s)
+
+        (f1, rate1), (f0, rate0), (f, rate) = along(STEP), along(-STEP), along(0.0)
+        assert (len(f), len(rate)) == (holonomic.sum(), len(model.constraint_rows))
+        np.testing.assert_allclose((f1 - f0) / (2 * STEP), rate[holonomic], atol=1e-7 * max(1.0, np.abs(rate).max()))
+        expected = -np.where(holonomic, 2.0 * omega, omega) * rate
+        expected[holonomic] -= omega**2 * f
+        scale = max(1.0, np.abs(acceleration).max()) ** 2
+        np.testing.assert_allclose((rate1 - rate0) / (2 * STEP), expected, atol=1e-7 * scale)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_reactions_act_along_the_rows(name):
+    """M q̈ + h − τ = Gᵀ λ, with G from rates at unit velocities."""
+    model, random = tied(name, 11)
+    pure, t = model.pure, 0.4
+    for _ in range(3):
+        q, (v, tau) = model.random_configuration(random), random.uniform(-2, 2, (2, model.nv))
+        still = pure.constraints(q, np.zeros(model.nv), t)[1]
+        G = np.transpose([pure.constraints(q, unit, t)[1] - still for unit in np.eye(model.nv)])
+        np.testing.assert_allclose(G @ v + still, pure.constraints(q, v, t)[1], atol=1e-12)
+        np.testing.assert_allclose(pure.constraint_jacobian(q, t), G, atol=1e-12)
+        acceleration, reaction = pure.forward_dynamics(q, v, tau, t), pure.reactions(q, v, tau, t)
+        missing = pure.mass_matrix(q, t) @ acceleration + pure.inverse_dynamics(q, v, np.zeros(model.nv), t) - tau
+        np.testing.assert_allclose(missing, G.T @ reaction, atol=1e-9 * max(1.0, np.abs(reaction).max()))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_machine_code_of_a_law_is_its_python(name):
+    """Each row of a batch to the bit, and all as in plain Python."""
+    model, random = tied(name, 13)
+    q = np.array([model.random_configuration(random) for _ in range(3)])
+    v, t = random.uniform(-1, 1, (3, model.nv)), timed(model, np.array([0.1, 0.2, 0.3]))
+    together = model.constraints(q, v, *t)
+    accelerations = model.forward_dynamics(q, v, 0.0 * v, *t)
+    for k in range(3):
+        now = [each[k] for each in t]
+        for batch, alone, plain in zip(
+            together, model.constraints(q[k], v[k], *now), model.pure.constraints(q[k], v[k], *now), strict=True
+        ):
+            np.testing.assert_array_equal(batch[k], alone)
+            np.testing.assert_allclose(alone, plain, atol=1e-12)
+        plain = model.pure.forward_dynamics(q[k], v[k], 0.0 * v[k], *now)
+        np.testing.assert_allclose(accelerations[k], plain, atol=1e-9 * max(1.0, np.abs(plain).max()))
+
+
+def moving_frame(random, still=False):
+    rates = np.zeros((2, 3)) if still else random.uniform(-1, 1, (2, 3))
+    return Frame(turn(random), random.uniform(-1, 1, 3), *rates)
+
+
+def later(frame, s):
+    turned = Rotation.from_rotvec(frame.angular * s).as_matrix() @ frame.rotation
+    return Frame(turned, frame.position + frame.linear * s)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_laws_say(seed):
+    """Rates and residuals from geometry: a knife does not slip sideways, a disk's lowest point does not move."""
+    random = np.random.default_rng(seed)
+    base, edge = moving_frame(random), moving_frame(random)
+    ahead, behind = (seen_from(later(base, s), later(edge, s))[1] for s in (STEP, -STEP))
+    slip = (ahead - behind) / (2 * STEP) @ (base.rotation.T @ edge.rotation[:, 1])
+    np.testing.assert_allclose(knife_edge().rate([base, edge], (), (), 0.0), [slip], atol=1e-8)
+    length = np.linalg.norm(edge.position - base.position)
+    np.testing.assert_allclose(distance(length).residual([base, edge], (), 0.0), [0.0], atol=1e-15)
+    np.testing.assert_allclose(distance(length / 3).residual([base, edge], (), 0.0), [length / 1.5])
+    x, y, _ = seen_from(base, edge)[1]
+    np.testing.assert_allclose(point_on_curve(lambda x: 2.0 * x).residual([base, edge], (), 0.0), [y - 2.0 * x])
+
+    ground, angles = moving_frame(random, still=seed == 0), np.linspace(0.0, 2.0 * np.pi, 100_001)
+    rim = 0.3 * np.column_stack([np.cos(angles), np.sin(angles), 0.0 * angles]) @ edge.rotation.T
+    heights = (edge.position + rim - ground.position) @ ground.rotation[:, 2]
+    point = rim[heights.argmin()]
+    under = ground.linear + np.cross(ground.angular, edge.position + point - ground.position)
+    velocity = ground.rotation.T @ (edge.linear + np.cross(edge.angular, point) - under)
+    law = rolling(0.3)
+    np.testing.assert_allclose(law.residual([ground, edge], (), 0.0), [heights.min()], atol=1e-8)
+    np.testing.assert_allclose(law.rate([ground, edge], (), (), 0.0), velocity[:2], atol=1e-4)
+
+
+def test_polynomials_are_those_of_numpy():
+    coefficients = [0.3, -1.0, 0.0, 2.5]
+    for x in (-1.5, 0.0, 0.7):
+        assert polynomial(coefficients)(x) == pytest.approx(np.polynomial.Polynomial(coefficients)(x), rel=1e-14)
+    assert polynomial([])(3.0) == 0.0
+    assert polynomial([4.0])(3.0) == 4.0
+
+
+def test_rows_have_names_and_units():
+    assert tied("rolling", 0)[0].constraint_rows == ("tie/force_z", "tie/force_x", "tie/force_y")
+    assert [row.unit for row in gear(1.0).rows + gear(1.0, unit="m").rows] == ["N*m", "N"]
+
+
+# --- springs between bodies ---------------------------------------------------------------------------
+
+SPRINGS = (
+    Spring("post", (("ground", np.array([0.5, 0.5, 2.0])), ("c", np.array([1.0, 0.0, 0.0]))), 300.0, 20.0, 0.4),
+    Spring("brace", (("b", np.array([0.0, 1.0, 0.0])), ("d", np.array([0.1, 0.0, 0.2]))), 150.0, 5.0, 0.1),
+)
+
+
+def test_springs_act_against_their_energy():
+    """What springs take in the joints does their work: v·τ = Ė of the springs + what dampers take."""
+    random = np.random.default_rng(12)
+    links, tree = bodies(random)
+    mechanism = Mechanism("m", "ground", links, tree, springs=SPRINGS)
+    sprung, free = Model(mechanism), Model(dataclasses.replace(mechanism, springs=()))
+    for _ in range(3):
+        q, (v, qdd) = sprung.random_configuration(random), random.uniform(-1, 1, (2, sprung.nv))
+        taken = sprung.pure.inverse_dynamics(q, v, qdd) - free.pure.inverse_dynamics(q, v, qdd)
+        ahead, behind = (sprung.pure.spring_energy(sprung.pure.integrate(q, s * v)) for s in (STEP, -STEP))
+        power = (ahead - behind) / (2 * STEP) + sprung.pure.damper_loss(q, v)
+        assert v @ taken == pytest.approx(power, rel=1e-6)
+        found = sprung.pure.forward_dynamics(q, v, taken)
+        np.testing.assert_allclose(found, free.pure.forward_dynamics(q, v, 0.0 * v), rtol=1e-9, atol=1e-9)
+        held = taken - sprung.pure.inverse_dynamics(q, 0.0 * v, qdd) + free.pure.inverse_dynamics(q, 0.0 * v, qdd)
+        assert v @ held == pytest.approx(sprung.pure.damper_loss(q, v), rel=1e-6)
+
+
+def on_a_rail():
+    rail = Joint("slide", "prismatic", "ground", "mass", Pose.identity(), np.eye(3)[0])
+    mass = Link("mass", Inertial(2.0, np.zeros(3), np.eye(3)))
+    spring = Spring("spring", (("ground", np.zeros(3)), ("mass", np.zeros(3))), 30.0, 4.0, 0.5)
+    return Model(Mechanism("m", "ground", (Link("ground"), mass), (rail,), springs=(spring,)))
+
+
+def test_a_spring_pulls_by_its_law():
+    """A mass on a rail, its spring along the rail: m ẍ = −k (x − l) − d ẋ."""
+    model = on_a_rail()
+    for x, v in ((0.8, 0.0), (0.3, 0.7), (-0.9, -1.5)):
+        stretch, rate = abs(x) - 0.5, v * np.sign(x)
+        expected = -np.sign(x) * (30.0 * stretch + 4.0 * rate) / 2.0
+        np.testing.assert_allclose(model.forward_dynamics([x], [v], [0.0]), [expected], rtol=1e-12)
+        assert model.pure.spring_energy(np.array([x])) == pytest.approx(15.0 * stretch**2)
+        assert model.pure.damper_loss(np.array([x]), np.array([v])) == pytest.approx(4.0 * v**2)
+
+
+def test_a_spring_whose_ends_coincide():
+    """It has no direction there, and pulls nowhere; in Python as in machine code."""
+    model = on_a_rail()
+    q, v, tau = np.zeros(1), np.ones(1), np.array([3.0])
+    for found in (model.forward_dynamics(q, v, tau), model.pure.forward_dynamics(q, v, tau)):
+        np.testing.assert_array_equal(found, [1.5])
+    assert model.pure.damper_loss(q, v) == 0.0
+    assert model.pure.spring_energy(q) == pytest.approx(15.0 * 0.25)

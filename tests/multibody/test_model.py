@@ -1,0 +1,311 @@
+"""A model of a mechanism: its names and order, its batches, its losses and gears, and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError, InputErrors, Place
+from cosim.multibody import Model
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.multibody.description.urdf import parse_urdf
+
+X, Y, Z = np.eye(3)
+G = 9.81
+
+
+@pytest.fixture(autouse=True)
+def machine_code(monkeypatch):
+    """The environment has no say in these tests."""
+    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+
+
+def at(x=0.0, y=0.0, z=0.0):
+    return Pose(np.eye(3), np.array([x, y, z]))
+
+
+def heavy(name, mass=1.0, com=(0.0, 0.0, 0.0), moments=(0.1, 0.1, 0.1)):
+    return Link(name, Inertial(mass, np.array(com), np.diag(moments)))
+
+
+def joint(name, parent, child, kind="revolute", pose=None, axis=Z, **more):
+    return Joint(name, kind, parent, child, pose or at(), axis=axis, place=Place("m.urdf", 7), **more)
+
+
+def mechanism(links, joints):
+    return Mechanism("m", links[0].name, tuple(links), tuple(joints))
+
+
+def pendulum(length=0.5, mass=2.0, **more):
+    """A point mass on a rod about y; q = 0 hangs straight down."""
+    bob = heavy("bob", mass, (0.0, 0.0, -length), (0.0, 0.0, 0.0))
+    return mechanism([Link("wall"), bob], [joint("hinge", "wall", "bob", axis=Y, **more)])
+
+
+def sliders(multiplier=1.0, offset=0.0, losses=({}, {})):
+    """Two masses on one rail, the second geared to the first; the rail rises along z."""
+    first = joint("lift", "rail", "a", "prismatic", **losses[0])
+    led = joint("geared", "rail", "b", "prismatic", mimic=Mimic("lift", multiplier, offset), **losses[1])
+    return mechanism([Link("rail"), heavy("a", 2.0), heavy("b", 3.0)], [led, first])
+
+
+# --- names, order, limits -------------------------------------------------------------------------
+
+
+def test_joints_are_ordered_depth_first_with_siblings_in_file_order():
+    links = [heavy(name) for name in ("base", "a", "b", "a1", "a2", "b1", "tip")]
+    joints = [
+        joint("to_b", "base", "b"),
+        joint("to_a2", "a", "a2"),
+        joint("to_tip", "b1", "tip", "fixed"),
+        joint("to_a", "base", "a", "prismatic"),
+        joint("to_b1", "b", "b1", "continuous"),
+        joint("to_a1", "a", "a1", mimic=Mimic("to_b")),
+    ]
+    model = Model(mechanism(links, joints))
+    assert model.joint_names == ("to_b", "to_b1", "to_a", "to_a2")
+    assert (model.nq, model.nv) == (4, 4)
+    assert [model.dof_index(name) for name in model.joint_names] == [0, 1, 2, 3]
+    np.testing.assert_array_equal(model.gravity, [0.0, 0.0, -9.81])
+
+
+def test_limits_are_those_of_the_independent_joints():
+    losses = {"lower": -1.0, "upper": 2.0, "max_velocity": 3.0, "max_effort": 4.0}
+    limits = Model(sliders(losses=(losses, {}))).limits
+    assert [field.tolist() for field in (limits.lower, limits.upper)] == [[-1.0], [2.0]]
+    assert [field.tolist() for field in (limits.velocity, limits.effort)] == [[3.0], [4.0]]
+    free = Model(pendulum()).limits
+    assert [free.lower[0], free.upper[0], free.velocity[0]] == [-math.inf, math.inf, math.inf]
+
+
+def test_unknown_names_are_told_with_those_that_exist():
+    model = Model(pendulum())
+    for call, what in (
+        (lambda: model.dof_index("hing"), "joint 'hing' does not exist; did you mean 'hinge'?"),
+        (lambda: model.dof_index("q"), "joint 'q' does not exist; known: hinge"),
+        (lambda: model.frame_pose([0.0], "bo"), "link 'bo' does not exist; did you mean 'bob'?"),
+        (lambda: model.frame_jacobian([0.0], "tool"), "link 'tool' does not exist; known: wall, bob"),
+        (lambda: model.frame_pose([0.0], ""), "link '' does not exist; known: wall, bob"),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert str(caught.value) == what
+
+
+def test_a_file_is_read_with_its_gravity(tmp_path):
+    file = tmp_path / "fall.urdf"
+    file.write_text(
+        '<robot name="r"><link name="rail"/><link name="a"><inertial><mass value="2"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="j" type="prismatic"><parent link="rail"/><child link="a"/><axis xyz="0 0 1"/></joint></robot>'
+    )
+    moon = Model.from_urdf(file, gravity=(0.0, 0.0, -1.62))
+    assert moon.forward_dynamics([0.0], [0.0], [0.0]) == pytest.approx([-1.62])
+    assert Model(parse_urdf(file.read_text())).forward_dynamics([0.0], [0.0], [0.0]) == pytest.approx([-G])
+
+
+# --- one state, many, by name ---------------------------------------------------------------------
+
+
+def test_a_pendulum_swings_as_the_book_says():
+    model, length, mass = Model(pendulum()), 0.5, 2.0
+    q, v, tau = np.array([[0.3, -2.0, 40.0], [1.0, -4.0, 0.0], [0.0, 0.7, -3.0]])[..., None]
+    inertia, sine, cosine = mass * length**2, np.sin(q), np.cos(q)
+    acceleration = (tau - mass * G * length * sine) / inertia
+    np.testing.assert_allclose(model.forward_dynamics(q, v, tau), acceleration, rtol=1e-13)
+    np.testing.assert_allclose(model.inverse_dynamics(q, v, acceleration), tau, atol=1e-13)
+    np.testing.assert_allclose(model.mass_matrix(q), np.full((3, 1, 1), inertia), rtol=1e-15)
+    np.testing.assert_allclose(model.kinetic_energy(q, v), inertia * v[:, 0] ** 2 / 2, rtol=1e-15)
+    np.testing.assert_allclose(model.potential_energy(q), -mass * G * length * cosine[:, 0], rtol=1e-14)
+    pose = model.frame_pose(q, "bob")
+    np.testing.assert_allclose(pose[:, :3, 2], np.column_stack([sine, 0 * q, cosine]), atol=1e-15)
+    np.testing.assert_array_equal(pose[:, :3, 3], np.zeros((3, 3)))
+    np.testing.assert_array_equal(model.frame_jacobian(q, "bob")[..., 0], np.tile([0, 0, 0, 0, 1, 0], (3, 1)))
+
+
+def test_one_array_among_batches_serves_every_row():
+    model = Model(pendulum())
+    q = np.linspace(-1.0, 1.0, 7)[:, None]
+    together = model.forward_dynamics(q, [0.0], [0.1])
+    assert together.shape == (7, 1)
+    np.testing.assert_array_equal(together, [model.forward_dynamics(one, [0.0], [0.1]) for one in q])
+    assert model.potential_energy(q).shape == (7,)
+    assert model.potential_energy([0.0]).shape == ()
+    assert model.frame_pose(q, "wall").shape == (7, 4, 4)
+    np.testing.assert_array_equal(model.frame_pose(q, "wall"), np.tile(np.eye(4), (7, 1, 1)))
+
+
+def test_results_go_where_they_are_wanted():
+    model = Model(pendulum())
+    one, out = np.zeros(1), np.empty(1)
+    for _ in range(2):
+        assert model.forward_dynamics(one, one, one, out=out) is out
+        assert model.forward_dynamics(one, one, one, out) is out
+    pair = np.empty(1), np.empty(1)
+    assert model.hybrid_dynamics(one, one, one, one, np.zeros(1, bool), out=pair) is pair
+
+
+def test_arguments_may_be_named_in_every_call():
+    model = Model(pendulum())
+    expected = model.forward_dynamics([0.3], [1.0], [0.5])
+    for _ in range(2):
+        np.testing.assert_array_equal(model.forward_dynamics(q=[0.3], v=[1.0], tau=[0.5]), expected)
+        np.testing.assert_array_equal(model.forward_dynamics([0.3], [1.0], tau=[0.5]), expected)
+
+
+def test_arrays_that_do_not_fit_are_told():
+    model = Model(sliders())
+    with pytest.raises(ValueError) as caught:
+        model.forward_dynamics([0.0, 0.0], [0.0], [0.0])
+    assert str(caught.value) == ("forward_dynamics: q has shape (2,); it must be (1,), or (k, 1) for a batch of k")
+    with pytest.raises(TypeError) as caught:
+        model.inverse_dynamics([0.0], ["fast"], [0.0])
+    assert str(caught.value) == (
+        "inverse_dynamics: v is not an array of numbers: could not convert string to float: 'fast'"
+    )
+
+
+@pytest.mark.parametrize("kind", ["plain", "interpreted"])
+def test_a_mechanism_that_cannot_move_has_empty_vectors(kind, monkeypatch):
+    if kind == "interpreted":
+        monkeypatch.setenv("COSIM_INTERPRET", "1")
+    model = Model(mechanism([Link("wall"), heavy("lamp")], [joint("weld", "wall", "lamp", "fixed", at(1.0))]))
+    none = np.zeros(0)
+    assert (model.nv, model.joint_names) == (0, ())
+    assert model.forward_dynamics(none, none, none).shape == (0,)
+    assert model.inverse_dynamics(none, none, none).shape == (0,)
+    assert [part.shape for part in model.hybrid_dynamics(none, none, none, none, none)] == [(0,), (0,)]
+    assert model.friction_effort(none).shape == (0,)
+    assert model.frame_jacobian(none, "lamp").shape == (6, 0)
+    assert model.frame_pose(none, "lamp")[0, 3] == 1.0
+    assert model.mass_matrix(none).shape == (0, 0)
+    assert (model.kinetic_energy(none, none), model.potential_energy(none)) == (0.0, 0.0)
+
+
+# --- losses, gears, rotors ------------------------------------------------------------------------
+
+
+def test_friction_takes_damping_and_smooth_coulomb_effort():
+    model = Model(pendulum(damping=0.5, friction=0.2))
+    v = np.array([0.0, 0.01, -0.01, 3.0])
+    expected = 0.5 * v + 0.2 * v / np.sqrt(v**2 + 0.01**2)
+    np.testing.assert_allclose(model.friction_effort(v[:, None])[:, 0], expected, rtol=1e-15)
+    assert model.friction_effort([0.01]) == pytest.approx([0.5 * 0.01 + 0.2 / math.sqrt(2.0)])
+    np.testing.assert_array_equal(Model(pendulum()).friction_effort([5.0]), [0.0])
+
+
+def test_friction_of_a_geared_joint_is_felt_through_the_gear():
+    losses = ({"damping": 0.5}, {"damping": 0.25, "friction": 0.2})
+    model = Model(sliders(-2.0, losses=losses))
+    v = 0.3
+    geared = 0.25 * -2.0 * v + 0.2 * (-2.0 * v) / math.hypot(2.0 * v, 0.01)
+    assert model.friction_effort([v]) == pytest.approx([0.5 * v - 2.0 * geared])
+
+
+def test_friction_is_not_part_of_the_dynamics():
+    with_losses, without = Model(pendulum(damping=5.0, friction=2.0)), Model(pendulum())
+    state = [0.4], [2.0], [1.0]
+    np.testing.assert_array_equal(with_losses.forward_dynamics(*state), without.forward_dynamics(*state))
+
+
+@pytest.mark.parametrize("ratio", [1.0, -1.0, 0.5, -3.0, 0.0])
+def test_two_geared_sliders_move_as_one_mass(ratio):
+    """(m_a + n² m_b) q̈ = τ − (m_a + n m_b) g, for a second slider at n q + offset."""
+    model = Model(sliders(ratio, 0.25))
+    mass, weight = 2.0 + ratio**2 * 3.0, (2.0 + ratio * 3.0) * G
+    q, v, tau = [0.7], [1.5], [4.0]
+    assert (model.nv, model.joint_names) == (1, ("lift",))
+    np.testing.assert_allclose(model.forward_dynamics(q, v, tau), [(4.0 - weight) / mass], rtol=1e-14)
+    np.testing.assert_allclose(model.inverse_dynamics(q, v, [1.0]), [mass + weight], rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(model.mass_matrix(q), [[mass]], rtol=1e-15)
+    assert model.kinetic_energy(q, v) == pytest.approx(mass * 1.5**2 / 2)
+    assert model.potential_energy(q) == pytest.approx(G * (2.0 * 0.7 + 3.0 * (ratio * 0.7 + 0.25)))
+    assert model.frame_pose(q, "b")[2, 3] == pytest.approx(ratio * 0.7 + 0.25)
+    np.testing.assert_array_equal(model.frame_jacobian(q, "b")[:, 0], [0, 0, ratio, 0, 0, 0])
+    for held, expected in ((False, ((4.0 - weight) / mass, 4.0)), (True, (1.0, mass + weight))):
+        found = model.hybrid_dynamics(q, v, [1.0], tau, [held])
+        np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-14, atol=1e-14)
+
+
+def test_rotors_add_their_inertia_to_the_joints():
+    bare = Model(pendulum())
+    geared = bare.with_rotor_inertia([0.25])
+    inertia = 2.0 * 0.5**2 + 0.25
+    q, v = [0.3], [2.0]
+    assert geared.mass_matrix(q)[0, 0] == inertia
+    assert geared.kinetic_energy(q, v) == inertia * 2.0**2 / 2
+    found = geared.forward_dynamics(q, v, [1.0])
+    np.testing.assert_allclose(found, bare.forward_dynamics(q, v, [1.0]) * 0.5 / inertia)
+    moved = geared.inverse_dynamics(q, v, [3.0]) - bare.inverse_dynamics(q, v, [3.0])
+    np.testing.assert_allclose(moved, [0.25 * 3.0])
+    assert geared.potential_energy(q) == bare.potential_energy(q)
+    assert bare.mass_matrix(q)[0, 0] == 0.5  # the model it came from is as it was
+
+
+def test_rotors_of_a_tree_with_mimics_belong_to_the_independent_joints():
+    assert Model(sliders(2.0), rotor_inertia=[0.5]).mass_matrix([0.0])[0, 0] == 2.0 + 4.0 * 3.0 + 0.5
+
+
+# --- links without mass ---------------------------------------------------------------------------
+
+
+def test_massless_links_that_cannot_move_alone_are_welcome():
+    """A massless flange behind a massive link, and a massless link that carries a mass."""
+    links = [Link("base"), Link("carrier"), heavy("load", 2.0, (0.5, 0.0, 0.0)), Link("flange")]
+    joints = [
+        joint("turn", "base", "carrier"),
+        joint("bolt", "carrier", "load", "fixed", at(1.0)),
+        joint("end", "load", "flange", "fixed", at(0.25)),
+    ]
+    model = Model(mechanism(links, joints))
+    np.testing.assert_allclose(model.mass_matrix([0.4]), [[2.0 * 1.5**2 + 0.1]], rtol=1e-14)
+    assert model.frame_pose([0.0], "flange")[0, 3] == 1.25
+
+
+def test_a_massless_cross_between_two_axes_is_welcome():
+    """A universal joint: what hangs on the second axis resists turning about the first."""
+    links = [Link("base"), Link("cross"), heavy("rod", 1.0, (0.0, 0.0, -1.0))]
+    model = Model(mechanism(links, [joint("x", "base", "cross", axis=X), joint("y", "cross", "rod", axis=Y)]))
+    found = model.forward_dynamics([0.1, 0.2], [0.3, -0.4], [0.5, 0.6])
+    bias = model.inverse_dynamics([0.1, 0.2], [0.3, -0.4], [0.0, 0.0])
+    expected = np.linalg.solve(model.mass_matrix([0.1, 0.2]), np.array([0.5, 0.6]) - bias)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def massless(link, joint):
+    return (
+        f"m.urdf:7: link '{link}' can move on its own but has no inertia that resists;"
+        f" give it (or what hangs on it) mass, or make joint '{joint}' fixed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("links", "joints", "expected"),
+    [
+        ([Link("base"), Link("tip")], [joint("j", "base", "tip")], [massless("tip", "j")]),
+        (
+            [Link("base"), heavy("arm"), Link("tip"), Link("tool")],
+            [joint("a", "base", "arm"), joint("b", "arm", "tip"), joint("c", "tip", "tool", "fixed")],
+            [massless("tip", "b")],
+        ),
+        (
+            [Link("base"), Link("slide"), Link("turn")],
+            [joint("s", "base", "slide", "prismatic"), joint("t", "slide", "turn")],
+            [massless("slide", "s"), massless("turn", "t")],
+        ),
+        (  # two turns about one axis: the first moves alone while the second lets go
+            [Link("base"), Link("ring"), heavy("disc")],
+            [joint("outer", "base", "ring"), joint("inner", "ring", "disc")],
+            [massless("ring", "outer")],
+        ),
+        (  # a point mass does not resist turning about itself
+            [Link("base"), heavy("bead", moments=(0.0, 0.0, 0.0))],
+            [joint("spin", "base", "bead")],
+            [massless("bead", "spin")],
+        ),
+    ],
+)
+def test_a_massless_link_that_can_move_alone_is_named(links, joints, expected):
+    with pytest.raises(InputErrors) as caught:
+        Model(mechanism(links, joints))
+    assert str(caught.value).splitlines() == expected

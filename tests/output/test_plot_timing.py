@@ -1,0 +1,269 @@
+"""Pictures of how a real-time run kept time: what is on them, that no spike is lost, and errors for people."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError
+from cosim.output.plot.timing import plot_timing
+from cosim.timing.deadlines import TaskTime, Timing
+
+US, MS = 1_000, 1_000_000
+NAMES = ("read", "arm", "guard", "write", "step", "publish")
+
+
+def run(k=300, late=None, names=NAMES, **settings):
+    """k ticks of 1 ms; each wakes after 10 µs, and its tasks take 20 µs. late: (tick, task or "wake") -> ns more."""
+    took = np.full((k, len(names)), 20 * US)
+    wake = np.full(k, 10 * US)
+    cpu = took.sum(axis=1)
+    for (tick, name), more in (late or {}).items():
+        if name == "wake":
+            wake[tick] += more
+        else:
+            took[tick, names.index(name)] += more
+            cpu[tick] += more
+    due = np.arange(k) * MS
+    pulsed = settings.get("pulsed", False)
+    woke = due + wake
+    stamps = np.column_stack([woke if pulsed else due, woke, woke[:, None] + np.cumsum(took, axis=1), np.cumsum(cpu)])
+    tasks = tuple(TaskTime(name, 1, 0, MS, name == "read") for name in names)
+    usual = {"period_ns": MS, "lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": False}
+    return Timing(tasks, numbers=np.arange(k), stamps=stamps, lane="machine code", rights=(), **{**usual, **settings})
+
+
+@pytest.fixture
+def draw(monkeypatch, tmp_path):
+    """Draws a run; the figure that was saved."""
+    from matplotlib.figure import Figure
+
+    figures = []
+    save = Figure.savefig
+
+    def saved(figure, *arguments, **settings):
+        save(figure, *arguments, **settings)
+        figure.draw_without_rendering()
+        figures.append(figure)
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+
+    def drawn(timing, title="arm", note=""):
+        plot_timing(tmp_path / "a.png", timing, title, note)
+        return figures.pop()
+
+    return drawn
+
+
+def titles(figure):
+    return [axes.get_title() for axes in figure.axes]
+
+
+def key(axes):
+    legend = axes.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def names_beside(axes):
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+LATE = {(100, "wake"): 900 * US, (150, "step"): 890 * US, (200, "step"): 895 * US, (250, "read"): 950 * US}
+
+
+def test_distributions_curves_causes_and_deadlines_are_on_the_picture(draw):
+    figure = draw(run(late=LATE), "my arm", "done in time")
+    waking, tasks, over_time, end_to_end = figure.axes
+    assert titles(figure) == [
+        "wake-up latency",
+        "execution time",
+        "wake-up latency",
+        "end to end: from due to commands written",
+    ]
+    assert key(waking) == ["median 10 µs", "p99 10 µs", "max 910 µs"]
+    assert key(tasks) == ["median", "to p99", "max", "period 1 ms"]
+    assert names_beside(tasks) == [*NAMES, "tick"]
+    assert key(over_time) == ["step overran (2)", "late wake (1)", "bus late in read (1)"]
+    assert key(end_to_end) == ["deadline of write, 1 ms"]
+    assert end_to_end.get_xlabel() == "time [s]"
+    assert [text.get_text() for text in figure.texts] == [
+        "my arm",
+        "300 ticks of 1 ms in machine code  ·  4 deadlines missed  ·  pace 1.0000 at worst",
+        "done in time",
+    ]
+
+
+def test_late_ticks_stand_where_they_happened(draw):
+    *_, waking, end_to_end = draw(run(late=LATE)).axes
+    points = [line.get_xydata().tolist() for line in waking.lines[1:]]
+    assert points == [[[0.15, 10e-6], [0.2, 10e-6]], [[0.1, 910e-6]], [[0.25, 10e-6]]]
+    points = [line.get_xydata().tolist() for line in end_to_end.lines[1:4]]
+    assert points == [[[0.15, 90e-6], [0.2, 90e-6]], [[0.1, 990e-6]], [[0.25, 1040e-6]]]
+    colors = [line.get_color() for line in waking.lines[1:]]
+    assert len(set(colors)) == 3
+    assert [line.get_color() for line in end_to_end.lines[1:4]] == colors
+
+
+def test_no_spike_of_a_dense_run_is_lost(draw):
+    spikes = {(tick, "wake"): 500 * US + tick for tick in range(0, 50_000, 1237)}
+    *_, waking, end_to_end = draw(run(50_000, spikes)).axes
+    drawn = waking.lines[0].get_ydata()
+    assert len(drawn) < 2000
+    assert set(np.round(drawn * 1e9)) >= {10 * US + more for more in spikes.values()}
+    assert waking.get_ylim()[1] > max(drawn)
+    assert end_to_end.get_ylim()[0] < 90e-6 < 1e-3 < end_to_end.get_ylim()[1]
+
+
+def test_the_worst_of_many_late_ticks_is_marked(draw):
+    late = {(tick, "wake"): 890 * US + tick for tick in range(5000)}
+    *_, waking, _ = draw(run(5000, late)).axes
+    (marks,) = waking.lines[1:]
+    assert len(marks.get_ydata()) < 500
+    assert max(marks.get_ydata()) == 904_999e-9
+    assert key(waking) == ["late wake (5,000)"]
+
+
+def test_rare_causes_are_drawn_as_one(draw):
+    names = ("read", *(f"c{i}" for i in range(8)), "write")
+    late = {(10 + 3 * i, f"c{i}"): 900 * US for i in range(8)} | {(50 + i, "wake"): 900 * US for i in range(2)}
+    *_, waking, _ = draw(run(late=late, names=names)).axes
+    assert key(waking) == ["late wake (2)", *(f"c{i} overran (1)" for i in range(4)), "other causes (4)"]
+
+
+def test_the_histogram_has_every_tick_in_it(draw):
+    waking, *_ = draw(run(late={(k, "wake"): k * k * US for k in range(30)})).axes
+    (steps,) = waking.patches
+    assert steps.get_data().values.sum() == 300
+    assert waking.get_yscale() == waking.get_xscale() == "log"
+
+
+def test_of_many_tasks_those_that_took_longest_are_drawn_and_the_footer_says_so(draw):
+    names = ("read", *(f"c{i}" for i in range(16)), "write")
+    figure = draw(run(late={(5, f"c{i}"): 1 + 100 * i for i in range(16)}, names=names), note="done")
+    assert names_beside(figure.axes[1]) == [*(f"c{i}" for i in range(2, 16)), "tick"]
+    assert figure.texts[-1].get_text() == "done  ·  the 14 of 18 tasks that took longest"
+
+
+def test_time_that_was_given_up_is_drawn_only_where_there_is_any(draw):
+    assert "given up to late ticks" not in titles(draw(run()))
+    timing = run(lost_ns=30 * MS)
+    timing.stamps[200:, :-1] += 30 * MS
+    figure = draw(timing)
+    assert titles(figure)[-1] == "given up to late ticks"
+    (line,) = figure.axes[-1].lines
+    assert (min(line.get_ydata()), max(line.get_ydata())) == (0.0, 0.03)
+    assert figure.axes[-1].get_xlabel() == "time [s]" and figure.axes[-2].get_xlabel() == ""
+
+
+def test_a_pulsed_run_shows_intervals_and_drift(draw):
+    figure = draw(run(late={(100, "wake"): 700 * US}, pulsed=True))
+    assert titles(figure) == [
+        "pulse interval",
+        "execution time",
+        "pulse interval",
+        "end to end: from the pulse to commands written",
+        "pulses behind the clock",
+    ]
+    histogram, _, intervals, _, behind = figure.axes
+    assert histogram.get_ylabel() == "pulses" and histogram.get_xscale() == "linear"
+    assert key(intervals) == ["pulse late (1)"]
+    assert len(intervals.lines[0].get_ydata()) == 299
+    assert max(behind.lines[0].get_ydata()) == 0.7e-3
+    assert "  ·  pulsed  ·  " in figure.texts[1].get_text()
+
+
+def test_the_rigs_time_and_its_rate_are_shown(draw):
+    figure = draw(run(rate=2.0, grace_ns=MS * 1000))
+    assert figure.axes[-1].lines[0].get_xdata()[-1] == pytest.approx(299 * 2e-3)
+    assert figure.texts[1].get_text() == "300 ticks of 1 ms in machine code  ·  2 × real time  ·  pace 1.0000 at worst"
+
+
+@pytest.mark.parametrize("pulsed", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 2, 3])
+def test_short_runs_are_drawn_without_a_warning(draw, k, pulsed):
+    figure = draw(run(k, pulsed=pulsed, lost_ns=MS))
+    left = sum(text.get_text() == "too few ticks" for axes in figure.axes for text in axes.texts)
+    assert left == {0: 5, 1: 3 if pulsed else 1}.get(k, 0)
+
+
+def test_times_of_nothing_are_drawn_without_a_warning(draw):
+    timing = run(50)
+    timing.stamps[:] = timing.stamps[:, :1]
+    assert key(draw(timing).axes[0]) == ["median 0 s", "p99 0 s", "max 0 s"]
+
+
+LONG = "a run of a rig with a rather long name that was held to time by the clock of the machine " * 4
+LONG_NAMES = ("read", *(f"controller_with_a_long_name_{i}" for i in range(11)), "write", "step")
+
+
+@pytest.mark.parametrize(
+    ("names", "title", "note", "settings"),
+    [
+        (NAMES, "arm", "", {}),
+        (NAMES, LONG, LONG, {}),
+        (LONG_NAMES, LONG, "", {"lost_ns": MS}),
+        (LONG_NAMES, "arm", LONG, {"pulsed": True}),
+    ],
+)
+def test_words_keys_and_axes_stay_on_the_picture_and_apart(draw, names, title, note, settings):
+    late = {(100 + 3 * i, name): 900 * US for i, name in enumerate((*names, "wake"))}
+    figure = draw(run(late=late, names=names, **settings), title, note)
+    boxes = [text.get_window_extent() for text in figure.texts if text.get_text()]
+    boxes += [axes.get_tightbbox() for axes in figure.axes]
+    for i, box in enumerate(boxes):
+        assert figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 + 1
+        assert figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1
+        assert not any(box.overlaps(other) for other in boxes[:i])
+    for axes in figure.axes:
+        if legend := axes.get_legend():
+            assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+            assert not legend.get_window_extent().overlaps(axes.title.get_window_extent())
+
+
+def test_dollars_in_names_stay_as_they_are(draw):
+    figure = draw(run(late={(9, "a$b$"): MS}, names=("read", "a$b$", "write")), "rig $x_1$", "$5 and $6")
+    assert not figure.texts[0].get_parse_math()
+    assert names_beside(figure.axes[1])[1] == "a$b$"
+    assert not figure.axes[1].get_yticklabels()[1].get_parse_math()
+    assert key(figure.axes[2]) == ["a$b$ overran (1)"]
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_the_suffix_chooses_the_format_and_equal_runs_give_equal_files(tmp_path, suffix, start):
+    for name in ("a", "b"):
+        plot_timing(tmp_path / f"{name}.{suffix}", run(late=LATE), "arm")
+    # the names that matplotlib gives to the parts of an svg are random
+    files = [(tmp_path / f"{name}.{suffix}").read_bytes() for name in ("a", "b")]
+    first, second = (re.sub(rb"[#\"][mp][0-9a-f]{10}", b"", data) for data in files)
+    assert first.startswith(start)
+    assert first == second
+
+
+def test_other_formats_are_refused():
+    with pytest.raises(InputError) as caught:
+        plot_timing("a.jpg", run(), "arm")
+    assert str(caught.value) == "a.jpg: cannot draw a plot as '.jpg'; use png, svg, pdf"
+
+
+def test_a_path_that_cannot_be_written_is_refused(tmp_path):
+    path = tmp_path / "nowhere" / "a.png"
+    with pytest.raises(InputError) as caught:
+        plot_timing(path, run(), "arm")
+    mend = "name a file in a folder that exists and that you may write to"
+    assert str(caught.value) == f"{path}: cannot write the plot: No such file or directory; {mend}"
+
+
+def test_the_module_loads_without_matplotlib():
+    code = "import sys, cosim.output.plot.timing; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_settings_of_the_user_do_not_change_and_are_not_changed(tmp_path):
+    import matplotlib
+
+    with matplotlib.rc_context({"lines.linewidth": 17.0, "figure.facecolor": "red"}):
+        plot_timing(tmp_path / "a.svg", run(), "arm")
+        assert matplotlib.rcParams["lines.linewidth"] == 17.0
+    assert "#ff0000" not in (tmp_path / "a.svg").read_text()

@@ -1,0 +1,328 @@
+"""Recordings: what goes in comes out, Foxglove understands it, a crash or a full disk loses little."""
+
+import json
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mcap.reader import make_reader
+
+from cosim.errors import InputError, RunError
+from cosim.output.recorder import CHUNK_BYTES, Recorder, read_recording
+
+CHANNELS = (
+    ("shoulder/position", "rad"),
+    ("lift/position", "m"),
+    ("shoulder/velocity", "rad/s"),
+    ("energy/work", "J"),
+    ("lift/velocity", "m/s"),
+)
+MS = 1_000_000
+
+
+def samples(k):
+    return np.arange(k, dtype=np.int64) * MS, np.random.default_rng(1).standard_normal((k, len(CHANNELS)))
+
+
+def write(path, k=10):
+    t_ns, rows = samples(k)
+    with Recorder(path, CHANNELS, {"rig": "test"}) as recorder:
+        recorder.append(t_ns, rows)
+    return t_ns, rows
+
+
+def messages(path):
+    with open(path, "rb") as file:
+        found = make_reader(file).iter_messages()
+        return [(s.name, c.topic, m.log_time, json.loads(m.data)) for s, c, m in found]
+
+
+def chunks(path):
+    with open(path, "rb") as file:
+        return make_reader(file).get_summary().chunk_indexes
+
+
+# --- what goes in comes out -------------------------------------------------------------------------
+
+
+def test_samples_come_back_exactly_by_name(tmp_path):
+    t_ns, rows = samples(2500)
+    with Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
+        for begin in range(0, 2500, 700):
+            recorder.append(t_ns[begin : begin + 700], rows[begin : begin + 700])
+    t_read, values = read_recording(tmp_path / "a.mcap")
+    assert t_read.dtype == np.int64
+    np.testing.assert_array_equal(t_read, t_ns)
+    assert values.keys() == dict(CHANNELS).keys()
+    for column, (name, _) in enumerate(CHANNELS):
+        np.testing.assert_array_equal(values[name], rows[:, column])
+
+
+def test_one_topic_per_joint_and_one_for_the_energies(tmp_path):
+    write(tmp_path / "a.mcap", k=1)
+    _, rows = samples(1)
+    assert messages(tmp_path / "a.mcap") == [
+        ("cosim.shoulder", "/joints/shoulder", 0, {"position": rows[0, 0], "velocity": rows[0, 2]}),
+        ("cosim.lift", "/joints/lift", 0, {"position": rows[0, 1], "velocity": rows[0, 4]}),
+        ("cosim.energy", "/energy", 0, {"work": rows[0, 3]}),
+    ]
+
+
+def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
+    channels = (("shoulder/position", "rad"), ("timing/latency", "s"), ("timing/step", "s"))
+    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+        recorder.append(np.array([MS]), np.array([[0.5, 2e-5, np.nan]]))
+    assert messages(tmp_path / "a.mcap")[1] == (
+        "cosim.timing.deadlines",
+        "/timing",
+        MS,
+        {"latency": 2e-5, "step": None},
+    )
+    _, values = read_recording(tmp_path / "a.mcap")
+    assert values.keys() == dict(channels).keys()
+
+
+def test_schemas_are_json_schemas_with_units_and_plain_types(tmp_path):
+    write(tmp_path / "a.mcap")
+    with open(tmp_path / "a.mcap", "rb") as file:
+        schemas = {s.name: s for s in make_reader(file).get_summary().schemas.values()}
+    assert {s.encoding for s in schemas.values()} == {"jsonschema"}
+    assert json.loads(schemas["cosim.lift"].data)["properties"] == {
+        "position": {"type": "number", "description": "[m], null if not finite"},
+        "velocity": {"type": "number", "description": "[m/s], null if not finite"},
+    }
+    fields = json.loads(schemas["foxglove.Log"].data)["properties"]
+    assert {name: field["type"] for name, field in fields.items()} == {
+        "timestamp": "object",
+        "level": "integer",
+        "message": "string",
+        "name": "string",
+        "file": "string",
+        "line": "integer",
+    }
+
+
+def test_values_that_are_not_finite_are_null_in_the_file_and_nan_when_read(tmp_path):
+    channels = (("j/position", "rad"), ("j/velocity", "rad/s"))
+    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+        recorder.append(np.array([0, MS]), np.array([[np.nan, 1.0], [np.inf, -np.inf]]))
+    assert [m[3] for m in messages(tmp_path / "a.mcap")] == [
+        {"position": None, "velocity": 1.0},
+        {"position": None, "velocity": None},
+    ]
+    _, values = read_recording(tmp_path / "a.mcap")
+    np.testing.assert_array_equal(values["j/position"], [np.nan, np.nan])
+    np.testing.assert_array_equal(values["j/velocity"], [1.0, np.nan])
+
+
+def test_events_are_foxglove_log_messages(tmp_path):
+    with Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
+        recorder.event(0, "start")
+        recorder.event(20, "late", level="warning")
+        recorder.event(1_500_000_000, "elbow: position limit", level="error")
+    common = {"name": "cosim", "file": "", "line": 0}
+    start = {"timestamp": {"sec": 0, "nsec": 0}, "level": 2, "message": "start"}
+    late = {"timestamp": {"sec": 0, "nsec": 20}, "level": 3, "message": "late"}
+    stop = {"timestamp": {"sec": 1, "nsec": 500_000_000}, "level": 4, "message": "elbow: position limit"}
+    assert messages(tmp_path / "a.mcap") == [
+        ("foxglove.Log", "/log", 0, start | common),
+        ("foxglove.Log", "/log", 20, late | common),
+        ("foxglove.Log", "/log", 1_500_000_000, stop | common),
+    ]
+
+
+def test_metadata_and_attachments_are_kept(tmp_path):
+    with Recorder(tmp_path / "a.mcap", CHANNELS, {"rig": "arm", "period": "1 ms"}) as recorder:
+        recorder.attach("arm.yaml", "name: arm # µ\n".encode(), "application/yaml")
+    with open(tmp_path / "a.mcap", "rb") as file:
+        reader = make_reader(file)
+        (metadata,) = reader.iter_metadata()
+        (attachment,) = reader.iter_attachments()
+    assert (metadata.name, metadata.metadata) == ("run", {"rig": "arm", "period": "1 ms"})
+    assert (attachment.name, attachment.media_type) == ("arm.yaml", "application/yaml")
+    assert attachment.data == "name: arm # µ\n".encode()
+
+
+def test_a_run_without_samples_reads_as_empty_signals(tmp_path):
+    Recorder(tmp_path / "a.mcap", CHANNELS, {}).close()
+    t_ns, values = read_recording(tmp_path / "a.mcap")
+    assert t_ns.shape == (0,)
+    assert {name: v.shape for name, v in values.items()} == {name: (0,) for name, _ in CHANNELS}
+
+
+# --- nothing is lost ------------------------------------------------------------------------------
+
+
+def test_chunks_stay_small_and_end_between_ticks(tmp_path):
+    write(tmp_path / "a.mcap", k=8000)
+    indexes = chunks(tmp_path / "a.mcap")
+    assert len(indexes) > 4
+    overhead = 2.0  # record headers; the samples themselves are counted
+    assert max(i.uncompressed_size for i in indexes) < overhead * CHUNK_BYTES
+    for before, after in pairwise(indexes):
+        assert after.message_start_time == before.message_end_time + MS
+
+
+def test_a_slow_run_is_on_disk_after_a_second_of_the_run(tmp_path):
+    recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
+    t_ns, rows = samples(15)
+    recorder.append(t_ns * 100, rows)  # 0.1 s apart
+    t_read, _ = read_recording(tmp_path / "a.mcap")
+    recorder.close()
+    np.testing.assert_array_equal(t_read, t_ns[:11] * 100)
+
+
+def test_an_error_event_is_on_disk_at_once(tmp_path):
+    recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
+    recorder.append(*samples(3))
+    recorder.event(3 * MS, "fault", level="error")
+    t_read, _ = read_recording(tmp_path / "a.mcap")
+    recorder.close()
+    assert len(t_read) == 3
+
+
+def test_an_exception_in_the_run_still_finishes_the_file(tmp_path):
+    t_ns, rows = samples(10)
+    with pytest.raises(ZeroDivisionError), Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
+        recorder.append(t_ns, rows)
+        raise ZeroDivisionError
+    with open(tmp_path / "a.mcap", "rb") as file:
+        assert make_reader(file).get_summary().statistics.message_count == 30
+
+
+def test_a_tick_cut_short_by_an_interrupt_is_left_out(tmp_path, monkeypatch):
+    t_ns, rows = samples(10)
+    with pytest.raises(KeyboardInterrupt), Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
+        add, count = recorder._writer.add_message, iter(range(100))
+
+        def interrupted(*message):
+            if next(count) == 3 * 4 + 1:  # the second of the three topics, in the fifth tick
+                raise KeyboardInterrupt
+            add(*message)
+
+        monkeypatch.setattr(recorder._writer, "add_message", interrupted)
+        recorder.append(t_ns, rows)
+    t_read, values = read_recording(tmp_path / "a.mcap")
+    np.testing.assert_array_equal(t_read, t_ns[:4])
+    for column, (name, _) in enumerate(CHANNELS):
+        np.testing.assert_array_equal(values[name], rows[:4, column])
+
+
+KILLED = """
+import os, sys
+import numpy as np
+from cosim.output.recorder import Recorder
+recorder = Recorder(sys.argv[1], (("j/position", "rad"),), {"rig": "killed"})
+for i in range(2500):
+    recorder.append(np.array([i * 1_000_000]), np.array([[float(i)]]))
+os._exit(9)
+"""
+
+
+def test_a_killed_process_leaves_all_but_the_last_second(tmp_path):
+    path = tmp_path / "killed.mcap"
+    assert subprocess.run([sys.executable, "-c", KILLED, path], cwd=Path(__file__).parents[2]).returncode == 9
+    t_ns, values = read_recording(path)
+    np.testing.assert_array_equal(t_ns, np.arange(2001) * MS)
+    np.testing.assert_array_equal(values["j/position"], np.arange(2001.0))
+
+
+@pytest.mark.parametrize("part", [0.999, 0.8, 0.5, 0.3])
+def test_a_file_cut_anywhere_gives_its_complete_chunks(tmp_path, part):
+    t_ns, rows = write(tmp_path / "whole.mcap", k=8000)
+    data = (tmp_path / "whole.mcap").read_bytes()
+    keep = int(part * len(data))
+    complete = [i for i in chunks(tmp_path / "whole.mcap") if i.chunk_start_offset + i.chunk_length <= keep]
+    (tmp_path / "cut.mcap").write_bytes(data[:keep])
+
+    t_read, values = read_recording(tmp_path / "cut.mcap")
+    assert complete and t_read[-1] == complete[-1].message_end_time
+    np.testing.assert_array_equal(t_read, t_ns[: len(t_read)])
+    np.testing.assert_array_equal(values["lift/velocity"], rows[: len(t_read), 4])
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("missing/a.mcap", "No such file or directory"), (".", "Is a directory")],
+)
+def test_a_path_that_cannot_be_written_is_an_input_error(tmp_path, name, reason):
+    path = tmp_path / name
+    with pytest.raises(InputError) as error:
+        Recorder(path, CHANNELS, {})
+    mend = "name a file in a folder that exists and that you may write to"
+    assert str(error.value) == f"{path}: cannot write the recording: {reason}; {mend}"
+
+
+@contextmanager
+def file_size_limit(size):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_was_written(tmp_path):
+    path = tmp_path / "a.mcap"
+    t_ns, rows = samples(8000)
+    with (
+        pytest.raises(RunError) as error,
+        Recorder(path, CHANNELS, {}) as recorder,
+        file_size_limit(200_000),
+    ):
+        recorder.append(t_ns, rows)
+    what = "cannot write the recording: File too large; free space on the disk and run again"
+    assert str(error.value) == f"{path}: {what}"
+    t_read, _ = read_recording(path)
+    assert 0 < len(t_read) < 8000
+
+    with pytest.raises(RunError) as error:
+        recorder.event(0, "too late")
+    assert str(error.value) == f"{path}: the recording is closed; nothing can be added to it"
+    recorder.close()
+
+
+def test_a_file_that_is_no_recording_is_an_input_error(tmp_path):
+    path = tmp_path / "rig.yaml"
+    for content in (b"name: arm\n" * 10, b""):
+        path.write_bytes(content)
+        with pytest.raises(InputError) as error:
+            read_recording(path)
+        what = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
+        assert str(error.value) == f"{path}: {what}"
+
+
+def test_a_missing_file_is_an_input_error(tmp_path):
+    with pytest.raises(InputError) as error:
+        read_recording(tmp_path / "no.mcap")
+    what = "cannot read the recording: No such file or directory; check the path"
+    assert str(error.value) == f"{tmp_path / 'no.mcap'}: {what}"
+
+
+def test_a_recording_killed_before_its_first_chunk_says_so(tmp_path):
+    recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
+    with pytest.raises(InputError) as error:
+        read_recording(tmp_path / "a.mcap")
+    recorder.close()
+    assert str(error.value) == f"{tmp_path / 'a.mcap'}: the recording holds no samples; record the run again"
+
+
+def test_a_flipped_bit_is_an_input_error_not_wrong_numbers(tmp_path):
+    path = tmp_path / "a.mcap"
+    write(path, k=100)
+    data = bytearray(path.read_bytes())
+    (chunk,) = chunks(path)
+    data[chunk.chunk_start_offset + chunk.chunk_length // 2] ^= 0x10
+    path.write_bytes(data)
+    with pytest.raises(InputError) as error:
+        read_recording(path)
+    assert str(error.value) == f"{path}: the recording is damaged; record the run again"

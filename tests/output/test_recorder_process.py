@@ -1,0 +1,393 @@
+"""The recorder in a process of its own: it records and publishes the same, and its troubles do not hold up a run."""
+
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+import zmq
+from mcap.reader import make_reader
+from orjson import loads
+
+import cosim.output.sinks
+from cosim.errors import InputError, RunError
+from cosim.output.recorder import read_recording
+from cosim.output.recorder_process import DESERTED, serve
+from cosim.output.sinks import Frames, Kind, Output, Remote, batch_of, frame, opened, packed, unpacked
+
+ROOT = Path(__file__).parents[2]
+MS = 1_000_000
+OUTPUT = Output(
+    name="arm",
+    channels=(("elbow/position", "rad"), ("elbow/velocity", "rad/s"), ("energy/work", "J"), ("timing/latency", "s")),
+    attachment=("arm.yaml", "name: arm # µ\n".encode()),
+)
+COLUMNS = len(OUTPUT.channels)
+
+
+def samples(k, first=0):
+    values = np.random.default_rng(first).standard_normal((k, COLUMNS))
+    values[::7, 1] = np.nan
+    return (first + np.arange(k, dtype=np.int64)) * MS, values
+
+
+def recording(path):
+    return replace(OUTPUT, record=str(path))
+
+
+def feed(sink):
+    """A short run, with all that can happen in it."""
+    for first in range(0, 3000, 500):
+        sink(*samples(500, first))
+    sink.event(3000 * MS, "elbow latched")
+    sink.event(3001 * MS, "tick 3001 was late", "warning")
+    sink(*samples(0, 3001))
+    sink(*samples(1, 3001))
+    sink.fault(3001 * MS, "stopped: Größe \x1b")
+
+
+def logged(path):
+    with open(path, "rb") as file:
+        found = [loads(m.data) for _, _, m in make_reader(file).iter_messages(topics=["/log"])]
+    return [(m["level"], m["message"]) for m in found]
+
+
+def died(pid):
+    """Wait for the end of a process that its owner has not seen yet."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def stop(pid):
+    os.kill(pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+
+
+# --- the same as in one process -------------------------------------------------------------------
+
+
+def test_a_recording_is_the_same_to_the_byte(tmp_path):
+    with ExitStack() as stack:
+        (sink,) = opened(stack, recording(tmp_path / "here.mcap"))
+        feed(sink)
+    with Remote(recording(tmp_path / "there.mcap")) as remote:
+        feed(remote)
+    assert remote.trouble == "" and remote.waiting == 0
+    assert (tmp_path / "there.mcap").read_bytes() == (tmp_path / "here.mcap").read_bytes()
+    t_ns, values = read_recording(tmp_path / "there.mcap")
+    assert len(t_ns) == 3001 and values.keys() == dict(OUTPUT.channels).keys()
+    expected = [(2, "elbow latched"), (3, "tick 3001 was late"), (4, "stopped: Größe \x1b")]
+    assert logged(tmp_path / "there.mcap") == expected
+
+
+def test_arrays_may_lie_in_memory_as_they_like_and_change_afterwards(tmp_path):
+    t_ns, values = samples(40)
+    wide = np.asfortranarray(np.repeat(values, 2, axis=1))
+    times = np.repeat(t_ns, 2)
+    with Remote(recording(tmp_path / "a.mcap")) as remote:
+        stop(remote._process.pid)
+        remote(times[::2], wide[:, ::2])
+        wide[:] = times[:] = -1
+        os.kill(remote._process.pid, signal.SIGCONT)
+    read_ns, read = read_recording(tmp_path / "a.mcap")
+    np.testing.assert_array_equal(read_ns, t_ns)
+    for column, (name, _) in enumerate(OUTPUT.channels):
+        np.testing.assert_array_equal(read[name], values[:, column])
+
+
+def test_a_subscriber_hears_samples_while_the_run_goes_on(tmp_path):
+    output = replace(OUTPUT, endpoint=f"ipc://{tmp_path / 'rig'}", rate=1000.0, record=str(tmp_path / "a.mcap"))
+    heard = []
+    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber, Remote(output) as remote:
+        subscriber.setsockopt(zmq.SUBSCRIBE, b"arm/")
+        subscriber.connect(output.endpoint)
+        for k in range(500):
+            remote(*samples(1, k))
+            if subscriber.poll(20):
+                heard = [subscriber.recv_multipart()]
+                break
+        assert heard, "the subscriber heard nothing"
+        while heard[-1][0] != b"arm/sample":
+            assert subscriber.poll(5000)
+            heard.append(subscriber.recv_multipart())
+    body = msgpack.unpackb(heard[-1][1])
+    k = body["t_ns"] // MS
+    np.testing.assert_array_equal(body["values"], samples(1, k)[1][0])
+    assert k < len(read_recording(output.record)[0])
+
+
+@pytest.mark.parametrize("name", ["missing/a.mcap", "", b"missing\xff/\xfe.mcap".decode(errors="surrogateescape")])
+def test_a_file_that_cannot_be_made_is_told_at_once_and_alike(tmp_path, name):
+    output = recording(tmp_path / name)
+    with ExitStack() as stack, pytest.raises(InputError) as here:
+        opened(stack, output)
+    with pytest.raises(InputError) as there:
+        Remote(output)
+    assert type(there.value) is InputError
+    assert (there.value.what, there.value.place) == (here.value.what, here.value.place)
+    assert there.value.place == output.record
+
+
+def test_a_full_disk_at_the_start_is_told_at_once_and_alike():
+    with ExitStack() as stack, pytest.raises(InputError) as here:
+        opened(stack, recording("/dev/full"))
+    with pytest.raises(InputError) as there:
+        Remote(recording("/dev/full"))
+    mend = "name a file in a folder that exists and that you may write to"
+    expected = f"/dev/full: cannot write the recording: No space left on device; {mend}"
+    assert str(there.value) == str(here.value) == expected
+
+
+def test_a_port_that_is_taken_is_told_at_once_and_alike(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(InputError) as error:
+            Remote(replace(recording(tmp_path / "a.mcap"), endpoint=endpoint))
+    mend = "stop the other program or give another port"
+    assert str(error.value) == f"{endpoint}: cannot publish telemetry: Address already in use; {mend}"
+    assert error.value.place == endpoint
+
+
+def test_the_neighbour_loads_little():
+    heavy = {"casadi", "llvmlite", "matplotlib", "scipy", "yaml", "typer", "rich", "cosim.rig", "cosim.compile"}
+    script = f"import sys, cosim.output.recorder_process\nprint(*({heavy} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+# --- a slow neighbour -----------------------------------------------------------------------------
+
+
+def test_a_neighbour_that_stands_still_holds_nobody_up_and_gets_all_of_it_later(tmp_path):
+    with Remote(recording(tmp_path / "a.mcap")) as remote:
+        stop(remote._process.pid)
+        waiting = []
+        for first in range(0, 60_000, 10_000):
+            remote(*samples(10_000, first))
+            waiting.append(remote.waiting)
+        assert (np.diff(waiting[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(frame(Kind.BATCH))).all()
+        assert remote.trouble == ""
+        os.kill(remote._process.pid, signal.SIGCONT)
+    assert remote.waiting == 0
+    t_ns, values = read_recording(tmp_path / "a.mcap")
+    np.testing.assert_array_equal(t_ns, np.arange(60_000) * MS)
+    np.testing.assert_array_equal(values["energy/work"][-10_000:], samples(10_000, 50_000)[1][:, 2])
+
+
+def test_what_waits_is_handed_over_by_later_calls(tmp_path):
+    with Remote(recording(tmp_path / "a.mcap")) as remote:
+        stop(remote._process.pid)
+        for first in range(0, 40_000, 10_000):
+            remote(*samples(10_000, first))
+        assert remote.waiting > 0
+        os.kill(remote._process.pid, signal.SIGCONT)
+        for k in range(40_000, 45_000):
+            remote(*samples(1, k))
+            if not remote.waiting:
+                break
+            select.select([], [remote._in], [], 60)
+        assert remote.waiting == 0
+    np.testing.assert_array_equal(read_recording(tmp_path / "a.mcap")[0], np.arange(k + 1) * MS)
+
+
+def test_a_neighbour_that_never_goes_on_is_given_up_with_what_is_lost(tmp_path, monkeypatch):
+    path = tmp_path / "a.mcap"
+    remote = Remote(recording(path))
+    monkeypatch.setattr(cosim.output.sinks, "PATIENCE", 0.1)
+    stop(remote._process.pid)
+    for first in range(0, 90_000, 30_000):
+        remote(*samples(30_000, first))  # more than a pipe takes
+    with pytest.raises(RunError) as error:
+        remote.close()
+    what = "the recorder took nothing for 0.1 s and was ended; at least 90,000 of 90,000 ticks are not recorded"
+    assert str(error.value) == f"{path}: {what}; use a faster disk and run again"
+    assert remote.trouble == str(error.value)
+
+
+# --- a neighbour in trouble -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ({"record": "a.mcap"}, ("recorder", "recorded")),
+        ({"endpoint": "ipc://rig"}, ("publisher", "published")),
+    ],
+)
+def test_a_neighbour_that_is_killed_is_told_at_the_next_call_and_at_the_end(tmp_path, monkeypatch, output, words):
+    monkeypatch.chdir(tmp_path)
+    remote = Remote(replace(OUTPUT, **output))
+    remote(*samples(10))
+    os.kill(remote._process.pid, signal.SIGKILL)
+    died(remote._process.pid)
+    assert remote.trouble == ""
+    remote(*samples(10, 10))
+    what = f"the {words[0]} ended on its own (signal 9); the end of the run is not {words[1]}; run again"
+    assert remote.trouble == f"{next(iter(output.values()))}: {what}"
+    for _ in range(3):
+        remote(*samples(10, 20))
+        remote.event(30 * MS, "more")
+        remote.fault(30 * MS, "and more")
+    assert remote.waiting == 0
+    with pytest.raises(RunError) as error:
+        remote.close()
+    assert str(error.value) == remote.trouble
+    remote.close()
+
+
+def test_a_disk_that_fills_up_does_not_stop_the_run_and_is_told_at_its_end(tmp_path):
+    path = tmp_path / "a.mcap"
+    with pytest.raises(RunError) as error, Remote(recording(path)) as remote:
+        pid = remote._process.pid
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (200_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        for first in range(0, 20_000, 1000):
+            remote(*samples(1000, first))
+        died(pid)
+        remote(*samples(1, 20_000))
+        assert remote.trouble != ""
+        remote(*samples(1, 20_001))
+    what = "cannot write the recording: File too large; free space on the disk and run again"
+    assert str(error.value) == remote.trouble == f"{path}: {what}"
+    assert 0 < len(read_recording(path)[0]) < 20_000
+
+
+def test_what_goes_wrong_unforeseen_is_told_in_one_line(tmp_path):
+    remote = Remote(recording(tmp_path / "a.mcap"))
+    remote.event(0, "a level that does not exist", "grave")
+    with pytest.raises(RunError) as error:
+        remote.close()
+    assert str(error.value).startswith("recording failed: KeyError: 'grave' (")
+    assert "\n" not in str(error.value) and "record.py:" in str(error.value)
+
+
+def test_values_of_another_shape_are_refused_here(tmp_path):
+    with Remote(recording(tmp_path / "a.mcap")) as remote:
+        with pytest.raises(ValueError, match=r"values are \(3, 2\), not \(3, 4\)"):
+            remote(np.arange(3), np.zeros((3, 2)))
+        remote(*samples(5))
+    assert len(read_recording(tmp_path / "a.mcap")[0]) == 5
+
+
+def test_nothing_can_be_added_after_the_end(tmp_path):
+    remote = Remote(recording(tmp_path / "a.mcap"))
+    remote.close()
+    remote.close()
+    with pytest.raises(RunError) as error:
+        remote(*samples(1))
+    assert str(error.value) == f"{tmp_path / 'a.mcap'}: the recorder has ended; nothing can be added"
+
+
+# --- nothing is lost ------------------------------------------------------------------------------
+
+
+DYING = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_recorder_process import Remote, recording, samples
+remote = Remote(recording(sys.argv[1]))
+for first in range(0, 900, 100):
+    remote(*samples(100, first))
+assert remote.waiting == 0
+os._exit(1)
+"""
+
+
+def test_a_run_that_dies_leaves_a_whole_file_that_says_so(tmp_path):
+    path = tmp_path / "a.mcap"
+    # the end of its output is the end of the neighbour, which has it too
+    done = subprocess.run([sys.executable, "-c", DYING, path], cwd=ROOT, capture_output=True)
+    assert (done.returncode, done.stderr) == (1, b"")
+    t_ns, values = read_recording(path)
+    np.testing.assert_array_equal(t_ns, np.arange(900) * MS)
+    np.testing.assert_array_equal(values["energy/work"][-100:], samples(100, 800)[1][:, 2])
+    assert logged(path) == [(4, DESERTED)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_end_the_run_do_not_end_its_recorder(tmp_path, number):
+    with Remote(recording(tmp_path / "a.mcap")) as remote:
+        pid = remote._process.pid
+        assert os.getpgid(pid) != os.getpgid(0)
+        assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
+        os.kill(pid, number)
+        remote(*samples(20))
+    assert len(read_recording(tmp_path / "a.mcap")[0]) == 20
+
+
+def test_interrupts_lose_no_count_of_what_was_handed_over(tmp_path):
+    class Interrupt(Exception):
+        pass
+
+    def interrupt(*_):
+        raise Interrupt
+
+    path, handed, interrupts = tmp_path / "a.mcap", [], 0
+    with Remote(recording(path)) as remote:
+        previous = signal.signal(signal.SIGALRM, interrupt)
+        gc.disable()  # what interrupts a collector's own call is swallowed there
+        try:
+            for k in range(4000):
+                t_ns, values = samples(20, 20 * k)
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + k % 60))
+                    remote(t_ns, values)
+                    handed.append(k)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except Interrupt:
+                    interrupts += 1
+        finally:
+            with suppress(Interrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+            gc.enable()
+    assert interrupts > 20
+    t_ns, _ = read_recording(path)
+    whole = t_ns.reshape(-1, 20) // (20 * MS)
+    assert (whole == whole[:, :1]).all()
+    recorded = whole[:, 0].tolist()
+    assert recorded == sorted(set(recorded))
+    assert set(handed) <= set(recorded)
+
+
+# --- what goes between the two --------------------------------------------------------------------
+
+
+def test_frames_are_found_however_they_are_cut():
+    sent = [(Kind.START, b"abc"), (Kind.END, b""), (Kind.BATCH, bytes(range(256)))]
+    data = b"".join(frame(kind, body[:2], body[2:]) for kind, body in sent)
+    for size in (1, 5, 9, 100, len(data)):
+        frames = Frames()
+        pieces = [data[i : i + size] for i in range(0, len(data), size)]
+        assert [found for piece in pieces for found in frames.feed(piece)] == sent
+    assert list(Frames().feed(data[:-1])) == sent[:-1]
+
+
+def test_a_batch_without_ticks_is_a_batch():
+    t_ns, values = batch_of(b"", 3)
+    assert t_ns.shape == (0,) and values.shape == (0, 3)
+
+
+def test_a_neighbour_without_a_run_ends():
+    source, end = os.pipe()
+    answers, heard = os.pipe()
+    os.close(end)
+    try:
+        serve(source, heard)
+        assert list(Frames().feed(os.read(answers, 100))) == [(Kind.DONE, b"")]
+    finally:
+        for fd in (source, answers, heard):
+            os.close(fd)
+
+
+def test_words_go_through_whatever_they_are():
+    words = (1, "a\udcff", None, (b"\xff", 2.5))
+    assert unpacked(packed(words)) == words

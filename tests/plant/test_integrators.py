@@ -1,0 +1,117 @@
+"""Integrators: their order on an equation with a known solution, what each is for, symbols as numbers."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim import ops
+from cosim.compile import Port, compile
+from cosim.plant.integrators import GAMMA, INTEGRATORS, System, rk4, rosenbrock, semi_implicit_euler
+
+
+def driven_pendulum() -> System:
+    """q̈ = −4 sin q − 0.3 q̇ + cos 2t with the exact derivatives of that, x = (q, v)."""
+
+    def flow(t: Any, x: Any) -> Any:
+        return ops.array([x[1], -4.0 * ops.sin(x[0]) - 0.3 * x[1] + ops.cos(2.0 * t)])
+
+    def jacobian(t: Any, x: Any) -> tuple[Any, Any]:
+        by_state = ops.array([[0.0, 1.0], [-4.0 * ops.cos(x[0]), -0.3]])
+        return by_state, ops.array([0.0, -2.0 * ops.sin(2.0 * t)])
+
+    return System(flow, np.array([0]), speed, jacobian)
+
+
+def speed(t: float, x: np.ndarray) -> np.ndarray:
+    """The rate of the coordinate x[0]."""
+    return x[1:2]
+
+
+def linear(matrix: list[list[float]]) -> System:
+    """ẋ = matrix x, x = (q, v)."""
+    a = np.array(matrix)
+    return System(lambda t, x: a @ x, np.array([0]), speed, lambda t, x: (a, np.zeros(2)))
+
+
+def integrate(step: Any, system: System, x: np.ndarray, end: float, n: int) -> np.ndarray:
+    h = end / n
+    for k in range(n):
+        x = step(system, k * h, x, h)
+    return x
+
+
+@pytest.mark.parametrize(("name", "order"), [("semi_implicit_euler", 1), ("rosenbrock", 2), ("rk4", 4)])
+def test_halving_the_step_divides_the_error_by_two_to_the_order(name: str, order: int) -> None:
+    system, start = driven_pendulum(), np.array([1.0, 0.5])
+    exact = integrate(rk4, system, start, 1.0, 4000)
+    errors = [np.abs(integrate(INTEGRATORS[name], system, start, 1.0, n) - exact).max() for n in (50, 100, 200)]
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.15)
+    assert np.log2(errors[1] / errors[2]) == pytest.approx(order, abs=0.15)
+
+
+def test_one_step_of_semi_implicit_euler_moves_with_the_new_velocity() -> None:
+    system = linear([[0.0, 1.0], [-9.0, 0.0]])
+    q, v = semi_implicit_euler(system, 0.0, np.array([2.0, 1.0]), 0.1)
+    assert v == 1.0 - 0.1 * 18.0
+    assert q == 2.0 + 0.1 * v
+
+
+def test_semi_implicit_euler_keeps_the_energy_of_an_oscillator_bounded_for_ever() -> None:
+    system, x = linear([[0.0, 1.0], [-1.0, 0.0]]), np.array([1.0, 0.0])
+    energies = []
+    for _ in range(20_000):
+        x = semi_implicit_euler(system, 0.0, x, 0.1)
+        energies.append(0.5 * (x @ x))
+    assert min(energies) > 0.45 and max(energies) < 0.56
+    # explicit Euler would have multiplied it by 1.01 in each step
+
+
+def test_states_that_are_no_coordinates_take_plain_euler_steps() -> None:
+    a = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 1.0], [0.0, 0.0, -2.0]])
+    system = System(lambda t, x: a @ x, np.array([0]), speed, lambda t, x: (a, np.zeros(3)))
+    x = semi_implicit_euler(system, 0.0, np.array([1.0, 2.0, 3.0]), 0.1)
+    np.testing.assert_allclose(x, [1.0 + 0.1 * 2.2, 2.0 + 0.1 * (-1.0 + 3.0), 3.0 - 0.1 * 6.0], rtol=1e-15)
+
+
+def test_one_step_of_rk4_on_a_linear_equation_is_its_taylor_polynomial() -> None:
+    a = np.array([[0.0, 1.0], [-9.0, -0.5]])
+    x, h = np.array([2.0, 1.0]), 0.1
+    terms = [np.linalg.matrix_power(h * a, k) / math.factorial(k) for k in range(5)]
+    np.testing.assert_allclose(rk4(linear(a.tolist()), 0.0, x, h), sum(terms) @ x, rtol=1e-14)
+
+
+def test_one_step_of_rosenbrock_on_a_linear_equation_is_its_stability_function() -> None:
+    """R(z) = (1 + (1 − 2γ) z) / (1 − γ z)², which for γ = 1 − 1/√2 vanishes at infinity."""
+    for z in (-0.1, 0.2, -3.0, -1e8):
+        system = System(
+            lambda t, x, z=z: z * x,
+            np.array([], int),
+            lambda t, x: np.zeros(0),
+            lambda t, x, z=z: (np.array([[z]]), np.zeros(1)),
+        )
+        (x,) = rosenbrock(system, 0.0, np.array([1.0]), 1.0)
+        expected = (1 + (1 - 2 * GAMMA) * z) / (1 - GAMMA * z) ** 2
+        assert x == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", INTEGRATORS)
+def test_only_the_implicit_method_bears_a_stiff_spring(name: str) -> None:
+    system, x = linear([[0.0, 1.0], [-1e6, -1e4]]), np.array([1.0, 0.0])
+    with np.errstate(all="ignore"):
+        x = integrate(INTEGRATORS[name], system, x, 1.0, 100)
+    assert (np.abs(x[0]) < 1e-3) == (name == "rosenbrock")
+
+
+@pytest.mark.parametrize("name", INTEGRATORS)
+def test_symbols_give_what_numbers_give(name: str) -> None:
+    system = driven_pendulum()
+
+    def step(t: Any, x: Any) -> Any:
+        return INTEGRATORS[name](system, t, x, 0.01)
+
+    x = np.array([0.7, -0.2])
+    compiled = compile(step, [Port("t", ()), Port("x", (2,))], interpret=False)
+    np.testing.assert_allclose(compiled(0.3, x), step(0.3, x), rtol=1e-14)
+    np.testing.assert_array_equal(x, [0.7, -0.2])

@@ -1,0 +1,572 @@
+"""Mistakes about real drives: in the sections `drivers` and `emulator`, in what guards them, and of lines that are not
+there; each one line at its place, and no motor is on."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import drivers, load_rig
+from cosim.drivers.odrive.can_driver import CanDriver
+from cosim.errors import InputError, InputErrors
+from cosim.rig.reading import plugins
+from cosim.rig.sections.rig_spec import read_rig
+
+# lines 1 to 12
+RIG = """\
+mechanism:
+  bodies:
+    - {name: upper, joint: shoulder, axis: [0, 1, 0], mass: 1, inertia: [1, 1, 1]}
+    - {name: fore, joint: elbow, axis: [0, 1, 0], mass: 1, inertia: [1, 1, 1]}
+    - {name: thumb, mass: 1, inertia: [1, 1, 1], parent: fore, mimic: {joint: elbow}}
+    - {name: tool, type: fixed, parent: fore}
+    - {name: ball, type: spherical, parent: base, mass: 1, inertia: [1, 1, 1]}
+    - {name: rail, joint: lift, type: prismatic, axis: [1, 0, 0], mass: 1, parent: base}
+    - {name: swing, joint: swing, axis: [0, 1, 0], parent: base, mass: 1, inertia: [1, 1, 1]}
+joints:
+  all: {limits: {velocity: 9, effort: 9}}
+  swing: {prescribed: {type: sine, amplitude: 0.1, frequency: 1}}
+"""
+BUS = "bus: {interface: virtual, channel: a}"
+ELBOW = "joints: {elbow: {id: 1}}"
+REAL = f"drivers: [{{type: odrive, {BUS}, {ELBOW}}}]\n"  # line 13
+NO_JOINT = "names no joint; list them under 'joints', each with the address of its drive"
+SLOW = "use a longer schedule.step, a higher bit rate, or two lines"
+
+
+@pytest.fixture
+def mistakes(tmp_path, monkeypatch):
+    """The lines that a text after RIG is refused with, without the file's name."""
+    monkeypatch.chdir(tmp_path)
+
+    def of(text, *overrides, rig=RIG):
+        Path("rig.yaml").write_text(rig + text)
+        with pytest.raises(InputErrors) as caught:
+            load_rig("rig.yaml", overrides)
+        return [line.removeprefix("rig.yaml:") for line in str(caught.value).splitlines()]
+
+    return of
+
+
+def driver(*words):
+    return f"drivers: [{{type: odrive, {', '.join(words)}}}]\n"
+
+
+# --- the section `drivers` --------------------------------------------------------------------------
+
+ALONE = {
+    "drivers: 5\n": "13 drivers: expected a list of values, got 5",
+    "drivers: {a: b}\n": "13 drivers: expected a list of values, got a mapping",
+    "drivers: [5]\n": "13 drivers[0]: expected a mapping, got 5",
+    f"drivers: [{{{BUS}, {ELBOW}}}]\n": ("13 drivers[0]: missing key 'type'; known: cia402, dynamixel, moteus, odrive"),
+    f"drivers: [{{type: 7, {ELBOW}}}]\n": (
+        "13 drivers[0].type: expected text, got 7; known: cia402, dynamixel, moteus, odrive"
+    ),
+    f"drivers: [{{type: odriwe, {BUS}, {ELBOW}}}]\n": (
+        "13 drivers[0].type: unknown driver 'odriwe'; did you mean 'odrive'?"
+    ),
+    f"drivers: [{{type: sim, {BUS}, {ELBOW}}}]\n": (
+        f"13 drivers[0].type: {Path(drivers.__file__).parent / 'sim' / '__init__.py'} is no driver:"
+        " it does not define Params and JointParams and MODES and emulate and host and device and line and traffic"
+    ),
+    driver(BUS): f"13 drivers[0]: {NO_JOINT}",
+    driver(BUS, "joints: {}"): f"13 drivers[0]: {NO_JOINT}",
+    driver(BUS, "joints: {all: {ratio: 3}}"): f"13 drivers[0]: {NO_JOINT}",
+    driver(BUS, "joints: [elbow]"): "13 drivers[0].joints: expected a mapping, got a list",
+    driver(BUS, "loads: [elbow]"): "13 drivers[0].loads: expected a mapping, got a list",
+    driver(BUS, "joints: {elbow: 5}"): "13 drivers[0].joints.elbow: expected a mapping, got 5",
+    driver(BUS, "joints: {all: 5, elbow: {id: 1}}"): "13 drivers[0].joints.all: expected a mapping, got 5",
+    driver(BUS, "joints: {elbow: }"): (
+        "13 drivers[0].joints.elbow: give either 'id' (on CAN) or 'axis' (on a serial port)"
+    ),
+    driver(BUS, "joints: {elbo: {id: 1}}"): ("13 drivers[0].joints.elbo: unknown joint 'elbo'; did you mean 'elbow'?"),
+    driver(BUS, "joints: {tool: {id: 1}}"): (
+        "13 drivers[0].joints.tool: joint 'tool' is fixed; it has no drive of its own"
+    ),
+    driver(BUS, "joints: {thumb: {id: 1}}"): (
+        "13 drivers[0].joints.thumb: joint 'thumb' follows 'elbow'; it has no drive of its own"
+    ),
+    driver(BUS, "joints: {ball: {id: 1}}"): (
+        "13 drivers[0].joints.ball: joint 'ball' has several dofs; name one of them"
+    ),
+    driver(BUS, "joints: {ball.rx: {id: 1}}"): (
+        "13 drivers[0].joints.ball.rx: 'ball.rx' is one dof of 'ball', which turns, and cannot be real by itself;"
+        " use a chain of revolute and prismatic joints"
+    ),
+    driver(BUS, "joints: {swing: {id: 1}}"): (
+        "13 drivers[0].joints.swing: joint 'swing' is prescribed, and a real one moves as it is measured; take out"
+        " 'prescribed'"
+    ),
+    driver(BUS, ELBOW, "mode: torque"): (
+        "13 drivers[0].mode: expected one of effort, velocity, position; got 'torque'"
+    ),
+    f"drivers: [{{type: far, {BUS}, {ELBOW}}}]\n": (
+        "13 drivers[0].type: unknown driver 'far'; known: cia402, dynamixel, moteus, odrive"
+    ),
+    driver(BUS, ELBOW, "observer: 0"): "13 drivers[0].observer: must be above 0 Hz, is 0 Hz",
+    driver(BUS, ELBOW, "wachdog: 1"): "13 drivers[0]: unknown key 'wachdog'; did you mean 'watchdog'?",
+    driver("bus: {interface: virtual}", ELBOW): "13 drivers[0].bus: missing key 'channel'",
+    driver(ELBOW): "13 drivers[0]: give either 'bus' or 'port'",
+    driver(BUS, "joints: {elbow: {id: 1, ratoi: 3}}"): (
+        "13 drivers[0].joints.elbow: unknown key 'ratoi'; did you mean 'ratio'?"
+    ),
+    driver(BUS, "joints: {elbow: {id: 1, direction: 2}}"): (
+        "13 drivers[0].joints.elbow.direction: expected one of 1, -1; got 2"
+    ),
+    driver(BUS, "joints: {elbow: {id: 1, zero: 1 cm}}"): (
+        "13 drivers[0].joints.elbow.zero: unit 'cm' does not fit here; use rad, mrad, deg, turn"
+    ),
+    driver(BUS, "joints: {lift: {id: 1, zero: 1 deg}}"): (
+        "13 drivers[0].joints.lift.zero: unit 'deg' does not fit here; use m, cm, mm, um"
+    ),
+    driver(BUS, ELBOW, "loads: {elbow: {id: 2, effort: 1}}"): (
+        "13 drivers[0].loads: a driver has 'joints' or 'loads'; make two drivers of it"
+    ),
+    driver(BUS, "loads: {elbow: {id: 2, effort: 1}}"): (
+        "13 drivers: joint 'elbow' has a load motor and no motor under test; give it a driver too"
+    ),
+    driver(BUS, "joints: {elbow: {id: 1}, shoulder: {id: 1}}"): (
+        "13 drivers[0].joints.shoulder.id: node 1 on virtual a is that of joint 'elbow' already; give each drive its"
+        " own"
+    ),
+    driver("port: {port: /dev/x}", "joints: {elbow: {axis: 1}, shoulder: {axis: 1}}"): (
+        "13 drivers[0].joints.shoulder.axis: node 1 on /dev/x is that of joint 'elbow' already; give each drive its own"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ALONE)
+def test_a_mistake_in_the_section_is_one_line_at_its_place(mistakes, text):
+    assert mistakes(text) == [ALONE[text]]
+
+
+def test_a_mode_that_a_family_does_not_have(mistakes, monkeypatch):
+    from cosim.drivers import odrive
+
+    monkeypatch.setattr(odrive, "MODES", frozenset({"velocity", "position"}))
+    said = "odrive drives know position, velocity; choose one"
+    assert mistakes(driver(BUS, ELBOW)) == [f"13 drivers[0]: {said}"]
+    assert mistakes(driver(BUS, ELBOW, "mode: effort")) == [f"13 drivers[0].mode: {said}"]
+
+
+def test_load_motors_follow_an_effort(mistakes):
+    load = f"{{name: load, type: odrive, mode: velocity, {BUS.replace('a}', 'b}')}, loads: {{elbow: {{id: 2}}}}}}"
+    assert mistakes(f"{REAL[:-2]}, {load}]\n") == ["13 drivers[1].loads.elbow: missing key 'effort'"]
+    load = load.replace("id: 2", "id: 2, effort: 3")
+    assert mistakes(f"{REAL[:-2]}, {load}]\n") == ["13 drivers[1].mode: load motors follow an effort; take 'mode' out"]
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines(mistakes):
+    assert mistakes(f"""\
+drivers:
+  - type: odrive
+    {BUS}
+    wachdog: 100 ms
+    joints:
+      all: {{ratio: 0}}
+      shoulder: {{id: 1, zro: 2}}
+      elbow: {{id: 2}}
+  - type: odrive
+    {BUS.replace("a}", "b}")}
+    joints:
+      elbow: {{id: 1, ratio: 1}}
+guard:
+  watchdog: 0
+schedule:
+  realtime: no
+""") == [
+        "16 drivers[0]: unknown key 'wachdog'; did you mean 'watchdog'?",
+        "18 drivers[0].joints.all.ratio: must be above 0, is 0",
+        "19 drivers[0].joints.shoulder: unknown key 'zro'; did you mean 'zero'?",
+        "24 drivers[1].joints.elbow: joint 'elbow' is behind driver 'odrive' already",
+        "26 guard.watchdog: must be above 0 s, is 0 s",
+        "28 schedule.realtime: real motors run on time; take 'realtime: no' out",
+    ]
+
+
+def test_drivers_that_share_a_line_or_a_name(mistakes):
+    again = "is on virtual a already; give its joints and these to one driver"
+    assert mistakes(f"""\
+drivers:
+  - {{name: first, type: odrive, {BUS}, {ELBOW}}}
+  - {{name: second, type: odrive, {BUS}, joints: {{shoulder: {{id: 2}}}}}}
+  - {{name: first, type: cia402, {BUS}, joints: {{lift: {{id: 2}}}}}}
+""") == [
+        f"15 drivers[1]: driver 'first' {again}",
+        "16 drivers[2].name: driver 'first' exists already; give another name",
+        "16 drivers[2].joints.lift.id: node 2 on virtual a is that of joint 'shoulder' already; give each drive its"
+        " own",
+    ]
+
+
+def test_what_is_given_for_all_joints_is_told_where_it_stands(mistakes):
+    lines = f"drivers:\n  - type: odrive\n    {BUS}\n    joints:\n      all: ALL\n      elbow: OWN\n"
+    ours, theirs, here = lines.replace("ALL", "{zero: 1 s}"), lines.replace("ALL", "{zero: 1 m}"), "drivers[0].joints"
+    assert mistakes(ours.replace("OWN", "{id: 1}")) == [
+        f"17 {here}.all.zero: unit 's' does not fit here; use rad, mrad, deg, turn"
+    ]
+    assert mistakes(theirs.replace("OWN", "{id: 1, zero: 1 s}")) == [
+        f"18 {here}.elbow.zero: unit 's' does not fit here; use rad, mrad, deg, turn"
+    ]
+
+
+# --- what a real joint must have, and must not ------------------------------------------------------
+
+
+def test_a_real_joint_has_limits_of_speed_and_effort(mistakes):
+    rig = RIG.replace("{velocity: 9, effort: 9}", "{lower: -1}")
+    said = "joint 'elbow' is behind driver 'odrive' and has no limit of {}; give it one"
+    assert mistakes(REAL, rig=rig) == [f"10 joints.elbow.limits: {said.format(key)}" for key in ("velocity", "effort")]
+
+
+def test_a_load_motor_adds_nothing_to_what_its_joint_lacks(mistakes):
+    rig = RIG.replace("{velocity: 9, effort: 9}", "{velocity: 9}")
+    load = f"{{name: load, type: odrive, {BUS.replace('a}', 'b}')}, loads: {{elbow: {{id: 2, effort: 3}}}}}}"
+    assert len(mistakes(f"{REAL[:-2]}, {load}]\n", rig=rig)) == 1
+
+
+def test_a_real_joint_is_not_latched(mistakes):
+    said = "joint 'elbow' is behind driver 'odrive'; a real joint is not latched, take it out"
+    assert mistakes(f"  elbow: {{latched: true}}\n{REAL}") == [f"13 joints.elbow.latched: {said}"]
+
+
+def test_stops_of_a_real_joint_are_those_of_the_emulated_one(tmp_path):
+    (tmp_path / "rig.yaml").write_text(f"{RIG}  elbow: {{stops: {{upper: 2}}}}\n{REAL}")
+    assert read_rig(tmp_path / "rig.yaml").joints["elbow"].stops == ((1.0, 2.0),)
+
+
+@pytest.mark.parametrize("do", ["latch", "unlatch", "brake, effort: 2", "unbrake"])
+def test_an_event_cannot_hold_a_real_joint(mistakes, do):
+    events = f"events:\n  - {{do: {do}, of: elbow, at: 1}}\n  - {{do: latch, of: lift, at: 2}}\n"
+    assert mistakes(REAL + events) == [
+        "15 events[0].of: joint 'elbow' is real, it moves as it is measured; name another one"
+    ]
+
+
+def test_a_limit_of_temperature_may_stand_at_a_joint_that_is_simulated(tmp_path):
+    """Nothing measures it there, so nothing is held: a rig is the same with its drives and without."""
+    (tmp_path / "rig.yaml").write_text(RIG.replace("effort: 9", "effort: 9, temperature: 60") + REAL)
+    for overrides in ([], ["drivers=[]"]):
+        assert (load_rig(tmp_path / "rig.yaml", overrides).guard.temperature == 60.0).all()
+
+
+# --- time ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("realtime", "message"),
+    [
+        ("no", "realtime: real motors run on time; take 'realtime: no' out"),
+        ("false", "realtime: real motors run on time; take 'realtime: false' out"),
+        ("{rate: 2}", "realtime.rate: real motors run on time; take 'rate' out"),
+        ("{rate: 0.5, overrun: skip}", "realtime.rate: real motors run on time; take 'rate' out"),
+    ],
+)
+def test_real_motors_go_by_the_clock(mistakes, realtime, message):
+    assert mistakes(f"{REAL}schedule: {{realtime: {realtime}}}\n") == [f"14 schedule.{message}"]
+    override = f"schedule.realtime={realtime}"
+    assert mistakes(REAL, override) == [f"--set {override}: {message.split(': ', 1)[1]}"]
+
+
+@pytest.mark.parametrize("realtime", ["", "yes", "{rate: 1}", "strict", "{pulse: {file: rig.yaml}}"])
+def test_ways_to_go_by_the_clock(tmp_path, realtime):
+    (tmp_path / "rig.yaml").write_text(f"{RIG}{REAL}schedule: {{realtime: {realtime}}}\n")
+    pacing = load_rig(tmp_path / "rig.yaml").spec.schedule.pacing
+    assert pacing.rate == 1.0
+    assert pacing.overrun == ("catch_up" if realtime else "skip")  # late commands are no good
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "message"),
+    [
+        ("channel: a", "50 us", "1 drive every 0.05 ms need 14.1 times what the line can carry"),
+        ("channel: a, bitrate: 125 kbit/s", "1 ms", "1 drive every 1 ms need 5.64 times what the line can carry"),
+    ],
+)
+def test_a_line_that_cannot_carry_what_is_sent(mistakes, line, step, message):
+    text = driver(f"bus: {{interface: virtual, {line}}}", ELBOW)
+    assert mistakes(f"{text}schedule: {{step: {step}}}\n") == [f"13 drivers[0]: {message}; {SLOW}"]
+
+
+def test_what_stops_a_run_with_real_motors(mistakes):
+    guard = "guard: {deceleration: 0, watchdog: 3 ms, stale: 1 us, estop: {pressed: x}}\n"
+    assert mistakes(REAL + guard) == [
+        "14 guard.deceleration: must be above 0, is 0",
+        "14 guard.estop: give at least one of 'key', 'file' and a message ('interface', 'channel' and 'id')",
+        "14 guard.stale: must be at least one step (1 ms), is 1 us",
+        "14 guard.watchdog: must be at least 5 steps (5 ms), is 3 ms",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("deceleration=5 m", "unit 'm' does not fit here; use rad/s^2, deg/s^2, turn/s^2, m/s^2"),
+        ("deceleration=fast", "expected a number, got 'fast'"),
+        ("watchdog=0", "must be above 0 s, is 0 s"),
+        ("watchdog=4.9 ms", "must be at least 5 steps (5 ms), is 4.9 ms"),
+        ("estop=5", "expected a mapping, got 5"),
+        ("estop={key: ab}", "'key' is 'ab'; say space, esc or one character of plain ASCII"),
+        ("estop={interface: virtual, id: 1}", "a message needs all of 'interface', 'channel' and 'id'"),
+        (
+            "estop={file: x, released: '1'}",
+            "'pressed' and 'released' are '1' and '1'; give one character each, not the same",
+        ),
+        ("estop={interface: virtual, channel: a, id: -1}", "must be at least 0, is -1"),
+    ],
+)
+def test_a_mistake_about_how_a_run_stops(mistakes, override, message):
+    assert mistakes(REAL, f"guard.{override}") == [f"--set guard.{override}: {message}"]
+
+
+# --- the section `emulator` -------------------------------------------------------------------------
+
+TWO = f"""\
+drivers:
+  - {{type: odrive, {BUS}, {ELBOW}}}
+  - {{name: b, type: cia402, {BUS.replace("a}", "b}")}, joints: {{lift: {{id: 2}}}}}}
+"""
+KINDS = "drop, delay, duplicate, corrupt, bus_off, stale_heartbeat, power_loss, encoder_jump, motor_fault"
+
+
+@pytest.mark.parametrize(
+    ("section", "messages"),
+    [
+        ("5", ["emulator: expected a mapping, got 5"]),
+        ("{volts: 5}", ["emulator: unknown key 'volts'; did you mean 'voltage'?"]),
+        ("{voltage: 0}", ["emulator.voltage: must be above 0 V, is 0 V"]),
+        ("{ambient: 25 K}", ["emulator.ambient: unit 'K' does not fit here; use degC, °C"]),
+        ("{ambient: -274}", ["emulator.ambient: must be at least -273.15 degC, is -274 degC"]),
+        ("{joints: [a]}", ["emulator.joints: expected a mapping, got a list"]),
+        (
+            "{joints: {elbo: {}, shoulder: {}}}",
+            [
+                "emulator.joints.elbo: joint 'elbo' has no drive; did you mean 'elbow'?",
+                "emulator.joints.shoulder: joint 'shoulder' has no drive; known: elbow, lift",
+            ],
+        ),
+        ("{joints: {all: 5}}", ["emulator.joints.all: expected a mapping, got 5"]),
+        ("{joints: {all: {rise: -1}, elbow: {}}}", ["emulator.joints.all.rise: must be at least 0 K, is -1 K"]),
+        ("{joints: {all: {rise: -1}, elbow: {rise: -2}}}", [
+            "emulator.joints.elbow.rise: must be at least 0 K, is -2 K",
+            "emulator.joints.all.rise: must be at least 0 K, is -1 K",
+        ]),
+        (
+            "{joints: {lift: {max_effort: 5 N*m}}}",
+            ["emulator.joints.lift.max_effort: unit 'N*m' does not fit here; use N, kN"],
+        ),
+        ("{faults: {a: b}}", ["emulator.faults: expected a list of values, got a mapping"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_about_the_drives_that_stand_in(mistakes, section, messages):
+    assert mistakes(f"{TWO}emulator: {section}\n") == [f"16 {message}" for message in messages]
+
+
+FAULTS = {
+    "5": ": expected a mapping, got 5",
+    "{}": ": missing key 'kind'",
+    "{kind: explode}": f".kind: expected one of {KINDS}; got 'explode'",
+    "{kind: drop, joint: elbow}": [
+        ".joint: 'drop' is on a whole line; give its 'driver' instead",
+        ": say on whose line, 'driver' is one of odrive, b",
+    ],
+    "{kind: drop}": ": say on whose line, 'driver' is one of odrive, b",
+    "{kind: drop, driver: odriv}": ".driver: there is no driver 'odriv'; did you mean 'odrive'?",
+    "{kind: encoder_jump}": ": say at which 'joint'",
+    "{kind: encoder_jump, joint: elbo}": ".joint: joint 'elbo' has no drive; did you mean 'elbow'?",
+    "{kind: motor_fault, joint: shoulder}": ".joint: joint 'shoulder' has no drive; known: elbow, lift",
+    "{kind: motor_fault, joint: elbow, driver: b}": ".driver: 'motor_fault' is at a joint; take 'driver' out",
+    "{kind: motor_fault, joint: elbow, trouble: bad}": (
+        ".trouble: expected one of overtemperature, overcurrent, undervoltage, encoder; got 'bad'"
+    ),
+    "{kind: motor_fault, joint: elbow, share: 0.1}": ".share: 'motor_fault' has no 'share'; take it out",
+    "{kind: encoder_jump, joint: lift, size: 3 deg}": ".size: unit 'deg' does not fit here; use m, cm, mm, um",
+    "{kind: encoder_jump, joint: elbow, trouble: encoder}": ".trouble: 'encoder_jump' has no 'trouble'; take it out",
+    "{kind: delay, driver: b, share: 0.1}": ".share: 'delay' has no 'share'; take it out",
+    "{kind: drop, driver: b, delay: 1 ms}": ".delay: 'drop' has no 'delay'; take it out",
+    "{kind: bus_off, driver: b, size: 3}": ".size: 'bus_off' has no 'size'; take it out",
+    "{kind: delay, driver: b, delay: 0}": ".delay: must be above 0 s, is 0 s",
+    "{kind: drop, driver: b, share: 2}": ".share: must be at most 1, is 2",
+    "{kind: drop, driver: b, at: -1}": ".at: must be at least 0 s, is -1 s",
+    "{kind: drop, driver: b, lasts: 0}": ".lasts: must be above 0 s, is 0 s",
+    "{kind: drop, driver: b, when: 5}": ".when: expected a mapping, got 5",
+    "{kind: drop, driver: b, when: {}}": ".when: missing key 'signal'",
+    "{kind: drop, driver: b, when: {signal: elbow/position}}": ".when: give 'above' or 'below', one of them",
+    "{kind: drop, driver: b, when: {signal: elbow/position, above: 1, below: 0}}": (
+        ".when: give 'above' or 'below', one of them"
+    ),
+    "{kind: drop, driver: b, when: {signal: elbow/positon, above: 1}}": (
+        ".when.signal: no signal 'elbow/positon'; did you mean 'elbow/position'?"
+    ),
+    "{kind: drop, driver: b, when: {signal: shoulder/velocity, above: 1}}": (
+        ".when.signal: no signal 'shoulder/velocity'; did you mean 'lift/velocity'?"
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_mistake_about_what_is_to_go_wrong(mistakes, fault):
+    said = FAULTS[fault]
+    found = mistakes(f"{TWO}emulator:\n  faults:\n    - {fault}\n")
+    assert found == [f"18 emulator.faults[0]{what}" for what in ([said] if isinstance(said, str) else said)]
+
+
+def test_an_emulator_of_joints_that_are_simulated_is_left_alone(tmp_path):
+    """The same file goes on when its drivers are taken out."""
+    text = f"{RIG}{TWO}emulator: {{joints: {{elbow: {{rise: 3}}}}, faults: [{{kind: drop, driver: b}}]}}\n"
+    (tmp_path / "rig.yaml").write_text(text)
+    assert read_rig(tmp_path / "rig.yaml", ["drivers=[]"]).emulator.faults == ()
+    assert len(read_rig(tmp_path / "rig.yaml").emulator.faults) == 1
+
+
+# --- lines that cannot be had -----------------------------------------------------------------------
+
+LINES = {
+    "bus: {interface: virtul, channel: a}": (
+        "bus.interface: python-can has no interface 'virtul'; did you mean 'virtual'?"
+    ),
+    "bus: {interface: udp_multicast, channel: 10.0.0.1}": (
+        "bus.channel: '10.0.0.1' is no multicast address; take one such as 239.74.163.2"
+    ),
+    "bus: {interface: socketcan, channel: nocan7}": "bus.channel: no CAN device 'nocan7'; ",
+    "bus: {interface: slcan, channel: /dev/does_not_exist}": "bus.channel: no such port '/dev/does_not_exist'",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_that_cannot_be_had_is_told_at_its_place(command, monkeypatch, line):
+    enabled = []
+    monkeypatch.setattr(CanDriver, "enable", lambda self, mode: enabled.append(mode))
+    Path("rig.yaml").write_text(RIG + driver(line, ELBOW))
+    code, _, err = command("run", "rig.yaml", "--yes", "--record", "run.mcap")
+    assert (code, len(err), enabled, Path("run.mcap").exists()) == (2, 1, [], False)
+    assert err[0].startswith(f"rig.yaml:13 drivers[0].{LINES[line]}")
+
+
+def test_a_port_that_is_not_there(command):
+    text = driver("port: {port: /dev/does_not_exist}", "joints: {elbow: {axis: 0}}")
+    Path("rig.yaml").write_text(f"{RIG}{text}schedule: {{step: 20 ms}}\n")
+    code, _, err = command("run", "rig.yaml", "--yes")
+    assert (code, len(err)) == (2, 1)
+    assert err[0].startswith("rig.yaml:13 drivers[0].port.port: no such port '/dev/does_not_exist'")
+
+
+def test_what_a_family_refuses_is_told_at_its_key(command):
+    for text, message in {
+        driver("port: {port: /dev/x}", ELBOW) + "schedule: {step: 20 ms}\n": (
+            "joints.elbow.id: on a 'port' a joint is wired by 'axis', not by 'id'"
+        ),
+        f"drivers: [{{type: cia402, {BUS}, watchdog: 1 ms, {ELBOW}}}]\n": (
+            "watchdog: must be longer than the period of 0.001 s, is 0.001 s"
+        ),
+    }.items():
+        Path("rig.yaml").write_text(RIG + text)
+        code, _, err = command("run", "rig.yaml", "--yes")
+        assert (code, err) == (2, [f"rig.yaml:13 drivers[0].{message}"])
+
+
+def test_the_emulator_refuses_a_rig_without_drives(command):
+    Path("rig.yaml").write_text(RIG)
+    assert command.refuses("emulate", "rig.yaml") == [
+        "rig.yaml:1: no drives to emulate; give the rig a section 'drivers'"
+    ]
+    Path("rig.yaml").write_text(RIG + REAL)
+    fault = "emulator.faults=[{kind: dropp}]"
+    assert command.refuses("emulate", "rig.yaml", "--fault", "kind: dropp") == [
+        f"--set {fault}: expected one of {KINDS}; got 'dropp'"
+    ]
+
+
+def test_what_the_command_line_refuses_to_emulate(command):
+    Path("rig.yaml").write_text(RIG + REAL)
+    for duration in ("0", "-1"):
+        assert command.refuses("emulate", "rig.yaml", f"--duration={duration}") == [
+            f"duration: {duration} s is no time to emulate for; use a longer one"
+        ]
+    (told,) = command.refuses("emulate", "rig.yaml")
+    assert told.startswith("rig.yaml:")
+    assert told.endswith(
+        " drivers[0].bus.interface: nobody outside this process can reach a 'virtual' bus;"
+        " use socketcan (with a vcan) or udp_multicast"
+    )
+
+
+def test_a_fault_of_the_command_line_is_one(command):
+    Path("rig.yaml").write_text(RIG + REAL)
+    for fault in ("kind: drop}, {kind: delay", "kind: drop} {", "{kind: drop}", "kind: [drop", "kind: drop # all"):
+        (told,) = command.refuses("emulate", "rig.yaml", "--fault", fault)
+        assert told.startswith("--fault: broken YAML: ")
+    assert command.refuses("emulate", "rig.yaml", "--fault", "kind: drop, kind: delay") == [
+        "--fault: key 'kind' is given twice; the first is in line 1"
+    ]
+
+
+def test_check_says_nothing_but_the_mistake_of_a_line_that_is_too_slow(command):
+    Path("rig.yaml").write_text(f"{RIG}{REAL}schedule: {{step: 50 us}}\n")
+    assert command.refuses("check", "rig.yaml") == [
+        f"rig.yaml:13 drivers[0]: 1 drive every 0.05 ms need 14.1 times what the line can carry; {SLOW}"
+    ]
+
+
+# --- families of other packages ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def far(tmp_path, monkeypatch):
+    """far(code): a family `far` by an entry point of another package, whose module has this code."""
+    entries = EntryPoints([EntryPoint("far", "far_family", "cosim.drivers")])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: entries.select(group=group))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(code):
+        monkeypatch.delitem(sys.modules, "far_family", raising=False)
+        (tmp_path / "far_family.py").write_text(code)
+
+    yield write
+    sys.modules.pop("far_family", None)
+
+
+FAR = driver(BUS, ELBOW).replace("odrive", "far")
+
+
+def test_a_family_of_another_package_works_like_the_others(far, mistakes, command):
+    far("from cosim.drivers.odrive import *\n")
+    Path("rig.yaml").write_text(RIG + FAR)
+    rig = load_rig("rig.yaml")
+    assert [type(group.driver).__name__ for group in rig.engine().drives.groups] == ["SimDriver", "CanDriver"]
+    code, out, _ = command("check", "rig.yaml")
+    assert code == 0 and "  driver far: far_family on virtual a, effort mode, up to 70% of its bit rate" in out
+    assert mistakes(FAR.replace("id: 1", "id: 1, ratoi: 3")) == [
+        "13 drivers[0].joints.elbow: unknown key 'ratoi'; did you mean 'ratio'?"
+    ]
+    assert mistakes(FAR.replace("far", "fat")) == ["13 drivers[0].type: unknown driver 'fat'; did you mean 'far'?"]
+
+
+def test_a_family_that_cannot_be_imported(far, mistakes):
+    far("import nowhere_at_all\n")
+    what = "the driver cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'"
+    assert mistakes(FAR) == [f"entry point far_family: {what}"]
+
+
+def test_a_family_that_lacks_a_name(far, mistakes):
+    far("from cosim.drivers.odrive import *\ndel MODES, traffic\n")
+    assert mistakes(FAR) == ["13 drivers[0].type: entry point far_family is no driver: it does not define MODES and"
+                             " traffic"]  # fmt: skip
+    far("from cosim.drivers.odrive import *\nclass JointParams: pass\n")
+    assert mistakes(FAR) == [
+        "13 drivers[0].type: entry point far_family is no driver: it has a JointParams that is no dataclass"
+    ]
+
+
+def test_joints_named_by_drivers_are_real_and_the_others_are_not(tmp_path):
+    (tmp_path / "rig.yaml").write_text(RIG + TWO)
+    rig = load_rig(tmp_path / "rig.yaml")
+    assert rig.plant.real == ("elbow", "lift") and rig.hardware
+    stale = dict(zip(rig.joints, np.isfinite(rig.guard.stale), strict=True))
+    assert [name for name, finite in stale.items() if finite] == ["elbow", "lift"]
+    with pytest.raises(InputError, match="'joints' or 'loads'"):
+        load_rig(tmp_path / "rig.yaml", ["drivers.b.loads={lift: {id: 3, effort: 1}}"])

@@ -1,0 +1,456 @@
+"""The guard in a rig: what its section takes, how a run stops, and what is told of a run that was warned or cut."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.cli import report
+from cosim.control.guard import BITS
+from cosim.drivers import sim
+from cosim.errors import InputErrors
+from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.output.events import Happening
+from cosim.output.limit_alarms import PAUSE, Spells
+from cosim.rig.run import StoppedRun
+from cosim.tick.virtual_plant import World
+
+# 1 kg on a rail, pushed with 10 N: v = 10 t, x = 5 t^2; `b` is left alone
+RIG = """
+name: rail
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: a, type: prismatic, axis: [1, 0, 0], mass: 1 kg}
+    - {name: b, type: continuous, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
+controllers: [{name: main, type: own.py, joints: [a]}]
+schedule: {duration: 100 ms}
+"""
+OWN = """
+from cosim import ops
+from cosim.types import COMMAND, joint_signals, param, params
+
+@params
+class Params:
+    push: float = param(default=10.0)
+    until: float = param(default=1e9)
+    kp: float = param(default=0.0)
+    aim: float = param(default=0.0)
+    swing: float = param(default=0.0)
+    fails: float = param(default=1e9)
+
+class Own:
+    def __init__(self, params, context):
+        self.params, self.outputs = params, joint_signals(COMMAND, 1)
+        self.inputs = joint_signals(("position", "reference_position"), 1)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        rest = 0.0 * u["position"]
+        push = (p.push + p.swing * ops.sin(40.0 * t)) / ops.where(t < p.fails, 1.0, 0.0)
+        effort = rest + ops.where(t < p.until, push, 0.0)
+        return {}, {"position": rest + p.aim, "velocity": rest, "effort": effort, "kp": rest + p.kp, "kd": rest}
+
+def load(params, context):
+    return Own(params, context)
+"""
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    def load(*overrides, interpret=False, text=RIG):
+        (tmp_path / "own.py").write_text(OWN)
+        (tmp_path / "rig.yaml").write_text(text)
+        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+
+    return load
+
+
+@pytest.fixture
+def mistakes(rig_of, tmp_path):
+    def of(*overrides, text=RIG):
+        with pytest.raises(InputErrors) as caught:
+            rig_of(*overrides, text=text)
+        return str(caught.value).replace(f"{tmp_path}/", "").splitlines()
+
+    return of
+
+
+# --- what may stand in the file ---------------------------------------------------------------------
+
+
+def test_without_a_word_limits_do_what_the_docs_say(rig_of):
+    spec = rig_of().spec.guard
+    assert spec.actions == {
+        "position": "stop", "velocity": "stop", "effort": "saturate", "rate": "saturate", "temperature": "stop",
+        "power": "saturate", "tracking": "stop",
+    }  # fmt: skip
+    assert spec.soft_start == 0.0
+
+
+def test_feedback_may_be_five_steps_old_but_at_least_some_milliseconds(rig_of):
+    assert rig_of().spec.guard.stale == pytest.approx(0.020)
+    assert rig_of("schedule.step=10 ms").spec.guard.stale == pytest.approx(0.050)
+    assert rig_of("guard.stale=7 ms").spec.guard.stale == pytest.approx(0.007)
+
+
+def test_feedback_of_simulated_joints_is_never_stale(rig_of):
+    assert rig_of("guard.stale=7 ms").guard.stale.tolist() == [np.inf, np.inf]
+
+
+def test_a_joint_has_limits_and_actions_of_its_own(rig_of):
+    limits = "joints.a.limits={rate: 5, temperature: 60 degC, power: 1 kW, tracking: 2 mm, actions: {power: warn}}"
+    guard = rig_of(limits, "guard.actions={power: stop, rate: warn}").guard
+    assert [getattr(guard, kind).tolist() for kind in ("rate", "temperature", "power", "tracking")] == [
+        [5.0, np.inf], [60.0, np.inf], [1000.0, np.inf], [0.002, np.inf]
+    ]  # fmt: skip
+    assert guard.actions["power"].tolist() == ["warn", "stop"]
+    assert guard.actions["rate"].tolist() == ["warn", "warn"]
+    assert guard.actions["effort"].tolist() == ["saturate", "saturate"]
+
+
+LIMITS = "joints.a.limits"
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("guard={actons: {}}", "unknown key 'actons'; did you mean 'actions'?"),
+        (
+            "guard.actions={torque: warn}",
+            "unknown key 'torque'; known: position, velocity, effort, rate, temperature, power, tracking",
+        ),
+        ("guard.actions={effort: cut}", "expected one of warn, saturate, stop; got 'cut'"),
+        (
+            f"{LIMITS}={{effort: 1, actions: {{efort: warn}}}}",
+            "unknown key 'efort'; did you mean 'effort'?",
+        ),
+        (
+            f"{LIMITS}={{effort: 1, actions: {{effort: none}}}}",
+            "expected one of warn, saturate, stop; got 'none'",
+        ),
+        ("guard.stale=0", "must be above 0 s, is 0 s"),
+        ("guard.stale=0.5 ms", "must be at least one step (1 ms), is 500 us"),
+        ("guard.soft_start=-1 s", "must be at least 0 s, is -1 s"),
+        (f"{LIMITS}.rate=0", "must be above 0 N/s, is 0 N/s"),
+        (f"{LIMITS}.rate=3 N*m/s", "unit 'N*m/s' does not fit here; use N/s"),
+        (f"{LIMITS}.power=-1", "must be above 0 W, is -1 W"),
+        (f"{LIMITS}.temperature=80 K", "unit 'K' does not fit here; use degC, °C"),
+        (f"{LIMITS}.tracking=0", "must be above 0 m, is 0 m"),
+        (
+            "joints.b.limits.tracking=1 deg",
+            "no controller follows a position of joint 'b'; take the limit of tracking out",
+        ),
+        (
+            f"{LIMITS}={{temperature: 80, actions: {{temperature: saturate}}}}",
+            "a temperature that saturates lowers the limit of effort, and joint 'a' has"
+            " none; give joints.a.limits.effort",
+        ),
+        (
+            f"{LIMITS}={{effort: 2, temperature: 80, actions: {{temperature: saturate, effort: warn}}}}",
+            "a temperature that saturates lowers the limit of effort, and that of joint"
+            " 'a' is to warn; let it saturate",
+        ),
+        (
+            "guard.soft_start=1 s",
+            "a soft start brings up the limit of effort, and joint 'a' has none; give joints.a.limits.effort",
+        ),
+    ],
+)
+def test_a_mistake_in_the_section_or_in_limits(mistakes, override, message):
+    assert mistakes(override) == [f"--set {override}: {message}"]
+
+
+def test_a_mistake_is_told_with_its_line(mistakes):
+    text = RIG + "joints:\n  a: {limits: {power: 0}}\nguard: {soft_start: 1}\n"
+    assert mistakes(text=text) == [
+        "rig.yaml:11 joints.a.limits.power: must be above 0 W, is 0 W",
+        "rig.yaml:12 guard.soft_start: a soft start brings up the limit of effort, and joint 'a' has none; give"
+        " joints.a.limits.effort",
+    ]
+
+
+# --- runs that stop ---------------------------------------------------------------------------------
+
+CHANGE = "change joints.a.limits"
+# limits of joint a, tick in which it stops, what is said
+STOPS = {
+    "effort": (
+        "{effort: 5, actions: {effort: stop}}",
+        0,
+        f"is asked for 10 N, above its limit of 5 N; soften the controller or {CHANGE}",
+    ),
+    "rate": (
+        "{rate: 1000, actions: {rate: stop}}",
+        0,
+        "is asked for an effort that changes by 10000 N/s, above its limit of 1000 N/s; smooth the reference, soften"
+        f" the controller or {CHANGE}",
+    ),
+    "power": (
+        "{power: 4.05, actions: {power: stop}}",
+        41,
+        f"is asked for 4.1 W (10 N at 0.41 m/s), above its limit of 4.05 W; slow the trajectory down or {CHANGE}",
+    ),
+    "velocity": (
+        "{velocity: 0.305}",
+        31,
+        f"moves at 0.31 m/s, above its limit of 0.305 m/s; slow the trajectory down, soften the controller or {CHANGE}",
+    ),
+    "position": (
+        "{upper: 2 cm}",
+        64,
+        f"is at 0.02048 m, outside its limits -inf to 0.02 m; change the trajectory or {CHANGE[7:]}",
+    ),
+    "tracking": (
+        "{tracking: 1 cm}",
+        45,
+        "is 0.010125 m from its reference, more than its limit of 0.01 m; look for what holds it back, slow the"
+        f" trajectory down, stiffen the controller or {CHANGE}",
+    ),
+    "temperature": (
+        "{temperature: 80}",
+        0,
+        f"is at 81.5 degC, above its limit of 80 degC; let it cool down, ask for less effort or {CHANGE}",
+    ),
+    "stale": (
+        "{effort: 99}",
+        0,
+        "has not been heard of for 12 ms, more than the 5 ms of guard.stale; look at its cable and its bus",
+    ),
+}
+
+
+def engines(rig, interpreted):
+    """In machine code, in Python with parts in machine code, and all in Python."""
+    for one in (rig, interpreted):
+        world, index = World(one.simulation), np.arange(2)
+        driver = sim.load(one.joints, index, one.limits, world)
+        engine = PythonEngine(one.simulation, world, [(driver, index)], one.spec.schedule.order)
+        engine.open()
+        engine.arm()
+        yield engine
+    yield NativeEngine(rig.simulation, rig.spec.schedule.order)
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_a_limit_that_stops_ends_the_run_with_a_sentence(rig_of, kind):
+    limits, tick, sentence = STOPS[kind]
+    rigs = [rig_of(f"{LIMITS}={limits}", interpret=interpret) for interpret in (False, True)]
+    if kind == "stale":
+        for rig in rigs:  # as if there was a real motor
+            rig.simulation.guard = dataclasses.replace(rig.guard, stale=np.array([0.005, np.inf]))
+    found = []
+    for engine in engines(*rigs):
+        engine.view("temperature")[0] = 81.5 if kind == "temperature" else np.nan
+        engine.view("age")[0] = 0.012
+        rows, words = engine.run(100)
+        assert words == f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'a' {sentence}"
+        found.append(rows)
+    for rows in found:
+        np.testing.assert_allclose(rows, found[0], rtol=1e-12, atol=1e-14)
+
+
+KEPT = {"effort": "effort: 10", "rate": "rate: 10000", "power": "power: 20", "velocity": "velocity: 2"}
+KEPT |= {"position": "upper: 2, lower: 0", "tracking": "tracking: 1"}
+
+
+@pytest.mark.parametrize("action", ["warn", "saturate", "stop"])
+@pytest.mark.parametrize("kind", KEPT)
+def test_a_limit_that_is_kept_is_not_told(rig_of, kind, action):
+    run = rig_of(f"{LIMITS}={{{KEPT[kind]}, actions: {{{kind}: {action}}}}}").run()
+    assert run.summary["outcome"] == "finished"
+    assert (run.summary["guard"], run.events) == ({}, ())
+
+
+def test_a_run_that_is_stopped_says_so(rig_of):
+    with pytest.raises(StoppedRun, match=r"joint 'a' is 0\.010125 m from its reference"):
+        rig_of(f"{LIMITS}={{tracking: 1 cm}}").run()
+
+
+# --- runs that are warned or cut --------------------------------------------------------------------
+
+
+# limits of joint a, what is told, in how many ticks of 101, the first time, the greatest request
+TOLD = {
+    "position warn": (
+        "{upper: 2 cm, actions: {position: warn}}",
+        "position beyond its limits of -inf to 0.02 m (warned)",
+        (37, 0.064, 10.0),
+    ),
+    "position saturate": (
+        "{upper: 2 cm, actions: {position: saturate}}",
+        "position beyond its limits of -inf to 0.02 m: command held within them, effort further out cut",
+        (37, 0.064, 10.0),
+    ),
+    "velocity warn": (
+        "{velocity: 0.305, actions: {velocity: warn}}",
+        "velocity beyond its limit of 0.305 m/s (warned)",
+        (70, 0.031, 10.0),
+    ),
+    "velocity saturate": (
+        "{velocity: 0.305, actions: {velocity: saturate}}",
+        "velocity beyond its limit of 0.305 m/s: effort that adds to it cut",
+        (70, 0.031, 10.0),
+    ),
+    "effort warn": (
+        "{effort: 5, actions: {effort: warn}}",
+        "effort beyond its limit of 5 N (warned)",
+        (101, 0.0, 10.0),
+    ),
+    "effort saturate": ("{effort: 5}", "effort cut to its limit of 5 N", (101, 0.0, 5.0)),
+    "rate warn": (
+        "{rate: 1000, actions: {rate: warn}}",
+        "effort changes faster than its limit of 1000 N/s (warned)",
+        (1, 0.0, 10.0),
+    ),
+    "rate saturate": ("{rate: 1000}", "change of effort cut to its limit of 1000 N/s", (9, 0.0, 10.0)),
+    "power warn": (
+        "{power: 4.05, actions: {power: warn}}",
+        "power beyond its limit of 4.05 W (warned)",
+        (60, 0.041, 10.0),
+    ),
+    "power saturate": ("{power: 4.05}", "effort cut to its limit of power of 4.05 W", (60, 0.041, 10.0)),
+    "tracking warn": (
+        "{tracking: 1 cm, actions: {tracking: warn}}",
+        "further from its reference than its limit of 0.01 m (warned)",
+        (56, 0.045, 10.0),
+    ),
+    "tracking saturate": (
+        "{tracking: 1 cm, actions: {tracking: saturate}}",
+        "further from its reference than its limit of 0.01 m: commanded position held within that",
+        (56, 0.045, 10.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
+@pytest.mark.parametrize("case", TOLD)
+def test_what_was_warned_of_or_cut_is_told(rig_of, case, interpret):
+    limits, words, (ticks, first, most) = TOLD[case]
+    run = rig_of(f"{LIMITS}={limits}", interpret=interpret).run()
+    kind, what = case.split()[0], f"a: {words}"
+    assert run.fault == ""
+    assert run.events == (Happening(pytest.approx(first), what, 0.0, 1, "warning"),)
+    counts = {"what": what, "ticks": ticks, "spells": 1, "first_s": pytest.approx(first)}
+    assert run.summary["guard"] == {"a": {kind: counts}}
+    assert abs(run["a/command_effort"]).max() == pytest.approx(most)
+    line = f"guard    {what}, in {ticks} tick{'s' * (ticks > 1)}, first at {first:g} s"
+    assert report.guard_lines(run.summary) == [line]
+
+
+def test_a_joint_that_is_too_fast_is_not_pushed_on(rig_of):
+    run = rig_of(f"{LIMITS}={{velocity: 0.305, actions: {{velocity: saturate}}}}").run()
+    assert run["a/velocity"].max() == pytest.approx(0.31)
+    assert set(run["a/command_effort"][:31]) == {10.0} and set(run["a/command_effort"][31:]) == {0.0}
+
+
+def test_power_is_kept_by_the_effort(rig_of):
+    run = rig_of(f"{LIMITS}.power=4").run()
+    power = run["a/command_effort"] * run["a/velocity"]
+    assert power.max() <= 4.0 + 1e-12 and power[50:] == pytest.approx(4.0)
+
+
+def test_the_effort_goes_up_at_its_rate(rig_of):
+    run = rig_of(f"{LIMITS}.rate=1000").run()
+    assert run["a/command_effort"][:12] == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10])
+
+
+def test_the_limit_of_effort_falls_with_the_temperature(rig_of):
+    rig = rig_of(f"{LIMITS}={{effort: 8, temperature: 80, actions: {{temperature: saturate}}}}")
+    for engine in engines(rig, rig):
+        requests = []
+        for temperature in (20.0, 75.0, 79.0, 90.0, np.nan):
+            engine.view("temperature")[0] = temperature
+            rows, words = engine.run(1)
+            assert words == ""
+            row = rig.simulation.row.unpack(rows[0])
+            requests.append((row["request"][0], row["warned"][0]))
+        assert [request for request, _ in requests] == pytest.approx([8.0, 4.0, 0.8, 0.0, 8.0])
+        effort, both = BITS["effort"], BITS["effort"] + BITS["temperature"]
+        assert [warned for _, warned in requests] == [effort, both, both, both, effort]
+
+
+def test_a_commanded_position_is_held_near_the_joint(rig_of):
+    limits = f"{LIMITS}={{tracking: 1 cm, actions: {{tracking: saturate}}}}"
+    rest = [f"controllers.main.{key}" for key in ("aim=1", "kp=100", "push=0")]
+    run = rig_of(limits, *rest).run()
+    assert run["a/command_effort"] == pytest.approx(1.0)
+    assert list(run.summary["guard"]["a"]) == ["tracking"]
+
+
+def test_the_limit_of_effort_comes_up_after_arming(rig_of):
+    run = rig_of(f"{LIMITS}.effort=8", "guard.soft_start=50 ms").run()
+    share = np.clip(run.t / 0.05, 0.0, 1.0)
+    assert run["a/command_effort"] == pytest.approx(8.0 * share, abs=1e-12)
+    assert run.summary["guard"]["a"]["effort"]["ticks"] == 101
+
+
+def test_a_soft_start_begins_again_when_the_rig_is_armed_again(rig_of):
+    rig = rig_of(f"{LIMITS}.effort=8", "guard.soft_start=50 ms", "controllers.main.push=5")
+    for engine in engines(rig, rig):
+        before, _ = engine.run(100)
+        engine.stop()
+        engine.arm()
+        engine.begin_from_measured(0.0, 0)
+        after, _ = engine.run(3)
+        requests = [rig.simulation.row.unpack(row)["request"][0] for row in (before[-1], *after)]
+        assert requests == pytest.approx([5.0, 0.0, 0.16, 0.32], abs=1e-12)
+
+
+def test_a_fallback_that_has_taken_over_is_led_by_what_it_holds(rig_of):
+    """The trajectory has long gone on when the controller fails, in tick 20."""
+    rest = "fails: 0.0195, push: 1, trajectory: {type: quintic, goal: 1, duration: 0.08}"
+    text = RIG.replace("joints: [a]", f"joints: [a], fallback: {{type: pid, kp: 500, ki: 0, kd: 60}}, {rest}")
+    with pytest.raises(StoppedRun, match="from its reference"):
+        rig_of(f"{LIMITS}.tracking=10 cm", "controllers.main.fails=1000", text=text).run()
+    run = rig_of(f"{LIMITS}.tracking=10 cm", text=text).run()
+    assert run.summary["outcome"] == "finished"
+    assert abs(run["a/reference_position"] - run["a/position"]).max() > 0.9
+
+
+def test_spells_are_told_in_the_recording_and_counted(rig_of, tmp_path):
+    rig = rig_of(f"{LIMITS}.effort=15", "controllers.main.swing=10", "schedule.duration=1 s")
+    run = rig.run(record=tmp_path / "run.mcap")
+    count = run.summary["guard"]["a"]["effort"]
+    beyond = np.flatnonzero(abs(10.0 + 10.0 * np.sin(40.0 * run.t)) > 15.0)
+    begins = beyond[np.diff(beyond, prepend=-1000) > PAUSE * 1000.0]
+    assert (count["ticks"], count["spells"]) == (len(beyond), len(begins)) and len(begins) > 5
+    assert [event.t for event in run.events] == pytest.approx(run.t[begins])
+    assert report.guard_lines(run.summary)[0].endswith(f" ({len(begins)} spells), first at {run.t[begins[0]]:.6g} s")
+    assert report.structure_lines(run.summary, {}) == []  # told once
+
+    from mcap.reader import make_reader
+
+    with (tmp_path / "run.mcap").open("rb") as file:
+        logs = [json.loads(message.data) for _, _, message in make_reader(file).iter_messages(topics=["/log"])]
+    told = [log["message"] for log in logs if log["level"] == 3]
+    assert told == ["a: effort cut to its limit of 15 N"] * len(begins)
+
+
+def test_what_comes_back_soon_is_the_same_spell_also_from_block_to_block(rig_of):
+    simulation = rig_of(f"{LIMITS}={{effort: 5, velocity: 1, actions: {{velocity: warn}}}}").simulation
+    rows = np.zeros((1000, simulation.row.size))
+    rows[:, simulation.row.index("t")[0]] = np.arange(1000) * 0.001
+    mask = simulation.row.index("warned")[0]
+    for tick in (0, 50, 150, 251, 252, 600):
+        rows[tick, mask] += BITS["effort"]
+    rows[150:700, mask] += BITS["velocity"]
+    whole = Spells(simulation)
+    found = whole(rows)
+    assert sorted(found) == [
+        (0.0, "a: effort cut to its limit of 5 N"),
+        (0.150, "a: velocity beyond its limit of 1 m/s (warned)"),
+        (0.251, "a: effort cut to its limit of 5 N"),
+        (0.600, "a: effort cut to its limit of 5 N"),
+    ]
+    parts = Spells(simulation)
+    pieces = [spell for block in np.split(rows, [1, 60, 151, 400]) for spell in parts(block)]
+    assert sorted(pieces) == sorted(found)
+    assert parts.counts == whole.counts
+    assert {kind: (count["ticks"], count["spells"]) for kind, count in whole.counts["a"].items()} == {
+        "effort": (6, 3), "velocity": (550, 1)
+    }  # fmt: skip

@@ -1,0 +1,272 @@
+"""The section `mechanism` of a rig: kinds of joints, carriers, floating bases, the way loops are closed."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputErrors
+from cosim.rig.sections.mechanism import Closing
+from cosim.rig.sections.rig_spec import read_rig
+
+MASS = "mass: 1 kg, inertia: [1, 1, 1]"
+URDF = """\
+<robot name="two">
+  <link name="{root}"/>
+  <link name="arm"><inertial>
+    <mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>
+  </inertial></link>
+  <joint name="hinge" type="continuous"><parent link="{root}"/><child link="arm"/><axis xyz="0 0 1"/></joint>
+</robot>
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("two.urdf").write_text(URDF.format(root="body"))
+
+
+def read(text):
+    Path("rig.yaml").write_text(text)
+    return read_rig("rig.yaml").mechanism
+
+
+def mistakes(text):
+    with pytest.raises(InputErrors) as caught:
+        read(text)
+    return str(caught.value).splitlines()
+
+
+def body(keys):
+    """A rig with one body, in line 3."""
+    return f"mechanism:\n  bodies:\n    - {{name: a, {MASS}, {keys}}}\n"
+
+
+def joint(keys):
+    return read(body(keys)).description.joints[0]
+
+
+# --- kinds of joints --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cylindrical", "universal", "spherical", "planar", "free"])
+def test_every_kind_is_read(kind):
+    found = joint(f"type: {kind}")
+    assert (found.kind, found.axis.tolist(), found.motion, found.pitch) == (kind, [0, 0, 1], None, 0)
+
+
+def test_a_spring_in_a_joint():
+    found = joint("stiffness: 3, rest: 90 deg")
+    assert (found.stiffness, found.rest) == (3, pytest.approx(math.pi / 2))
+    found = joint("type: prismatic, stiffness: 2 N/mm, rest: 5 mm")
+    assert (found.stiffness, found.rest) == (2000, 0.005)
+
+
+def test_the_pitch_of_a_screw_is_given_per_turn():
+    found = joint("type: screw, pitch: 5 mm, limits: {lower: -2 turn}, damping: 0.1 N*m*s/rad")
+    assert found.pitch == pytest.approx(0.005 / (2 * math.pi), rel=1e-15)
+    assert (found.lower, found.damping) == (-4 * math.pi, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("keys", "axis", "second"),
+    [
+        ("", [0, 0, 1], [1, 0, 0]),
+        ("axis: [3, 0, 0]", [1, 0, 0], [0, 1, 0]),
+        ("axis: [0, 1, 0]", [0, 1, 0], [0, 0, 1]),
+        ("axis: [0, -2, 0], second_axis: [0, 0, 4]", [0, -1, 0], [0, 0, 1]),
+        ("axis: [1, 1, 0], second_axis: [1, -1, 1e-8]", [0.5**0.5, 0.5**0.5, 0], [0.5**0.5, -(0.5**0.5), 0]),
+    ],
+)
+def test_the_second_axis_of_a_universal_joint(keys, axis, second):
+    found = joint(f"type: universal{', ' if keys else ''}{keys}")
+    np.testing.assert_allclose(found.axis, axis, atol=1e-8)
+    np.testing.assert_allclose(found.second_axis, second, atol=1e-8)
+    assert abs(found.axis @ found.second_axis) < 1e-15
+
+
+def test_an_axis_is_without_effect_where_a_joint_has_none():
+    mechanism = read(body("type: spherical, axis: [1, 0, 0]")).description
+    assert mechanism.joints[0].axis.tolist() == [0, 0, 1]
+    assert mechanism.notes == ("rig.yaml:3 mechanism.bodies[0].axis: without effect on a spherical joint",)
+
+
+def test_joints_of_both_sorts_of_coordinates_take_both_units():
+    assert joint("type: planar, damping: 2 N*s/m").damping == 2
+    assert joint("type: cylindrical, damping: 2 N*m*s/rad").damping == 2
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("type: screw", ": missing key 'pitch', the advance of the screw per turn"),
+        ("type: screw, pitch: 0 mm", ".pitch: must not be 0"),
+        ("type: screw, pitch: 1 deg", ".pitch: unit 'deg' does not fit here; use m, cm, mm, um"),
+        ("pitch: 1 mm", ".pitch: only a screw has a pitch; leave it out"),
+        ("second_axis: [1, 0, 0]", ".second_axis: only a universal joint has a second axis; leave it out"),
+        ("params: {a: 1}", ".params: only a joint of a Python file has parameters; leave them out"),
+        ("type: universal, second_axis: [0, 0, 0]", ".second_axis: must not be zero; give it a direction"),
+        (
+            "type: universal, second_axis: [0, 1, 1]",
+            ".second_axis: must be across the axis, is at 45 deg to it; turn it to a right angle",
+        ),
+        (
+            "type: universal, second_axis: [0, 0, -1]",
+            ".second_axis: must be across the axis, is at 0 deg to it; turn it to a right angle",
+        ),
+        (
+            "type: spherical, limits: {upper: 1}",
+            ".limits: lower and upper are for joints with one coordinate, type 'spherical' has 3; leave them out",
+        ),
+        ("type: spherical, damping: 1 N*s/m", ".damping: unit 'N*s/m' does not fit here; use N*m*s/rad"),
+        ("type: screw, pitch: 1, rest: 1 mm", ".rest: unit 'mm' does not fit here; use rad, mrad, deg, turn"),
+        ("stiffness: -1", ".stiffness: must be at least 0 N*m/rad, is -1 N*m/rad"),
+        (
+            "type: planar, mimic: {joint: a}",
+            ": mimics itself; name another joint",
+        ),
+        ("type: 3", ".type: expected text, got 3; put it in quotes"),
+        (
+            "type: sperical, damping: 1 N*s/m, axis: [0, 0, 2]",
+            ".type: joint type 'sperical' is not supported; did you mean 'spherical'?",
+        ),
+        ("type: general", ".type: joint type 'general' is not supported; did you mean 'universal'?"),
+        ("type: none.py", ".type: no such file 'none.py' beside the rig"),
+    ],
+)
+def test_keys_that_do_not_go_with_the_type(keys, message):
+    assert mistakes(body(keys)) == [f"rig.yaml:3 mechanism.bodies[0]{message}"]
+
+
+# --- the way loops are closed -----------------------------------------------------------------------------
+
+
+def test_closing():
+    assert read(body("type: free")).closing == Closing("projection", 20.0, "resolve", "auto")
+    given = "  closing: {drift: stabilisation, frequency: 1 kHz, redundant: refuse, elimination: nested}\n"
+    assert read(body("type: free") + given).closing == Closing("stabilisation", 1000.0, "refuse", "nested")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("{drift: no}", "closing.drift: expected one of projection, stabilisation, none; got 'no'"),
+        ("{frequency: 0}", "closing.frequency: must be above 0 Hz, is 0 Hz"),
+        ("{redundant: drop}", "closing.redundant: expected one of resolve, refuse; got 'drop'"),
+        ("{elimination: no}", "closing.elimination: expected one of auto, direct, nested; got 'no'"),
+        ("{drifts: none}", "closing: unknown key 'drifts'; did you mean 'drift'?"),
+    ],
+)
+def test_closing_mistakes(given, message):
+    assert mistakes(f"{body('type: free')}  closing: {given}\n") == [f"rig.yaml:4 mechanism.{message}"]
+
+
+# --- carriers ---------------------------------------------------------------------------------------------
+
+QUARTER = "{type: quintic, goal: 90 deg, duration: 1 s}"
+SLIDE = "{type: quintic, goal: 20 cm, duration: 2 s}"
+
+
+def test_a_carrier_moves_the_first_body():
+    carrier = f"  carrier: {{y: {SLIDE}, roll: {QUARTER}, yaw: {QUARTER}}}\n"
+    mechanism = read(body("type: revolute") + carrier).description
+    assert [(link.name, link.inertial is None) for link in mechanism.links] == [
+        ("base", True),
+        ("carrier", True),
+        ("a", False),
+    ]
+    carried, hinge = mechanism.joints
+    assert (carried.name, carried.kind, carried.parent, carried.child) == ("carrier", "general", "base", "carrier")
+    assert (hinge.parent, hinge.child) == ("carrier", "a")
+    motion = carried.motion
+    assert (motion.names, motion.units, motion.timed) == ((), (), True)
+    axes, origin = motion.place((), 0.0)
+    np.testing.assert_array_equal(axes, np.eye(3))
+    np.testing.assert_array_equal(origin, np.zeros(3))
+    axes, origin = motion.place((), 1.0)
+    # roll takes y to z, then yaw takes x to y: x -> y, y -> z, z -> x
+    np.testing.assert_allclose(axes, [[0, 0, 1], [1, 0, 0], [0, 1, 0]], atol=1e-15)
+    np.testing.assert_allclose(origin, [0, 0.1, 0], atol=1e-15)
+
+
+def test_pitch_of_a_carrier_turns_about_y():
+    carried = read(body("type: revolute") + f"  carrier: {{pitch: {QUARTER}}}\n").description.joints[0]
+    axes, _ = carried.motion.place((), 2.0)
+    np.testing.assert_allclose(axes, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-15)
+
+
+def test_a_urdf_on_a_carrier():
+    mechanism = read(f"mechanism: {{urdf: two.urdf, carrier: {{x: {SLIDE}}}}}\n").description
+    assert mechanism.root == "world"
+    assert [link.name for link in mechanism.links] == ["world", "carrier", "body", "arm"]
+    assert [(j.name, j.kind, j.parent, j.child) for j in mechanism.joints] == [
+        ("carrier", "general", "world", "carrier"),
+        ("root_joint", "fixed", "carrier", "body"),
+        ("hinge", "continuous", "body", "arm"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("carrier", "message"),
+    [
+        ("{}", "carrier: the carrier does not move; give it one of x, y, z, roll, pitch, yaw"),
+        ("{u: {type: quintic}}", "carrier: unknown key 'u'; known: x, y, z, roll, pitch, yaw"),
+        ("{x: {type: quintik}}", "carrier.x.type: unknown trajectory 'quintik'; did you mean 'quintic'?"),
+        ("{x: 3}", "carrier.x: expected a mapping, got 3"),
+        (
+            "{x: {type: quintic, goal: 1 deg, duration: 1}}",
+            "carrier.x.goal: unit 'deg' does not fit here; use m, cm, mm, um",
+        ),
+        (
+            "{yaw: {type: quintic, goal: 1 mm, duration: 1}}",
+            "carrier.yaw.goal: unit 'mm' does not fit here; use rad, mrad, deg, turn",
+        ),
+    ],
+)
+def test_carrier_mistakes(carrier, message):
+    assert mistakes(f"{body('type: free')}  carrier: {carrier}\n") == [f"rig.yaml:4 mechanism.{message}"]
+
+
+def test_a_trajectory_of_the_carrier_that_cannot_be_loaded():
+    text = f"{body('type: free')}  carrier: {{x: {{type: waypoints, file: none.csv}}}}\n"
+    assert mistakes(text) == ["none.csv: no such file; `file` is relative to the rig's folder"]
+
+
+def test_a_body_called_carrier():
+    text = "mechanism:\n  carrier: {x: {type: quintic, goal: 1, duration: 1}}\n  bodies:\n    - {name: carrier}\n"
+    assert mistakes(text) == [
+        "rig.yaml:4 mechanism.bodies[0]: link 'carrier' exists already (line 2); names must be unique",
+        "rig.yaml:4 mechanism.bodies[0]: joint 'carrier' exists already (line 2); names must be unique",
+    ]
+
+
+# --- floating bases ---------------------------------------------------------------------------------------
+
+
+def test_a_floating_base():
+    mechanism = read("mechanism: {urdf: two.urdf, floating_base: true}\n").description
+    assert mechanism.root == "world"
+    assert [(j.name, j.kind, j.parent, j.child) for j in mechanism.joints] == [
+        ("root_joint", "free", "world", "body"),
+        ("hinge", "continuous", "body", "arm"),
+    ]
+
+
+def test_a_floating_base_needs_a_name_for_the_ground():
+    Path("two.urdf").write_text(URDF.format(root="world"))
+    assert mistakes("mechanism: {urdf: two.urdf, floating_base: true}\n") == [
+        "rig.yaml:1 mechanism.floating_base: the ground is called 'world', and so is a link of the URDF;"
+        " rename the link"
+    ]
+
+
+def test_what_a_floating_base_does_not_go_with():
+    assert mistakes(f"{body('type: free')}  floating_base: true\n") == [
+        "rig.yaml:4 mechanism.floating_base: floating_base is for a URDF; give the first body the type free"
+    ]
+    assert mistakes(f"mechanism: {{urdf: two.urdf, floating_base: true, carrier: {{x: {SLIDE}}}}}\n") == [
+        "rig.yaml:1 mechanism.floating_base: a floating base does not ride on a carrier;"
+        " take out 'floating_base' or 'carrier'"
+    ]

@@ -1,0 +1,272 @@
+"""Rig files: what a good one becomes, and what is said of one with many mistakes."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from cosim.errors import InputError
+from cosim.rig.sections.rig_spec import read_rig
+
+ARM = """\
+controllers:
+  - name: arm
+    type: pd
+    kp: 1
+"""
+
+URDF = """\
+<robot name="two">
+  <link name="a"/>
+  <link name="b"><inertial>
+    <mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>
+  </inertial></link>
+  <joint name="hinge" type="continuous"><parent link="a"/><child link="b"/></joint>
+</robot>
+"""
+
+
+# --- good rigs --------------------------------------------------------------------------------------
+
+
+def test_a_small_rig_has_defaults(rigs):
+    rig = rigs.read(rigs.mechanism)
+    assert (rig.name, rig.path, rig.description) == ("rig", Path("rig.yaml"), "")
+    assert rig.mechanism.gravity == (0.0, 0.0, -9.81)
+    assert rig.mechanism.urdf is None
+    assert rig.mechanism.description.name == "rig"
+    assert list(rig.joints) == ["shoulder", "elbow", "lift"]
+    assert rig.controllers == ()
+    schedule = rig.schedule
+    assert (schedule.step_ns, schedule.duration_ns) == (1_000_000, 5_000_000_000)
+    assert (schedule.integrator, schedule.substeps, schedule.seed) == ("rk4", 1, 0)
+    assert (rig.telemetry.publish, rig.telemetry.rate) == (None, 50.0)
+    assert rig.source.text == rigs.mechanism
+
+
+def test_a_joint_without_settings_is_free(rigs):
+    joint = rigs.read(rigs.mechanism).joints["elbow"]
+    assert joint.actuator is joint.encoder is joint.prescribed is None
+    assert (joint.initial_position, joint.initial_velocity, joint.driver) == (0.0, 0.0, "sim")
+    assert (joint.lower, joint.upper) == (-math.inf, math.inf)
+    assert joint.velocity == joint.effort == math.inf
+
+
+FULL = """\
+name: full
+description: every section
+joints:
+  all:
+    actuator: {type: motor, resistance: 2}
+    encoder: {counts: 4096}
+    driver: bus
+  shoulder:
+    initial: {position: 30 deg, velocity: 0.5}
+    limits: {upper: 60 deg, velocity: 90 deg/s}
+    encoder: {delay: 1}
+  elbow:
+    actuator: {type: motor, resistance: 500 mohm, gear: 100}
+    driver: sim
+  lift:
+    prescribed: {type: line, goal: 5 mm}
+controllers:
+  - type: pd
+    period: 4 ms
+    kp: {shoulder: 1, elbow: 2}
+    trajectory: {type: line, goal: [45 deg, 0], time: 2}
+schedule: {step: 2 ms, duration: 1 min, integrator: rosenbrock, substeps: 3, seed: 7}
+telemetry: {publish: "tcp://127.0.0.1:5556", rate: 20}
+"""
+
+
+def test_joints_of_a_full_rig(rigs):
+    rig = rigs.read(rigs.mechanism + FULL)
+    shoulder, elbow, lift = rig.joints.values()
+    assert shoulder.actuator.module.__name__ == "cosim.actuators.motor"
+    assert (shoulder.actuator.params.resistance, shoulder.actuator.params.gear) == (2.0, 1.0)
+    assert (elbow.actuator.params.resistance, elbow.actuator.params.gear) == (0.5, 100.0)
+    assert (shoulder.encoder.counts, shoulder.encoder.delay) == (None, 1)
+    assert (elbow.encoder.counts, elbow.encoder.delay) == (4096, 0)
+    assert shoulder.initial_position == pytest.approx(math.pi / 6)
+    assert shoulder.initial_velocity == 0.5
+    assert (shoulder.lower, shoulder.effort) == (-1.0, 9.0)
+    assert (shoulder.upper, shoulder.velocity) == (pytest.approx(math.pi / 3), pytest.approx(math.pi / 2))
+    assert (shoulder.driver, elbow.driver) == ("bus", "sim")
+    assert lift.actuator is None
+    assert lift.prescribed.params.goal == (0.005,)
+
+
+LIMITS = """\
+joints:
+  all:
+    limits: {lower: -0.5, velocity: 3, effort: 4, actions: {velocity: stop, effort: warn}}
+  shoulder: {limits: {effort: 5, velocity: null, actions: {effort: saturate}}}
+  elbow: {limits: {}}
+  lift: {limits: null}
+"""
+
+
+def test_limits_of_a_joint_go_one_by_one_before_those_of_all(rigs):
+    joints = rigs.read(rigs.mechanism + LIMITS).joints
+    said = {name: (joint.lower, joint.velocity, joint.effort) for name, joint in joints.items()}
+    assert said == {
+        "shoulder": (-0.5, math.inf, 5.0),
+        "elbow": (-0.5, 3.0, 4.0),
+        "lift": (-math.inf, math.inf, math.inf),
+    }
+    stop = {"velocity": "stop"}
+    assert [joint.actions for joint in joints.values()] == [
+        stop | {"effort": "saturate"},
+        stop | {"effort": "warn"},
+        {},
+    ]
+
+
+def test_an_override_of_one_limit_keeps_those_of_all(rigs):
+    text = rigs.mechanism + "joints: {all: {limits: {velocity: 3, effort: 4}}}\n"
+    joints = rigs.read(text, "joints.elbow.limits.effort=5").joints
+    assert [(joint.velocity, joint.effort) for joint in joints.values()] == [(3.0, 4.0), (3.0, 5.0), (3.0, 4.0)]
+
+
+def test_the_rest_of_a_full_rig(rigs):
+    rig = rigs.read(rigs.mechanism + FULL)
+    (controller,) = rig.controllers
+    assert (controller.name, controller.joints) == ("pd", ("shoulder", "elbow"))
+    assert (controller.period_ns, controller.ticks) == (4_000_000, 2)
+    assert controller.plugin.module.__name__ == "cosim.controllers.pd"
+    assert (controller.plugin.params.kp, controller.plugin.params.kd) == ((1.0, 2.0), (0.0, 0.0))
+    assert controller.trajectory.params.goal == (pytest.approx(math.pi / 4), 0.0)
+    assert (rig.name, rig.description) == ("full", "every section")
+    assert (rig.schedule.step_ns, rig.schedule.duration_ns) == (2_000_000, 60_000_000_000)
+    assert (rig.schedule.integrator, rig.schedule.substeps, rig.schedule.seed) == ("rosenbrock", 3, 7)
+    assert (rig.telemetry.publish, rig.telemetry.rate) == ("tcp://127.0.0.1:5556", 20.0)
+
+
+def test_a_commanded_joint_has_an_ideal_actuator(rigs):
+    rig = rigs.read(rigs.mechanism + ARM + "    joints: [elbow]\n")
+    assert rig.joints["elbow"].actuator.module.__name__ == "cosim.actuators.ideal"
+    assert rig.joints["shoulder"].actuator is None
+    assert rig.controllers[0].trajectory is None
+    assert (rig.controllers[0].period_ns, rig.controllers[0].ticks) == (1_000_000, 1)
+
+
+def test_overrides(rigs):
+    overrides = ("controllers.arm.kp=[1, 2, 3]", "schedule={step: 500 us}", "name=other")
+    rig = rigs.read(rigs.mechanism + ARM, *overrides)
+    assert rig.controllers[0].plugin.params.kp == (1.0, 2.0, 3.0)
+    assert rig.controllers[0].period_ns == rig.schedule.step_ns == 500_000
+    assert rig.name == "other"
+
+
+def test_a_period_may_be_rounded_by_binary_fractions(rigs):
+    rig = rigs.read(rigs.mechanism + ARM + "    period: 0.3\nschedule: {step: 0.1}\n")
+    assert (rig.controllers[0].ticks, rig.controllers[0].period_ns) == (3, 300_000_000)
+
+
+def test_a_urdf_is_found_beside_the_rig(rigs, tmp_path):
+    (tmp_path / "rigs").mkdir()
+    Path("rigs/two.urdf").write_text(URDF)
+    Path("rigs/two.yaml").write_text("mechanism: {urdf: two.urdf, gravity: [0, 0, 0]}\n")
+    rig = read_rig("rigs/two.yaml")
+    assert list(rig.joints) == ["hinge"]
+    assert (rig.mechanism.urdf, rig.mechanism.gravity) == (Path("rigs/two.urdf"), (0.0, 0.0, 0.0))
+
+
+def test_a_controller_in_a_file_of_its_own(rigs):
+    Path("mine.py").write_text(rigs.head + "    gain: PerJoint = param(unit='joint effort', default=2)\n")
+    controllers = "controllers: [{type: mine.py, joints: [lift, elbow], gain: [1 N, 2 N*m]}]\n"
+    rig = rigs.read(rigs.mechanism + controllers)
+    assert rig.controllers[0].name == "mine"
+    assert rig.controllers[0].plugin.params.gain == (1.0, 2.0)
+
+
+def test_overrides_name_themselves(rigs):
+    overrides = ("controllers.arn.kp=3", "controllers.arm.kp=-3", "schedule={step: x}")
+    assert rigs.mistakes(rigs.mechanism + ARM, *overrides) == [
+        "--set controllers.arn.kp=3: no 'arn' in controllers; did you mean 'arm'?",
+        "--set schedule={step: x}: expected a number, got 'x'",
+        "--set controllers.arm.kp=-3: must be at least 0, is -3",
+    ]
+
+
+# --- many at once -----------------------------------------------------------------------------------------
+
+WRONG = """\
+name: 7
+mechanism:
+  urdf: two.urdf
+  gravity: [0, 0, down]
+joints:
+  all:
+    encoder: {counts: many}
+  hinge:
+    initial: {position: 1 V}
+    drvier: sim
+  hing:
+    actuator: {type: motor}
+controllers:
+  - name: arm
+    type: pd
+    period: 1.5 ms
+    joints: [hinge, knee]
+    kp: [1, 2, 3]
+  - type: pid
+    joints: [hinge]
+schedule:
+  duration: 0.5 ms
+  integrator: rk5
+telemetry: {port: 3}
+"""
+
+
+MISTAKES = """\
+rig.yaml:1 name: expected text, got 7; put it in quotes
+rig.yaml:4 mechanism.gravity[2]: expected a number, got 'down'
+rig.yaml:7 joints.all.encoder.counts: expected a number, got 'many'
+rig.yaml:9 joints.hinge.initial.position: unit 'V' does not fit here; use rad, mrad, deg, turn
+rig.yaml:10 joints.hinge: unknown key 'drvier'; did you mean 'driver'?
+rig.yaml:11 joints.hing: unknown joint 'hing'; did you mean 'hinge'?
+rig.yaml:12 joints.hing.actuator: missing key 'resistance'
+rig.yaml:16 controllers[0].period: 1.5 ms is no whole multiple of the step of 1 ms; nearest: 1 ms or 2 ms
+rig.yaml:17 controllers[0].joints[1]: unknown joint 'knee'; known: hinge
+rig.yaml:18 controllers[0].kp: expected 2 numbers (one per joint), got 3
+rig.yaml:19 controllers[1].type: unknown controller 'pid'; did you mean 'pd'?
+rig.yaml:20 controllers[1].joints[0]: joint 'hinge' is already commanded by controller 'arm' (line 14)
+rig.yaml:22 schedule.duration: must be at least the step of 1 ms, is 500 us
+rig.yaml:23 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock; got 'rk5'
+rig.yaml:24 telemetry: unknown key 'port'; known: publish, rate
+""".splitlines()
+
+
+def test_many_mistakes_in_the_order_of_their_lines(rigs):
+    Path("two.urdf").write_text(URDF)
+    assert rigs.mistakes(WRONG) == MISTAKES
+
+
+def test_mistakes_of_other_files_come_last(rigs):
+    Path("two.urdf").write_text(URDF.replace("continuous", "hinge").replace('value="1"', 'value="x"'))
+    found = rigs.mistakes(WRONG)
+    assert found[0] == "rig.yaml:1 name: expected text, got 7; put it in quotes"
+    assert [line.split(" ")[0] for line in found[-2:]] == ["two.urdf:4", "two.urdf:6"]
+
+
+def test_without_a_mechanism_nothing_is_said_of_its_joints(rigs):
+    found = rigs.mistakes(WRONG)
+    unit = "rig.yaml:9 joints.hinge.initial.position: unit 'V' does not fit here; use rad, mrad, deg, turn"
+    assert [line for line in MISTAKES if line not in found] == [
+        unit,
+        "rig.yaml:11 joints.hing: unknown joint 'hing'; did you mean 'hinge'?",
+        "rig.yaml:17 controllers[0].joints[1]: unknown joint 'knee'; known: hinge",
+    ]
+    assert [line for line in found if line not in MISTAKES] == [
+        "rig.yaml:3 mechanism.urdf: no such file 'two.urdf'",
+        f"{unit}, m, cm, mm, um",
+    ]
+
+
+def test_broken_yaml_is_one_error(rigs):
+    Path("rig.yaml").write_text("mechanism: [\n")
+    with pytest.raises(InputError) as caught:
+        read_rig("rig.yaml")
+    assert str(caught.value).startswith("rig.yaml:2: broken YAML: ")
+    assert caught.value.exit_code == 2

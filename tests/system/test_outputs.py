@@ -1,0 +1,173 @@
+"""What leaves a run while it goes: the recording, live telemetry, progress."""
+
+from __future__ import annotations
+
+import socket
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputError
+from cosim.rig.run import StoppedRun, signal_units
+
+RIG = """
+name: swing
+mechanism:
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+joints: {hinge: {initial: {position: 0.3}}}
+controllers:
+  - {name: hold, type: pid, kp: 50, ki: 10, kd: 5, trajectory: {type: quintic, goal: 30 deg, duration: 0.5}}
+schedule: {duration: 1.5 s}
+"""
+UNSTABLE = "controllers.hold.kd=1e9"
+
+
+def messages(path):
+    """topic -> [(time in ns, message)] as the mcap package reads them."""
+    from mcap.reader import make_reader
+    from orjson import loads
+
+    found: dict[str, list] = {}
+    with path.open("rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        for _, channel, message in reader.iter_messages():
+            found.setdefault(channel.topic, []).append((message.log_time, loads(message.data)))
+        attachments = {a.name: a.data for a in reader.iter_attachments()}
+        metadata = {m.name: m.metadata for m in reader.iter_metadata()}
+    assert summary is not None and summary.statistics is not None
+    counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
+    return found, counts, attachments, metadata
+
+
+def test_a_recording_holds_every_tick_and_the_rig(rig_of, tmp_path):
+    path = tmp_path / "run.mcap"
+    rig = rig_of(RIG)
+    run = rig.run(record=path)
+    found, counts, attachments, metadata = messages(path)
+    assert counts == {"/joints/hinge": 1501, "/energy": 1501}
+    for topic, group in (("/joints/hinge", "hinge"), ("/energy", "energy")):
+        assert [t for t, _ in found[topic]] == [k * 1_000_000 for k in range(1501)]
+        names = [name.removeprefix(f"{group}/") for name in run.signals if name.startswith(f"{group}/")]
+        assert list(found[topic][0][1]) == names
+        for name in names:
+            recorded = [message[name] for _, message in found[topic]]
+            np.testing.assert_array_equal(recorded, run[f"{group}/{name}"])
+    assert attachments == {"rig.yaml": (tmp_path / "rig.yaml").read_bytes()}
+    assert metadata["run"]["rig"] == "swing"
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_the_recording_of_a_run_that_diverges_is_kept_with_the_reason(rig_of, tmp_path, interpret):
+    path = tmp_path / "run.mcap"
+    with pytest.raises(StoppedRun) as caught:
+        rig_of(RIG, UNSTABLE, interpret=interpret).run(record=path)
+    run = caught.value.run
+    found, counts, _, _ = messages(path)
+    assert counts == {"/joints/hinge": len(run.t), "/energy": len(run.t), "/log": 1}
+    time, event = found["/log"][0]
+    assert time == round(run.t[-1] * 1e9) == (len(run.t) - 1) * 1_000_000
+    assert (event["message"], event["level"]) == (run.fault, 4)
+    tick = len(run.t) - 1
+    assert run.fault.startswith(f"stopped at tick {tick} (t = {run.t[-1]:g} s): joint 'hinge' is not finite (")
+    last = found["/joints/hinge"][-1][1]
+    assert last["velocity"] is None or last["command_effort"] is None  # null: not finite
+    before = [message for _, message in found["/joints/hinge"][:-1]]
+    assert all(message[what] is not None for message in before for what in ("position", "velocity"))
+
+
+def test_a_run_that_diverges_is_summed_up_without_numbers_that_are_none(rig_of):
+    with pytest.raises(StoppedRun) as caught:
+        rig_of(RIG, UNSTABLE).run()
+    run = caught.value.run
+    assert 2 < len(run.t) < 500
+    assert np.isfinite(run["hinge/position"][:-2]).all()
+    summary = run.summary
+    assert summary["outcome"] == run.fault
+    assert summary["ticks"] == len(run.t) - 1
+    assert not np.isfinite(summary["energy"]["residual"])
+    assert not summary["energy"]["residual_relative"] < 1.0
+
+
+def free_endpoint():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_a_subscriber_sees_samples_of_a_run_that_goes_on(rig_of):
+    import msgpack
+    import zmq
+
+    endpoint, received = free_endpoint(), []
+    rig = rig_of(RIG, f"telemetry={{publish: '{endpoint}', rate: 200 Hz}}", "schedule.duration=2000 s")
+    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
+        subscriber.setsockopt(zmq.SUBSCRIBE, b"swing/")
+        subscriber.setsockopt(zmq.RECONNECT_IVL, 5)
+        subscriber.connect(endpoint)  # before the run binds it: the run need not wait for anyone
+
+        def listen(share: float) -> None:
+            if any(topic == "swing/sample" for topic, _ in received):
+                raise KeyboardInterrupt  # as the user ends a long run
+            while subscriber.poll(50 if not received else 0):
+                topic, body = subscriber.recv_multipart()
+                received.append((topic.decode(), msgpack.unpackb(body)))
+
+        with pytest.raises(StoppedRun, match="interrupted after tick") as caught:
+            rig.run(progress=listen)
+    run = caught.value.run
+    samples = [body for topic, body in received if topic == "swing/sample"]
+    assert samples and {topic for topic, _ in received} <= {"swing/sample", "swing/channels"}
+    for body in samples:
+        assert body["t_ns"] % 5_000_000 == 0
+        np.testing.assert_array_equal(body["values"], run.values[body["t_ns"] // 1_000_000])
+    for channels in (body for topic, body in received if topic == "swing/channels"):
+        assert dict(zip(channels["names"], channels["units"], strict=True)) == signal_units(rig)
+
+
+def test_an_endpoint_that_is_taken_is_told_before_anything_runs(rig_of):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        endpoint = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+        shares = []
+        with pytest.raises(InputError) as caught:
+            rig_of(RIG, f"telemetry={{publish: '{endpoint}'}}").run(progress=shares.append)
+    what = "cannot publish telemetry: Address already in use; stop the other program or give another port"
+    assert str(caught.value) == f"{endpoint}: {what}"
+    assert shares == []
+
+
+def test_the_names_of_signals_and_their_units(rig_of):
+    units = signal_units(rig_of(RIG))
+    assert units == {
+        "hinge/position": "rad",
+        "hinge/velocity": "rad/s",
+        "hinge/acceleration": "rad/s^2",
+        "hinge/effort": "N*m",
+        "energy/kinetic": "J",
+        "energy/potential": "J",
+        "energy/stored": "J",
+        "energy/work": "J",
+        "energy/dissipated": "J",
+        "hinge/reference_position": "rad",
+        "hinge/reference_velocity": "rad/s",
+        "hinge/reference_acceleration": "rad/s^2",
+        "hinge/command_effort": "N*m",
+    }
+    sliding = signal_units(rig_of(RIG.replace("axis:", "type: prismatic, axis:").replace("30 deg", "0.1 m")))
+    assert [sliding[f"hinge/{what}"] for what in ("position", "velocity", "acceleration", "effort")] == [
+        "m", "m/s", "m/s^2", "N"
+    ]  # fmt: skip
+
+
+def test_a_run_without_a_single_step_is_refused(rig_of):
+    rig = rig_of(RIG)
+    for duration in (0.0, -1.0, 4e-4):
+        with pytest.raises(InputError) as caught:
+            rig.run(duration)
+        assert str(caught.value) == f"duration: {duration:g} s is shorter than one step; use a longer one"
+    with pytest.raises(InputError, match=r"^duration: 1e\+300 s is too long; use a shorter one$"):
+        rig.run(1e300)
+    assert len(rig.run(6e-4).t) == 2

@@ -1,0 +1,360 @@
+"""Real joints in a simulated mechanism: they move as they are measured to, and a load motor feels the arm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.errors import RunError
+from cosim.execution.engine import PythonEngine
+from cosim.hardware.manager import Group
+from cosim.rig.build.drivers import loads_of
+from cosim.rig.rig import load_rig
+from cosim.tick.virtual_plant import World
+from cosim.types import Limits
+
+ARM = """
+mechanism:
+  gravity: [0, 0, -9.81]
+  bodies:
+    - {name: upper, joint: shoulder, axis: [0, 1, 0], mass: 2, com: [0.2, 0, 0], inertia: [0.01, 0.03, 0.03]}
+    - {name: lower, joint: elbow, origin: {xyz: [0.4, 0, 0]}, axis: [0, 1, 0], mass: 1, com: [0.15, 0, 0],
+       inertia: [0.005, 0.01, 0.01]}
+joints:
+  all: {limits: {velocity: 20, effort: 100}}
+  elbow: {initial: {position: 0.3}ELBOW}
+DRIVERS
+controllers:
+  - {type: passthrough, joints: [shoulder], kp: 80, kd: 8}
+schedule: {step: 1 ms, duration: 2 s}
+"""
+DRIVERS = """
+drivers:
+  - {type: moteus, bus: {interface: virtual, channel: none, fd: true}, joints: {elbow: {id: 1}}}
+"""
+SINE = "{type: sine, amplitude: 0.5, frequency: 0.7, ramp: 0.4}"
+
+
+class Played:
+    """A driver whose joints move as a function of time says, and are measured `late` s ago."""
+
+    modes = frozenset({"effort"})
+    limits = Limits(*np.array([[-9.0], [9.0], [20.0], [100.0]]))
+    joints = ("elbow",)
+
+    def __init__(self, world, motion, late=0.0):
+        self.world, self.motion, self.late = world, motion, late
+        self.commands = []
+
+    def open(self):
+        pass
+
+    def enable(self, mode):
+        pass
+
+    def read(self, out, deadline_ns):
+        t = self.world.t_ns * 1e-9 - self.late
+        out.position[:], out.velocity[:] = self.motion(t)
+        out.effort[:], out.t_ns = 0.5, round(t * 1e9)
+
+    def write(self, cmd, deadline_ns):
+        self.commands.append(cmd.effort.copy())
+
+    def stop(self):
+        pass
+
+    close = stop
+
+
+@pytest.fixture
+def arm(tmp_path):
+    """arm(**words) -> the rig, with the words in its text."""
+
+    def load(**words):
+        text = ARM
+        for word in ("DRIVERS", "ELBOW"):
+            text = text.replace(word, words.get(word.lower(), ""))
+        (tmp_path / "arm.yaml").write_text(text)
+        return load_rig(tmp_path / "arm.yaml", ["schedule.realtime=yes"] if "drivers" in words else [])
+
+    return load
+
+
+def played(rig, motion, ticks, late=0.0):
+    """Signals by name of a rig whose elbow is played, and the engine."""
+    world = World(rig.simulation)
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), real(rig, world, motion, late)])
+    begin(engine, world, motion)
+    rows, fault = engine.run(ticks)
+    assert not fault
+    values = rig.observe(engine.view("arming").copy(), rows)
+    return dict(zip(rig.simulation.signals, values.T, strict=True)), engine
+
+
+def simulated(rig, world):
+    from cosim.drivers import sim
+
+    index = np.array([rig.joints.index("shoulder")])
+    return Group(sim.load(("shoulder",), index, rig.limits.at(index), world), index)
+
+
+def real(rig, world, motion, late=0.0):
+    return Group(Played(world, motion, late), np.array([rig.joints.index("elbow")]), real=True)
+
+
+def begin(engine, world, motion):
+    """As at arming, without waiting for a new answer of the played drive."""
+    engine.open()
+    engine.arm()
+    plant = engine.simulation.plant
+    position, velocity = motion(0.0)
+    state = plant.begun(plant.layout.unpack(engine.view("plant").copy()), np.array([position]), np.array([velocity]))
+    engine.view("plant")[:] = plant.layout.pack(state)
+
+
+def motion_of(rig):
+    """t -> (position, velocity) of the elbow as the rig prescribes it."""
+    trajectory = rig.plant.prescribed["elbow"]
+
+    def motion(t):
+        sample = trajectory.sample(t)
+        return float(sample["position"][0]), float(sample["velocity"][0])
+
+    return motion
+
+
+@pytest.mark.parametrize("late", [0.0, 0.8e-3])
+def test_a_real_joint_moves_the_others_as_a_prescribed_one_does(arm, late):
+    """Its acceleration is observed, so forces come a few milliseconds late; how old samples are is accounted for."""
+    expected = arm(elbow=f", prescribed: {SINE}")
+    run = expected.run()
+    signals, _ = played(arm(drivers=DRIVERS), motion_of(expected), len(run.t), late)
+    after = run.t > 0.6  # the ramp is over
+    for name, tolerance in (("shoulder/position", 4e-3), ("elbow/position", 1e-4), ("elbow/velocity", 0.02)):
+        assert np.abs(signals[name] - run[name])[after].max() < tolerance
+    for name, same in (("elbow/model_effort", "elbow/effort"), ("elbow/acceleration", "elbow/acceleration")):
+        assert np.abs(signals[name] - run[same])[after].max() < 0.1 * np.abs(run[same]).max()
+    assert np.array_equal(signals["elbow/effort"], np.full(len(run.t), 0.5))
+    assert np.abs(signals["elbow/age"] - late).max() < 1e-6
+
+
+def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
+    """Missing samples are bridged by the last velocity and acceleration."""
+    expected = arm(elbow=f", prescribed: {SINE}")
+    exact = motion_of(expected)
+    seen = []
+
+    def with_gaps(t):
+        tick = round(t * 1e3)
+        seen.append(tick - tick % 7)
+        return exact(seen[-1] * 1e-3)
+
+    rig = arm(drivers=DRIVERS)
+    world = World(rig.simulation)
+    group = real(rig, world, with_gaps)
+    read = group.driver.read
+
+    def every_seventh(out, deadline_ns):
+        read(out, deadline_ns)
+        out.t_ns = seen[-1] * 1_000_000
+
+    group.driver.read = every_seventh
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), group])
+    begin(engine, world, exact)
+    rows, fault = engine.run(2000)
+    assert not fault
+    values = rig.observe(engine.view("arming").copy(), rows)[:, rig.simulation.signals.index("elbow/position")]
+    t = np.arange(2000) * 1e-3
+    assert np.abs(values - [exact(x)[0] for x in t])[300:].max() < 2e-3
+
+
+def test_the_drives_of_real_joints_are_asked_for_what_the_controller_wants(arm):
+    """… and what they are asked for is recorded."""
+    text = "controllers=[{type: passthrough, joints: [elbow], kp: 10, kd: 1}]"
+    rig = load_rig(arm(drivers=DRIVERS).spec.path, ["schedule.realtime=yes", text])
+    signals, engine = played(rig, lambda t: (0.1 * t, 0.1), 50)
+    driver = engine.drivers[1][0]
+    t = np.arange(50) * 1e-3
+    expected = 10 * (0.3 - 0.1 * t) - 0.1
+    np.testing.assert_allclose(signals["elbow/command_effort"], expected, atol=1e-12)
+    assert len(driver.commands) == 50
+
+
+def test_a_drive_that_says_nothing_new_is_not_armed(arm):
+    """What was heard before the order to arm does not count."""
+    rig = arm(drivers=DRIVERS)
+    world = World(rig.simulation)
+    group = real(rig, world, lambda t: (0.0, 0.0))
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), group])
+    engine.open()
+    with pytest.raises(RunError, match="the drives of elbow do not say where they are; look at their power and their"):
+        engine.begin_from_measured(0.5, 0)
+
+
+def test_stale_measurements_stop_the_run(arm):
+    rig = arm(drivers=DRIVERS)
+    world = World(rig.simulation)
+    group = real(rig, world, lambda t: (0.3, 0.0))
+    read = group.driver.read
+    group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if world.t_ns < 5_000_000 else None
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), group])
+    begin(engine, world, lambda t: (0.3, 0.0))
+    rows, fault = engine.run(100)
+    assert len(rows) == 4 + 20 + 2
+    assert fault == (
+        "stopped at tick 25 (t = 0.025 s): joint 'elbow' has not been heard of for 21 ms, more than the 20 ms of"
+        " guard.stale; look at its cable and its bus"
+    )
+
+
+# --- a dynamometer --------------------------------------------------------------------------------
+
+BENCH = Path(__file__).parents[2] / "rigs" / "dynamometer"
+
+
+class OnBench:
+    """A motor of the simulated bench, commanded without a protocol."""
+
+    modes = frozenset({"effort"})
+
+    def __init__(self, bench, joint, own):
+        self.joints, self.bench, self.k, self.own = ("elbow",), bench, joint, own
+        self.limits = None
+
+    def open(self):
+        pass
+
+    def enable(self, mode):
+        pass
+
+    def read(self, out, deadline_ns):
+        if not self.k:  # the first of the two takes the bench along
+            while self.bench.t_ns < self.own.t_ns:
+                self.bench.advance()
+                self.bench.begin(self.bench.t_ns + self.bench.simulation.step_ns)
+        position, velocity, effort = (values[self.k] for values in self.bench.measure())
+        out.position[:], out.velocity[:], out.effort[:] = position, velocity, effort
+        out.t_ns = self.bench.t_ns
+
+    def write(self, cmd, deadline_ns):
+        position, velocity = (values[self.k] for values in self.bench.sample[:2])
+        asked = cmd.kp * (cmd.position - position) + cmd.kd * (cmd.velocity - velocity) + cmd.effort
+        self.bench.ask(np.array([self.k]), asked)
+
+    def stop(self):
+        pass
+
+    close = stop
+
+
+def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
+    """The shaft with its load motor takes the motion that the elbow has in simulation, by the same efforts."""
+    rig = load_rig(BENCH / "elbow.yaml")
+    alone = load_rig(BENCH / "elbow.yaml", ["drivers=[]"]).run(4.0)
+    bench = World(load_rig(BENCH / "bench.yaml", ["drivers=[]"]).simulation)
+    world, index = World(rig.simulation), np.array([rig.joints.index("elbow")])
+    motor = Group(OnBench(bench, 0, world), index, real=True)
+    load = Group(OnBench(bench, 1, world), np.array([0]), real=True, load=True)
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), motor, load])
+    begin(engine, world, lambda t: (0.0, 0.0))
+    rows, fault = engine.run(4001)
+    assert not fault
+    signals = dict(zip(rig.simulation.signals, rig.observe(engine.view("arming").copy(), rows).T, strict=True))
+    after = alone.t > 0.3
+    error = np.abs(signals["elbow/position"] - alone["elbow/position"])[after].max()
+    assert error < 0.02 * np.ptp(alone["elbow/position"])
+    asked, expected = signals["elbow/command_effort"][after], alone["elbow/command_effort"][after]
+    assert np.abs(asked - expected).max() < 0.2 * np.abs(expected).max()
+    assert np.abs(signals["elbow/load_effort"]).max() > 0.3  # the arm hangs in it
+
+
+def test_the_load_is_bounded_and_finite():
+    from cosim.control.load_emulation import applied
+
+    (load,) = loads_of(load_rig(BENCH / "elbow.yaml"))
+    assert (load.rotor, load.inertia, load.viscous, load.effort) == (pytest.approx(0.4e-4 * 81), 0.00484, 0.05, 8.0)
+    zero = np.zeros(2)
+    for effort, expected in ((3.0, -3.0), (100.0, -8.0), (-100.0, 8.0), (np.nan, 0.0), (np.inf, 0.0)):
+        assert applied([load], np.array([0.0, effort]), zero, zero).tolist() == [expected]
+    moving = applied([load], np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 10.0]))
+    assert moving == pytest.approx([(0.00324 + 0.00484) * 10.0 + 0.05 * 2.0 - 1.0])
+
+
+# --- what is noticed of real joints -----------------------------------------------------------------
+
+
+def test_a_joint_that_jumps_stops_the_run(arm):
+    """No joint is faster than its limit; what seems to be is an encoder."""
+    rig = arm(drivers=DRIVERS)
+    world = World(rig.simulation)
+    moved = Group(Played(world, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), moved])
+    begin(engine, world, lambda t: (0.3, 0.0))
+    rows, fault = engine.run(100)
+    assert len(rows) == 11
+    assert fault == (
+        "stopped at tick 11 (t = 0.011 s): joint 'elbow' is 0.4 rad from where it was 1 ms ago, more than its limit of"
+        " 20 rad/s allows; look at its encoder and its supply"
+    )
+
+
+def test_a_load_motor_that_turns_another_way_stops_the_run():
+    rig = load_rig(BENCH / "elbow.yaml")
+    world, index = World(rig.simulation), np.array([rig.joints.index("elbow")])
+    motor = Group(Played(world, lambda t: (0.5 * t, 0.5)), index, real=True)
+    for speed, trips in ((0.5, False), (-0.5, False), (-1.0, True)):
+        load = Group(Played(world, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True)
+        engine = PythonEngine(rig.simulation, world, [simulated(rig, world), motor, load])
+        begin(engine, world, lambda t: (0.0, 0.5))
+        _, fault = engine.run(20)
+        assert bool(fault) == trips
+    assert fault.endswith(
+        "the load motor of 'elbow' turns at -1 rad/s, the joint at 0.5 rad/s; look at its direction and ratio, and at"
+        " the coupling"
+    )
+
+
+@pytest.mark.parametrize(
+    ("motion", "told"),
+    [
+        (
+            (4.0, 0.0),
+            "is at 4 rad before it is commanded, outside its limits -3 to 3 rad; move it back by hand, or look",
+        ),
+        ((0.3, 25.0), "moves at 25 rad/s before it is commanded, above its limit of 20 rad/s; wait until it rests"),
+    ],
+)
+def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
+    rig = load_rig(
+        arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
+    )
+    world = World(rig.simulation)
+    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), real(rig, world, lambda t: motion)])
+    engine.open()
+    times = iter(range(1, 100))
+    read = engine.drivers[1][0].read
+
+    def anew(out, deadline_ns):
+        read(out, deadline_ns)
+        out.t_ns = next(times)
+
+    engine.drivers[1][0].read = anew
+    with pytest.raises(RunError, match=f"joint 'elbow' {told}"):
+        engine.begin_from_measured(0.5, 0)
+
+
+@pytest.mark.parametrize("mode", ["velocity", "position"])
+def test_gains_of_commands_are_nothing_to_drives_with_their_own(arm, mode):
+    """Only the feedforward is cut then: what the gains would ask for is not taken from it."""
+    drivers = DRIVERS.replace("{type: moteus,", f"{{type: moteus, mode: {mode},")
+    limits = "joints.elbow.limits={velocity: 20, effort: 1}"
+    efforts = []
+    for gains in ("kp: 500, kd: 5", "kp: 0, kd: 0"):
+        text = f"controllers=[{{type: computed_torque, joints: [elbow], {gains}}}]"
+        rig = load_rig(arm(drivers=drivers).spec.path, ["schedule.realtime=yes", text, limits])
+        signals, engine = played(rig, lambda t: (0.1, 0.0), 20)
+        efforts.append(np.array(engine.drivers[1][0].commands)[:, 0])
+        assert np.array_equal(signals["elbow/command_effort"], efforts[-1])
+    assert np.array_equal(*efforts) and (np.abs(efforts[0]) > 0.1).all()  # kp · 0.2 rad would be 100 N·m

@@ -1,0 +1,328 @@
+"""Runs on time leave what runs as fast as possible leave; who runs when in a tick; how a run is interrupted."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from cosim.drivers import sim
+from cosim.errors import InputError
+from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.rig.run import StoppedRun, signal_units
+from cosim.tick.virtual_plant import World
+from cosim.timing import privileges
+
+TIMING = ("timing", "speed")  # of a summary: all that may differ
+FAST = "schedule.realtime=no"
+
+DROP = """
+name: drop
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+controllers:
+  - {name: push, type: push.py, size: 2}
+events:
+  - {do: latch, of: hinge, at: 40 ms, name: lock}
+  - {do: unlatch, of: hinge, at: 60 ms}
+schedule: {duration: 0.1 s, realtime: {rate: 0.2}}
+"""
+OPEN = "effort = ops.array([p.size * ops.sin(20.0 * t)])"
+# `math` keeps it in Python
+OPEN_IN_PYTHON = "effort = np.array([p.size * math.sin(20.0 * float(t))])"
+
+
+def same(run, other):
+    """To the bit, but for what tells of time."""
+    np.testing.assert_array_equal(run.t, other.t)
+    signals = [name for name in run.signals if not name.startswith("timing/")]
+    assert signals == [name for name in other.signals if not name.startswith("timing/")]
+    for name in signals:
+        np.testing.assert_array_equal(run[name], other[name], err_msg=name)
+    assert run.events == other.events
+    found, expected = ({k: v for k, v in r.summary.items() if k not in TIMING} for r in (run, other))
+    assert found == expected
+
+
+def messages(path):
+    """topic -> [(time in ns, message)]."""
+    from mcap.reader import make_reader
+    from orjson import loads
+
+    found: dict[str, list] = {}
+    with path.open("rb") as file:
+        for _, channel, message in make_reader(file, validate_crcs=True).iter_messages():
+            found.setdefault(channel.topic, []).append((message.log_time, loads(message.data)))
+    return found
+
+
+def recorded(path, group):
+    """(times in ns, signal -> values with NaN for null) of one topic."""
+    found = messages(path)[f"/{group}"]
+    names = list(found[0][1])
+    return [time for time, _ in found], {
+        name: np.array([message[name] for _, message in found], dtype=float) for name in names
+    }
+
+
+# --- on time or not, the same -----------------------------------------------------------------------
+
+
+def test_ten_seconds_on_time_are_ten_seconds_as_fast_as_possible(sample):
+    fast = sample("ur5_sim").run(10.0)
+    timed = sample("ur5_sim", "schedule.realtime={rate: 20}").run(10.0)
+    same(timed, fast)
+    assert fast.timing is None and "timing/latency" not in fast
+    assert len(timed.timing.numbers) == 10_001 == len(timed["timing/latency"]) and timed.timing.dropped == 0
+    assert timed.summary["timing"]["lane"] == "machine code"
+
+
+def test_a_second_at_the_pace_of_the_clock(sample):
+    fast, timed = sample("two_link").run(1.0), sample("two_link", "schedule.realtime=yes").run(1.0)
+    same(timed, fast)
+    # no tick begins before it is due, and what was not given up was kept
+    stamps, lost = timed.timing.stamps, timed.timing.lost_ns
+    assert (stamps[:, 1] >= stamps[:, 0]).all()
+    assert stamps[-1, 0] - stamps[0, 0] == 1_000_000_000 + lost and timed.timing.drift_ns == 0
+
+
+@pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
+def test_events_and_controllers_in_python_are_the_same_on_time(rig_of, push):
+    timed, fast = rig_of(DROP, push=push).run(), rig_of(DROP, FAST, push=push).run()
+    same(timed, fast)
+    assert timed.events[0].name == "lock" and len(timed.events) == 2
+
+
+@pytest.mark.parametrize("name", ["two_link", "prescribed_wrist", "ur5_sim", "ur5_realtime", "mechanisms/four_bar"])
+def test_both_lanes_agree(sample, python_loop, name):
+    rig = sample(name, FAST)
+    engine = NativeEngine(rig.simulation, rig.spec.schedule.order)
+    rows, _ = engine.run(200)
+    expected = rig.observe(engine.view("arming"), rows)
+    scale = np.maximum(np.abs(expected).max(axis=0), 1.0)
+    assert np.abs((python_loop(rig, 200) - expected) / scale).max() < 1e-9
+
+
+# --- what leaves a run on time ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
+def test_the_recording_of_a_run_on_time_holds_every_tick_and_its_timing(rig_of, tmp_path, push):
+    path, overrides = tmp_path / "run.mcap", ["controllers.push.period=2 ms", "controllers.push.phase=1 ms"]
+    run = rig_of(DROP, *overrides, push=push).run(record=path)
+    for topic, group in (("joints/hinge", "hinge"), ("energy", "energy"), ("timing", "timing")):
+        times, signals = recorded(path, topic)
+        assert times == [k * 1_000_000 for k in range(101)]
+        assert list(signals) == [n.removeprefix(f"{group}/") for n in run.signals if n.startswith(f"{group}/")]
+        for name, values in signals.items():
+            np.testing.assert_array_equal(values, run[f"{group}/{name}"], err_msg=name)
+    assert list(signals) == ["latency", "read", "push", "guard", "write", "step", "publish", "end_to_end"]
+    called = np.isfinite(signals["push"])
+    np.testing.assert_array_equal(called, np.arange(101) % 2 == 1)
+    assert all(np.isfinite(values).all() for name, values in signals.items() if name != "push")
+    told = [message["message"] for _, message in messages(path)["/log"]]
+    assert [line for line in told if line in ("lock", "unlatch hinge")] == [event.name for event in run.events]
+    assert any(line.startswith("timing   wake-up latency ") for line in told)
+
+
+def free_endpoint():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_a_subscriber_sees_a_run_on_time_while_it_goes_on(rig_of):
+    import msgpack
+    import zmq
+
+    endpoint, received = free_endpoint(), []
+    rig = rig_of(DROP, f"telemetry={{publish: '{endpoint}', rate: 200 Hz}}", "schedule.duration=1000 s", push=OPEN)
+    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
+        subscriber.setsockopt(zmq.SUBSCRIBE, b"drop/")
+        subscriber.setsockopt(zmq.RECONNECT_IVL, 5)
+        subscriber.connect(endpoint)
+
+        def listen(share: float) -> None:
+            if any(topic == b"drop/sample" for topic, _ in received):
+                raise KeyboardInterrupt  # as the user ends a long run
+            while subscriber.poll(0):
+                received.append(subscriber.recv_multipart())
+
+        with pytest.raises(StoppedRun, match="interrupted after tick") as caught:
+            rig.run(progress=listen)
+    run, names = caught.value.run, {}
+    for topic, body in received:
+        if topic == b"drop/channels":
+            names = msgpack.unpackb(body)["names"]
+            assert tuple(names) == run.signals and set(signal_units(rig)) < set(names)
+    samples = [msgpack.unpackb(body) for topic, body in received if topic == b"drop/sample"]
+    for sample in samples:
+        tick = sample["t_ns"] // 1_000_000
+        assert sample["t_ns"] % 5_000_000 == 0
+        np.testing.assert_array_equal(sample["values"], run.values[tick])
+    assert samples
+
+
+# --- who runs when ----------------------------------------------------------------------------------
+
+FOUR = """
+mechanism:
+  bodies:
+    - {name: a, mass: 1 kg, inertia: [1, 1, 1]}
+    - {name: b, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
+    - {name: c, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
+    - {name: d, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
+controllers:
+  - {name: plain, type: push.py, joints: [a]}
+  - {name: seldom, type: push.py, joints: [b], period: 4 ms, phase: 3 ms, priority: 2}
+  - {name: first, type: push.py, joints: [c], period: 2 ms, priority: 5}
+  - {name: last, type: push.py, joints: [d], period: 3 ms, phase: 1 ms, priority: -1}
+schedule: {duration: 11 ms}
+"""
+
+
+@pytest.mark.parametrize("realtime", ["no", "{rate: 0.1}"])
+def test_controllers_run_by_priority_at_their_times(rig_of, realtime):
+    rig = rig_of(FOUR, f"schedule.realtime={realtime}", push=OPEN_IN_PYTHON)
+    calls, ready = [], []
+    for loop in rig.simulation.loops:
+
+        def noted(t, *arguments, name=loop.name, update=loop.block.update):
+            calls.append((round(float(t) * 1e3), name))
+            return update(t, *arguments)
+
+        loop.block.update = noted
+    rig.simulation.untraceable  # noqa: B018 - tracing calls them, too
+    calls.clear()
+    rig.run(progress=ready.append)
+    rehearsed = next((k for k in range(1, len(calls)) if calls[k][0] < calls[k - 1][0]), 0)
+    expected = [
+        (tick, name)
+        for tick in range(12)
+        for name, ticks, phase in (("first", 2, 0), ("seldom", 4, 3), ("plain", 1, 0), ("last", 3, 1))
+        if tick % ticks == phase
+    ]
+    assert calls[rehearsed:] == expected
+    assert [task.name for task in rig.tasks] == [
+        "read", "first", "seldom", "plain", "last", "guard", "write", "step", "publish"
+    ]  # fmt: skip
+
+
+WRITE_FIRST = "schedule.order=[write, read, controllers, guard, step, publish]"
+
+
+@pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
+def test_writing_first_delays_every_command_by_one_tick_exactly(rig_of, push):
+    usual, delayed = (rig_of(DROP, FAST, "events=[]", *more, push=push).run() for more in ([], [WRITE_FIRST]))
+    for what in ("command_effort", "effort", "position", "velocity"):
+        np.testing.assert_array_equal(delayed[f"hinge/{what}"][1:], usual[f"hinge/{what}"][:-1], err_msg=what)
+    assert delayed["hinge/command_effort"][0] == 0.0 and abs(usual["hinge/command_effort"][1]) > 0.0
+
+
+def lanes(rig):
+    """Rows of 150 ticks in machine code and in Python."""
+    order = rig.spec.schedule.order
+    world, index = World(rig.simulation), np.arange(rig.simulation.nv)
+    driver = sim.load(rig.joints, index, rig.limits, world)
+    python = PythonEngine(rig.simulation, world, [(driver, index)], order)
+    python.open()
+    python.arm()
+    return NativeEngine(rig.simulation, order).run(150), python.run(150)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "[write, read, controllers, guard, step, publish]",
+        "[read, write, controllers, guard, step, publish]",
+        "[read, controllers, guard, publish, write, step]",
+        "[write, read, step, controllers, guard, publish]",
+    ],
+)
+def test_both_lanes_agree_in_any_order_of_the_tasks(sample, order):
+    """With feedback: what is written acts on what was measured last."""
+    (rows, fault), (other, stopped) = lanes(sample("two_link", f"schedule.order={order}"))
+    assert (fault, stopped) == ("", "") and len(rows) == 150
+    np.testing.assert_allclose(other, rows, atol=1e-10)
+
+
+# --- interrupted ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def motors(monkeypatch):
+    """What the simulated motors of rigs in Python were told, in order."""
+    log, load = [], sim.load
+
+    def logged(*arguments):
+        driver = load(*arguments)
+        for what in ("enable", "write", "stop", "close"):
+            act = getattr(driver, what)
+            setattr(driver, what, lambda *given, what=what, act=act: (log.append(what), act(*given))[1])
+        return driver
+
+    monkeypatch.setattr(sim, "load", logged)
+    return log
+
+
+@pytest.mark.parametrize("pace", ["no", "{rate: 0.2}"])
+@pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
+def test_an_interrupted_run_keeps_everything_up_to_then(rig_of, tmp_path, motors, push, pace):
+    shares, path = [], tmp_path / "run.mcap"
+
+    def interrupt(share):
+        shares.append(share)
+        if len(shares) == 3:
+            raise KeyboardInterrupt
+
+    rig = rig_of(DROP, f"schedule.realtime={pace}", push=push)
+    with pytest.raises(StoppedRun) as caught:
+        rig.run(1000.0, path, interrupt)
+    run = caught.value.run
+    last = len(run.t) - 1
+    assert run.fault == f"interrupted after tick {last}" and str(caught.value) == f"{rig.spec.path}: {run.fault}"
+    np.testing.assert_array_equal(run.t, np.arange(last + 1) * 1_000_000 * 1e-9)
+    times, signals = recorded(path, "joints/hinge")
+    assert times == [k * 1_000_000 for k in range(last + 1)]
+    np.testing.assert_array_equal(signals["position"], run["hinge/position"])
+    faults = [message["message"] for time, message in messages(path)["/log"] if message["level"] == 4]
+    assert faults == [run.fault]
+    assert run.summary["outcome"] == run.fault and run.summary["ticks"] == last
+    if push is OPEN_IN_PYTHON:
+        assert "write" not in motors[len(motors) - motors[::-1].index("write") :]
+        assert {"stop", "close"} <= set(motors[len(motors) - motors[::-1].index("write") :])
+    expected = rig_of(DROP, FAST, push=push).run(last * 1e-3)
+    np.testing.assert_array_equal(run["hinge/position"], expected["hinge/position"])
+
+
+@pytest.mark.parametrize("pace", ["no", "{rate: 0.2}"])
+def test_a_fault_on_the_way_leaves_a_whole_recording(rig_of, tmp_path, motors, pace):
+    path = tmp_path / "run.mcap"
+    rig = rig_of(DROP, f"schedule.realtime={pace}", push=OPEN_IN_PYTHON + "\nif t > 0.05: raise ValueError('enough')")
+    with pytest.raises(StoppedRun) as caught:
+        rig.run(record=path)
+    run = caught.value.run
+    assert run.fault.startswith("stopped at tick 51 (t = 0.051 s): controller 'push' failed: ValueError: enough (")
+    times, _ = recorded(path, "joints/hinge")
+    assert times == [k * 1_000_000 for k in range(51)]
+    assert motors[-1 - motors[::-1].index("write") :].count("stop") >= 2 and motors[-2:] == ["close", "stop"]
+
+
+def test_strict_is_refused_before_motors_are_switched_on(rig_of, monkeypatch, tmp_path):
+    @contextmanager
+    def take(pacing):
+        yield (privileges.Right("fixed priority (SCHED_FIFO)", False, "run ulimit -r 99"),)
+
+    monkeypatch.setattr(privileges, "take", take)
+    path, rig = tmp_path / "run.mcap", rig_of(DROP, "schedule.realtime={strict: true, rate: 10}", push=OPEN)
+    with pytest.raises(InputError) as caught:
+        rig.run(record=path)
+    assert str(caught.value) == (
+        "--set schedule.realtime={strict: true, rate: 10}: strict, but this system does not grant fixed priority"
+        " (SCHED_FIFO) (run ulimit -r 99); grant what is missing or leave out 'strict'"
+    )
+    assert caught.value.exit_code == 2

@@ -1,0 +1,428 @@
+"""Clocks: the machine's own, pulses from files and from a CAN bus, and what is said when one cannot be had."""
+
+import errno
+import os
+import sys
+import threading
+import time
+from contextlib import ExitStack
+
+import can
+import numpy as np
+import pytest
+
+from cosim.errors import RunError
+from cosim.execution.engine import Snapshot
+from cosim.timing import clocks
+from cosim.timing.clock_sources import CanClock, open_clock, source
+from cosim.timing.clocks import NO_PULSE, NativeClock, PulseClock
+from cosim.timing.native_loop import Pace, Rings, Status, Word
+from cosim.timing.pacing import Pacing, Pulse, settings
+
+MS = 1_000_000
+LONG = 60_000_000_000  # ns; a test that waits for it has failed
+SHORT = 20 * MS
+
+# --- the machine's own ---
+
+
+def test_the_clock_is_that_of_the_machine():
+    clock = NativeClock()
+    for _ in range(100):
+        before = time.monotonic_ns()
+        now = clock.now()
+        assert before <= now <= time.monotonic_ns()
+
+
+def test_processor_time_is_that_of_the_thread():
+    clock = NativeClock()
+    before = time.thread_time_ns()
+    now = clock.cpu()
+    assert before <= now <= time.thread_time_ns()
+    other = []
+    thread = threading.Thread(target=lambda: other.extend([time.thread_time_ns(), clock.cpu(), time.thread_time_ns()]))
+    thread.start()
+    thread.join()
+    assert other == sorted(other)
+
+
+@pytest.mark.parametrize("spin", [0, 200_000, 50 * MS], ids=["sleeps", "spins at the end", "spins only"])
+def test_no_wait_ends_before_its_time(spin):
+    clock = NativeClock(spin)
+    for k in range(5):
+        due = clock.now() + k * 500_000
+        woke = clock.wait(due)
+        assert due <= woke <= time.monotonic_ns()
+        due = clock.now() + 300_000
+        assert clock.wait_until(due, spin) >= due
+
+
+@pytest.mark.parametrize("spin", [0, 100_000])
+@pytest.mark.parametrize("due", [lambda now: now - 5_000_000_000, lambda now: 0, lambda now: -1, lambda now: 100_000])
+def test_a_time_that_is_past_is_not_waited_for(spin, due):
+    clock = NativeClock(spin)
+    before = clock.now()
+    assert before <= clock.wait(due(before)) <= clock.now()
+
+
+def test_latencies_are_how_late_waits_end():
+    clock = NativeClock()
+    first = clock.now() + MS
+    found = clock.latencies(first, 100_000, 20)
+    assert (found.shape, found.dtype) == ((20,), np.int64)
+    assert np.all(found >= 0)
+    assert first + 19 * 100_000 + found[-1] <= clock.now()
+    assert clock.latencies(first, MS, 0).shape == (0,)
+
+
+def test_latencies_of_times_that_are_past_grow_less_by_a_period_each():
+    clock = NativeClock()
+    before = clock.now()
+    found = clock.latencies(before - 1_000_000_000, 10 * MS, 10)
+    woke = before - 1_000_000_000 + np.arange(10) * 10 * MS + found
+    assert np.all(np.diff(woke) >= 0) and before <= woke[0] and woke[-1] <= clock.now()
+
+
+def test_systems_without_absolute_sleep_are_told(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(clocks, "_library", clocks._library.__wrapped__)
+    with pytest.raises(RunError, match=r"^runs on time need Linux; run without real time here$"):
+        NativeClock()
+
+
+def test_without_a_pulse_the_machines_clock_is_taken():
+    with ExitStack() as stack:
+        clock = open_clock(Pacing(spin=0.0002), stack)
+        assert type(clock) is NativeClock and clock._context[0] == 200_000
+        due = clock.now() + MS
+        assert clock.wait(due) >= due
+
+
+# --- pulses from a file ---
+
+
+@pytest.fixture
+def fifo(tmp_path):
+    path = tmp_path / "pulses"
+    os.mkfifo(path)
+    return str(path)
+
+
+@pytest.fixture
+def pulses(fifo):
+    """(clock, how to send pulses, how to stop sending for good)."""
+    clock = PulseClock(fifo, LONG)
+    writer = [os.open(fifo, os.O_WRONLY)]
+    yield clock, lambda count=1: os.write(writer[0], bytes(count)), lambda: os.close(writer.pop())
+    for file in writer:
+        os.close(file)
+    clock.close()
+
+
+def test_every_byte_is_a_pulse_whenever_the_tick_was_due(pulses):
+    clock, send, hang_up = pulses
+    for count in (1, 3, 2):
+        send(count)
+        for due in [0, LONG, 1][:count]:
+            before = time.monotonic_ns()
+            assert before <= clock.wait(due + before) <= time.monotonic_ns()
+    hang_up()
+    assert clock.wait(0) == NO_PULSE
+
+
+def test_pulses_that_came_before_the_ticks_begin_are_old(pulses):
+    clock, send, hang_up = pulses
+    send(5000)
+    clock.begin()
+    send()
+    assert clock.wait(0) > 0
+    hang_up()
+    clock.begin()
+    assert clock.wait(0) == NO_PULSE
+
+
+def test_a_pulse_is_waited_for(pulses):
+    clock, send, _ = pulses
+    sent = []
+
+    def later():
+        time.sleep(0.02)
+        sent.append(time.monotonic_ns())
+        send()
+
+    thread = threading.Thread(target=later)
+    thread.start()
+    woke = clock.wait(0)
+    thread.join()
+    assert sent[0] <= woke <= time.monotonic_ns()
+
+
+@pytest.mark.parametrize("connected", [False, True])
+def test_without_pulses_a_wait_ends_after_the_timeout(fifo, connected):
+    clock = PulseClock(fifo, SHORT)
+    with ExitStack() as stack:
+        stack.callback(clock.close)
+        if connected:
+            stack.callback(os.close, os.open(fifo, os.O_WRONLY))
+        before = time.monotonic_ns()
+        assert clock.wait(0) == NO_PULSE
+        assert time.monotonic_ns() - before >= SHORT - MS  # poll counts whole ms
+
+
+def test_a_sender_that_comes_back_is_heard_again(pulses, fifo):
+    clock, _, hang_up = pulses
+    hang_up()
+    assert clock.wait(0) == NO_PULSE
+    writer = os.open(fifo, os.O_WRONLY)
+    os.write(writer, b"x")
+    assert clock.wait(0) > 0
+    os.close(writer)
+
+
+@pytest.mark.parametrize(("name", "pulses"), [("timer", 3), ("uio0", 5)])  # of 8 bytes, of 4
+def test_what_a_pulse_is_goes_by_the_kind_of_file(tmp_path, name, pulses):
+    (tmp_path / name).write_bytes(bytes(17))
+    clock = PulseClock(str(tmp_path / name), LONG)
+    assert [clock.wait(0) == NO_PULSE for _ in range(pulses + 1)] == [False] * pulses + [True]
+    clock.close()
+
+
+def test_a_terminal_counts_bytes():
+    leader, follower = os.openpty()
+    clock = PulseClock(os.ttyname(follower), LONG)
+    os.write(leader, b"\n\n")  # a terminal hands on whole lines
+    assert clock.wait(0) > 0 and clock.wait(0) > 0
+    clock.close()
+    os.close(follower)
+    os.close(leader)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("none", "No such file or directory"), ("file/below", "Not a directory"), ("", "Is a directory")],
+)
+def test_a_source_that_cannot_be_opened(tmp_path, name, why):
+    (tmp_path / "file").touch()
+    path = tmp_path / name
+    with pytest.raises(RunError) as caught, ExitStack() as stack:
+        open_clock(Pacing(pulse=Pulse(file=str(path))), stack)
+    assert str(caught.value) == f"cannot take pulses from '{path}': {why}"
+
+
+def test_what_was_opened_is_closed_with_the_run(fifo):
+    with ExitStack() as stack:
+        clock = open_clock(Pacing(pulse=Pulse(file=fifo, timeout=60.0)), stack)
+        assert isinstance(clock, PulseClock)
+        writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        os.write(writer, b"x")
+        assert clock.wait(0) > 0
+    with pytest.raises(BrokenPipeError):
+        os.write(writer, b"x")
+    os.close(writer)
+
+
+def engine_on(loops, clock, lane, ticks):
+    """(engine, rings, what is to be called): ticks of the rig, one for each pulse."""
+    engine = loops.engines()[lane]
+    engine.restore(Snapshot(0, engine.simulation.memory()))
+    engine.arm()
+    rings = Rings(engine.program, ticks, stamped=True)
+    rings.words[Word.START], rings.words[Word.PULSED] = clock.now(), 1
+    held = Pace(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
+    return engine, rings, lambda: engine.take(rings, ticks, held)
+
+
+lanes = pytest.mark.parametrize("lane", ["native", "Python"])
+
+
+@lanes
+def test_ticks_go_by_the_pulses(loops, pulses, lane):
+    """Each pulse is sent when the tick before has been taken, and stamped when it came."""
+    clock, send, hang_up = pulses
+    engine, rings, take = engine_on(loops, clock, lane, 200)
+    sent = []
+
+    def sender():
+        for k in range(120):
+            while rings.words[Word.TAKEN] < k:
+                time.sleep(2e-5)
+            sent.append(time.monotonic_ns())
+            send()
+        hang_up()
+
+    thread = threading.Thread(target=sender)
+    thread.start()
+    take()
+    thread.join()
+    assert rings.status is Status.NO_PULSE
+    rows, stamps = rings.read(200)
+    assert len(rows) == engine.number == 120
+    np.testing.assert_array_equal(stamps[:, 0], stamps[:, 1])
+    assert np.all(np.diff(stamps[:, :-1], axis=1) >= 0)
+    assert np.all(stamps[:, 0] >= sent) and np.all(stamps[1:, 0] >= stamps[:-1, -2])
+    engine.restore(Snapshot(0, engine.simulation.memory()))
+    engine.arm()
+    np.testing.assert_array_equal(rows, engine.run(120)[0])
+
+
+@lanes
+def test_pulses_that_have_gathered_give_a_tick_each(loops, pulses, lane):
+    clock, send, _ = pulses
+    _, rings, take = engine_on(loops, clock, lane, 50)
+    send(50)
+    take()
+    assert (rings.status, rings.waiting) == (Status.FINISHED, 50)
+
+
+@lanes
+def test_a_run_ends_when_no_pulse_comes(loops, fifo, lane):
+    clock = PulseClock(fifo, SHORT)
+    writer = os.open(fifo, os.O_WRONLY)
+    engine, rings, take = engine_on(loops, clock, lane, 50)
+    os.write(writer, bytes(3))
+    take()
+    assert (rings.status, rings.waiting, engine.number) == (Status.NO_PULSE, 3, 3)
+    os.close(writer)
+    clock.close()
+
+
+# --- pulses from a CAN bus ---
+
+
+@pytest.fixture
+def bus(request):
+    """(how to open a clock on it, how to send)."""
+    channel = request.node.name
+    sender, opened = can.Bus(interface="virtual", channel=channel), []
+
+    def open_one(identifier, timeout=60.0):
+        opened.append(CanClock("virtual", channel, identifier, timeout))
+        return opened[-1]
+
+    def send(identifier, wide=False, **more):
+        sender.send(can.Message(arbitration_id=identifier, is_extended_id=wide, **more))
+
+    yield open_one, send
+    for each in (*opened, sender):
+        each.close() if isinstance(each, CanClock) else each.shutdown()
+
+
+def test_every_message_of_the_identifier_is_a_pulse(bus):
+    open_one, send = bus
+    clock = open_one(0x80)
+    before = clock.now()
+    send(0x80)
+    send(0x80, data=b"12345678")
+    first, second = clock.wait(0), clock.wait(LONG)
+    assert before <= first <= second <= time.monotonic_ns()
+
+
+def test_messages_that_came_before_the_ticks_begin_are_old(bus):
+    open_one, send = bus
+    clock = open_one(0x80, timeout=0.02)
+    for _ in range(20):
+        send(0x80)
+    clock.begin()
+    assert clock.wait(0) == NO_PULSE
+    send(0x80)
+    assert clock.wait(0) > 0
+
+
+# what a clock listens to → what else is on the bus: (identifier, whether it is an extended one)
+OTHERS = {
+    (0x80, False): [(0x81, False), (0x00, False), (0x180, False), (0x80, True), (0x480, False)],
+    (0x7FF, False): [(0x7FE, False), (0x7FF, True), (0x1FFFFFFF, True)],
+    (0x0, False): [(0x1, False), (0x0, True), (0x800, True)],
+    (0x800, True): [(0x0, False), (0x0, True), (0x801, True), (0x10000800, True)],
+    (0x1FFFFFFF, True): [(0x7FF, False), (0x1FFFFFFE, True), (0x0FFFFFFF, True)],
+}
+
+
+@pytest.mark.parametrize(("own", "others"), OTHERS.items(), ids=lambda value: "")
+def test_other_messages_are_none(bus, own, others):
+    open_one, send = bus
+    identifier, wide = own
+    clock = open_one(identifier, timeout=0.02)
+    for other in others:
+        send(*other)
+    assert clock.wait(0) == NO_PULSE
+    for other in others:
+        send(*other)
+    send(identifier, wide)
+    assert clock.wait(0) > 0
+    assert clock.wait(0) == NO_PULSE
+
+
+def test_a_bus_that_fails_sends_no_pulse(bus, monkeypatch):
+    clock = bus[0](0x80)
+
+    def fail(*_):
+        raise can.CanOperationError("the controller is off the bus")
+
+    monkeypatch.setattr(clock._bus, "recv", fail)
+    assert clock.wait(0) == NO_PULSE
+
+
+def test_the_time_is_the_machines(bus):
+    clock = bus[0](0x80)
+    times = [time.monotonic_ns(), clock.now(), time.monotonic_ns()]
+    assert times == sorted(times)
+    times = [time.thread_time_ns(), clock.cpu(), time.thread_time_ns()]
+    assert times == sorted(times)
+
+
+@lanes
+def test_ticks_go_by_messages(loops, bus, lane):
+    open_one, send = bus
+    engine, rings, take = engine_on(loops, open_one(0x1234567, timeout=0.02), lane, 20)
+    for _ in range(7):
+        send(0x1234567, True)
+        send(0x80)
+    take()
+    assert (rings.status, rings.waiting, engine.number) == (Status.NO_PULSE, 7, 7)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(errno.ENODEV, "No such device"), "[Errno 19] No such device"),
+        (can.CanInitializationError("no\n  adapter  found"), "no adapter found"),
+        (ValueError("bitrate?"), "bitrate?"),
+        (NotImplementedError("not on this system"), "not on this system"),
+    ],
+)
+def test_a_bus_that_is_missing(monkeypatch, error, why):
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr(can, "Bus", fail)
+    pacing = Pacing(pulse=Pulse(interface="socketcan", channel="can7"))
+    with pytest.raises(RunError) as caught, ExitStack() as stack:
+        open_clock(pacing, stack)
+    assert str(caught.value) == f"cannot open the CAN bus 'can7' (socketcan): {why}"
+
+
+@pytest.mark.parametrize("interface", ["nothing", "socketcan", "slcan", "pcan", "serial", "udp_multicast"])
+def test_whatever_a_bus_that_cannot_be_opened_raises_is_told_in_one_line(interface):
+    with pytest.raises(RunError) as caught, ExitStack() as stack:
+        open_clock(Pacing(pulse=Pulse(interface=interface, channel="nowhere7")), stack)
+    told = str(caught.value)
+    assert told.startswith(f"cannot open the CAN bus 'nowhere7' ({interface}): ") and "\n" not in told
+
+
+def test_without_python_can(monkeypatch):
+    monkeypatch.setitem(sys.modules, "can", None)
+    with pytest.raises(RunError) as caught, ExitStack() as stack:
+        open_clock(Pacing(pulse=Pulse(interface="virtual", channel="any")), stack)
+    assert str(caught.value) == "a pulse from a CAN bus needs python-can: pip install 'cosim[can]'"
+
+
+@pytest.mark.parametrize(
+    ("pulse", "words"),
+    [
+        (Pulse(file="/dev/uio0"), "'/dev/uio0'"),
+        (Pulse(interface="socketcan", channel="can0", id=0x701), "CAN bus 'can0' (socketcan), identifier 0x701"),
+    ],
+)
+def test_what_pulses_come_from_in_words(pulse, words):
+    assert source(pulse) == words

@@ -1,0 +1,360 @@
+"""Timing of real-time runs: stamps with known answers for every cause of a missed deadline, figures, and lines."""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from cosim.timing.deadlines import Miss, TaskTime, Timing, channels, figure, lines, values
+
+US, MS = 1_000, 1_000_000
+START = 7_000_000_000_123
+NAMES = ("read", "arm", "guard", "write", "step", "publish")
+USUAL = dict(zip(NAMES, (20 * US, 100 * US, 5 * US, 20 * US, 50 * US, 5 * US), strict=True))  # 200 µs
+TASKS = tuple(TaskTime(name, 1, 0, MS, name in ("read", "write")) for name in NAMES)
+WAKE = 10 * US
+
+
+@dataclass(frozen=True)
+class Right:
+    name: str
+    granted: bool
+    mend: str = ""
+
+
+def ticks(k, changes=None, tasks=TASKS, lost=None, **usual):
+    """Stamps of k ticks of 1 ms that are all on time but for `changes`: tick -> what took how long (a task, `wake`),
+    `off`: of that the thread was off the CPU. lost: tick -> time given up before it."""
+    rows, end, cpu, given = [], 0, 0, 0
+    for n in range(k):
+        change = {**USUAL, "wake": WAKE, "off": 0, **usual, **(changes or {}).get(n, {})}
+        given += (lost or {}).get(n, 0)
+        due = START + n * MS + given
+        woke = max(due + change["wake"], end)
+        took = [change[task.name] if n % task.ticks == task.phase else 0 for task in tasks]
+        ends = (woke + np.cumsum(took)).tolist()
+        end, cpu = ends[-1], cpu + sum(took) - change["off"]
+        rows.append([due, woke, *ends, cpu])
+    return np.array(rows, dtype=np.int64).reshape(k, 3 + len(tasks))
+
+
+def timing(stamps, numbers=None, tasks=TASKS, **settings):
+    usual = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": False, "lane": "machine code"}
+    numbers = np.arange(len(stamps)) if numbers is None else numbers
+    return Timing(tasks, **{"period_ns": MS, "rights": (), **usual, **settings, "numbers": numbers, "stamps": stamps})
+
+
+def test_ticks_on_time_miss_nothing():
+    found = timing(ticks(20)).summary()["missed"]
+    assert found == {"count": 0, "of": 20, "causes": {}, "worst": []}
+
+
+def test_a_tick_that_woke_late_but_ran_as_usual_woke_late():
+    assert timing(ticks(9, {5: {"wake": 900 * US}})).misses() == [Miss(5, 100 * US, "arm", "late wake", 5)]
+
+
+def test_a_deadline_is_met_at_its_very_end():
+    assert timing(ticks(9, {5: {"wake": 800 * US}})).misses() == []
+    assert timing(ticks(9, {5: {"wake": 800 * US + 1}})).misses() == [Miss(5, 1, "publish", "late wake", 5)]
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"step": MS}, "step overran"),
+        # half of the tick is 575 µs
+        ({"step": MS, "off": 570 * US}, "step overran"),
+        ({"step": MS, "off": 580 * US}, "preempted in step"),
+    ],
+)
+def test_a_task_that_took_longer_than_usual_overran_or_was_preempted(change, cause):
+    assert timing(ticks(9, {4: change})).misses() == [Miss(4, 160 * US, "step", cause, 4)]
+
+
+@pytest.mark.parametrize("off", [0, 1300 * US])
+def test_a_task_that_talks_to_hardware_waited_for_its_bus(off):
+    (miss,) = timing(ticks(9, {4: {"read": 1200 * US, "off": off}})).misses()
+    assert miss == Miss(4, 390 * US, "read", "bus late in read", 4)
+
+
+def test_what_takes_longer_than_its_own_median_is_to_blame_not_what_is_long():
+    (miss,) = timing(ticks(9, {4: {"step": 350 * US}}, arm=700 * US)).misses()
+    assert miss == Miss(4, 110 * US, "step", "step overran", 4)
+
+
+def test_where_the_usual_is_too_long_the_longest_task_is_to_blame():
+    # time is given up at every tick, so that none holds up another; in tick 4 the guard deviates most
+    stamps = ticks(9, {4: {"guard": 50 * US}}, lost=dict.fromkeys(range(1, 9), MS), arm=500 * US, step=600 * US)
+    found = timing(stamps).misses()
+    assert {miss.cause for miss in found} == {"step overran"}
+    assert [miss.root for miss in found] == list(range(9))
+
+
+def test_a_tick_held_up_by_the_one_before_has_its_cause_and_root():
+    found = timing(ticks(12, {5: {"wake": 2500 * US}})).misses()
+    assert found == [
+        Miss(5, 1700 * US, "read", "late wake", 5),
+        Miss(6, 900 * US, "read", "late wake", 5),
+        Miss(7, 100 * US, "arm", "late wake", 5),  # it woke 900 µs late, and would have been in time
+    ]
+
+
+def test_a_tick_that_missed_nothing_may_be_what_held_up_the_next():
+    tasks = tuple(replace(task, deadline_ns=2 * MS) if task.name in ("step", "publish") else task for task in TASKS)
+    stamps = ticks(9, {5: {"step": 1300 * US}, 6: {"arm": 600 * US}}, tasks)
+    assert timing(stamps, tasks=tasks).misses() == [Miss(6, 105 * US, "arm", "step overran", 5)]
+
+
+def test_a_tick_that_ends_as_the_next_is_due_does_not_hold_it_up():
+    found = timing(ticks(9, {5: {"wake": 800 * US}, 6: {"step": MS}})).misses()
+    assert found == [Miss(6, 160 * US, "step", "step overran", 6)]
+
+
+def test_ticks_that_held_up_none_after_time_was_given_up_begin_anew():
+    found = timing(ticks(12, {5: {"step": 3 * MS}, 6: {"wake": 900 * US}}, lost={6: 3 * MS})).misses()
+    assert [(miss.number, miss.cause, miss.root) for miss in found] == [(5, "step overran", 5), (6, "late wake", 6)]
+
+
+def test_late_ticks_within_the_grace_do_not_count_but_are_roots():
+    found = timing(ticks(12, {2: {"wake": 2500 * US}}), grace_ns=3 * MS)
+    assert [(miss.number, miss.root) for miss in found.misses()] == [(3, 2), (4, 2)]
+    assert found.summary()["missed"]["of"] == 9
+
+
+def test_the_grace_is_of_periods_whatever_time_was_given_up():
+    found = timing(ticks(12, {1: {"step": 6 * MS}, 2: {"wake": MS}}, lost={2: 6 * MS}), grace_ns=3 * MS)
+    assert found.misses() == []
+    assert found.summary()["missed"]["of"] == 9
+
+
+def test_tasks_count_only_in_ticks_in_which_they_are_due():
+    tasks = tuple(replace(t, ticks=2, phase=1, deadline_ns=150 * US) if t.name == "arm" else t for t in TASKS)
+    found = timing(ticks(8, {4: {"read": 200 * US}, 5: {"read": 200 * US}}, tasks), tasks=tasks)
+    assert found.misses() == [Miss(5, 160 * US, "arm", "bus late in read", 5)]
+    assert found.summary()["tasks"]["arm"] == dict(median_s=1e-4, p99_s=1e-4, max_s=1e-4, deadline_s=150e-6)
+
+
+def without(stamps, *rows):
+    """(stamps, numbers) of the others."""
+    return np.delete(stamps, rows, axis=0), np.delete(np.arange(len(stamps)), rows)
+
+
+def test_where_the_row_before_was_dropped_only_what_is_known_is_said():
+    stamps, numbers = without(ticks(12, {5: {"wake": 2500 * US}}), 5)
+    assert [m[:1] + m[3:] for m in timing(stamps, numbers).misses()] == [(6, "late wake", 6), (7, "late wake", 6)]
+    stamps, numbers = without(ticks(12, {5: {"wake": 2500 * US}}), 6)
+    assert [m[:1] + m[3:] for m in timing(stamps, numbers).misses()] == [(5, "late wake", 5), (7, "late wake", 5)]
+
+
+def test_the_cpu_time_of_a_tick_is_known_only_after_the_one_before():
+    stamps = ticks(9, {4: {"step": MS, "off": 900 * US}})
+    assert timing(stamps).misses()[0].cause == "preempted in step"
+    assert timing(*without(stamps, 3)).misses()[0].cause == "step overran"
+    assert timing(*without(stamps, 0, 1, 2, 3)).misses()[0].cause == "step overran"
+
+
+def pulses(intervals, **changes):
+    """A pulsed run: a tick is due when it wakes."""
+    stamps = ticks(len(intervals) + 1, **changes)
+    woke = START + np.cumsum([0, *intervals])
+    stamps[:, :-1] += (woke - stamps[:, 1])[:, None]
+    stamps[:, 0] = woke
+    return stamps
+
+
+def test_a_pulse_more_than_half_a_period_late_is_missed():
+    stamps = pulses([MS, 1500 * US, 500 * US, 1500 * US + 1, MS])
+    found = timing(stamps, pulsed=True)
+    assert found.misses() == [Miss(4, 500 * US + 1, "pulse", "pulse late", 4)]
+    summary = found.summary()
+    assert summary["latency"] is None
+    assert summary["pulse_interval"] == dict(median_s=1e-3, p99_s=pytest.approx(1.5e-3), max_s=1.500001e-3)
+    assert summary["drift_s"] == 500001e-9
+
+
+def test_a_pulse_that_found_the_loop_busy_is_not_to_blame():
+    found = timing(pulses([MS, 1800 * US, MS], changes={1: {"step": 1600 * US}}), pulsed=True).misses()
+    assert found == [Miss(1, 750 * US, "step", "step overran", 1), Miss(2, 800 * US, "pulse", "step overran", 1)]
+
+
+def test_a_tick_that_held_up_a_pulse_overran_even_within_its_deadline():
+    tasks = tuple(replace(task, deadline_ns=2 * MS) for task in TASKS)
+    stamps = pulses([MS, 1800 * US, MS], changes={1: {"step": 1600 * US}})
+    found = timing(stamps, tasks=tasks, pulsed=True).misses()
+    assert found == [Miss(2, 800 * US, "pulse", "step overran", 1)]
+
+
+def test_a_pulsed_tick_is_not_excused_by_the_tick_before_nor_by_its_wake():
+    found = timing(pulses([MS, 1100 * US, MS], changes={1: {"step": 900 * US}, 2: {"read": MS}}), pulsed=True).misses()
+    assert [(m.number, m.cause, m.root) for m in found] == [(1, "step overran", 1), (2, "bus late in read", 2)]
+
+
+def test_pulses_whose_rows_were_dropped_were_not_late():
+    found = timing(*without(pulses([MS] * 9), 4, 5), pulsed=True)
+    assert found.misses() == []
+    assert found.latency_ns.tolist() == [MS] * 6  # of 7
+
+
+def test_ticks_do_not_drift_with_a_fraction_of_a_nanosecond_or_when_time_is_given_up():
+    n = np.arange(1002) + 17
+    due = START + np.floor((n - 17) * (1e9 / 3000) + 0.5).astype(np.int64) + np.where(n > 500, 3 * MS, 0)
+    stamps = np.repeat(due[:, None], 9, axis=1)
+    assert timing(stamps, n, period_ns=1e9 / 3000, lost_ns=3 * MS).drift_ns == 0
+    assert timing(stamps, n, period_ns=1e9 / 3000).drift_ns == 3 * MS
+    assert timing(*without(ticks(50), 7, 8)).drift_ns == 0
+    assert timing(np.repeat((START + np.arange(11) * (MS + 5))[:, None], 9, axis=1)).drift_ns == 50
+
+
+def factor(stamps, **settings):
+    return timing(stamps, **settings).summary()["real_time_factor"]
+
+
+def test_the_real_time_factor_is_that_of_the_worst_second():
+    assert factor(ticks(3000)) == {"mean": 1.0, "worst_window": 1.0}
+    half = factor(ticks(3000, lost={1500: 500 * MS}))
+    assert half == {"mean": 2999 / 3499, "worst_window": 0.5}
+    # a stop that is longer than the window
+    assert factor(ticks(3000, lost={1500: 3000 * MS}))["worst_window"] == 1 / 3001
+    # less than a second: all of the run
+    assert factor(ticks(11, lost={5: 10 * MS})) == {"mean": 0.5, "worst_window": 0.5}
+    assert factor(ticks(1)) == {"mean": None, "worst_window": None}
+    # what was caught up with within the second is no loss at its end, but on the way
+    caught = factor(ticks(3000, {1500: {"wake": 100 * MS}}))
+    assert caught["mean"] == 1.0
+    assert 0.9 <= caught["worst_window"] < 0.905
+    # rows that were dropped are not time that was lost
+    stamps, numbers = without(ticks(3000), *range(1000, 1400))
+    assert timing(stamps, numbers).summary()["real_time_factor"] == {"mean": 1.0, "worst_window": 1.0}
+
+
+def test_the_rigs_time_goes_by_its_rate():
+    found = timing(ticks(9, {5: {"wake": 900 * US}}), rate=2.0).summary()
+    assert (found["period_s"], found["rate"], found["missed"]["worst"][0]["t_s"]) == (1e-3, 2.0, 0.01)
+    assert found["real_time_factor"]["mean"] == pytest.approx(1.0)
+
+
+def test_signals_are_what_the_stamps_say_and_nan_where_a_task_was_not_due():
+    tasks = tuple(replace(task, ticks=2, phase=1) if task.name == "arm" else task for task in TASKS)
+    assert channels(tasks) == tuple((f"timing/{name}", "s") for name in ("latency", *NAMES, "end_to_end"))
+    stamps = ticks(4, {2: {"wake": 30 * US}}, tasks)
+    found = values(tasks, np.arange(4), stamps)
+    expected = [[10, 20, arm, 5, 20, 50, 5, 55 + (arm == 100) * 100] for arm in (np.nan, 100, np.nan, 100)]
+    expected[2][0], expected[2][-1] = 30, 75
+    np.testing.assert_allclose(found, 1e-6 * np.array(expected), rtol=1e-12)
+    assert values(tasks, np.arange(0), stamps[:0]).shape == (0, 8)
+
+
+@pytest.mark.parametrize("pulsed", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_short_runs_have_a_summary_and_lines(k, pulsed):
+    found = timing(ticks(k), pulsed=pulsed)
+    summary = found.summary()
+    assert json.loads(json.dumps(summary, allow_nan=False))["ticks"] == k
+    assert found.misses() == []
+    assert found.drift_ns == 0
+    assert (summary["tick"] is None) == (k == 0)
+    assert (
+        lines(summary)[-1]
+        == ("timing   no tick was taken", "missed   none of 1 deadline", "missed   none of 2 deadlines")[k]
+    )
+
+
+def test_the_summary():
+    rights = Right("thread priority", True), Right("locked memory", False, "run as root")
+    stamps = ticks(201, {150: {"wake": 2500 * US}, 180: {"step": MS}})
+    found = timing(stamps, rights=rights, grace_ns=100 * MS, dropped=3, lane="Python").summary()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    latency = found.pop("latency")
+    assert latency == dict(median_s=10e-6, p99_s=pytest.approx(0.9e-3), max_s=2.5e-3)
+    assert found.pop("end_to_end")["max_s"] == 2645e-6
+    assert found.pop("tick") == dict(median_s=200e-6, p99_s=200e-6, max_s=1150e-6)
+    assert found["tasks"].pop("step") == dict(median_s=50e-6, p99_s=50e-6, max_s=1e-3, deadline_s=1e-3)
+    assert list(found.pop("tasks")) == ["read", "arm", "guard", "write", "publish"]
+    worst = [
+        (150, 0.15, 1.7e-3, "read", "late wake", 150),
+        (151, 0.151, 0.9e-3, "read", "late wake", 150),
+        (180, 0.18, 0.16e-3, "step", "step overran", 180),
+        (152, 0.152, 0.1e-3, "arm", "late wake", 150),
+    ]
+    keys = "number", "t_s", "late_s", "task", "cause", "root"
+    assert found.pop("missed") == {
+        "count": 4,
+        "of": 101,
+        "causes": {"late wake": 3, "step overran": 1},
+        "worst": [dict(zip(keys, miss, strict=True)) for miss in worst],
+    }
+    assert found == {
+        "ticks": 201,
+        "period_s": 1e-3,
+        "rate": 1.0,
+        "lane": "Python",
+        "pulse_interval": None,
+        "lost_s": 0.0,
+        "dropped": 3,
+        "real_time_factor": {"mean": 1.0, "worst_window": 1.0},
+        "drift_s": 0.0,
+        "rights": {"thread priority": True, "locked memory": False},
+        "mends": {"locked memory": "run as root"},
+    }
+
+
+def test_of_many_misses_the_worst_five_are_told():
+    found = timing(ticks(60, {10 * k: {"wake": (900 + k) * US} for k in range(6)})).summary()["missed"]
+    assert (found["count"], [miss["number"] for miss in found["worst"]]) == (6, [50, 40, 30, 20, 10])
+
+
+def test_lines_of_a_run_on_time():
+    assert lines(timing(ticks(10_000)).summary()) == [
+        "timing   wake-up latency 10 µs median, 10 µs p99, 10 µs max; end to end 155 µs median, 155 µs p99, 155 µs max",
+        "tick     200 µs median, 200 µs p99, 200 µs max of 1 ms, in machine code; heaviest task arm:"
+        " 100 µs median, 100 µs p99, 100 µs max",
+        "missed   none of 10,000 deadlines",
+    ]
+
+
+def test_lines_of_misses_time_lost_and_rights():
+    rights = Right("thread priority", False, "run as root"), Right("locked memory", True)
+    changes = {512: {"wake": 2 * MS}, 700: {"step": MS, "off": 900 * US}}
+    found = lines(
+        timing(ticks(2000, changes, lost={1000: 12 * MS}), rights=rights, lost_ns=12 * MS, dropped=20).summary()
+    )
+    assert found[2:] == [
+        "missed   3 of 2,000 deadlines: late wake 2, preempted in step 1;"
+        " worst 1.2 ms at tick 512 (t = 0.512 s), late wake",
+        "lost     12 ms given up to late ticks, 0.988 of the rate asked for in the worst second;"
+        " the rows of 20 ticks, which came faster than they could be taken",
+        "right    no thread priority: run as root",
+    ]
+
+
+def test_lines_name_the_most_frequent_causes_and_the_root_of_the_worst():
+    changes = {10 * k: {name: 1200 * US} for k, name in enumerate(NAMES)}
+    changes[55] = {"wake": 3 * MS, "off": 0}
+    changes[56] = {"step": 1500 * US}
+    missed = lines(timing(ticks(70, changes)).summary())[2]
+    assert missed == (
+        "missed   11 of 70 deadlines: late wake 5, bus late in read 1, bus late in write 1, arm overran 1, others 3;"
+        " worst 2.85 ms at tick 56 (t = 0.056 s), late wake (tick 55)"
+    )
+
+
+def test_lines_of_pulses_and_of_a_run_within_its_grace():
+    found = lines(timing(pulses([MS] * 5), pulsed=True, grace_ns=100 * MS).summary())
+    assert found[0] == (
+        "timing   pulse interval 1 ms median, 1 ms p99, 1 ms max; end to end 145 µs median, 145 µs p99, 145 µs max"
+    )
+    assert found[2:] == ["missed   nothing that counts: the run ended within its grace"]
+    (lost,) = lines(timing(ticks(1), dropped=1).summary())[3:]
+    assert lost == "lost     the rows of 1 tick, which came faster than they could be taken"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"), (17.23e-6, "17.2 µs"), (1.2e-3, "1.2 ms"), (999.4e-6, "999 µs"), (999.6e-6, "1 ms"),
+        (2e-9, "2 ns"), (1234.0, "1,234 s"), (-0.05, "-50 ms"), (1.5, "1.5 s"),
+    ],
+)  # fmt: skip
+def test_times_have_three_digits_and_a_unit_that_suits(seconds, text):
+    assert figure(seconds) == text

@@ -1,0 +1,236 @@
+"""What a loop takes from the system: every right granted and given back, refused with its mend; calm for Python."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import pwd
+import resource
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cosim.errors import InputError, Place
+from cosim.timing import privileges
+from cosim.timing.pacing import Pacing
+from cosim.timing.privileges import Right, calm, refuse_missing, take
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="rights are those of Linux")
+
+FIFO, MEMORY, AWAKE = "fixed priority (SCHED_FIFO)", "locked memory", "processor kept awake"
+
+
+class System:
+    """A system that notes what is asked of it and refuses what it is told to."""
+
+    def __init__(self, monkeypatch, folder):
+        self.asked, self.refused, self.libc_handles = [], set(), 0
+        self.status, self.groups, self.awake = folder / "status", folder / "cgroup", folder / "awake"
+        self.patch = monkeypatch.setattr
+        self.status.write_text("Name:\tpython\nCapEff:\t0000000000000000\n")
+        self.groups.write_text("0::/\n")
+        self.awake.write_bytes(b"")
+        for name, path in {"STATUS": self.status, "GROUPS": self.groups, "AWAKE": str(self.awake)}.items():
+            self.patch(privileges, name, path)
+        self.patch(os, "geteuid", lambda: 1000)
+        self.patch(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name=f"user{uid}"))
+        self.patch(os, "sched_getscheduler", lambda thread: os.SCHED_BATCH)
+        self.patch(os, "sched_getparam", lambda thread: os.sched_param(0))
+        self.patch(os, "sched_getaffinity", lambda thread: {2, 0})
+        self.patch(os, "sched_setscheduler", lambda thread, policy, p: self.ask("policy", thread, policy, *p))
+        self.patch(os, "sched_setaffinity", lambda thread, cpus: self.ask("cpus", thread, cpus))
+        self.patch(ctypes, "CDLL", lambda name, use_errno: self)
+        self.limit_memory(resource.RLIM_INFINITY)
+
+    def ask(self, what, *arguments):
+        if what in self.refused:
+            raise PermissionError(1, "Operation not permitted")
+        self.asked.append((what, *arguments))
+
+    def limit_memory(self, most):
+        self.patch(resource, "getrlimit", lambda item: {resource.RLIMIT_MEMLOCK: (most, most)}[item])
+
+    def can(self, *bits):
+        self.status.write_text(f"Name:\tpython\nCapEff:\t{sum(1 << bit for bit in bits):016x}\n")
+
+    # of the C library
+
+    def mlockall(self, flags):
+        if "memory" in self.refused:
+            return -1
+        self.asked.append(("memory", flags))
+        return 0
+
+    def munlockall(self):
+        self.asked.append(("memory free",))
+
+    def missing(self, cpu=None):
+        """name -> mend of what is not granted."""
+        with take(Pacing(cpu=cpu)) as rights:
+            return {right.name: right.mend for right in rights if not right.granted}
+
+    def awake_open(self):
+        links = (f"/proc/self/fd/{handle}" for handle in os.listdir("/proc/self/fd"))
+        return str(self.awake) in [os.readlink(link) for link in links if os.path.lexists(link)]
+
+
+@pytest.fixture
+def system(monkeypatch, tmp_path):
+    return System(monkeypatch, tmp_path)
+
+
+def test_everything_is_taken_and_given_back_in_reverse(system):
+    with take(Pacing(priority=42, cpu=3)) as rights:
+        assert rights == tuple(Right(name, True, "") for name in (MEMORY, AWAKE, "CPU 3", FIFO))
+        assert system.asked == [("memory", 3), ("cpus", 0, {3}), ("policy", 0, os.SCHED_FIFO, 42)]
+        assert system.awake.read_bytes() == bytes(4)
+        assert system.awake_open()
+        system.asked.clear()
+    assert system.asked == [("policy", 0, os.SCHED_BATCH, 0), ("cpus", 0, {0, 2}), ("memory free",)]
+    assert not system.awake_open()
+
+
+def test_it_is_given_back_after_an_error_too(system):
+    with pytest.raises(ZeroDivisionError), take(Pacing()):
+        raise ZeroDivisionError
+    assert system.asked[-2:] == [("policy", 0, os.SCHED_BATCH, 0), ("memory free",)]
+    assert not system.awake_open()
+
+
+def test_no_cpu_is_taken_unless_one_is_asked_for(system):
+    with take(Pacing()) as rights:
+        assert [right.name for right in rights] == [MEMORY, AWAKE, FIFO]
+    assert "cpus" not in [what for what, *_ in system.asked]
+
+
+def test_what_is_refused_is_not_given_back(system):
+    system.refused = {"policy", "memory", "cpus"}
+    system.awake.unlink()
+    with take(Pacing(cpu=1)) as rights:
+        assert not any(right.granted for right in rights)
+    assert system.asked == []
+
+
+def test_how_a_user_gets_what_is_refused(system):
+    system.refused = {"policy", "memory", "cpus"}
+    system.awake.unlink()
+    system.awake.mkdir()
+    assert system.missing(cpu=9) == {
+        FIFO: "add 'user1000 - rtprio 99' to /etc/security/limits.conf and log in again, or run as root",
+        MEMORY: "add 'user1000 - memlock unlimited' to /etc/security/limits.conf and log in again, or run as root",
+        AWAKE: f"sudo chmod o+w {system.awake} (until the next start of the system), or run as root",
+        "CPU 9": "it does not exist or is not for this process, which runs on 0, 2; choose another",
+    }
+
+
+def test_how_root_in_a_container_gets_what_is_refused(system):
+    system.patch(os, "geteuid", lambda: 0)
+    system.refused = {"policy", "memory"}
+    system.awake.unlink()
+    assert system.missing() == {
+        FIFO: "start the container with --cap-add=SYS_NICE --ulimit rtprio=99",
+        MEMORY: "start the container with --cap-add=IPC_LOCK --ulimit memlock=-1",
+        AWAKE: f"in a container pass it with --device {system.awake}; elsewhere use a kernel with CONFIG_CPU_IDLE",
+    }
+
+
+@pytest.mark.parametrize(
+    ("groups", "file"),
+    [
+        ("4:memory:/a\n1:cpu,cpuacct:/user.slice\n", "/sys/fs/cgroup/cpu/user.slice/cpu.rt_runtime_us"),
+        ("0::/\n2:cpuset:/b\n1:cpu:/\n", "/sys/fs/cgroup/cpu/cpu.rt_runtime_us"),
+    ],
+)
+def test_how_root_gets_what_a_control_group_refuses(system, groups, file):
+    system.groups.write_text(groups)
+    system.can(14, 23)
+    system.refused = {"policy", "memory"}
+    assert system.missing() == {
+        FIFO: f"the control group has no time for it: echo 950000 | sudo tee {file}, or boot with rt_group_sched=0",
+        MEMORY: "there is not enough memory for it; end other programs",
+    }
+
+
+def test_memory_is_not_locked_under_a_limit_that_the_run_could_reach(system):
+    system.limit_memory(1 << 40)
+    assert list(system.missing()) == [MEMORY]
+    assert "memory" not in [what for what, *_ in system.asked]
+    system.can(14)
+    assert system.missing() == {}
+
+
+def test_a_user_without_a_name_is_told_to_write_all(system):
+    def unknown(uid):
+        raise KeyError(uid)
+
+    system.patch(pwd, "getpwuid", unknown)
+    system.refused = {"policy"}
+    assert system.missing()[FIFO].startswith("add '* - rtprio 99' to ")
+
+
+def test_an_awake_processor_that_cannot_be_had_leaves_no_file_open(system):
+    def full(handle, data):
+        raise OSError(28, "No space left on device")
+
+    system.patch(os, "write", full)
+    assert list(system.missing()) == [AWAKE]
+    assert not system.awake_open()
+
+
+def test_other_systems_have_no_such_rights(system):
+    system.patch(sys, "platform", "darwin")
+    assert system.missing(cpu=0) == dict.fromkeys((MEMORY, AWAKE, "CPU 0", FIFO), "needs Linux")
+    assert system.asked == []
+
+
+def test_strict_runs_are_refused_with_all_that_is_missing():
+    rights = [Right("a", True, ""), Right("b", False, "do this"), Right("c", False, "do that")]
+    with pytest.raises(InputError) as caught:
+        refuse_missing(rights, Place("rig.yaml", 4, "schedule.realtime"))
+    assert str(caught.value) == (
+        "rig.yaml:4 schedule.realtime: strict, but this system does not grant b (do this); nor c (do that); grant what"
+        " is missing or leave out 'strict'"
+    )
+    assert caught.value.exit_code == 2
+    refuse_missing(rights[:1], None)
+
+
+def test_this_system_is_left_as_it_was():
+    seen = {}
+
+    def loop():
+        before = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
+        with take(Pacing(priority=7, cpu=min(before[2]))) as rights:
+            seen["granted"] = {right.name: right.granted for right in rights}
+            seen["within"] = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
+        seen["before"] = before
+        seen["after"] = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    thread.join()
+    assert seen["after"] == seen["before"]
+    assert (seen["within"][:2] == (os.SCHED_FIFO, 7)) == seen["granted"][FIFO]
+    assert seen["granted"][f"CPU {min(seen['before'][2])}"] == (seen["within"][2] == {min(seen["before"][2])})
+    assert "VmLck:\t       0 kB" in Path("/proc/self/status").read_text().splitlines()
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_python_is_calm_and_then_as_before(collecting):
+    frozen, interval, enabled = gc.get_freeze_count(), sys.getswitchinterval(), gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        with pytest.raises(ZeroDivisionError), calm():
+            assert not gc.isenabled()
+            assert gc.get_freeze_count() > frozen
+            assert sys.getswitchinterval() == pytest.approx(1e-4)
+            raise ZeroDivisionError
+        assert gc.isenabled() is collecting
+        assert gc.get_freeze_count() == 0
+        assert sys.getswitchinterval() == interval
+    finally:
+        (gc.enable if enabled else gc.disable)()
