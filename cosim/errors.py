@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """Where a mistake stands: a file, a line of it (1-based), a dotted key or an element."""
 
     file: str
@@ -32,7 +32,7 @@ class CosimError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, place: Place | str | None = None) -> None:
+    def __init__(self, what: str, place: SourceLocation | str | None = None) -> None:
         self.what = what
         self.place = place
         super().__init__(f"{place}: {what}" if place else what)
@@ -67,7 +67,7 @@ def where_raised(error: BaseException, but: Iterable[str] = ()) -> str:
     return f"{own[-1].filename}:{own[-1].lineno}" if own else "unknown place"
 
 
-def told(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """An exception of someone else's code in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
 

@@ -10,7 +10,7 @@ import numpy as np
 from cosim import ops
 
 
-class Place(NamedTuple):
+class Region(NamedTuple):
     """A part of a flat vector, and the shape of what stands there."""
 
     where: slice
@@ -51,13 +51,13 @@ class Layout:
             node[path[-1]] = vector[place].reshape(shape)
         return tree
 
-    def place(self, *path: str) -> Place:
+    def place(self, *path: str) -> Region:
         """Where everything under `path` stands: one array in its shape, several or none as a flat vector."""
         if path in self.places:
-            return Place(*self.places[path])
+            return Region(*self.places[path])
         found = [place for leaf, (place, _) in self.places.items() if leaf[: len(path)] == path]
         where = slice(found[0].start, found[-1].stop) if found else slice(0, 0)
-        return Place(where, (where.stop - where.start,))
+        return Region(where, (where.stop - where.start,))
 
     def index(self, *path: str) -> np.ndarray:
         """Where the elements of one leaf stand in the flat vector."""

@@ -17,7 +17,7 @@ from cosim.bench import (
     rows_tick,
     show,
 )
-from cosim.bench.rows import Case, Row, measured
+from cosim.bench.rows import BenchRow, Case, measured
 from cosim.bench.states import rig_file
 from cosim.bench.timing import FULL, QUICK
 from cosim.cli import report
@@ -72,7 +72,7 @@ def select(cases: Sequence[Case], only: str | None) -> list[Case]:
     return chosen
 
 
-def write(json: Path, document: dict[str, Any], rows: Sequence[Row]) -> None:
+def write(json: Path, document: dict[str, Any], rows: Sequence[BenchRow]) -> None:
     """The table and the file, or the file's text alone on stdout."""
     import orjson
 

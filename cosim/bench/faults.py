@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from cosim import load_rig
-from cosim.bench import lines
+from cosim.bench import emulated_rigs
 from cosim.bench.peers import module
 from cosim.errors import RunError
-from cosim.hardware.emulation.server import Emulation
+from cosim.hardware.emulation.server import EmulationServer
 
 STEP = 5e-3  # s
 CYCLES = 100  # of a rig, before something goes wrong
@@ -24,7 +24,7 @@ LASTING = 4.0  # s until a rig that does not see it ends by itself
 BUTTON = "button"  # file of the emergency stop
 
 
-class Witness:
+class FaultObserver:
     """Sees an engine from outside: when its ticks begin, what its driver hears, when it is stopped [ns].
 
     `after` so many commands something goes wrong.
@@ -93,63 +93,63 @@ def seen(call: Callable[..., Any], before: Callable[[], None] | None, after: Cal
 
 
 @dataclass(frozen=True)
-class Fault:
+class WireFault:
     """wrong: what happens, to the emulation, with the rig's folder and the channel of its bus; word: that the run is
     stopped with; arrived: when that was there for the host to see [ns]."""
 
-    wrong: Callable[[Emulation, Path, str], object]
+    wrong: Callable[[EmulationServer, Path, str], object]
     word: str
-    arrived: Callable[[Witness], int]
+    arrived: Callable[[FaultObserver], int]
 
 
-def overheat(emulation: Emulation, folder: Path, channel: str) -> None:
+def overheat(emulation: EmulationServer, folder: Path, channel: str) -> None:
     emulation.motors.motors[0].trouble = "overtemperature"
 
 
-def switch_bus_off(emulation: Emulation, folder: Path, channel: str) -> None:
+def switch_bus_off(emulation: EmulationServer, folder: Path, channel: str) -> None:
     """As a controller on the bus tells it: by an error frame."""
     can = module("can")
     with can.Bus(interface="virtual", channel=channel, ignore_config=True) as bus:
         bus.send(can.Message(arbitration_id=import_module("cosim.drivers.transport.can").BUS_OFF, is_error_frame=True))
 
 
-def cut_power(emulation: Emulation, folder: Path, channel: str) -> None:
+def cut_power(emulation: EmulationServer, folder: Path, channel: str) -> None:
     """Drives without power say nothing."""
     emulation.stopped = True
 
 
-def press(emulation: Emulation, folder: Path, channel: str) -> None:
+def press(emulation: EmulationServer, folder: Path, channel: str) -> None:
     (folder / BUTTON).write_text("1")
 
 
 FAULTS = {
-    "motor fault": Fault(overheat, " reports ", lambda seen: seen.faulty),
-    "bus off": Fault(switch_bus_off, "bus off", lambda seen: seen.happened),
-    "power loss": Fault(
-        cut_power, "not been heard of", lambda seen: min(seen.last.values()) + round(lines.STALE * 1e9)
+    "motor fault": WireFault(overheat, " reports ", lambda seen: seen.faulty),
+    "bus off": WireFault(switch_bus_off, "bus off", lambda seen: seen.happened),
+    "power loss": WireFault(
+        cut_power, "not been heard of", lambda seen: min(seen.last.values()) + round(emulated_rigs.STALE * 1e9)
     ),
-    "e-stop": Fault(press, "emergency stop", lambda seen: seen.happened),
+    "e-stop": WireFault(press, "emergency stop", lambda seen: seen.happened),
 }
 
 
-def stopped_by(fault: Fault) -> tuple[int, int]:
+def stopped_by(fault: WireFault) -> tuple[int, int]:
     """(ticks, ns) from when the fault could be seen to when the motors were commanded off.
 
     Raises RunError when something else ended the run.
     """
-    channel, _ = lines.channels("virtual")
+    channel, _ = emulated_rigs.channels("virtual")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / BUTTON).write_text("0")
         estop = {"file": str(folder / BUTTON)}
-        data = lines.rig([lines.moteus("virtual", channel, 0, 6, 1.0)], STEP, watchdog=60, estop=estop)
-        path = lines.write(folder, data)
-        rig, emulation = load_rig(path, interpret=False), lines.emulated(path)
+        data = emulated_rigs.rig([emulated_rigs.moteus("virtual", channel, 0, 6, 1.0)], STEP, watchdog=60, estop=estop)
+        path = emulated_rigs.write(folder, data)
+        rig, emulation = load_rig(path, interpret=False), emulated_rigs.emulated(path)
         emulation.open()
-        with closing(emulation), lines.served(emulation), rig.scheduler() as scheduler:
+        with closing(emulation), emulated_rigs.served(emulation), rig.scheduler() as scheduler:
             scheduler.prepare()
             scheduler.arm()
-            witness = Witness(scheduler.engine, partial(fault.wrong, emulation, folder, channel), CYCLES)
+            witness = FaultObserver(scheduler.engine, partial(fault.wrong, emulation, folder, channel), CYCLES)
             scheduler.start(round(LASTING / STEP))
             while scheduler.read() is not None:
                 pass

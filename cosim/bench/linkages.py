@@ -11,8 +11,8 @@ import numpy as np
 from cosim.bench.peers import robot
 from cosim.bench.states import TALOS, UR5
 from cosim.multibody import Model, assembly
-from cosim.multibody.description.floating_base import on_free_base
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Loop, Mechanism, Pose
+from cosim.multibody.description.floating_base import with_floating_base
+from cosim.multibody.description.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.description.urdf import parse_urdf
 
 GROUND = "ground"
@@ -42,7 +42,7 @@ def planar(name: str, bars: Sequence[Bar], pins: Sequence[Pin]) -> Mechanism:
     links = Link(GROUND), *(Link(bar, inertial) for bar, _, _, inertial in bars)
     joints = tuple(Joint(bar, "revolute", parent, bar, at(point)) for bar, parent, point, _ in bars)
     loops = tuple(
-        Loop(Joint(f"pin{k}", "revolute", parent, child, at(there)), at(here))
+        LoopJoint(Joint(f"pin{k}", "revolute", parent, child, at(there)), at(here))
         for k, (parent, there, child, here) in enumerate(pins)
     )
     return Mechanism(name, GROUND, links, joints, loops=loops)
@@ -152,7 +152,7 @@ def welded(mechanism: Mechanism, ends: Sequence[tuple[str, str]]) -> Linkage:
         above, below = (tree.frame_pose(q, link) for link in (parent, child))
         pose = np.linalg.inv(above) @ below
         joint = Joint(f"weld{k}", "fixed", parent, child, Pose(pose[:3, :3], pose[:3, 3]))
-        loops.append(Loop(joint, Pose.identity()))
+        loops.append(LoopJoint(joint, Pose.identity()))
     return assembled(Model(replace(mechanism, loops=tuple(loops))), q)
 
 
@@ -175,5 +175,5 @@ def two_arms() -> Linkage:
 @cache
 def standing() -> Linkage:
     """TALOS on a floating base with both feet held by the ground. Raises MissingPeer."""
-    mechanism = on_free_base(parse_urdf(robot(TALOS).read_text()))
+    mechanism = with_floating_base(parse_urdf(robot(TALOS).read_text()))
     return welded(mechanism, [(mechanism.root, f"leg_{side}_6_link") for side in ("left", "right")])

@@ -11,10 +11,10 @@ from cosim.bench import timing
 from cosim.bench.linkages import Linkage
 from cosim.bench.peers import module, pinocchio_tree, relative_difference
 from cosim.bench.timing import Block, Effort
-from cosim.multibody.description.mechanism import Loop, Mechanism
+from cosim.multibody.description.mechanism import LoopJoint, Mechanism
 
 
-class Way(NamedTuple):
+class PinocchioMethod(NamedTuple):
     """A function of Pinocchio with its proximal settings: μ regularises rows that depend on each other, more
     iterations take the error out that this makes."""
 
@@ -28,21 +28,21 @@ class Way(NamedTuple):
 
 # for each μ the fewest iterations that can be exact enough; `lcaba` needs μ > 0
 WAYS = (
-    Way("constraintDynamics", 0.0, 1),
-    Way("constraintDynamics", 1e-12, 1),
-    Way("constraintDynamics", 1e-8, 2),
-    Way("lcaba", 1e-8, 1),
-    Way("lcaba", 1e-6, 2),
-    Way("lcaba", 1e-5, 3),
-    Way("lcaba", 1e-4, 5),
+    PinocchioMethod("constraintDynamics", 0.0, 1),
+    PinocchioMethod("constraintDynamics", 1e-12, 1),
+    PinocchioMethod("constraintDynamics", 1e-8, 2),
+    PinocchioMethod("lcaba", 1e-8, 1),
+    PinocchioMethod("lcaba", 1e-6, 2),
+    PinocchioMethod("lcaba", 1e-5, 3),
+    PinocchioMethod("lcaba", 1e-4, 5),
 )
 EXACT = 1e-8  # relative difference up to which a way is exact enough to be timed
 
 
-class Rival(NamedTuple):
+class Peer(NamedTuple):
     """A way, how far what it finds lies from ours, n calls of it."""
 
-    way: Way
+    way: PinocchioMethod
     difference: float
     block: Block
 
@@ -60,7 +60,7 @@ class ClosedPinocchio:
         for loop in linkage.model.mechanism.loops:
             self.contacts.append(self._contact(loop, places))
 
-    def _contact(self, loop: Loop, places: dict[str, tuple[int, Any]]) -> Any:
+    def _contact(self, loop: LoopJoint, places: dict[str, tuple[int, Any]]) -> Any:
         kind = {"fixed": self.pin.ContactType.CONTACT_6D, "revolute": self.pin.ContactType.CONTACT_3D}
         # the child first: `lcaba` reads beyond its memory where the first of the two is the ground
         ends = (loop.joint.child, loop.child_pose), (loop.joint.parent, loop.joint.pose)
@@ -70,7 +70,7 @@ class ClosedPinocchio:
             frames += [number, place * self.pin.SE3(pose.rotation, pose.position)]
         return self.pin.RigidConstraintModel(kind[loop.joint.kind], self.model, *frames, self.pin.LOCAL)
 
-    def rival(self, way: Way, ours: np.ndarray) -> Rival:
+    def rival(self, way: PinocchioMethod, ours: np.ndarray) -> Peer:
         """One way, ready to be timed."""
         model, data, contacts, state = self.model, self.model.createData(), self.contacts, self.linkage.state
         known = self.pin.StdVec_RigidConstraintData([contact.createData() for contact in contacts])
@@ -88,9 +88,9 @@ class ClosedPinocchio:
             for _ in range(n):
                 call(model, data, q, v, tau, contacts, known, settings)
 
-        return Rival(way, difference, block)
+        return Peer(way, difference, block)
 
-    def fastest(self, ours: np.ndarray, effort: Effort) -> tuple[Rival, float]:
+    def fastest(self, ours: np.ndarray, effort: Effort) -> tuple[Peer, float]:
         """(the fastest of the ways that are exact, or of all where none is; the least difference of any way)."""
         rivals = [self.rival(way, ours) for way in WAYS]
         exact = [rival for rival in rivals if rival.difference < EXACT] or rivals

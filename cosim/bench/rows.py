@@ -66,7 +66,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """A measured case; `ours` and `other` in the case's unit, None where there is nothing to say. failed: the target
     is missed whatever the figure is, as the note tells."""
 
@@ -112,12 +112,12 @@ class Row:
         }
 
 
-def measured(case: Case, effort: Effort) -> Row:
+def measured(case: Case, effort: Effort) -> BenchRow:
     """The row of a case; where a peer, or something else that it needs, is missing, one that says how to get it."""
     try:
         result = case.measure(effort)
     except (MissingPeer, NotMeasured) as missing:
-        return Row(case, note=str(missing))
+        return BenchRow(case, note=str(missing))
     ours, other, factor = result.samples.ours, result.samples.other, UNITS.get(case.unit, ("1", 1.0))[1]
     row = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}
     if other is not None:
@@ -129,4 +129,6 @@ def measured(case: Case, effort: Effort) -> Row:
             "quartiles": result.quartiles or (low, high),
         }
     note = "; ".join(part for part in (result.failed, result.note) if part)
-    return Row(case, **row, agreement=result.agreement, growth=result.growth, note=note, failed=bool(result.failed))
+    return BenchRow(
+        case, **row, agreement=result.agreement, growth=result.growth, note=note, failed=bool(result.failed)
+    )

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
-from cosim.bench import codecs, faults, lines
-from cosim.bench.lines import Free
+from cosim.bench import codecs, emulated_rigs, faults
+from cosim.bench.emulated_rigs import EndlessCapacity
 from cosim.bench.peers import module
 from cosim.bench.rows import Case, Measurement, NotMeasured, Target
 from cosim.bench.timing import Effort, Samples, pairs, quiet
@@ -30,7 +30,7 @@ from cosim.rig.build.drivers import context_of, wire_of
 from cosim.rig.rig import Rig
 from cosim.timing import deadlines
 from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import calm, take
+from cosim.timing.privileges import acquire, quiet_interpreter
 
 TICK = 400e-6  # s that a tick of six motors may take
 WIRE = 1.3  # times the wire's own time, for a tick on a serial line
@@ -44,8 +44,11 @@ def two_lines(interface: str, trip: float, **guard: Any) -> dict[str, Any]:
 
     trip: time without commands after which a drive stops [s]; guard: keys of the guard.
     """
-    drivers = [lines.moteus(interface, name, 3 * k, 3, trip) for k, name in enumerate(lines.channels(interface))]
-    return lines.rig(drivers, 1e-3, **guard)
+    drivers = [
+        emulated_rigs.moteus(interface, name, 3 * k, 3, trip)
+        for k, name in enumerate(emulated_rigs.channels(interface))
+    ]
+    return emulated_rigs.rig(drivers, 1e-3, **guard)
 
 
 # --- a tick ---------------------------------------------------------------------------------------------
@@ -55,13 +58,13 @@ def tick_virtual(effort: Effort) -> Measurement:
     """Both sides in turn; the emulated drives answer between two ticks, as does what echoes the bare frames."""
     module("can")
     with tempfile.TemporaryDirectory() as folder:
-        path = lines.write(Path(folder), two_lines("virtual", 10.0, **AT_EASE))
+        path = emulated_rigs.write(Path(folder), two_lines("virtual", 10.0, **AT_EASE))
         rig = load_rig(path, interpret=False)
-        with lines.answered_between(rig) as (engine, free), bare(rig) as frames, quiet():
+        with emulated_rigs.answered_between(rig) as (engine, free), bare(rig) as frames, quiet():
             frames(BLOCK)
-            lines.ticks(engine, free, BLOCK)
+            emulated_rigs.ticks(engine, free, BLOCK)
             free.others.clear()
-            both = [(lines.ticks(engine, free, BLOCK), frames(BLOCK)) for _ in range(effort.pairs)]
+            both = [(emulated_rigs.ticks(engine, free, BLOCK), frames(BLOCK)) for _ in range(effort.pairs)]
     ours, blocks = np.concatenate([a for a, _ in both]), [[np.median(a[:, -1]), np.median(b)] for a, b in both]
     note = (
         f"median of {len(ours)} ticks {shown(np.median(ours[:, -1]))}, p99 {shown(np.percentile(ours[:, -1], 99))}:"
@@ -141,17 +144,19 @@ def tick_serial(effort: Effort) -> Measurement:
     module("serial")
     count = BLOCK * effort.pairs
     with tempfile.TemporaryDirectory() as folder:
-        path = lines.write(Path(folder), lines.rig([lines.dynamixel(Path(folder, "tty"))], 4e-3, **AT_EASE))
+        path = emulated_rigs.write(
+            Path(folder), emulated_rigs.rig([emulated_rigs.dynamixel(Path(folder, "tty"))], 4e-3, **AT_EASE)
+        )
         rig = load_rig(path, interpret=False)
         (spec,) = rig.spec.drivers
         out, back = cycle(rig, spec)
-        serve = f"from cosim.bench.lines import serve_paced; serve_paced({str(path)!r})"
-        with lines.elsewhere(["-c", serve]):
+        serve = f"from cosim.bench.emulated_rigs import serve_paced; serve_paced({str(path)!r})"
+        with emulated_rigs.elsewhere(["-c", serve]):
             engine: Any = rig.engine()
-            with closing(engine), calm(), take(Pacing()):
-                lines.arm(engine)
-                lines.ticks(engine, Free(), lines.WARM)
-                ours = lines.ticks(engine, Free(), count)
+            with closing(engine), quiet_interpreter(), acquire(Pacing()):
+                emulated_rigs.arm(engine)
+                emulated_rigs.ticks(engine, EndlessCapacity(), emulated_rigs.WARM)
+                ours = emulated_rigs.ticks(engine, EndlessCapacity(), count)
                 lost = engine.drives.groups[0].driver.lost
     seconds = import_module("cosim.drivers.transport").seconds
     wire = sum(seconds(item, wire_of(spec)) for item in (*out, *back))
@@ -173,7 +178,7 @@ def tick_serial(effort: Effort) -> Measurement:
 def codec_cost(effort: Effort) -> Measurement:
     """The dearest of all, each way."""
     told, dearest = [], np.zeros(1)
-    for name, encode, decode in codecs.samples(len(lines.JOINTS)):
+    for name, encode, decode in codecs.samples(len(emulated_rigs.JOINTS)):
         if encode() is None or decode() in (None, []):
             raise RunError(f"the codec of {name} does not understand its own frame")
         samples = pairs(repeated(encode), repeated(decode), effort)
@@ -207,15 +212,15 @@ def kilohertz(effort: Effort) -> Measurement:
     """Of a run at 1 kHz beside `cosim emulate` of the same rig: deadlines missed, after all frames were counted."""
     module("can")
     with tempfile.TemporaryDirectory() as folder:
-        path = lines.write(Path(folder), two_lines("udp_multicast", 0.1))
-        with lines.elsewhere(["-m", "cosim", "emulate", str(path)]) as process:
+        path = emulated_rigs.write(Path(folder), two_lines("udp_multicast", 0.1))
+        with emulated_rigs.elsewhere(["-m", "cosim", "emulate", str(path)]) as process:
             ran, fault, here = run_on_time(load_rig(path, interpret=False), effort.run)
             process.send_signal(signal.SIGTERM)
             there, lost = counted_there(process)
     return judged(ran, fault, here, there, lost)
 
 
-def run_on_time(rig: Rig, seconds: float) -> tuple[deadlines.Timing, str, Counted]:
+def run_on_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, str, Counted]:
     """How on time it was, what stopped it, and what went over its lines. Raises NotMeasured when it cannot begin."""
     with rig.scheduler() as scheduler:
         try:
@@ -249,7 +254,7 @@ def counted_there(process: subprocess.Popen[str]) -> tuple[Counted, str]:
     return Counted(sent, received, errors), f"; {lost[1]} by the emulated drives" if lost else ""
 
 
-def judged(ran: deadlines.Timing, fault: str, here: Counted, there: Counted, lost: str = "") -> Measurement:
+def judged(ran: deadlines.DeadlineRecord, fault: str, here: Counted, there: Counted, lost: str = "") -> Measurement:
     """The share of deadlines that were missed; frames that got lost, or a run that was stopped, miss the target."""
     summary = ran.summary()
     missed, of = summary["missed"]["count"], summary["missed"]["of"]

@@ -23,7 +23,7 @@ from cosim.bench.timing import Effort, Samples
 from cosim.errors import CosimError, RunError
 from cosim.timing import privileges
 from cosim.timing.daemon_executor import busy
-from cosim.timing.deadlines import Timing
+from cosim.timing.deadlines import DeadlineRecord
 from cosim.timing.pacing import Pacing
 
 CHANCE = 0.01  # of calling ours worse than cyclictest although both miss as often
@@ -73,7 +73,7 @@ class Setup:
     def ticks(self, seconds: float) -> int:
         return round(seconds * 1e6 / self.period)
 
-    def run(self, seconds: float, cpu: int) -> Timing:
+    def run(self, seconds: float, cpu: int) -> DeadlineRecord:
         """Raises NotMeasured when the run cannot begin, RunError when something stopped it."""
         keys = [f"schedule.step={self.period} us", f"schedule.realtime={{cpu: {cpu}, overrun: skip, grace: 0 s}}"]
         with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +98,7 @@ class Setup:
 
 ONE_KHZ = Setup(1000)
 # the last run of each kind, for what else there is to say of it
-_runs: dict[tuple[Setup, float], Timing] = {}
+_runs: dict[tuple[Setup, float], DeadlineRecord] = {}
 
 
 def beside_cyclictest(setup: Setup, punctual: bool, effort: Effort) -> Measurement:
@@ -117,7 +117,7 @@ def beside_cyclictest(setup: Setup, punctual: bool, effort: Effort) -> Measureme
     return judged(ours, before, after, punctual)
 
 
-def judged(timing: Timing, before: np.ndarray, after: np.ndarray, punctual: bool) -> Measurement:
+def judged(timing: DeadlineRecord, before: np.ndarray, after: np.ndarray, punctual: bool) -> Measurement:
     """Ours against the latencies [µs] of cyclictest before and after it, taken together."""
     ours, other = timing.latency_ns // 1000, np.concatenate([before, after])
     mine, its = np.percentile(ours, 99), np.percentile(other, 99)
@@ -175,7 +175,7 @@ def last_cpu() -> int:
 
 def check_priority() -> None:
     """Raises NotMeasured where a thread may not have a fixed priority."""
-    with privileges.take(Pacing()) as rights:
+    with privileges.acquire(Pacing()) as rights:
         missing = [right for right in rights if "SCHED_FIFO" in right.name and not right.granted]
     for right in missing:
         raise NotMeasured(f"this needs a {right.name}: {right.mend}")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from cosim.bench import cyclictest
-from cosim.bench.rows import Row
+from cosim.bench.rows import BenchRow
 
 PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "example-robot-data")
 VERDICTS = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
 
 
-def table(rows: Sequence[Row]) -> None:
+def table(rows: Sequence[BenchRow]) -> None:
     """Print the figures, one line per row, and below them what each row compares."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -36,7 +36,7 @@ def table(rows: Sequence[Row]) -> None:
         console.print(f"[bold]{row.case.name}[/bold]: {escape(words(row))}", soft_wrap=True)
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: BenchRow) -> list[str]:
     """ours, other, ratio, target as text; empty where there is nothing."""
     unit, target = row.case.unit.replace("us", "µs"), row.case.target
     times = [f"{value:.3g} {unit}" if value is not None else "" for value in (row.ours, row.other)]
@@ -47,7 +47,7 @@ def cells(row: Row) -> list[str]:
     return [*times, ratio, f"{sign} {target.bound:g} {of}"]
 
 
-def words(row: Row) -> str:
+def words(row: BenchRow) -> str:
     """What was compared, how well the two agree, the remark."""
     case = row.case
     parts = [case.about, f"other: {case.against}" if case.against else "", row.note]
@@ -56,7 +56,7 @@ def words(row: Row) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def document(machine: dict[str, Any], rows: Sequence[Row], quick: bool) -> dict[str, Any]:
+def document(machine: dict[str, Any], rows: Sequence[BenchRow], quick: bool) -> dict[str, Any]:
     """Everything about a run of the bench, ready for JSON."""
     figures = [row.figures() for row in rows]
     return {"machine": machine, "versions": versions(), "quick": quick, "rows": figures}

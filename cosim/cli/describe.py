@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.control.guard import KINDS, STOP
-from cosim.rig.build.drivers import shares
+from cosim.rig.build.drivers import bus_loads
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.schedule import ScheduleSpec, show_time
 from cosim.timing.pacing import Pacing, Pulse
@@ -36,7 +36,7 @@ def what_moves(rig: Rig) -> Iterator[str]:
 
 def _lines(rig: Rig) -> Iterator[str]:
     """Lines to real drives, and the motors on them."""
-    loads = shares(rig)
+    loads = bus_loads(rig)
     for driver in rig.spec.drivers:
         module = driver.plugin.module
         kind, line = module.__name__.rsplit(".", 1)[-1], module.line(driver.plugin.params)

@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 import typer
 
 from cosim.errors import CosimError, InputError
-from cosim.execution.posix_signals import listen
+from cosim.execution.posix_signals import raise_on_termination
 
 app = typer.Typer(
     add_completion=False,
@@ -146,7 +146,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
-    listen()  # an orderly end keeps the recording
+    raise_on_termination()  # an orderly end keeps the recording
     try:
         # an interrupt reaches us as an exception or, when it came early, as the exit code 130
         code = app(standalone_mode=False)

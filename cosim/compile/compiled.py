@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cosim.compile import cpython_entry, emit, mathlib
-from cosim.compile.cpython_entry import Port
+from cosim.compile.cpython_entry import ArrayPort
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import Routine, with_callees
 from cosim.errors import CompileError
@@ -30,7 +30,7 @@ def interpreting() -> bool:
 class _Function(ABC):
     """What the interpreted and the compiled form share: the checks of arguments and outputs."""
 
-    def __init__(self, name: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+    def __init__(self, name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]) -> None:
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
 
     @abstractmethod
@@ -69,7 +69,7 @@ class _Function(ABC):
             return out
         return targets[0] if len(targets) == 1 else tuple(targets)
 
-    def _array(self, value: Any, port: Port) -> np.ndarray:
+    def _array(self, value: Any, port: ArrayPort) -> np.ndarray:
         try:
             array = np.asarray(value, dtype=bool if port.boolean else float)
         except (TypeError, ValueError) as error:
@@ -99,7 +99,9 @@ class _Function(ABC):
 class Interpreted(_Function):
     """The Python function itself, row by row: the reference."""
 
-    def __init__(self, fn: Callable[..., Any], name: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]
+    ) -> None:
         super().__init__(name, inputs, outputs)
         self.fn = fn
         self.native = self
@@ -117,8 +119,8 @@ class Compiled(_Function):
     """Machine code. `native` is the same function as a CPython builtin with the shortest call path:
     exact float64 arrays and `out=` are checked and run without any Python code."""
 
-    def __init__(self, routine: Routine, inputs: Sequence[Port]) -> None:
-        outputs = [Port(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
+    def __init__(self, routine: Routine, inputs: Sequence[ArrayPort]) -> None:
+        outputs = [ArrayPort(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
         super().__init__(routine.name, inputs, outputs)
         self.routine, symbol = routine, routine.symbol
         self._pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
@@ -175,9 +177,9 @@ class Compiled(_Function):
 
 def compile(
     fn: Callable[..., Any] | Routine,
-    inputs: Sequence[Port],
+    inputs: Sequence[ArrayPort],
     name: str = "",
-    outputs: Sequence[Port] | None = None,
+    outputs: Sequence[ArrayPort] | None = None,
     interpret: bool | None = None,
 ) -> Compiled | Interpreted:
     """A callable on numpy arrays from a pure function.
@@ -191,7 +193,7 @@ def compile(
     if interpret if interpret is not None else interpreting():
         if outputs is None:
             shapes = _routine(fn, inputs, name).output_shapes
-            outputs = [Port(f"out{i}", s) for i, s in enumerate(shapes)]
+            outputs = [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]
         return Interpreted(getattr(fn, "fn", fn), name, inputs, outputs)
     routine = _routine(fn, inputs, name)
     declared = tuple(p.shape for p in outputs) if outputs is not None else routine.output_shapes
@@ -200,5 +202,5 @@ def compile(
     return Compiled(routine, inputs)
 
 
-def _routine(fn: Any, inputs: Sequence[Port], name: str) -> Any:
+def _routine(fn: Any, inputs: Sequence[ArrayPort], name: str) -> Any:
     return fn if hasattr(fn, "definition") else Routine(fn, [p.shape for p in inputs], name)

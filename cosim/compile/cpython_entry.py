@@ -25,7 +25,7 @@ WRITEABLE = READABLE | 0x0400
 
 
 @dataclass(frozen=True)
-class Port:
+class ArrayPort:
     """One array argument: its name, the shape of one state, and whether it holds truth values."""
 
     name: str
@@ -77,7 +77,7 @@ def layout_is_known() -> bool:
     )
 
 
-def batch(symbol: str, inputs: Sequence[Port], outputs: Sequence[Port], lanes: int) -> str:
+def batch(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort], lanes: int) -> str:
     """IR of `@symbol.batch(in…, out…, i64 k)`: k states, one per row, in blocks of `lanes`.
 
     The last block repeats the last row in its idle lanes, so every row is computed by the same code.
@@ -106,7 +106,7 @@ def batch(symbol: str, inputs: Sequence[Port], outputs: Sequence[Port], lanes: i
     return "\n".join(lines) + "\n"
 
 
-def _columns(i: int, port: Port, previous: str, lanes: int, reading: bool) -> list[str]:
+def _columns(i: int, port: ArrayPort, previous: str, lanes: int, reading: bool) -> list[str]:
     """IR that moves array i between rows in memory and lanes on the stack, element by element."""
     t, lines = real(lanes), []
     element = "i8" if port.boolean else "double"
@@ -145,7 +145,7 @@ def _columns(i: int, port: Port, previous: str, lanes: int, reading: bool) -> li
     return lines
 
 
-def python_call(symbol: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+def python_call(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]) -> str:
     """IR of `@symbol.call`, a METH_FASTCALL | METH_KEYWORDS function `f(*inputs, out=…)`, and of `@symbol.many`, where
     it looks for the address of `@symbol.batch`; as long as that is null, batches go to the fallback."""
     n, ports = len(inputs), [*inputs, *outputs]
@@ -220,7 +220,7 @@ def python_call(symbol: str, inputs: Sequence[Port], outputs: Sequence[Port]) ->
     return "\n".join(w.lines) + "\n"
 
 
-def single(symbol: str, inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+def single(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]) -> str:
     """IR of `@symbol.one(in…, out…)`: one state straight from the arrays' memory (truth values widened)."""
     ports = [*inputs, *outputs]
     w = _Writer()

@@ -13,7 +13,7 @@ from cosim.compile.lower import Graph, Node
 from cosim.compile.mathlib import constant, lane_calls, real, suffix
 from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC, OF_TWO
 from cosim.compile.split import is_long, split, unknown
-from cosim.compile.trace import Call
+from cosim.compile.trace import RecordedCall
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
 _SUPPORTED = _WRITTEN_OUT.union(INSTRUCTIONS, INTRINSICS, LIBM, COMPARISONS, LOGIC)
@@ -164,7 +164,7 @@ class Emitter:
 
 
 def function(
-    symbol: str, graph: Graph, calls: Sequence[Call], lanes: int, n_inputs: int, uniform: Sequence[int] = ()
+    symbol: str, graph: Graph, calls: Sequence[RecordedCall], lanes: int, n_inputs: int, uniform: Sequence[int] = ()
 ) -> str:
     """The text of `@symbol.<lanes>`; a long graph becomes several functions."""
     if is_long(graph):
@@ -190,7 +190,7 @@ def _text(symbol: str, parameters: list[str], lines: list[str]) -> str:
 
 
 def _in_parts(
-    symbol: str, graph: Graph, calls: Sequence[Call], lanes: int, n_inputs: int, uniform: Sequence[int]
+    symbol: str, graph: Graph, calls: Sequence[RecordedCall], lanes: int, n_inputs: int, uniform: Sequence[int]
 ) -> str:
     """The text of `@symbol.<lanes>`, which runs its parts one after the other and then fills the outputs."""
     whole = split(graph, calls, n_inputs, uniform)
@@ -198,7 +198,7 @@ def _in_parts(
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
     space = "%workspace"
     main = Emitter(graph.nodes, lanes, ins, uniform)
-    main.lines, last = stack_array.array(space, 8 * lanes * whole.size)
+    main.lines, last = stack_array.stack_array(space, 8 * lanes * whole.size)
     texts = []
     for k, part in enumerate(whole.parts):
         e = Emitter(part.nodes, lanes, [*ins, space], uniform)
@@ -220,7 +220,7 @@ def _in_parts(
     return "".join([*texts, _text(f"{symbol}.{lanes}", ins + outs, main.lines + last)])
 
 
-def _call(e: Emitter, number: int, call: Call, needed: list[list[int]]) -> None:
+def _call(e: Emitter, number: int, call: RecordedCall, needed: list[list[int]]) -> None:
     """Emit one call: its arguments and results live on the stack."""
     n = len(call.arguments)
     given = [e.whole(argument, "INPUT") for argument in needed[:n]]
@@ -242,7 +242,7 @@ def _call(e: Emitter, number: int, call: Call, needed: list[list[int]]) -> None:
     e.results.append(slots)
 
 
-def _make(e: Emitter, number: int, call: Call, pointers: list[str], condition: int | None) -> None:
+def _make(e: Emitter, number: int, call: RecordedCall, pointers: list[str], condition: int | None) -> None:
     """Emit the call itself, where the condition holds."""
     typed = ", ".join(f"ptr {p}" for p in pointers)
     line = f"  call void @{call.routine.symbol}.{e.lanes}({typed})"

@@ -237,7 +237,7 @@ class LoopWriter:
         spaces = {b.name: b for b in buffers if b.values is None and b.starts is None}
         sizes = [max(b.count * b.width, 1) for b in spaces.values()]
         size = 8 * self.lanes
-        setup, last = stack_array.array("%space", sum(sizes) * size)
+        setup, last = stack_array.stack_array("%space", sum(sizes) * size)
         start = 0
         for name, n in zip(spaces, sizes, strict=True):
             setup.append(f"  %{name} = getelementptr inbounds {self.t}, ptr %space, i64 {start}")

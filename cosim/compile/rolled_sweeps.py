@@ -28,7 +28,7 @@ MAX_CLASSES = 12
 
 
 @dataclass(frozen=True)
-class Column:
+class BodyColumn:
     """One record per body: its form, and where the varying scalars of each body lie."""
 
     form: Form
@@ -99,46 +99,46 @@ class RolledSweeps:
 
     # --- the interface of Sweeps ---
 
-    def by_q(self, q: Any) -> Column:
+    def by_q(self, q: Any) -> BodyColumn:
         return self._cut(q, [nq for nq, _ in self.sizes])
 
-    def by_v(self, v: Any) -> Column:
+    def by_v(self, v: Any) -> BodyColumn:
         return self._cut(v, [nv for _, nv in self.sizes])
 
-    def _cut(self, vector: Any, sizes: list[int]) -> Column:
+    def _cut(self, vector: Any, sizes: list[int]) -> BodyColumn:
         starts = np.cumsum([0, *sizes[:-1]])
         if isinstance(vector, Input):
             form = Form((sizes[0],), (VARIES,) * sizes[0])
-            return Column(form, Buffer.slices(f"in{vector.index}", starts, self.buffers))
+            return BodyColumn(form, Buffer.slices(f"in{vector.index}", starts, self.buffers))
         pieces = [vector[a : a + n] for a, n in zip(starts, sizes, strict=True)]
         form, _ = Form.of(pieces[0])
         for piece in pieces[1:]:
             form = form.joined(Form.of(piece)[0])
-        return Column(form, self._table([form.row(flatten(piece)[0]) for piece in pieces]))
+        return BodyColumn(form, self._table([form.row(flatten(piece)[0]) for piece in pieces]))
 
-    def pick(self, column: Column, index: int) -> Column:
+    def pick(self, column: BodyColumn, index: int) -> BodyColumn:
         _, fields = column.form.structure
         counts = [count(f) for f in fields]
         first = sum(counts[:index])
         chosen = column.form.constants[first : first + counts[index]]
         skipped = sum(c is VARIES for c in column.form.constants[:first])
-        return Column(Form(fields[index], chosen), column.buffer.moved(skipped))
+        return BodyColumn(Form(fields[index], chosen), column.buffer.moved(skipped))
 
-    def vector(self, column: Column) -> Result:
+    def vector(self, column: BodyColumn) -> Result:
         starts = np.cumsum([0, *[nv for _, nv in self.sizes][:-1]])
         total = sum(nv for _, nv in self.sizes)
         return Result((total,), lambda w, target: w.scatter(column.buffer, column.form.constants, target, starts))
 
-    def outward(self, step: Callable[..., Any], root: Any, *columns: Column) -> Column:
+    def outward(self, step: Callable[..., Any], root: Any, *columns: BodyColumn) -> BodyColumn:
         start, scalars = Form.of(root)
         handed, kept = self._settled(step, start, columns)
         down, out = self._rows(handed, len(self.bodies) + 1), self._rows(kept, len(self.bodies))
         kernels = self._kernels(step, handed, columns, (handed, kept))
         first, given = handed.row(scalars), self._given(columns)
         self.stages.append(lambda w: w.outward(kernels, self.classes, self.parents, given, first, down, out))
-        return Column(kept, out)
+        return BodyColumn(kept, out)
 
-    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: Column) -> Column:
+    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: BodyColumn) -> BodyColumn:
         def with_own(kind: str, body: Any, handed: Any, *values: Any) -> Any:
             return step(kind, body, _sum(own(kind, body, *values), handed), *values)
 
@@ -147,9 +147,9 @@ class RolledSweeps:
         kernels = self._kernels(with_own, handed, columns, (handed, kept), adding=True)
         given = self._given(columns)
         self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out))
-        return Column(kept, out)
+        return BodyColumn(kept, out)
 
-    def gather(self, own: Callable[..., Any], *columns: Column) -> Result:
+    def gather(self, own: Callable[..., Any], *columns: BodyColumn) -> Result:
         nothing = self._nothing(own, columns)
         form = Form(nothing.structure, (VARIES,) * len(nothing.constants))
         total = self._rows(form, 1)
@@ -164,7 +164,7 @@ class RolledSweeps:
 
     # --- tracing the function of one body ---
 
-    def _settled(self, step: Callable[..., Any], first: Form, columns: Sequence[Column]) -> tuple[Form, Form]:
+    def _settled(self, step: Callable[..., Any], first: Form, columns: Sequence[BodyColumn]) -> tuple[Form, Form]:
         """(form of what is handed on, form of what is kept) by any body, starting from `first`: what a step
         turns out to vary is traced as varying, until nothing new does."""
         while True:
@@ -174,7 +174,7 @@ class RolledSweeps:
                 return first, _all_joined([kept for _, kept in traced])
             first = wider
 
-    def _given(self, columns: Sequence[Column]) -> list[Buffer]:
+    def _given(self, columns: Sequence[BodyColumn]) -> list[Buffer]:
         return [self._constants[1], *(c.buffer for c in columns)]
 
     def _rows(self, form: Form, count: int) -> Buffer:
@@ -190,7 +190,7 @@ class RolledSweeps:
         return [(len(form.places),) for form in (self._constants[0][number], *forms)]
 
     def _trace(
-        self, step: Callable[..., Any], number: int, first: Form, columns: Sequence[Column]
+        self, step: Callable[..., Any], number: int, first: Form, columns: Sequence[BodyColumn]
     ) -> tuple[Form, Form]:
         """The forms of what one step hands on and of what it keeps."""
         forms = [first, *(c.form for c in columns)]
@@ -198,7 +198,7 @@ class RolledSweeps:
         handed, kept = self._call(step, number, forms, rows)
         return Form.of(handed)[0], Form.of(kept)[0]
 
-    def _nothing(self, own: Callable[..., Any], columns: Sequence[Column]) -> Form:
+    def _nothing(self, own: Callable[..., Any], columns: Sequence[BodyColumn]) -> Form:
         """The form of the record that `own` gives, with every scalar 0."""
         forms = [c.form for c in columns]
         rows = [symbols("s", shape)[1] for shape in self._shapes(0, forms)]
@@ -209,7 +209,7 @@ class RolledSweeps:
         self,
         step: Callable[..., Any],
         first: Form,
-        columns: Sequence[Column],
+        columns: Sequence[BodyColumn],
         given: tuple[Form, Form],
         adding: bool = False,
     ) -> list[Routine]:
@@ -227,7 +227,7 @@ class RolledSweeps:
         step: Callable[..., Any],
         number: int,
         first: Form,
-        columns: Sequence[Column],
+        columns: Sequence[BodyColumn],
         given: tuple[Form, Form],
         adding: bool,
     ) -> Routine:
@@ -247,7 +247,7 @@ class RolledSweeps:
         return Routine(kernel, shapes, f"{self.name}_step", self._uniform(columns))
 
     @staticmethod
-    def _uniform(columns: Sequence[Column]) -> list[int]:
+    def _uniform(columns: Sequence[BodyColumn]) -> list[int]:
         """Inputs of a kernel that are tables, the same for every lane."""
         return [0, *(k for k, c in enumerate(columns, 2) if c.buffer.constant)]
 

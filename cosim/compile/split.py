@@ -17,7 +17,7 @@ from typing import Any
 
 from cosim.compile.lower import Graph, Node
 from cosim.compile.operations import LEAVES
-from cosim.compile.trace import Call
+from cosim.compile.trace import RecordedCall
 
 # the length of one function: between half and twice as much, times of compiling and of running hardly differ
 LONGEST = 3000
@@ -31,7 +31,7 @@ Task = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Array:
+class ArraySlice:
     """Elements of an input from a place on; the workspace is the input behind the last."""
 
     input: int
@@ -39,7 +39,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Part:
+class GraphPart:
     """One function: what it stores and calls, and the nodes of the graph as it sees them, where results of calls and
     what earlier parts have computed are elements of the workspace."""
 
@@ -51,10 +51,10 @@ class Part:
 class Split:
     """Parts in the order in which they are carried out, and where the arrays of calls and the outputs lie."""
 
-    parts: list[Part] = field(default_factory=list)
-    arguments: list[list[Array]] = field(default_factory=list)
-    results: list[list[Array]] = field(default_factory=list)
-    outputs: list[Array] = field(default_factory=list)
+    parts: list[GraphPart] = field(default_factory=list)
+    arguments: list[list[ArraySlice]] = field(default_factory=list)
+    results: list[list[ArraySlice]] = field(default_factory=list)
+    outputs: list[ArraySlice] = field(default_factory=list)
     size: int = 0  # scalars of the workspace
 
 
@@ -84,7 +84,7 @@ def is_long(graph: Graph) -> bool:
     return stored + sum(WEIGHTS.get(node[0], 1) for node in graph.nodes) > 2 * LONGEST
 
 
-def split(graph: Graph, calls: Sequence[Call], n_inputs: int, uniform: Sequence[int]) -> Split:
+def split(graph: Graph, calls: Sequence[RecordedCall], n_inputs: int, uniform: Sequence[int]) -> Split:
     """uniform: inputs of one array for all lanes, which no call can be given as they are."""
     tasks = _Tasks(graph, calls, n_inputs, uniform)
     whole, nodes = tasks.whole, tasks.nodes
@@ -101,7 +101,7 @@ def split(graph: Graph, calls: Sequence[Call], n_inputs: int, uniform: Sequence[
             elif last_use.get(node, start) >= end:
                 slots[node] = free.pop() if free else tasks.room(1).place
                 steps.append(("STORE", node, slots[node]))
-        whole.parts.append(Part(nodes, steps))
+        whole.parts.append(GraphPart(nodes, steps))
         nodes = nodes.copy()
         for node, place in slots.items():
             nodes[node] = ("INPUT", n_inputs, place)
@@ -113,7 +113,7 @@ def split(graph: Graph, calls: Sequence[Call], n_inputs: int, uniform: Sequence[
 class _Tasks:
     """All there is to do, in order."""
 
-    def __init__(self, graph: Graph, calls: Sequence[Call], n_inputs: int, uniform: Sequence[int]) -> None:
+    def __init__(self, graph: Graph, calls: Sequence[RecordedCall], n_inputs: int, uniform: Sequence[int]) -> None:
         self.graph, self.workspace = graph, n_inputs
         self.whole = Split()
         self.list: list[Task] = []
@@ -130,10 +130,10 @@ class _Tasks:
         # an input cannot be left where it lies: it may share memory with an output that is filled before
         self.whole.outputs = [self.array(output, (n_inputs,)) for output in graph.outputs]
 
-    def room(self, size: int) -> Array:
+    def room(self, size: int) -> ArraySlice:
         """A new array in the workspace."""
         self.whole.size += size
-        return Array(self.workspace, self.whole.size - size)
+        return ArraySlice(self.workspace, self.whole.size - size)
 
     def compute(self, wanted: int) -> None:
         if wanted in self.known:
@@ -151,7 +151,7 @@ class _Tasks:
                     self.known.add(other)
                     self.list.append(("VALUE", other))
 
-    def store(self, nodes: Sequence[int], target: Array) -> None:
+    def store(self, nodes: Sequence[int], target: ArraySlice) -> None:
         for source, run in self.runs(nodes):
             if source and len(run) > 1:
                 self.list.append(("COPY", source, target.place + run[0], len(run)))
@@ -160,7 +160,7 @@ class _Tasks:
                 self.compute(nodes[index])
                 self.list.append(("STORE", nodes[index], target.place + index))
 
-    def runs(self, nodes: Sequence[int]) -> list[tuple[Array | None, list[int]]]:
+    def runs(self, nodes: Sequence[int]) -> list[tuple[ArraySlice | None, list[int]]]:
         """The indices of the nodes, taken apart into runs: such as lie side by side, with the place of the first,
         and such as do not lie in memory."""
 
@@ -169,9 +169,9 @@ class _Tasks:
             return (where[0], where[1] - index) if kind == "INPUT" and where[0] in self.arrays else None
 
         runs = [(start, list(run)) for start, run in groupby(range(len(nodes)), origin)]
-        return [(start and Array(start[0], start[1] + run[0]), run) for start, run in runs]
+        return [(start and ArraySlice(start[0], start[1] + run[0]), run) for start, run in runs]
 
-    def array(self, nodes: Sequence[int], inputs: Sequence[int]) -> Array:
+    def array(self, nodes: Sequence[int], inputs: Sequence[int]) -> ArraySlice:
         """The nodes as an array: as they lie in one of the inputs, or else stored."""
         runs = self.runs(nodes)
         if len(runs) == 1 and runs[0][0] and runs[0][0].input in inputs:
@@ -180,7 +180,7 @@ class _Tasks:
         self.store(nodes, array)
         return array
 
-    def call(self, call: Call, needed: list[list[int]]) -> None:
+    def call(self, call: RecordedCall, needed: list[list[int]]) -> None:
         n, number = len(call.arguments), len(self.whole.arguments)
         self.whole.arguments.append([self.array(argument, self.arrays) for argument in needed[:n]])
         condition = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 STACK_BYTES = 1 << 16
 
 
-def array(pointer: str, size: int) -> tuple[list[str], list[str]]:
+def stack_array(pointer: str, size: int) -> tuple[list[str], list[str]]:
     """(first lines, last lines) of a function with an array of `size` bytes, which begins with a cache line."""
     if size <= STACK_BYTES:
         return [f"  {pointer} = alloca [{max(size, 1)} x i8], align 64"], []

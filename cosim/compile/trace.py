@@ -51,7 +51,7 @@ def is_recorded(arguments: Sequence[Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class Call:
+class RecordedCall:
     """One recorded call: `arguments` are expressions, `results` the fresh symbols that stand for its outputs.
 
     With a condition the call is made only when it holds; otherwise the results are `otherwise`.
@@ -77,7 +77,7 @@ class Trace:
     inputs: list[Any] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     output_shapes: list[Shape] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
 
 
 def symbols(name: str, shape: Shape) -> tuple[Any, Any]:
@@ -109,7 +109,7 @@ def record_call(
     if given != tuple(routine.shapes):
         raise CompileError(f"routine '{routine.name}' takes arrays of shapes {tuple(routine.shapes)}, got {given}")
     fresh = [symbols(f"{routine.name}_{k}", shape) for k, shape in enumerate(routine.output_shapes)]
-    call = Call(
+    call = RecordedCall(
         routine,
         tuple(column(a) for a in arguments),
         tuple(c for c, _ in fresh),

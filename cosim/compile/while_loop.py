@@ -14,7 +14,7 @@ from cosim.compile.trace import Shape, is_recorded, origin, record_call
 from cosim.errors import CompileError
 
 
-class Repeated:
+class WhileLoop:
     """x, count, more = Repeated(body, most)(x, *others), a routine like `Routine`.
 
     body: a routine of (x (n,), *others) that returns (x (n,), more ()). It is carried out once, and again with

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.control.controlled_stop import Halting
+from cosim.control.controlled_stop import ControlledStop
 from cosim.ops import is_symbolic
 
 
-class Arming(NamedTuple):
+class BumplessStart(NamedTuple):
     """The state from which references begin: they lead from there to the trajectory within `length` s.
 
     t: when the rig was armed [s], the trajectory's own t = 0; position, velocity (n,): measured then minus those of the
@@ -23,17 +23,17 @@ class Arming(NamedTuple):
     length: Any
     position: Any
     velocity: Any
-    halting: Halting | None = None
+    halting: ControlledStop | None = None
 
     @classmethod
-    def of(cls, flat: Any, n: int) -> Arming:
+    def of(cls, flat: Any, n: int) -> BumplessStart:
         """From one array (2 + 2 n,), that of the halting of n joints after it or not."""
         own, rest = flat[: 2 + 2 * n], flat[2 + 2 * n :]
-        return cls(own[0], own[1], own[2 : 2 + n], own[2 + n :], Halting.of(rest) if len(rest) else None)
+        return cls(own[0], own[1], own[2 : 2 + n], own[2 + n :], ControlledStop.of(rest) if len(rest) else None)
 
-    def at(self, index: np.ndarray) -> Arming:
+    def at(self, index: np.ndarray) -> BumplessStart:
         halting = None if self.halting is None else self.halting.at(index)
-        return Arming(self.t, self.length, self.position[index], self.velocity[index], halting)
+        return BumplessStart(self.t, self.length, self.position[index], self.velocity[index], halting)
 
     def reference(self, trajectory: Any, t: Any) -> dict[str, Any]:
         """What is to be followed at t."""

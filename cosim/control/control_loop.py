@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
-from cosim.control.bumpless_start import Arming
+from cosim.control.bumpless_start import BumplessStart
 from cosim.control.guard import is_finite
 from cosim.control.tunables import Tunables
-from cosim.errors import did_you_mean, told
+from cosim.errors import describe_exception, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.types import COMMAND, FEEDBACK, State
 
 
 @dataclass
-class Loop:
+class ControlLoop:
     """A controller of the joints at `index`, called every `ticks` ticks from tick `phase` on.
 
     fallback: a block that takes over for good when `block` raises, or commands what is not finite; it holds the
@@ -71,7 +71,7 @@ class Loop:
         are known beforehand, those of prescribed joints; arming: an Arming as one array, of nv joints.
         """
         state = self.layout.unpack(x)
-        begun = Arming.of(arming, len(q)).at(self.index)
+        begun = BumplessStart.of(arming, len(q)).at(self.index)
         known, reference = self._known(q, v, effort, a), begun.reference(self.trajectory, t)
         run = partial(self._run, self.block, t, self.tunables.apply(p), state["block"], known, reference)
         if self.fallback is None:
@@ -130,7 +130,7 @@ class Loop:
         except (Exception, SystemExit) as error:  # a controller may be the user's own: anything can happen in it
             if tracing:
                 raise
-            self.failure = told(error)
+            self.failure = describe_exception(error)
         sound = 1.0
         for values in y:
             for value in values:

@@ -30,7 +30,7 @@ def cutting(held: guard.Guard) -> guard.Guard:
     return dataclasses.replace(held, actions=softer)
 
 
-class Halting(NamedTuple):
+class ControlledStop(NamedTuple):
     """References slow down from position and velocity (n,), which they have at t [s], to rest within `length` [s]."""
 
     t: Any
@@ -39,7 +39,7 @@ class Halting(NamedTuple):
     velocity: Any
 
     @classmethod
-    def of(cls, flat: Any) -> Halting:
+    def of(cls, flat: Any) -> ControlledStop:
         """From one array (2 + 2 n,)."""
         n = (len(flat) - 2) // 2
         return cls(flat[0], flat[1], flat[2 : 2 + n], flat[2 + n :])
@@ -49,8 +49,8 @@ class Halting(NamedTuple):
         """The flat array of n joints that are not to stop."""
         return np.concatenate([[NEVER, 1.0], np.zeros(2 * n)])
 
-    def at(self, index: np.ndarray) -> Halting:
-        return Halting(self.t, self.length, self.position[index], self.velocity[index])
+    def at(self, index: np.ndarray) -> ControlledStop:
+        return ControlledStop(self.t, self.length, self.position[index], self.velocity[index])
 
     def reference(self, sample: dict[str, Any], t: Any) -> dict[str, Any]:
         """The sample of a trajectory until then; afterwards constant deceleration, and rest."""
@@ -75,7 +75,7 @@ class Halting(NamedTuple):
 
 
 def halted(
-    halting: Halting,
+    halting: ControlledStop,
     t: Any,
     position: Any,
     velocity: Any,
@@ -107,7 +107,7 @@ def halted(
         length = ops.maximum(length, ops.absolute(velocity[k]) / deceleration)
     begins = ops.logical_and(wanted > 0.0, t < halting.t)
     hard = ops.maximum(hard, ops.where(ops.logical_and(begins, length > LONGEST), wanted, 0.0))
-    flat = ops.where(begins, Halting(t, length, position, velocity).flat, halting.flat)
+    flat = ops.where(begins, ControlledStop(t, length, position, velocity).flat, halting.flat)
     reason, first = ops.where(begins, wanted, reason), ops.where(begins, verdict, first)
-    rested = ops.where(Halting.of(flat).over(t), reason, 0.0)
+    rested = ops.where(ControlledStop.of(flat).over(t), reason, 0.0)
     return flat, reason, first, ops.where(hard > 0.0, hard, rested)

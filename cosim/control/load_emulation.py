@@ -13,7 +13,7 @@ from cosim import ops
 from cosim.control.guard import is_finite
 
 
-class Load(NamedTuple):
+class LoadMotor(NamedTuple):
     """Of a joint by its place: rotor, the inertia J_m of its own drive that the model has; inertia J_b of the bench and
     its friction b, at the joint; the most that the load motor may give."""
 
@@ -24,7 +24,7 @@ class Load(NamedTuple):
     effort: float
 
 
-def applied(loads: Sequence[Load], effort: Any, v: Any, a: Any) -> Any:
+def applied(loads: Sequence[LoadMotor], effort: Any, v: Any, a: Any) -> Any:
     """(m,) efforts of the load motors where the model's joints take `effort` (nv,), their rotors included, to move at v
     and a (nv,). What is not finite becomes 0."""
     asked = []

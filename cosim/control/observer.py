@@ -25,7 +25,7 @@ class ObserverParams:
     bandwidth: float = param(unit="Hz", above=0, default=50.0)
 
 
-class Motion(NamedTuple):
+class JointMotion(NamedTuple):
     """Position, velocity, acceleration of n joints, (n,) each [rad or m, per s, per s²]."""
 
     position: Any
@@ -41,9 +41,9 @@ class Gains(NamedTuple):
     acceleration: Any
 
 
-def initial(position: Any, velocity: Any) -> Motion:
+def initial(position: Any, velocity: Any) -> JointMotion:
     """(n,) each: joints that move steadily."""
-    return Motion(position, velocity, np.zeros(len(position)))
+    return JointMotion(position, velocity, np.zeros(len(position)))
 
 
 def gains(bandwidth: Any, period: Any) -> Gains:
@@ -58,18 +58,18 @@ def gains(bandwidth: Any, period: Any) -> Gains:
     return Gains(1.0 - theta * theta * theta, beta / period, rest * rest * rest / (period * period))
 
 
-def predict(x: Motion, h: Any) -> Motion:
+def predict(x: JointMotion, h: Any) -> JointMotion:
     """x after h [s] at constant acceleration."""
     q, v, a = x
-    return Motion(q + h * (v + 0.5 * h * a), v + h * a, a)
+    return JointMotion(q + h * (v + 0.5 * h * a), v + h * a, a)
 
 
-def correct(x: Motion, residual: Any, k: Gains) -> Motion:
+def correct(x: JointMotion, residual: Any, k: Gains) -> JointMotion:
     """x with what was measured: residual (n,) is the measured less the predicted position."""
-    return Motion(*(value + gain * residual for value, gain in zip(x, k, strict=True)))
+    return JointMotion(*(value + gain * residual for value, gain in zip(x, k, strict=True)))
 
 
-def observe(x: Motion, measured: Any, new: Any, h: Any, k: Gains) -> Motion:
+def observe(x: JointMotion, measured: Any, new: Any, h: Any, k: Gains) -> JointMotion:
     """x one step of h [s] later. measured (n,): the last sample; new: scalar or (n,) truth values, whether it was taken
     in this step. One that is not new is not looked at: the motion is only predicted."""
     predicted = predict(x, h)

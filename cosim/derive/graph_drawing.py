@@ -54,7 +54,7 @@ class Leg(NamedTuple):
     enters: int
 
 
-class Layout(NamedTuple):
+class GraphLayout(NamedTuple):
     places: dict[Vertex, tuple[float, float]]
     legs: dict[int, list[Leg]]  # by the number of the edge
 
@@ -75,7 +75,7 @@ def plot_graph(path: str | Path, structure: Structure, title: str, note: str = "
 # --- where everything is ---
 
 
-def lay_out(structure: Structure) -> Layout:
+def lay_out(structure: Structure) -> GraphLayout:
     """Where bodies and the points of cut joints are, and how edges lead from one to the next."""
     layer: dict[Vertex, int] = dict(enumerate(structure.depths))
     routes = {edge.number: _route(edge, structure.depths) for edge in structure.edges}
@@ -100,7 +100,7 @@ def lay_out(structure: Structure) -> Layout:
         back, forth = layer[end] < layer[start], layer[end] > layer[start]
         return Leg(start, -ahead[start] if back else ahead[start], end, -ahead[end] if forth else ahead[end])
 
-    return Layout(places, {number: [leg(*ends) for ends in pairwise(route)] for number, route in routes.items()})
+    return GraphLayout(places, {number: [leg(*ends) for ends in pairwise(route)] for number, route in routes.items()})
 
 
 def _route(edge: Edge, depths: Sequence[int]) -> tuple[Vertex, ...]:
@@ -270,7 +270,7 @@ def _draw(structure: Structure, title: str, note: str) -> Any:
     return figure
 
 
-def _curves(structure: Structure, layout: Layout) -> list[Any]:
+def _curves(structure: Structure, layout: GraphLayout) -> list[Any]:
     """Of each edge a path of matplotlib, one cubic curve per leg."""
     from matplotlib.path import Path as Curve
 
@@ -288,7 +288,7 @@ def _curves(structure: Structure, layout: Layout) -> list[Any]:
     return curves
 
 
-def _heights(layout: Layout) -> dict[tuple[int, Vertex], float]:
+def _heights(layout: GraphLayout) -> dict[tuple[int, Vertex], float]:
     """Of an edge at a vertex: how far above its centre it touches the rim. Edges on one side of a body are apart,
     in the order of where they go."""
     touching: dict[tuple[Vertex, int], list[tuple[float, int]]] = defaultdict(list)
@@ -313,7 +313,7 @@ def _aim(here: float, there: float, leg: Leg) -> float:
     return FAR - (there - here) if there > here else (here - there) - FAR
 
 
-def _bend(leg: Leg, layout: Layout, above_start: float, above_end: float, bow: float) -> list[Point]:
+def _bend(leg: Leg, layout: GraphLayout, above_start: float, above_end: float, bow: float) -> list[Point]:
     """The four points of a cubic curve whose ends are on the rims; it is horizontal there unless it is bowed."""
 
     def rim(vertex: Vertex, side: int, above: float) -> Point:

@@ -18,7 +18,7 @@ import numpy as np
 from cosim.timing.clocks import NativeClock, native_clock
 from cosim.timing.daemon_executor import busy
 from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import Right, take
+from cosim.timing.privileges import Privilege, acquire
 
 PERIOD_NS = 1_000_000
 # ticks in machine code between looks at whether to go on; ns from such a look to the next tick, for Python to be there
@@ -39,7 +39,7 @@ class Wakes:
     """How late each wake-up was, int64 [ns], by the way of waiting; the rights that `GRANTED` ran with."""
 
     late: dict[str, np.ndarray]
-    rights: tuple[Right, ...]
+    rights: tuple[Privilege, ...]
 
 
 class Instruments(Protocol):
@@ -67,8 +67,8 @@ class RealInstruments:
         counts = {way: max(1, round(share * seconds * 1e9 / PERIOD_NS)) for way, share in SHARES.items()}
         progress = _Progress(sum(counts.values()), tell)
 
-        def granted() -> tuple[np.ndarray, tuple[Right, ...]]:
-            with take(pacing) as rights:
+        def granted() -> tuple[np.ndarray, tuple[Privilege, ...]]:
+            with acquire(pacing) as rights:
                 return _native(clock, counts[GRANTED], progress), rights
 
         with busy():

@@ -13,18 +13,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.compile.routine import Routine
-from cosim.control.bumpless_start import Arming
-from cosim.control.controlled_stop import ASKED, Halting
+from cosim.control.bumpless_start import BumplessStart
+from cosim.control.controlled_stop import ASKED, ControlledStop
 from cosim.control.guard import STOP
-from cosim.errors import RunError, told
-from cosim.execution.python_pacer import Hurry, Keeper, Timekeeper
-from cosim.execution.stop_reason import explain
+from cosim.errors import RunError, describe_exception
+from cosim.execution.python_pacer import ClockPacer, NoPacer, Pacer
+from cosim.execution.stop_reason import stop_reason
 from cosim.hardware.estop import Estop
-from cosim.hardware.manager import Drives, Group
-from cosim.tick.memory_call import Part
-from cosim.tick.tick_model import Simulation, Stage
-from cosim.tick.virtual_plant import World
-from cosim.timing.native_loop import Call, Pace, Program, Rings, Status, Task, Ticks, Word
+from cosim.hardware.manager import DriverGroup, HardwareManager
+from cosim.tick.memory_call import MemoryCall
+from cosim.tick.tick_model import TickModel, TickTask
+from cosim.tick.virtual_plant import VirtualPlant
+from cosim.timing.native_loop import (
+    LoopStatus,
+    LoopTask,
+    NativeLoop,
+    PaceMemory,
+    RoutineCall,
+    SharedWord,
+    TickProgram,
+    TickRing,
+)
 from cosim.timing.pacing import ORDER
 from cosim.timing.watchdog import Watchdog
 from cosim.types import Driver
@@ -47,7 +56,7 @@ class Engine(ABC):
     """Takes a rig forward; after a fault or `close` its drivers are stopped."""
 
     lane: str  # what it runs in
-    drives: Drives
+    drives: HardwareManager
     memory: np.ndarray
     hardware = False  # whether any of them moves a real motor
     number = 0  # of the next tick
@@ -55,7 +64,7 @@ class Engine(ABC):
     left = False  # whether it was abandoned
     at = "the loop"  # what runs at the moment
 
-    def __init__(self, simulation: Simulation, order: Sequence[str]) -> None:
+    def __init__(self, simulation: TickModel, order: Sequence[str]) -> None:
         self.simulation = simulation
         self.stages = simulation.stages(order)
         self.program = program(simulation, self.stages)
@@ -63,26 +72,26 @@ class Engine(ABC):
     def run(self, count: int) -> tuple[np.ndarray, str]:
         """The rows (k, nr) of the next `count` ticks as fast as they can be taken, fewer when something stopped the
         run: then it says what."""
-        rings = Rings(self.program, count)
+        rings = TickRing(self.program, count)
         self.take(rings, count)
         rows, _ = rings.read(count)
         return rows, self.outcome(rings.status)
 
-    def take(self, rings: Rings, count: int, pace: Pace | None = None) -> None:
+    def take(self, rings: TickRing, count: int, pace: PaceMemory | None = None) -> None:
         """Take `count` ticks into the rings, by the clock of the pace or as fast as possible; `rings.status` tells how
         it ended."""
-        rings.words[Word.NUMBER], rings.words[Word.COUNT] = self.number, count
-        rings.words[Word.STATUS] = Status.RUNNING
+        rings.words[SharedWord.NUMBER], rings.words[SharedWord.COUNT] = self.number, count
+        rings.words[SharedWord.STATUS] = LoopStatus.RUNNING
         try:
             self._take(rings, pace)
         finally:
-            self.number = int(rings.words[Word.NUMBER])
+            self.number = int(rings.words[SharedWord.NUMBER])
 
-    def outcome(self, status: Status) -> str:
+    def outcome(self, status: LoopStatus) -> str:
         """Why a fault ended the ticks; empty when none did."""
-        if not self.left and (status is not Status.FAULT or (not self.failure and self.view("fault") == ASKED)):
+        if not self.left and (status is not LoopStatus.FAULT or (not self.failure and self.view("fault") == ASKED)):
             return ""
-        return self.failure or explain(self.simulation, self.number - 1, self.memory)
+        return self.failure or stop_reason(self.simulation, self.number - 1, self.memory)
 
     def halt(self) -> None:
         """The ticks are to bring the joints to rest and end; from another thread. Only where the simulation halts."""
@@ -106,7 +115,7 @@ class Engine(ABC):
         self.failure = ""
 
     @abstractmethod
-    def _take(self, rings: Rings, pace: Pace | None) -> None: ...
+    def _take(self, rings: TickRing, pace: PaceMemory | None) -> None: ...
 
     def sense(self, until: int) -> tuple[np.ndarray, np.ndarray]:
         """(position, velocity) (nv,) as measured now; what the sensors remember stays as it is. until: the deadline
@@ -125,7 +134,7 @@ class Engine(ABC):
         [s], or longer where that would be too fast; until: see `sense`."""
         simulation, nv = self.simulation, self.simulation.nv
         position, velocity = self.sense(until)
-        away = Arming(self.number * simulation.step, blend, np.zeros(nv), np.zeros(nv))
+        away = BumplessStart(self.number * simulation.step, blend, np.zeros(nv), np.zeros(nv))
         for loop in simulation.loops:
             self.view("controllers", loop.name)[:] = loop.layout.pack(loop.initial())
             self.view("fallen", loop.name)[:] = 0.0
@@ -143,7 +152,7 @@ class Engine(ABC):
             self.view("plant")[:] = plant.layout.pack(state)
         needed = float(np.max(np.abs(away.position) / (SHARE * simulation.limits.velocity), initial=0.0))
         length = max(blend, simulation.step, QUINTIC_SPEED * needed)
-        halting = Halting.none(nv) if simulation.halts else []
+        halting = ControlledStop.none(nv) if simulation.halts else []
         self.view("arming")[:] = np.concatenate([[away.t, length], away.position, away.velocity, halting])
         for name in ("asked", "reason", "first"):
             self.view("halted", name)[...] = 0.0
@@ -199,11 +208,11 @@ class Engine(ABC):
         self.stop()
 
 
-def program(simulation: Simulation, stages: Sequence[Stage]) -> Program:
+def program(simulation: TickModel, stages: Sequence[TickTask]) -> TickProgram:
     """The stages as the loops see them, without their calls."""
     place = simulation.layout.place
-    return Program(
-        tasks=tuple(Task((), stage.ticks, stage.phase) for stage in stages),
+    return TickProgram(
+        tasks=tuple(LoopTask((), stage.ticks, stage.phase) for stage in stages),
         step=simulation.step,
         time=place("t").where.start,
         fault=place("fault").where.start,
@@ -218,41 +227,41 @@ class NativeEngine(Engine):
 
     lane = "machine code"
 
-    def __init__(self, simulation: Simulation, order: Sequence[str] = ORDER) -> None:
+    def __init__(self, simulation: TickModel, order: Sequence[str] = ORDER) -> None:
         super().__init__(simulation, order)
         self.memory = simulation.memory()
         calls = [tuple(_call(part) for part in stage.parts) for stage in self.stages]
-        tasks = [Task(made, stage.ticks, stage.phase) for made, stage in zip(calls, self.stages, strict=True)]
-        self._ticks = Ticks(Program(**{**vars(self.program), "tasks": tuple(tasks)}))
+        tasks = [LoopTask(made, stage.ticks, stage.phase) for made, stage in zip(calls, self.stages, strict=True)]
+        self._ticks = NativeLoop(TickProgram(**{**vars(self.program), "tasks": tuple(tasks)}))
 
-    def _take(self, rings: Rings, pace: Pace | None) -> None:
+    def _take(self, rings: TickRing, pace: PaceMemory | None) -> None:
         self._ticks.run(self.memory, rings, pace)
 
     def _sense(self, until: int) -> tuple[np.ndarray, np.ndarray]:
-        world = World(self.simulation)
+        world = VirtualPlant(self.simulation)
         world.memory[:] = self.memory
         world.begin(self.number * self.simulation.step_ns)
         position, velocity, _ = world.measure()
         return position.copy(), velocity.copy()
 
 
-def _call(part: Part) -> Call:
+def _call(part: MemoryCall) -> RoutineCall:
     shapes = [place.shape for place in part.inputs]
     routine = part.fn if isinstance(part.fn, Routine) else Routine(part.fn, shapes, part.name)
-    return Call(routine, tuple(p.where for p in part.inputs), tuple(p.where for p in part.outputs))
+    return RoutineCall(routine, tuple(p.where for p in part.inputs), tuple(p.where for p in part.outputs))
 
 
 class PythonEngine(Engine):
     """The loop in Python around drivers; what can be compiled still is, unless the simulation says not to."""
 
     lane = "Python"
-    _keeper: Keeper = Hurry()
+    _keeper: Pacer = NoPacer()
 
     def __init__(
         self,
-        simulation: Simulation,
-        world: World,
-        drivers: Sequence[tuple[Driver, np.ndarray] | Group],
+        simulation: TickModel,
+        world: VirtualPlant,
+        drivers: Sequence[tuple[Driver, np.ndarray] | DriverGroup],
         order: Sequence[str] = ORDER,
         hardware: bool = False,
         estop: Callable[[ExitStack], Estop] | None = None,
@@ -261,7 +270,9 @@ class PythonEngine(Engine):
         """drivers together cover all joints, each with the places (n,) of its joints in the model's order; estop: opens
         the emergency stop; watchdog [s]: motors are off when a tick takes longer."""
         super().__init__(simulation, order)
-        self.drives = Drives([pair if isinstance(pair, Group) else Group(*pair) for pair in drivers], world)
+        self.drives = HardwareManager(
+            [pair if isinstance(pair, DriverGroup) else DriverGroup(*pair) for pair in drivers], world
+        )
         self.hardware = hardware or any(group.real for group in self.drives.groups)
         self.world, self.memory = world, world.memory
         self._tasks = [self._task(stage) for stage in self.stages]
@@ -315,7 +326,7 @@ class PythonEngine(Engine):
             raise RunError(f"{cause}; release it, then arm the rig again")
         self.drives.read(until, self._keeper.now, self._keeper.due())
 
-    def _task(self, stage: Stage) -> Callable[[int], object]:
+    def _task(self, stage: TickTask) -> Callable[[int], object]:
         """A task of the tick, called with its deadline [ns]."""
         if stage.loop is not None:
             return self._controller(stage)
@@ -328,7 +339,7 @@ class PythonEngine(Engine):
             return lambda until: (*(call() for call in calls), self.drives.write(until, self._keeper.now))
         return lambda _: [call() for call in calls]
 
-    def _controller(self, stage: Stage) -> Callable[[int], object]:
+    def _controller(self, stage: TickTask) -> Callable[[int], object]:
         assert stage.loop is not None
         name = stage.loop.name
         call = self.world.bound(stage.parts[0], interpret=name in self.simulation.untraceable)
@@ -337,25 +348,28 @@ class PythonEngine(Engine):
             try:
                 call()
             except (Exception, SystemExit) as error:  # a controller may be the user's own: anything can happen in it
-                raise RunError(f"controller '{name}' failed: {told(error)}") from error
+                raise RunError(f"controller '{name}' failed: {describe_exception(error)}") from error
 
         return update
 
-    def _take(self, rings: Rings, pace: Pace | None) -> None:
+    def _take(self, rings: TickRing, pace: PaceMemory | None) -> None:
         """The same loop as `compile.ticks` writes in machine code."""
-        status, keeper = Status.FAULT, Hurry()
+        status, keeper = LoopStatus.FAULT, NoPacer()
         if not self.left:  # else there are no ticks before it is armed again
             self.failure = ""
         if self._watchdog is not None:
             self._watchdog.feed()
         try:
             if pace is not None:
-                keeper = Timekeeper(pace, self.program, rings.words, not self.simulation.compiled)
+                keeper = ClockPacer(pace, self.program, rings.words, not self.simulation.compiled)
             # a diverging run is reported by the guard, not by warnings of numpy
             with np.errstate(all="ignore"):
                 status = self._loop(rings, keeper)
         except BaseException as error:  # whatever it is, what was done until then stays
-            number, what = int(rings.words[Word.NUMBER]), str(error) if isinstance(error, RunError) else told(error)
+            number, what = (
+                int(rings.words[SharedWord.NUMBER]),
+                str(error) if isinstance(error, RunError) else describe_exception(error),
+            )
             if not self.left:
                 self.failure = f"stopped at tick {number} (t = {number * self.simulation.step:.6g} s): {what}"
             if not isinstance(error, Exception):
@@ -363,20 +377,20 @@ class PythonEngine(Engine):
         finally:
             if self._watchdog is not None:
                 self._watchdog.rest()
-            if status is Status.FAULT:
+            if status is LoopStatus.FAULT:
                 self.stop()
-            rings.words[Word.STATUS] = status
+            rings.words[SharedWord.STATUS] = status
 
-    def _loop(self, rings: Rings, keeper: Keeper) -> Status:
+    def _loop(self, rings: TickRing, keeper: Pacer) -> LoopStatus:
         words, memory, program = rings.words, self.memory, self.program
         self._keeper = keeper
-        first, count, places = (int(words[word]) for word in (Word.NUMBER, Word.COUNT, Word.PLACES))
+        first, count, places = (int(words[word]) for word in (SharedWord.NUMBER, SharedWord.COUNT, SharedWord.PLACES))
         step_ns, early = self.simulation.step_ns, program.early
         for k in range(count):
-            if (ending := keeper.wait(words)) is not Status.RUNNING:
+            if (ending := keeper.wait(words)) is not LoopStatus.RUNNING:
                 return ending
-            number, taken = first + k, int(words[Word.TAKEN])
-            room = taken - int(words[Word.READ]) < places
+            number, taken = first + k, int(words[SharedWord.TAKEN])
+            room = taken - int(words[SharedWord.READ]) < places
             place = taken % places if room else places
             self.number = number
             self.world.begin(number * step_ns)
@@ -384,18 +398,18 @@ class PythonEngine(Engine):
             faulty = self._tick(number, keeper)
             rings.rows[place, early:] = memory[early : program.row]
             keeper.stamp(rings, place)
-            words[Word.DROPPED] += not room
+            words[SharedWord.DROPPED] += not room
             if self._watchdog is not None:
                 self._watchdog.feed()
-            words[Word.NUMBER] = number + 1
-            words[Word.TAKEN] = taken + room
+            words[SharedWord.NUMBER] = number + 1
+            words[SharedWord.TAKEN] = taken + room
             if faulty:
-                return Status.FAULT
-            if (ending := keeper.follow(k, number)) is not Status.RUNNING:
+                return LoopStatus.FAULT
+            if (ending := keeper.follow(k, number)) is not LoopStatus.RUNNING:
                 return ending
-        return Status.FINISHED
+        return LoopStatus.FINISHED
 
-    def _tick(self, number: int, keeper: Keeper) -> bool:
+    def _tick(self, number: int, keeper: Pacer) -> bool:
         """Run the tasks that are due; whether the guard, or what became of the plant, cut the tick short."""
         t_ns, faulty = number * self.simulation.step_ns, False
         for i, (task, run) in enumerate(zip(self.program.tasks, self._tasks, strict=True)):

@@ -16,9 +16,9 @@ from cosim.execution.engine import Engine
 from cosim.timing import privileges
 from cosim.timing.clock_sources import open_clock, source
 from cosim.timing.clocks import Clock
-from cosim.timing.daemon_executor import Worker
-from cosim.timing.deadlines import TaskTime, Timing
-from cosim.timing.native_loop import Pace, Rings, Status, Word
+from cosim.timing.daemon_executor import DaemonExecutor
+from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
 
 FIRST_BLOCK = 32  # ticks; blocks as fast as possible grow until one takes BLOCK_TIME [s]
@@ -32,10 +32,10 @@ LEAD_NS = 5_000_000  # from the order to start to the first tick: the loop's thr
 Keep = Callable[[np.ndarray, np.ndarray], object]  # takes rows (k, nr) and stamps of finished ticks
 
 
-class Way(Protocol):
+class ExecutionMode(Protocol):
     """How ticks are taken, between two orders of the scheduler."""
 
-    rights: tuple[privileges.Right, ...]
+    rights: tuple[privileges.Privilege, ...]
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
         """Get what it takes; `stack` gives it back."""
@@ -54,23 +54,23 @@ class Way(Protocol):
         """So many ticks begin, or go on."""
         ...
 
-    def more(self, left: int, keep: Keep) -> Status:
+    def more(self, left: int, keep: Keep) -> LoopStatus:
         """Wait for some of the ticks that are left; RUNNING, or how they ended."""
         ...
 
-    def hold(self, keep: Keep) -> Status:
+    def hold(self, keep: Keep) -> LoopStatus:
         """End the ticks after the one at hand."""
         ...
 
-    def explain(self, status: Status) -> str:
+    def explain(self, status: LoopStatus) -> str:
         """Why its pace ended the ticks; empty when it did not."""
         ...
 
 
-class Hurried:
+class FreeRunning:
     """A block of ticks in the caller's thread, each time it asks."""
 
-    rights: tuple[privileges.Right, ...] = ()
+    rights: tuple[privileges.Privilege, ...] = ()
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
         self._engine = engine
@@ -85,39 +85,39 @@ class Hurried:
     def go(self, ticks: int) -> None:
         self._block = FIRST_BLOCK
 
-    def more(self, left: int, keep: Keep) -> Status:
+    def more(self, left: int, keep: Keep) -> LoopStatus:
         begun = time.perf_counter()
-        status = take_now(self._engine, self._block, left, keep)
+        status = run_block(self._engine, self._block, left, keep)
         if time.perf_counter() - begun < BLOCK_TIME:
             self._block *= 2
         return status
 
-    def hold(self, keep: Keep) -> Status:
-        return Status.STOPPED
+    def hold(self, keep: Keep) -> LoopStatus:
+        return LoopStatus.STOPPED
 
-    def explain(self, status: Status) -> str:
+    def explain(self, status: LoopStatus) -> str:
         return ""
 
 
-def take_now(engine: Engine, most: int, left: int, keep: Keep) -> Status:
+def run_block(engine: Engine, most: int, left: int, keep: Keep) -> LoopStatus:
     """Take so many ticks, or those that are left, without a clock."""
     count = min(most, left)
-    rings = Rings(engine.program, count)
+    rings = TickRing(engine.program, count)
     try:
         engine.take(rings, count)
     finally:
         keep(*rings.read(count))  # also what there was before an interrupt
-    return Status.RUNNING if rings.status is Status.FINISHED and count < left else rings.status
+    return LoopStatus.RUNNING if rings.status is LoopStatus.FINISHED and count < left else rings.status
 
 
-class Punctual:
+class Paced:
     """Ticks by a clock, in a thread of their own; the caller reads what the ring holds."""
 
     def __init__(self, pacing: Pacing, tasks: Sequence[TaskTime], place: Any, clock: Clock | None) -> None:
         """tasks: with their deadlines; place: of `schedule.realtime` in the rig, for errors; clock: instead of the
         pacing's."""
         self.pacing, self.tasks, self._place, self._given = pacing, tuple(tasks), place, clock
-        self.rights: tuple[privileges.Right, ...] = ()
+        self.rights: tuple[privileges.Privilege, ...] = ()
         self.lost_ns = self.dropped = 0
         self.taking: Future[None] = Future()
         self.taking.set_result(None)
@@ -133,7 +133,7 @@ class Punctual:
             self._clock = self._given or open_clock(self.pacing, stack)
         except RunError as error:
             raise InputError(f"{error.what}; see to it or take another pulse", self._place) from error
-        self._worker = Worker("ticks")
+        self._worker = DaemonExecutor("ticks")
         stack.callback(lambda: self._worker.close(self._patience))
 
     def arm(self) -> None:
@@ -141,16 +141,16 @@ class Punctual:
             raise RunError("the last run has not ended: what it waits for goes on; close it and make a new scheduler")
         if not self.rights:
             if self._engine.lane == "Python":
-                self._stack.enter_context(privileges.calm())
+                self._stack.enter_context(privileges.quiet_interpreter())
             self.rights = self._worker.submit(self._take_rights).result()
         if self.pacing.strict:
             privileges.refuse_missing(self.rights, self._place)
 
-    def _take_rights(self) -> tuple[privileges.Right, ...]:
+    def _take_rights(self) -> tuple[privileges.Privilege, ...]:
         """In the thread of the loop, which also gives them back."""
         undo, worker = ExitStack(), self._worker
         self._stack.callback(lambda: wait([worker.submit(undo.close)], self._patience))
-        return undo.enter_context(privileges.take(self.pacing))
+        return undo.enter_context(privileges.acquire(self.pacing))
 
     @property
     def _patience(self) -> float:
@@ -164,17 +164,17 @@ class Punctual:
     def go(self, ticks: int) -> None:
         engine, pacing, step_ns = self._engine, self.pacing, self._engine.simulation.step_ns
         places = max(LEAST_PLACES, round(RING_TIME * 1e9 * pacing.rate / step_ns))
-        self.rings = Rings(engine.program, min(places, ticks), stamped=True)
+        self.rings = TickRing(engine.program, min(places, ticks), stamped=True)
         self._clock.begin()
         start = self._clock.now() + LEAD_NS
-        self.rings.words[Word.START] = start
-        self.rings.words[Word.PULSED] = pacing.pulse is not None
+        self.rings.words[SharedWord.START] = start
+        self.rings.words[SharedWord.PULSED] = pacing.pulse is not None
         zero = start - round(engine.number * step_ns / pacing.rate) - self.lost_ns
         self._zero_ns = zero if self._zero_ns is None else self._zero_ns
         self._between_ns = zero - self._zero_ns
         warm = dataclasses.replace(pacing, grace=0.0) if self._stamps else pacing
         deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
-        self._pace = Pace(self._clock, settings(warm, step_ns), deadlines)
+        self._pace = PaceMemory(self._clock, settings(warm, step_ns), deadlines)
         self._going = True  # an interrupt from here on finds what it must stop
         self.taking = self._worker.submit(self._take, ticks)
 
@@ -183,10 +183,10 @@ class Punctual:
         try:
             self._engine.take(self.rings, ticks, self._pace)
         finally:
-            if self.rings.status is not Status.STOPPED:
+            if self.rings.status is not LoopStatus.STOPPED:
                 self._engine.stop()
 
-    def more(self, left: int, keep: Keep) -> Status:
+    def more(self, left: int, keep: Keep) -> LoopStatus:
         # a loop that was abandoned, by the watchdog, may never end
         if self._engine.left or self.taking.done():
             status = self._settle(keep)
@@ -195,12 +195,12 @@ class Punctual:
             return status
         if not self._read(keep):
             time.sleep(POLL[self._engine.lane])
-        return Status.RUNNING
+        return LoopStatus.RUNNING
 
-    def hold(self, keep: Keep) -> Status:
+    def hold(self, keep: Keep) -> LoopStatus:
         if not self._going:
-            return Status.STOPPED
-        self.rings.words[Word.STOP] = 1
+            return LoopStatus.STOPPED
+        self.rings.words[SharedWord.STOP] = 1
         self._clock.leave()
         return self._settle(keep)
 
@@ -214,33 +214,33 @@ class Punctual:
             keep(rows, stamps)
         return len(rows) > 0
 
-    def _settle(self, keep: Keep) -> Status:
+    def _settle(self, keep: Keep) -> LoopStatus:
         """The loop ends: take what it left, and what it says of its time."""
         self._going = False
         if not wait([self.taking], PATIENCE).done:
             self._engine.abandon(PATIENCE)  # the cause that a watchdog gave stays
             self._read(keep)
-            return Status.FAULT
+            return LoopStatus.FAULT
         self._read(keep)
-        self.dropped += int(self.rings.words[Word.DROPPED])
+        self.dropped += int(self.rings.words[SharedWord.DROPPED])
         self.lost_ns += self._pace.lost_ns
         return self.rings.status
 
-    def explain(self, status: Status) -> str:
+    def explain(self, status: LoopStatus) -> str:
         if status not in ENDINGS:
             return ""
         pulse, n = self.pacing.pulse, self.pacing.most
-        number = self._engine.number - (status is Status.LATE)  # which is found when the tick is over
+        number = self._engine.number - (status is LoopStatus.LATE)  # which is found when the tick is over
         row = f"{n} ticks in a row missed a deadline, the last one" if n > 1 else "it missed a deadline"
         words = {"row": row, "cause": "being late"}
         if pulse is not None:
             words |= {"source": source(pulse), "timeout": f"{pulse.timeout:g} s"}
-        if status is Status.LATE and (misses := self.timing().misses()):
+        if status is LoopStatus.LATE and (misses := self.timing().misses()):
             words["cause"] = misses[-1].cause
         at = f"stopped at tick {number} (t = {number * self._engine.simulation.step:.6g} s)"
         return f"{at}: {ENDINGS[status].format_map(words)}"
 
-    def timing(self, ticks: int | None = None) -> Timing:
+    def timing(self, ticks: int | None = None) -> DeadlineRecord:
         """How on time the ticks were that have been read so far; of the last so many of them at least."""
         kept, found = self._stamps, 0
         for k, (numbers, _) in reversed(list(enumerate(self._stamps))):
@@ -249,7 +249,7 @@ class Punctual:
                 kept = self._stamps[k:]
                 break
         numbers, stamps = zip(*kept, strict=True) if kept else ((), ())
-        return Timing(
+        return DeadlineRecord(
             tasks=self.tasks,
             period_ns=self._engine.simulation.step_ns / self.pacing.rate,
             numbers=np.concatenate([np.zeros(0, np.int64), *numbers]),
@@ -266,11 +266,11 @@ class Punctual:
 
 # how a pace can end a run
 ENDINGS = {
-    Status.LATE: "{row} ({cause}); make schedule.step longer, the rig smaller, or allow more with"
+    LoopStatus.LATE: "{row} ({cause}); make schedule.step longer, the rig smaller, or allow more with"
     " schedule.realtime.most",
-    Status.WENT_BACK: "the clock went back; real time needs a clock that is steady: see 'cosim doctor'",
-    Status.JUMPED: "the clock jumped ahead by more than 1 s: the machine slept, or the program was held; run it again"
-    " without that",
-    Status.NO_PULSE: "no pulse from {source}: nothing sends to it, or not within {timeout}; look at what sends it, or"
-    " wait longer with schedule.realtime.pulse.timeout",
+    LoopStatus.WENT_BACK: "the clock went back; real time needs a clock that is steady: see 'cosim doctor'",
+    LoopStatus.JUMPED: "the clock jumped ahead by more than 1 s: the machine slept, or the program was held;"
+    " run it again without that",
+    LoopStatus.NO_PULSE: "no pulse from {source}: nothing sends to it, or not within {timeout}; look at what"
+    " sends it, or wait longer with schedule.realtime.pulse.timeout",
 }

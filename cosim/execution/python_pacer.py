@@ -7,16 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cosim.tick.memory_call import Part, bound
+from cosim.tick.memory_call import MemoryCall, bind
 from cosim.timing.clocks import NO_PULSE
-from cosim.timing.native_loop import ENDINGS, Pace, Program, Rings, Status, Word
+from cosim.timing.native_loop import ENDINGS, LoopStatus, PaceMemory, SharedWord, TickProgram, TickRing
 from cosim.timing.pacing import FOLLOW, PACE, WAKE, follow, wake
 
 
-class Keeper(Protocol):
+class Pacer(Protocol):
     """What the loop asks around each tick."""
 
-    def wait(self, words: np.ndarray) -> Status:
+    def wait(self, words: np.ndarray) -> LoopStatus:
         """Until the next tick may begin; RUNNING, or how the run ends."""
         ...
 
@@ -36,20 +36,20 @@ class Keeper(Protocol):
         """A task that ran is done."""
         ...
 
-    def stamp(self, rings: Rings, place: int) -> None: ...
+    def stamp(self, rings: TickRing, place: int) -> None: ...
 
-    def follow(self, k: int, number: int) -> Status:
+    def follow(self, k: int, number: int) -> LoopStatus:
         """After the k-th tick; RUNNING, or how the run ends."""
         ...
 
 
-class Hurry:
+class NoPacer:
     """No clock: ticks follow one another, and the time of the drivers is that of the rig."""
 
     _t_ns = 0
 
-    def wait(self, words: np.ndarray) -> Status:
-        return Status.STOPPED if words[Word.STOP] else Status.RUNNING
+    def wait(self, words: np.ndarray) -> LoopStatus:
+        return LoopStatus.STOPPED if words[SharedWord.STOP] else LoopStatus.RUNNING
 
     def now(self) -> int:
         return self._t_ns
@@ -63,38 +63,38 @@ class Hurry:
 
     def ended(self, task: int) -> None: ...
 
-    def stamp(self, rings: Rings, place: int) -> None: ...
+    def stamp(self, rings: TickRing, place: int) -> None: ...
 
-    def follow(self, k: int, number: int) -> Status:
-        return Status.RUNNING
+    def follow(self, k: int, number: int) -> LoopStatus:
+        return LoopStatus.RUNNING
 
 
-class Timekeeper:
+class ClockPacer:
     """Holds ticks to a pace."""
 
-    def __init__(self, pace: Pace, program: Program, words: np.ndarray, interpret: bool) -> None:
+    def __init__(self, pace: PaceMemory, program: TickProgram, words: np.ndarray, interpret: bool) -> None:
         self._program, self._clock = program, pace.clock
         self._deadlines = pace.deadlines.tolist()
         self._word = {name: pace.memory[where].reshape(shape) for (name,), (where, shape) in PACE.places.items()}
         self._follow, self._wake = (
             self._bound(fn, sides, pace.memory, interpret) for fn, sides in ((follow, FOLLOW), (wake, WAKE))
         )
-        self._start = self._due = self._woke = self._woken = int(words[Word.START])
-        self._pulsed = bool(words[Word.PULSED])
+        self._start = self._due = self._woke = self._woken = int(words[SharedWord.START])
+        self._pulsed = bool(words[SharedWord.PULSED])
         self._ends = [0] * len(self._deadlines)
         self._before = self._clock.now()
 
     @staticmethod
     def _bound(fn: Any, sides: Any, memory: np.ndarray, interpret: bool) -> Callable[[], object]:
         inputs, outputs = (tuple(PACE.place(word) for word in side) for side in sides)
-        return bound(Part(fn.__name__, fn, inputs, outputs), memory, interpret)
+        return bind(MemoryCall(fn.__name__, fn, inputs, outputs), memory, interpret)
 
-    def wait(self, words: np.ndarray) -> Status:
+    def wait(self, words: np.ndarray) -> LoopStatus:
         self._woke = self._clock.wait(self._due)
-        if words[Word.STOP]:
-            return Status.STOPPED
+        if words[SharedWord.STOP]:
+            return LoopStatus.STOPPED
         if self._woke == NO_PULSE:
-            return Status.NO_PULSE
+            return LoopStatus.NO_PULSE
         if self._pulsed:
             self._start, self._due = self._woke - int(self._word["due"]), self._woke
         for word, time in (("due", self._due), ("before", self._before), ("woke", self._woke)):
@@ -116,10 +116,10 @@ class Timekeeper:
         # a task that does not run ends with the one before
         self._ends[task:] = [self._clock.now()] * (len(self._ends) - task)
 
-    def stamp(self, rings: Rings, place: int) -> None:
+    def stamp(self, rings: TickRing, place: int) -> None:
         rings.stamps[place] = (self._due, self._woke, *self._ends, self._clock.cpu())
 
-    def follow(self, k: int, number: int) -> Status:
+    def follow(self, k: int, number: int) -> LoopStatus:
         self._before = self._ends[-1]
         late = any(
             end - self._due > deadline and number % task.ticks == task.phase

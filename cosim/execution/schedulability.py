@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from cosim.control.control_loop import Loop
+from cosim.control.control_loop import ControlLoop
 from cosim.errors import InputError
 from cosim.execution.engine import Engine
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import native_clock
 from cosim.timing.deadlines import TaskTime, figure
-from cosim.timing.native_loop import Pace, Rings, Status, Word
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
 
 LEAST, MOST = 40, 4000  # ticks
@@ -26,7 +26,7 @@ TOLD = 3  # tasks that are named
 WORTH = 0.05  # share of a tick that a task takes to be worth a word
 
 
-class Free(PythonClock):
+class NonWaitingClock(PythonClock):
     """A clock that never lets wait."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Free(PythonClock):
         return self._own.now()
 
 
-def rehearse(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
+def measure_ticks(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     """(numbers (k,), stamps (k, 3 + tasks)) of ticks taken at once from where the engine is, to which it returns.
 
     None with real motors: they would move.
@@ -53,17 +53,19 @@ def rehearse(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     if engine.hardware:
         return nothing
     begun, wanted = time.perf_counter(), min(max(LEAST, 4 * max(stage.ticks for stage in engine.stages)), MOST)
-    rings = Rings(engine.program, wanted, stamped=True)
-    rings.words[Word.PULSED] = 1
+    rings = TickRing(engine.program, wanted, stamped=True)
+    rings.words[SharedWord.PULSED] = 1
     first, snapshot = engine.number, engine.snapshot()
     with _set_aside([stage.loop for stage in engine.stages if stage.loop is not None]):
         engine.open()
         engine.arm()
         while rings.waiting < wanted and time.perf_counter() - begun < PATIENCE:
-            rings.words[Word.START] = native_clock().now()
-            pace = Pace(Free(), settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.stages), 2**62))
+            rings.words[SharedWord.START] = native_clock().now()
+            pace = PaceMemory(
+                NonWaitingClock(), settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.stages), 2**62)
+            )
             engine.take(rings, min(AT_ONCE, wanted - rings.waiting), pace)
-            if rings.status is not Status.FINISHED:
+            if rings.status is not LoopStatus.FINISHED:
                 break
         engine.close()
     engine.restore(snapshot)
@@ -72,7 +74,7 @@ def rehearse(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
 
 
 @contextmanager
-def _set_aside(loops: Sequence[Loop]) -> Iterator[None]:
+def _set_aside(loops: Sequence[ControlLoop]) -> Iterator[None]:
     """Controllers that keep something of their own are rehearsed as copies."""
     kept = [(loop.block, loop.fallback) for loop in loops]
     for loop in loops:
@@ -91,14 +93,14 @@ def _copied(block: Any) -> Any:
         return block
 
 
-def check_budget(
+def check_schedulable(
     engine: Engine, tasks: Sequence[TaskTime], period_ns: float, place: Callable[[tuple[Any, ...]], Any]
 ) -> None:
     """Raises InputError when the tasks of a tick usually take longer than the period, or longer than a deadline.
 
     place: of a key of the rig, for the error.
     """
-    numbers, stamps = rehearse(engine)
+    numbers, stamps = measure_ticks(engine)
     took = np.diff(stamps[:, 1:-1], axis=1)
     due = np.stack([task.due(numbers) for task in tasks], axis=1)
     usual = np.array([float(np.median(took[rows, j])) if rows.any() else 0.0 for j, rows in enumerate(due.T)])

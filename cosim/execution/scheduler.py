@@ -21,17 +21,17 @@ import numpy as np
 from cosim.control.controlled_stop import SETTLING
 from cosim.errors import RunError
 from cosim.execution.engine import Engine, Snapshot
-from cosim.execution.execution_mode import PATIENCE, Hurried, Punctual, Way, take_now
+from cosim.execution.execution_mode import PATIENCE, ExecutionMode, FreeRunning, Paced, run_block
 from cosim.timing.clocks import Clock
-from cosim.timing.deadlines import TaskTime, Timing
-from cosim.timing.native_loop import Status
+from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.timing.native_loop import LoopStatus
 from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import Right
+from cosim.timing.privileges import Privilege
 
 FOREVER = np.iinfo(np.int64).max
 
 
-class State(StrEnum):
+class SchedulerState(StrEnum):
     CONFIGURED = "configured"
     READY = "ready"
     ARMED = "armed"
@@ -44,21 +44,27 @@ class State(StrEnum):
 
 # what may be done -> the states in which it may
 ALLOWED = {
-    "prepare": {State.CONFIGURED},
-    "clear": {State.READY, State.STOPPED},
-    "arm": {State.READY, State.STOPPED},
-    "start": {State.ARMED},
-    "pause": {State.RUNNING},
-    "step": {State.PAUSED},
-    "resume": {State.PAUSED},
-    "snapshot": {State.READY, State.ARMED, State.PAUSED, State.STOPPED, State.FAULT},
-    "restore": {State.READY, State.PAUSED, State.STOPPED, State.FAULT},
-    "reset": {State.FAULT},
+    "prepare": {SchedulerState.CONFIGURED},
+    "clear": {SchedulerState.READY, SchedulerState.STOPPED},
+    "arm": {SchedulerState.READY, SchedulerState.STOPPED},
+    "start": {SchedulerState.ARMED},
+    "pause": {SchedulerState.RUNNING},
+    "step": {SchedulerState.PAUSED},
+    "resume": {SchedulerState.PAUSED},
+    "snapshot": {
+        SchedulerState.READY,
+        SchedulerState.ARMED,
+        SchedulerState.PAUSED,
+        SchedulerState.STOPPED,
+        SchedulerState.FAULT,
+    },
+    "restore": {SchedulerState.READY, SchedulerState.PAUSED, SchedulerState.STOPPED, SchedulerState.FAULT},
+    "reset": {SchedulerState.FAULT},
 }
 
 
 @dataclass(frozen=True)
-class Block:
+class TickBlock:
     """Finished ticks: their numbers (k,), rows (k, nr), stamps (k, 3 + tasks) or none (k, 0), and the `Arming` (flat)
     that their references began with."""
 
@@ -84,13 +90,13 @@ class Scheduler:
         there are; blend [s]: see `arm`; place: of `schedule.realtime` in the rig, for errors; clock: instead of the
         pacing's."""
         self._make, self.pacing, self._blend = make, pacing, blend
-        self.way: Way = Hurried() if pacing is None else Punctual(pacing, tasks, place, clock)
-        self.state = State.CONFIGURED
+        self.way: ExecutionMode = FreeRunning() if pacing is None else Paced(pacing, tasks, place, clock)
+        self.state = SchedulerState.CONFIGURED
         self.fault = ""  # why it is in the state `fault`
         self._stack, self._closed = ExitStack(), False
         # a scheduler that is forgotten, or left by an error, stops all the same, at the program's exit at the latest
         self._forgotten = weakref.finalize(self, _leave, self.way, self._stack)
-        self._done: deque[Block] = deque()
+        self._done: deque[TickBlock] = deque()
         self._until = 0  # number of the tick before which the run ends
 
     def _need(self, what: str) -> None:
@@ -114,7 +120,7 @@ class Scheduler:
         if clear:
             self.engine.clear()
         self.way.open(self.engine, self._stack)
-        self.state = State.READY
+        self.state = SchedulerState.READY
 
     def clear(self) -> None:
         """Clear what real drives report as faults, motors off; look at the causes before.
@@ -146,10 +152,10 @@ class Scheduler:
         except BaseException:
             self.engine.stop()
             raise
-        self.state = State.ARMED
+        self.state = SchedulerState.ARMED
 
     @property
-    def rights(self) -> tuple[Right, ...]:
+    def rights(self) -> tuple[Privilege, ...]:
         """What was asked of the system, since it was armed."""
         return self.way.rights
 
@@ -165,32 +171,32 @@ class Scheduler:
         return self._until - self.engine.number
 
     def _go(self) -> None:
-        self.state = State.RUNNING  # an interrupt finds what it must stop
+        self.state = SchedulerState.RUNNING  # an interrupt finds what it must stop
         self.way.go(self._left)
 
-    def read(self) -> Block | None:
+    def read(self) -> TickBlock | None:
         """The next block of finished ticks, waiting for it; None when there are no more: it has stopped, or paused."""
         return self._done.popleft() if self.wait() else None
 
     def wait(self) -> bool:
         """Wait for a block to read; whether there is one."""
-        while not self._done and self.state is State.RUNNING:
+        while not self._done and self.state is SchedulerState.RUNNING:
             status = self.way.more(self._left, self._keep)
-            if status is not Status.RUNNING:
+            if status is not LoopStatus.RUNNING:
                 self._end(status)
         return bool(self._done)
 
     def _keep(self, rows: np.ndarray, stamps: np.ndarray) -> None:
         if len(rows):
             numbers = self.engine.numbers(rows)
-            self._done.append(Block(numbers, rows, stamps, self.engine.view("arming").copy()))
+            self._done.append(TickBlock(numbers, rows, stamps, self.engine.view("arming").copy()))
 
-    def _end(self, status: Status) -> None:
+    def _end(self, status: LoopStatus) -> None:
         """→ stopped or fault, motors off."""
-        self.state = State.STOPPING
+        self.state = SchedulerState.STOPPING
         self.engine.stop()
         self.fault = self.engine.outcome(status) or self.way.explain(status)
-        self.state = State.FAULT if self.fault else State.STOPPED
+        self.state = SchedulerState.FAULT if self.fault else SchedulerState.STOPPED
 
     def pause(self) -> None:
         """Hold the ticks between two of them: → paused. Raises RunError with real motors, which must not be left
@@ -199,16 +205,16 @@ class Scheduler:
         if self.engine.hardware:
             raise RunError("a rig with real motors cannot be paused; stop it and arm it again")
         status = self.way.hold(self._keep)
-        if status is Status.STOPPED:
-            self.state = State.PAUSED
+        if status is LoopStatus.STOPPED:
+            self.state = SchedulerState.PAUSED
         else:
             self._end(status)  # it ended before it saw the order
 
     def step(self, ticks: int = 1) -> None:
         """Take some ticks of a paused rig, without the clock."""
         self._need("step")
-        status = take_now(self.engine, checked(ticks), self._left, self._keep)
-        if status is not Status.RUNNING:
+        status = run_block(self.engine, checked(ticks), self._left, self._keep)
+        if status is not LoopStatus.RUNNING:
             self._end(status)
 
     def resume(self) -> None:
@@ -219,30 +225,32 @@ class Scheduler:
     def halt(self) -> None:
         """Bring the joints to rest, where the rig says how, then motors off: → stopped, or fault; elsewhere the same as
         `stop`. What the ticks left can still be read."""
-        going = self.state is State.RUNNING and not self.engine.failure  # not left by an interrupt within a tick
+        going = (
+            self.state is SchedulerState.RUNNING and not self.engine.failure
+        )  # not left by an interrupt within a tick
         if going and (deceleration := self.engine.simulation.deceleration):
             fastest = self.engine.simulation.limits.velocity
             slowing = float(np.max(fastest[np.isfinite(fastest)], initial=0.0)) / deceleration + SETTLING
             rate = 1.0 if self.pacing is None else self.pacing.rate
             until = time.monotonic() + slowing / rate + PATIENCE
             self.engine.halt()
-            while self.state is State.RUNNING and time.monotonic() < until:
+            while self.state is SchedulerState.RUNNING and time.monotonic() < until:
                 status = self.way.more(self._left, self._keep)
-                if status is not Status.RUNNING:
+                if status is not LoopStatus.RUNNING:
                     self._end(status)
         self.stop()
 
     def stop(self) -> None:
         """Motors off, whatever it is doing: → stopped. Never raises; what the ticks left can still be read."""
-        hung = self.state is State.RUNNING and self.way.hold(self._keep) is Status.FAULT
-        if self.state in (State.ARMED, State.RUNNING, State.PAUSED):
-            self._end(Status.FAULT if hung else Status.STOPPED)
+        hung = self.state is SchedulerState.RUNNING and self.way.hold(self._keep) is LoopStatus.FAULT
+        if self.state in (SchedulerState.ARMED, SchedulerState.RUNNING, SchedulerState.PAUSED):
+            self._end(LoopStatus.FAULT if hung else LoopStatus.STOPPED)
 
     def reset(self) -> None:
         """Acknowledge a fault: → stopped, from where it can be armed again."""
         self._need("reset")
         self.fault, self.engine.failure = "", ""
-        self.state = State.STOPPED
+        self.state = SchedulerState.STOPPED
 
     def snapshot(self) -> Snapshot:
         """The rig between two ticks. Controllers in Python that keep something of their own are not part of it."""
@@ -255,15 +263,15 @@ class Scheduler:
         self.engine.restore(snapshot)
 
     @property
-    def timing(self) -> Timing:
+    def timing(self) -> DeadlineRecord:
         """How on time the ticks of a run on time were that have been read so far."""
         return self.recent(None)
 
-    def recent(self, ticks: int | None) -> Timing:
+    def recent(self, ticks: int | None) -> DeadlineRecord:
         """The same of the last so many ticks, at least."""
-        if not isinstance(self.way, Punctual):
+        if not isinstance(self.way, Paced):
             raise RunError("a rig that goes as fast as possible has no timing; run it with realtime=True")
-        if self.state is State.CONFIGURED:
+        if self.state is SchedulerState.CONFIGURED:
             raise RunError("there is no timing before the rig is prepared")
         return self.way.timing(ticks)
 
@@ -289,7 +297,7 @@ def checked(ticks: int) -> int:
     return int(ticks)
 
 
-def _leave(way: Way, stack: ExitStack) -> None:
+def _leave(way: ExecutionMode, stack: ExitStack) -> None:
     """Ticks end, motors are off, drivers and rights are given back."""
     way.hold(lambda rows, stamps: None)
     stack.close()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim.control import guard
-from cosim.control.bumpless_start import Arming
+from cosim.control.bumpless_start import BumplessStart
 from cosim.plant.event_stepper import ENDLESS, OPEN
-from cosim.tick.tick_model import Simulation
+from cosim.tick.tick_model import TickModel
 from cosim.types import requested_effort
 from cosim.units import JOINT_DIMENSIONS
 
@@ -19,7 +19,7 @@ SENSIBLE = 1e100
 TOUCHED = 1e-9
 
 
-def explain(simulation: Simulation, tick: int, memory: np.ndarray) -> str:
+def stop_reason(simulation: TickModel, tick: int, memory: np.ndarray) -> str:
     """`memory` is what the tick left behind; its verdicts are not all FINE, or the plant is in trouble."""
     parts, t = simulation.layout.unpack(memory), tick * simulation.step
     trouble = float(simulation.trouble(t, simulation.plant.layout.pack(parts["plant"])))
@@ -30,17 +30,17 @@ def explain(simulation: Simulation, tick: int, memory: np.ndarray) -> str:
     return f"stopped at tick {tick} (t = {t:.6g} s): {told(simulation, t, parts)}"
 
 
-def _rested(simulation: Simulation, t: float, parts: dict) -> str:
+def _rested(simulation: TickModel, t: float, parts: dict) -> str:
     """What the guard found first, before the joints were brought to rest."""
     joint = _Seen(simulation, parts, int(np.argmax(parts["halted"]["first"])))
-    halting = Arming.of(parts["arming"], simulation.nv).halting
+    halting = BumplessStart.of(parts["arming"], simulation.nv).halting
     assert halting is not None
     what = _RESTED[int(parts["halted"]["reason"])](joint)
     mend = f"change the trajectory or joints.{joint.name}.limits"
     return f"joint '{joint.name}' {what} at t = {float(halting.t):.6g} s, and all were brought to rest; {mend}"
 
 
-def _guarded(simulation: Simulation, t: float, parts: dict) -> str:
+def _guarded(simulation: TickModel, t: float, parts: dict) -> str:
     """The worst verdict of the guard."""
     k = int(np.argmax(parts["verdict"]))
     with np.errstate(all="ignore"):  # what diverged is told too
@@ -51,7 +51,7 @@ def _guarded(simulation: Simulation, t: float, parts: dict) -> str:
 class _Seen:
     """Joint k of a stopped rig in figures with units: what was measured, asked for and allowed."""
 
-    def __init__(self, simulation: Simulation, parts: dict, k: int) -> None:
+    def __init__(self, simulation: TickModel, parts: dict, k: int) -> None:
         model, self.held = simulation.plant.model, simulation.guard
         self.name, self.unit = model.dof_names[k], model.dof_units[k]
         self.force = JOINT_DIMENSIONS["joint effort"][self.unit == "m"]
@@ -126,7 +126,7 @@ _RESTED: dict[int, Callable[[_Seen], str]] = {
 }
 
 
-def _endless(simulation: Simulation, t: float, parts: dict) -> str:
+def _endless(simulation: TickModel, t: float, parts: dict) -> str:
     """Events that fired again and again within one instant, by name."""
     s = parts["plant"]["switches"]
     often = s["fired"] > 0.5 * s["fired"].max()
@@ -136,7 +136,7 @@ def _endless(simulation: Simulation, t: float, parts: dict) -> str:
     return f"{what}; change their conditions so that none sets off the others again"
 
 
-def _open(simulation: Simulation, t: float, parts: dict) -> str:
+def _open(simulation: TickModel, t: float, parts: dict) -> str:
     """The constraint that is furthest from being satisfied, and the dofs in it whose motion is given."""
     plant, model, state = simulation.plant, simulation.plant.model, parts["plant"]
     gaps = [float(gap) for gap in simulation.stepping.gaps(t, state)]

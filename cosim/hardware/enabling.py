@@ -30,7 +30,7 @@ def hold(driver: Driver) -> None:
     driver.write(command, now() + HEAR_NS)
 
 
-def together(drivers: Sequence[Driver], enable: Callable[[int], object]) -> None:
+def enable_all(drivers: Sequence[Driver], enable: Callable[[int], object]) -> None:
     """Call enable(k) for every driver at the same time; drivers that are on hold until all are. Raises the first error,
     when none is at work any more; stopping them is the caller's."""
     errors: dict[int, BaseException] = {}

@@ -55,7 +55,7 @@ class EstopParams:
             raise ValueError(f"'pressed' and 'released' {words}; give one character each, not the same")
 
 
-class Source(Protocol):
+class EstopSource(Protocol):
     """One input of the emergency stop. Looks may raise anything: then the input is pressed."""
 
     name: str
@@ -76,7 +76,7 @@ class Source(Protocol):
 class Estop:
     """Inputs that stop a run; once one was pressed, the stop stays until `reset`."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[EstopSource]) -> None:
         self._sources = tuple(sources)
         self._looks = tuple((source.look, source.name) for source in sources)
         self._cause = ""
@@ -105,7 +105,7 @@ def open_estop(params: EstopParams, place: PlaceOf, stack: ExitStack) -> Estop:
 
     Raises InputError at the place of an input that cannot be had. One that is pressed already is found by `pressed`.
     """
-    sources: list[Source] = []
+    sources: list[EstopSource] = []
     # the terminal comes last: nothing that fails after it has to give it back
     for given, kind in ((params.file, FileSource), (params.interface, CanSource), (params.key, KeySource)):
         if given is not None:

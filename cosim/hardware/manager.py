@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import CosimError, RunError, told
-from cosim.hardware.enabling import hold, together
-from cosim.tick.virtual_plant import World
+from cosim.errors import CosimError, RunError, describe_exception
+from cosim.hardware.enabling import enable_all, hold
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import COMMAND, FEEDBACK, Driver, JointCommand, JointState
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # that a command may be late and still be sent
@@ -21,7 +21,7 @@ SENSING_NS = 100_000_000  # within this real joints say where they are, before t
 CLEARABLE = "see to the cause, then run with --clear-faults"
 
 
-class Group(NamedTuple):
+class DriverGroup(NamedTuple):
     """A driver and the places (n,) of its joints in the model's order; the mode it is to run in; real: it moves motors
     that exist; load: they are load motors, which apply what the joints carry."""
 
@@ -32,10 +32,10 @@ class Group(NamedTuple):
     load: bool = False
 
 
-class Drives:
+class HardwareManager:
     """All drivers, read and commanded together. What goes wrong in one of them ends the run with its joints named."""
 
-    def __init__(self, groups: Sequence[Group], world: World) -> None:
+    def __init__(self, groups: Sequence[DriverGroup], world: VirtualPlant) -> None:
         self.groups = tuple(groups)
         self._states = [JointState.zeros(len(group.index)) for group in self.groups]
         self._commands = [JointCommand.zeros(len(group.index)) for group in self.groups]
@@ -88,7 +88,7 @@ class Drives:
                 if not group.real:
                     with _of(group.driver):
                         _enable(group)
-            together([group.driver for group in real], enable)
+            enable_all([group.driver for group in real], enable)
         except BaseException:
             self.stop()
             raise
@@ -100,7 +100,7 @@ class Drives:
                 with _of(group.driver):
                     hold(group.driver)
 
-    def _each(self, what: Callable[[Group], object], undo: Callable[[], object]) -> None:
+    def _each(self, what: Callable[[DriverGroup], object], undo: Callable[[], object]) -> None:
         try:
             for group in self.groups:
                 with _of(group.driver):
@@ -136,7 +136,7 @@ class Drives:
                 self._age[index] = (now() - state.t_ns) * 1e-9
                 self._heard[k] = state.t_ns
 
-    def _check_jump(self, k: int, group: Group, state: JointState) -> None:
+    def _check_jump(self, k: int, group: DriverGroup, state: JointState) -> None:
         """A joint cannot have moved further than its limit of speed allows. Raises RunError for one that did."""
         if state.t_ns == self._heard[k]:
             return
@@ -151,7 +151,7 @@ class Drives:
             most = f"more than its limit of {self._speed[group.index[j]]:.4g} {unit}/s allows"
             raise RunError(f"{what}, {most}; look at its encoder and its supply")
 
-    def _check_shaft(self, group: Group, state: JointState) -> None:
+    def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
         """A load motor turns with the joint that it loads. Raises RunError where it does not."""
         velocity = self._feedback["velocity"]
         for j, place in enumerate(group.index):
@@ -212,13 +212,13 @@ class Drives:
                 group.driver.close()
 
 
-def _clear(group: Group) -> None:
+def _clear(group: DriverGroup) -> None:
     driver: Any = group.driver  # simulated ones have nothing to clear
     if group.real:
         driver.clear()
 
 
-def _enable(group: Group) -> None:
+def _enable(group: DriverGroup) -> None:
     """With the mend where a drive refuses for a fault that can be cleared: its driver is `latched` then."""
     try:
         group.driver.enable(group.mode)
@@ -248,4 +248,4 @@ def _of(driver: Driver) -> Iterator[None]:
     except CosimError:
         raise  # the driver said what is wrong
     except Exception as error:
-        raise RunError(f"the driver of {', '.join(driver.joints)} failed: {told(error)}") from error
+        raise RunError(f"the driver of {', '.join(driver.joints)} failed: {describe_exception(error)}") from error

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import InputError, Place
-from cosim.multibody.constraint_rows import Coupling
+from cosim.errors import InputError, SourceLocation
+from cosim.multibody.constraint_rows import BodyConstraint
 from cosim.multibody.dynamics import motions
 from cosim.multibody.kinematics import placements
 from cosim.multibody.model import Model
@@ -84,7 +84,7 @@ def closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) ->
     raise _cannot_close(model, best, kept, t) if wrong is None else _wrong_way(model, wrong, kept)
 
 
-def _turned(model: Model, q: np.ndarray, t: float) -> Coupling | None:
+def _turned(model: Model, q: np.ndarray, t: float) -> BodyConstraint | None:
     """The first coupling that is closed the wrong way round."""
     pure, couplings = model.pure, model.pure.ties.couplings
     if all(coupling.law.right is None for coupling in couplings):
@@ -154,7 +154,7 @@ def _cannot_close(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> In
     return InputError(f"'{coupling.name}' cannot close: {left}; {mend}{_opening(model, kept)}", coupling.place)
 
 
-def _wrong_way(model: Model, coupling: Coupling, kept: np.ndarray) -> InputError:
+def _wrong_way(model: Model, coupling: BodyConstraint, kept: np.ndarray) -> InputError:
     what = f"'{coupling.name}' closes only the wrong way round, half a turn off"
     return InputError(f"{what}; turn its frame on one of the bodies{_opening(model, kept)}", coupling.place)
 
@@ -271,7 +271,7 @@ def _dependent(G: np.ndarray, owners: Sequence[str], released: Sequence[str]) ->
     return tuple(sorted(dependent))
 
 
-def _place(model: Model, row: int) -> Place | None:
+def _place(model: Model, row: int) -> SourceLocation | None:
     """Where the constraint of a row is written."""
     ties = model.pure.ties
     return ties.couplings[ties.owners[row]].place

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from cosim import ops
 from cosim.multibody.dynamics import (
-    Motion,
+    BodyMotion,
     accelerate,
     give_way,
     rigid_inertia,
@@ -38,7 +38,7 @@ GROUND = -1
 DEPENDENT = 1e-12
 
 
-class Row(NamedTuple):
+class ConstraintRow(NamedTuple):
     """G of one row by the bodies and dofs it touches, and γ, which is there without any acceleration."""
 
     wrenches: Mapping[int, Vector]  # body -> force and moment at its origin, its axes
@@ -74,7 +74,7 @@ class _Multipliers:
     whole: list[Any] = field(default_factory=list)
 
     @staticmethod
-    def of(rows: Sequence[Row]) -> _Multipliers:
+    def of(rows: Sequence[ConstraintRow]) -> _Multipliers:
         sizes = [
             ops.total(w.dot(w) for w in row.wrenches.values()) + ops.total(g * g for g in row.efforts.values())
             for row in rows
@@ -121,10 +121,10 @@ class _Multipliers:
 
 def solve_tree(
     sweeps: Unrolled,
-    moving: Sequence[Motion],
+    moving: Sequence[BodyMotion],
     forces: Sequence[Vector],
     root: Vector,
-    rows: Sequence[Row],
+    rows: Sequence[ConstraintRow],
     levels: Sequence[int],
     qdd: Any,
     tau: Any,
@@ -215,7 +215,7 @@ def solve_tree(
     return Solution(accelerations, answers, ops.array([factors[r] for r in range(len(rows))]), power)
 
 
-def directions(sweeps: Unrolled, moving: Sequence[Motion], rows: Sequence[Row], nv: int) -> Any:
+def constraint_jacobian(sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Sequence[ConstraintRow], nv: int) -> Any:
     """G (m, nv): the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions."""
     dofs = sweeps.by_v(list(range(nv)))
     forces: list[dict[int, Vector]] = [{} for _ in moving]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from cosim import ops
 
 
-class Frame(NamedTuple):
+class FrameState(NamedTuple):
     """A frame of a link in ground axes; the velocities are those of its origin (rates only)."""
 
     rotation: Any  # (3, 3), takes vectors from it to the ground
@@ -23,7 +23,7 @@ class Frame(NamedTuple):
     linear: Any = None  # (3,) m/s
 
 
-class Row(NamedTuple):
+class ReactionSpec(NamedTuple):
     """One equation: the name and unit of its reaction, and the unit of what vanishes."""
 
     name: str
@@ -31,25 +31,25 @@ class Row(NamedTuple):
     of: str  # of the residual; of the rate, when the row is non-holonomic
 
 
-Residual = Callable[[Sequence[Frame], Any, Any], Any]
-Rate = Callable[[Sequence[Frame], Any, Any, Any], Any]
+Residual = Callable[[Sequence[FrameState], Any, Any], Any]
+Rate = Callable[[Sequence[FrameState], Any, Any, Any], Any]
 
 
-class Law(NamedTuple):
+class ConstraintLaw(NamedTuple):
     """The rows, holonomic ones first; `timed` laws depend on t. right(frames) is above 0 where the residual vanishes as
     it is meant to, below 0 where it does so the wrong way round; none where it cannot."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ReactionSpec, ...]
     residual: Residual | None = None
     rate: Rate | None = None
     timed: bool = False
-    right: Callable[[Sequence[Frame]], Any] | None = None
+    right: Callable[[Sequence[FrameState]], Any] | None = None
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
 
 
-def seen_from(base: Frame, other: Frame) -> tuple[Any, Any]:
+def seen_from(base: FrameState, other: FrameState) -> tuple[Any, Any]:
     """(rotation, position) of a frame in another."""
     return base.rotation.T @ other.rotation, base.rotation.T @ (other.position - base.position)
 
@@ -57,35 +57,35 @@ def seen_from(base: Frame, other: Frame) -> tuple[Any, Any]:
 OfPose = Callable[[Any, Any], Any]
 
 
-def closure(rows: Sequence[Row], of_pose: OfPose, right: OfPose | None = None) -> Law:
+def closure(rows: Sequence[ReactionSpec], of_pose: OfPose, right: OfPose | None = None) -> ConstraintLaw:
     """The law of a cut joint between a frame on the parent and one on the child; of_pose: (Q, r) -> residual, right:
     (Q, r) -> number, as in the table of joints; Q, r the child's axes and origin in the joint's frame."""
-    return Law(
+    return ConstraintLaw(
         tuple(rows),
         lambda frames, q, t: of_pose(*seen_from(frames[0], frames[1])),
         right=None if right is None else lambda frames: right(*seen_from(frames[0], frames[1])),
     )
 
 
-def distance(length: float) -> Law:
+def distance(length: float) -> ConstraintLaw:
     """Two points keep their distance [m], above 0; λ is the thrust of the massless rod between them, N. Where the
     points coincide the rod has no direction."""
 
-    def residual(frames: Sequence[Frame], q: Any, t: Any) -> Any:
+    def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
         d = frames[1].position - frames[0].position
         return ops.array([ops.sqrt(d @ d) - length])
 
-    return Law((Row("force", *FORCE),), residual)
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual)
 
 
-def point_on_curve(curve: Callable[[Any], Any]) -> Law:
+def point_on_curve(curve: Callable[[Any], Any]) -> ConstraintLaw:
     """The origin of the second frame stays on y = curve(x), in the first one's x–y plane; z is left free."""
 
-    def residual(frames: Sequence[Frame], q: Any, t: Any) -> Any:
+    def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
         _, r = seen_from(frames[0], frames[1])
         return ops.array([r[1] - curve(r[0])])
 
-    return Law((Row("force", *FORCE),), residual)
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual)
 
 
 def polynomial(coefficients: Sequence[float]) -> Callable[[Any], Any]:
@@ -100,48 +100,48 @@ def polynomial(coefficients: Sequence[float]) -> Callable[[Any], Any]:
     return value
 
 
-def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> Law:
+def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> ConstraintLaw:
     """First joint = ratio · second joint + offset: gears, belts, racks. λ is the effort on the first one."""
-    row = Row("effort", "N*m" if unit == "rad" else "N", unit)
-    return Law((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]))
+    row = ReactionSpec("effort", "N*m" if unit == "rad" else "N", unit)
+    return ConstraintLaw((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]))
 
 
-def coupling(function: Callable[[Any, Any], Any], rows: Sequence[Row], timed: bool) -> Law:
+def coupling(function: Callable[[Any, Any], Any], rows: Sequence[ReactionSpec], timed: bool) -> ConstraintLaw:
     """function(q, t) of the coordinates of joints vanishes, one row per element."""
-    return Law(tuple(rows), lambda frames, q, t: function(q, t), timed=timed)
+    return ConstraintLaw(tuple(rows), lambda frames, q, t: function(q, t), timed=timed)
 
 
-def knife_edge() -> Law:
+def knife_edge() -> ConstraintLaw:
     """The origin of the second frame does not move along that frame's y axis, as seen from the first one: a
     skate, a knife, a wheel that is only a point (theory §6: ẏ cos φ − ẋ sin φ = 0)."""
 
-    def rate(frames: Sequence[Frame], q: Any, v: Any, t: Any) -> Any:
+    def rate(frames: Sequence[FrameState], q: Any, v: Any, t: Any) -> Any:
         base, edge = frames
         reach = edge.position - base.position
         slip = edge.linear - base.linear - ops.cross(base.angular, reach)
         return ops.array([edge.rotation[:, 1] @ slip])
 
-    return Law((Row("force", "N", "m/s"),), None, rate)
+    return ConstraintLaw((ReactionSpec("force", "N", "m/s"),), None, rate)
 
 
-def rolling(radius: float) -> Law:
+def rolling(radius: float) -> ConstraintLaw:
     """A disk of a radius [m] about the z axis of the second frame rolls without slipping on the x–y plane of the
     first one, which may move: it touches the plane (one row), and the point of contact does not slip along it (two).
     """
 
-    def down(frames: Sequence[Frame]) -> tuple[Any, Any]:
+    def down(frames: Sequence[FrameState]) -> tuple[Any, Any]:
         """(lowest direction in the plane of the disk, its sine)."""
         up, axle = frames[0].rotation[:, 2], frames[1].rotation[:, 2]
         lean = up @ axle
         sine = ops.sqrt(1.0 - lean * lean)
         return (axle * lean - up) / sine, sine
 
-    def residual(frames: Sequence[Frame], q: Any, t: Any) -> Any:
+    def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
         _, sine = down(frames)
         height = frames[0].rotation[:, 2] @ (frames[1].position - frames[0].position)
         return ops.array([height - radius * sine])
 
-    def rate(frames: Sequence[Frame], q: Any, v: Any, t: Any) -> Any:
+    def rate(frames: Sequence[FrameState], q: Any, v: Any, t: Any) -> Any:
         plane, disk = frames
         direction, _ = down(frames)
         rim = radius * direction
@@ -149,5 +149,5 @@ def rolling(radius: float) -> Law:
         slip = disk.linear + ops.cross(disk.angular, rim) - plane.linear - ops.cross(plane.angular, reach)
         return plane.rotation[:, :2].T @ slip
 
-    rows = Row("force_z", *FORCE), Row("force_x", "N", "m/s"), Row("force_y", "N", "m/s")
-    return Law(rows, residual, rate)
+    rows = ReactionSpec("force_z", *FORCE), ReactionSpec("force_x", "N", "m/s"), ReactionSpec("force_y", "N", "m/s")
+    return ConstraintLaw(rows, residual, rate)

@@ -16,9 +16,9 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import column
-from cosim.errors import Place
-from cosim.multibody.constrained_dynamics import GROUND, Row
-from cosim.multibody.constraint_laws import Frame, Law
+from cosim.errors import SourceLocation
+from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow
+from cosim.multibody.constraint_laws import ConstraintLaw, FrameState
 from cosim.multibody.description.mechanism import Constraint, Pose, Spring
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import JointKind
@@ -29,24 +29,24 @@ from cosim.multibody.tree import Tree, exact
 _STANDING = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
 
 
-class Tied(NamedTuple):
+class ConstraintState(NamedTuple):
     """A law's rows in one state."""
 
     residual: Any  # (holonomic rows,) f
     rate: Any  # (rows,) ḟ, and a₀ + a·q̇ of the non-holonomic ones
-    rows: list[Row]  # with γ
+    rows: list[ConstraintRow]  # with γ
 
 
 @dataclass(frozen=True, eq=False)
-class Coupling:
+class BodyConstraint:
     """A constraint on the bodies of a tree: its law, the frames it looks at by body, the joints it reads."""
 
     name: str
-    law: Law
+    law: ConstraintLaw
     frames: tuple[tuple[int, Pose], ...]  # body (or GROUND), frame in the body
     kinds: tuple[JointKind, ...]  # of the joints whose coordinates it reads
     starts: tuple[tuple[int, int], ...]  # where their coordinates and their dofs begin
-    place: Place
+    place: SourceLocation
 
     @cached_property
     def holonomic(self) -> int:
@@ -96,7 +96,7 @@ class Coupling:
         remains = along(rate, changes)
         return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
 
-    def _frames(self, placed: Any) -> list[Frame]:
+    def _frames(self, placed: Any) -> list[FrameState]:
         return [_frame(_STANDING if body == GROUND else placed[body], pose) for body, pose in self.frames]
 
     def right(self, placed: Sequence[Placement]) -> bool:
@@ -110,7 +110,7 @@ class Coupling:
             nq, nv = nq + kind.nq, nv + kind.nv
         return ops.concatenate(parts)
 
-    def tied(self, placed: Sequence[Placement], q: Any, v: Any, gravity: Any, t: Any) -> Tied:
+    def tied(self, placed: Sequence[Placement], q: Any, v: Any, gravity: Any, t: Any) -> ConstraintState:
         """The rows in a state; q, v of the whole tree. Gravity acts through the acceleration −g of the ground, which
         γ takes back."""
         given = [x for body in self.bodies for x in placed[body]]
@@ -126,17 +126,17 @@ class Coupling:
                 bias = bias + force @ gravity
             first = 6 * len(self.bodies)
             efforts = {dof: directions[k, first + i] for i, dof in enumerate(self.dofs)}
-            rows.append(Row(wrenches, {dof: g for dof, g in efforts.items() if not ops.is_zero(g)}, bias))
-        return Tied(residual, rate, rows)
+            rows.append(ConstraintRow(wrenches, {dof: g for dof, g in efforts.items() if not ops.is_zero(g)}, bias))
+        return ConstraintState(residual, rate, rows)
 
 
-def _frame(body: Placement, pose: Pose) -> Frame:
+def _frame(body: Placement, pose: Pose) -> FrameState:
     reach = body.rotation @ pose.position
     linear = body.linear + ops.cross(body.angular, reach)
-    return Frame(body.rotation @ pose.rotation, body.position + reach, body.angular, linear)
+    return FrameState(body.rotation @ pose.rotation, body.position + reach, body.angular, linear)
 
 
-class Strut(NamedTuple):
+class SpringDamper(NamedTuple):
     """A spring with a damper between two points of bodies."""
 
     name: str
@@ -189,7 +189,7 @@ def _point(placed: Sequence[Placement], body: int, point: Any) -> tuple[Any, Any
     return here.position + reach, here.linear + ops.cross(here.angular, reach)
 
 
-def couplings_of(tree: Tree, constraints: Sequence[Constraint]) -> tuple[Coupling, ...]:
+def body_constraints(tree: Tree, constraints: Sequence[Constraint]) -> tuple[BodyConstraint, ...]:
     """The constraints of a mechanism on the bodies of its tree."""
     names = [joint.name for joint in tree.joints]
     starts = list(zip(_starts([k.nq for k in tree.kinds]), _starts([k.nv for k in tree.kinds]), strict=True))
@@ -199,18 +199,20 @@ def couplings_of(tree: Tree, constraints: Sequence[Constraint]) -> tuple[Couplin
         joints = [names.index(name) for name in constraint.joints]
         kinds = tuple(tree.kinds[k] for k in joints)
         found.append(
-            Coupling(constraint.name, constraint.law, frames, kinds, tuple(starts[k] for k in joints), constraint.place)
+            BodyConstraint(
+                constraint.name, constraint.law, frames, kinds, tuple(starts[k] for k in joints), constraint.place
+            )
         )
     return tuple(found)
 
 
-def struts_of(tree: Tree, springs: Sequence[Spring]) -> tuple[Strut, ...]:
+def spring_dampers(tree: Tree, springs: Sequence[Spring]) -> tuple[SpringDamper, ...]:
     """The springs of a mechanism on the bodies of its tree."""
     found = []
     for spring in springs:
         (a, at_a), (b, at_b) = (_on_body(tree, link, Pose(np.eye(3), point)) for link, point in spring.ends)
         ends = (a, at_a.position), (b, at_b.position)
-        found.append(Strut(spring.name, ends, spring.stiffness, spring.damping, spring.length))
+        found.append(SpringDamper(spring.name, ends, spring.stiffness, spring.damping, spring.length))
     return tuple(found)
 
 

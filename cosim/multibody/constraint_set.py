@@ -8,22 +8,22 @@ from functools import cached_property
 from typing import Any
 
 from cosim import ops
-from cosim.multibody.constrained_dynamics import GROUND, Row, lowest_common_body
-from cosim.multibody.constraint_rows import Coupling, Strut
-from cosim.multibody.dynamics import Motion, turning_force
+from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
+from cosim.multibody.constraint_rows import BodyConstraint, SpringDamper
+from cosim.multibody.dynamics import BodyMotion, turning_force
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.spatial import Vector
 from cosim.multibody.tree import Tree
 
 
 @dataclass(frozen=True)
-class Ties:
+class ConstraintSet:
     """stabilisation: ω [rad/s] of f̈ + 2ω ḟ + ω² f = 0 in place of f̈ = 0 (Baumgarte 1972); nested: rows are
     eliminated where their loops close instead of all at the ground; redundant: rows that follow from the others
     and are left out of the solution."""
 
-    couplings: tuple[Coupling, ...] = ()
-    struts: tuple[Strut, ...] = ()
+    couplings: tuple[BodyConstraint, ...] = ()
+    struts: tuple[SpringDamper, ...] = ()
     stabilisation: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()
@@ -45,14 +45,14 @@ class Ties:
 
     def rows(
         self, placed: Sequence[Placement], q_all: Any, v_all: Any, gravity: Any, t: Any
-    ) -> tuple[Any, Any, list[Row]]:
+    ) -> tuple[Any, Any, list[ConstraintRow]]:
         """(residual of the holonomic rows, rate of all, rows of G with γ)."""
         tied = [c.tied(placed, q_all, v_all, gravity, t) for c in self.couplings]
         residual = ops.concatenate([each.residual for each in tied])
         rate = ops.concatenate([each.rate for each in tied])
         return residual, rate, [row for each in tied for row in each.rows]
 
-    def steadied(self, rows: list[Row], residual: Any, rate: Any) -> list[Row]:
+    def steadied(self, rows: list[ConstraintRow], residual: Any, rate: Any) -> list[ConstraintRow]:
         """The rows with what brings drift back to zero."""
         omega = self.stabilisation
         if not omega:
@@ -63,14 +63,16 @@ class Ties:
             for row, change, closed in zip(rows, rate, self.holonomic, strict=True)
         ]
 
-    def switched(self, rows: list[Row], active: Any) -> list[Row]:
+    def switched(self, rows: list[ConstraintRow], active: Any) -> list[ConstraintRow]:
         """The rows of the couplings that are active (one number each, 1 or 0), nothing in place of the others."""
         return [
-            Row({b: w * f for b, w in row.wrenches.items()}, {d: g * f for d, g in row.efforts.items()}, row.bias * f)
+            ConstraintRow(
+                {b: w * f for b, w in row.wrenches.items()}, {d: g * f for d, g in row.efforts.items()}, row.bias * f
+            )
             for row, f in zip(rows, (active[k] for k in self.owners), strict=True)
         ]
 
-    def levels(self, tree: Tree, mimics: Sequence[Row]) -> list[int]:
+    def levels(self, tree: Tree, mimics: Sequence[ConstraintRow]) -> list[int]:
         """Where each row that is solved is eliminated, those of mimics after those of the couplings."""
         carrier = [tree.parents[k] for k, kind in enumerate(tree.kinds) for _ in range(kind.nv)]
         of_couplings = [[*(body for body, _ in c.frames), *(carrier[dof] for dof in c.dofs)] for c in self.couplings]
@@ -79,7 +81,7 @@ class Ties:
         ]
         return [lowest_common_body(tree.parents, bodies) if self.nested else GROUND for bodies in touched]
 
-    def forces(self, tree: Tree, moving: Sequence[Motion], placed: Sequence[Placement]) -> list[Vector]:
+    def forces(self, tree: Tree, moving: Sequence[BodyMotion], placed: Sequence[Placement]) -> list[Vector]:
         """Q of every body alone, springs included."""
         forces = [turning_force(body, motion.omega) for body, motion in zip(tree.bodies, moving, strict=True)]
         for strut in self.struts:

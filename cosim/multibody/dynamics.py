@@ -34,7 +34,7 @@ class Body(NamedTuple):
     rotor: Any
 
 
-class Motion(NamedTuple):
+class BodyMotion(NamedTuple):
     """Where a body is and how it moves, seen from its parent."""
 
     turn: Any  # Q: the body's axes in the joint's frame
@@ -46,30 +46,30 @@ class Motion(NamedTuple):
     bias: Vector  # a′
 
 
-class Column(NamedTuple):
+class JointColumn(NamedTuple):
     """The scalar equation of one degree of freedom, what does not depend on loads."""
 
     response: Vector  # M s
     U: Any
 
 
-def to_body(body: Body, motion: Motion, a: Any) -> Any:
+def to_body(body: Body, motion: BodyMotion, a: Any) -> Any:
     """A vector along the parent's axes, along the body's: Qᵀ Hᵀ a."""
     return motion.turn.T @ (body.rotation.T @ a)
 
 
-def to_parent(body: Body, motion: Motion, a: Any) -> Any:
+def to_parent(body: Body, motion: BodyMotion, a: Any) -> Any:
     """A vector along the body's axes, along the parent's: H Q a."""
     return body.rotation @ (motion.turn @ a)
 
 
-def move(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> Motion:
+def move(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> BodyMotion:
     """The kinematics of one joint; `omega` is the parent's angular velocity in the parent's axes."""
     turn, slide = joint.place(q, t)
     hinge, drift, bias = joint.hinge(q, v, t)
     slip = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(hinge))
     spin = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(hinge))
-    motion = Motion(turn, body.position + body.rotation @ slide, hinge, slip, drift, omega, bias)
+    motion = BodyMotion(turn, body.position + body.rotation @ slide, hinge, slip, drift, omega, bias)
     carried = to_body(body, motion, omega)
     centripetal = ops.cross(omega, ops.cross(omega, motion.position))
     linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(carried, slip) + bias.linear
@@ -77,19 +77,19 @@ def move(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> Mo
     return motion._replace(omega=carried + spin, bias=Vector(linear, angular))
 
 
-def transport(body: Body, motion: Motion, a: Vector) -> Vector:
+def transport(body: Body, motion: BodyMotion, a: Vector) -> Vector:
     """C a_p: the acceleration of the body if its joint were welded and nothing turned."""
     linear = a.linear + ops.cross(a.angular, motion.position)
     return Vector(to_body(body, motion, linear), to_body(body, motion, a.angular))
 
 
-def transport_force(body: Body, motion: Motion, force: Vector) -> Vector:
+def transport_force(body: Body, motion: BodyMotion, force: Vector) -> Vector:
     """Cᵀ Q: a force on the body as felt at the parent's origin."""
     f, n = to_parent(body, motion, force.linear), to_parent(body, motion, force.angular)
     return Vector(f, n + ops.cross(motion.position, f))
 
 
-def transport_inertia(body: Body, motion: Motion, m: Inertia) -> Inertia:
+def transport_inertia(body: Body, motion: BodyMotion, m: Inertia) -> Inertia:
     """Cᵀ M C."""
     return m.turned(motion.turn).turned(body.rotation).shifted(motion.position)
 
@@ -108,32 +108,32 @@ def turning_force(body: Body, omega: Any) -> Vector:
 def motions(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
     """The motion of every body."""
 
-    def step(joint: JointKind, body: Body, omega: Any, q: Any, v: Any) -> tuple[Any, Motion]:
+    def step(joint: JointKind, body: Body, omega: Any, q: Any, v: Any) -> tuple[Any, BodyMotion]:
         motion = move(joint, body, omega, q, v, t)
         return motion.omega, motion
 
     return sweeps.outward(step, np.zeros(3), sweeps.by_q(q), sweeps.by_v(v))
 
 
-def give_way(M: Inertia, s: Vector, rotor: Any, held: Any) -> tuple[Inertia, Column]:
+def give_way(M: Inertia, s: Vector, rotor: Any, held: Any) -> tuple[Inertia, JointColumn]:
     """What is left of M when the motion along s is free to follow, all of it where it is held; and its column."""
     response = M @ s
     U = s.dot(response) + rotor
     pivot = ops.where(held, 1.0, U)
     left = M.without(s, response, ops.where(held, 0.0, 1.0 / pivot), ops.where(held, 1.0, rotor / pivot))
-    return left, Column(response, U)
+    return left, JointColumn(response, U)
 
 
-def articulate(M: Inertia, body: Body, motion: Motion, held: Any) -> tuple[Inertia, tuple[Column, ...]]:
+def articulate(M: Inertia, body: Body, motion: BodyMotion, held: Any) -> tuple[Inertia, tuple[JointColumn, ...]]:
     """What is left of M once the free columns of the joint give way, and the columns themselves."""
-    columns: list[Column] = []
+    columns: list[JointColumn] = []
     for s, rotor, h in reversed(list(zip(motion.hinge, body.rotor, held, strict=True))):
         M, column = give_way(M, s, rotor, h)
         columns.insert(0, column)
     return M, tuple(columns)
 
 
-def load(Q: Vector, motion: Motion, columns: Any, *given: Any) -> tuple[Vector, tuple[Any, ...]]:
+def load(Q: Vector, motion: BodyMotion, columns: Any, *given: Any) -> tuple[Vector, tuple[Any, ...]]:
     """What the joint passes on of the force Q, and u of its columns; given: q̈, τ and which q̈ are prescribed."""
     loads: list[Any] = []
     for s, column, qdd, tau, held in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
@@ -143,7 +143,7 @@ def load(Q: Vector, motion: Motion, columns: Any, *given: Any) -> tuple[Vector, 
     return Q, tuple(loads)
 
 
-def accelerate(a: Vector, motion: Motion, columns: Any, loads: Any, *given: Any) -> tuple[Vector, Any]:
+def accelerate(a: Vector, motion: BodyMotion, columns: Any, loads: Any, *given: Any) -> tuple[Vector, Any]:
     """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, held in zip(motion.hinge, columns, loads, *given, strict=True):
@@ -163,16 +163,16 @@ def hybrid_dynamics(
     q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
     """
 
-    def own(joint: JointKind, body: Body, motion: Motion, *_: Any) -> tuple[Inertia, Vector]:
+    def own(joint: JointKind, body: Body, motion: BodyMotion, *_: Any) -> tuple[Inertia, Vector]:
         return rigid_inertia(body), turning_force(body, motion.omega)
 
-    def gather(joint: JointKind, body: Body, both: Any, motion: Motion, *given: Any) -> Any:
+    def gather(joint: JointKind, body: Body, both: Any, motion: BodyMotion, *given: Any) -> Any:
         M, Q = both
         left, columns = articulate(M, body, motion, given[-1])
         Q, loads = load(Q - M @ motion.bias, motion, columns, *given)
         return (transport_inertia(body, motion, left), transport_force(body, motion, Q)), (columns, loads)
 
-    def spread(joint: JointKind, body: Body, a: Vector, motion: Motion, inner: Any, *given: Any) -> Any:
+    def spread(joint: JointKind, body: Body, a: Vector, motion: BodyMotion, inner: Any, *given: Any) -> Any:
         a, result = accelerate(transport(body, motion, a), motion, *inner, *given)
         return a + motion.bias, result
 
@@ -216,10 +216,10 @@ def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
     A joint that meets none is passed over as if it were held, so that it does not hide the others.
     """
 
-    def own(joint: JointKind, body: Body, motion: Motion) -> Inertia:
+    def own(joint: JointKind, body: Body, motion: BodyMotion) -> Inertia:
         return rigid_inertia(body)
 
-    def gather(joint: JointKind, body: Body, M: Inertia, motion: Motion) -> Any:
+    def gather(joint: JointKind, body: Body, M: Inertia, motion: BodyMotion) -> Any:
         resistance: list[Any] = []
         for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
             U = s.dot(M @ s) + rotor

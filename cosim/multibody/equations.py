@@ -15,8 +15,8 @@ import numpy as np
 from cosim import ops
 from cosim.compile.rolled_sweeps import RolledRoutine
 from cosim.multibody import dynamics, kinematics
-from cosim.multibody.constrained_dynamics import Row, Solution, directions, solve_tree
-from cosim.multibody.constraint_set import Ties
+from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, constraint_jacobian, solve_tree
+from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.description.mechanism import Pose
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.mimics import find_mimics
@@ -32,13 +32,13 @@ REST = np.zeros(3)
 ROLLED_FROM = 48
 
 
-class Rules:
+class MechanismEquations:
     """Pure functions of one mechanism; arguments and results as in `Model`, for one state.
 
     t: time [s], of use only to joints and constraints that depend on it.
     """
 
-    def __init__(self, tree: Tree, gravity: np.ndarray, ties: Ties) -> None:
+    def __init__(self, tree: Tree, gravity: np.ndarray, ties: ConstraintSet) -> None:
         self.tree, self.gravity, self.ties = tree, gravity, ties
         self.sweeps = tree.sweeps
         self.at, self.moved = find_mimics(tree)
@@ -78,7 +78,7 @@ class Rules:
 
     # --- constraints ---
 
-    def _placed(self, q_all: Any, v_all: Any, t: Any) -> tuple[list[dynamics.Motion], list[Placement]]:
+    def _placed(self, q_all: Any, v_all: Any, t: Any) -> tuple[list[dynamics.BodyMotion], list[Placement]]:
         moving = dynamics.motions(self.sweeps, q_all, v_all, t)
         return moving, kinematics.placements(self.sweeps, moving)
 
@@ -95,10 +95,10 @@ class Rules:
     def constraint_jacobian(self, q: Any, t: Any = 0.0) -> Any:
         """G (m, nv): the rates of all rows are G v + a₀."""
         moving, _, _, _, rows = self._tied(self.at.positions(q), np.zeros(self.nv_full), t)
-        full = directions(self.sweeps, moving, rows, self.nv_full)
+        full = constraint_jacobian(self.sweeps, moving, rows, self.nv_full)
         return full if self.moved.trivial else ops.array([self.moved.gathered(row) for row in full])
 
-    def _solve(self, moving: Any, forces: Any, root: Vector, rows: list[Row], *given: Any) -> Solution:
+    def _solve(self, moving: Any, forces: Any, root: Vector, rows: list[ConstraintRow], *given: Any) -> Solution:
         """q̈, τ of the independent dofs and λ of all rows of couplings, 0 for redundant ones; given: q̈, τ, held."""
         qdd, tau, held = given
         vectors = self.moved.spread(qdd), self.moved.placed(tau), held[self.moved.leader]

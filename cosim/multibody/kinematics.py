@@ -10,7 +10,7 @@ from cosim import ops
 from cosim.multibody.description.mechanism import Pose
 from cosim.multibody.dynamics import (
     Body,
-    Motion,
+    BodyMotion,
     motions,
     move,
     rigid_inertia,
@@ -61,10 +61,10 @@ def mass_matrix(sweeps: Unrolled, q: Any, nv: int, t: Any = 0.0) -> Any:
     """M(q) (nv, nv) from composite inertias: column s moves all that hangs on its joint as one rigid body,
     and its force is felt along every hinge on the way to the ground."""
 
-    def own(joint: JointKind, body: Body, motion: Motion) -> Any:
+    def own(joint: JointKind, body: Body, motion: BodyMotion) -> Any:
         return rigid_inertia(body)
 
-    def compose(joint: JointKind, body: Body, inertia: Any, motion: Motion) -> Any:
+    def compose(joint: JointKind, body: Body, inertia: Any, motion: BodyMotion) -> Any:
         return transport_inertia(body, motion, inertia), inertia
 
     moving = motions(sweeps, q, np.zeros(nv), t)
@@ -96,7 +96,7 @@ class Placement(NamedTuple):
 def placements(sweeps: Unrolled, moving: Any) -> list[Placement]:
     """Where all bodies are and how they move, seen from the ground."""
 
-    def step(joint: JointKind, body: Body, above: Placement, motion: Motion) -> Any:
+    def step(joint: JointKind, body: Body, above: Placement, motion: BodyMotion) -> Any:
         rotation = above.rotation @ body.rotation @ motion.turn
         reach = above.rotation @ motion.position
         linear = above.linear + ops.cross(above.angular, reach) + rotation @ motion.slip

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.constrained_dynamics import Row
+from cosim.multibody.constrained_dynamics import ConstraintRow
 from cosim.multibody.tree import Tree
 
 
@@ -58,10 +58,10 @@ class Map:
         matrix[np.arange(len(self.leader)), self.leader] = self.multiplier
         return matrix
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ConstraintRow]:
         """What ties the followers: one row each, follower − multiplier · leader."""
         return [
-            Row({}, {int(k): 1.0, int(self.own[self.leader[k]]): -self.multiplier[k]}, 0.0)
+            ConstraintRow({}, {int(k): 1.0, int(self.own[self.leader[k]]): -self.multiplier[k]}, 0.0)
             for k in sorted(set(range(len(self.leader))) - set(self.own.tolist()))
         ]
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from cosim.compile import Compiled, Interpreted, Port, compile
+from cosim.compile import ArrayPort, Compiled, Interpreted, compile
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.constraint_rows import couplings_of, struts_of
-from cosim.multibody.constraint_set import Ties
-from cosim.multibody.description.floating_base import on_free_base
-from cosim.multibody.description.loop_cutting import opened
+from cosim.multibody.constraint_rows import body_constraints, spring_dampers
+from cosim.multibody.constraint_set import ConstraintSet
+from cosim.multibody.description.floating_base import with_floating_base
+from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.urdf import read_urdf
-from cosim.multibody.equations import Rules
+from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import Names
 from cosim.multibody.tree import Tree, build_tree, refuse_massless_motion
 from cosim.types import Limits
@@ -72,7 +72,7 @@ class Model:
             "elimination": elimination,
             "redundant": tuple(redundant),
         }
-        open_mechanism, constraints = opened(mechanism)
+        open_mechanism, constraints = cut_loops(mechanism)
         tree = build_tree(open_mechanism)
         own = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
         self.joints = tuple(joint for joint, _ in own)
@@ -88,11 +88,13 @@ class Model:
         self.gravity = np.array(gravity, dtype=float)
         if self.gravity.shape != (3,):
             raise ValueError(f"gravity must be 3 numbers, got {gravity}")
-        couplings = couplings_of(tree, constraints)
+        couplings = body_constraints(tree, constraints)
         rows = sum(len(c.law.rows) for c in couplings) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
-        ties = Ties(couplings, struts_of(tree, mechanism.springs), stabilisation, nested, tuple(redundant))
-        self.pure = Rules(tree, self.gravity, ties)
+        ties = ConstraintSet(
+            couplings, spring_dampers(tree, mechanism.springs), stabilisation, nested, tuple(redundant)
+        )
+        self.pure = MechanismEquations(tree, self.gravity, ties)
         self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in couplings for row in c.law.rows)
         self._tree: Tree = tree
         self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
@@ -122,7 +124,7 @@ class Model:
         Raises InputErrors with every mistake of the file and its line.
         """
         mechanism = read_urdf(path)
-        return cls(on_free_base(mechanism) if floating_base else mechanism, gravity)
+        return cls(with_floating_base(mechanism) if floating_base else mechanism, gravity)
 
     def with_rotor_inertia(self, rotor_inertia: Any) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
@@ -285,20 +287,22 @@ class Model:
             self.__dict__[function] = native
         return native
 
-    def _definition(self, function: str, frame: str | None) -> tuple[Callable[..., Any], list[Port], list[Port]]:
+    def _definition(
+        self, function: str, frame: str | None
+    ) -> tuple[Callable[..., Any], list[ArrayPort], list[ArrayPort]]:
         nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
-        q, v, qdd, tau = Port("q", nq), Port("v", nv), Port("qdd", nv), Port("tau", nv)
+        q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
         inputs, shapes = {
             "forward_dynamics": ([q, v, tau], [nv]),
             "inverse_dynamics": ([q, v, qdd], [nv]),
-            "hybrid_dynamics": ([q, v, qdd, tau, Port("prescribed", nv, boolean=True)], [nv, nv]),
+            "hybrid_dynamics": ([q, v, qdd, tau, ArrayPort("prescribed", nv, boolean=True)], [nv, nv]),
             "reactions": ([q, v, tau], [m]),
             "constraints": ([q, v], [(sum(self.pure.ties.holonomic),), m]),
             "constraint_jacobian": ([q], [m + nv]),
             "inertia_effort": ([q, qdd], [nv]),
             "friction_effort": ([v], [nv]),
-            "integrate": ([q, Port("d", nv)], [nq]),
-            "difference": ([Port("q0", nq), Port("q1", nq)], [nv]),
+            "integrate": ([q, ArrayPort("d", nv)], [nq]),
+            "difference": ([ArrayPort("q0", nq), ArrayPort("q1", nq)], [nv]),
             "mass_matrix": ([q], [nv * 2]),
             "kinetic_energy": ([q, v], [()]),
             "potential_energy": ([q], [()]),
@@ -313,8 +317,8 @@ class Model:
             rule = fn
             fn = lambda q, *t: rule(q, body, pose, *t)  # noqa: E731
         if self.pure.timed and function not in UNTIMED:
-            inputs = [*inputs, Port("t", ())]
-        return fn, inputs, [Port(f"out{i}", s) for i, s in enumerate(shapes)]
+            inputs = [*inputs, ArrayPort("t", ())]
+        return fn, inputs, [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]
 
 
 def _named(joint: Joint, parts: Names) -> list[str]:

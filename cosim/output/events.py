@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.output.limit_alarms import Spells
+from cosim.output.limit_alarms import LimitAlarms
 from cosim.output.recorder import Level
-from cosim.tick.tick_model import Simulation
+from cosim.tick.tick_model import TickModel
 
 
-class Happening(NamedTuple):
+class RunEvent(NamedTuple):
     """An event that happened at t [s] and took `lost` [J] from the mechanism; `count` of the same kind within one tick
     share the last one's time. What the guard warned of or cut is a warning."""
 
@@ -24,27 +24,27 @@ class Happening(NamedTuple):
 
 
 @dataclass
-class Watch:
+class EventMonitor:
     """Follows the counters of a simulation's switches, which fallbacks have taken over, and what the guard warned of
     and cut, from block to block of rows."""
 
-    simulation: Simulation
+    simulation: TickModel
 
     def __post_init__(self) -> None:
         self._loops = [loop for loop in self.simulation.loops if loop.fallback is not None]
         self._fallen = np.zeros(len(self._loops))
-        self.spells = Spells(self.simulation)
+        self.spells = LimitAlarms(self.simulation)
         self.names = self.simulation.plant.switches.reported if self.simulation.plant.switches else ()
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
-    def __call__(self, rows: np.ndarray) -> list[Happening]:
+    def __call__(self, rows: np.ndarray) -> list[RunEvent]:
         """What happened by the time of these rows (k, nr) and was not told yet, in order of time."""
         if not len(rows):
             return []
-        cut = [Happening(t, what, 0.0, level="warning") for t, what in self.spells(rows)]
+        cut = [RunEvent(t, what, 0.0, level="warning") for t, what in self.spells(rows)]
         return sorted(self._events(rows) + self._takeovers(rows) + cut)
 
-    def _events(self, rows: np.ndarray) -> list[Happening]:
+    def _events(self, rows: np.ndarray) -> list[RunEvent]:
         if not self.names:
             return []
         count, last, lost = (
@@ -54,11 +54,11 @@ class Watch:
         spent = np.diff(lost, axis=0, prepend=self._lost[None])
         self._count, self._lost = count[-1], lost[-1]
         return [
-            Happening(float(last[tick, k]), self.names[k], float(spent[tick, k]), int(steps[tick, k]))
+            RunEvent(float(last[tick, k]), self.names[k], float(spent[tick, k]), int(steps[tick, k]))
             for tick, k in zip(*np.nonzero(steps), strict=True)
         ]
 
-    def _takeovers(self, rows: np.ndarray) -> list[Happening]:
+    def _takeovers(self, rows: np.ndarray) -> list[RunEvent]:
         """Of controllers by their fallbacks, each at the tick in which it was first heard."""
         if not self._loops:
             return []
@@ -71,5 +71,5 @@ class Watch:
             loop = self._loops[k]
             why = loop.failure or "it commanded what is not finite"
             what = f"controller '{loop.name}' failed: its fallback has taken over ({why})"
-            found.append(Happening(float(times[tick]), what, 0.0))
+            found.append(RunEvent(float(times[tick]), what, 0.0))
         return found

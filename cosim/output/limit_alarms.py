@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cosim.control import guard
-from cosim.tick.tick_model import Simulation
+from cosim.tick.tick_model import TickModel
 from cosim.units import JOINT_DIMENSIONS
 
 PAUSE = 0.1  # s; what comes back sooner is the same spell
@@ -44,7 +44,7 @@ _WORDS = {
 }
 
 
-def words(simulation: Simulation, k: int, kind: str) -> str:
+def alarm_text(simulation: TickModel, k: int, kind: str) -> str:
     """What is said of joint k when it is beyond a limit that lets the run go on."""
     held, model = simulation.guard, simulation.plant.model
     warns, saturates, unit = _WORDS[kind]
@@ -57,17 +57,17 @@ def words(simulation: Simulation, k: int, kind: str) -> str:
     return f"{model.dof_names[k]}: {said.format(f'{limit} {unit}')}"
 
 
-class Spells:
+class LimitAlarms:
     """Follows the masks of the guard from block to block of rows, and counts."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: TickModel) -> None:
         self.simulation = simulation
         self.counts: dict[str, dict[str, dict[str, Any]]] = {}  # joint -> kind -> figures, of those that came
         self._pause = PAUSE / simulation.step  # ticks
         self._column = simulation.row.index("warned")
         self._time = simulation.row.index("t")[0]
         told = [(int(k), kind) for kind in guard.KINDS for k in np.flatnonzero(simulation.guard.tells(kind))]
-        self._words = {place: words(simulation, *place) for place in sorted(told)}
+        self._words = {place: alarm_text(simulation, *place) for place in sorted(told)}
         self._last = dict.fromkeys(self._words, -np.inf)  # tick in which it was set
 
     def __call__(self, rows: np.ndarray) -> list[tuple[float, str]]:

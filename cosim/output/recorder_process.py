@@ -1,7 +1,7 @@
 """The process beside a run on time that records and publishes: `python -m cosim.output.recorder_process`.
 
-It reads frames (`cosim.output.sinks.Kind`) from its standard input and answers on its standard output. It ends when
-it is told to, or when its input ends because the run's process died: then the recording is finished with all that came.
+It reads frames (`cosim.output.sinks.FrameKind`) from its standard input and answers on its standard output. It ends on
+request, or when its input ends because the process of the run died: then it finishes the recording with all it has.
 """
 
 from __future__ import annotations
@@ -11,50 +11,50 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
-from cosim.errors import CosimError, InputError, RunError, told
-from cosim.output.sinks import Frames, Kind, Output, batch_of, frame, opened, packed, unpacked
+from cosim.errors import CosimError, InputError, RunError, describe_exception
+from cosim.output.sinks import FrameKind, Frames, Output, batch_of, frame, open_sinks, packed, unpacked
 
 NICENESS = 10
 READ_BYTES = 1 << 16  # few: a pipe is locked while it is read from, and the run would have to wait
-SAID = {Kind.EVENT: "event", Kind.FAULT: "fault"}
+SAID = {FrameKind.EVENT: "event", FrameKind.FAULT: "fault"}
 DESERTED = "the program of the run ended before it could end the run"
 
-Tell = Callable[[Kind, bytes], None]
+Tell = Callable[[FrameKind, bytes], None]
 
 
 def serve(source: int, answers: int) -> None:
     """Follow the frames that come from the file descriptor `source`; answer on `answers`, never raise."""
 
-    def tell(kind: Kind, body: bytes = b"") -> None:
+    def tell(kind: FrameKind, body: bytes = b"") -> None:
         with suppress(BrokenPipeError):  # nobody is left to hear it
             os.write(answers, frame(kind, body))
 
     try:
         with ExitStack() as stack:
             _follow(_arriving(source), stack, tell)
-        tell(Kind.DONE)
+        tell(FrameKind.DONE)
     except Exception as error:
-        tell(Kind.FAILED, packed(_told(error)))
+        tell(FrameKind.FAILED, packed(_told(error)))
 
 
-def _arriving(source: int) -> Iterator[tuple[Kind, bytes]]:
+def _arriving(source: int) -> Iterator[tuple[FrameKind, bytes]]:
     frames = Frames()
     while data := os.read(source, READ_BYTES):
         yield from frames.feed(data)
 
 
-def _follow(frames: Iterator[tuple[Kind, bytes]], stack: ExitStack, tell: Tell) -> None:
+def _follow(frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack, tell: Tell) -> None:
     start = next(frames, None)
     if start is None:
         return
     output = Output(**unpacked(start[1]))
-    sinks = opened(stack, output)
-    tell(Kind.READY, b"")
+    sinks = open_sinks(stack, output)
+    tell(FrameKind.READY, b"")
     latest = 0
     for kind, body in frames:
-        if kind is Kind.END:
+        if kind is FrameKind.END:
             return
-        if kind is Kind.BATCH:
+        if kind is FrameKind.BATCH:
             t_ns, values = batch_of(body, len(output.channels))
             latest = int(t_ns[-1]) if len(t_ns) else latest
             for sink in sinks:
@@ -71,7 +71,7 @@ def _follow(frames: Iterator[tuple[Kind, bytes]], stack: ExitStack, tell: Tell) 
 def _told(error: Exception) -> tuple[int, str, str | None]:
     """Exit code, what and where, as the run raises it again."""
     if not isinstance(error, CosimError):
-        return RunError.exit_code, f"recording failed: {told(error)}", None
+        return RunError.exit_code, f"recording failed: {describe_exception(error)}", None
     kind = InputError if isinstance(error, InputError) else RunError
     return kind.exit_code, error.what, str(error.place) if error.place else None
 

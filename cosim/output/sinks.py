@@ -1,7 +1,7 @@
 """Where finished ticks of a run go while it runs: the recording, the telemetry.
 
-A run as fast as possible feeds them itself (`opened`). A run on time hands everything to a process of its own
-(`Remote`, whose other end is `cosim.output.recorder_process`), so that packing and compressing never hold the
+A run as fast as possible feeds them itself (`open_sinks`). A run on time hands everything to a process of its own
+(`RemoteSink`, whose other end is `cosim.output.recorder_process`), so that packing and compressing never hold the
 interpreter up.
 """
 
@@ -89,7 +89,7 @@ class Publishing:
         """Samples end, which is what a subscriber sees."""
 
 
-def opened(stack: ExitStack, output: Output) -> list[Sink]:
+def open_sinks(stack: ExitStack, output: Output) -> list[Sink]:
     """The sinks that `output` asks for, closed by `stack`; raises InputError when one cannot be opened."""
     sinks: list[Sink] = []
     if output.endpoint is not None:  # before anything is written over
@@ -102,7 +102,7 @@ def opened(stack: ExitStack, output: Output) -> list[Sink]:
 # --- what goes between the two processes ----------------------------------------------------------
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """Of a frame. Those to the neighbour: START to END; its answers: READY (all is open), FAILED, DONE (all closed)."""
 
     START, BATCH, EVENT, FAULT, END, READY, FAILED, DONE = range(8)
@@ -112,7 +112,7 @@ HEADER = struct.Struct("<BQ")  # kind, bytes that follow: words as msgpack, numb
 ERRORS = {error.exit_code: error for error in (InputError, RunError)}
 
 
-def frame(kind: Kind, *parts: bytes) -> bytes:
+def frame(kind: FrameKind, *parts: bytes) -> bytes:
     return b"".join((HEADER.pack(kind, sum(map(len, parts))), *parts))
 
 
@@ -140,7 +140,7 @@ class Frames:
     def __init__(self) -> None:
         self._pending = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[tuple[Kind, bytes]]:
+    def feed(self, data: bytes) -> Iterator[tuple[FrameKind, bytes]]:
         self._pending += data
         while len(self._pending) >= HEADER.size:
             kind, size = HEADER.unpack_from(self._pending)
@@ -149,7 +149,7 @@ class Frames:
                 return
             body = bytes(self._pending[HEADER.size : end])
             del self._pending[:end]
-            yield Kind(kind), body
+            yield FrameKind(kind), body
 
 
 # --- the end of the run ---------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Piece(NamedTuple):
         return len(self.data) - sum(self.taken)
 
 
-class Remote:
+class RemoteSink:
     """The sinks of `output` in a process of their own; use it in a `with` statement, or call `close`.
 
     Start it before the thread gets a CPU or a priority of its own: the process would inherit the CPU. It returns when
@@ -185,7 +185,7 @@ class Remote:
         self._ticks = 0
         self._backlog: deque[Piece] = deque()
         self._heard: list[bytes] = []
-        self._answers: dict[Kind, bytes] = {}
+        self._answers: dict[FrameKind, bytes] = {}
         self._error: CosimError | None = None
         self._closed = False
         self._process = subprocess.Popen(
@@ -202,8 +202,8 @@ class Remote:
             for end in (self._in, self._out):
                 os.set_blocking(end, False)
             _widen(self._in)
-            self._send(Kind.START, packed(asdict(output)))
-            if not self._wait(Kind.READY):
+            self._send(FrameKind.START, packed(asdict(output)))
+            if not self._wait(FrameKind.READY):
                 self._error = RunError(f"the {self._words[0]} did not start within {PATIENCE:g} s", self._place)
             if self._error is not None:
                 raise self._error
@@ -217,13 +217,13 @@ class Remote:
             raise ValueError(f"values are {values.shape}, not {(len(t_ns), self._columns)}")
         data = np.asarray(t_ns, np.int64).tobytes(), np.asarray(values, float).tobytes()
         self._ticks += len(t_ns)
-        self._send(Kind.BATCH, *data, ticks=len(t_ns))
+        self._send(FrameKind.BATCH, *data, ticks=len(t_ns))
 
     def event(self, t_ns: int, what: str, level: Level = "info") -> None:
-        self._send(Kind.EVENT, packed((int(t_ns), what, level)))
+        self._send(FrameKind.EVENT, packed((int(t_ns), what, level)))
 
     def fault(self, t_ns: int, what: str) -> None:
-        self._send(Kind.FAULT, packed((int(t_ns), what)))
+        self._send(FrameKind.FAULT, packed((int(t_ns), what)))
 
     @property
     def trouble(self) -> str:
@@ -243,9 +243,9 @@ class Remote:
         if self._closed:
             return
         try:
-            self._send(Kind.END)
+            self._send(FrameKind.END)
             self._closed = True
-            if not self._wait(Kind.DONE):
+            if not self._wait(FrameKind.DONE):
                 lost = sum(piece.ticks for piece in self._backlog)
                 what = f"the {self._words[0]} took nothing for {PATIENCE:g} s and was ended"
                 missing = f"at least {lost:,} of {self._ticks:,} ticks are not {self._words[1]}"
@@ -257,13 +257,13 @@ class Remote:
         if self._error is not None:
             raise self._error
 
-    def __enter__(self) -> Remote:
+    def __enter__(self) -> RemoteSink:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, kind: Kind, *parts: bytes, ticks: int = 0) -> None:
+    def _send(self, kind: FrameKind, *parts: bytes, ticks: int = 0) -> None:
         if self._error is not None:
             return
         if self._closed:
@@ -292,10 +292,10 @@ class Remote:
         with suppress(BlockingIOError):
             self._heard.extend(map(os.read, (self._out,), (1 << 16,)))
             self._answers = dict(Frames().feed(b"".join(self._heard)))
-        if Kind.FAILED in self._answers:
-            code, what, place = unpacked(self._answers[Kind.FAILED])
+        if FrameKind.FAILED in self._answers:
+            code, what, place = unpacked(self._answers[FrameKind.FAILED])
             self._error = ERRORS[code](what, place)
-        elif self._ended and Kind.DONE not in self._answers:
+        elif self._ended and FrameKind.DONE not in self._answers:
             with suppress(subprocess.TimeoutExpired):
                 code = self._process.wait(patience)
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -309,7 +309,7 @@ class Remote:
         """Nothing can come any more: the last read found the end."""
         return bool(self._heard) and not self._heard[-1]
 
-    def _wait(self, answer: Kind) -> bool:
+    def _wait(self, answer: FrameKind) -> bool:
         """Go on until `answer` or an error comes; False when nothing has moved for PATIENCE."""
         while answer not in self._answers and self._error is None:
             poller = select.poll()

@@ -16,7 +16,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.routine import Routine, call_when
-from cosim.compile.while_loop import Repeated
+from cosim.compile.while_loop import WhileLoop
 from cosim.control.guard import NOT_FINITE
 from cosim.plant.plant import Plant
 from cosim.types import State
@@ -37,7 +37,7 @@ Step = Callable[[Any, Any, Any, Any], Any]  # (t, x, request, h) -> x at t + h
 
 
 @dataclass
-class Stepping:
+class EventStepper:
     """`step` is the integrator's on the flat state of the plant, `length` [s] that of steps; compiled: parts become
     routines of their own."""
 
@@ -275,7 +275,7 @@ class Stepping:
 
 def _repeated(fn: Callable[..., Any], shapes: list[tuple[int, ...]], name: str, most: int, compiled: bool) -> Any:
     if compiled:
-        return Repeated(Routine(fn, shapes, name), most)
+        return WhileLoop(Routine(fn, shapes, name), most)
 
     def loop(x: Any, *others: Any) -> Any:
         count, more = 0, True

@@ -1,7 +1,7 @@
 """What changes the structure of a mechanism while it runs: latches, brakes, stops, releases (theory §6).
 
 Everything that switches is state: dofs that are latched, brakes that are on and the way they slide (0: they
-stick), stops that are touched, couplings that hold. A `Trigger` fires when its value crosses zero upwards, and
+stick), stops that are touched, couplings that hold. A `EventIndicator` fires when its value crosses zero upwards, and
 changes that state; dofs it arrests lose their velocity by an impulse. Pure functions of numbers or symbols.
 """
 
@@ -27,7 +27,7 @@ Seen = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Event:
+class PlantEvent:
     """Something the rig does: `do` to the dofs or couplings `of` (indices) when `value(seen)` crosses 0 upwards."""
 
     name: str
@@ -38,7 +38,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Stop:
+class HardStop:
     """A limit of a dof that it hits: the side is +1 at an upper, −1 at a lower bound."""
 
     name: str
@@ -48,18 +48,18 @@ class Stop:
     restitution: float
 
 
-class Change(NamedTuple):
+class ModeChange(NamedTuple):
     """What a trigger does: the switches afterwards, and dofs (nv,) that keep −(this) of their velocity, NaN: all."""
 
     state: State
     rebound: dict[int, Any]
 
 
-class Trigger(NamedTuple):
+class EventIndicator(NamedTuple):
     name: str
     value: Callable[[Seen], Any]
     enabled: Callable[[State, Seen], Any]
-    effect: Callable[[State, Seen], Change]
+    effect: Callable[[State, Seen], ModeChange]
     pressing: Callable[[Seen], Any] | None = None  # fires at once while this holds and the value is not negative
 
 
@@ -68,28 +68,28 @@ def _with(s: State, what: str, places: Sequence[int], values: Any) -> State:
     return s | {what: ops.placed(s[what], places, values)}
 
 
-def _latch(event: Event, s: State, seen: Seen) -> Change:
-    return Change(_with(s, "latched", event.of, 1.0), dict.fromkeys(event.of, 0.0))
+def _latch(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+    return ModeChange(_with(s, "latched", event.of, 1.0), dict.fromkeys(event.of, 0.0))
 
 
-def _unlatch(event: Event, s: State, seen: Seen) -> Change:
-    return Change(_with(s, "latched", event.of, 0.0), {})
+def _unlatch(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+    return ModeChange(_with(s, "latched", event.of, 0.0), {})
 
 
-def _brake(event: Event, s: State, seen: Seen) -> Change:
+def _brake(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
     ways = [ops.sign(ops.where(ops.absolute(seen["velocity"][k]) > STILL, seen["velocity"][k], 0.0)) for k in event.of]
-    return Change(_with(_with(s, "brake", event.of, event.effort), "slide", event.of, ways), {})
+    return ModeChange(_with(_with(s, "brake", event.of, event.effort), "slide", event.of, ways), {})
 
 
-def _unbrake(event: Event, s: State, seen: Seen) -> Change:
-    return Change(_with(_with(s, "brake", event.of, 0.0), "slide", event.of, 0.0), {})
+def _unbrake(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+    return ModeChange(_with(_with(s, "brake", event.of, 0.0), "slide", event.of, 0.0), {})
 
 
-def _release(event: Event, s: State, seen: Seen) -> Change:
-    return Change(_with(s, "active", event.of, 0.0), {})
+def _release(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+    return ModeChange(_with(s, "active", event.of, 0.0), {})
 
 
-ACTIONS: dict[str, Callable[[Event, State, Seen], Change]] = {
+ACTIONS: dict[str, Callable[[PlantEvent, State, Seen], ModeChange]] = {
     "latch": _latch,
     "unlatch": _unlatch,
     "brake": _brake,
@@ -99,13 +99,13 @@ ACTIONS: dict[str, Callable[[Event, State, Seen], Change]] = {
 
 
 @dataclass(frozen=True)
-class Switches:
+class HybridModes:
     """All that can switch in a plant of nv dofs; `latched`: dofs that are at the start."""
 
     nv: int = 0
     couplings: int = 0
-    events: tuple[Event, ...] = ()
-    stops: tuple[Stop, ...] = ()
+    events: tuple[PlantEvent, ...] = ()
+    stops: tuple[HardStop, ...] = ()
     latched: tuple[int, ...] = ()
     signals: tuple[str, ...] = ()  # that values look at, besides the motion of dofs
 
@@ -118,7 +118,7 @@ class Switches:
         return any(event.do == "release" for event in self.events)
 
     @cached_property
-    def triggers(self) -> tuple[Trigger, ...]:
+    def triggers(self) -> tuple[EventIndicator, ...]:
         """Those of the rig first, in its order; then what stops and brakes do by themselves."""
         braked = {k: event.name for event in self.events if event.do == "brake" for k in event.of}
         return (
@@ -186,21 +186,21 @@ class Switches:
         return s["active"]
 
 
-def _of_event(event: Event) -> Trigger:
-    def effect(s: State, seen: Seen) -> Change:
+def _of_event(event: PlantEvent) -> EventIndicator:
+    def effect(s: State, seen: Seen) -> ModeChange:
         return ACTIONS[event.do](event, s, seen)
 
-    return Trigger(event.name, event.value, lambda s, seen: True, effect)
+    return EventIndicator(event.name, event.value, lambda s, seen: True, effect)
 
 
-def _hit(k: int, stop: Stop) -> Trigger:
-    def effect(s: State, seen: Seen) -> Change:
+def _hit(k: int, stop: HardStop) -> EventIndicator:
+    def effect(s: State, seen: Seen) -> ModeChange:
         leaving = stop.restitution * ops.absolute(seen["velocity"][stop.dof])
         back = stop.side * seen["acceleration"][stop.dof]
         # a flight shorter than a step is none: bounces without end would happen in no time
         stays = ops.logical_or(leaving < REST, 2.0 * leaving < back * seen["step"])
         after = _with(s, "stopped", [k], [ops.where(stays, 1.0, 0.0)])
-        return Change(after, {stop.dof: ops.where(stays, 0.0, stop.restitution)})
+        return ModeChange(after, {stop.dof: ops.where(stays, 0.0, stop.restitution)})
 
     def beyond(seen: Seen) -> Any:
         return stop.side * (seen["position"][stop.dof] - stop.bound)
@@ -212,33 +212,35 @@ def _hit(k: int, stop: Stop) -> Trigger:
         comes = ops.logical_or(beyond(seen) < 0.0, ops.logical_or(speed > 0.0, rests))
         return ops.logical_and(s["stopped"][k] < 0.5, comes)
 
-    return Trigger(stop.name, beyond, possible, effect, lambda seen: stop.side * seen["velocity"][stop.dof] > 0.0)
+    return EventIndicator(
+        stop.name, beyond, possible, effect, lambda seen: stop.side * seen["velocity"][stop.dof] > 0.0
+    )
 
 
-def _leave(k: int, stop: Stop) -> Trigger:
-    return Trigger(
+def _leave(k: int, stop: HardStop) -> EventIndicator:
+    return EventIndicator(
         stop.name,
         lambda seen: stop.side * seen["hold"][stop.dof],
         lambda s, seen: s["stopped"][k] > 0.5,
-        lambda s, seen: Change(_with(s, "stopped", [k], 0.0), {}),
+        lambda s, seen: ModeChange(_with(s, "stopped", [k], 0.0), {}),
         lambda seen: stop.side * seen["hold"][stop.dof] > 0.0,
     )
 
 
-def _stick(dof: int, name: str) -> Trigger:
-    return Trigger(
+def _stick(dof: int, name: str) -> EventIndicator:
+    return EventIndicator(
         name,
         lambda seen: -(seen["slide"][dof] * seen["velocity"][dof]),
         lambda s, seen: ops.absolute(s["slide"][dof]) > 0.5,
-        lambda s, seen: Change(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
+        lambda s, seen: ModeChange(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
     )
 
 
-def _slip(dof: int, name: str) -> Trigger:
+def _slip(dof: int, name: str) -> EventIndicator:
     def sticks(s: State, seen: Seen) -> Any:
         return ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
 
-    def effect(s: State, seen: Seen) -> Change:
-        return Change(_with(s, "slide", [dof], [-ops.sign(seen["hold"][dof])]), {})
+    def effect(s: State, seen: Seen) -> ModeChange:
+        return ModeChange(_with(s, "slide", [dof], [-ops.sign(seen["hold"][dof])]), {})
 
-    return Trigger(name, lambda seen: ops.absolute(seen["hold"][dof]) - seen["brake"][dof], sticks, effect)
+    return EventIndicator(name, lambda seen: ops.absolute(seen["hold"][dof]) - seen["brake"][dof], sticks, effect)

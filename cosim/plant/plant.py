@@ -20,12 +20,12 @@ from cosim.layout import Layout
 from cosim.multibody import Model
 from cosim.multibody.assembly import Start, start
 from cosim.multibody.description.mechanism import Mechanism
-from cosim.plant.hybrid_modes import Switches
+from cosim.plant.hybrid_modes import HybridModes
 from cosim.types import State
 
 
 @dataclass(frozen=True)
-class Closing:
+class LoopClosure:
     """How constraints are held: `projection` after every step, or by `stabilisation` [rad/s] (0: none)."""
 
     projection: bool = True
@@ -47,12 +47,12 @@ class Plant:
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
     kept: tuple[np.ndarray, np.ndarray] | None = None  # (of positions, of velocities); None: all
     released: tuple[str, ...] = ()  # couplings that may be let go
-    closing: Closing = Closing()
-    switches: Switches = field(default_factory=Switches)
+    closing: LoopClosure = LoopClosure()
+    switches: HybridModes = field(default_factory=HybridModes)
     real: tuple[str, ...] = ()  # dofs that are measured
     rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
 
-    def switched(self, switches: Switches) -> Plant:
+    def switched(self, switches: HybridModes) -> Plant:
         """The same plant with what switches in it; where it starts need not be found again."""
         plant = replace(self, switches=switches)
         found = {name: value for name, value in self.__dict__.items() if name in ("tree", "start", "model")}

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, Place
-from cosim.hardware.emulation.fault_injection import Disturbed, Fault, FaultSpec
-from cosim.hardware.emulation.motors import EmulatedMotor, Motors, Wired
-from cosim.hardware.emulation.server import Emulation, Line
+from cosim.errors import InputError, SourceLocation
+from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
+from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
+from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
 from cosim.rig.build.drivers import context_of
 from cosim.rig.reading.schema import plural
 from cosim.rig.reading.yaml_source import read_value
@@ -19,9 +19,9 @@ from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.schedule import show_time
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import calm, take
+from cosim.timing.privileges import acquire, quiet_interpreter
 
 # of the guard's limits, where nothing is said of the drive's own: a guard that is well below its drive
 EFFORT, VELOCITY = 1.5, 2.0
@@ -33,7 +33,7 @@ def emulation_of(
     interpret: bool | None = None,
     clock: Callable[[], int] = time.monotonic_ns,
     tell: Callable[[str], object] = lambda what: None,
-) -> Emulation:
+) -> EmulationServer:
     """The emulated drives of a rig, not yet open. clock [ns]; tell: is told what goes wrong on purpose.
 
     Raises InputError for a rig without drivers.
@@ -41,7 +41,7 @@ def emulation_of(
     if not spec.drivers:
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
     rig = Rig(_without_program(spec), interpret)
-    wired: list[Wired] = []
+    wired: list[MotorWiring] = []
     motors: list[EmulatedMotor] = []
     lines = []
     for number, driver in enumerate(spec.drivers):
@@ -57,13 +57,13 @@ def emulation_of(
         module, context = driver.plugin.module, context_of(rig, driver)
         drives = module.emulate(driver.plugin.params, context, own)
         link = module.device(driver.plugin.params, context)
-        disturbed = Disturbed(spec.schedule.seed + number)
-        lines.append(Line(driver.name, link, drives, driver.joints, tuple(own), disturbed))
+        disturbed = FaultyConnection(spec.schedule.seed + number)
+        lines.append(EmulatedConnection(driver.name, link, drives, driver.joints, tuple(own), disturbed))
     step_ns = spec.schedule.step_ns
-    return Emulation(
-        motors=Motors(World(rig.simulation), motors, wired, step_ns * 1e-9),
+    return EmulationServer(
+        motors=EmulatedMotors(VirtualPlant(rig.simulation), motors, wired, step_ns * 1e-9),
         lines=tuple(lines),
-        faults=tuple(Fault(fault) for fault in spec.emulator.faults),
+        faults=tuple(InjectedFault(fault) for fault in spec.emulator.faults),
         step_ns=step_ns,
         clock=clock,
         joints=rig.joints,
@@ -83,7 +83,7 @@ def _without_program(spec: RigSpec) -> RigSpec:
     return dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
 
 
-def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, Wired]:
+def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, MotorWiring]:
     wiring: Any = driver.wiring[name]
     own, joint, k = spec.emulator.motors[name], spec.joints[name], rig.joints.index(name)
     scale = wiring.direction * wiring.ratio
@@ -99,7 +99,7 @@ def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[Emul
         voltage=spec.emulator.voltage,
         temperature=spec.emulator.ambient,
     )
-    return motor, Wired(k, scale, wiring.zero, spec.emulator.ambient, own.rise, own.warming)
+    return motor, MotorWiring(k, scale, wiring.zero, spec.emulator.ambient, own.rise, own.warming)
 
 
 def override_of(faults: Iterable[str]) -> list[str]:
@@ -109,7 +109,7 @@ def override_of(faults: Iterable[str]) -> list[str]:
     """
     entries = [f"{{{text}}}" for text in faults]
     for entry in entries:
-        if not isinstance(read_value(entry, Place("--fault")), dict):
+        if not isinstance(read_value(entry, SourceLocation("--fault")), dict):
             what = f"expected keys and values, as in 'kind: drop, share: 0.1', got '{entry[1:-1]}'"
             raise InputError(what, "--fault")
     return [f"emulator.faults=[{', '.join(entries)}]"] if entries else []
@@ -117,7 +117,7 @@ def override_of(faults: Iterable[str]) -> list[str]:
 
 def emulate_rig(
     path: str | Path, overrides: Iterable[str], duration: float | None, say: Callable[[str], object]
-) -> Emulation:
+) -> EmulationServer:
     """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `say` is told what there is.
 
     Raises InputErrors with every mistake in the file, InputError for a line that cannot be had or that nobody could
@@ -135,7 +135,7 @@ def emulate_rig(
     try:
         for line in _offered(spec):
             say(line)
-        with calm(), take(Pacing()):  # as punctual as the system lets it be
+        with quiet_interpreter(), acquire(Pacing()):  # as punctual as the system lets it be
             emulation.serve(duration)
     except KeyboardInterrupt:
         say("")  # after ^C
@@ -164,7 +164,7 @@ def _offered(spec: RigSpec) -> Iterator[str]:
 
 
 # of what a fault has, in words
-_HOW: dict[str, Callable[[FaultSpec], str]] = {
+_HOW: dict[str, Callable[[FaultInjection], str]] = {
     **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.share:.4g} of the frames"),
     "delay": lambda fault: show_time(fault.delay * 1e9),
     "encoder_jump": lambda fault: f"by {fault.size:g}",
@@ -172,11 +172,11 @@ _HOW: dict[str, Callable[[FaultSpec], str]] = {
 }
 
 
-def _how(fault: FaultSpec) -> str:
+def _how(fault: FaultInjection) -> str:
     return f" ({_HOW[fault.kind](fault)})" if fault.kind in _HOW else ""
 
 
-def _done(emulation: Emulation) -> Iterator[str]:
+def _done(emulation: EmulationServer) -> Iterator[str]:
     seconds = emulation.steps * emulation.step_ns * 1e-9
     lost = f", {emulation.lost_ns * 1e-9:.3g} s given up to be on time" if emulation.lost_ns else ""
     yield f"emulated {seconds:.6g} s{lost}"

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from cosim.compile import Interpreted, Port, compile, interpreting
+from cosim.compile import ArrayPort, Interpreted, compile, interpreting
 from cosim.compile.compiled import Compiled
-from cosim.control.control_loop import Loop
+from cosim.control.control_loop import ControlLoop
 from cosim.control.guard import KINDS, Guard
 from cosim.errors import InputError, InputErrors, did_you_mean, where_raised
 from cosim.execution.engine import Engine, NativeEngine, PythonEngine
 from cosim.execution.scheduler import Scheduler
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
-from cosim.rig.build.drivers import bandwidths_of, groups_of, loads_of, real_joints, safety_of, self_willed, shares
-from cosim.rig.build.initial_state import closing_of, starting, switches_of, turning
+from cosim.rig.build.drivers import bandwidths_of, bus_loads, groups_of, loads_of, real_joints, safety_of, self_willed
+from cosim.rig.build.initial_state import closing_of, hybrid_modes_of, turning, with_initial_state
 from cosim.rig.run import Run
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.session import channels_of, run_rig, scheduler_of
-from cosim.tick.tick_model import Simulation
-from cosim.tick.virtual_plant import World
+from cosim.tick.tick_model import TickModel
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.deadlines import TaskTime
 from cosim.types import COMMAND, FEEDBACK, REFERENCE, ControllerContext, Limits
 from cosim.units import TURN
@@ -55,7 +55,7 @@ class Rig:
         self._check_tracked(loops)
         if self._mistakes:
             raise InputErrors(self._mistakes)
-        self.simulation = Simulation(
+        self.simulation = TickModel(
             plant=self.plant,
             encoders=self._encoders(),
             loops=[loop for loop in loops if loop is not None],
@@ -115,9 +115,9 @@ class Rig:
         )
         if self._mistakes:
             raise InputErrors(self._mistakes)
-        plant = starting(plant, self.spec)
+        plant = with_initial_state(plant, self.spec)
         self._check_start(plant)
-        return plant.switched(switches_of(self.spec, plant))
+        return plant.switched(hybrid_modes_of(self.spec, plant))
 
     def _check_prescribed(self, name: str, path: tuple) -> None:
         if turning(self.spec, name):
@@ -171,7 +171,7 @@ class Rig:
         schedule = self.spec.schedule
         return Encoders(resolution, noise, late, schedule.step_ns * 1e-9, schedule.seed)
 
-    def _loop(self, number: int, controller: Any) -> Loop | None:
+    def _loop(self, number: int, controller: Any) -> ControlLoop | None:
         index = np.array([self.joints.index(name) for name in controller.joints], dtype=int)
         start = self.plant.start_positions[index]
         context = ControllerContext(
@@ -186,7 +186,7 @@ class Rig:
         if controller.trajectory is not None:
             trajectory = self._trajectory((*at, "trajectory"), controller.trajectory, controller.joints, start)
 
-        def make() -> Loop:
+        def make() -> ControlLoop:
             block = plugin.module.load(plugin.params, context)
             check_signals(block, len(index), len(self.joints))
             self._check_followed(controller, block)
@@ -196,11 +196,11 @@ class Rig:
                 check_signals(fallback, len(index), len(self.joints))
                 self._check_followed(controller, fallback)
             timing = (controller.phase, controller.priority, controller.deadline_ns)
-            return Loop(controller.name, block, index, controller.ticks, trajectory, *timing, fallback)
+            return ControlLoop(controller.name, block, index, controller.ticks, trajectory, *timing, fallback)
 
         return self._made(at, make)
 
-    def _check_tracked(self, loops: list[Loop | None]) -> None:
+    def _check_tracked(self, loops: list[ControlLoop | None]) -> None:
         """A limit of tracking needs a reference to be off from."""
         if None in loops:
             return  # which failed, and has been told
@@ -222,7 +222,7 @@ class Rig:
                 mend = "; use a chain of revolute and prismatic joints"
                 self._mistakes.append(InputError(what + mend, self.spec.source.place(driver.at("joints", name))))
         try:
-            shares(self)
+            bus_loads(self)
         except InputError as error:
             self._mistakes.append(error)
 
@@ -232,8 +232,8 @@ class Rig:
     def observe(self) -> Compiled | Interpreted:
         """(arming, row) -> all signals, for batches of rows."""
         arming = self.simulation.layout.place("arming").shape
-        ports = [Port("arming", arming), Port("row", (self.simulation.row.size,))]
-        outputs = [Port("signals", (len(self.simulation.signals),))]
+        ports = [ArrayPort("arming", arming), ArrayPort("row", (self.simulation.row.size,))]
+        outputs = [ArrayPort("signals", (len(self.simulation.signals),))]
         return compile(self.simulation.observe, ports, "observe", outputs, self.interpret)
 
     @property
@@ -246,7 +246,7 @@ class Rig:
         order = self.spec.schedule.order
         if self.native:
             return NativeEngine(self.simulation, order)
-        world = World(self.simulation)
+        world = VirtualPlant(self.simulation)
         return PythonEngine(self.simulation, world, groups_of(self, world), order, **safety_of(self))
 
     def run(
@@ -298,7 +298,7 @@ class Rig:
     def sinks(self, stack: ExitStack, record: str | Path | None) -> list[Any]:
         """Where finished ticks go: the recording, and the telemetry that the rig asks for. Of a run on time they are in
         a process of their own."""
-        from cosim.output.sinks import Output, Remote, opened
+        from cosim.output.sinks import Output, RemoteSink, open_sinks
 
         spec = self.spec
         output = Output(
@@ -310,8 +310,8 @@ class Rig:
             rate=spec.telemetry.rate,
         )
         if spec.schedule.pacing is None or (output.record is None and output.endpoint is None):
-            return opened(stack, output)
-        return [stack.enter_context(Remote(output))]
+            return open_sinks(stack, output)
+        return [stack.enter_context(RemoteSink(output))]
 
 
 def check_signals(block: Any, n: int, nv: int) -> None:

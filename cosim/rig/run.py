@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.errors import RunError, did_you_mean
-from cosim.output.events import Happening
-from cosim.timing.deadlines import Timing
+from cosim.output.events import RunEvent
+from cosim.timing.deadlines import DeadlineRecord
 from cosim.units import JOINT_DIMENSIONS
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class Run:
     busy: float  # s of computer time in ticks
     wall: float  # s of the whole run, recording and telemetry included
     fault: str = ""
-    events: tuple[Happening, ...] = ()
-    timing: Timing | None = None  # of a run on time
+    events: tuple[RunEvent, ...] = ()
+    timing: DeadlineRecord | None = None  # of a run on time
     guard: Mapping[str, Any] = field(default_factory=dict)  # joint -> kind of limit -> what the guard warned of or cut
     lines: tuple[dict[str, Any], ...] = ()  # what became of the lines to real drives
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
-from cosim.execution.posix_signals import heeded
-from cosim.execution.schedulability import check_budget
-from cosim.execution.scheduler import FOREVER, Block, Scheduler
-from cosim.output.events import Happening, Watch
-from cosim.rig.build.drivers import told_of_lines
+from cosim.execution.posix_signals import termination_signals
+from cosim.execution.schedulability import check_schedulable
+from cosim.execution.scheduler import FOREVER, Scheduler, TickBlock
+from cosim.output.events import EventMonitor, RunEvent
+from cosim.rig.build.drivers import bus_report
 from cosim.rig.run import Run, StoppedRun, signal_units
 from cosim.rig.sections.schedule import LONGEST
 from cosim.timing import deadlines
@@ -37,7 +37,7 @@ def scheduler_of(rig: Rig) -> Scheduler:
     def make() -> Engine:
         engine = rig.engine()
         if schedule.pacing is not None:
-            check_budget(engine, rig.tasks, schedule.step_ns / schedule.rate, source.place)
+            check_schedulable(engine, rig.tasks, schedule.step_ns / schedule.rate, source.place)
         return engine
 
     return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, source.place(("schedule", "realtime")))
@@ -63,7 +63,7 @@ def run_rig(
         scheduler.prepare(clear_faults)
         taken = _taken(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
-            taken.lines = told_of_lines(rig, scheduler.engine.drives, time.perf_counter() - taken.begun)
+            taken.lines = bus_report(rig, scheduler.engine.drives, time.perf_counter() - taken.begun)
     if not taken.t_ns:
         raise RunError(taken.fault, str(rig.spec.path))
     run = taken.run()
@@ -73,23 +73,23 @@ def run_rig(
 
 
 @dataclass
-class Taken:
+class RunRecorder:
     """What has come of a run so far."""
 
     rig: Rig
     scheduler: Scheduler
     sinks: list[Any] = field(default_factory=list)
     t_ns: list[np.ndarray] = field(default_factory=list)
-    waiting: list[Block] = field(default_factory=list)  # whose signals are still to be made
+    waiting: list[TickBlock] = field(default_factory=list)  # whose signals are still to be made
     blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
-    events: list[Happening] = field(default_factory=list)
+    events: list[RunEvent] = field(default_factory=list)
     fault: str = ""
     lines: tuple[dict[str, Any], ...] = ()  # to real drives
     busy: float = 0.0  # s
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self._watch = Watch(self.rig.simulation)
+        self._watch = EventMonitor(self.rig.simulation)
         self._told = -1  # number of the last tick whose lateness was told
 
     @property
@@ -101,7 +101,7 @@ class Taken:
         """The rig's time at the last tick."""
         return int(self.t_ns[-1][-1]) if self.t_ns else 0
 
-    def add(self, block: Block) -> None:
+    def add(self, block: TickBlock) -> None:
         """Finished ticks. Their signals go to wherever they go at once; of a run on time that goes nowhere they are
         made when it is over: a loop in Python shares the interpreter with whoever makes them."""
         self.t_ns.append(block.numbers * self.rig.spec.schedule.step_ns)
@@ -115,7 +115,7 @@ class Taken:
         for block in waiting:
             self._digest(block)
 
-    def _digest(self, block: Block) -> None:
+    def _digest(self, block: TickBlock) -> None:
         t_ns = block.numbers * self.rig.spec.schedule.step_ns
         values = self.rig.observe(block.arming, block.rows)
         if self.scheduler.pacing is not None:
@@ -129,7 +129,7 @@ class Taken:
                 sink.event(round(event.t * 1e9), event.name, event.level)
         self._tell_misses(block)
 
-    def _tell_misses(self, block: Block) -> None:
+    def _tell_misses(self, block: TickBlock) -> None:
         """Every deadline that was missed goes to the recording, with its cause."""
         pacing = self.scheduler.pacing
         if pacing is None or not self.sinks or not block.stamps.size:
@@ -169,8 +169,8 @@ def _taken(
     ticks: int,
     record: str | Path | None,
     progress: Callable[[float], None] | None,
-) -> Taken:
-    taken = Taken(rig, scheduler)
+) -> RunRecorder:
+    taken = RunRecorder(rig, scheduler)
     try:
         with ExitStack() as stack:
             scheduler.way.arm()  # a run that is refused writes nothing
@@ -214,7 +214,7 @@ def _uninterrupted() -> Iterator[None]:
         yield
         return
     heard: list[tuple[int, Any]] = []
-    numbers = heeded()
+    numbers = termination_signals()
     handlers = [signal.signal(number, lambda *call: heard.append(call)) for number in numbers]
     try:
         yield
@@ -225,7 +225,7 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _follow(taken: Taken, ticks: int, progress: Callable[[float], None] | None) -> None:
+def _follow(taken: RunRecorder, ticks: int, progress: Callable[[float], None] | None) -> None:
     """Read the ticks as they are done, until there are no more."""
     scheduler, before = taken.scheduler, time.perf_counter()
     while scheduler.wait():

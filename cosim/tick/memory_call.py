@@ -7,26 +7,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.compile import Compiled, Port, compile
-from cosim.layout import Place
+from cosim.compile import ArrayPort, Compiled, compile
+from cosim.layout import Region
 
 
-class Part(NamedTuple):
+class MemoryCall(NamedTuple):
     """A pure function, and where in the memory its arguments are: inputs, then outputs."""
 
     name: str
     fn: Callable[..., Any]
-    inputs: tuple[Place, ...]
-    outputs: tuple[Place, ...]
+    inputs: tuple[Region, ...]
+    outputs: tuple[Region, ...]
 
 
-def bound(part: Part, memory: np.ndarray, interpret: bool) -> Callable[[], object]:
+def bind(part: MemoryCall, memory: np.ndarray, interpret: bool) -> Callable[[], object]:
     """The part on this memory. interpret: run the Python function itself."""
     inputs, outputs = (
         [memory[where].reshape(shape) for where, shape in places] for places in (part.inputs, part.outputs)
     )
     ports, results = (
-        [Port(f"{word}{k}", place.shape) for k, place in enumerate(places)]
+        [ArrayPort(f"{word}{k}", place.shape) for k, place in enumerate(places)]
         for word, places in (("in", part.inputs), ("out", part.outputs))
     )
     call = compile(part.fn, ports, part.name, results, interpret)

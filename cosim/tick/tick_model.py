@@ -14,23 +14,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.routine import Routine
 from cosim.control import guard
-from cosim.control.bumpless_start import Arming
-from cosim.control.control_loop import Loop
-from cosim.control.controlled_stop import Halting, cutting, halted
+from cosim.control.bumpless_start import BumplessStart
+from cosim.control.control_loop import ControlLoop
+from cosim.control.controlled_stop import ControlledStop, cutting, halted
 from cosim.control.guard import Guard
-from cosim.control.load_emulation import Load, applied
-from cosim.control.observer import Motion, correct, gains, predict
+from cosim.control.load_emulation import LoadMotor, applied
+from cosim.control.observer import JointMotion, correct, gains, predict
 from cosim.errors import CompileError
-from cosim.layout import Layout, Place
+from cosim.layout import Layout, Region
 from cosim.plant.encoder import Encoders
-from cosim.plant.event_stepper import Stepping
+from cosim.plant.event_stepper import EventStepper
 from cosim.plant.integrators import INTEGRATORS, System
 from cosim.plant.plant import Plant
-from cosim.tick.memory_call import Part
+from cosim.tick.memory_call import MemoryCall
 from cosim.timing.pacing import ORDER
 from cosim.types import COMMAND, FEEDBACK, Limits, State, requested_effort
 
@@ -44,29 +44,29 @@ OF_REAL = ("effort", "temperature", "age", "load")
 SEEN = ("position", "velocity", "temperature", "age", "reference")
 
 
-class Stage(NamedTuple):
+class TickTask(NamedTuple):
     """A task of the tick: its parts, the ticks that it runs in, and the loop whose controller it is, if it is one."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[MemoryCall, ...]
     ticks: int = 1
     phase: int = 0
-    loop: Loop | None = None
+    loop: ControlLoop | None = None
 
 
 @dataclass
-class Simulation:
+class TickModel:
     """A wired rig without drivers: everything that happens in a tick, in seconds and flat arrays."""
 
     plant: Plant
     encoders: Encoders
-    loops: Sequence[Loop]
+    loops: Sequence[ControlLoop]
     guard: Guard  # (nv,)
     integrator: str
     step_ns: int
     substeps: int
     compiled: bool = True
-    loads: Sequence[Load] = ()
+    loads: Sequence[LoadMotor] = ()
     bandwidths: np.ndarray = field(default_factory=lambda: np.zeros(0))  # Hz, of what is observed of real joints
     # (nv,) truth values: joints whose drives close their loops by gains of their own, so those of commands are nothing
     self_willed: np.ndarray | None = None
@@ -107,7 +107,7 @@ class Simulation:
             "told": {loop.name: {name: np.zeros(len(loop.index)) for name in COMMAND} for loop in self.loops},
             "command": {name: n for name in COMMAND},
             "parameters": self.parameters,
-            "arming": np.concatenate([[0.0, 1.0], n, n, Halting.none(self.nv) if self.halts else []]),
+            "arming": np.concatenate([[0.0, 1.0], n, n, ControlledStop.none(self.nv) if self.halts else []]),
             "halted": {"asked": np.zeros(()), "reason": np.zeros(()), "first": n},  # what brings the joints to rest
             "fault": np.zeros(()),
         }
@@ -179,9 +179,9 @@ class Simulation:
         state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
         seen = self.plant.observed(state)
         new, after = fresh[real] > 0.0, ops.clip(fresh[real], self.step, MOST_BETWEEN * self.step)
-        before = predict(Motion(*seen), -lag[real]).position  # where the joints are taken to have been then
+        before = predict(JointMotion(*seen), -lag[real]).position  # where the joints are taken to have been then
         residual = ops.where(new, position[real] - before, 0.0)
-        motion = correct(Motion(*seen), residual, gains(self.bandwidths, after))
+        motion = correct(JointMotion(*seen), residual, gains(self.bandwidths, after))
         return self.plant.layout.pack(self.plant.corrected(state, *motion))
 
     def load(self, t: Any, x: Any, request: Any) -> Any:
@@ -191,7 +191,7 @@ class Simulation:
 
     @property
     def controllers(self) -> list[Callable[..., Any]]:
-        """One function per loop, `Loop.update`; a controller that cannot be traced stays in Python."""
+        """One function per loop, `ControlLoop.update`; a controller that cannot be traced stays in Python."""
         return [update for update, _ in self._traced_controllers]
 
     @property
@@ -204,7 +204,7 @@ class Simulation:
     def _traced_controllers(self) -> list[tuple[Callable[..., Any], str]]:
         return [self._controller(loop) for loop in self.loops]
 
-    def _controller(self, loop: Loop) -> tuple[Callable[..., Any], str]:
+    def _controller(self, loop: ControlLoop) -> tuple[Callable[..., Any], str]:
         """(the function, why it cannot be traced)."""
         n = (self.nv,)
         shapes = [
@@ -228,7 +228,7 @@ class Simulation:
             loop.rescuer = self._rescuer(loop)
             return loop.update, str(error)
 
-    def _rescuer(self, loop: Loop) -> Callable[..., Any] | None:
+    def _rescuer(self, loop: ControlLoop) -> Callable[..., Any] | None:
         """The fallback of a controller that stays in Python, in machine code if it can be traced itself."""
         if loop.fallback is None or not self.compiled:
             return None
@@ -236,14 +236,14 @@ class Simulation:
         sizes = {"x": (x,), **{name: (self.nv,) for name in (*FEEDBACK, "known")}, "held": loop.index.shape}
         try:
             return compile(
-                loop.rescue, [Port("t", ()), *(Port(*item) for item in sizes.items())], f"rescue_{loop.name}"
+                loop.rescue, [ArrayPort("t", ()), *(ArrayPort(*item) for item in sizes.items())], f"rescue_{loop.name}"
             )
         except CompileError:
             return None
 
     @cached_property
-    def stepping(self) -> Stepping:
-        return Stepping(self.plant, self._step, self.step / self.substeps, self.compiled)
+    def stepping(self) -> EventStepper:
+        return EventStepper(self.plant, self._step, self.step / self.substeps, self.compiled)
 
     def _step(self, t: Any, x: Any, request: Any, h: Any) -> Any:
         """One step of the integrator."""
@@ -276,7 +276,7 @@ class Simulation:
         reference: Any = np.zeros(self.nv)
         taken = iter(held)
         for loop in self._tracked:
-            sample = Arming.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)["position"]
+            sample = BumplessStart.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)["position"]
             if loop.fallback is not None:
                 fallen, still = next(taken), next(taken)
                 sample = ops.where(fallen[0] > 0.5, still, sample)
@@ -284,7 +284,7 @@ class Simulation:
         return reference
 
     @property
-    def _tracked(self) -> list[Loop]:
+    def _tracked(self) -> list[ControlLoop]:
         """Controllers of joints whose tracking the guard holds."""
         bounded = np.isfinite(self.guard.tracking)
         return [loop for loop in self.loops if loop.looks_at("position") and bounded[loop.index].any()]
@@ -325,7 +325,7 @@ class Simulation:
         v, verdict (nv,), fault: of this tick; asked: whether somebody asked for a stop; reason, first: what began it
         before, and the verdicts (nv,) of that tick.
         """
-        begun = Arming.of(arming, self.nv)
+        begun = BumplessStart.of(arming, self.nv)
         assert self.deceleration is not None and begun.halting is not None
         position, velocity = np.zeros(self.nv), v
         for loop in self.loops:
@@ -345,7 +345,7 @@ class Simulation:
 
     # --- the tick ---
 
-    def stages(self, order: Sequence[str] = ORDER) -> list[Stage]:
+    def stages(self, order: Sequence[str] = ORDER) -> list[TickTask]:
         """The tasks of a tick in running order; `publish` has no parts: the loop itself leaves the row."""
         at, commands = self._place, [("command", name) for name in COMMAND]
         feedback = [("measured", "position"), ("measured", "velocity"), ("effort",)]
@@ -376,28 +376,28 @@ class Simulation:
         found = []
         for name in order:
             if name in single:
-                found.append(Stage(name, tuple(single[name])))
+                found.append(TickTask(name, tuple(single[name])))
                 continue
             pairs = zip(self.loops, self.controllers, strict=True)
             for loop, update in sorted(pairs, key=lambda pair: -pair[0].priority):
                 first = at("parameters").where.start
-                own = Place(slice(first + loop.own.start, first + loop.own.stop), loop.tunables.values.shape)
+                own = Region(slice(first + loop.own.start, first + loop.own.stop), loop.tunables.values.shape)
                 kept = [at("controllers", loop.name), at("fallen", loop.name)]
                 seen = [at(*path) for path in (*feedback, ("known",), ("arming",))]
                 told_here = [at("told", loop.name, name) for name in COMMAND]
-                part = Part(f"controller_{loop.name}", update, (at("t"), own, *kept, *seen), (*kept, *told_here))
-                found.append(Stage(loop.name, (part,), loop.ticks, loop.phase, loop))
+                part = MemoryCall(f"controller_{loop.name}", update, (at("t"), own, *kept, *seen), (*kept, *told_here))
+                found.append(TickTask(loop.name, (part,), loop.ticks, loop.phase, loop))
         return found
 
-    def _place(self, *path: str) -> Place:
+    def _place(self, *path: str) -> Region:
         return self.layout.place(*path)
 
-    def _part_at(self, name: str, fn: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Part:
+    def _part_at(self, name: str, fn: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> MemoryCall:
         places = [
             tuple(self._place(*((path,) if isinstance(path, str) else path)) for path in paths)
             for paths in (inputs, outputs)
         ]
-        return Part(name, fn, *places)
+        return MemoryCall(name, fn, *places)
 
     @cached_property
     def row(self) -> Layout:
@@ -425,7 +425,7 @@ class Simulation:
         t = parts["t"]
         signals = self.plant.observe(t, parts["plant"], parts["request"])
         for loop in self.loops:
-            sample = Arming.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)
+            sample = BumplessStart.of(arming, self.nv).at(loop.index).reference(loop.trajectory, t)
             followed = [what for what in ("position", "velocity", "acceleration") if loop.looks_at(what)]
             for i, k in enumerate(loop.index):
                 signals |= {f"{names[k]}/reference_{what}": sample[what][i] for what in followed}

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cosim.tick.memory_call import Part, bound
-from cosim.tick.tick_model import Simulation
+from cosim.tick.memory_call import MemoryCall, bind
+from cosim.tick.tick_model import TickModel
 
 
-class World:
-    """The memory of a `Simulation` in Python, with the parts of its ticks to be called one by one. Time is the
+class VirtualPlant:
+    """The memory of a `TickModel` in Python, with the parts of its ticks to be called one by one. Time is the
     tick's, in ns."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: TickModel) -> None:
         self.simulation = simulation
         self.memory = simulation.memory()
         parts = {part.name: part for stage in simulation.stages() for part in stage.parts}
@@ -31,9 +31,9 @@ class World:
         where, shape = self.simulation.layout.place(*path)
         return self.memory[where].reshape(shape)
 
-    def bound(self, part: Part, interpret: bool = False) -> Callable[[], object]:
+    def bound(self, part: MemoryCall, interpret: bool = False) -> Callable[[], object]:
         """A part of the tick as a call without arguments, in machine code where the simulation wants that."""
-        return bound(part, self.memory, interpret or not self.simulation.compiled)
+        return bind(part, self.memory, interpret or not self.simulation.compiled)
 
     def begin(self, t_ns: int) -> None:
         """It is this time now."""

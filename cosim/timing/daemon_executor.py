@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Any
 
 
-class Worker:
+class DaemonExecutor:
     """The executors of the standard library are waited for at exit, however long what they do takes; this is not."""
 
     def __init__(self, name: str) -> None:

@@ -40,7 +40,7 @@ class TaskTime:
         return numbers % self.ticks == self.phase
 
 
-class Right(Protocol):
+class PrivilegeStatus(Protocol):
     """Something that the loop asked of the system."""
 
     @property
@@ -100,7 +100,7 @@ class Missed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Timing:
+class DeadlineRecord:
     """The ticks of a run. period_ns: of the clock, between ticks; lost_ns: of the clock, given up to ticks that were
     late; dropped: rows lost because the ring was full; grace_ns: from the start, in which late ticks do not count;
     rate: seconds of the rig per second of the clock; pulsed: paced from outside, a tick is due when it wakes;
@@ -116,7 +116,7 @@ class Timing:
     rate: float
     pulsed: bool
     lane: str
-    rights: tuple[Right, ...]
+    rights: tuple[PrivilegeStatus, ...]
 
     @property
     def woken(self) -> np.ndarray:
@@ -337,7 +337,7 @@ TOLD = 4  # causes that are named
 
 
 def lines(summary: dict[str, Any]) -> list[str]:
-    """A summary of `Timing` in words."""
+    """A summary of `DeadlineRecord` in words."""
     none = [_line("timing", "no tick was taken")]
     found = [*_times(summary), _missed(summary["missed"])] if summary["ticks"] else none
     if lost := _lost(summary):

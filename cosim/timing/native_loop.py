@@ -23,7 +23,7 @@ from cosim.timing.clocks import NO_PULSE, Clock
 from cosim.timing.pacing import FOLLOW, PACE, WAKE, follow, wake
 
 
-class Word(IntEnum):
+class SharedWord(IntEnum):
     """The words that both sides share. Python writes those up to READ, the loop the others."""
 
     COUNT = 0  # ticks to take
@@ -38,16 +38,16 @@ class Word(IntEnum):
     STATUS = 9  # a Status
 
 
-class Status(IntEnum):
+class LoopStatus(IntEnum):
     RUNNING, FINISHED, FAULT, STOPPED, LATE, WENT_BACK, JUMPED, NO_PULSE = range(8)
 
 
 # what `pacing.follow` and `pacing.wake` find -> how the loop ends
-ENDINGS = (Status.RUNNING, Status.LATE, Status.WENT_BACK, Status.JUMPED)
+ENDINGS = (LoopStatus.RUNNING, LoopStatus.LATE, LoopStatus.WENT_BACK, LoopStatus.JUMPED)
 
 
 @dataclass(frozen=True)
-class Call:
+class RoutineCall:
     """A routine and the places of its arguments in the memory: inputs, then outputs."""
 
     routine: Any
@@ -56,23 +56,23 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Task:
+class LoopTask:
     """Calls that are made every `ticks` ticks, from tick `phase` on."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[RoutineCall, ...]
     ticks: int = 1
     phase: int = 0
 
 
 @dataclass(frozen=True)
-class Program:
+class TickProgram:
     """The ticks of a rig: its tasks in running order, and where the memory holds what the loop itself needs.
 
     A row is the beginning of the memory: `early` of it as it is when the tick begins, the rest when it ends. The tick
     ends after task number `judge` if that left something else than 0 at `fault`.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[LoopTask, ...]
     step: float  # s
     time: int  # place of t = number · step
     fault: int
@@ -82,14 +82,14 @@ class Program:
 
 
 @dataclass
-class Rings:
+class TickRing:
     """What ticks leave: rows (k, nr), stamps (k, 3 + tasks) where there is a clock, and the words.
 
     Stamps of a tick [ns]: when it was due, when it began, the end of each task (where it does not run, of the one
     before), processor time of the thread.
     """
 
-    program: Program
+    program: TickProgram
     places: int
     stamped: bool = False
     words: np.ndarray = field(init=False)
@@ -98,29 +98,29 @@ class Rings:
         # one place more than counts, for what finds none
         self.rows = np.zeros((self.places + 1, self.program.row))
         self.stamps = np.zeros((self.places + 1, 3 + len(self.program.tasks) if self.stamped else 0), dtype=np.int64)
-        self.words = np.zeros(len(Word), dtype=np.int64)
-        self.words[Word.PLACES] = self.places
+        self.words = np.zeros(len(SharedWord), dtype=np.int64)
+        self.words[SharedWord.PLACES] = self.places
 
     def read(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """(rows, stamps) of ticks that were taken and not read yet, `most` at most."""
-        first, taken = int(self.words[Word.READ]), int(self.words[Word.TAKEN])
+        first, taken = int(self.words[SharedWord.READ]), int(self.words[SharedWord.TAKEN])
         at = np.arange(first, min(taken, first + most)) % self.places
         found = self.rows[at], self.stamps[at]
-        self.words[Word.READ] = first + len(at)
+        self.words[SharedWord.READ] = first + len(at)
         return found
 
     @property
-    def status(self) -> Status:
-        return Status(int(self.words[Word.STATUS]))
+    def status(self) -> LoopStatus:
+        return LoopStatus(int(self.words[SharedWord.STATUS]))
 
     @property
     def waiting(self) -> int:
         """Ticks taken and not read yet."""
-        return int(self.words[Word.TAKEN] - self.words[Word.READ])
+        return int(self.words[SharedWord.TAKEN] - self.words[SharedWord.READ])
 
 
 @dataclass
-class Pace:
+class PaceMemory:
     """How ticks are held to time: a clock, the settings of the policy (`pacing.settings`), deadlines (tasks,) [ns after
     due]; and the memory of the policy since START."""
 
@@ -138,33 +138,33 @@ class Pace:
         return int(self.memory[PACE.place("lost").where][0])
 
 
-def policy(fn: Any, words: tuple[tuple[str, ...], tuple[str, ...]]) -> Call:
+def policy(fn: Any, words: tuple[tuple[str, ...], tuple[str, ...]]) -> RoutineCall:
     """`pacing.follow` or `pacing.wake` on the memory of a pace."""
     inputs, outputs = (tuple(PACE.place(word) for word in side) for side in words)
     routine = Routine(fn, [place.shape for place in inputs], fn.__name__)
-    return Call(routine, tuple(place.where for place in inputs), tuple(place.where for place in outputs))
+    return RoutineCall(routine, tuple(place.where for place in inputs), tuple(place.where for place in outputs))
 
 
 _ARGUMENTS = ("words", "memory", "rows", "stamps", "deadlines", "pace", "now", "cpu", "wait", "context")
 
 
-class Ticks:
+class NativeLoop:
     """The ticks of a program in machine code."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TickProgram) -> None:
         self.program = program
         policies = policy(follow, FOLLOW), policy(wake, WAKE)
         calls = [*(call for task in program.tasks for call in task.calls), *policies]
         needed = {item.symbol: item for call in calls for item in with_callees(call.routine)}
         parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
-        parts += [_Loop(program, paced, *policies).text() for paced in (False, True)]
+        parts += [_LoopWriter(program, paced, *policies).text() for paced in (False, True)]
         self.library = Library("\n".join(parts), ["ticks.fast", "ticks.paced"], {})
         self._fast, self._paced = (
             ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(_ARGUMENTS))(self.library[f"ticks.{kind}"])
             for kind in ("fast", "paced")
         )
 
-    def run(self, memory: np.ndarray, rings: Rings, pace: Pace | None = None) -> None:
+    def run(self, memory: np.ndarray, rings: TickRing, pace: PaceMemory | None = None) -> None:
         """Take the ticks that the rings' words ask for; without a pace as fast as they can be taken."""
         shared = [array.ctypes.data for array in (rings.words, memory, rings.rows)]
         if pace is None:
@@ -174,10 +174,10 @@ class Ticks:
         self._paced(*shared, *own, *pace.clock.functions)
 
 
-class _Loop:
+class _LoopWriter:
     """Writes the IR of `void @ticks.fast(…)` or `@ticks.paced(…)`, in the order in which a tick goes."""
 
-    def __init__(self, program: Program, paced: bool, follow: Call, wake: Call) -> None:
+    def __init__(self, program: TickProgram, paced: bool, follow: RoutineCall, wake: RoutineCall) -> None:
         self.program, self.paced, self.follow, self.wake = program, paced, follow, wake
         self.lines: list[str] = []
         self.fresh = 0
@@ -185,22 +185,22 @@ class _Loop:
     def text(self) -> str:
         kind = "paced" if self.paced else "fast"
         self(f"define void @ticks.{kind}({', '.join(f'ptr %{name}' for name in _ARGUMENTS)}) nounwind {{", "entry:")
-        self(f"  %count = {self.load(Word.COUNT)}", f"  %places = {self.load(Word.PLACES)}")
-        self(f"  %first = {self.load(Word.NUMBER)}", f"  %start.given = {self.load(Word.START)}")
-        self(f"  %pulsed.word = {self.load(Word.PULSED)}", "  %pulsed = icmp ne i64 %pulsed.word, 0")
+        self(f"  %count = {self.load(SharedWord.COUNT)}", f"  %places = {self.load(SharedWord.PLACES)}")
+        self(f"  %first = {self.load(SharedWord.NUMBER)}", f"  %start.given = {self.load(SharedWord.START)}")
+        self(f"  %pulsed.word = {self.load(SharedWord.PULSED)}", "  %pulsed = icmp ne i64 %pulsed.word, 0")
         self(f"  %begun = {'call i64 %now()' if self.paced else 'add i64 0, 0'}", "  br label %head")
         self("head:", "  %done = phi i64 [ 0, %entry ], [ %done.next, %again ]")
         self("  %due = phi i64 [ %start.given, %entry ], [ %due.next, %again ]")
         self("  %before = phi i64 [ %begun, %entry ], [ %end, %again ]")
         self(f"  %woken = phi i64 [ 0, %entry ], [ {'%woke' if self.paced else '0'}, %again ]")
         self("  %start = phi i64 [ %start.given, %entry ], [ %start.now, %again ]")
-        self.leave_when("icmp sge i64 %done, %count", Status.FINISHED, "go")
+        self.leave_when("icmp sge i64 %done, %count", LoopStatus.FINISHED, "go")
         self._wait()
         self("  %number = add i64 %first, %done")
         self._begin()
         ends = self._tasks()
         self._publish(ends)
-        self.leave_when(f"fcmp une double %fault, {mathlib.constant(0.0)}", Status.FAULT, "fine")
+        self.leave_when(f"fcmp une double %fault, {mathlib.constant(0.0)}", LoopStatus.FAULT, "fine")
         self._follow(ends)
         self("  br label %again", "again:", "  %done.next = add i64 %done, 1", "  br label %head", "}")
         return "\n".join(self.lines) + "\n"
@@ -209,12 +209,12 @@ class _Loop:
         """Until the tick may begin; a pulse is what it is due by."""
         if self.paced:
             self("  %woke = call i64 %wait(i64 %due, ptr %context)")
-        self(f"  %stop = {self.load(Word.STOP, 'acquire')}")
-        self.leave_when("icmp ne i64 %stop, 0", Status.STOPPED, "tick")
+        self(f"  %stop = {self.load(SharedWord.STOP, 'acquire')}")
+        self.leave_when("icmp ne i64 %stop, 0", LoopStatus.STOPPED, "tick")
         if not self.paced:
             self("  %start.now = add i64 %start, 0")
             return
-        self.leave_when(f"icmp eq i64 %woke, {NO_PULSE}", Status.NO_PULSE, "awake")
+        self.leave_when(f"icmp eq i64 %woke, {NO_PULSE}", LoopStatus.NO_PULSE, "awake")
         way = self.value(f"fptosi double {self.noted('due')} to i64")
         self(f"  %start.pulse = sub i64 %woke, {way}")
         self("  %start.now = select i1 %pulsed, i64 %start.pulse, i64 %start")
@@ -222,7 +222,7 @@ class _Loop:
         for word, time in (("due", "%due.now"), ("before", "%before"), ("woke", "%woke")):
             self.note(word, self.value(f"sub i64 {time}, %start.now"))
         self.call(self.wake, "%pace")
-        self._endings("clock", (Status.WENT_BACK, Status.JUMPED))
+        self._endings("clock", (LoopStatus.WENT_BACK, LoopStatus.JUMPED))
 
     def _begin(self) -> None:
         """The time of the tick, its place in the rings, and the early part of its row."""
@@ -230,7 +230,7 @@ class _Loop:
             f"fmul double {self.value('sitofp i64 %number to double')}, {mathlib.constant(self.program.step)}"
         )
         self(f"  store double {t}, ptr {self.place('%memory', self.program.time)}, align 8")
-        self(f"  %taken = {self.load(Word.TAKEN)}", f"  %read = {self.load(Word.READ, 'acquire')}")
+        self(f"  %taken = {self.load(SharedWord.TAKEN)}", f"  %read = {self.load(SharedWord.READ, 'acquire')}")
         self("  %unread = sub i64 %taken, %read", "  %room = icmp slt i64 %unread, %places")
         self("  %ring = srem i64 %taken, %places", "  %place = select i1 %room, i64 %ring, i64 %places")
         self(f"  %row = {self.at('%rows', self.value(f'mul i64 %place, {self.program.row}'))}")
@@ -268,11 +268,11 @@ class _Loop:
             for i, stamp in enumerate(("%due.now", "%woke", *ends, "%cpu.now")):
                 self(f"  store i64 {stamp}, ptr {self.place(stamps, i, 'i64')}, align 8")
         self("  %put = zext i1 %room to i64", "  %not.put = sub i64 1, %put")
-        self(f"  %dropped = {self.load(Word.DROPPED)}", "  %dropped.now = add i64 %dropped, %not.put")
+        self(f"  %dropped = {self.load(SharedWord.DROPPED)}", "  %dropped.now = add i64 %dropped, %not.put")
         self("  %number.next = add i64 %number, 1", "  %taken.now = add i64 %taken, %put")
-        self.store("%dropped.now", Word.DROPPED)
-        self.store("%number.next", Word.NUMBER)
-        self.store("%taken.now", Word.TAKEN, "release")
+        self.store("%dropped.now", SharedWord.DROPPED)
+        self.store("%number.next", SharedWord.NUMBER)
+        self.store("%taken.now", SharedWord.TAKEN, "release")
 
     def _follow(self, ends: list[str]) -> None:
         """When the next tick is due, unless too many were late."""
@@ -293,11 +293,11 @@ class _Loop:
         self.note("k", "%done")
         self.note("ended", self.value("sub i64 %end, %start.now"))
         self.call(self.follow, "%pace")
-        self._endings("late", (Status.LATE,))
+        self._endings("late", (LoopStatus.LATE,))
         way = self.value(f"fptosi double {self.noted('due')} to i64")
         self(f"  %due.next = add i64 %start.now, {way}")
 
-    def _endings(self, where: str, endings: Sequence[Status]) -> None:
+    def _endings(self, where: str, endings: Sequence[LoopStatus]) -> None:
         """Leave the loop when the verdict of a policy is one of these."""
         verdict = self.noted("verdict")
         for status in endings:
@@ -314,10 +314,10 @@ class _Loop:
         self(f"  %v{self.fresh} = {text}")
         return f"%v{self.fresh}"
 
-    def leave_when(self, condition: str, status: Status, after: str) -> None:
+    def leave_when(self, condition: str, status: LoopStatus, after: str) -> None:
         """Leave the loop when the condition holds, else go on at the label `after`."""
         self(f"  br i1 {self.value(condition)}, label %leave.{after}, label %{after}", f"leave.{after}:")
-        self.store(str(int(status)), Word.STATUS, "release")
+        self.store(str(int(status)), SharedWord.STATUS, "release")
         self("  ret void", f"{after}:")
 
     @staticmethod
@@ -327,10 +327,10 @@ class _Loop:
     def place(self, base: str, index: int | str, kind: str = "double") -> str:
         return self.value(self.at(base, index, kind))
 
-    def load(self, word: Word, order: str = "") -> str:
+    def load(self, word: SharedWord, order: str = "") -> str:
         return f"load {'atomic ' * bool(order)}i64, ptr {self.place('%words', int(word), 'i64')} {order}, align 8"
 
-    def store(self, value: str, word: Word, order: str = "") -> None:
+    def store(self, value: str, word: SharedWord, order: str = "") -> None:
         place = self.place("%words", int(word), "i64")
         self(f"  store {'atomic ' * bool(order)}i64 {value}, ptr {place} {order}, align 8")
 
@@ -342,7 +342,7 @@ class _Loop:
     def noted(self, word: str) -> str:
         return self.value(f"load double, ptr {self.place('%pace', PACE.place(word).where.start)}, align 8")
 
-    def call(self, call: Call, base: str) -> None:
+    def call(self, call: RoutineCall, base: str) -> None:
         places = [f"ptr {self.place(base, place.start)}" for place in (*call.inputs, *call.outputs)]
         self(f"  call void @{call.routine.symbol}.1({', '.join(places)})")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from cosim.errors import InputError, Place
+from cosim.errors import InputError, SourceLocation
 from cosim.timing.pacing import Pacing
 
 AWAKE = "/dev/cpu_dma_latency"
@@ -31,7 +31,7 @@ Undo = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Right:
+class Privilege:
     """Something that keeps a loop on time, whether it was granted, and how to get it (empty where it was)."""
 
     name: str
@@ -47,18 +47,18 @@ class _Demand:
     take: Callable[[], Undo]
     mend: Callable[[], str]
 
-    def right(self, undo: ExitStack) -> Right:
+    def right(self, undo: ExitStack) -> Privilege:
         if sys.platform != "linux":
-            return Right(self.name, False, "needs Linux")
+            return Privilege(self.name, False, "needs Linux")
         try:
             undo.callback(self.take())
         except OSError:
-            return Right(self.name, False, self.mend())
-        return Right(self.name, True, "")
+            return Privilege(self.name, False, self.mend())
+        return Privilege(self.name, True, "")
 
 
 @contextmanager
-def take(pacing: Pacing) -> Iterator[tuple[Right, ...]]:
+def acquire(pacing: Pacing) -> Iterator[tuple[Privilege, ...]]:
     """Take what can be had for the calling thread, and give it back at the end.
 
     To be entered and left in the thread of the loop. Priority and CPU are the thread's, locked memory and the
@@ -76,7 +76,7 @@ def take(pacing: Pacing) -> Iterator[tuple[Right, ...]]:
         yield tuple(demand.right(undo) for demand in demands)
 
 
-def refuse_missing(rights: Sequence[Right], place: Place | str | None) -> None:
+def refuse_missing(rights: Sequence[Privilege], place: SourceLocation | str | None) -> None:
     """Raises InputError at `place`, where the rig asks for strict real time, when a right is missing."""
     missing = [f"{right.name} ({right.mend})" for right in rights if not right.granted]
     if missing:
@@ -88,7 +88,7 @@ def refuse_missing(rights: Sequence[Right], place: Place | str | None) -> None:
 
 
 @contextmanager
-def calm() -> Iterator[None]:
+def quiet_interpreter() -> Iterator[None]:
     """No garbage collection meanwhile, and short turns of Python's threads: for a loop that runs in Python."""
     collecting, interval = gc.isenabled(), sys.getswitchinterval()
     gc.collect()

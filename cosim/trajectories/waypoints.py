@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
-from cosim.errors import InputError, InputErrors, Place, did_you_mean
+from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.types import Array, param, params
 
 
@@ -79,19 +79,21 @@ def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
     """Times (m,) and positions (m, n) of the joints, in their order. Raises InputError, InputErrors."""
     lines = _lines(path)
     if not lines:
-        raise InputError("the file is empty; write a header t,<joint>,… and a row per waypoint", Place(str(path)))
+        raise InputError(
+            "the file is empty; write a header t,<joint>,… and a row per waypoint", SourceLocation(str(path))
+        )
     (header_line, header), *rows = lines
-    columns = _columns(header, joints, Place(str(path), header_line))
+    columns = _columns(header, joints, SourceLocation(str(path), header_line))
     errors: list[InputError] = []
-    values = [_numbers(row, header, columns, Place(str(path), line), errors) for line, row in rows]
+    values = [_numbers(row, header, columns, SourceLocation(str(path), line), errors) for line, row in rows]
     if errors:
         raise InputErrors(errors)
     if len(rows) < 2:
-        raise InputError(f"two waypoints or more are needed, got {len(rows)}", Place(str(path), lines[-1][0]))
+        raise InputError(f"two waypoints or more are needed, got {len(rows)}", SourceLocation(str(path), lines[-1][0]))
     for before, after, (line, _) in zip(values, values[1:], rows[1:], strict=False):
         if after[0] <= before[0]:
             what = f"time must increase, but {after[0]:g} s follows {before[0]:g} s"
-            errors.append(InputError(what, Place(str(path), line, "t")))
+            errors.append(InputError(what, SourceLocation(str(path), line, "t")))
     if errors:
         raise InputErrors(errors)
     table = np.array(values)
@@ -105,14 +107,14 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
             reader = csv.reader(file)
             return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except FileNotFoundError:
-        raise InputError("no such file; `file` is relative to the rig's folder", Place(str(path))) from None
+        raise InputError("no such file; `file` is relative to the rig's folder", SourceLocation(str(path))) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", Place(str(path))) from None
+        raise InputError(f"cannot be read: {error.strerror}", SourceLocation(str(path))) from None
     except (csv.Error, UnicodeDecodeError):
-        raise InputError("is not a CSV file in UTF-8", Place(str(path))) from None
+        raise InputError("is not a CSV file in UTF-8", SourceLocation(str(path))) from None
 
 
-def _columns(header: list[str], joints: tuple[str, ...], place: Place) -> list[int]:
+def _columns(header: list[str], joints: tuple[str, ...], place: SourceLocation) -> list[int]:
     """Where `t` and the joints stand in the header."""
     wanted = ("t", *joints)
     errors = [
@@ -125,7 +127,7 @@ def _columns(header: list[str], joints: tuple[str, ...], place: Place) -> list[i
 
 
 def _numbers(
-    row: list[str], header: list[str], columns: list[int], place: Place, errors: list[InputError]
+    row: list[str], header: list[str], columns: list[int], place: SourceLocation, errors: list[InputError]
 ) -> list[float]:
     """The numbers of one row at the columns; mistakes are added to `errors`."""
     if len(row) != len(header):
@@ -138,7 +140,7 @@ def _numbers(
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            key = Place(place.file, place.line, header[column])
+            key = SourceLocation(place.file, place.line, header[column])
             errors.append(InputError(f"expected a finite number, got '{row[column]}'", key))
         numbers.append(number)
     return numbers

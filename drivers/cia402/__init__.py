@@ -19,7 +19,7 @@ from cosim.drivers.cia402.emulator import Emulator
 from cosim.drivers.cia402.feedback import HEARD
 from cosim.drivers.common import wiring
 from cosim.drivers.common.motor import Motor
-from cosim.drivers.transport import CanBus, CanParams, Frame, Link, Traffic, device_link, host_link
+from cosim.drivers.transport import CanBus, CanFrame, CanParams, Connection, Traffic, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import Driver, DriverContext, param, params
 
@@ -95,7 +95,7 @@ def _node(wired: JointParams, motor: Motor) -> Node:
     return Node(wired.id, motor, wired.counts or _COUNTS, wired.rated_torque, identity, wired.temperature)
 
 
-def host(params: Params, context: DriverContext) -> Link[Frame]:
+def host(params: Params, context: DriverContext) -> Connection[CanFrame]:
     """The program's end of the bus."""
     link = host_link(params.bus, lambda *keys: context.place("bus", *keys))
     if isinstance(link, CanBus):  # what the drives send; other traffic on the bus costs nothing
@@ -103,7 +103,7 @@ def host(params: Params, context: DriverContext) -> Link[Frame]:
     return link
 
 
-def device(params: Params, context: DriverContext) -> Link[Frame]:
+def device(params: Params, context: DriverContext) -> Connection[CanFrame]:
     """The drives' end of the bus."""
     return device_link(params.bus, lambda *keys: context.place("bus", *keys))
 
@@ -115,11 +115,11 @@ def line(params: Params) -> str:
 def traffic(params: Params, context: DriverContext) -> Traffic:
     """One cycle of commands and answers."""
     step = codec.Step(1.0, 1.0, 1.0)
-    out: list[Frame] = []
-    back: list[Frame] = []
+    out: list[CanFrame] = []
+    back: list[CanFrame] = []
     for wired in context.wiring:
         out += command_frames(context.mode, wired.id, profile.ENABLE, 0.0, 0.0, 0.0, step)
         warm = None if wired.temperature is None else 0.0
-        back.append(codec.status_answer(wired.id, codec.Status(0, 0, 0.0), step))
-        back.append(codec.motion_answer(wired.id, codec.Motion(0.0, 0.0, warm), step))
+        back.append(codec.status_answer(wired.id, codec.DriveStatus(0, 0, 0.0), step))
+        back.append(codec.motion_answer(wired.id, codec.MotionFeedback(0.0, 0.0, warm), step))
     return Traffic([*out, codec.heartbeat(params.master, codec.RUNNING), codec.SYNC], back)

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.cia402.client import Client, request_write
-from cosim.drivers.cia402.feedback import Feedback
-from cosim.drivers.transport import Frame, Link, now
+from cosim.drivers.cia402.feedback import FeedbackStore
+from cosim.drivers.transport import CanFrame, Connection, now
 
 SEND_NS = 20_000_000  # for what is sent outside of the cycle
 BURST = 32  # frames per drive that are taken at once, so that a babbling node cannot hold the cycle up
@@ -17,7 +17,7 @@ CONTROLWORD = 0x604000
 
 def command_frames(
     mode: str, node: int, control: int, position: float, velocity: float, effort: float, step: codec.Step
-) -> tuple[Frame, ...]:
+) -> tuple[CanFrame, ...]:
     """What one drive is sent in a cycle, in the drive's SI. Raises ValueError for what is not a number."""
     if mode == "effort":
         return (codec.effort_command(node, control, effort, step),)
@@ -32,14 +32,14 @@ def command_frames(
 class Bus:
     """Drives by their place on it; `master` is the id whose heartbeat they watch. All but `halt` raise LinkError."""
 
-    def __init__(self, nodes: Sequence[int], link: Link[Frame], master: int) -> None:
+    def __init__(self, nodes: Sequence[int], link: Connection[CanFrame], master: int) -> None:
         self.nodes, self.link = tuple(nodes), link
-        self.heard = Feedback(self.nodes)
+        self.heard = FeedbackStore(self.nodes)
         self.client = Client(link, self.heard.take)
         self.beat = codec.heartbeat(master, codec.RUNNING)
         self.asked = False  # SYNC was sent since the last `listen`
 
-    def send(self, frames: Iterable[Frame], deadline_ns: int | None = None) -> None:
+    def send(self, frames: Iterable[CanFrame], deadline_ns: int | None = None) -> None:
         deadline = now() + SEND_NS if deadline_ns is None else deadline_ns
         for frame in frames:
             self.link.send(frame, deadline)
@@ -89,9 +89,9 @@ class Bus:
             if now() > until:
                 return
 
-    def hold(self, mode: str, controls: Iterable[int]) -> list[Frame]:
+    def hold(self, mode: str, controls: Iterable[int]) -> list[CanFrame]:
         """Commands that hold where the motors are, with no effort; one controlword per drive."""
-        frames: list[Frame] = []
+        frames: list[CanFrame] = []
         heard = self.heard
         for control, node, position, step in zip(controls, self.nodes, heard.position, heard.steps, strict=True):
             frames += command_frames(mode, node, control, position, 0.0, 0.0, step)

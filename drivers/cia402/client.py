@@ -6,7 +6,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.transport import Frame, Link, now
+from cosim.drivers.transport import CanFrame, Connection, now
 from cosim.errors import RunError
 
 PATIENCE_NS = 400_000_000  # for one answer
@@ -24,7 +24,7 @@ class Client:
     take(frame): where frames go that are no answer to the request.
     """
 
-    def __init__(self, link: Link[Frame], take: Callable[[Frame], None]) -> None:
+    def __init__(self, link: Connection[CanFrame], take: Callable[[CanFrame], None]) -> None:
         self._link, self._take = link, take
 
     def read(self, node: int, key: int, kind: str, patience_ns: int = PATIENCE_NS) -> int:
@@ -67,7 +67,7 @@ class Client:
         request = next(transfer)
         while True:
             deadline = now() + patience_ns
-            self._link.send(Frame(codec.SDO_REQUEST + node, request), deadline)
+            self._link.send(CanFrame(codec.SDO_REQUEST + node, request), deadline)
             answer = self._answer(node, request, deadline)
             try:
                 request = transfer.send(answer)
@@ -93,7 +93,7 @@ class Client:
                 raise NoAnswer(f"no answer from node {node}")
 
 
-def request_write(node: int, key: int, kind: str, value: int) -> Frame:
+def request_write(node: int, key: int, kind: str, value: int) -> CanFrame:
     """A request to write that nobody waits for the answer of."""
     packed = _PACKERS[kind].pack(value)
-    return Frame(codec.SDO_REQUEST + node, sdo.expedited(sdo.DOWNLOAD, key >> 8, key & 0xFF, packed))
+    return CanFrame(codec.SDO_REQUEST + node, sdo.expedited(sdo.DOWNLOAD, key >> 8, key & 0xFF, packed))

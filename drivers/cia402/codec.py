@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 # function codes of the predefined connection set; the node's id is added
 NMT, SYNC_ID, EMCY, TPDO, RPDO = 0x000, 0x080, 0x080, 0x180, 0x200
@@ -22,7 +22,7 @@ PDO_STRIDE = 0x100  # from PDO n to PDO n + 1
 START, STOP, PRE_OPERATIONAL, RESET_NODE, RESET_COMMUNICATION = 0x01, 0x02, 0x80, 0x81, 0x82
 BOOTING, STOPPED, RUNNING, PREPARED = 0, 4, 5, 127
 
-SYNC = Frame(SYNC_ID, b"")
+SYNC = CanFrame(SYNC_ID, b"")
 
 _TORQUE = Struct("<Hh")
 _TARGET = Struct("<Hih")
@@ -42,29 +42,29 @@ class Step(NamedTuple):
     temperature: float = 0.1
 
 
-class Status(NamedTuple):
+class DriveStatus(NamedTuple):
     statusword: int
     mode: int
     position: float  # rad
 
 
-class Motion(NamedTuple):
+class MotionFeedback(NamedTuple):
     velocity: float  # rad/s
     effort: float  # N·m
     temperature: float | None  # °C
 
 
-def nmt(command: int, node: int) -> Frame:
+def nmt(command: int, node: int) -> CanFrame:
     """An NMT command to one node; to all of them with node 0."""
-    return Frame(NMT, bytes((command, node)))
+    return CanFrame(NMT, bytes((command, node)))
 
 
-def heartbeat(node: int, state: int) -> Frame:
-    return Frame(HEARTBEAT + node, bytes((state,)))
+def heartbeat(node: int, state: int) -> CanFrame:
+    return CanFrame(HEARTBEAT + node, bytes((state,)))
 
 
-def emergency(node: int, code: int, register: int) -> Frame:
-    return Frame(EMCY + node, _EMCY.pack(code, register))
+def emergency(node: int, code: int, register: int) -> CanFrame:
+    return CanFrame(EMCY + node, _EMCY.pack(code, register))
 
 
 def _i16(value: float) -> int:
@@ -75,57 +75,57 @@ def _i32(value: float) -> int:
     return round(min(max(value, -2147483648.0), 2147483647.0))
 
 
-def effort_command(node: int, control: int, effort: float, step: Step) -> Frame:
+def effort_command(node: int, control: int, effort: float, step: Step) -> CanFrame:
     """RPDO1 of cyclic synchronous torque; what does not fit is cut. Numbers must be finite (else ValueError)."""
-    return Frame(RPDO + node, _TORQUE.pack(control, _i16(effort / step.effort)))
+    return CanFrame(RPDO + node, _TORQUE.pack(control, _i16(effort / step.effort)))
 
 
-def velocity_command(node: int, control: int, velocity: float, effort: float, step: Step) -> Frame:
+def velocity_command(node: int, control: int, velocity: float, effort: float, step: Step) -> CanFrame:
     """RPDO1 of cyclic synchronous velocity: the target and the torque offset 60B2h."""
-    return Frame(RPDO + node, _TARGET.pack(control, _i32(velocity / step.velocity), _i16(effort / step.effort)))
+    return CanFrame(RPDO + node, _TARGET.pack(control, _i32(velocity / step.velocity), _i16(effort / step.effort)))
 
 
-def position_command(node: int, control: int, position: float, effort: float, step: Step) -> Frame:
+def position_command(node: int, control: int, position: float, effort: float, step: Step) -> CanFrame:
     """RPDO1 of cyclic synchronous position: the target and the torque offset 60B2h."""
-    return Frame(RPDO + node, _TARGET.pack(control, _i32(position / step.position), _i16(effort / step.effort)))
+    return CanFrame(RPDO + node, _TARGET.pack(control, _i32(position / step.position), _i16(effort / step.effort)))
 
 
-def velocity_offset(node: int, velocity: float, step: Step) -> Frame:
+def velocity_offset(node: int, velocity: float, step: Step) -> CanFrame:
     """RPDO2 of cyclic synchronous position: 60B1h."""
-    return Frame(RPDO + PDO_STRIDE + node, _OFFSET.pack(_i32(velocity / step.velocity)))
+    return CanFrame(RPDO + PDO_STRIDE + node, _OFFSET.pack(_i32(velocity / step.velocity)))
 
 
-def status_answer(node: int, status: Status, step: Step) -> Frame:
+def status_answer(node: int, status: DriveStatus, step: Step) -> CanFrame:
     """TPDO1, as a drive of this mapping sends it."""
-    return Frame(TPDO + node, _STATUS.pack(status.statusword, status.mode, _i32(status.position / step.position)))
+    return CanFrame(TPDO + node, _STATUS.pack(status.statusword, status.mode, _i32(status.position / step.position)))
 
 
-def motion_answer(node: int, motion: Motion, step: Step) -> Frame:
+def motion_answer(node: int, motion: MotionFeedback, step: Step) -> CanFrame:
     """TPDO2, as a drive of this mapping sends it."""
     velocity, effort = _i32(motion.velocity / step.velocity), _i16(motion.effort / step.effort)
     if motion.temperature is None:
-        return Frame(TPDO + PDO_STRIDE + node, _MOTION.pack(velocity, effort))
-    return Frame(
+        return CanFrame(TPDO + PDO_STRIDE + node, _MOTION.pack(velocity, effort))
+    return CanFrame(
         TPDO + PDO_STRIDE + node, _MOTION_WARM.pack(velocity, effort, _i16(motion.temperature / step.temperature))
     )
 
 
-def decode_status(data: bytes, step: Step) -> Status | None:
+def decode_status(data: bytes, step: Step) -> DriveStatus | None:
     """TPDO1; None where it has another length."""
     if len(data) != 7:
         return None
     statusword, mode, position = _STATUS.unpack(data)
-    return Status(statusword, mode, position * step.position)
+    return DriveStatus(statusword, mode, position * step.position)
 
 
-def decode_motion(data: bytes, step: Step) -> Motion | None:
+def decode_motion(data: bytes, step: Step) -> MotionFeedback | None:
     """TPDO2 with or without a temperature; None where it has another length."""
     if len(data) == 6:
         velocity, effort = _MOTION.unpack(data)
-        return Motion(velocity * step.velocity, effort * step.effort, None)
+        return MotionFeedback(velocity * step.velocity, effort * step.effort, None)
     if len(data) == 8:
         velocity, effort, warm = _MOTION_WARM.unpack(data)
-        return Motion(velocity * step.velocity, effort * step.effort, warm * step.temperature)
+        return MotionFeedback(velocity * step.velocity, effort * step.effort, warm * step.temperature)
     return None
 
 

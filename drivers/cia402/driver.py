@@ -13,9 +13,9 @@ from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
 from cosim.drivers.cia402.bus import Bus, command_frames
 from cosim.drivers.cia402.client import PATIENCE_NS, NoAnswer
 from cosim.drivers.cia402.homing import home
-from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.effort_slot import EffortSlot
 from cosim.drivers.common.wiring import Units
-from cosim.drivers.transport import Frame, Link, now
+from cosim.drivers.transport import CanFrame, Connection, now
 from cosim.errors import InputError, RunError
 from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
 
@@ -44,7 +44,7 @@ class Cia402Driver:
 
     modes = frozenset(profile.MODES)
 
-    def __init__(self, params: Params, context: DriverContext, link: Link[Frame]) -> None:
+    def __init__(self, params: Params, context: DriverContext, link: Connection[CanFrame]) -> None:
         n = len(context.joints)
         self.joints, self.limits, self.link = context.joints, context.limits, link
         self.watchdog = params.watchdog

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cosim.drivers.cia402.device import network
 from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 
 class Emulator:
@@ -15,13 +15,13 @@ class Emulator:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = tuple(nodes)
 
-    def handle(self, item: Frame, t_ns: int) -> list[Frame]:
+    def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
         """A frame from the bus at t_ns; what the drives answer. Any frame at all: never raises."""
         for node in self.nodes:
             network.receive(node, item, t_ns)
         return self._collect()
 
-    def process(self, t_ns: int) -> list[Frame]:
+    def process(self, t_ns: int) -> list[CanFrame]:
         """Time has passed (≤ 1 ms) and the motors' measured values are new; what the drives send of themselves."""
         for node in self.nodes:
             network.proceed(node, t_ns)
@@ -32,7 +32,7 @@ class Emulator:
         for node in self.nodes:
             node.restart(t_ns)
 
-    def _collect(self) -> list[Frame]:
+    def _collect(self) -> list[CanFrame]:
         frames = []
         for node in self.nodes:
             frames += node.outbox

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Fault(NamedTuple):
+class DriveFault(NamedTuple):
     name: str
     mend: str
     register: int  # bits of 1001h beside the generic one
@@ -18,15 +18,19 @@ OVERCURRENT, OVERVOLTAGE, UNDERVOLTAGE, OVERTEMPERATURE = 0x2310, 0x3210, 0x3220
 SENSOR, CONNECTION, HEARTBEAT, PDO_LENGTH, FOLLOWING = 0x7305, 0x8100, 0x8130, 0x8210, 0x8611
 
 FAULTS = {
-    OVERCURRENT: Fault("over current", "look for a short in the motor and its cable, lower the gains", CURRENT, True),
-    OVERVOLTAGE: Fault("over voltage", "fit a brake chopper or brake more softly", VOLTAGE, True),
-    UNDERVOLTAGE: Fault("under voltage", "check the supply of the power stage", VOLTAGE, True),
-    OVERTEMPERATURE: Fault("over temperature of the drive", "let it cool down", TEMPERATURE),
-    SENSOR: Fault("position sensor", "check the encoder and its cable", PROFILE, True),
-    CONNECTION: Fault("communication", "look for another master that took the drive out of operation", COMMUNICATION),
-    HEARTBEAT: Fault("heartbeat lost", "commands stopped coming; look at what held the program up", COMMUNICATION),
-    PDO_LENGTH: Fault("PDO too short", "check that nobody else maps the drive's PDOs", COMMUNICATION),
-    FOLLOWING: Fault("following error", "command slower motions or widen the window 6065h", PROFILE),
+    OVERCURRENT: DriveFault(
+        "over current", "look for a short in the motor and its cable, lower the gains", CURRENT, True
+    ),
+    OVERVOLTAGE: DriveFault("over voltage", "fit a brake chopper or brake more softly", VOLTAGE, True),
+    UNDERVOLTAGE: DriveFault("under voltage", "check the supply of the power stage", VOLTAGE, True),
+    OVERTEMPERATURE: DriveFault("over temperature of the drive", "let it cool down", TEMPERATURE),
+    SENSOR: DriveFault("position sensor", "check the encoder and its cable", PROFILE, True),
+    CONNECTION: DriveFault(
+        "communication", "look for another master that took the drive out of operation", COMMUNICATION
+    ),
+    HEARTBEAT: DriveFault("heartbeat lost", "commands stopped coming; look at what held the program up", COMMUNICATION),
+    PDO_LENGTH: DriveFault("PDO too short", "check that nobody else maps the drive's PDOs", COMMUNICATION),
+    FOLLOWING: DriveFault("following error", "command slower motions or widen the window 6065h", PROFILE),
 }
 # trouble of a motor (cosim.drivers.common.motor.TROUBLES) -> error code
 OF_TROUBLE = {

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 
 from cosim.drivers.cia402 import codec, faults, profile
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 _STATUS, _MOTION, _EMERGENCY, _HEARTBEAT = range(4)
 HEARD = (codec.TPDO, codec.TPDO + codec.PDO_STRIDE, codec.EMCY, codec.HEARTBEAT, codec.SDO_ANSWER)  # + id
 _BOTH = 3  # TPDO1 is bit 0, TPDO2 bit 1
 
 
-class Feedback:
+class FeedbackStore:
     """Of n drives, by their place on the line. `steps` holds their units, `waiting` counts TPDOs that are still to come
     since `expect`, `lost` frames of the drives that could not be understood, `times` when TPDO1 (first n) and TPDO2 of
     each drive were last heard (0: never)."""
@@ -50,7 +50,7 @@ class Feedback:
         """The drives are told to be operational, or not to be."""
         self.running, self.away, self._there = running, [False] * self.n, [False] * self.n
 
-    def take(self, frame: Frame) -> None:
+    def take(self, frame: CanFrame) -> None:
         """A frame from the bus; those of others are passed over."""
         route = self._routes.get(frame.id)
         if route is None or frame.extended or frame.remote:

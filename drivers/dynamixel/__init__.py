@@ -9,21 +9,21 @@ from typing import Literal
 
 from cosim.drivers.common import wiring
 from cosim.drivers.common.motor import Motor
-from cosim.drivers.dynamixel import cycle
+from cosim.drivers.dynamixel import cyclic_frames
 from cosim.drivers.dynamixel.driver import DynamixelDriver
 from cosim.drivers.dynamixel.emulator import Emulator
 from cosim.drivers.dynamixel.node import Node
 from cosim.drivers.dynamixel.tables import MODELS
-from cosim.drivers.transport import Link, SerialParams, Traffic, device_link, host_link
+from cosim.drivers.transport import Connection, SerialParams, Traffic, device_link, host_link
 from cosim.types import Driver, DriverContext, param, params
 
-__all__ = ["MODES", "JointParams", "Params", "Port", "device", "emulate", "host", "line", "load", "traffic"]
+__all__ = ["MODES", "JointParams", "Params", "SerialSettings", "device", "emulate", "host", "line", "load", "traffic"]
 
 MODES = frozenset({"effort", "velocity", "position"})
 
 
 @params
-class Port(SerialParams):
+class SerialSettings(SerialParams):
     """A serial port, at the bit rate that drives are delivered with unless another one is given."""
 
     baudrate: float = param(unit="bit/s", above=0, default=57600.0)
@@ -33,7 +33,7 @@ class Port(SerialParams):
 class Params:
     """The line and what all drives on it share."""
 
-    port: Port = param()
+    port: SerialSettings = param()
     watchdog: float = param(unit="s", above=0, default=0.1, doc="without commands for so long, drives stop; in 20 ms")
     return_delay: float = param(unit="s", min=0, default=5e-4, doc="the longest return delay time drives may have set")
     fast: bool | None = param(default=None, doc="fast sync read; unset: if the firmware of all drives has it")
@@ -65,11 +65,11 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
     return Emulator([Node(w.id, MODELS[w.model], MODELS[w.model].effort(w.torque_constant), m) for w, m in pairs])
 
 
-def host(params: Params, context: DriverContext) -> Link[bytes]:
+def host(params: Params, context: DriverContext) -> Connection[bytes]:
     return host_link(params.port, partial(context.place, "port"))
 
 
-def device(params: Params, context: DriverContext) -> Link[bytes]:
+def device(params: Params, context: DriverContext) -> Connection[bytes]:
     return device_link(params.port, partial(context.place, "port"))
 
 
@@ -80,4 +80,4 @@ def line(params: Params) -> str:
 
 def traffic(params: Params, context: DriverContext) -> Traffic:
     """Of one cycle: a command to all drives, the question after their state, and the answer."""
-    return cycle.traffic([w.id for w in context.wiring], context.mode, params.fast is not False)
+    return cyclic_frames.traffic([w.id for w in context.wiring], context.mode, params.fast is not False)

@@ -57,7 +57,7 @@ class Packet(NamedTuple):
     params: bytes
 
 
-class Block(NamedTuple):
+class RegisterBlock(NamedTuple):
     """What one drive put into a chained answer."""
 
     error: int
@@ -139,7 +139,7 @@ def status(id: int, error: int, data: bytes = b"") -> bytes:
     return packet(id, STATUS, bytes((error,)) + data)
 
 
-def chained(blocks: Sequence[Block], whole: int) -> bytes:
+def chained(blocks: Sequence[RegisterBlock], whole: int) -> bytes:
     """The answer to a fast read as far as drives gave it: `whole` bytes are announced, which is what all would give.
 
     Each drive closes its block with the CRC of all that came before. Such answers are not stuffed.
@@ -211,13 +211,13 @@ class Decoder:
         return packets
 
 
-def salvage(rest: bytes, size: int) -> list[Block]:
+def salvage(rest: bytes, size: int) -> list[RegisterBlock]:
     """Blocks with `size` bytes of data in the beginning of a chained answer (`Decoder.rest`) that never ended."""
     blocks, at = [], _HEAD.size
     if len(rest) < at or not rest.startswith(HEADER) or (rest[4], rest[7]) != (BROADCAST, STATUS):
         return blocks
     while (seal := at + 2 + size) + 2 <= len(rest) and crc16(rest[:seal]) == rest[seal] | rest[seal + 1] << 8:
-        blocks.append(Block(rest[at], rest[at + 1], rest[at + 2 : seal]))
+        blocks.append(RegisterBlock(rest[at], rest[at + 1], rest[at + 2 : seal]))
         at = seal + 2
     return blocks
 

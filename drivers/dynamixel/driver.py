@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.effort_slot import EffortSlot
 from cosim.drivers.common.wiring import Units
-from cosim.drivers.dynamixel import codec, cycle, faults
+from cosim.drivers.dynamixel import codec, cyclic_frames, faults
 from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.hearing import Hearing
+from cosim.drivers.dynamixel.client import Client
 from cosim.drivers.dynamixel.inspection import Found, Wish, inspect
-from cosim.drivers.dynamixel.talk import Talk
-from cosim.drivers.transport import Link, now
+from cosim.drivers.dynamixel.sync_reader import SyncReader
+from cosim.drivers.transport import Connection, now
 from cosim.errors import InputError, RunError
 from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
 
@@ -41,7 +41,7 @@ POLL_NS = 100_000_000  # for the state of all drives while they are being switch
 class DynamixelDriver:
     """See `cosim.types.Driver`; reports: `slot`, `lost` packets, `describe_fault`."""
 
-    def __init__(self, params: Any, context: DriverContext, link: Link[bytes]) -> None:
+    def __init__(self, params: Any, context: DriverContext, link: Connection[bytes]) -> None:
         """params: the family's Params. Raises InputError."""
         self.joints, self.limits, self.link = context.joints, context.limits, link
         self.watchdog: float = params.watchdog
@@ -49,7 +49,7 @@ class DynamixelDriver:
         self._params, self._context, self._wiring = params, context, context.wiring
         self._models = [t.MODELS[w.model] for w in context.wiring]
         blind = [k for k, model in enumerate(self._models) if not model.senses_current]
-        self.modes = frozenset({"velocity", "position"} if blind else cycle.GOALS)
+        self.modes = frozenset({"velocity", "position"} if blind else cyclic_frames.GOALS)
         if blind and context.mode == "effort":
             what = f"{self._wiring[blind[0]].model} has no current control; use mode velocity or position"
             raise InputError(what, context.place("joints", self.joints[blind[0]], "model"))
@@ -57,17 +57,17 @@ class DynamixelDriver:
         self._efforts = np.array([m.effort(w.torque_constant) for m, w in zip(self._models, self._wiring, strict=True)])
         self._ids = bytes(w.id for w in self._wiring)
         self._decoder = codec.Decoder()
-        self._talk = Talk(link, self._decoder)
+        self._talk = Client(link, self._decoder)
         self._patience, self._grace = self._watch()
         self._bitten = self._grace + self._patience * t.WATCHDOG + SLACK_NS  # ns after which it must have
         self._found: list[Found] = []
-        self._hearing = Hearing(link, self._decoder, self._ids, params.port.baudrate)
+        self._hearing = SyncReader(link, self._decoder, self._ids, params.port.baudrate)
         self._off = codec.sync_write(t.TORQUE_ENABLE.address, 1, b"".join(bytes((id, 0)) for id in self._ids))
         self._turns = np.zeros(n)  # counts between what drives show and the turn in which their joints are
         self._position, self._velocity = np.zeros(n), np.zeros(n)  # of the joints, measured last
         self._current, self._fastest = np.zeros(n), np.zeros(n)  # the drives' own limits, counts
         self._mode, self._on, self._stopped = context.mode, False, False
-        self._goals = cycle.Goals(self._ids, self._mode)
+        self._goals = cyclic_frames.Goals(self._ids, self._mode)
         self._fresh, self._written_ns = False, 0  # a command went out since the last question; when
         self.slot = EffortSlot(self.joints, np.full(n, np.inf), self._efforts * np.abs(self._units.scale))
 
@@ -229,7 +229,7 @@ class DynamixelDriver:
 
     def _gather(self) -> None:
         for id in self._ids:
-            self._talk.write(id, cycle.GATHER_ADDRESS, cycle.GATHERING)
+            self._talk.write(id, cyclic_frames.GATHER_ADDRESS, cyclic_frames.GATHERING)
 
     def _reboot(self, k: int, id: int) -> None:
         """Raises RunError for a drive that does not come back, or comes back with an error."""
@@ -252,7 +252,7 @@ class DynamixelDriver:
     def _look(self) -> None:
         """The state of all drives, outside of the cycle. Raises RunError where one does not answer."""
         for k, id in enumerate(self._ids):
-            data = self._talk.read(id, cycle.ADDRESS, cycle.SIZE)
+            data = self._talk.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE)
             self._hearing.hear({k}, 0, id, data)
         self._turns = self._nearest(self._hearing.state["position"])
         self._measure()
@@ -286,7 +286,7 @@ class DynamixelDriver:
         self._gather()
         self._look()
         n = len(self._ids)
-        self._mode, self._goals = mode, cycle.Goals(self._ids, mode)
+        self._mode, self._goals = mode, cyclic_frames.Goals(self._ids, mode)
         steps = self._efforts * np.abs(self._units.scale) if mode == "effort" else np.zeros(n)
         self.slot.limit[:], self.slot.quantum[:] = self._current * steps, steps
 
@@ -300,7 +300,7 @@ class DynamixelDriver:
         goals = self._hearing.state["position"] if self._mode == "position" else np.zeros(len(self._ids))
         bound = np.minimum(self.limits.effort / np.abs(self._units.scale) / self._efforts, self._current)
         for k, id in enumerate(self._ids):
-            self._talk.put(id, cycle.GOALS[self._mode], int(goals[k]))
+            self._talk.put(id, cyclic_frames.GOALS[self._mode], int(goals[k]))
             if self._mode == "position" and self._models[k].senses_current:
                 self._talk.put(id, t.GOAL_CURRENT, int(bound[k]))
 

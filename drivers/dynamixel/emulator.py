@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.codec import Block, Packet
+from cosim.drivers.dynamixel.codec import Packet, RegisterBlock
 from cosim.drivers.dynamixel.node import Node
 
 PAUSE_NS = 100_000_000  # between two bytes, after which a packet that was begun is given up
@@ -79,7 +79,7 @@ class Emulator:
         return [node for node in self.nodes if node.id == id]
 
     def _chain(self, spans: list[Span], fast: bool) -> list[bytes]:
-        blocks: list[Block] = []
+        blocks: list[RegisterBlock] = []
         for id, address, size in spans:
             found = self._named(id)
             if not found or not found[0].answers(codec.READ):
@@ -87,7 +87,7 @@ class Emulator:
             number, data = found[0].read(address, size)
             if fast and number:
                 data = bytes(size)  # its place in the packet is fixed
-            blocks.append(Block(found[0].error(number), id, data))
+            blocks.append(RegisterBlock(found[0].error(number), id, data))
         if not fast:
             return [codec.status(block.id, block.error, block.data) for block in blocks]
         whole = sum(size + 4 for _, _, size in spans)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.talk import Talk
-from cosim.drivers.transport import LinkError
-from cosim.errors import InputError, Place, RunError
+from cosim.drivers.dynamixel.client import Client
+from cosim.drivers.transport import ConnectionLost
+from cosim.errors import InputError, RunError, SourceLocation
 
 TOOL = "with the maker's tool"
 
@@ -34,7 +34,7 @@ class Wish(NamedTuple):
     line: str
 
 
-def inspect(talk: Talk, wish: Wish, place: Callable[..., Place]) -> Found:
+def inspect(talk: Client, wish: Wish, place: Callable[..., SourceLocation]) -> Found:
     """Leaves the torque off. place(key): where a key of the joint stands. Raises InputError, LinkError."""
     id, model = wish.wiring.id, t.MODELS[wish.wiring.model]
     answer = talk.ask(id, codec.packet(id, codec.PING))
@@ -49,7 +49,7 @@ def inspect(talk: Talk, wish: Wish, place: Callable[..., Place]) -> Found:
         raise InputError(what, place("model"))
     try:
         found, trouble = _read(talk, wish, model, firmware)
-    except LinkError:
+    except ConnectionLost:
         raise
     except RunError as error:
         raise InputError(error.what, place("id")) from error
@@ -68,12 +68,12 @@ def _firmware(wish: Wish, version: int) -> str:
     return ""
 
 
-def _read(talk: Talk, wish: Wish, model: t.Model, firmware: int) -> tuple[Found, str]:
+def _read(talk: Client, wish: Wish, model: t.ServoModel, firmware: int) -> tuple[Found, str]:
     """What it says of itself, and what is wrong with its settings."""
     id = wish.wiring.id
     try:
         level = talk.get(id, t.RETURN_LEVEL)
-    except LinkError:
+    except ConnectionLost:
         raise
     except RunError:
         level = 0  # it answered a ping
@@ -94,7 +94,7 @@ def _read(talk: Talk, wish: Wish, model: t.Model, firmware: int) -> tuple[Found,
     return found, ""
 
 
-def _limits(wish: Wish, model: t.Model, found: Found) -> str:
+def _limits(wish: Wish, model: t.ServoModel, found: Found) -> str:
     """A bound that the guard allows and the drive does not; bounds that are not set are the drive's."""
     effort = found.current_limit * model.effort(wish.wiring.torque_constant)
     rows = [("velocity", wish.velocity, found.velocity_limit * t.VELOCITY, "rad/s", t.VELOCITY_LIMIT)]

@@ -11,7 +11,7 @@ Answer = tuple[int, bytes]  # error number, data
 class Memory:
     """Bytes of a control table. What a register takes, and what follows from it, is for the drive to say."""
 
-    def __init__(self, model: t.Model) -> None:
+    def __init__(self, model: t.ServoModel) -> None:
         self.registers = t.registers(model)
         self.table = bytearray(t.TABLE_END)
         for register in self.registers.values():

@@ -36,7 +36,7 @@ _SUPPLY = struct.Struct("<HB")
 class Node(Memory):
     """All that changes is in plain attributes: the table, and what is not in it."""
 
-    def __init__(self, id: int, model: t.Model, effort: float, motor: Motor) -> None:
+    def __init__(self, id: int, model: t.ServoModel, effort: float, motor: Motor) -> None:
         """effort: N·m per count of the current (or the load)."""
         self.motor, self.model, self.effort = motor, model, effort
         super().__init__(model)

@@ -35,7 +35,7 @@ CURRENT_MODE, VELOCITY_MODE, POSITION_MODE, EXTENDED_MODE, CURRENT_POSITION_MODE
 REVERSE, SLAVE, TIMED_PROFILE, TORQUE_BY_GOAL = 1, 2, 4, 8
 
 
-class Model(NamedTuple):
+class ServoModel(NamedTuple):
     """Limits and gains in counts, as delivered.
 
     torque_constant [N·m/A] at 12 V: the maker's for the XM540; for the others, whose pages that this is from give none,
@@ -68,11 +68,11 @@ class Model(NamedTuple):
 
 
 MODELS = {
-    "XM430-W350": Model(1020, 1.783, 1193, 200, 4.1),
-    "XM430-W210": Model(1030, 1.304, 1193, 330, 3.0),
-    "XM540-W270": Model(1120, 2.409, 2047, 128, 10.6),
-    "XM540-W150": Model(1130, 1.659, 2047, 230, 7.3),
-    "XL430-W250": Model(1060, 1.071, 0, 265, 1.5, 72, (60, 140), (1000, 4000, 640)),
+    "XM430-W350": ServoModel(1020, 1.783, 1193, 200, 4.1),
+    "XM430-W210": ServoModel(1030, 1.304, 1193, 330, 3.0),
+    "XM540-W270": ServoModel(1120, 2.409, 2047, 128, 10.6),
+    "XM540-W150": ServoModel(1130, 1.659, 2047, 230, 7.3),
+    "XL430-W250": ServoModel(1060, 1.071, 0, 265, 1.5, 72, (60, 140), (1000, 4000, 640)),
 }
 MODEL_NAMES = {model.number: name for name, model in MODELS.items()}
 
@@ -173,7 +173,7 @@ _GATHERED = tuple(
 )
 
 
-def registers(model: Model) -> dict[int, Register]:
+def registers(model: ServoModel) -> dict[int, Register]:
     """Of a model, by address."""
     table = {register.address: register for register in (*_COMMON, *_GATHERED)}
     low, high = model.voltages

@@ -8,11 +8,11 @@ from typing import Literal
 
 from cosim.drivers.common import wiring
 from cosim.drivers.common.motor import Motor
-from cosim.drivers.moteus.codec import Feedback, arbitration, command_tail, encode_command, encode_feedback
+from cosim.drivers.moteus.codec import ServoFeedback, arbitration, command_tail, encode_command, encode_feedback
 from cosim.drivers.moteus.driver import MODES, MoteusDriver
 from cosim.drivers.moteus.emulator import Emulator
 from cosim.drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line
-from cosim.drivers.transport import CanParams, Frame, Link, SerialParams, Traffic, device_link, host_link
+from cosim.drivers.transport import CanFrame, CanParams, Connection, SerialParams, Traffic, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import DriverContext, param, params
 
@@ -76,7 +76,7 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
     return emulator
 
 
-def host(params: Params, context: DriverContext) -> Link[Frame]:
+def host(params: Params, context: DriverContext) -> Connection[CanFrame]:
     """The program's end of the line."""
     if params.port is not None:
         serial = host_link(params.port, lambda *keys: context.place("port", *keys))
@@ -87,7 +87,7 @@ def host(params: Params, context: DriverContext) -> Link[Frame]:
     return bus
 
 
-def device(params: Params, context: DriverContext) -> Link[Frame]:
+def device(params: Params, context: DriverContext) -> Connection[CanFrame]:
     """The drives' end of the line."""
     if params.port is not None:
         return AdapterDevice(device_link(params.port, lambda *keys: context.place("port", *keys)))
@@ -106,11 +106,11 @@ def traffic(params: Params, context: DriverContext) -> Traffic:
     """What one cycle sends and gets back."""
     tail = command_tail(params.watchdog, integral=False)
     command = encode_command(tail, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
-    feedback = encode_feedback(Feedback(10, 0.0, 0.0, 0.0, 24.0, 25.0, 0))
+    feedback = encode_feedback(ServoFeedback(10, 0.0, 0.0, 0.0, 24.0, 25.0, 0))
     asked = [arbitration(0, node, params.prefix, reply=True) for node in _nodes(context)]
     told = [arbitration(node, 0, params.prefix) for node in _nodes(context)]
-    out = [Frame(id, command, True, True, True) for id in asked]
-    back = [Frame(id, feedback, id > 0x7FF, True, True) for id in told]
+    out = [CanFrame(id, command, True, True, True) for id in asked]
+    back = [CanFrame(id, feedback, id > 0x7FF, True, True) for id in told]
     if params.bus is not None:
         return Traffic(out, back)
     seal = b" *00" if params.checksum else b""

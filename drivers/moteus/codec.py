@@ -230,7 +230,7 @@ def encode_command(
     )
 
 
-class Feedback(NamedTuple):
+class ServoFeedback(NamedTuple):
     mode: int
     position: float  # rad
     velocity: float  # rad/s
@@ -240,14 +240,14 @@ class Feedback(NamedTuple):
     fault: int
 
 
-def decode_feedback(data: bytes) -> Feedback | None:
+def decode_feedback(data: bytes) -> ServoFeedback | None:
     """The answer to QUERY, STOP or a command; None for any other bytes."""
     if len(data) < _REPLY.size:
         return None
     head1, mode, head2, position, velocity, effort, head3, voltage, temperature, fault = _REPLY.unpack_from(data)
     if (head1, head2, head3) != _REPLY_HEADS:
         return None
-    return Feedback(
+    return ServoFeedback(
         mode,
         position * TURN,
         velocity * TURN,
@@ -258,7 +258,7 @@ def decode_feedback(data: bytes) -> Feedback | None:
     )
 
 
-def encode_feedback(feedback: Feedback) -> bytes:
+def encode_feedback(feedback: ServoFeedback) -> bytes:
     """The answer as a drive gives it, 24 bytes."""
     mode, position, velocity, effort, voltage, temperature, fault = feedback
     head1, head2, head3 = _REPLY_HEADS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cosim.drivers.moteus.codec import CLIENT_DATA, SERVER_DATA, Tunnel, decode, pad, poll, tunnel
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 CHANNEL = 1
 _CHUNK = 61  # bytes that a frame can carry beside the head of the subframe
@@ -16,7 +16,7 @@ _LIMIT = 39  # bytes that an answer has room for
 _POLLS = 64
 
 Tell = Callable[[bytes], None]  # sends a frame's data to the drive
-Ask = Callable[[bytes], Frame | None]  # the same, and its answer; None when there is none in time
+Ask = Callable[[bytes], CanFrame | None]  # the same, and its answer; None when there is none in time
 
 
 def _heard(ask: Ask) -> bytes | None:

@@ -25,10 +25,9 @@ from functools import partial
 
 import numpy as np
 
-from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.effort_slot import EffortSlot
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.asking import ANSWER_NS, MOST, Drives
 from cosim.drivers.moteus.codec import (
     BRAKE,
     INT32,
@@ -42,8 +41,9 @@ from cosim.drivers.moteus.codec import (
     read,
 )
 from cosim.drivers.moteus.limits import Settings, beyond, settings, standing
+from cosim.drivers.moteus.register_client import ANSWER_NS, MOST, RegisterClient
 from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
-from cosim.drivers.transport import Frame, Link, LinkError, now
+from cosim.drivers.transport import CanFrame, Connection, ConnectionLost, now
 from cosim.errors import InputError, RunError
 from cosim.types import Array, DriverContext, JointCommand, JointState
 
@@ -59,7 +59,7 @@ class MoteusDriver:
 
     def __init__(
         self,
-        link: Link[Frame],
+        link: Connection[CanFrame],
         context: DriverContext,
         nodes: Sequence[int],
         watchdog: float,
@@ -75,7 +75,7 @@ class MoteusDriver:
         self.latched = False  # `enable` was refused for a fault that `clear` may clear
         self._place, self._units = context.place, Units([_wiring(w) for w in context.wiring])
         self.slot = EffortSlot(self.joints, np.full(n, np.inf), np.zeros(n))
-        self._drives = Drives(link, nodes, prefix)
+        self._drives = RegisterClient(link, nodes, prefix)
         self._brake, self._halts = brake, [STOP] * n  # what stops each; a drive that is not known yet is let go
         self._tail = b""  # of commands, by the mode
         self._own: list[Settings] = []  # of the drives, while they are open
@@ -215,7 +215,7 @@ class MoteusDriver:
         if not self._asked:
             self._drain()
             for id in self._drives.ask_ids:
-                self.link.send(Frame(id, QUERY, True, True, True), deadline_ns)
+                self.link.send(CanFrame(id, QUERY, True, True, True), deadline_ns)
             self._missing = set(range(len(self.nodes)))
         self._asked = False
         self._collect(deadline_ns)
@@ -277,7 +277,7 @@ class MoteusDriver:
                     data = encode_command(tail, *row)
                 else:  # stopping would clear a fault, or a watchdog that tripped, before anybody saw it
                     data = QUERY if fault > 0 or fault in (faults.TIMED_OUT, faults.UNNAMED) else halt
-                send(Frame(id, data, True, True, True), deadline_ns)
+                send(CanFrame(id, data, True, True, True), deadline_ns)
 
     def _collect(self, deadline_ns: int) -> None:
         """Takes answers until all are there or it is time."""
@@ -294,7 +294,7 @@ class MoteusDriver:
                 return
             self._take(frame)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: CanFrame) -> None:
         k = self._drives.index.get(frame.id)
         if k is None:  # between others
             return
@@ -320,7 +320,7 @@ class MoteusDriver:
         self._stopped, self._on = True, ""
         held = self._gate.acquire(timeout=ANSWER_NS * 1e-9)  # not for long: a thread that hangs must not keep it
         for k, halt in enumerate(self._halts):
-            with contextlib.suppress(LinkError, OSError):
+            with contextlib.suppress(ConnectionLost, OSError):
                 self._drives.tell(k, halt)
         if held:
             self._gate.release()

@@ -8,7 +8,7 @@ from cosim.drivers.common.motor import Motor
 from cosim.drivers.moteus.codec import BROADCAST, arbitration, pad
 from cosim.drivers.moteus.device.server import answer
 from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 
 class Emulator:
@@ -18,7 +18,7 @@ class Emulator:
         """nodes: ids on the bus, of the motors in the same order."""
         self.servos = [Servo(node, motor) for node, motor in zip(nodes, motors, strict=True)]
 
-    def handle(self, item: Frame, t_ns: int) -> list[Frame]:
+    def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
         """A frame from the bus, of any content at all; the answers of the drives that are meant."""
         destination, source, prefix = item.id & 0xFF, item.id >> 8 & 0xFF, item.id >> 16
         answers = []
@@ -29,10 +29,10 @@ class Emulator:
             data = answer(servo, item.data, source & 0x80 != 0, t_ns)
             if data is not None:
                 id = arbitration(int(node), source & 0x7F, prefix)
-                answers.append(Frame(id, pad(data), id > 0x7FF, item.fd or len(data) > 8, item.switched))
+                answers.append(CanFrame(id, pad(data), id > 0x7FF, item.fd or len(data) > 8, item.switched))
         return answers
 
-    def process(self, t_ns: int) -> list[Frame]:
+    def process(self, t_ns: int) -> list[CanFrame]:
         """Time has passed (steps of at most 1 ms, after the motors were measured). Drives never speak unasked."""
         for servo in self.servos:
             servo.process(t_ns)

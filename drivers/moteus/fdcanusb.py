@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from cosim.drivers.transport import Frame, Link, now
+from cosim.drivers.transport import CanFrame, Connection, now
 
 _LONGEST = 512  # bytes of a line
 _PATIENCE_NS = 10_000_000
@@ -56,14 +56,14 @@ def unsealed(line: bytes) -> tuple[bytes, bool | None]:
     return line[:-3].rstrip(b" "), claimed == checksum(line[:-3])
 
 
-def send_line(frame: Frame) -> bytes:
+def send_line(frame: CanFrame) -> bytes:
     """What asks the adapter to send a frame."""
     data = frame.data.hex().upper()
     flags = ("B" if frame.switched else "b") + ("F" if frame.fd else "") + ("R" if frame.remote else "")
     return f"can send {frame.id:04x} {data} {flags}".encode()
 
 
-def received_line(frame: Frame) -> bytes:
+def received_line(frame: CanFrame) -> bytes:
     """How the adapter tells of a frame from the bus."""
     id = f"{frame.id:X}"
     flags = ("E" if frame.extended else "e", "B" if frame.switched else "b", "F" if frame.fd else "f")
@@ -71,7 +71,7 @@ def received_line(frame: Frame) -> bytes:
     return f"rcv {'0' * (len(id) % 2)}{id} {frame.data.hex().upper()} {' '.join(flags)} {remote} x-1".encode()
 
 
-def parse_received(line: bytes, t_ns: int = 0) -> Frame | None:
+def parse_received(line: bytes, t_ns: int = 0) -> CanFrame | None:
     """The frame of a `rcv` line; None for any other bytes. A drive's own UART gives no flags."""
     try:
         head, id, *rest = line.decode("ascii").split(" ")
@@ -81,10 +81,10 @@ def parse_received(line: bytes, t_ns: int = 0) -> Frame | None:
     if head != "rcv" or not 0 <= number < 1 << 29 or len(data) > 64:
         return None
     flags = set(rest[1:])
-    return Frame(number, data, number > 0x7FF or "E" in flags, "f" not in flags, "B" in flags, "R" in flags, t_ns)
+    return CanFrame(number, data, number > 0x7FF or "E" in flags, "f" not in flags, "B" in flags, "R" in flags, t_ns)
 
 
-def parse_send(line: bytes, t_ns: int = 0) -> Frame | str:
+def parse_send(line: bytes, t_ns: int = 0) -> CanFrame | str:
     """The frame of a `can send` (`std`, `ext`) line, or what the adapter says is wrong with it."""
     words = line.decode("latin1").split()
     if words[:1] != ["can"]:
@@ -113,10 +113,10 @@ def parse_send(line: bytes, t_ns: int = 0) -> Frame | str:
     if len(data) > 64:
         return "data invalid length"
     extended = {"send": number > 0x7FF, "std": False, "ext": True}[words[1]]
-    return Frame(number, data, extended, "f" not in flags, "b" not in flags, "R" in flags, t_ns)
+    return CanFrame(number, data, extended, "f" not in flags, "b" not in flags, "R" in flags, t_ns)
 
 
-class Lines:
+class LineDecoder:
     """Cuts a stream of bytes into lines; what is longer than any line is dropped."""
 
     def __init__(self) -> None:
@@ -137,37 +137,37 @@ class Lines:
 class _Adapter:
     """What both ends share: a link of Frames on top of a serial one."""
 
-    def __init__(self, serial: Link[bytes], checksums: bool) -> None:
+    def __init__(self, serial: Connection[bytes], checksums: bool) -> None:
         self.serial, self.name, self.meter = serial, serial.name, serial.meter
         self.checksums = checksums  # whether lines carry one
         self._configured = checksums
-        self._lines = Lines()
-        self._frames: deque[Frame] = deque()
+        self._lines = LineDecoder()
+        self._frames: deque[CanFrame] = deque()
 
     def open(self) -> None:
-        """See `Link`."""
+        """See `Connection`."""
         self._clear()
         self.serial.open()
 
     def close(self) -> None:
-        """See `Link`."""
+        """See `Connection`."""
         self.serial.close()
 
     def reopen(self) -> bool:
-        """See `Link`."""
+        """See `Connection`."""
         return self.serial.reopen()
 
     @property
     def lost(self) -> bool:
-        """See `Link`."""
+        """See `Connection`."""
         return self.serial.lost
 
     def bus_off(self) -> None:
-        """See `Link`; the text protocol has no word for it."""
+        """See `Connection`; the text protocol has no word for it."""
         self.serial.bus_off()
 
-    def receive(self, deadline_ns: int) -> Frame | None:
-        """See `Link`."""
+    def receive(self, deadline_ns: int) -> CanFrame | None:
+        """See `Connection`."""
         while not self._frames:
             chunk = self.serial.receive(deadline_ns)
             if chunk is None:
@@ -180,7 +180,7 @@ class _Adapter:
 
     def _clear(self) -> None:
         self.checksums = self._configured
-        self._lines = Lines()
+        self._lines = LineDecoder()
         self._frames.clear()
 
     def _line(self, content: bytes) -> bytes:
@@ -196,16 +196,16 @@ class AdapterHost(_Adapter):
     checksums: from the first line on, as for a drive's own UART; else only when the other side asks for them.
     """
 
-    def __init__(self, serial: Link[bytes], checksums: bool = False) -> None:
+    def __init__(self, serial: Connection[bytes], checksums: bool = False) -> None:
         super().__init__(serial, checksums)
 
     def open(self) -> None:
-        """See `Link`."""
+        """See `Connection`."""
         super().open()
         self.serial.send(b"\r\n", now() + _PATIENCE_NS)  # ends what an earlier program may have begun
 
-    def send(self, item: Frame, deadline_ns: int) -> None:
-        """See `Link`."""
+    def send(self, item: CanFrame, deadline_ns: int) -> None:
+        """See `Connection`."""
         self.serial.send(self._line(send_line(item)), deadline_ns)
 
     def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
@@ -225,11 +225,11 @@ class AdapterHost(_Adapter):
 class AdapterDevice(_Adapter):
     """The adapter itself: it answers every line, and frames come out of `receive`."""
 
-    def __init__(self, serial: Link[bytes]) -> None:
+    def __init__(self, serial: Connection[bytes]) -> None:
         super().__init__(serial, checksums=False)
 
-    def send(self, item: Frame, deadline_ns: int) -> None:
-        """See `Link`."""
+    def send(self, item: CanFrame, deadline_ns: int) -> None:
+        """See `Connection`."""
         self.serial.send(self._line(received_line(item)), deadline_ns)
 
     def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
@@ -237,9 +237,9 @@ class AdapterDevice(_Adapter):
         if right is False or (self.checksums and right is None):
             return self._say(b"ERR checksum")
         frame = parse_send(content, t_ns)
-        if isinstance(frame, Frame):
+        if isinstance(frame, CanFrame):
             self._frames.append(frame)
-        self._say(OK if isinstance(frame, Frame) else b"ERR " + frame.encode())
+        self._say(OK if isinstance(frame, CanFrame) else b"ERR " + frame.encode())
 
     def _say(self, content: bytes) -> None:
         self.serial.send(self._line(content), now() + _PATIENCE_NS)

@@ -16,14 +16,14 @@ from cosim.drivers.odrive.driver import CONTROL, MODES, ODrive
 from cosim.drivers.odrive.emulator import Emulator
 from cosim.drivers.odrive.params import JointParams, Params
 from cosim.drivers.odrive.properties import read_endpoints
-from cosim.drivers.transport import Frame, Line, Link, Traffic, device_link, host_link
+from cosim.drivers.transport import BaseConnection, CanFrame, Connection, Traffic, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import DriverContext
 
 __all__ = ["MODES", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
 
 
-def load(params: Params, context: DriverContext, link: Link | None = None) -> ODrive:
+def load(params: Params, context: DriverContext, link: Connection | None = None) -> ODrive:
     """The driver; on `link` where one is given, else on its own line.
 
     Raises InputError for a watchdog that would bite between two commands, a joint whose address is of the other
@@ -54,12 +54,12 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
     return kind(motors, addresses, stops)
 
 
-def host(params: Params, context: DriverContext) -> Line:
+def host(params: Params, context: DriverContext) -> BaseConnection:
     """The program's end of the line."""
     return host_link(params.link, partial(context.place, params.key))
 
 
-def device(params: Params, context: DriverContext) -> Line:
+def device(params: Params, context: DriverContext) -> BaseConnection:
     """The drives' end of the line."""
     return device_link(params.link, partial(context.place, params.key))
 
@@ -74,8 +74,8 @@ def traffic(params: Params, context: DriverContext) -> Traffic:
     addresses, mode = [w.address for w in context.wiring], context.mode
     if params.port is not None:
         return _lines(addresses, mode, params.checksum)
-    out: list[Frame | bytes] = []
-    back: list[Frame | bytes] = []
+    out: list[CanFrame | bytes] = []
+    back: list[CanFrame | bytes] = []
     for node in addresses:
         command = {
             "effort": can.encode(node, can.SET_INPUT_TORQUE, 0.0),

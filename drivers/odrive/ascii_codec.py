@@ -17,7 +17,7 @@ MAX_LINE = 256  # bytes a drive keeps of a line
 _ENDS = re.compile(rb"[\r\n!]+")
 
 
-class Line(NamedTuple):
+class AsciiLine(NamedTuple):
     text: str
     checked: bool  # it came with a checksum
 
@@ -30,7 +30,7 @@ class Request(NamedTuple):
     numbers: tuple[float, ...]
 
 
-class Lines:
+class AsciiDecoder:
     """Cuts what comes over the line into lines; what is longer than a drive's buffer is dropped whole."""
 
     def __init__(self) -> None:
@@ -67,16 +67,16 @@ def line(text: str, checked: bool, end: str = "\n") -> bytes:
     return raw + (f"*{checksum(raw)}{end}" if checked else end).encode()
 
 
-def unwrap(raw: bytes) -> Line | None:
+def unwrap(raw: bytes) -> AsciiLine | None:
     """A line without comment and checksum; None when its checksum is wrong."""
     body = raw.partition(b";")[0]
     text, star, given = body.partition(b"*")
     if not star:
-        return Line(body.decode("latin-1").strip(), False)
+        return AsciiLine(body.decode("latin-1").strip(), False)
     digits = given.strip()
     if not digits.isdigit() or len(digits) > 3 or int(digits) != checksum(text):
         return None
-    return Line(text.decode("latin-1").strip(), True)
+    return AsciiLine(text.decode("latin-1").strip(), True)
 
 
 def numbers(text: str) -> tuple[float, ...]:

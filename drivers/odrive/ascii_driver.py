@@ -32,7 +32,7 @@ class AsciiDriver(ODrive):
         count = len(self.joints)
         self._constants = [wiring.torque_constant for wiring in self.wiring]
         self._warmth = [MOTOR_TEMPERATURE] * count
-        self._lines = ascii_.Lines()
+        self._lines = ascii_.AsciiDecoder()
         self._questions: list[bytes] = []  # of a cycle, by its turn
         self._turn = 0
         self._awaited: tuple[str, ...] = ()  # what the answers to come are about, in their order
@@ -49,7 +49,7 @@ class AsciiDriver(ODrive):
     # --- opening --------------------------------------------------------------------------------------
 
     def _meet(self) -> None:
-        self._lines, self._awaited, self._got = ascii_.Lines(), (), []
+        self._lines, self._awaited, self._got = ascii_.AsciiDecoder(), (), []
         self._errors = [[0, 0] for _ in self.joints]
         self._say("")  # ends what a program before may have left half said
         major, minor, revision = (int(self._ask_for(0, name)) for name in VERSIONS)
@@ -164,7 +164,7 @@ class AsciiDriver(ODrive):
         if self._awaited:
             self.lost += 1
         self._awaited, self._got, self._pending = (), [], 0
-        self._lines = ascii_.Lines()
+        self._lines = ascii_.AsciiDecoder()
 
     def _take(self, item: bytes) -> None:
         t_ns = now()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
 
 BROADCAST = 0x3F  # a command to this node is for every drive; a drive that has it is not addressed yet
@@ -29,7 +29,7 @@ FEEDFORWARD = 1000  # steps per turn/s and per N·m of the two feedforward field
 _FEEDFORWARD_MAX = 32767
 
 
-class Layout(NamedTuple):
+class MessageLayout(NamedTuple):
     """How a payload is built: what is sent, what must be there at least, SI per unit of each field (None: integers)."""
 
     whole: Struct
@@ -45,12 +45,12 @@ class Message(NamedTuple):
     values: tuple[Any, ...]
 
 
-def _layout(fields: str, si: tuple[float, ...] | None = None, length: int = 8) -> Layout:
+def _layout(fields: str, si: tuple[float, ...] | None = None, length: int = 8) -> MessageLayout:
     least = Struct("<" + fields)
-    return Layout(Struct(f"<{fields}{length - least.size}x"), least, si)
+    return MessageLayout(Struct(f"<{fields}{length - least.size}x"), least, si)
 
 
-LAYOUTS: dict[int, Layout] = {
+LAYOUTS: dict[int, MessageLayout] = {
     GET_VERSION: _layout("8B"),  # protocol, three of the hardware, four of the firmware
     HEARTBEAT: _layout("I3B"),  # errors, state, procedure result, trajectory done
     ESTOP: _layout("", length=0),
@@ -92,7 +92,7 @@ _FLOATS = Struct("<ff").unpack_from
 _PAIRS = {code: layout.si for code, layout in LAYOUTS.items() if layout.si is not None and layout.least.format == "<ff"}
 
 
-def encode(node: int, command: int, *values: float) -> Frame:
+def encode(node: int, command: int, *values: float) -> CanFrame:
     """The frame of a command or of an answer. Raises struct.error for what does not fit its field, and ValueError for
     another number of values than the payload has."""
     if command == SET_INPUT_POS:
@@ -101,12 +101,12 @@ def encode(node: int, command: int, *values: float) -> Frame:
     layout = LAYOUTS[command]
     if layout.si is not None:
         values = tuple(value / si for value, si in zip(values, layout.si, strict=True))
-    return Frame(node << 5 | command, layout.whole.pack(*values))
+    return CanFrame(node << 5 | command, layout.whole.pack(*values))
 
 
-def request(node: int, command: int) -> Frame:
+def request(node: int, command: int) -> CanFrame:
     """The remote frame that asks for an answer."""
-    return Frame(node << 5 | command, b"", remote=True)
+    return CanFrame(node << 5 | command, b"", remote=True)
 
 
 def input_position(
@@ -115,12 +115,12 @@ def input_position(
     velocity: float = 0.0,
     effort: float = 0.0,
     steps: tuple[float, float] = (FEEDFORWARD, FEEDFORWARD),
-) -> Frame:
+) -> CanFrame:
     """Set_Input_Pos; `steps` per turn/s and per N·m of the feedforward fields, which are cut at ± 32767 steps."""
     turns_per_second, effort = velocity / TURN * steps[0], effort * steps[1]
     low, high = -_FEEDFORWARD_MAX, _FEEDFORWARD_MAX
     ahead = round(min(max(turns_per_second, low), high)), round(min(max(effort, low), high))
-    return Frame(node << 5 | SET_INPUT_POS, _POSITION(position / TURN, *ahead))
+    return CanFrame(node << 5 | SET_INPUT_POS, _POSITION(position / TURN, *ahead))
 
 
 def feedforward_limit(steps: float) -> float:
@@ -128,22 +128,22 @@ def feedforward_limit(steps: float) -> float:
     return _FEEDFORWARD_MAX / steps
 
 
-def endpoint(node: int, opcode: int, number: int, value: bytes = b"", command: int = RX_SDO) -> Frame:
+def endpoint(node: int, opcode: int, number: int, value: bytes = b"", command: int = RX_SDO) -> CanFrame:
     """RxSdo (or TxSdo): read, write or call the endpoint of that number; at most four bytes of value."""
-    return Frame(node << 5 | command, _SDO.pack(opcode, number) + value)
+    return CanFrame(node << 5 | command, _SDO.pack(opcode, number) + value)
 
 
-def version(node: int, hardware: tuple[int, int, int], firmware: tuple[int, int, int]) -> Frame:
+def version(node: int, hardware: tuple[int, int, int], firmware: tuple[int, int, int]) -> CanFrame:
     return encode(node, GET_VERSION, 2, *hardware, *firmware, 0)
 
 
-def address(node: int, serial: int) -> Frame:
+def address(node: int, serial: int) -> CanFrame:
     """A drive's answer to a request for its address."""
     pack = LAYOUTS[ADDRESS].whole.pack
-    return Frame(node << 5 | ADDRESS, pack(node, serial.to_bytes(6, "little")))
+    return CanFrame(node << 5 | ADDRESS, pack(node, serial.to_bytes(6, "little")))
 
 
-def asked(frame: Frame) -> tuple[int, int] | None:
+def asked(frame: CanFrame) -> tuple[int, int] | None:
     """(node, command) of a request for an answer: a remote frame, or an empty one."""
     command = frame.id & 0x1F
     if frame.extended or not 0 <= frame.id < 0x800 or command not in ANSWERS:
@@ -151,7 +151,7 @@ def asked(frame: Frame) -> tuple[int, int] | None:
     return (frame.id >> 5, command) if frame.remote or not frame.data else None
 
 
-def decode(frame: Frame) -> Message | None:
+def decode(frame: CanFrame) -> Message | None:
     """What a data frame says; None for another kind of frame, an unknown command or a payload that is too short."""
     number, data = frame.id, frame.data
     if frame.remote or frame.extended or not 0 <= number < 0x800:

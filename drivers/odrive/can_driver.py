@@ -10,7 +10,7 @@ from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.driver import ANSWER_TIME, RETRY_NS, STOP_NS, ODrive
 from cosim.drivers.odrive.params import Params
 from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
-from cosim.drivers.transport import Frame, now
+from cosim.drivers.transport import CanFrame, now
 from cosim.types import DriverContext
 
 ESTIMATE, EFFORT = 1, 2  # answers that are waited for
@@ -162,7 +162,7 @@ class CanDriver(ODrive):
         if not rest:  # one joint at a time: it changes slowly
             send(self._ask_degrees[turn % len(angles)], deadline_ns)
 
-    def _take(self, item: Frame) -> None:
+    def _take(self, item: CanFrame) -> None:
         message = can.decode(item)
         if message is None:
             # requests of somebody else are no loss

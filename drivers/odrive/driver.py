@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.slot import EffortSlot
+from cosim.drivers.common.effort_slot import EffortSlot
 from cosim.drivers.common.wiring import Units
 from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.params import JointParams, Params

@@ -10,7 +10,7 @@ from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.axis import Axis
 from cosim.drivers.odrive.properties import FUNCTION, PARAMETERS, S1_0_6_10, Endpoints
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
 
 HARDWARE, FIRMWARE = (5, 2, 0), (0, 6, 10)
@@ -48,7 +48,7 @@ class Node:
         self.sent_ns = dict.fromkeys(CYCLIC, t_ns)
         self.axis.reset(t_ns)
 
-    def handle(self, message: can.Message, t_ns: int) -> list[Frame]:
+    def handle(self, message: can.Message, t_ns: int) -> list[CanFrame]:
         """A command; what has no meaning for a drive is passed over."""
         if message.command == can.RX_SDO:
             opcode, number, data = message.values
@@ -58,7 +58,7 @@ class Node:
             command(self, message.values, t_ns)
         return []
 
-    def answer(self, command: int) -> Frame:
+    def answer(self, command: int) -> CanFrame:
         """One of `can.ANSWERS`, as things are now."""
         axis, node = self.axis, self.axis.node_id
         if command == can.GET_VERSION:
@@ -73,7 +73,7 @@ class Node:
         pair = _PAIRS[command](axis)
         return can.encode(node, command, *(min(max(value, -_FLOAT_MAX), _FLOAT_MAX) for value in pair))
 
-    def cyclic(self, t_ns: int) -> list[Frame]:
+    def cyclic(self, t_ns: int) -> list[CanFrame]:
         """The cyclic messages that are due."""
         frames = []
         for command, attribute in CYCLIC.items():
@@ -99,7 +99,7 @@ class Node:
         self.axis.request(codes.IDLE, t_ns)
         self.silent = True
 
-    def _endpoint(self, opcode: int, number: int, data: bytes, t_ns: int) -> list[Frame]:
+    def _endpoint(self, opcode: int, number: int, data: bytes, t_ns: int) -> list[CanFrame]:
         """Read, write or call; this firmware does not confirm writes."""
         name = self.names.get(number)
         if name is None:
@@ -128,7 +128,7 @@ class Emulator:
         rows = enumerate(zip(motors, ids, endstops, strict=True))
         self.nodes = [Node(Axis(motor, number, switch), SERIAL + k) for k, (motor, number, switch) in rows]
 
-    def handle(self, item: Frame, t_ns: int) -> list[Frame]:
+    def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
         """A frame from the bus. Every frame to an axis feeds its watchdog, requests too (can_simple.cpp)."""
         asked = can.asked(item)
         if asked is not None:
@@ -155,7 +155,7 @@ class Emulator:
             answers += one.handle(message, t_ns)
         return answers
 
-    def process(self, t_ns: int) -> list[Frame]:
+    def process(self, t_ns: int) -> list[CanFrame]:
         """Time has passed: control loops, watchdogs, cyclic messages."""
         frames = []
         for node in self.nodes:

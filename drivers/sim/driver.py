@@ -10,7 +10,7 @@ from cosim.errors import RunError
 from cosim.types import Array, JointCommand, JointState, Limits, requested_effort
 
 
-class World(Protocol):
+class PlantPort(Protocol):
     """What simulated motors live in: the simulated part of a rig."""
 
     t_ns: int
@@ -29,7 +29,7 @@ class SimDriver:
 
     modes = frozenset({"position", "velocity", "effort"})
 
-    def __init__(self, joints: tuple[str, ...], index: Array, limits: Limits, world: World) -> None:
+    def __init__(self, joints: tuple[str, ...], index: Array, limits: Limits, world: PlantPort) -> None:
         """index: (n,) the joints' places in the world's order."""
         self.joints, self.limits = joints, limits
         self._index, self._world = index, world

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from typing import overload
 
+from cosim.drivers.transport.bus_load import Traffic, estimate, seconds
 from cosim.drivers.transport.can import CanBus, CanParams
-from cosim.drivers.transport.link import Frame, Line, Link, LinkError, Locate, Meter, now
-from cosim.drivers.transport.load import Traffic, estimate, seconds
+from cosim.drivers.transport.connection import (
+    BaseConnection,
+    CanFrame,
+    Connection,
+    ConnectionLost,
+    Locate,
+    TrafficMeter,
+    now,
+)
 from cosim.drivers.transport.pty import Pty
 from cosim.drivers.transport.serial import SerialParams, SerialPort
 from cosim.drivers.transport.slcan import SlcanAdapter
 
 __all__ = [
+    "BaseConnection",
     "CanBus",
+    "CanFrame",
     "CanParams",
-    "Frame",
-    "Line",
-    "Link",
-    "LinkError",
-    "Meter",
+    "Connection",
+    "ConnectionLost",
     "Pty",
     "SerialParams",
     "SerialPort",
     "SlcanAdapter",
     "Traffic",
+    "TrafficMeter",
     "device_link",
     "estimate",
     "host_link",

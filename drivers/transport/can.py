@@ -12,9 +12,9 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from cosim.drivers.transport.bus_load import frame_weight, weights
 from cosim.drivers.transport.can_opening import mistake, open_bus
-from cosim.drivers.transport.link import Frame, Line, Locate, now
-from cosim.drivers.transport.load import frame_weight, weights
+from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now
 from cosim.types import param, params
 
 # Interfaces whose file descriptor tells that a message waits. The wait is made on it, by the monotonic clock:
@@ -64,7 +64,7 @@ class CanParams:
         return f"{self.interface} {self.channel}"
 
 
-class CanBus(Line[Frame]):
+class CanBus(BaseConnection[CanFrame]):
     """A node on a CAN bus; items are Frames.
 
     `t_ns` of a frame is the monotonic time at which it arrived, where the interface stamps frames by the wall clock,
@@ -93,7 +93,7 @@ class CanBus(Line[Frame]):
         if self._bus is not None:
             self._filter()
 
-    def send(self, item: Frame, deadline_ns: int) -> None:
+    def send(self, item: CanFrame, deadline_ns: int) -> None:
         """See `Link`. A new Message for each frame: interfaces may keep it, and other threads may send too."""
         if self._trouble:
             raise self._failed()
@@ -137,7 +137,7 @@ class CanBus(Line[Frame]):
         except Exception as error:  # vendors' libraries raise what they like
             raise self._unplugged(error) from error
 
-    def receive(self, deadline_ns: int) -> Frame | None:
+    def receive(self, deadline_ns: int) -> CanFrame | None:
         """See `Link`."""
         unfit = 0
         while True:
@@ -167,7 +167,7 @@ class CanBus(Line[Frame]):
                 return frame
             unfit += 1
 
-    def _frame(self, message: Any) -> Frame | None:
+    def _frame(self, message: Any) -> CanFrame | None:
         """None when the message is not a frame for this node."""
         if self._mark is not None and message.channel == self._mark:
             return None
@@ -180,7 +180,7 @@ class CanBus(Line[Frame]):
         remote = message.is_remote_frame
         data = bytes(message.dlc) if remote else bytes(message.data)
         fd, switched = message.is_fd, message.bitrate_switch
-        frame = Frame(identifier, data, message.is_extended_id, fd, switched, remote, self._arrival(message))
+        frame = CanFrame(identifier, data, message.is_extended_id, fd, switched, remote, self._arrival(message))
         self.meter.received(frame_weight(frame, self._weights))
         return frame
 

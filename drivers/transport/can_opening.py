@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.drivers.transport.link import Locate, reason
+from cosim.drivers.transport.connection import Locate, reason
 from cosim.drivers.transport.serial import port_mistake, pyserial
 from cosim.errors import InputError, did_you_mean
 

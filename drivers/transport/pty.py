@@ -10,8 +10,8 @@ import struct
 import sys
 from pathlib import Path
 
-from cosim.drivers.transport.link import Line, Locate, now, reason
-from cosim.drivers.transport.load import BYTE_BITS
+from cosim.drivers.transport.bus_load import BYTE_BITS
+from cosim.drivers.transport.connection import BaseConnection, Locate, now, reason
 from cosim.drivers.transport.serial import CHUNK, SerialParams, pour
 from cosim.errors import InputError
 
@@ -23,7 +23,7 @@ _TERMIOS2 = struct.Struct("=4IB19s2I")
 _FLOCK = struct.Struct("hhqqi4x")
 
 
-class Pty(Line[bytes]):
+class Pty(BaseConnection[bytes]):
     """A pseudo terminal whose slave is linked at `params.port`, so that a host opens it as it would open the port.
 
     While the host runs at another baud rate it only gets silence, as on a wire; what it sends then counts as errors.

@@ -9,9 +9,9 @@ import select
 import time
 from typing import Any
 
-from cosim.drivers.transport.link import Line, Locate, now, reason
-from cosim.drivers.transport.load import BYTE_BITS
-from cosim.errors import InputError, Place
+from cosim.drivers.transport.bus_load import BYTE_BITS
+from cosim.drivers.transport.connection import BaseConnection, Locate, now, reason
+from cosim.errors import InputError, SourceLocation
 from cosim.types import param, params
 
 CHUNK = 4096  # bytes taken at once
@@ -33,7 +33,7 @@ class SerialParams:
         return self.port
 
 
-class SerialPort(Line[bytes]):
+class SerialPort(BaseConnection[bytes]):
     """The program's end of a serial line; items are chunks of bytes as they come."""
 
     def __init__(self, params: SerialParams, locate: Locate) -> None:
@@ -125,7 +125,7 @@ class SerialPort(Line[bytes]):
             port.close()
 
 
-def pyserial(place: Place) -> Any:
+def pyserial(place: SourceLocation) -> Any:
     """The package. Raises InputError at the place that needs it."""
     try:
         import serial

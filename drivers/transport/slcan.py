@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from cosim.drivers.transport.bus_load import FD_LENGTHS, frame_weight, weights
 from cosim.drivers.transport.can import CanParams
-from cosim.drivers.transport.link import Frame, Line, LinkError, Locate, now
-from cosim.drivers.transport.load import FD_LENGTHS, frame_weight, weights
+from cosim.drivers.transport.connection import BaseConnection, CanFrame, ConnectionLost, Locate, now
 from cosim.drivers.transport.pty import Pty
 from cosim.drivers.transport.serial import SerialParams
 from cosim.errors import InputError
@@ -38,7 +38,7 @@ LETTERS = {kind: letter for letter, kind in KINDS.items()}
 VERSION, NUMBER, STATUS = "V1013", "NC051M", "F00"
 
 
-class SlcanAdapter(Line[Frame]):
+class SlcanAdapter(BaseConnection[CanFrame]):
     """An adapter with one more node, the emulated drives', behind it; items are Frames.
 
     At another bit rate than `params.bitrate` the host's frames and those for it go nowhere and count as errors, as do
@@ -53,10 +53,10 @@ class SlcanAdapter(Line[Frame]):
         self._baudrate = str(baudrate)
         self._port = Pty(SerialParams(path, float(baudrate) if self._baudrate.isdigit() else 0), self._place_of_port)
         self._weights = weights(params.bitrate, params.data_bitrate)
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[CanFrame] = deque()
         self._reset()
 
-    def send(self, item: Frame, deadline_ns: int) -> None:
+    def send(self, item: CanFrame, deadline_ns: int) -> None:
         """See `Link`: to the host, if its adapter listens."""
         if self._trouble:
             raise self._failed()
@@ -65,11 +65,11 @@ class SlcanAdapter(Line[Frame]):
             return
         try:
             self._port.send(_text(item).encode(), deadline_ns)
-        except LinkError as error:
+        except ConnectionLost as error:
             raise self._lose(error.what) from error
         self.meter.sent(frame_weight(item, self._weights))
 
-    def receive(self, deadline_ns: int) -> Frame | None:
+    def receive(self, deadline_ns: int) -> CanFrame | None:
         """See `Link`: from the host."""
         while not self._trouble:
             if self._frames:
@@ -79,7 +79,7 @@ class SlcanAdapter(Line[Frame]):
                 if chunk is None:
                     return None
                 self._take(chunk)
-            except LinkError as error:
+            except ConnectionLost as error:
                 raise self._lose(error.what) from error
         raise self._failed()
 
@@ -117,7 +117,7 @@ class SlcanAdapter(Line[Frame]):
         self._frames.append(frame._replace(t_ns=now()))
         return ""
 
-    def _on_bus(self, frame: Frame) -> bool:
+    def _on_bus(self, frame: CanFrame) -> bool:
         """Whether the adapter is open at the bit rates of the bus."""
         wanted = self.params.data_bitrate
         fitting = not frame.switched or self._data_bitrate == wanted
@@ -201,7 +201,7 @@ def _hexadecimal(text: str) -> int | None:
     return int(text, 16) if digits else None
 
 
-def _frame(letter: str, rest: str) -> Frame | None:
+def _frame(letter: str, rest: str) -> CanFrame | None:
     """identifier (3 or 8 digits), length code, data; None when it is no frame."""
     extended, fd, switched, remote = KINDS[letter]
     width = 8 if extended else 3
@@ -213,10 +213,10 @@ def _frame(letter: str, rest: str) -> Frame | None:
         return None
     if digits and _hexadecimal(digits) is None:
         return None
-    return Frame(identifier, bytes(length) if remote else bytes.fromhex(digits), extended, fd, switched, remote)
+    return CanFrame(identifier, bytes(length) if remote else bytes.fromhex(digits), extended, fd, switched, remote)
 
 
-def _text(frame: Frame) -> str:
+def _text(frame: CanFrame) -> str:
     """A frame as the adapter tells it, CAN FD data filled up to a length that there is."""
     letter = LETTERS[frame.extended, frame.fd, frame.switched, frame.remote]
     identifier = f"{frame.id:08X}" if frame.extended else f"{frame.id:03X}"

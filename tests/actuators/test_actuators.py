@@ -10,7 +10,7 @@ import pytest
 
 from cosim.actuators import INPUTS, OUTPUTS, dc_motor, ideal
 from cosim.actuators._friction import CREEP_SPEED, gear_friction
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.layout import Layout
 from cosim.types import Block
 from cosim.units import TURN
@@ -92,7 +92,7 @@ def test_symbols_give_what_numbers_give(actuator: Any) -> None:
         dx, y = actuator.flow(0.0, actuator.params, layout.unpack(x), u)
         return layout.pack(dx), *(np.asarray(value) if isinstance(value, float) else value for value in y.values())
 
-    ports = [Port("x", (layout.size,)), *(Port(name, ()) for name in ("request", "position", "velocity"))]
+    ports = [ArrayPort("x", (layout.size,)), *(ArrayPort(name, ()) for name in ("request", "position", "velocity"))]
     compiled = compile(both, ports, interpret=False)
     for state, inputs in states(actuator):
         arguments = [layout.pack(state), *(np.array(inputs[name]) for name in ("request", "position", "velocity"))]

@@ -11,7 +11,7 @@ import pytest
 
 from cosim import bench
 from cosim.bench import linkages, peers, show, states, timing
-from cosim.bench.rows import Case, Measurement, Row, Target, measured
+from cosim.bench.rows import BenchRow, Case, Measurement, Target, measured
 from cosim.bench.timing import Effort, Samples
 from cosim.errors import InputError, RunError
 
@@ -140,11 +140,11 @@ FASTER, SOON = Target("ratio", 3.0), Target("ours", 2.0, most=True)
     ],
 )
 def test_targets(target, figures, met):
-    assert Row(case(target=target), **figures).met is met
+    assert BenchRow(case(target=target), **figures).met is met
 
 
 def test_a_row_as_json():
-    row = Row(case("x", FASTER), 1.0, 4.0, 4.0, (3.5, 4.5), 1e-12, runs=7, note="so")
+    row = BenchRow(case("x", FASTER), 1.0, 4.0, 4.0, (3.5, 4.5), 1e-12, runs=7, note="so")
     assert row.figures() == {
         "name": "x",
         "about": "this",
@@ -165,13 +165,13 @@ def test_a_row_as_json():
 
 
 def test_a_row_as_text():
-    row = Row(case(target=FASTER), 0.23456, 1234.5, 4.0, agreement=2e-16, note="so")
+    row = BenchRow(case(target=FASTER), 0.23456, 1234.5, 4.0, agreement=2e-16, note="so")
     assert show.cells(row) == ["0.235 µs", "1.23e+03 µs", "4.00 ×", "≥ 3 ×"]
     assert show.words(row) == "this; other: that; agree to 2e-16; so"
-    row = Row(Case("x", "this", lambda effort: found([1.0]), unit="s", target=SOON), 1.5)
+    row = BenchRow(Case("x", "this", lambda effort: found([1.0]), unit="s", target=SOON), 1.5)
     assert show.cells(row) == ["1.5 s", "", "", "≤ 2 s"]
     assert show.words(row) == "this"
-    assert show.cells(Row(case())) == ["", "", "", ""]
+    assert show.cells(BenchRow(case())) == ["", "", "", ""]
 
 
 def test_every_row_has_a_name_and_words_of_its_own():

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from cosim import bench, load_rig
-from cosim.bench import codecs, faults, lines, peers, rows_hardware
-from cosim.bench.faults import Fault, Witness
-from cosim.bench.lines import BYTE_NS, JOINTS, Free, Paced, Paused
+from cosim.bench import codecs, emulated_rigs, faults, peers, rows_hardware
+from cosim.bench.emulated_rigs import BYTE_NS, JOINTS, EndlessCapacity, Paced, Paused
+from cosim.bench.faults import FaultObserver, WireFault
 from cosim.bench.rows import Case, Measurement, NotMeasured, Target, measured
 from cosim.bench.rows_hardware import Counted, judged
 from cosim.bench.timing import Effort, Samples
 from cosim.errors import InputError, RunError
-from cosim.rig.build.drivers import shares
-from cosim.timing.deadlines import TaskTime, Timing
+from cosim.rig.build.drivers import bus_loads
+from cosim.timing.deadlines import DeadlineRecord, TaskTime
 
 TINY = Effort(pairs=2, block=1e-4, starts=1, run=0.3)
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def named(name):
 
 
 def written(folder, data):
-    return load_rig(lines.write(folder, data))
+    return load_rig(emulated_rigs.write(folder, data))
 
 
 # --- the rig --------------------------------------------------------------------------------------
@@ -41,20 +41,22 @@ def test_six_drives_at_1_khz_fit_on_two_buses_and_not_on_one(tmp_path):
     two = written(tmp_path, rows_hardware.two_lines("virtual", 0.1))
     assert two.joints == JOINTS
     assert [spec.joints for spec in two.spec.drivers] == [JOINTS[:3], JOINTS[3:]]
-    assert two.spec.guard.stale == lines.STALE and two.spec.schedule.step_ns == 1_000_000
-    assert all(share < 0.8 for share in shares(two).values())
+    assert two.spec.guard.stale == emulated_rigs.STALE and two.spec.schedule.step_ns == 1_000_000
+    assert all(share < 0.8 for share in bus_loads(two).values())
     with pytest.raises(InputError, match=r"6 drives every 1 ms need 1\.49 times what the line can carry"):
-        shares(written(tmp_path, lines.rig([lines.moteus("virtual", "one", 0, 6)], 1e-3)))
+        bus_loads(written(tmp_path, emulated_rigs.rig([emulated_rigs.moteus("virtual", "one", 0, 6)], 1e-3)))
 
 
 def test_lines_are_those_of_this_process():
     for interface, pattern in (("virtual", "bench "), ("udp_multicast", "239.20")):
-        one, other = lines.channels(interface)
+        one, other = emulated_rigs.channels(interface)
         assert one != other and one.startswith(pattern) and other.startswith(pattern)
 
 
 def test_keys_of_the_guard_go_into_the_rig(tmp_path):
-    rig = written(tmp_path, lines.rig([lines.dynamixel(tmp_path / "tty")], 4e-3, stale=0.5, watchdog=60))
+    rig = written(
+        tmp_path, emulated_rigs.rig([emulated_rigs.dynamixel(tmp_path / "tty")], 4e-3, stale=0.5, watchdog=60)
+    )
     assert (rig.spec.guard.stale, rig.spec.guard.watchdog) == (0.5, 60.0)
 
 
@@ -80,7 +82,7 @@ def test_drives_are_served_meanwhile_only():
             turns.set()
 
     emulation.serve = serve
-    with lines.served(emulation):
+    with emulated_rigs.served(emulation):
         assert turns.wait(10)
     assert not emulation.stopped
     assert "emulation" not in [thread.name for thread in threading.enumerate()]
@@ -130,7 +132,7 @@ def test_bytes_take_their_time_on_a_paced_line_one_after_the_other():
 
 def test_another_process_is_there_once_it_says_so_and_gone_afterwards():
     script = "import time; print('hello'); print('emulating; and more'); print('last'); time.sleep(600)"
-    with lines.elsewhere(["-c", script]) as process:
+    with emulated_rigs.elsewhere(["-c", script]) as process:
         assert process.poll() is None
         assert process.stdout.readline() == "last\n"
     assert process.returncode is not None
@@ -142,7 +144,7 @@ def test_another_process_is_there_once_it_says_so_and_gone_afterwards():
 def test_a_process_that_does_not_come_up_is_told_with_what_it_said(script, said):
     with (
         pytest.raises(NotMeasured, match=f"^the emulated drives did not come up: {said}$"),
-        lines.elsewhere(["-c", script]),
+        emulated_rigs.elsewhere(["-c", script]),
     ):
         pass
 
@@ -152,18 +154,18 @@ def test_a_process_that_does_not_come_up_is_told_with_what_it_said(script, said)
 
 def test_ticks_and_what_is_between_them_are_timed_apart():
     engine, calls = load_rig(ROOT / "rigs/two_link.yaml").engine(), []
-    clock = Free(lambda: calls.append(engine.number))
-    found = lines.ticks(engine, clock, 30)
+    clock = EndlessCapacity(lambda: calls.append(engine.number))
+    found = emulated_rigs.ticks(engine, clock, 30)
     assert found.shape == (30, len(engine.stages) + 1)
     assert (found >= 0).all() and (found[:, -1] >= found[:, :-1].sum(axis=1)).all()
     assert len(calls) == len(clock.others) == 31 and engine.number == 31
-    assert len(lines.ticks(engine, clock, 5)) == 5 == len(clock.ticks)
+    assert len(emulated_rigs.ticks(engine, clock, 5)) == 5 == len(clock.ticks)
 
 
 def test_ticks_that_end_before_their_time_are_told():
     engine = load_rig(ROOT / "rigs/two_link.yaml", ["joints.elbow.limits.velocity=0.001"]).engine()
     with pytest.raises(RunError, match=r"^stopped at tick .*: joint 'elbow' moves at "):
-        lines.ticks(engine, Free(), 5000)
+        emulated_rigs.ticks(engine, EndlessCapacity(), 5000)
 
 
 # --- codecs ---------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def timing_of(late_us, count=1000):
     done[: len(late_us)] += np.array(late_us, dtype=np.int64) * 1000
     stamps = np.stack([due, due + 20_000, done, np.zeros_like(due)], axis=1)
     tasks = (TaskTime("write", 1, 0, 1_000_000, True),)
-    return Timing(tasks, 1_000_000, np.arange(count), stamps, 0, 0, 0, 1.0, False, "Python", ())
+    return DeadlineRecord(tasks, 1_000_000, np.arange(count), stamps, 0, 0, 0, 1.0, False, "Python", ())
 
 
 def row_of(measurement):
@@ -297,7 +299,7 @@ def test_a_witness_counts_the_ticks_that_begin_after_something_arrived(monkeypat
     times = iter(range(1, 100))
     monkeypatch.setattr(faults.time, "monotonic_ns", lambda: next(times))
     parts, wrongs = Parts(), []
-    witness = Witness(parts, lambda: wrongs.append(len(parts.calls)), after=2)
+    witness = FaultObserver(parts, lambda: wrongs.append(len(parts.calls)), after=2)
     parts.driver.stop()  # before anything went wrong
     parts.tick()
     parts.frame = SimpleNamespace(id=7, t_ns=2, data=b"")
@@ -315,7 +317,7 @@ def test_a_witness_counts_the_ticks_that_begin_after_something_arrived(monkeypat
 @pytest.fixture
 def patient(monkeypatch):
     """A machine that stands still for a while ends nothing, and takes no ticks."""
-    monkeypatch.setattr(lines, "STALE", 1.0)
+    monkeypatch.setattr(emulated_rigs, "STALE", 1.0)
     monkeypatch.setattr(faults, "STEP", 0.04)
     monkeypatch.setattr(faults, "CYCLES", 10)
 
@@ -329,7 +331,7 @@ def test_motors_are_commanded_off_in_the_tick_after_a_fault(patient, name):
 def test_a_run_that_something_else_ends_is_no_figure(patient, monkeypatch):
     monkeypatch.setattr(faults, "LASTING", 0.2)
     with pytest.raises(RunError, match=r"^the run was to be stopped by 'never', and was: it went on$"):
-        faults.stopped_by(Fault(lambda *all: None, " never ", lambda seen: 0))
+        faults.stopped_by(WireFault(lambda *all: None, " never ", lambda seen: 0))
 
 
 def test_stops_are_the_worst_of_all_and_what_was_not_one_misses(monkeypatch):
@@ -400,6 +402,6 @@ def test_a_run_at_1_khz_beside_another_process():
 
 
 def test_a_run_that_cannot_begin_is_not_measured(tmp_path):
-    rig = written(tmp_path, lines.rig([lines.dynamixel(tmp_path / "tty")], 4e-3))
+    rig = written(tmp_path, emulated_rigs.rig([emulated_rigs.dynamixel(tmp_path / "tty")], 4e-3))
     with pytest.raises(NotMeasured, match=f"no such port '{tmp_path}/tty'"):
         rows_hardware.run_on_time(rig, 0.1)

@@ -54,7 +54,7 @@ def rivals_of(monkeypatch, *rivals):
     monkeypatch.setattr(peers_loops, "WAYS", range(len(rivals)))
     monkeypatch.setattr(peers_loops.timing, "briefly", lambda block, effort: rivals[block][1])
     pinocchio = peers_loops.ClosedPinocchio(linkages.four_bar())
-    monkeypatch.setattr(pinocchio, "rival", lambda way, ours: peers_loops.Rival(way, rivals[way][0], way))
+    monkeypatch.setattr(pinocchio, "rival", lambda way, ours: peers_loops.Peer(way, rivals[way][0], way))
     chosen, difference = pinocchio.fastest(None, TINY)
     return chosen.way, difference
 
@@ -68,7 +68,7 @@ def test_where_no_way_is_exact_the_fastest_is_timed_and_the_difference_tells(mon
 
 
 def test_a_way_says_its_settings():
-    assert str(peers_loops.Way("lcaba", 1e-6, 2)) == "lcaba (μ = 1e-06, 2 it.)"
+    assert str(peers_loops.PinocchioMethod("lcaba", 1e-6, 2)) == "lcaba (μ = 1e-06, 2 it.)"
 
 
 @pytest.mark.parametrize("make", [linkages.four_bar, linkages.andrews])

@@ -9,12 +9,12 @@ import pytest
 
 from cosim import bench
 from cosim.bench import cyclictest, rows_realtime, show
-from cosim.bench.rows import Case, Measurement, NotMeasured, Row, Target, measured
+from cosim.bench.rows import BenchRow, Case, Measurement, NotMeasured, Target, measured
 from cosim.bench.rows_realtime import Setup, judged
 from cosim.bench.timing import FULL, QUICK, Effort, Samples
 from cosim.errors import RunError
-from cosim.timing.deadlines import TaskTime, Timing
-from cosim.timing.privileges import Right
+from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.timing.privileges import Privilege
 
 SHORT = Effort(pairs=1, block=1e-4, starts=1, run=0.2)
 PRINTED = """\
@@ -47,7 +47,7 @@ def timing_of(latencies_us, period_us=1000, busy_us=10, lost_ns=0):
     stamps = np.stack([due, due + late, due + late + busy_us * 1000, np.zeros_like(due)], axis=1)
     tasks = (TaskTime("write", 1, 0, period_us * 1000, False),)
     numbers = np.arange(len(late))
-    return Timing(
+    return DeadlineRecord(
         tasks, period_us * 1000, numbers, stamps, int(lost[-1]) + lost_ns, 0, 0, 1.0, False, "machine code", ()
     )
 
@@ -132,7 +132,7 @@ def test_a_failure_beside_the_figure_misses_the_target():
     rows = [measured(Case("x", "this", lambda effort, m=m: m, target=SOON), SHORT) for m in (fine, late)]
     assert [(row.met, row.note) for row in rows] == [(True, "so"), (False, "too many; so")]
     assert rows[1].figures()["note"] == "too many; so"
-    assert Row(Case("x", "this", lambda effort: fine), 1.0, failed=True).met is None
+    assert BenchRow(Case("x", "this", lambda effort: fine), 1.0, failed=True).met is None
 
 
 def test_quartiles_may_be_given():
@@ -214,17 +214,17 @@ def test_ticks_that_are_due_off_the_clock_are_drift(monkeypatch):
 
 def test_without_a_fixed_priority_nothing_is_measured(monkeypatch, program):
     program()
-    right = Right("fixed priority (SCHED_FIFO)", False, "run as root")
-    other = Right("processor kept awake", False, "buy another")
-    monkeypatch.setattr(rows_realtime.realtime, "take", lambda pacing: nullcontext((other, right)))
+    right = Privilege("fixed priority (SCHED_FIFO)", False, "run as root")
+    other = Privilege("processor kept awake", False, "buy another")
+    monkeypatch.setattr(rows_realtime.privileges, "acquire", lambda pacing: nullcontext((other, right)))
     row = measured(named("realtime native 1 kHz"), SHORT)
     assert row.note == "this needs a fixed priority (SCHED_FIFO): run as root"
     assert row.met is None
 
 
 def test_other_rights_may_be_missing_as_both_lack_them(monkeypatch):
-    rights = Right("processor kept awake", False, "buy another"), Right("fixed priority (SCHED_FIFO)", True, "")
-    monkeypatch.setattr(rows_realtime.realtime, "take", lambda pacing: nullcontext(rights))
+    rights = Privilege("processor kept awake", False, "buy another"), Privilege("fixed priority (SCHED_FIFO)", True, "")
+    monkeypatch.setattr(rows_realtime.privileges, "acquire", lambda pacing: nullcontext(rights))
     rows_realtime.check_priority()
 
 

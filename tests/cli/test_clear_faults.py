@@ -9,9 +9,9 @@ from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import InputError, RunError
 from cosim.execution.engine import NativeEngine, PythonEngine
-from cosim.execution.scheduler import Scheduler, State
-from cosim.hardware.manager import Group
-from cosim.tick.virtual_plant import World
+from cosim.execution.scheduler import Scheduler, SchedulerState
+from cosim.hardware.manager import DriverGroup
+from cosim.tick.virtual_plant import VirtualPlant
 
 RIG = """
 mechanism:
@@ -71,14 +71,14 @@ class Bench:
 
     def __init__(self, rig):
         self.rig, self.log = rig, []
-        self.world, self.drives = World(rig.simulation), {}
+        self.world, self.drives = VirtualPlant(rig.simulation), {}
         for k, name in enumerate(rig.joints):
             index = np.array([k])
             self.drives[name] = Drive(sim.load((name,), index, rig.limits.at(index), self.world), self.log)
         self.scheduler = Scheduler(self.engine)
 
     def engine(self):
-        groups = [Group(drive, np.array([k]), real=k > 0) for k, drive in enumerate(self.drives.values())]
+        groups = [DriverGroup(drive, np.array([k]), real=k > 0) for k, drive in enumerate(self.drives.values())]
         return PythonEngine(self.rig.simulation, self.world, groups, self.rig.spec.schedule.order)
 
     def refused(self, what, *arguments, **keys):
@@ -116,7 +116,7 @@ def test_a_fault_that_stands_lets_go_of_all(bench):
     assert bench.refused("prepare", clear=True) == HOT
     ended = [*("stop a", "stop b", "stop c"), *("close a", "close b", "close c")]
     assert bench.log == ["open a", "open b", "open c", "clear b", *ended]
-    assert bench.scheduler.state is State.CONFIGURED
+    assert bench.scheduler.state is SchedulerState.CONFIGURED
     assert bench.refused("arm") == "cannot arm a rig that is configured; it must be ready or stopped"
 
 
@@ -136,7 +136,7 @@ def test_a_rig_that_is_ready_or_stopped_can_be_cleared(bench):
     bench.scheduler.stop()
     del bench.log[:]
     bench.scheduler.clear()
-    assert bench.log == ["clear b", "clear c"] and bench.scheduler.state is State.STOPPED
+    assert bench.log == ["clear b", "clear c"] and bench.scheduler.state is SchedulerState.STOPPED
 
 
 def test_a_rig_whose_fault_stands_is_closed(bench):
@@ -150,7 +150,7 @@ def test_a_rig_whose_fault_stands_is_closed(bench):
 def test_in_machine_code_there_is_nothing_to_clear(bench):
     with Scheduler(lambda: NativeEngine(bench.rig.simulation)) as scheduler:
         scheduler.prepare(clear=True)
-        assert scheduler.state is State.READY
+        assert scheduler.state is SchedulerState.READY
 
 
 # --- what is said -------------------------------------------------------------------------------------------

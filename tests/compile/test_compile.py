@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Compiled, Interpreted, Port, Routine, compile
+from cosim.compile import ArrayPort, Compiled, Interpreted, Routine, compile
 from cosim.compile.jit import vector_lanes
 from cosim.errors import CompileError
 
@@ -29,7 +29,7 @@ def pair(x, y):
 
 
 def pair_code(interpret=False):
-    return compile(pair, [Port("x", (3,)), Port("y", (3,))], interpret=interpret)
+    return compile(pair, [ArrayPort("x", (3,)), ArrayPort("y", (3,))], interpret=interpret)
 
 
 def random(*shape):
@@ -46,7 +46,7 @@ def line(function, offset=0):
 
 def compile_error(function, *shapes):
     with pytest.raises(CompileError) as caught:
-        compile(function, [Port(f"x{k}", shape) for k, shape in enumerate(shapes or [(2,)])])
+        compile(function, [ArrayPort(f"x{k}", shape) for k, shape in enumerate(shapes or [(2,)])])
     return str(caught.value)
 
 
@@ -127,7 +127,11 @@ def test_what_is_no_array_is_not_returned(function):
 
 def test_declared_outputs_must_be_the_traced_ones():
     with pytest.raises(CompileError) as caught:
-        compile(pair, [Port("x", (3,)), Port("y", (3,))], outputs=[Port("sum", (3,)), Port("product", (2,))])
+        compile(
+            pair,
+            [ArrayPort("x", (3,)), ArrayPort("y", (3,))],
+            outputs=[ArrayPort("sum", (3,)), ArrayPort("product", (2,))],
+        )
     assert str(caught.value) == "'pair' returns arrays of shapes ((3,), (3,)), declared are ((3,), (2,))"
 
 
@@ -136,7 +140,7 @@ def test_declared_outputs_must_be_the_traced_ones():
 
 @pytest.mark.parametrize("name", ["plain", "späte Kraft", "a-b c/d", "1st", ""])
 def test_a_function_may_have_any_name(name):
-    assert compile(lambda x: x + 1.0, [Port("x", ())], name)(1.0) == 2.0
+    assert compile(lambda x: x + 1.0, [ArrayPort("x", ())], name)(1.0) == 2.0
 
 
 def strided(x):
@@ -174,7 +178,7 @@ def test_arrays_of_every_form_are_converted(form, shape, interpret):
 
 
 def test_truth_values_come_as_booleans_or_whatever_stands_for_them():
-    f = compile(lambda x, on: ops.where(on, x, -1.0), [Port("x", (2,)), Port("on", (2,), boolean=True)])
+    f = compile(lambda x, on: ops.where(on, x, -1.0), [ArrayPort("x", (2,)), ArrayPort("on", (2,), boolean=True)])
     x, out = np.array([3.0, 4.0]), np.empty(2)
     for on in (np.array([True, False]), [True, False], [1, 0], np.array([2.0, 0.0])):
         np.testing.assert_array_equal(f.native(x, on, out=out), [3.0, -1.0])
@@ -198,13 +202,13 @@ def test_batches_of_any_length(k, interpret):
 
 @pytest.mark.parametrize("interpret", [False, True])
 def test_numbers_are_arrays_without_dimension(interpret):
-    f = compile(lambda x, y: x * y + 1.0, [Port("x", ()), Port("y", ())], interpret=interpret)
+    f = compile(lambda x, y: x * y + 1.0, [ArrayPort("x", ()), ArrayPort("y", ())], interpret=interpret)
     assert (f(2.0, 3.0).shape, float(f(2.0, 3.0))) == ((), 7.0)
     np.testing.assert_array_equal(f([1.0, 2.0], 3.0), [4.0, 7.0])
 
 
 def test_arrays_of_no_elements():
-    f = compile(lambda x: x, [Port("x", (0,))])
+    f = compile(lambda x: x, [ArrayPort("x", (0,))])
     assert f.native(np.zeros(0), np.zeros(0)).shape == (0,)
     assert f.native(np.zeros((3, 0)), np.zeros((3, 0))).shape == (3, 0)
 
@@ -260,7 +264,7 @@ def test_an_output_may_be_an_input(shape):
 
 
 def test_the_array_that_is_given_is_filled_and_returned():
-    f = compile(lambda x: x + 1.0, [Port("x", (3,))])
+    f = compile(lambda x: x + 1.0, [ArrayPort("x", (3,))])
     for shape in ((3,), (5, 3)):
         x, out = random(*shape), np.empty(shape)
         for call in (f, f.native):
@@ -309,7 +313,7 @@ def test_code_that_nobody_holds_is_given_back():
 @pytest.mark.parametrize(("word", "expected"), [("1", Interpreted), ("0", Compiled), ("", Compiled)])
 def test_the_environment_asks_for_python(word, expected, monkeypatch):
     monkeypatch.setenv("COSIM_INTERPRET", word)
-    f = compile(pair, [Port("x", (3,)), Port("y", (3,))])
+    f = compile(pair, [ArrayPort("x", (3,)), ArrayPort("y", (3,))])
     assert type(f) is expected
     assert type(pair_code(interpret=False)) is Compiled
     np.testing.assert_array_equal(f(np.ones(3), np.ones(3))[0], np.full(3, 2.0))
@@ -322,7 +326,7 @@ def test_python_runs_the_function_itself():
         seen.append(x)
         return x + 1.0
 
-    f = compile(spy, [Port("x", (2,))], outputs=[Port("y", (2,))], interpret=True)
+    f = compile(spy, [ArrayPort("x", (2,))], outputs=[ArrayPort("y", (2,))], interpret=True)
     f(np.ones((3, 2)))
     assert [type(x) for x in seen] == [np.ndarray] * 3
     assert f.native is f
@@ -344,7 +348,7 @@ def test_a_routine_that_is_called_gives_what_it_gives_inlined():
         again, _ = called(value[::-1], 2.0 * c)
         return again + rest, called(rest, ops.array([1.0, c[0], value[1]]))[0]
 
-    ports = [Port("x", (2,)), Port("c", (3,))]
+    ports = [ArrayPort("x", (2,)), ArrayPort("c", (3,))]
     outer = Routine(lambda x, c: twice(x, c, inner), [(2,), (3,)], "outer")
     calls = compile(lambda x, c: outer(x, c), ports)
     inlined = compile(lambda x, c: twice(x, c, polynomial), ports)
@@ -364,7 +368,7 @@ def test_the_same_code_has_the_same_symbol():
     routines = [Routine(lambda x, k=k: x * k, [(2,)], "scaled") for k in (2.0, 2.0, 3.0)]
     symbols = [routine.symbol for routine in routines]
     assert symbols[0] == symbols[1] != symbols[2]
-    f = compile(lambda x: ops.total(routine(x) for routine in routines), [Port("x", (2,))])
+    f = compile(lambda x: ops.total(routine(x) for routine in routines), [ArrayPort("x", (2,))])
     np.testing.assert_array_equal(f(np.ones(2)), [7.0, 7.0])
 
 
@@ -379,4 +383,4 @@ def test_a_routine_needs_a_trace_for_symbols():
 def test_a_routine_is_called_with_the_arrays_it_was_made_for(arguments):
     routine = Routine(polynomial, [(3,), (3,)], "polynomial")
     with pytest.raises((CompileError, TypeError)):
-        compile(lambda x: routine(*arguments(x))[0], [Port("x", (3,))])
+        compile(lambda x: routine(*arguments(x))[0], [ArrayPort("x", (3,))])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 
 
 @pytest.fixture(autouse=True)
@@ -13,7 +13,7 @@ def machine_code(monkeypatch):
 
 
 def pair_code():
-    return compile(lambda x, y: (x + y, x * y), [Port("x", (3,)), Port("y", (3,))], "pair")
+    return compile(lambda x, y: (x + y, x * y), [ArrayPort("x", (3,)), ArrayPort("y", (3,))], "pair")
 
 
 def random(*shape):
@@ -35,9 +35,9 @@ def test_code_is_taken_from_the_cache_the_second_time(cache):
 
 
 def test_other_code_has_another_name(cache):
-    compile(lambda x: x + 1.0, [Port("x", (3,))])
-    assert not compile(lambda x: x + 2.0, [Port("x", (3,))]).library.from_cache
-    assert not compile(lambda x: x + 1.0, [Port("x", (4,))]).library.from_cache
+    compile(lambda x: x + 1.0, [ArrayPort("x", (3,))])
+    assert not compile(lambda x: x + 2.0, [ArrayPort("x", (3,))]).library.from_cache
+    assert not compile(lambda x: x + 1.0, [ArrayPort("x", (4,))]).library.from_cache
     assert len(list(cache.iterdir())) == 3
 
 

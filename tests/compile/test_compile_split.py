@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Port, Routine, compile, emit, mathlib, split, stack_array
+from cosim.compile import ArrayPort, Routine, compile, emit, mathlib, split, stack_array
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import call_when, with_callees
 
@@ -48,7 +48,7 @@ def machine_code(monkeypatch):
 def compiled(monkeypatch, length, make, sizes, parts=True):
     """The function that `make` returns, compiled with functions of at most `length` tasks."""
     monkeypatch.setattr(split, "LONGEST", length)
-    f = compile(make(), [Port(f"x{k}", (n,)) for k, n in enumerate(sizes)])
+    f = compile(make(), [ArrayPort(f"x{k}", (n,)) for k, n in enumerate(sizes)])
     text = f.routine.definition(1)
     assert (".part1.1(" in text) == (parts and length < ONE_FUNCTION)
     return f

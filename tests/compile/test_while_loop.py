@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Port, Routine, compile, emit, mathlib
+from cosim.compile import ArrayPort, Routine, compile, emit, mathlib
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import call_when, with_callees
-from cosim.compile.while_loop import Repeated
+from cosim.compile.while_loop import WhileLoop
 from cosim.errors import CompileError
-from cosim.timing.native_loop import Call, Program, Rings, Status, Task, Ticks, Word
+from cosim.timing.native_loop import LoopStatus, LoopTask, NativeLoop, RoutineCall, SharedWord, TickProgram, TickRing
 
 LANES = vector_lanes()
 ROWS = 3 * LANES + 1
@@ -46,8 +46,8 @@ def collatz_by_hand(start, most=1000):
             return [float(x), float(greatest)], float(count), float(x > 1)
 
 
-ROOT = Repeated(Routine(newton, [(1,), (1,)], "newton"), 100)
-COLLATZ = Repeated(Routine(collatz, [(2,)], "collatz"), 1000)
+ROOT = WhileLoop(Routine(newton, [(1,), (1,)], "newton"), 100)
+COLLATZ = WhileLoop(Routine(collatz, [(2,)], "collatz"), 1000)
 STARTS = np.array([[float(k), 0.0] for k in range(2, 2 + ROWS)])
 
 
@@ -66,7 +66,7 @@ def by_rows(f, *batches):
 
 
 def test_a_root_is_found_to_machine_precision():
-    f = compile(ROOT, [Port("x", (1,)), Port("a", (1,))])
+    f = compile(ROOT, [ArrayPort("x", (1,)), ArrayPort("a", (1,))])
     for a in (2.0, 3.0, 1e-3, 12345.678):
         x, count, more = f([max(a, 1.0)], [a])
         assert abs(x[0] - np.sqrt(a)) <= np.spacing(np.sqrt(a))
@@ -76,13 +76,13 @@ def test_a_root_is_found_to_machine_precision():
 
 @pytest.mark.parametrize("start", [2, 3, 6, 27])
 def test_it_is_done_as_often_as_the_values_ask_for(start):
-    same(compile(COLLATZ, [Port("x", (2,))])([start, 0.0]), map(np.array, collatz_by_hand(start)))
+    same(compile(COLLATZ, [ArrayPort("x", (2,))])([start, 0.0]), map(np.array, collatz_by_hand(start)))
 
 
 @pytest.mark.parametrize("most", [1, 2, 110, 111, 112])
 def test_it_is_done_once_at_least_and_not_more_often_than_allowed(most):
-    limited = Repeated(COLLATZ.body, most)
-    same(compile(limited, [Port("x", (2,))])([27.0, 0.0]), map(np.array, collatz_by_hand(27, most)))
+    limited = WhileLoop(COLLATZ.body, most)
+    same(compile(limited, [ArrayPort("x", (2,))])([27.0, 0.0]), map(np.array, collatz_by_hand(27, most)))
     same(limited.fn(np.array([27.0, 0.0])), collatz_by_hand(27, most))
 
 
@@ -90,13 +90,15 @@ def test_it_is_done_once_at_least_and_not_more_often_than_allowed(most):
 def test_more_is_any_number_but_zero(interpret):
     """-0.0 ends the loop; NaN and negative numbers do not."""
     said = Routine(lambda x, words: ([*(1.0 * x[1:]), x[0]], words[0] * x[0]), [(3,), (1,)], "said")
-    f = compile(Repeated(said, 3), [Port("x", (3,)), Port("words", (1,))], interpret=interpret)
+    f = compile(WhileLoop(said, 3), [ArrayPort("x", (3,)), ArrayPort("words", (1,))], interpret=interpret)
     for x, count in (([-1.0, np.nan, 0.0], 3), ([0.0, 1.0, 1.0], 1), ([-2.0, 0.0, 1.0], 2), ([np.nan, 1.0, 1.0], 3)):
         assert f(x, [-1.0])[1] == count
 
 
 def test_x_may_have_no_elements():
-    f = compile(Repeated(Routine(lambda x, go: (x, go), [(0,), ()], "idle"), 5), [Port("x", (0,)), Port("go", ())])
+    f = compile(
+        WhileLoop(Routine(lambda x, go: (x, go), [(0,), ()], "idle"), 5), [ArrayPort("x", (0,)), ArrayPort("go", ())]
+    )
     same(f(np.zeros(0), 1.0), [np.zeros(0), np.array(5.0), np.array(1.0)])
 
 
@@ -106,7 +108,7 @@ def test_x_may_have_no_elements():
 @pytest.mark.parametrize("most", [1000, 9])
 @pytest.mark.parametrize("rows", [1, LANES, ROWS])
 def test_lanes_that_are_done_keep_what_they_have(rows, most):
-    f = compile(Repeated(COLLATZ.body, most), [Port("x", (2,))])
+    f = compile(WhileLoop(COLLATZ.body, most), [ArrayPort("x", (2,))])
     x, count, more = f(STARTS[:rows])
     same((x, count, more), by_rows(f, STARTS[:rows]))
     same((x, count, more), map(np.array, zip(*(collatz_by_hand(int(s), most) for s in STARTS[:rows, 0]), strict=True)))
@@ -114,7 +116,7 @@ def test_lanes_that_are_done_keep_what_they_have(rows, most):
 
 
 def test_rounded_values_of_lanes_are_those_of_single_calls():
-    f = compile(ROOT, [Port("x", (1,)), Port("a", (1,))])
+    f = compile(ROOT, [ArrayPort("x", (1,)), ArrayPort("a", (1,))])
     a = np.geomspace(1.0, 1e6, ROWS)[:, None]
     found = f(a, a)
     same(found, by_rows(f, a, a))
@@ -131,7 +133,7 @@ def run(loop, lanes, *arrays):
 
 
 def test_inputs_that_are_one_for_all_lanes_stay_so_and_outputs_may_lie_on_inputs():
-    grown = Repeated(
+    grown = WhileLoop(
         Routine(lambda x, c: (x * c, (x * c)[0] < 100.0), [(2,), (2,)], "grown", uniform=[1]),
         50,
     )
@@ -169,14 +171,14 @@ define internal void @down.{lanes}(ptr %x, ptr %times, ptr %next, ptr %more) {{
 @pytest.mark.parametrize("lanes", [1, LANES])
 def test_the_body_is_run_no_more_often_than_the_slowest_lane_needs(lanes):
     x, times, count, more = np.arange(2.0, lanes + 2.0), np.zeros(1), np.empty(lanes), np.empty(lanes)
-    run(Repeated(Counting(), 100), lanes, x, times, x, count, more)
+    run(WhileLoop(Counting(), 100), lanes, x, times, x, count, more)
     assert (times[0], count.tolist()) == (lanes + 1.0, list(range(2, lanes + 2)))
 
 
 @pytest.mark.parametrize("lead", [(), (ROWS,)])
 def test_outputs_may_be_any_of_the_inputs(lead):
     body = Routine(lambda x, c, d: (x * c + d, x[0] < 100.0), [(2,), (2,), ()], "affine")
-    f = compile(Repeated(body, 50), [Port("x", (2,)), Port("c", (2,)), Port("d", ())])
+    f = compile(WhileLoop(body, 50), [ArrayPort("x", (2,)), ArrayPort("c", (2,)), ArrayPort("d", ())])
     x, c, d = np.full((*lead, 2), 2.0), np.full((*lead, 2), 3.0), np.full(lead, 1.0)
     expected = f(x, c, d)
     for first in (0, 1):
@@ -206,8 +208,10 @@ def outer_by_hand(start, limit):
 
 @pytest.mark.parametrize("interpret", [False, True])
 def test_a_loop_in_a_loop(interpret):
-    nested = Repeated(Routine(outer, [(2,), ()], "outer"), 200)
-    f = compile(lambda x, limit: nested(x, limit), [Port("x", (2,)), Port("limit", ())], "nested", interpret=interpret)
+    nested = WhileLoop(Routine(outer, [(2,), ()], "outer"), 200)
+    f = compile(
+        lambda x, limit: nested(x, limit), [ArrayPort("x", (2,)), ArrayPort("limit", ())], "nested", interpret=interpret
+    )
     found = f(STARTS, 300.0)
     same(found, map(np.array, zip(*(outer_by_hand(int(s), 300.0) for s in STARTS[:, 0]), strict=True)))
     same(found, by_rows(lambda x: f(x, 300.0), STARTS))
@@ -219,7 +223,7 @@ def test_a_loop_that_is_only_carried_out_on_a_condition(interpret):
     def maybe(x, due):
         return call_when(due > 0.0, COLLATZ, (x,), (x, -1.0, 0.5))
 
-    f = compile(maybe, [Port("x", (2,)), Port("due", ())], interpret=interpret)
+    f = compile(maybe, [ArrayPort("x", (2,)), ArrayPort("due", ())], interpret=interpret)
     same(f([27.0, 0.0], 1.0), map(np.array, collatz_by_hand(27)))
     same(f([27.0, 5.0], 0.0), map(np.array, ([27.0, 5.0], -1.0, 0.5)))
     same(f(STARTS, 1.0), map(np.array, zip(*(collatz_by_hand(int(s)) for s in STARTS[:, 0]), strict=True)))
@@ -235,7 +239,7 @@ def user(x, a):
 
 @pytest.mark.parametrize("k", [None, ROWS])
 def test_python_and_machine_code_agree(k):
-    ports = [Port("x", (2,)), Port("a", (1,))]
+    ports = [ArrayPort("x", (2,)), ArrayPort("a", (1,))]
     a = np.geomspace(2.0, 50.0, ROWS)[:, None]
     arguments = (STARTS, a) if k else (STARTS[5], a[5])
     found, expected = (compile(user, ports, interpret=interpret)(*arguments) for interpret in (False, True))
@@ -251,13 +255,13 @@ def test_the_native_run_loop_takes_it():
         return x_next, count
 
     t, count, fault, x = slice(0, 1), slice(1, 2), slice(2, 3), slice(3, 5)
-    task = Task((Call(Routine(step, [(), (2,)], "step"), (t, x), (x, count)),))
-    rings = Rings(Program((task,), step=1.0, time=0, fault=fault.start, judge=0, early=1, row=2), 3)
-    rings.words[Word.COUNT], memory = 3, np.zeros(5)
-    Ticks(rings.program).run(memory, rings)
+    task = LoopTask((RoutineCall(Routine(step, [(), (2,)], "step"), (t, x), (x, count)),))
+    rings = TickRing(TickProgram((task,), step=1.0, time=0, fault=fault.start, judge=0, early=1, row=2), 3)
+    rings.words[SharedWord.COUNT], memory = 3, np.zeros(5)
+    NativeLoop(rings.program).run(memory, rings)
     counts = [collatz_by_hand(start)[1] for start in (6, 8, 9)]
     assert rings.read(3)[0].tolist() == [[0.0, counts[0]], [1.0, counts[1]], [2.0, counts[2]]]
-    assert (rings.status, memory[x].tolist()) == (Status.FINISHED, [1.0, 52.0])
+    assert (rings.status, memory[x].tolist()) == (LoopStatus.FINISHED, [1.0, 52.0])
 
 
 # --- what it says of itself -------------------------------------------------------------------------
@@ -268,12 +272,12 @@ def test_the_symbol_is_that_of_the_code():
         return Routine(lambda x: (x * factor, x[0] < 9.0), [(2,)], "scaled")
 
     one, same_code, other_body, other_most = (
-        Repeated(routine(factor), most) for factor, most in ((2.0, 5), (2.0, 5), (3.0, 5), (2.0, 6))
+        WhileLoop(routine(factor), most) for factor, most in ((2.0, 5), (2.0, 5), (3.0, 5), (2.0, 6))
     )
     assert one.symbol == same_code.symbol
     assert len({one.symbol, other_body.symbol, other_most.symbol}) == 3
     loops = (one, same_code, other_body, other_most)
-    f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), [Port("x", (2,))])
+    f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), [ArrayPort("x", (2,))])
     assert f([1.0, 0.0]) == 5 + 5 + 3 + 5
 
 
@@ -337,14 +341,14 @@ MISFITS = [
 @pytest.mark.parametrize(("fn", "shapes", "what"), MISFITS)
 def test_a_body_whose_results_are_not_its_arguments_is_told(fn, shapes, what):
     with pytest.raises(CompileError) as caught:
-        Repeated(Routine(fn, shapes, "body"), 5)
+        WhileLoop(Routine(fn, shapes, "body"), 5)
     assert str(caught.value) == f"{place(fn)}: 'body' {what}; to be repeated it must return (x, more ())"
 
 
 @pytest.mark.parametrize("most", [0, -1])
 def test_a_loop_of_no_times_is_refused(most):
     with pytest.raises(CompileError) as caught:
-        Repeated(COLLATZ.body, most)
+        WhileLoop(COLLATZ.body, most)
     assert str(caught.value) == (
         f"{place(collatz)}: 'collatz' is to be repeated at most {most} times; it must be 1 or more"
     )
@@ -352,7 +356,7 @@ def test_a_loop_of_no_times_is_refused(most):
 
 def test_an_x_for_all_lanes_is_refused():
     with pytest.raises(CompileError) as caught:
-        Repeated(Routine(collatz, [(2,)], "collatz", uniform=[0]), 5)
+        WhileLoop(Routine(collatz, [(2,)], "collatz", uniform=[0]), 5)
     assert str(caught.value) == (
         f"{place(collatz)}: 'collatz' has one x for all lanes; to be repeated each needs its own"
     )
@@ -360,5 +364,5 @@ def test_an_x_for_all_lanes_is_refused():
 
 def test_arguments_that_do_not_fit_are_told():
     with pytest.raises(CompileError) as caught:
-        compile(lambda x: COLLATZ(x)[0], [Port("x", (3,))])
+        compile(lambda x: COLLATZ(x)[0], [ArrayPort("x", (3,))])
     assert str(caught.value) == "routine 'collatz_repeated' takes arrays of shapes ((2,),), got ((3,),)"

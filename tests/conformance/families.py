@@ -27,7 +27,7 @@ import numpy as np
 
 from cosim import drivers
 from cosim.drivers.transport import CanParams, SerialParams, now
-from cosim.hardware.emulation.fault_injection import FaultSpec
+from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.rig.build.drivers import context_of
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
@@ -157,10 +157,10 @@ def write_rig(path: Path, data: dict[str, Any]) -> Path:
     return path
 
 
-def fault(kind: str, **keys: Any) -> FaultSpec:
+def fault(kind: str, **keys: Any) -> FaultInjection:
     """Something that goes wrong on a line, all the time."""
     rest = {"at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "lasts": math.inf, "share": 1.0, "delay": 0.0}
-    return FaultSpec(**{**rest, "kind": kind, "driver": "", "joint": "", "size": 0.0, "trouble": "", **keys})
+    return FaultInjection(**{**rest, "kind": kind, "driver": "", "joint": "", "size": 0.0, "trouble": "", **keys})
 
 
 class Bench:

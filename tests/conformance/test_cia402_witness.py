@@ -17,8 +17,8 @@ from canopen.profiles.p402 import BaseNode402
 
 from cosim.drivers import cia402
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanParams, Frame, now
-from cosim.errors import Place
+from cosim.drivers.transport import CanFrame, CanParams, now
+from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
 NODE, COUNTS = 5, 4096
@@ -97,7 +97,9 @@ def dictionary() -> canopen.ObjectDictionary:
 def context(mode: str, **wired) -> DriverContext:
     limits = Limits(*(np.full(1, bound) for bound in (-np.inf, np.inf, 100.0, 1.0)))
     joint = cia402.JointParams(id=NODE, **wired)
-    return DriverContext(("elbow",), (joint,), limits, 0.002, mode, lambda *keys: Place("rig.yaml", 7, ".".join(keys)))
+    return DriverContext(
+        ("elbow",), (joint,), limits, 0.002, mode, lambda *keys: SourceLocation("rig.yaml", 7, ".".join(keys))
+    )
 
 
 @pytest.fixture
@@ -133,14 +135,14 @@ class Served:
             message = self._bus.recv(0.0005)
             t_ns = now()
             if message is not None:
-                frame = Frame(message.arbitration_id, bytes(message.data), remote=message.is_remote_frame)
+                frame = CanFrame(message.arbitration_id, bytes(message.data), remote=message.is_remote_frame)
                 self._send(self.emulator.handle(frame, t_ns))
             while t_ns - before >= 1_000_000:
                 before += 1_000_000
                 self.motor.advance(1e-3)
                 self._send(self.emulator.process(before))
 
-    def _send(self, frames: list[Frame]) -> None:
+    def _send(self, frames: list[CanFrame]) -> None:
         for frame in frames:
             self._bus.send(can.Message(arbitration_id=frame.id, data=frame.data, is_extended_id=False))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cosim.drivers.common.motor import TROUBLES
-from cosim.drivers.transport import CanBus, CanParams, Frame, LinkError, now
+from cosim.drivers.transport import CanBus, CanFrame, CanParams, ConnectionLost, now
 from cosim.errors import InputError, InputErrors, RunError
 from cosim.rig.sections.rig_spec import read_rig
 
@@ -57,7 +57,7 @@ def test_two_buses_of_one_machine_do_not_hear_each_other():
     try:
         for bus in buses:
             bus.open()
-        buses[0].send(Frame(1, b"here"), now() + 1000 * MS)
+        buses[0].send(CanFrame(1, b"here"), now() + 1000 * MS)
         heard = buses[2].receive(now() + 5000 * MS)
         assert heard is not None and heard.data == b"here"
         assert buses[1].receive(now() + 50 * MS) is None
@@ -265,9 +265,9 @@ def without_b(rig: dict) -> None:
     del rig["drivers"][0]["joints"]["b"]
 
 
-def spoken(bench: Bench) -> list[Frame]:
+def spoken(bench: Bench) -> list[CanFrame]:
     """What the drives say in some cycles."""
-    said: list[Frame] = []
+    said: list[CanFrame] = []
     send = bench.line.link.send
     bench.line.link.send = lambda item, deadline: (said.append(item), send(item, deadline))
     bench.open("effort")
@@ -547,11 +547,11 @@ def test_a_line_that_was_lost_can_be_opened_again(bench):
         bench.there(bench.line.link.close)
     else:
         driver.link._bus.shutdown()
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         for _ in bench.until(lambda: False):
             bench.write()
             bench.read()
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         bench.write()
     begun = now()
     driver.stop()

@@ -16,8 +16,8 @@ from cosim.drivers.common.motor import Rotor
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel.emulator import Emulator
 from cosim.drivers.dynamixel.node import FIRMWARE
-from cosim.drivers.transport import LinkError, now
-from cosim.errors import Place
+from cosim.drivers.transport import ConnectionLost, now
+from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
 BAUD = 1_000_000
@@ -44,14 +44,14 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
     n = len(IDS)
-    params = dynamixel.Params(port=dynamixel.Port(port=str(tmp_path / "dxl"), baudrate=BAUD), watchdog=2.0)
+    params = dynamixel.Params(port=dynamixel.SerialSettings(port=str(tmp_path / "dxl"), baudrate=BAUD), watchdog=2.0)
     context = DriverContext(
         tuple(f"j{id}" for id in IDS),
         tuple(dynamixel.JointParams(id=id) for id in IDS),
         Limits(np.full(n, -2.0), np.full(n, 2.0), np.full(n, 4.0), np.full(n, 3.0)),
         0.01,
         "effort",
-        lambda *keys: Place("rig.yaml", 1, ".".join(keys)),
+        lambda *keys: SourceLocation("rig.yaml", 1, ".".join(keys)),
     )
     rotors = [Rotor(inertia=1e-2, friction=1e-2) for _ in IDS]
     for k, rotor in enumerate(rotors):
@@ -69,7 +69,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
                 chunk = device.receive(done + STEP_NS)
                 for answer in emulator.handle(chunk, now()) if chunk else ():
                     device.send(answer, now() + 100_000_000)
-            except LinkError:
+            except ConnectionLost:
                 return
             while done + STEP_NS <= now():
                 done += STEP_NS

@@ -17,7 +17,7 @@ from mcap.reader import make_reader
 
 from cosim import load_rig
 from cosim.drivers.common.motor import TROUBLES
-from cosim.hardware.emulation.server import Emulation
+from cosim.hardware.emulation.server import EmulationServer
 from cosim.rig.emulate import emulation_of
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
@@ -52,7 +52,7 @@ class Scene:
         there["joints"]["a"]["limits"].pop("tracking", None)
         there["emulator"] = {**data["emulator"], "faults": list(faults)}
         self.told: list[str] = []
-        self.emulation: Emulation = emulation_of(
+        self.emulation: EmulationServer = emulation_of(
             read_rig(write_rig(folder / "device.yaml", there)), tell=self.told.append
         )
         self.record = folder / "run.mcap"

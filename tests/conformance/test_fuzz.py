@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 from .families import Case, cases
 from .wires import MS, Desk, Tape, distinct, mutants, nonsense
@@ -97,13 +97,13 @@ def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
     seen = 0
     for item in items:
         seen, data = seen + 1, item
-        if isinstance(item, Frame):
+        if isinstance(item, CanFrame):
             data = item.data
             for decode in of_frames:
                 decode(item)
         for decode in of_bytes:
             decode(data)
-        if of_text and not isinstance(item, Frame):
+        if of_text and not isinstance(item, CanFrame):
             text = data.decode("latin-1")
             for decode in of_text:
                 decode(text)
@@ -124,7 +124,7 @@ def test_an_adapter_for_frames_takes_any_bytes_from_either_side(case, desk, traf
     for end, tape, lines in zip(desk.ends, tapes, words[::-1], strict=True):
         for chunk in chain(mutants(11, lines, 100_000), nonsense(12, lines, 20_000), [b"\r\n"]):
             tape.came.append(chunk)
-            assert all(isinstance(item, Frame) for item in iter(lambda end=end: end.receive(0), None))
+            assert all(isinstance(item, CanFrame) for item in iter(lambda end=end: end.receive(0), None))
         tape.came.extend(lines)  # to checksums it may have been told to keep
         frames = list(iter(lambda end=end: end.receive(0), None))
         assert frames or end.checksums

@@ -24,8 +24,8 @@ from cosim.drivers.moteus.codec import (
     INT8,
     INT16,
     INT32,
-    Feedback,
     Reply,
+    ServoFeedback,
     Write,
     command_tail,
     decode,
@@ -36,7 +36,7 @@ from cosim.drivers.moteus.codec import (
 from cosim.drivers.moteus.fdcanusb import checksum, sealed, unsealed
 from cosim.drivers.moteus.registers import to_raw, to_value
 from cosim.drivers.transport import CanParams, SerialParams, now
-from cosim.errors import Place
+from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
 
@@ -54,7 +54,7 @@ class Bench:
         names = tuple(f"j{node}" for node in NODES)
         self.params = params
         self.context = context = DriverContext(
-            names, wiring, open_ends, 1e-3, "effort", lambda *keys: Place("rig.yaml", 1, ".".join(keys))
+            names, wiring, open_ends, 1e-3, "effort", lambda *keys: SourceLocation("rig.yaml", 1, ".".join(keys))
         )
         self.emulator = family.emulate(params, context, self.rotors)
         self.link = family.device(params, context)
@@ -379,7 +379,7 @@ def test_the_same_command_in_both_hands() -> None:
 
 
 def test_the_same_feedback_in_both_hands() -> None:
-    data = encode_feedback(Feedback(10, 0.3, -1.2, 0.5, 23.5, 31.0, 0))
+    data = encode_feedback(ServoFeedback(10, 0.3, -1.2, 0.5, 23.5, 31.0, 0))
     values = maker.parse_registers(data).response
     back = decode_feedback(data)
     assert back is not None

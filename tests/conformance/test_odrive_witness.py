@@ -12,8 +12,8 @@ import serial
 from cosim.drivers import odrive
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.odrive import can_codec, codes
-from cosim.drivers.transport import CanParams, Frame, SerialParams, now
-from cosim.errors import Place
+from cosim.drivers.transport import CanFrame, CanParams, SerialParams, now
+from cosim.errors import SourceLocation
 from cosim.types import DriverContext, Limits
 from cosim.units import TURN
 
@@ -85,7 +85,9 @@ class Drives:
         free = [math.inf] * len(joints)
         limits = Limits(*([-value for value in free], free, free, free))  # pyright: ignore[reportArgumentType]
         names = tuple(f"joint{k}" for k in range(len(joints)))
-        context = DriverContext(names, tuple(joints), limits, 1e-3, "velocity", lambda *keys: Place("rig.yaml"))
+        context = DriverContext(
+            names, tuple(joints), limits, 1e-3, "velocity", lambda *keys: SourceLocation("rig.yaml")
+        )
         self.rotors = [Rotor() for _ in joints]
         self.emulator = odrive.emulate(params, context, self.rotors)
         self.link = odrive.device(params, context)
@@ -240,7 +242,7 @@ def test_frames_of_the_driver_reach_an_independent_reader(bus, drives):
     """What the codec sends over a real bus is what struct reads there."""
     host = can.Bus(interface="virtual", channel=CHANNEL)
     try:
-        frame: Frame = can_codec.input_position(3, 0.5 * TURN, -0.25 * TURN, 1.5)
+        frame: CanFrame = can_codec.input_position(3, 0.5 * TURN, -0.25 * TURN, 1.5)
         host.send(can.Message(arbitration_id=frame.id, data=frame.data, is_extended_id=False))
         (message,) = messages(bus)
         assert message.arbitration_id == 0x6C

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cosim.drivers.transport import Frame, LinkError, Meter
+from cosim.drivers.transport import CanFrame, ConnectionLost, TrafficMeter
 from cosim.hardware.emulation.motors import EmulatedMotor
 from cosim.rig.build.drivers import context_of
 from cosim.rig.rig import Rig
@@ -28,7 +28,7 @@ class Wire:
     name = "wire"
 
     def __init__(self, emulator: Any) -> None:
-        self.emulator, self.meter = emulator, Meter()
+        self.emulator, self.meter = emulator, TrafficMeter()
         self.t_ns, self.is_open = 10_000 * MS, False
         self.queue: deque[Any] = deque()
         self.sent: list[Any] = []
@@ -53,19 +53,19 @@ class Wire:
 
     def send(self, item: Any, deadline_ns: int) -> None:
         if not self.is_open:
-            raise LinkError("the line is not open", self.name)
+            raise ConnectionLost("the line is not open", self.name)
         self.sent.append(item)
         self._came(self.emulator.handle(item, self.t_ns))
 
     def receive(self, deadline_ns: int) -> Any:
         if not self.is_open:
-            raise LinkError("the line is not open", self.name)
+            raise ConnectionLost("the line is not open", self.name)
         while not self.queue and self.t_ns < deadline_ns:
             self.step()
         if not self.queue:
             return None
         item = self.queue.popleft()
-        return item._replace(t_ns=self.t_ns) if isinstance(item, Frame) else item
+        return item._replace(t_ns=self.t_ns) if isinstance(item, CanFrame) else item
 
     def step(self) -> None:
         self.t_ns += MS
@@ -146,7 +146,7 @@ class Tape:
     """A serial line in memory: `came` is read, `went` was written."""
 
     def __init__(self) -> None:
-        self.name, self.meter = "tape", Meter()
+        self.name, self.meter = "tape", TrafficMeter()
         self.came: deque[bytes] = deque()
         self.went: list[bytes] = []
 
@@ -182,9 +182,9 @@ def nonsense(seed: int, corpus: Sequence[Any], count: int) -> Iterator[Any]:
         data = pool[at : at + lengths[r >> 16 & 15]]
         if kind < 2:
             id, extended = heads[rest % len(heads)]
-            yield Frame(id, data, extended, fd, fd, rest & 0xF000 == 0)
+            yield CanFrame(id, data, extended, fd, fd, rest & 0xF000 == 0)
         else:
-            yield Frame(rest & (0x1FFFFFFF if kind == 2 else 0x7FF), data, kind == 2, fd, fd)
+            yield CanFrame(rest & (0x1FFFFFFF if kind == 2 else 0x7FF), data, kind == 2, fd, fd)
 
 
 _PLACES = (0, 1, 0x7F, 0x80, 0xFE, 0xFF, 8, 10)
@@ -193,7 +193,7 @@ _PLACES = (0, 1, 0x7F, 0x80, 0xFE, 0xFF, 8, 10)
 def mutants(seed: int, corpus: Sequence[Any], count: int, address: bool = True) -> Iterator[Any]:
     """Items of the corpus, most of them changed in one place or another; address: identifiers are changed too."""
     dice = random.Random(seed)
-    bits, size, framed = dice.getrandbits, len(corpus), isinstance(corpus[0], Frame)
+    bits, size, framed = dice.getrandbits, len(corpus), isinstance(corpus[0], CanFrame)
     for _ in range(count):
         r = bits(80)
         item, how, r = corpus[(r & 0xFFFF) % size], r >> 16 & 15, r >> 20
@@ -224,4 +224,4 @@ def mutants(seed: int, corpus: Sequence[Any], count: int, address: bool = True) 
         if address and how >= 14:
             id ^= 1 << (r & 15) % (29 if extended else 11)
             remote ^= not r & 0x700
-        yield Frame(id, new[: 64 if fd else 8], extended, fd, switched, remote)
+        yield CanFrame(id, new[: 64 if fd else 8], extended, fd, switched, remote)

@@ -11,8 +11,8 @@ from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import RunError
 from cosim.execution.engine import NativeEngine, PythonEngine
-from cosim.execution.scheduler import Scheduler, State
-from cosim.tick.virtual_plant import World
+from cosim.execution.scheduler import Scheduler, SchedulerState
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
 
 # everything that remembers: counts, noise, delay, an elastic gear, a latch, periods and phases, a fallback
@@ -90,7 +90,7 @@ def engine_of(rig, lane, hardware=False):
     order = rig.spec.schedule.order
     if lane == "machine code":
         return NativeEngine(rig.simulation, order)
-    world, index = World(rig.simulation), np.arange(rig.simulation.nv)
+    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
     return PythonEngine(rig.simulation, world, [(driver, index)], order, hardware)
 
@@ -150,13 +150,13 @@ def test_a_run_with_pauses_and_single_steps_is_the_run_without_to_the_bit(rig_of
     scheduler = begun(scheduler_of(rig, lane, **pacing))
     blocks = taken(scheduler, 40)
     scheduler.pause()
-    assert scheduler.state is State.PAUSED
+    assert scheduler.state is SchedulerState.PAUSED
     blocks += taken(scheduler)  # what was done before the pause
     for ticks in (1, 1, 7):
         first = scheduler.engine.number
         scheduler.step(ticks)
         stepped = taken(scheduler)
-        assert numbers_of(stepped) == list(range(first, first + ticks)) and scheduler.state is State.PAUSED
+        assert numbers_of(stepped) == list(range(first, first + ticks)) and scheduler.state is SchedulerState.PAUSED
         blocks += stepped
     scheduler.resume()
     blocks += taken(scheduler, 40)
@@ -181,7 +181,7 @@ def test_the_ticks_of_a_run_are_counted_over_its_pauses(rig_of, scheduler_of, pa
     scheduler.step(10)
     scheduler.resume()
     blocks += taken(scheduler)
-    assert numbers_of(blocks) == list(range(3000)) and scheduler.state is State.STOPPED
+    assert numbers_of(blocks) == list(range(3000)) and scheduler.state is SchedulerState.STOPPED
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -207,7 +207,7 @@ def test_stepping_ends_with_the_run(rig_of, scheduler_of):
     blocks = taken(scheduler, 1)  # 32
     scheduler.pause()
     scheduler.step(100)
-    assert numbers_of(blocks + taken(scheduler)) == list(range(40)) and scheduler.state is State.STOPPED
+    assert numbers_of(blocks + taken(scheduler)) == list(range(40)) and scheduler.state is SchedulerState.STOPPED
 
 
 def test_a_run_that_ends_before_its_pause_is_not_paused(rig_of, scheduler_of):
@@ -216,7 +216,7 @@ def test_a_run_that_ends_before_its_pause_is_not_paused(rig_of, scheduler_of):
         time.sleep(1e-3)
     scheduler.way.taking.result()
     scheduler.pause()
-    assert scheduler.state is State.STOPPED and numbers_of(taken(scheduler)) == list(range(5))
+    assert scheduler.state is SchedulerState.STOPPED and numbers_of(taken(scheduler)) == list(range(5))
 
 
 @pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "on time"])
@@ -226,7 +226,7 @@ def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing)
     with pytest.raises(RunError) as caught:
         scheduler.pause()
     assert str(caught.value) == "a rig with real motors cannot be paused; stop it and arm it again"
-    assert scheduler.state is State.RUNNING
+    assert scheduler.state is SchedulerState.RUNNING
     scheduler.stop()
     snapshot = scheduler.snapshot()
     with pytest.raises(RunError) as caught:
@@ -289,11 +289,11 @@ def test_a_snapshot_of_a_fault_is_one_of_what_led_to_it(rig_of, scheduler_of):
     rig = rig_of(ARM, "joints.a.limits={upper: 0.3}")
     scheduler = begun(scheduler_of(rig, "machine code"))
     taken(scheduler)
-    assert scheduler.state is State.FAULT
+    assert scheduler.state is SchedulerState.FAULT
     before = scheduler.snapshot()
     scheduler.restore(before)
     np.testing.assert_array_equal(scheduler.engine.memory, before.memory)
-    assert scheduler.state is State.FAULT
+    assert scheduler.state is SchedulerState.FAULT
 
 
 # --- arming again -----------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ def test_arming_again_begins_at_the_measured_state_and_leads_to_the_trajectory(r
             assert abs(signals[f"{joint}/command_effort"][0]) < 1e-9
             steps = np.abs(np.diff(signals[f"{joint}/command_effort"]))
             assert steps.max() < 5.0
-        assert scheduler.state is State.STOPPED
+        assert scheduler.state is SchedulerState.STOPPED
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -357,7 +357,7 @@ def test_a_rig_that_was_pushed_away_meanwhile_comes_back_within_its_limit_of_spe
     scheduler.engine.view("plant", "position")[:] = [1.5, -2.0]
     scheduler.engine.view("plant", "velocity")[:] = 0.0
     blocks = taken(begun(scheduler, 6000))
-    assert scheduler.state is State.STOPPED, scheduler.fault
+    assert scheduler.state is SchedulerState.STOPPED, scheduler.fault
     signals = signals_of(rig, blocks)
     length = round(blocks[0].arming[1] / rig.simulation.step + 0.5)
     assert 3500 < length < 5000
@@ -417,7 +417,7 @@ def test_without_a_time_to_blend_in_the_first_tick_is_at_the_measured_state_and_
     scheduler = begun(scheduler_of(rig, "machine code"), 100)
     taken(scheduler)
     signals = signals_of(rig, taken(begun(scheduler, 10)))
-    assert scheduler.state is State.STOPPED, scheduler.fault
+    assert scheduler.state is SchedulerState.STOPPED, scheduler.fault
     for k, joint in enumerate(rig.joints):
         begins_at_the_measured_state(signals, joint)
         for tick in range(1, 10):

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from cosim import load_rig
 from cosim.control import guard
-from cosim.control.bumpless_start import Arming
-from cosim.control.controlled_stop import ASKED, NEVER, OVERRUN, SETTLING, Halting, halted
+from cosim.control.bumpless_start import BumplessStart
+from cosim.control.controlled_stop import ASKED, NEVER, OVERRUN, SETTLING, ControlledStop, halted
 from cosim.drivers import sim
 from cosim.execution.engine import NativeEngine, PythonEngine
-from cosim.execution.scheduler import FOREVER, Scheduler, State
+from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
 from tests.kit.fake_clock import FakeClock
 
@@ -64,7 +64,7 @@ def reference(halting, t):
 
 
 def halting_of(position, velocity, length, t=1.0):
-    return Halting(t, length, np.array([position]), np.array([velocity]))
+    return ControlledStop(t, length, np.array([position]), np.array([velocity]))
 
 
 @given(position=amounts, velocity=amounts, length=lengths)
@@ -102,7 +102,7 @@ def test_velocity_and_acceleration_are_the_derivatives_of_the_position(position,
 
 def test_before_it_begins_a_trajectory_is_what_it_is():
     assert reference(halting_of(1.0, 2.0, 0.5), 0.999) == dict.fromkeys(SAMPLE, 9.0)
-    none = Halting.of(Halting.none(1))
+    none = ControlledStop.of(ControlledStop.none(1))
     assert reference(none, 1e9) == dict.fromkeys(SAMPLE, 9.0) and not none.over(1e9)
 
 
@@ -113,7 +113,7 @@ def test_it_is_over_when_everything_has_rested_for_a_while():
 
 # --- what begins it and what ends it ----------------------------------------------------------------
 
-NONE = Halting.of(Halting.none(2))
+NONE = ControlledStop.of(ControlledStop.none(2))
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +129,7 @@ def tick(verdict=(0, 0), fault=None, asked=0.0, halting=NONE, reason=0.0, t=3.0,
     flat, *rest = halted(
         halting, t, np.array([1.0, 2.0]), np.array(velocity), verdict, fault, asked, reason, np.zeros(2), 10.0, 1e-3
     )
-    return Halting.of(flat), *rest
+    return ControlledStop.of(flat), *rest
 
 
 @pytest.mark.parametrize(("speed", "waits"), [(1.3, True), (-1.3, True), (1.5, False), (-1.5, False)])
@@ -201,7 +201,7 @@ def test_what_rests_already_takes_a_step():
 
 
 def python(rig):
-    world, index = World(rig.simulation), np.arange(2)
+    world, index = VirtualPlant(rig.simulation), np.arange(2)
     driver = sim.load(rig.joints, index, rig.limits, world)
     return PythonEngine(rig.simulation, world, [(driver, index)], rig.spec.schedule.order)
 
@@ -357,11 +357,11 @@ def test_a_run_that_is_told_to_halt_comes_to_rest(scheduler_of, lane, paced):
     engine = scheduler.engine
     begin(scheduler, clock, paced, FOREVER)
     scheduler.halt()
-    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
     numbers, rows = read(scheduler)
     assert np.array_equal(numbers, np.arange(numbers[0], engine.number))
     _, velocity = motion(engine, rows)
-    halting = Arming.of(engine.view("arming"), 2).halting
+    halting = BumplessStart.of(engine.view("arming"), 2).halting
     begun = round(float(halting.t) * RATE)
     assert numbers[-1] == pytest.approx(begun + RATE * (float(halting.length) + SETTLING), abs=2)
     assert begun in ((120, 121) if paced else (96,))
@@ -381,10 +381,10 @@ def test_a_rig_that_halted_can_be_armed_again(scheduler_of, lane, paced):
     scheduler.arm()
     engine = scheduler.engine
     assert [float(engine.view("halted", name)) for name in ("asked", "reason")] == [0.0, 0.0]
-    assert float(Arming.of(engine.view("arming"), 2).halting.t) == NEVER
+    assert float(BumplessStart.of(engine.view("arming"), 2).halting.t) == NEVER
     scheduler.start(500)
     numbers, rows = read(scheduler)
-    assert len(numbers) == 500 and (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert len(numbers) == 500 and (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
     assert motion(engine, rows)[0][-1] == pytest.approx([2.0, -3.0], abs=1e-3)
 
 
@@ -394,13 +394,13 @@ def test_a_limit_that_brought_joints_to_rest_is_a_fault_until_it_is_reset(schedu
     scheduler.arm()
     scheduler.start(FOREVER)
     read(scheduler)
-    assert scheduler.state is State.FAULT and "all were brought to rest" in scheduler.fault
+    assert scheduler.state is SchedulerState.FAULT and "all were brought to rest" in scheduler.fault
     scheduler.reset()
     scheduler.arm()
-    assert float(Arming.of(scheduler.engine.view("arming"), 2).halting.t) == NEVER
+    assert float(BumplessStart.of(scheduler.engine.view("arming"), 2).halting.t) == NEVER
     scheduler.start(FOREVER)
     assert len(read(scheduler)[0]) == pytest.approx(RATE * SETTLING, abs=3)  # it rests outside
-    assert "at t = " in scheduler.fault and scheduler.state is State.FAULT
+    assert "at t = " in scheduler.fault and scheduler.state is SchedulerState.FAULT
 
 
 @pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
@@ -410,7 +410,7 @@ def test_a_rig_without_a_deceleration_just_stops(scheduler_of, paced):
     scheduler.start(FOREVER)
     scheduler.read()
     scheduler.halt()
-    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
 
 
 @pytest.mark.parametrize("state", ["ready", "armed", "stopped"])

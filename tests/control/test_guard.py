@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.compile.routine import Routine
 from cosim.control import controlled_stop, guard
 from cosim.control.guard import FINE, KINDS, LARGEST, NOT_FINITE, SATURATE, STOP, WARN, Guard, check, is_finite
@@ -44,7 +44,7 @@ def traced(held: Guard) -> Callable[..., Any]:
 
 def test_machine_code_does_what_the_cases_say(battery):
     for soft, armed, cases in battery.groups():
-        ports = [Port("armed", ()), *(Port(f"x{k}", (len(cases),)) for k in range(len(SEEN) + len(COMMAND)))]
+        ports = [ArrayPort("armed", ()), *(ArrayPort(f"x{k}", (len(cases),)) for k in range(len(SEEN) + len(COMMAND)))]
         compiled = compile(traced(Guard(**battery.held(cases, soft))), ports, interpret=False)
         seen, command = battery.seen(cases), battery.command(cases)
         *safe, verdict, warned = compiled(

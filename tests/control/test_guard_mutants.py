@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.compile import Port
+from cosim.compile import ArrayPort
 from cosim.compile import compile as compiling
 from cosim.compile.routine import Routine
 from cosim.control import guard
@@ -190,7 +190,7 @@ class Checks:
         def verdict(*values: Any) -> Any:
             return m.check(held, {**rest, **dict(zip(names, values, strict=True)), "armed": 0.0}, zeros)[1]
 
-        compiled = compiling(verdict, [Port(name, (1,)) for name in names], interpret=False)
+        compiled = compiling(verdict, [ArrayPort(name, (1,)) for name in names], interpret=False)
         for values in ((math.nan, 0.0), (math.inf, 0.0), (0.0, math.nan), (0.0, -math.inf), (math.nan, math.nan)):
             assert compiled(*np.array(values)[:, None]).tolist() == [self.codes["NOT_FINITE"]]
         assert compiled(*np.zeros((2, 1))).tolist() == [0.0]

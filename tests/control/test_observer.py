@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from cosim.compile import Port, compile
-from cosim.control.observer import Motion, ObserverParams, correct, gains, initial, observe, predict
+from cosim.compile import ArrayPort, compile
+from cosim.control.observer import JointMotion, ObserverParams, correct, gains, initial, observe, predict
 from cosim.units import TURN
 
 H = 1e-3  # s
@@ -23,7 +23,7 @@ def matrices(bandwidth, h=H):
     k = gains(bandwidth, h)
 
     def step(state, measured):
-        return np.concatenate(observe(Motion(*state[:, None]), np.array([measured]), True, h, k))
+        return np.concatenate(observe(JointMotion(*state[:, None]), np.array([measured]), True, h, k))
 
     return np.array([step(row, 0.0) for row in np.eye(3)]).T, step(np.zeros(3), 1.0)
 
@@ -64,13 +64,13 @@ def test_gains_are_those_of_the_books():
 
 
 def test_prediction_is_motion_at_constant_acceleration():
-    x = predict(Motion(np.array([1.0, 0.0]), np.array([2.0, -1.0]), np.array([3.0, 4.0])), 0.5)
+    x = predict(JointMotion(np.array([1.0, 0.0]), np.array([2.0, -1.0]), np.array([3.0, 4.0])), 0.5)
     np.testing.assert_allclose(x, [[1.0 + 1.0 + 0.375, -0.5 + 0.5], [3.5, 1.0], [3.0, 4.0]], rtol=1e-15)
 
 
 def test_correction_adds_the_residual_by_the_gains():
     k = gains(50.0, H)
-    x = correct(Motion(*np.ones((3, 2))), np.array([0.1, 0.0]), k)
+    x = correct(JointMotion(*np.ones((3, 2))), np.array([0.1, 0.0]), k)
     np.testing.assert_allclose(x, np.array([[1 + 0.1 * gain, 1.0] for gain in k]), rtol=1e-15)
 
 
@@ -179,7 +179,7 @@ def test_a_step_of_the_position_leaves_everything_bounded_and_settles(bandwidth)
 
 def test_a_sample_that_is_not_new_is_not_looked_at():
     k = gains(50.0, H)
-    x = Motion(np.array([1.0, 1.0, 1.0]), np.array([2.0, 2.0, 2.0]), np.array([3.0, 3.0, 3.0]))
+    x = JointMotion(np.array([1.0, 1.0, 1.0]), np.array([2.0, 2.0, 2.0]), np.array([3.0, 3.0, 3.0]))
     measured, new = np.array([np.nan, 9.0, 9.0]), np.array([False, False, True])
     after = np.array(observe(x, measured, new, H, k))
     expected = np.array(predict(x, H))
@@ -221,9 +221,9 @@ def test_gains_of_the_time_that_passed_stay_bounded_when_samples_are_lost_at_ran
 def test_symbols_give_what_numbers_give():
     def step(q, v, a, measured, new, gap, bandwidth):
         k = gains(bandwidth, gap)
-        return tuple(observe(Motion(q, v, a), measured, new > 0.5, H, k))
+        return tuple(observe(JointMotion(q, v, a), measured, new > 0.5, H, k))
 
-    ports = [*(Port(name, (3,)) for name in ("q", "v", "a", "measured", "new", "gap")), Port("bandwidth", ())]
+    ports = [*(ArrayPort(name, (3,)) for name in ("q", "v", "a", "measured", "new", "gap")), ArrayPort("bandwidth", ())]
     compiled = compile(step, ports, interpret=False)
     rng = np.random.default_rng(3)
     x = rng.uniform(-3.0, 3.0, (3, 3))

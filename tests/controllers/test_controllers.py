@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError
 from cosim.types import COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits
 
@@ -148,8 +148,8 @@ def test_symbols_give_what_numbers_give_also_for_the_parameters(block: Any) -> N
         state, command = block.update(0.0, p, x, u)
         return (*state.values(), *command.values())
 
-    ports = [Port(name, block.inputs[name].shape) for name in names]
-    ports += [Port(name, (2,)) for name in (*states, *tuned)]
+    ports = [ArrayPort(name, block.inputs[name].shape) for name in names]
+    ports += [ArrayPort(name, (2,)) for name in (*states, *tuned)]
     x = {name: np.array([0.75, -0.5]) for name in states}
     values = [
         *(INPUTS[name] for name in names),

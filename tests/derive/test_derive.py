@@ -9,7 +9,7 @@ from cosim.derive.graph_drawing import GAP, RADIUS, THIN, WIDEST, broken, lay_ou
 from cosim.derive.graph_report import graph_lines, loop_words
 from cosim.errors import InputError
 from cosim.multibody.constraint_laws import distance
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, Loop, Mechanism, Mimic, Pose
+from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 from cosim.multibody.description.structure import structure_of
 
 HERE = Pose.identity()
@@ -31,7 +31,7 @@ def mechanism(*joints, cuts=(), constraints=()):
     joints = tuple(joint(j) if isinstance(j, str) else j for j in joints)
     links = tuple(Link(name) for name in ("base", *(j.child for j in joints)))
     return Mechanism(
-        "m", "base", links, joints, loops=tuple(Loop(joint(c), HERE) for c in cuts), constraints=constraints
+        "m", "base", links, joints, loops=tuple(LoopJoint(joint(c), HERE) for c in cuts), constraints=constraints
     )
 
 

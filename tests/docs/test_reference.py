@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.control.control_loop import Loop
+from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import DERATING, KINDS, SANE
 from cosim.drivers import cia402
 from cosim.drivers.common import wiring
+from cosim.drivers.common.effort_slot import EffortSlot
 from cosim.drivers.common.motor import TROUBLES
-from cosim.drivers.common.slot import EffortSlot
-from cosim.drivers.dynamixel import Port
+from cosim.drivers.dynamixel import SerialSettings
 from cosim.drivers.transport import CanParams, SerialParams
-from cosim.execution.scheduler import ALLOWED, State
+from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.hardware import estop
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.telemetry import CHANNELS_EVERY
 from cosim.rig import emulate
-from cosim.rig.build.drivers import WATCHDOG, told_of_lines
+from cosim.rig.build.drivers import WATCHDOG, bus_report
 from cosim.rig.rig import Hold
 from cosim.rig.sections import (
     bodies,
@@ -58,7 +58,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`mechanism`": (mechanism.MechanismFile, set()),
     "Inline bodies": (bodies.BodyKeys, set()),
     "A frame": (geometry.Origin, set()),
-    "Limits of a joint": (joint_definition.Limits, set()),
+    "Limits of a joint": (joint_definition.LimitKeys, set()),
     "A mimic": (bodies.MimicKeys, set()),
     "`mechanism.carrier`": (carrier.CarrierKeys, set()),
     "`mechanism.loops`": (loops_and_springs.LoopKeys, set()),
@@ -69,7 +69,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Constraint `rolling`": (constraints.RollingKeys, {"type"}),
     "Your own constraint": (constraints.OwnKeys, {"type"}),
     "`mechanism.springs`": (loops_and_springs.SpringKeys, set()),
-    "`mechanism.closing`": (mechanism.Closing, set()),
+    "`mechanism.closing`": (mechanism.LoopClosureKeys, set()),
     "`joints.<joint>`": (joints._JointFile, set()),
     "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
     "`joints.<joint>.initial`": (joints._Initial, set()),
@@ -230,7 +230,7 @@ def test_the_figures_of_real_motors_are_told():
     assert f"and {SETTLING:g} s after they rest motors are switched off" in DOCS
     assert f"without it {emulate.EFFORT:g} times the joint's limit" in DOCS
     assert emulate.VELOCITY == 2 and "without it twice the joint's limit" in DOCS
-    (port,) = (field for field in dataclasses.fields(Port) if field.name == "baudrate")
+    (port,) = (field for field in dataclasses.fields(SerialSettings) if field.name == "baudrate")
     assert f"of `dynamixel` {port.default:g} unless it is given" in DOCS
 
 
@@ -324,7 +324,7 @@ def test_every_field_of_a_line_is_listed():
     slot = EffortSlot(("base",), np.ones(1), np.zeros(1))
     driver = SimpleNamespace(link=SimpleNamespace(name="line", meter=meter), lost=0, report=slot.report)
     drives = SimpleNamespace(groups=[SimpleNamespace(real=True, driver=driver)], unsent=[0])
-    (line,) = told_of_lines(rig, drives, 1.0)  # type: ignore
+    (line,) = bus_report(rig, drives, 1.0)  # type: ignore
     fields = set(line) - {"slots"} | {f"slots.{key}" for key in line["slots"][0]}
     assert names("Lines to real drives") == fields
 
@@ -353,8 +353,8 @@ def told(pulsed: bool) -> tuple[dict, set[str]]:
     stamps = np.array([[0, 0, 10**9, 10**9], [10**6, 10**9, 2 * 10**9, 2 * 10**9]])
     right = SimpleNamespace(name="<right>", granted=False, mend="ask")
     settings = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": pulsed, "lane": "Python"}
-    found = deadlines.Timing((task,), 1e6, np.arange(2), stamps, **settings, rights=(right,))
-    buses = deadlines.Timing(
+    found = deadlines.DeadlineRecord((task,), 1e6, np.arange(2), stamps, **settings, rights=(right,))
+    buses = deadlines.DeadlineRecord(
         (deadlines.TaskTime("write", 1, 0, 1, bus=True),), 1e6, np.arange(2), stamps, **settings, rights=()
     )
     return found.summary(), {cause.replace("write", "<task>") for cause in (*found.causes, *buses.causes)}
@@ -379,7 +379,7 @@ def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
         method: {str(state) for state in states} for method, states in ALLOWED.items()
     }
     (sentence,) = re.findall(r"goes through its states one by one:\s([^.]*)\.", DOCS)
-    assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in State} - {"stopping"}
+    assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in SchedulerState} - {"stopping"}
 
 
 def test_telemetry_repeats_the_names_as_often_as_told():
@@ -399,7 +399,7 @@ def test_a_controller_gets_every_input_that_is_listed():
     params = dataclasses.make_dataclass("Params", [])()
     inputs = joint_signals(tuple(listed), 2)
     block = SimpleNamespace(inputs=inputs, params=params, initial=dict, update=update)
-    Loop("c", block, index, 1, Hold(np.zeros(2))).update(
+    ControlLoop("c", block, index, 1, Hold(np.zeros(2))).update(
         0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
     )
     assert {name: np.shape(value) for name, value in seen.items()} == shapes

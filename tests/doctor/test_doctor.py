@@ -19,7 +19,7 @@ from cosim.doctor.latency import Wakes
 from cosim.doctor.machine import Idle, read_machine, stolen_ticks
 from cosim.doctor.show import conclusion, facts, figures, histogram, time
 from cosim.errors import InputError, RunError
-from cosim.timing.privileges import Right
+from cosim.timing.privileges import Privilege
 
 CPUS, CLOCK = "sys/devices/system/cpu", "sys/devices/system/clocksource/clocksource0"
 # a machine at which there is nothing to mend
@@ -41,7 +41,7 @@ GOOD = {
     **{f"{CPUS}/cpu0/cpuidle/state{k}/latency": f"{10 * k}\n" for k in (0, 2, 10)},
     **{f"{CPUS}/cpu0/cpuidle/state{k}/disable": f"{k == 2:d}\n" for k in (0, 2, 10)},
 }
-RIGHTS = (Right("locked memory", True, ""), Right("fixed priority", True, ""))
+RIGHTS = (Privilege("locked memory", True, ""), Privilege("fixed priority", True, ""))
 US = 1000
 # late, ns: on time, at times, mostly not
 FIT, ALMOST, UNFIT = [20 * US] * 1000, [20 * US] * 999 + [3000 * US], [20 * US] * 900 + [400 * US] * 100
@@ -229,7 +229,7 @@ HPET = {f"{CLOCK}/current_clocksource": "hpet\n"}
         ),
         (
             {},
-            {"rights": (Right("priority", False, "ask for it"), Right("memory", True, ""))},
+            {"rights": (Privilege("priority", False, "ask for it"), Privilege("memory", True, ""))},
             "no priority: ask for it",
         ),
     ],
@@ -273,7 +273,7 @@ def test_the_most_useful_change_comes_first(machine):
         "proc/loadavg": "9 9 9 1/1 1\n",
         "proc/sys/kernel/sched_rt_runtime_us": "950000\n",
     }
-    rights = (Right("memory", False, "a"), Right("priority", False, "b"))
+    rights = (Privilege("memory", False, "a"), Privilege("priority", False, "b"))
     starts = "no priority", "no memory", "other programs", "the processor", "the clock", "a virtual", "the kernel"
     found = changes(machine, files, late=UNFIT, cost=1e-6, rights=rights)
     assert [text.startswith(start) for text, start in zip(found, starts, strict=False)] == [True] * 7
@@ -346,7 +346,7 @@ def test_the_facts_of_a_good_machine(machine):
 
 def test_the_facts_of_a_machine_that_tells_little(tmp_path, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    refused = (Right("priority", False, "ask"),)
+    refused = (Privilege("priority", False, "ask"),)
     found = diagnose(tmp_path, 1.0, None, Instruments(rights=refused))
     virtual = replace(
         found, machine=replace(found.machine, virtual=True, isolated=(0, 1, 3), throttle=0.95), stolen=0.012

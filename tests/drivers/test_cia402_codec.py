@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
 from cosim.drivers.cia402.client import request_write
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 STEP = codec.Step(0.001, 0.002, 0.0005)
 
@@ -70,7 +70,7 @@ def test_refusals_as_festo_prints_them():
 def test_heartbeat_consumer_as_a_master_writes_it():
     # trace of a CODESYS master that makes node 2 watch node 127 for 300 ms, blog.csdn.net/…/127568371
     frame = request_write(2, setup.CONSUMER, "I", 127 << 16 | 300)
-    assert frame == Frame(0x602, bytes.fromhex("23 16 10 01 2C 01 7F 00"))
+    assert frame == CanFrame(0x602, bytes.fromhex("23 16 10 01 2C 01 7F 00"))
 
 
 def test_reading_a_mapping_as_blink_marine_prints_it():
@@ -125,18 +125,18 @@ def test_answers_that_belong_to_a_request():
 
 def test_network_management():
     # ABB NCAN-02 start-up guide, page 6-3: 1, 2, 128, 129, 130; Festo 3.7.2: boot-up is one zero byte
-    assert codec.nmt(codec.START, 5) == Frame(0, b"\x01\x05")
-    assert codec.nmt(codec.STOP, 0) == Frame(0, b"\x02\x00")
+    assert codec.nmt(codec.START, 5) == CanFrame(0, b"\x01\x05")
+    assert codec.nmt(codec.STOP, 0) == CanFrame(0, b"\x02\x00")
     assert [codec.PRE_OPERATIONAL, codec.RESET_NODE, codec.RESET_COMMUNICATION] == [128, 129, 130]
-    assert codec.heartbeat(1, codec.BOOTING) == Frame(0x701, b"\x00")
-    assert codec.heartbeat(127, codec.RUNNING) == Frame(0x77F, b"\x05")
+    assert codec.heartbeat(1, codec.BOOTING) == CanFrame(0x701, b"\x00")
+    assert codec.heartbeat(127, codec.RUNNING) == CanFrame(0x77F, b"\x05")
     assert codec.decode_heartbeat(b"\xff") == 127  # with the toggle bit of node guarding
-    assert Frame(0x80, b"") == codec.SYNC
+    assert CanFrame(0x80, b"") == codec.SYNC
 
 
 def test_emergency():
     # Festo 3.5.2: 81h, eight bytes: E0 E1 R0 0 0 0 0 0
-    assert codec.emergency(1, 0x8611, 0x21) == Frame(0x81, bytes.fromhex("11 86 21 00 00 00 00 00"))
+    assert codec.emergency(1, 0x8611, 0x21) == CanFrame(0x81, bytes.fromhex("11 86 21 00 00 00 00 00"))
     assert codec.decode_emergency(bytes.fromhex("10 23 03 01 02 03 04 05")) == (0x2310, 0x03)
 
 
@@ -165,10 +165,10 @@ def test_the_way_to_operation_enabled():
 
 
 def test_commands_of_the_three_modes():
-    assert codec.effort_command(3, 0x0F, -0.25, STEP) == Frame(0x203, bytes.fromhex("0F 00 0C FE"))
-    assert codec.velocity_command(3, 0x0F, 2.0, 0.5, STEP) == Frame(0x203, bytes.fromhex("0F 00 E8 03 00 00 E8 03"))
-    assert codec.position_command(3, 0x06, -1.0, 0.0, STEP) == Frame(0x203, bytes.fromhex("06 00 18 FC FF FF 00 00"))
-    assert codec.velocity_offset(3, 0.01, STEP) == Frame(0x303, bytes.fromhex("05 00 00 00"))
+    assert codec.effort_command(3, 0x0F, -0.25, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 0C FE"))
+    assert codec.velocity_command(3, 0x0F, 2.0, 0.5, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 E8 03 00 00 E8 03"))
+    assert codec.position_command(3, 0x06, -1.0, 0.0, STEP) == CanFrame(0x203, bytes.fromhex("06 00 18 FC FF FF 00 00"))
+    assert codec.velocity_offset(3, 0.01, STEP) == CanFrame(0x303, bytes.fromhex("05 00 00 00"))
 
 
 def test_what_does_not_fit_is_cut():
@@ -186,7 +186,7 @@ def test_answers_of_a_drive():
 
 @given(st.integers(0, 0xFFFF), st.integers(-128, 127), st.integers(-(2**31), 2**31 - 1))
 def test_status_goes_round(word, mode, counts):
-    frame = codec.status_answer(7, codec.Status(word, mode, counts * STEP.position), STEP)
+    frame = codec.status_answer(7, codec.DriveStatus(word, mode, counts * STEP.position), STEP)
     assert frame.id == 0x187
     assert frame.data == struct.pack("<Hbi", word, mode, counts)
     assert codec.decode_status(frame.data, STEP) == (word, mode, counts * STEP.position)
@@ -195,7 +195,7 @@ def test_status_goes_round(word, mode, counts):
 @given(st.integers(-(2**31), 2**31 - 1), st.integers(-32768, 32767), st.none() | st.integers(-32768, 32767))
 def test_motion_goes_round(velocity, effort, warm):
     temperature = None if warm is None else warm * STEP.temperature
-    motion = codec.Motion(velocity * STEP.velocity, effort * STEP.effort, temperature)
+    motion = codec.MotionFeedback(velocity * STEP.velocity, effort * STEP.effort, temperature)
     frame = codec.motion_answer(7, motion, STEP)
     assert frame.id == 0x287
     assert codec.decode_motion(frame.data, STEP) == motion

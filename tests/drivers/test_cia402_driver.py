@@ -13,8 +13,8 @@ from cosim.drivers.cia402 import bus, client, codec, driver, faults, homing, pro
 from cosim.drivers.cia402.codec import SYNC
 from cosim.drivers.cia402.device import access, objects
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanParams, Frame, LinkError, Meter, estimate
-from cosim.errors import InputError, Place, RunError
+from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, TrafficMeter, estimate
+from cosim.errors import InputError, RunError, SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
 MS = 1_000_000
@@ -29,15 +29,15 @@ class Bench:
         n = len(wiring)
         limits = Limits(*(np.full(n, bound) for bound in (-math.inf, math.inf, velocity, effort)))
         names = tuple(f"joint{k}" for k in range(n))
-        place = lambda *keys: Place("rig.yaml", 7, ".".join(keys))  # noqa: E731
+        place = lambda *keys: SourceLocation("rig.yaml", 7, ".".join(keys))  # noqa: E731
         self.params = cia402.Params(bus=BUS, watchdog=watchdog, stop=stop)
         self.context = DriverContext(names, tuple(wiring), limits, 1e-3, mode, place)
         self.motors = [Rotor() for _ in wiring]
         self.emulator = cia402.emulate(self.params, self.context, self.motors)
-        self.name, self.meter = "virtual arm", Meter()
+        self.name, self.meter = "virtual arm", TrafficMeter()
         self.t, self.opened = 1000 * MS, False
-        self.queue: deque[Frame] = deque()
-        self.sent: list[Frame] = []
+        self.queue: deque[CanFrame] = deque()
+        self.sent: list[CanFrame] = []
         self.deaf = self.broken = False
         self.driver = driver.Cia402Driver(self.params, self.context, self)
         self.out, self.cmd = JointState.zeros(n), JointCommand.zeros(n)
@@ -55,14 +55,14 @@ class Bench:
 
     def send(self, item, deadline_ns):
         if self.broken:
-            raise LinkError("the line is lost", self.name)
+            raise ConnectionLost("the line is lost", self.name)
         self.sent.append(item)
         if not self.deaf:
             self._arrive(self.emulator.handle(item, self.t))
 
     def receive(self, deadline_ns):
         if self.broken:
-            raise LinkError("the line is lost", self.name)
+            raise ConnectionLost("the line is lost", self.name)
         while not self.queue:
             if self.t >= deadline_ns:
                 return None
@@ -566,8 +566,8 @@ def test_never_heard(bench):
 def test_frames_that_are_not_understood_are_counted(running):
     b = running()
     b.read()
-    b.queue.extend(Frame(cob_id, b"\1\2\3") for cob_id in (0x181, 0x281, 0x81, 0x701, 0x182, 0x7FF))
-    b.queue.append(Frame(0x181, b"\1", extended=True))
+    b.queue.extend(CanFrame(cob_id, b"\1\2\3") for cob_id in (0x181, 0x281, 0x81, 0x701, 0x182, 0x7FF))
+    b.queue.append(CanFrame(0x181, b"\1", extended=True))
     b.read()
     assert b.driver.lost == 4
     assert not b.out.fault.any()
@@ -576,7 +576,7 @@ def test_frames_that_are_not_understood_are_counted(running):
 def test_a_babbling_node_does_not_hold_a_read_up(running):
     b = running()
     b.read()
-    b.receive = lambda deadline: Frame(0x123, b"")
+    b.receive = lambda deadline: CanFrame(0x123, b"")
     b.read()
 
 
@@ -670,10 +670,10 @@ def test_silence_between_two_runs_is_no_fault(running):
 @pytest.mark.parametrize(
     ("frame", "code"),
     [
-        (Frame(0x601, bytes.fromhex("2B 40 60 00 00 00 00 00")), faults.FELL_OUT),
-        (Frame(0x601, bytes.fromhex("2B 40 60 00 02 00 00 00")), faults.STOPPING),
-        (Frame(0x601, bytes.fromhex("2F 60 60 00 03 00 00 00")), faults.OTHER_MODE),
-        (Frame(0x000, bytes.fromhex("81 01")), faults.RESTARTED),
+        (CanFrame(0x601, bytes.fromhex("2B 40 60 00 00 00 00 00")), faults.FELL_OUT),
+        (CanFrame(0x601, bytes.fromhex("2B 40 60 00 02 00 00 00")), faults.STOPPING),
+        (CanFrame(0x601, bytes.fromhex("2F 60 60 00 03 00 00 00")), faults.OTHER_MODE),
+        (CanFrame(0x000, bytes.fromhex("81 01")), faults.RESTARTED),
     ],
 )
 def test_drives_that_stop_running_by_themselves(running, frame, code):
@@ -690,7 +690,7 @@ def test_drives_that_stop_running_by_themselves(running, frame, code):
 def test_a_fault_without_a_code(running):
     b = running()
     b.read()
-    b.queue.append(codec.status_answer(1, codec.Status(0x0208, 10, 0.0), codec.Step(1, 1, 1))._replace(t_ns=b.t))
+    b.queue.append(codec.status_answer(1, codec.DriveStatus(0x0208, 10, 0.0), codec.Step(1, 1, 1))._replace(t_ns=b.t))
     driver_heard = b.driver._heard
     while b.queue:
         driver_heard.take(b.queue.popleft())
@@ -945,7 +945,7 @@ def test_a_drive_that_may_still_run_keeps_its_watchdog(running, watchdog):
     b.emulator.handle = stuck
     b.sent.clear()
     b.driver.close()
-    assert Frame(0x77F, b"\x05") not in b.sent  # a drive that does not obey is not fed
+    assert CanFrame(0x77F, b"\x05") not in b.sent  # a drive that does not obey is not fed
     if watchdog > 1.0:
         assert b.node().state == profile.ENABLED
         assert b.node().value(0x101601) == 127 << 16 | 3000

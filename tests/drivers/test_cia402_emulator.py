@@ -12,8 +12,8 @@ import pytest
 from cosim.drivers import cia402
 from cosim.drivers.cia402 import sdo
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanParams, Frame
-from cosim.errors import Place
+from cosim.drivers.transport import CanFrame, CanParams
+from cosim.errors import SourceLocation
 from cosim.types import DriverContext, Limits
 
 NODE, COUNTS = 5, 4096
@@ -27,12 +27,12 @@ class Rig:
     def __init__(self, motor: Rotor | None = None, **wired) -> None:
         limits = Limits(*np.full((4, 1), np.inf))
         joint = cia402.JointParams(id=NODE, counts=COUNTS, **wired)
-        context = DriverContext(("elbow",), (joint,), limits, 1e-3, "effort", lambda *keys: Place("rig.yaml"))
+        context = DriverContext(("elbow",), (joint,), limits, 1e-3, "effort", lambda *keys: SourceLocation("rig.yaml"))
         params = cia402.Params(bus=CanParams(interface="virtual", channel="x"))
         self.motor = motor or Rotor()
         self.emulator = cia402.emulate(params, context, [self.motor])
         self.t = 0
-        self.heard: list[Frame] = []
+        self.heard: list[CanFrame] = []
         self.run(2)
 
     def run(self, ms: int, beat: bool = False) -> None:
@@ -43,9 +43,9 @@ class Rig:
                 self.send(0x77F, "05")
             self.heard += self.emulator.process(self.t)
 
-    def send(self, cob_id: int, data: str | bytes = b"") -> list[Frame]:
+    def send(self, cob_id: int, data: str | bytes = b"") -> list[CanFrame]:
         data = bytes.fromhex(data) if isinstance(data, str) else data
-        answers = self.emulator.handle(Frame(cob_id, data), self.t)
+        answers = self.emulator.handle(CanFrame(cob_id, data), self.t)
         self.heard += answers
         return answers
 
@@ -108,14 +108,14 @@ def rig() -> Rig:
 
 
 def test_boot_up_then_pre_operational(rig):
-    assert rig.heard == [Frame(0x705, b"\x00")]
+    assert rig.heard == [CanFrame(0x705, b"\x00")]
     rig.write(0x1017, 0, "H", 10)
     rig.run(21)
-    assert [f for f in rig.heard if f.id == 0x705][1:] == [Frame(0x705, b"\x7f")] * 3
+    assert [f for f in rig.heard if f.id == 0x705][1:] == [CanFrame(0x705, b"\x7f")] * 3
     rig.send(0, "01 05")
     rig.heard.clear()
     rig.run(10)
-    assert [f for f in rig.heard if f.id == 0x705] == [Frame(0x705, b"\x05")]
+    assert [f for f in rig.heard if f.id == 0x705] == [CanFrame(0x705, b"\x05")]
 
 
 def test_commands_to_other_nodes_are_none_of_ours(rig):
@@ -139,7 +139,7 @@ def test_resets(rig):
     rig.send(0, "82 05")
     rig.heard.clear()
     rig.run(2)
-    assert rig.heard == [Frame(0x705, b"\x00")]
+    assert rig.heard == [CanFrame(0x705, b"\x00")]
     assert (rig.read(0x1017, kind="H"), rig.read(0x6085)) == (0, 77)
     rig.enable(10)
     rig.write(0x6071, 0, "h", 1000)
@@ -215,7 +215,7 @@ def test_the_temperature_where_another_maker_has_it():
     assert rig.refused(0x2222, 1, "h", 0) == sdo.READ_ONLY
     map_pdo(rig, 0x1800, 0x40000185, 1, 0x22220110)
     rig.send(0, "01 05")
-    assert rig.send(0x80) == [Frame(0x185, b"\xfa\x00")]
+    assert rig.send(0x80) == [CanFrame(0x185, b"\xfa\x00")]
 
 
 def test_a_motor_without_limits():
@@ -344,7 +344,7 @@ def test_troubles_of_the_motor(rig, trouble, code, register):
     rig.run(200)
     assert rig.status & 0x4F == 0x08
     assert rig.motor.effort == 0
-    assert Frame(0x85, struct.pack("<HB5x", code, register)) in rig.heard
+    assert CanFrame(0x85, struct.pack("<HB5x", code, register)) in rig.heard
     assert rig.emergencies() == [code]
     assert (rig.read(0x603F, kind="H"), rig.read(0x1001, kind="B")) == (code, register)
     assert (rig.read(0x1003, 0, "B"), rig.read(0x1003, 1)) == (1, code)
@@ -483,7 +483,7 @@ def test_values_count_from_sync_on(rig):
     rig.run(1)
     rig.send(0x205, "0F 00 64 00")
     assert rig.read(0x6071, kind="h") == 0
-    assert rig.send(0x80) == [Frame(0x185, bytes.fromhex("37 12 0A 00 00 00 00"))]
+    assert rig.send(0x80) == [CanFrame(0x185, bytes.fromhex("37 12 0A 00 00 00 00"))]
     assert rig.read(0x6071, kind="h") == 100
     rig.write(0x6071, 0, "h", 7)
     rig.send(0x80)  # nothing was received since
@@ -501,7 +501,7 @@ def test_other_transmission_types(rig):
     rig.control(6)
     assert [len(rig.send(0x80)) for _ in range(2)] == [1, 0]
     map_pdo(rig, 0x1800, 0x185, 253, 0x60410010)
-    assert rig.emulator.handle(Frame(0x185, b"", remote=True), rig.t)[0].data == struct.pack("<H", rig.status)
+    assert rig.emulator.handle(CanFrame(0x185, b"", remote=True), rig.t)[0].data == struct.pack("<H", rig.status)
 
 
 def test_sent_on_change_and_by_timer(rig):
@@ -702,10 +702,10 @@ def test_any_frames_at_all():
     for turn in range(20_000):
         cob_id = rng.choice(cob_ids) if rng.random() < 0.9 else rng.randrange(1 << 11)
         flags = {"extended": rng.random() < 0.02, "fd": rng.random() < 0.02, "remote": rng.random() < 0.05}
-        frame = Frame(cob_id, rng.randbytes(rng.choice((0, 1, 2, 4, 8, 8, 8, 64))), **flags)
+        frame = CanFrame(cob_id, rng.randbytes(rng.choice((0, 1, 2, 4, 8, 8, 8, 64))), **flags)
         if cob_id == 0x605 and rng.random() < 0.7:  # a request that makes sense
             index = rng.choice((0x6040, 0x6060, 0x607A, 0x1016, 0x1400, 0x1600, 0x1A01, 0x6085, 0x60C2))
-            frame = Frame(
+            frame = CanFrame(
                 0x605, struct.pack("<BHBI", rng.choice((0x2F, 0x2B, 0x23, 0x40)), index, rng.randrange(3), turn)
             )
         assert all(len(f.data) <= 8 and 0 <= f.id < 0x800 for f in rig.emulator.handle(frame, rig.t))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel.codec import Block, Decoder, Packet
+from cosim.drivers.dynamixel.codec import Decoder, Packet, RegisterBlock
 
 HEX = bytes.fromhex
 OK = b"\0"
@@ -44,11 +44,20 @@ GOLDEN = {
     "answer to read": (codec.status(1, 0, HEX("A6000000")), "FFFFFD00 01 0800 55 00 A6000000 8CC0"),
     "answer to write": (codec.status(1, 0), "FFFFFD00 01 0400 55 00 A10C"),
     "chained answer": (
-        codec.chained([Block(0, 3, HEX("A6000000")), Block(0, 7, HEX("1F080000")), Block(0, 4, HEX("FF030000"))], 24),
+        codec.chained(
+            [
+                RegisterBlock(0, 3, HEX("A6000000")),
+                RegisterBlock(0, 7, HEX("1F080000")),
+                RegisterBlock(0, 4, HEX("FF030000")),
+            ],
+            24,
+        ),
         "FFFFFD00 FE 1900 55 0003A60000008408 00071F08000016CA 0004FF030000D19E",
     ),
     "chained bulk answer": (
-        codec.chained([Block(0, 3, HEX("A6000000")), Block(0, 7, HEX("A501")), Block(0, 4, HEX("1F"))], 19),
+        codec.chained(
+            [RegisterBlock(0, 3, HEX("A6000000")), RegisterBlock(0, 7, HEX("A501")), RegisterBlock(0, 4, HEX("1F"))], 19
+        ),
         "FFFFFD00 FE 1400 55 0003A600000067A4 0007A5012474 00041FD9C1",
     ),
 }
@@ -110,7 +119,7 @@ def test_what_is_no_beginning_of_a_packet_is_not_kept() -> None:
 
 def test_of_a_chain_that_breaks_off_the_whole_blocks_are_good() -> None:
     whole = GOLDEN["chained answer"][0]
-    first, second = Block(0, 3, HEX("A6000000")), Block(0, 7, HEX("1F080000"))
+    first, second = RegisterBlock(0, 3, HEX("A6000000")), RegisterBlock(0, 7, HEX("1F080000"))
     assert codec.salvage(whole[:24], 4) == [first, second]
     assert codec.salvage(whole[:23], 4) == [first]
     assert codec.salvage(whole[:8] + b"\1" + whole[9:24], 4) == []

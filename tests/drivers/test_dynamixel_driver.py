@@ -9,11 +9,11 @@ import pytest
 
 from cosim.drivers import dynamixel
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.dynamixel import codec, cycle, driver, faults, hearing, talk
+from cosim.drivers.dynamixel import client, codec, cyclic_frames, driver, faults, sync_reader
 from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.driver import DynamixelDriver
-from cosim.drivers.transport import LinkError, estimate
-from cosim.errors import InputError, Place, RunError
+from cosim.drivers.transport import ConnectionLost, estimate
+from cosim.errors import InputError, RunError, SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 
 MS = 1_000_000
@@ -37,9 +37,9 @@ class Bench:
             Limits(lower, upper, velocity, effort),
             period,
             mode,
-            lambda *keys: Place("rig.yaml", 5, ".".join(keys)),
+            lambda *keys: SourceLocation("rig.yaml", 5, ".".join(keys)),
         )
-        self.params = dynamixel.Params(port=dynamixel.Port(port="/dev/ttyX", baudrate=4e6), **options)
+        self.params = dynamixel.Params(port=dynamixel.SerialSettings(port="/dev/ttyX", baudrate=4e6), **options)
         self.rotors = [Rotor(inertia=1e-2, friction=1e-2) for _ in names]
         for rotor in self.rotors:
             rotor.max_velocity = 5.0
@@ -49,7 +49,7 @@ class Bench:
         self.heard: list[bytes] = []
         self.spoil: Callable[[list[bytes]], list[bytes]] = lambda answers: answers
         self.delay_ns = 20_000
-        for module in (driver, hearing, talk):
+        for module in (driver, sync_reader, client):
             monkeypatch.setattr(module, "now", lambda: self.t_ns)
         self.emulator.reset(self.t_ns)
         self.driver = DynamixelDriver(self.params, self.context, self)
@@ -67,7 +67,7 @@ class Bench:
 
     def send(self, item: bytes, deadline_ns: int) -> None:
         if not self.is_open:
-            raise LinkError("the line is not open", self.name)
+            raise ConnectionLost("the line is not open", self.name)
         self.heard.append(item)
         for answer in self.spoil(self.emulator.handle(item, self.t_ns)):
             self.inbox.append((self.t_ns + self.delay_ns, answer))
@@ -210,7 +210,7 @@ def test_enabling_holds_what_is_measured(bench: Callable[..., Bench]) -> None:
         b.wait(b.t_ns + 30 * MS)
         assert [rotor.position for rotor in b.rotors] == pytest.approx([1.0] * 3, abs=2e-3), mode
         order = [item[8] for item in b.heard if item[7] == codec.WRITE and item[4] == 1]
-        assert order.index(t.BUS_WATCHDOG.address) < order.index(cycle.GOALS[mode].address)
+        assert order.index(t.BUS_WATCHDOG.address) < order.index(cyclic_frames.GOALS[mode].address)
         assert b.nodes[0].get(t.BUS_WATCHDOG) == 4  # of 5: one is for reads that come late
 
 
@@ -430,7 +430,7 @@ def test_damage_on_the_line_is_counted_and_dropped(bench: Callable[..., Bench]) 
 def test_a_lost_line_is_an_error_of_the_run(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.is_open = False
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         b.write()
     b.driver.stop()
     b.driver.close()
@@ -561,7 +561,7 @@ def test_what_the_program_knows_of_the_family(bench: Callable[..., Bench]) -> No
     b = bench()
     assert get_args(get_type_hints(dynamixel.JointParams)["model"]) == tuple(t.MODELS)
     assert frozenset({"effort", "velocity", "position"}) == dynamixel.MODES
-    assert dynamixel.Port(port="/dev/ttyUSB0").baudrate == 57600
+    assert dynamixel.SerialSettings(port="/dev/ttyUSB0").baudrate == 57600
     assert dynamixel.line(b.params) == "/dev/ttyX"
     assert b.context.wiring[2].address == 3
     assert dynamixel.host(b.params, b.context).name == "/dev/ttyX"

@@ -18,7 +18,7 @@ MODEL = t.MODELS["XM430-W350"]
 class Bench:
     """Drives on a line, and time."""
 
-    def __init__(self, *ids: int, model: t.Model = MODEL) -> None:
+    def __init__(self, *ids: int, model: t.ServoModel = MODEL) -> None:
         self.rotors = [Rotor(inertia=1e-2, friction=1e-2) for _ in ids]
         for rotor in self.rotors:
             rotor.max_velocity = 5.0
@@ -155,16 +155,18 @@ def test_several_at_once() -> None:
 def test_chained_answers() -> None:
     bench = Bench(1, 2)
     [answer] = bench.emulator.handle(codec.sync_read(7, 1, [2, 1], fast=True), bench.t_ns)
-    assert answer == codec.chained([codec.Block(0, 2, b"\2"), codec.Block(0, 1, b"\1")], 10)
+    assert answer == codec.chained([codec.RegisterBlock(0, 2, b"\2"), codec.RegisterBlock(0, 1, b"\1")], 10)
     [answer] = bench.emulator.handle(codec.bulk_read([(1, 660, 9), (2, 7, 1)], fast=True), bench.t_ns)
-    assert answer == codec.chained([codec.Block(codec.NO_ACCESS, 1, bytes(9)), codec.Block(0, 2, b"\2")], 18)
+    assert answer == codec.chained(
+        [codec.RegisterBlock(codec.NO_ACCESS, 1, bytes(9)), codec.RegisterBlock(0, 2, b"\2")], 18
+    )
 
 
 def test_a_drive_that_is_missing_ends_the_chain() -> None:
     bench = Bench(1, 3)
     assert [p.id for p in bench.say(codec.sync_read(7, 1, [1, 2, 3]))] == [1]
     [answer] = bench.emulator.handle(codec.sync_read(7, 1, [1, 2, 3], fast=True), bench.t_ns)
-    assert answer == codec.chained([codec.Block(0, 1, b"\1")], 15)
+    assert answer == codec.chained([codec.RegisterBlock(0, 1, b"\1")], 15)
     assert bench.say(codec.sync_read(7, 1, [2, 1])) == []
 
 

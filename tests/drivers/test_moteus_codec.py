@@ -25,9 +25,9 @@ from cosim.drivers.moteus.codec import (
     SERVER_DATA_FLOW,
     STOP,
     Failure,
-    Feedback,
     Read,
     Reply,
+    ServoFeedback,
     Tunnel,
     Write,
     arbitration,
@@ -232,7 +232,7 @@ def test_commands_round_trip(values: list[float], watchdog: float) -> None:
 
 @given(st.integers(0, 15), st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.integers(0, 105))
 def test_feedback_round_trips(mode: int, position: float, velocity: float, effort: float, fault: int) -> None:
-    data = encode_feedback(Feedback(mode, position, velocity, effort, 23.5, 41.0, fault))
+    data = encode_feedback(ServoFeedback(mode, position, velocity, effort, 23.5, 41.0, fault))
     assert len(data) == 24 and decode(data)[1]
     back = decode_feedback(data)
     assert back is not None and (back.mode, back.voltage, back.temperature, back.fault) == (mode, 23.5, 41, fault)
@@ -240,7 +240,7 @@ def test_feedback_round_trips(mode: int, position: float, velocity: float, effor
 
 
 def test_feedback_that_is_not_measured() -> None:
-    back = decode_feedback(encode_feedback(Feedback(0, 0.0, 0.0, 0.0, math.nan, math.nan, 0)))
+    back = decode_feedback(encode_feedback(ServoFeedback(0, 0.0, 0.0, 0.0, math.nan, math.nan, 0)))
     assert back is not None and math.isnan(back.voltage) and math.isnan(back.temperature)
 
 
@@ -302,7 +302,7 @@ def test_any_bytes_at_all(data: bytes) -> None:
 
 @given(st.binary(max_size=3), st.integers(0, 47))
 def test_a_feedback_with_other_heads_is_none(noise: bytes, at: int) -> None:
-    data = bytearray(encode_feedback(Feedback(10, 0.1, 0.2, 0.3, 24.0, 25.0, 0)))
+    data = bytearray(encode_feedback(ServoFeedback(10, 0.1, 0.2, 0.3, 24.0, 25.0, 0)))
     data[at : at + len(noise)] = noise
     back = decode_feedback(bytes(data))
     heads = data[0:2] + data[3:5] + data[17:19]

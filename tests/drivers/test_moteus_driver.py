@@ -11,11 +11,11 @@ import pytest
 from cosim.drivers import moteus
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.codec import BRAKE, QUERY, STOP, Feedback, encode_feedback
+from cosim.drivers.moteus.codec import BRAKE, QUERY, STOP, ServoFeedback, encode_feedback
 from cosim.drivers.moteus.driver import MoteusDriver
 from cosim.drivers.moteus.emulator import Emulator
-from cosim.drivers.transport import CanParams, Frame, LinkError, Meter, SerialParams
-from cosim.errors import InputError, Place, RunError
+from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, SerialParams, TrafficMeter
+from cosim.errors import InputError, RunError, SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
 
@@ -31,12 +31,12 @@ class Cable:
     def __init__(self, emulator: Emulator, rotors: list[Rotor]) -> None:
         self.emulator, self.rotors = emulator, rotors
         self.t_ns = 1000 * MS
-        self.meter = Meter()
-        self.answers: deque[Frame] = deque()
-        self.sent: list[Frame] = []
+        self.meter = TrafficMeter()
+        self.answers: deque[CanFrame] = deque()
+        self.sent: list[CanFrame] = []
         self.deaf: set[int] = set()  # nodes that hear nothing
         self.opened = self.cut = False
-        self.spoil: Callable[[Frame], Frame] = lambda frame: frame
+        self.spoil: Callable[[CanFrame], CanFrame] = lambda frame: frame
         for servo in emulator.servos:
             servo.reset(self.t_ns)
 
@@ -52,16 +52,16 @@ class Cable:
     def now(self) -> int:
         return self.t_ns
 
-    def send(self, item: Frame, deadline_ns: int) -> None:
+    def send(self, item: CanFrame, deadline_ns: int) -> None:
         if self.cut:
-            raise LinkError("unplugged", self.name)
+            raise ConnectionLost("unplugged", self.name)
         self.sent.append(item)
         if item.id & 0x7F not in self.deaf:
             self.answers.extend(self.spoil(frame) for frame in self.emulator.handle(item, self.t_ns))
 
-    def receive(self, deadline_ns: int) -> Frame | None:
+    def receive(self, deadline_ns: int) -> CanFrame | None:
         if self.cut:
-            raise LinkError("unplugged", self.name)
+            raise ConnectionLost("unplugged", self.name)
         while not self.answers and self.t_ns < deadline_ns:
             self.run(min(MS, deadline_ns - self.t_ns))
         return self.answers.popleft()._replace(t_ns=self.t_ns) if self.answers else None
@@ -75,8 +75,8 @@ class Cable:
             self.emulator.process(self.t_ns)
 
 
-def _place(*keys: str) -> Place:
-    return Place("rig.yaml", 7, ".".join(keys))
+def _place(*keys: str) -> SourceLocation:
+    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 class Bench:
@@ -89,7 +89,7 @@ class Bench:
         limits = Limits(*(np.full(n, v) for v in (-np.inf, np.inf, 50.0, 1.5)))
         names = tuple(f"j{k}" for k in range(n))
         self.context = DriverContext(
-            names, wiring, limits, 1e-3, "effort", lambda *keys: Place("rig.yaml", 7, ".".join(keys))
+            names, wiring, limits, 1e-3, "effort", lambda *keys: SourceLocation("rig.yaml", 7, ".".join(keys))
         )
         params = moteus.Params(bus=CanParams("virtual", "x", fd=True), watchdog=watchdog)
         self.cable = Cable(moteus.emulate(params, self.context, self.rotors), self.rotors)
@@ -407,7 +407,7 @@ def test_frames_that_do_not_decode_are_counted(bench: Bench) -> None:
 
 
 def test_frames_between_others_are_not_ours(bench: Bench) -> None:
-    bench.cable.answers.append(Frame(0x0904, b"\x50" * 64, True, True))
+    bench.cable.answers.append(CanFrame(0x0904, b"\x50" * 64, True, True))
     bench.driver.read(bench.state, bench.cable.t_ns + MS)
     assert bench.driver.lost == 0
 
@@ -433,7 +433,9 @@ def test_a_fault_stays_what_it_was(bench: Bench) -> None:
 
 def test_asking_anew_forgets_late_answers(bench: Bench) -> None:
     bench.driver.read(bench.state, bench.cable.t_ns)
-    bench.cable.answers.extend(Frame(id, encode_feedback(Feedback(0, 9.0, 0, 0, 24, 25, 0))) for id in (0x300, 0x800))
+    bench.cable.answers.extend(
+        CanFrame(id, encode_feedback(ServoFeedback(0, 9.0, 0, 0, 24, 25, 0))) for id in (0x300, 0x800)
+    )
     bench.driver.read(bench.state, bench.cable.t_ns)
     assert bench.state.position.tolist() == [0.0, 0.0]
 
@@ -499,7 +501,7 @@ def test_stopping_never_raises_and_does_not_wait(bench: Bench) -> None:
     assert bench.cable.t_ns == began and [r.effort for r in bench.rotors] == [0.0, 0.0]
     bench.cable.cut = True
     bench.driver.stop()
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         bench.driver.read(bench.state, bench.cable.t_ns + MS)
     bench.cable.cut = False
 
@@ -612,7 +614,7 @@ def test_no_command_follows_a_stop(bench: Bench) -> None:
     bench.cycle(2, effort=0.1)
     send = bench.cable.send
 
-    def stopping(item: Frame, deadline_ns: int) -> None:
+    def stopping(item: CanFrame, deadline_ns: int) -> None:
         send(item, deadline_ns)
         bench.cable.send = send  # type: ignore[method-assign]
         bench.driver.stop()
@@ -626,7 +628,7 @@ def test_no_command_follows_a_stop(bench: Bench) -> None:
 
 def test_a_flood_of_frames_holds_up_nobody(bench: Bench) -> None:
     bench.cable.deaf.add(8)
-    bench.cable.answers.extend([Frame(0x0905, b"", True)] * 1000)
+    bench.cable.answers.extend([CanFrame(0x0905, b"", True)] * 1000)
     bench.driver.read(bench.state, bench.cable.t_ns + MS)
     assert len(bench.cable.answers) > 100
     bench.cable.answers.clear()
@@ -663,7 +665,7 @@ def test_how_drives_stop_is_a_parameter(make: Callable[..., Bench], monkeypatch:
 def test_traffic_of_a_cycle_is_what_goes_over_the_line(bench: Bench) -> None:
     bench.driver.enable("effort")
     bench.cable.sent.clear()
-    heard: list[Frame] = []
+    heard: list[CanFrame] = []
     bench.cable.spoil = lambda frame: heard.append(frame) or frame
     bench.cycle(1)
     estimate = moteus.traffic(moteus.Params(bus=CanParams("virtual", "x", fd=True)), bench.context)

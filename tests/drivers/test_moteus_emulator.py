@@ -34,7 +34,7 @@ from cosim.drivers.moteus.device.servo import Servo
 from cosim.drivers.moteus.device.trajectory import follow
 from cosim.drivers.moteus.emulator import Emulator
 from cosim.drivers.moteus.registers import Mode
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
 
 MS = 1_000_000
@@ -59,11 +59,11 @@ class Bench:
             self.emulator.process(self.t_ns)
 
     def tell(self, data: bytes, node: int = 1) -> None:
-        assert self.emulator.handle(Frame(arbitration(0, node), pad(data), False, True, True), self.t_ns) == []
+        assert self.emulator.handle(CanFrame(arbitration(0, node), pad(data), False, True, True), self.t_ns) == []
 
     def ask(self, data: bytes, node: int = 1) -> list[Any]:
         (answer,) = self.emulator.handle(
-            Frame(arbitration(0, node, reply=True), pad(data), True, True, True), self.t_ns
+            CanFrame(arbitration(0, node, reply=True), pad(data), True, True, True), self.t_ns
         )
         assert answer.id == node << 8 and answer.fd and len(answer.data) in (*range(9), 12, 16, 20, 24, 32, 48, 64)
         found, whole = decode(answer.data)
@@ -397,7 +397,7 @@ def test_gpio_keeps_what_is_written(bench: Bench) -> None:
 
 def test_who_answers(bench: Bench) -> None:
     def ids(id: int, **more: Any) -> list[int]:
-        return [f.id for f in bench.emulator.handle(Frame(id, QUERY, id > 0x7FF, True, **more), 0)]
+        return [f.id for f in bench.emulator.handle(CanFrame(id, QUERY, id > 0x7FF, True, **more), 0)]
 
     assert ids(0x8001) == [0x100] and ids(0x8501) == [0x105] and ids(0x807F) == [0x100, 0x200]
     assert ids(0x0001) == ids(0x8003) == ids(0x8081) == ids(0x1_8001) == ids(0x8001, remote=True) == []
@@ -407,16 +407,16 @@ def test_who_answers(bench: Bench) -> None:
 
 def test_answers_are_of_the_kind_that_asked(bench: Bench) -> None:
     for fd, switched, data in ((False, False, b"\x11\x00"), (True, True, b"\x11\x00"), (True, False, QUERY)):
-        (answer,) = bench.emulator.handle(Frame(0x8001, data, True, fd, switched), 0)
+        (answer,) = bench.emulator.handle(CanFrame(0x8001, data, True, fd, switched), 0)
         assert (answer.fd, answer.switched, answer.extended) == (fd, switched, False)
-    (answer,) = bench.emulator.handle(Frame(0x8001, b"\x50", True), 0)
+    (answer,) = bench.emulator.handle(CanFrame(0x8001, b"\x50", True), 0)
     assert answer.data == b""
 
 
 def test_a_frame_for_another_uuid_is_not_obeyed(bench: Bench) -> None:
     masks = struct.unpack("<4i", bench.emulator.servos[1].uuid)
     data = write(reg.UUID_MASK, INT32, masks) + write(reg.MODE, INT8, [Mode.BRAKE]) + read(reg.MODE, INT8)
-    answers = bench.emulator.handle(Frame(0x807F, pad(data), True, True), 0)
+    answers = bench.emulator.handle(CanFrame(0x807F, pad(data), True, True), 0)
     assert [frame.id for frame in answers] == [0x200]
     assert [servo.mode for servo in bench.emulator.servos] == [Mode.STOPPED, Mode.ENABLING]
 
@@ -532,7 +532,7 @@ def test_any_frames_at_all(bench: Bench) -> None:
     for k in range(4000):
         data = source.randbytes(source.randrange(65)) if k % 2 else _mutated(source, seeds)
         id = source.choice((0x8001, 0x8002, 0x807F, 0x0001, source.getrandbits(29)))
-        for answer in bench.emulator.handle(Frame(id, data, id > 0x7FF, True, True), bench.t_ns):
+        for answer in bench.emulator.handle(CanFrame(id, data, id > 0x7FF, True, True), bench.t_ns):
             assert len(answer.data) in (*range(9), 12, 16, 20, 24, 32, 48, 64)
         if k % 4 == 0:
             bench.run(1)
@@ -547,7 +547,7 @@ def test_noise_moves_no_motor(bench: Bench) -> None:
     source = random.Random(2)
     for _ in range(3000):
         data = bytes(source.choice((0x50, 0x10, 0x20, 0x41, 0x7F, 0xFF)) for _ in range(source.randrange(65)))
-        bench.emulator.handle(Frame(0x807F, data, True, True), bench.t_ns)
+        bench.emulator.handle(CanFrame(0x807F, data, True, True), bench.t_ns)
         bench.run(1)
         assert all(r.effort == 0.0 for r in bench.rotors)
 

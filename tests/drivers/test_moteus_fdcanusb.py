@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cosim.drivers.moteus.fdcanusb import (
     AdapterDevice,
     AdapterHost,
-    Lines,
+    LineDecoder,
     parse_received,
     parse_send,
     received_line,
@@ -21,10 +21,10 @@ from cosim.drivers.moteus.fdcanusb import (
     send_line,
     unsealed,
 )
-from cosim.drivers.transport import Frame, Meter, now
+from cosim.drivers.transport import CanFrame, TrafficMeter, now
 
-FRAME = Frame(0x8001, bytes.fromhex("01000a07206000200150ff140400130d"), True, True, True)
-ANSWER = Frame(0x100, bytes.fromhex("2404000a005000000170ff230d181400"), False, True, True)
+FRAME = CanFrame(0x8001, bytes.fromhex("01000a07206000200150ff140400130d"), True, True, True)
+ANSWER = CanFrame(0x100, bytes.fromhex("2404000a005000000170ff230d181400"), False, True, True)
 
 
 class Wire:
@@ -33,7 +33,7 @@ class Wire:
     name = "the wire"
 
     def __init__(self, out: deque[bytes], back: deque[bytes]) -> None:
-        self.meter, self.out, self.back = Meter(), out, back
+        self.meter, self.out, self.back = TrafficMeter(), out, back
 
     def open(self) -> None: ...
     def close(self) -> None: ...
@@ -67,7 +67,7 @@ def test_documented_lines() -> None:
 
 def test_a_drive_own_uart_answers_without_flags() -> None:
     frame = parse_received(b"rcv 00000800 2100", 5)
-    assert frame == Frame(0x800, b"\x21\x00", True, True, False, False, 5)
+    assert frame == CanFrame(0x800, b"\x21\x00", True, True, False, False, 5)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_nonsense_is_answered_by_an_error(line: bytes, why: str) -> None:
 
 
 def test_standard_and_extended_frames() -> None:
-    assert parse_send(b"can std 8001 00 bfr") == Frame(0x8001, b"\x00", False, False, False)
-    assert parse_send(b"can ext 1 00 B F") == Frame(1, b"\x00", True, True, True)
+    assert parse_send(b"can std 8001 00 bfr") == CanFrame(0x8001, b"\x00", False, False, False)
+    assert parse_send(b"can ext 1 00 B F") == CanFrame(1, b"\x00", True, True, True)
 
 
 def test_both_ends() -> None:
@@ -148,14 +148,14 @@ def test_a_host_learns_that_checksums_are_wanted() -> None:
 
 
 def test_lines_that_never_end_are_dropped() -> None:
-    lines = Lines()
+    lines = LineDecoder()
     assert lines.feed(b"x" * 600) == [] and lines.overlong == 1 and lines.rest == b""
     assert lines.feed(b"OK\r\n\r\n") == [b"OK"]
 
 
 @given(st.integers(0, (1 << 29) - 1), st.binary(min_size=1, max_size=64), st.booleans(), st.booleans(), st.booleans())
 def test_frames_round_trip(id: int, data: bytes, extended: bool, fd: bool, switched: bool) -> None:
-    frame = Frame(id, data, extended or id > 0x7FF, fd, switched)
+    frame = CanFrame(id, data, extended or id > 0x7FF, fd, switched)
     assert parse_received(received_line(frame)) == frame
     sent = parse_send(send_line(frame._replace(extended=id > 0x7FF, fd=True)))
     assert sent == frame._replace(extended=id > 0x7FF, fd=True)

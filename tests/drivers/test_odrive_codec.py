@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cosim.drivers.odrive import ascii_codec as text
 from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
 
 # --- CAN --------------------------------------------------------------------------------------------------
@@ -63,17 +63,20 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("frame", "number", "data"), GOLDEN)
 def test_frames_of_the_manual(frame, number, data):
-    assert frame == Frame(number, bytes.fromhex(data))
+    assert frame == CanFrame(number, bytes.fromhex(data))
 
 
 def test_requests_are_remote_frames():
-    assert can.request(3, can.GET_ENCODER_ESTIMATES) == Frame(0x069, b"", remote=True)
-    assert can.asked(Frame(0x069, b"", remote=True)) == (3, can.GET_ENCODER_ESTIMATES)
-    assert can.asked(Frame(0x069, bytes(8), remote=True)) == (3, can.GET_ENCODER_ESTIMATES)  # eight bytes are asked for
-    assert can.asked(Frame(0x069, b"")) == (3, can.GET_ENCODER_ESTIMATES)  # works too, says the manual
-    assert can.asked(Frame(0x062, b"", remote=True)) is None  # an emergency stop is not asked for
-    assert can.asked(Frame(0x069, bytes(8))) is None
-    assert can.asked(Frame(0x069, b"", extended=True, remote=True)) is None
+    assert can.request(3, can.GET_ENCODER_ESTIMATES) == CanFrame(0x069, b"", remote=True)
+    assert can.asked(CanFrame(0x069, b"", remote=True)) == (3, can.GET_ENCODER_ESTIMATES)
+    assert can.asked(CanFrame(0x069, bytes(8), remote=True)) == (
+        3,
+        can.GET_ENCODER_ESTIMATES,
+    )  # requests eight bytes
+    assert can.asked(CanFrame(0x069, b"")) == (3, can.GET_ENCODER_ESTIMATES)  # works too, says the manual
+    assert can.asked(CanFrame(0x062, b"", remote=True)) is None  # an emergency stop is not asked for
+    assert can.asked(CanFrame(0x069, bytes(8))) is None
+    assert can.asked(CanFrame(0x069, b"", extended=True, remote=True)) is None
 
 
 def test_feedforward_is_cut_and_rounded():
@@ -88,7 +91,7 @@ def test_feedforward_is_cut_and_rounded():
 def test_round_trip(command, data):
     layout = can.LAYOUTS[command]
     payload = data[: layout.least.size].ljust(layout.whole.size, b"\0")
-    message = can.decode(Frame(7 << 5 | command, payload))
+    message = can.decode(CanFrame(7 << 5 | command, payload))
     assert message is not None
     assert message[:2] == (7, command)
     if not any(value != value for value in message.values):
@@ -100,7 +103,7 @@ def test_round_trip(command, data):
 
 @given(st.integers(-5, 1 << 30), st.binary(max_size=64), st.booleans(), st.booleans())
 def test_decoding_never_raises(number, data, extended, remote):
-    frame = Frame(number, data, extended=extended, remote=remote)
+    frame = CanFrame(number, data, extended=extended, remote=remote)
     message, asked = can.decode(frame), can.asked(frame)
     if extended or not 0 <= number < 0x800:
         assert message is None
@@ -112,11 +115,11 @@ def test_decoding_never_raises(number, data, extended, remote):
 def test_short_payloads_are_no_messages():
     for command, layout in can.LAYOUTS.items():
         if layout.least.size:
-            assert can.decode(Frame(command, bytes(layout.least.size - 1))) is None
-            assert can.decode(Frame(command, bytes(layout.least.size))) is not None
-    assert can.decode(Frame(can.TX_SDO, bytes(3))) is None
-    assert can.decode(Frame(0x08, bytes(8))) is None
-    assert can.decode(Frame(0x69, bytes(8), fd=True)) is not None
+            assert can.decode(CanFrame(command, bytes(layout.least.size - 1))) is None
+            assert can.decode(CanFrame(command, bytes(layout.least.size))) is not None
+    assert can.decode(CanFrame(can.TX_SDO, bytes(3))) is None
+    assert can.decode(CanFrame(0x08, bytes(8))) is None
+    assert can.decode(CanFrame(0x69, bytes(8), fd=True)) is not None
 
 
 # --- ASCII ------------------------------------------------------------------------------------------------
@@ -195,13 +198,13 @@ def test_position_round_trip(angle, speed, effort):
 
 @given(st.lists(st.binary(max_size=40), max_size=8))
 def test_lines_do_not_care_where_chunks_are_cut(chunks):
-    whole, parts = text.Lines(), text.Lines()
+    whole, parts = text.AsciiDecoder(), text.AsciiDecoder()
     data = b"".join(chunks)
     assert whole.feed(data) == [line for chunk in chunks for line in parts.feed(chunk)]
 
 
 def test_a_line_that_is_too_long_is_dropped_whole():
-    lines = text.Lines()
+    lines = text.AsciiDecoder()
     assert lines.feed(b"x" * 300) == []
     assert lines.feed(b"c 0 9") == []
     assert lines.feed(b"\nc 0 1\r\n") == [b"c 0 1"]
@@ -210,7 +213,7 @@ def test_a_line_that_is_too_long_is_dropped_whole():
 
 @given(st.binary(max_size=400))
 def test_text_never_makes_it_raise(data):
-    for raw in text.Lines().feed(data + b"\n"):
+    for raw in text.AsciiDecoder().feed(data + b"\n"):
         line = text.unwrap(raw)
         if line is not None:
             text.parse(line.text)

@@ -12,8 +12,8 @@ from cosim.drivers.common.motor import Rotor
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes, properties
 from cosim.drivers.odrive.axis import Axis
-from cosim.drivers.transport import CanParams, Frame, LinkError, SerialParams, estimate
-from cosim.errors import InputError, Place, RunError
+from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, SerialParams, estimate
+from cosim.errors import InputError, RunError, SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
 
@@ -44,14 +44,14 @@ class Wire:
 
     def send(self, item, deadline_ns):
         if self.broken or not self.is_open:
-            raise LinkError("the line is lost; check the cable", "wire")
+            raise ConnectionLost("the line is lost; check the cable", "wire")
         self.sent.append(item)
         if not self.mute:
             self._came(self.emulator.handle(item, self.t_ns))
 
     def receive(self, deadline_ns):
         if self.broken:
-            raise LinkError("the line is lost; check the cable", "wire")
+            raise ConnectionLost("the line is lost; check the cable", "wire")
         while not self.queue and self.t_ns < deadline_ns:
             self.step()
         if not self.queue:
@@ -69,7 +69,7 @@ class Wire:
 
     def _came(self, items):
         for item in items:
-            stamped = item._replace(t_ns=self.t_ns) if isinstance(item, Frame) else item
+            stamped = item._replace(t_ns=self.t_ns) if isinstance(item, CanFrame) else item
             self.queue.extend(self.spoil(stamped))
 
 
@@ -91,7 +91,7 @@ class Setup:
             limits=Limits(-free, free, np.full(2, bounds[0]), np.full(2, bounds[1])),
             period=1e-3,
             mode=mode,
-            place=lambda *keys: Place("rig.yaml", 7, ".".join(map(str, keys))),
+            place=lambda *keys: SourceLocation("rig.yaml", 7, ".".join(map(str, keys))),
         )
         self.rotors = [Rotor(), Rotor()]
         self.emulator: Any = odrive.emulate(self.params, self.context, self.rotors)
@@ -626,9 +626,9 @@ def test_order_of_calls(setup):
 def test_a_lost_line(setup):
     rig = enabled(setup, "effort")
     rig.wire.broken = True
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         rig.write()
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         rig.read()
     rig.driver.stop()
     rig.driver.close()
@@ -665,7 +665,7 @@ def test_damaged_frames_are_counted_and_dropped(monkeypatch):
 def test_frames_of_others_are_none_of_our_business(monkeypatch):
     rig = enabled(lambda *a, **k: Setup(monkeypatch, "bus", *a, **k), "effort")
     rig.wire.queue.append(can.encode(40, can.GET_ENCODER_ESTIMATES, 9.0, 9.0))
-    rig.wire.queue.append(Frame(40 << 5 | 9, b"\x01"))
+    rig.wire.queue.append(CanFrame(40 << 5 | 9, b"\x01"))
     rig.wire.queue.append(can.request(3, can.GET_IQ))
     rig.cycle()
     assert rig.driver.lost == 0

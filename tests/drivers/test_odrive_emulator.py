@@ -15,7 +15,7 @@ from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
 from cosim.drivers.odrive.axis import Axis
 from cosim.drivers.odrive.emulator import Emulator
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
 
 MS = 1_000_000
@@ -320,7 +320,7 @@ def test_every_answer(bus):
     assert bus.send(can.request(1, can.GET_VERSION))[0].values == (2, 5, 2, 0, 0, 6, 10, 0)
     assert bus.send(can.request(1, can.GET_ENCODER_ESTIMATES))[0].values == pytest.approx((TURN, 0.0))
     assert bus.send(can.request(1, can.GET_BUS_VOLTAGE_CURRENT))[0].values == (24.0, 0.0)
-    assert bus.send(Frame(1 << 5 | can.GET_IQ, b""))[0].command == can.GET_IQ
+    assert bus.send(CanFrame(1 << 5 | can.GET_IQ, b""))[0].command == can.GET_IQ
     assert bus.send(can.request(2, can.GET_IQ)) == []
 
 
@@ -395,10 +395,10 @@ def test_addressing(bus):
     assert [answer.values[0] for answer in answers] == [0, 1]
     serial = answers[0].values[1]
     # as the maker's can_enumerate.py does it: no byte of a connection
-    bus.send(Frame(can.BROADCAST << 5 | can.ADDRESS, bytes([1]) + serial))
+    bus.send(CanFrame(can.BROADCAST << 5 | can.ADDRESS, bytes([1]) + serial))
     assert [axis.node_id for axis in bus.axes] == [1, can.BROADCAST]  # who had it is unaddressed now
     assert len(bus.send(can.request(1, can.HEARTBEAT))) == 1
-    bus.send(Frame(can.BROADCAST << 5 | can.ADDRESS, bytes([9]) + b"nobody"))
+    bus.send(CanFrame(can.BROADCAST << 5 | can.ADDRESS, bytes([9]) + b"nobody"))
     assert [axis.node_id for axis in bus.axes] == [1, can.BROADCAST]
     assert {frame.id >> 5 for frame in bus.run(0.2)} == {1}
 
@@ -441,7 +441,7 @@ def safe(rotors):
 def test_any_frames_at_all(frames):
     bus = Bus()
     for number, data, extended, remote in frames:
-        for answer in bus.emulator.handle(Frame(number, data, extended=extended, remote=remote), bus.t_ns):
+        for answer in bus.emulator.handle(CanFrame(number, data, extended=extended, remote=remote), bus.t_ns):
             assert can.decode(answer) is not None
         bus.run(0.002)
 
@@ -451,7 +451,7 @@ def test_noise_moves_no_motor(bus):
     noise = random.Random(1)
     state = {can.SET_AXIS_STATE, can.RX_SDO}
     for n in range(5000):
-        frame = Frame(noise.randrange(0x800), noise.randbytes(noise.randrange(9)), remote=noise.random() < 0.1)
+        frame = CanFrame(noise.randrange(0x800), noise.randbytes(noise.randrange(9)), remote=noise.random() < 0.1)
         if frame.id & 31 in state:
             continue
         bus.emulator.handle(frame, bus.t_ns)
@@ -461,9 +461,13 @@ def test_noise_moves_no_motor(bus):
 
 
 def test_frames_that_are_cut_off_do_nothing(bus):
-    bus.send(Frame(can.SET_AXIS_STATE, b"\x08"), Frame(can.SET_AXIS_STATE, b""), Frame(can.SET_AXIS_STATE, b"\x08\0\0"))
+    bus.send(
+        CanFrame(can.SET_AXIS_STATE, b"\x08"),
+        CanFrame(can.SET_AXIS_STATE, b""),
+        CanFrame(can.SET_AXIS_STATE, b"\x08\0\0"),
+    )
     assert not bus.axes[0].armed
-    bus.send(Frame(can.SET_AXIS_STATE, b"\x08\0\0\0"))  # four bytes, as the maker's can_simple.py sends it
+    bus.send(CanFrame(can.SET_AXIS_STATE, b"\x08\0\0\0"))  # four bytes, as the maker's can_simple.py sends it
     assert bus.axes[0].armed
 
 

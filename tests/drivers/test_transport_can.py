@@ -11,15 +11,15 @@ import time
 import can
 import pytest
 
-from cosim.drivers.transport import CanParams, Frame, LinkError, device_link, host_link, now
-from cosim.errors import Place
+from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, device_link, host_link, now
+from cosim.errors import SourceLocation
 
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
 names = itertools.count()
 
 
 def place(*keys):
-    return Place("rig.yaml", 7, ".".join(keys))
+    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 def virtual(**more):
@@ -56,14 +56,14 @@ def bare(frame):
 
 
 FRAMES = [
-    Frame(0x123, b"\x01\x02\x03"),
-    Frame(0x7FF, b""),
-    Frame(0x123, b"12345678", extended=True),
-    Frame(0x1FFFFFFF, b"1", extended=True),
-    Frame(0x009, bytes(8), remote=True),
-    Frame(0x009, b"", remote=True),
+    CanFrame(0x123, b"\x01\x02\x03"),
+    CanFrame(0x7FF, b""),
+    CanFrame(0x123, b"12345678", extended=True),
+    CanFrame(0x1FFFFFFF, b"1", extended=True),
+    CanFrame(0x009, bytes(8), remote=True),
+    CanFrame(0x009, b"", remote=True),
 ]
-FD_FRAMES = [Frame(0x8001, bytes(range(48)), extended=True, fd=True, switched=True), Frame(1, bytes(12), fd=True)]
+FD_FRAMES = [CanFrame(0x8001, bytes(range(48)), extended=True, fd=True, switched=True), CanFrame(1, bytes(12), fd=True)]
 
 
 @pytest.mark.parametrize("make", [virtual, multicast])
@@ -97,12 +97,12 @@ def test_only_accepted_frames_come_though_others_stand_before_them(make, nodes):
     host, device = nodes(make())
     device.accept([5, 0x12345])
     for number in (1, 2, 3, 5, 4):
-        host.send(Frame(number, b""), now() + SOON)
-    host.send(Frame(0x12345, b"", extended=True), now() + SOON)
+        host.send(CanFrame(number, b""), now() + SOON)
+    host.send(CanFrame(0x12345, b"", extended=True), now() + SOON)
     assert device.receive(now() + SOON).id == 5
     assert device.receive(now() + SOON).id == 0x12345
     device.accept(None)
-    host.send(Frame(1, b""), now() + SOON)
+    host.send(CanFrame(1, b""), now() + SOON)
     assert device.receive(now() + SOON).id == 1
 
 
@@ -123,7 +123,7 @@ def test_a_wall_clock_that_is_set_back_prolongs_nothing(nodes, monkeypatch):
     monkeypatch.setattr(can.bus, "time", lambda: next(clock))
     began = now()
     assert host.receive(began + 10_000_000) is None
-    device.send(Frame(1, b""), now() + SOON)
+    device.send(CanFrame(1, b""), now() + SOON)
     assert host.receive(now() + SOON) is not None
     assert now() - began < 2_500_000_000
 
@@ -131,16 +131,16 @@ def test_a_wall_clock_that_is_set_back_prolongs_nothing(nodes, monkeypatch):
 @pytest.mark.parametrize("make", [virtual, multicast])
 def test_a_frame_ends_the_wait(make, nodes):
     host, device = nodes(make())
-    timer = threading.Timer(0.02, lambda: device.send(Frame(1, b"x"), now() + SOON))
+    timer = threading.Timer(0.02, lambda: device.send(CanFrame(1, b"x"), now() + SOON))
     timer.start()
-    assert bare(host.receive(now() + 20 * SOON)) == Frame(1, b"x")
+    assert bare(host.receive(now() + 20 * SOON)) == CanFrame(1, b"x")
     timer.join()
 
 
 def test_what_went_over_the_bus_is_measured(nodes):
     host, device = nodes(virtual())
     for _ in range(3):
-        host.send(Frame(1, bytes(8)), now() + SOON)
+        host.send(CanFrame(1, bytes(8)), now() + SOON)
         device.receive(now() + SOON)
     assert (host.meter.items_out, host.meter.bits_out, host.meter.items_in) == (3, 405, 0)
     assert (device.meter.items_in, device.meter.bits_in, device.meter.errors) == (3, 405, 0)
@@ -153,8 +153,8 @@ def test_nonsense_on_the_bus_is_counted_and_passed_over(nodes):
         stranger.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
         for junk in (b"", b"\xff\x00nonsense", b"\x81\xa1a\x01"):
             stranger.sendto(junk, (params.channel, params.options["port"]))
-    host.send(Frame(1, b"x"), now() + SOON)
-    assert bare(device.receive(now() + SOON)) == Frame(1, b"x")
+    host.send(CanFrame(1, b"x"), now() + SOON)
+    assert bare(device.receive(now() + SOON)) == CanFrame(1, b"x")
     assert device.meter.errors == 3
 
 
@@ -162,12 +162,12 @@ def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
     """Where the interface stamps frames; a wall clock that was set meanwhile is not believed."""
     host, device = nodes(virtual())
     before = now()
-    device.send(Frame(1, b""), now() + SOON)
+    device.send(CanFrame(1, b""), now() + SOON)
     after = now()
     time.sleep(0.05)
     assert before - 10**7 < host.receive(now() + SOON).t_ns < after + 10**7
     for shift in (-3600.0, 3600.0):
-        device.send(Frame(1, b""), now() + SOON)
+        device.send(CanFrame(1, b""), now() + SOON)
         asked = now()
         other = time.time() + shift
         monkeypatch.setattr("cosim.drivers.transport.can.time.time", lambda other=other: other)
@@ -179,6 +179,8 @@ def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
 def test_a_node_shows_the_others_that_the_bus_is_off(nodes, params):
     host, device = nodes(params())
     device.bus_off()
-    with pytest.raises(LinkError, match="bus off: the controller met too many errors; check wiring, termination and"):
+    with pytest.raises(
+        ConnectionLost, match="bus off: the controller met too many errors; check wiring, termination and"
+    ):
         host.receive(now() + SOON)
     assert device.receive(now()) is None  # it does not hear itself

@@ -12,15 +12,15 @@ import sys
 import can
 import pytest
 
-from cosim.drivers.transport import CanBus, CanParams, Frame, LinkError, host_link, now
+from cosim.drivers.transport import CanBus, CanFrame, CanParams, ConnectionLost, host_link, now
 from cosim.drivers.transport import can_opening as opening
-from cosim.errors import InputError, Place
+from cosim.errors import InputError, SourceLocation
 
 HOUR = 3_600_000_000_000  # ns
 
 
 def place(*keys):
-    return Place("rig.yaml", 7, ".".join(keys))
+    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 class Controller(can.BusABC):
@@ -107,8 +107,8 @@ BUS_OFF = "socketcan can0: bus off: the controller met too many errors; check wi
 def test_bus_off_ends_the_use_of_the_line(link, controllers):
     bus = controllers[0][-1]
     bus.give(error_frame(0x40))
-    for use in (lambda: link.receive(0), lambda: link.receive(0), lambda: link.send(Frame(1, b""), 0)):
-        with pytest.raises(LinkError) as caught:
+    for use in (lambda: link.receive(0), lambda: link.receive(0), lambda: link.send(CanFrame(1, b""), 0)):
+        with pytest.raises(ConnectionLost) as caught:
             use()
         assert str(caught.value) == BUS_OFF
     assert (bus.sent, link.meter.errors, link.lost) == ([], 1, True)
@@ -127,14 +127,14 @@ def test_a_controller_that_says_it_is_off(link, controllers, monkeypatch):
     controllers[0][-1].condition = can.BusState.ERROR
     assert link.receive(0) is None  # looked at a moment ago
     link._look_ns = 0
-    with pytest.raises(LinkError) as caught:
+    with pytest.raises(ConnectionLost) as caught:
         link.receive(0)
     assert str(caught.value) == BUS_OFF
 
 
 def test_a_controller_that_cannot_say_how_it_is(link, monkeypatch):
     monkeypatch.setattr(Controller, "condition", property(lambda self: 1 / 0))
-    with pytest.raises(LinkError) as caught:
+    with pytest.raises(ConnectionLost) as caught:
         link.receive(0)
     what = "the line is lost (division by zero); check the cable and the power of the adapter"
     assert str(caught.value) == f"socketcan can0: {what}"
@@ -151,19 +151,19 @@ def test_an_adapter_that_is_pulled_out(number, way, link, controllers):
         bus.give(gone)
     what = f"the line is lost (Failed: {os.strerror(number)} [Error Code {number}])"
     for use in (getattr(link, way), link.send, link.receive):
-        with pytest.raises(LinkError) as caught:
-            use(*[Frame(1, b"")] * (use.__name__ == "send"), 0)
+        with pytest.raises(ConnectionLost) as caught:
+            use(*[CanFrame(1, b"")] * (use.__name__ == "send"), 0)
         assert str(caught.value) == f"socketcan can0: {what}; check the cable and the power of the adapter"
     assert bus.sent == []
 
 
 def test_a_lost_line_comes_back_when_its_owner_asks(link, controllers, monkeypatch):
-    monkeypatch.setattr("cosim.drivers.transport.link.RETRY_NS", HOUR)
+    monkeypatch.setattr("cosim.drivers.transport.connection.RETRY_NS", HOUR)
     made, broken = controllers
     link.accept([4, 3])
     assert link.reopen()  # nothing to do
     made[-1].give(can.CanOperationError("gone"))
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         link.receive(0)
     broken.append(OSError(errno.ENODEV, "No such device"))
     assert not link.reopen()
@@ -174,7 +174,7 @@ def test_a_lost_line_comes_back_when_its_owner_asks(link, controllers, monkeypat
     assert link.reopen()
     assert (len(made), link.lost) == (2, False)
     assert made[-1].filtered == [{"can_id": 3, "can_mask": 0x1FFFFFFF}, {"can_id": 4, "can_mask": 0x1FFFFFFF}]
-    link.send(Frame(1, b""), 0)
+    link.send(CanFrame(1, b""), 0)
     assert [message.arbitration_id for message in made[-1].sent] == [1]
     assert made[0].sent == []
 
@@ -183,8 +183,8 @@ def test_a_line_that_is_not_open_is_not_used(link, controllers):
     link.close()
     link.close()
     assert not link.reopen()
-    for use in (lambda: link.receive(0), lambda: link.send(Frame(1, b""), 0)):
-        with pytest.raises(LinkError, match=r"^socketcan can0: the line is not open$"):
+    for use in (lambda: link.receive(0), lambda: link.send(CanFrame(1, b""), 0)):
+        with pytest.raises(ConnectionLost, match=r"^socketcan can0: the line is not open$"):
             use()
     assert len(controllers[0]) == 1
 
@@ -201,14 +201,14 @@ def test_a_full_queue_is_waited_for_until_the_deadline(refusal, link, controller
     bus = controllers[0][-1]
     bus.refusal = refusal
     began = now()
-    with pytest.raises(LinkError) as caught:
-        link.send(Frame(1, b""), began + 5_000_000)
+    with pytest.raises(ConnectionLost) as caught:
+        link.send(CanFrame(1, b""), began + 5_000_000)
     assert 4_000_000 < now() - began < 500_000_000
     late = "the line did not take what was sent by its deadline; it is too slow or blocked"
     assert str(caught.value) == f"socketcan can0: {late}"
     assert not link.lost
     bus.refusal = None
-    link.send(Frame(1, b""), 0)
+    link.send(CanFrame(1, b""), 0)
     assert (len(bus.sent), link.meter.items_out) == (1, 1)
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.transport import CanParams, Frame, Meter, SerialParams, Traffic, estimate, seconds
-from cosim.drivers.transport.load import FD_LENGTHS, exact_bits, frame_weight, weights, worst_bits
+from cosim.drivers.transport import CanFrame, CanParams, SerialParams, Traffic, TrafficMeter, estimate, seconds
+from cosim.drivers.transport.bus_load import FD_LENGTHS, exact_bits, frame_weight, weights, worst_bits
 
 CLASSIC = CanParams("virtual", "x", bitrate=1e6)
 FAST = CanParams("virtual", "x", bitrate=1e6, data_bitrate=5e6, fd=True)
@@ -50,19 +50,19 @@ def test_data_of_can_fd_are_filled_up_to_a_length_that_there_is():
 
 def test_a_frame_without_runs_is_as_long_as_its_fields():
     # 44 bits of fields (Bosch, CAN Specification 2.0, part B), 64 of data, 3 of intermission, no run of five
-    assert exact_bits(Frame(0x555, b"\x55" * 8)) - _stuff_bits(Frame(0x555, b"\x55" * 8)) == 111
-    assert exact_bits(Frame(0x5555555, b"\x55" * 8, extended=True)) >= 131
+    assert exact_bits(CanFrame(0x555, b"\x55" * 8)) - _stuff_bits(CanFrame(0x555, b"\x55" * 8)) == 111
+    assert exact_bits(CanFrame(0x5555555, b"\x55" * 8, extended=True)) >= 131
 
 
 def test_a_remote_frame_carries_no_data_whatever_is_asked_for():
-    asked = Frame(0x2AA, bytes(8), remote=True)
+    asked = CanFrame(0x2AA, bytes(8), remote=True)
     assert exact_bits(asked) - _stuff_bits(asked) == 47
     assert frame_weight(asked, weights(1e6, None)) == 55
 
 
 frames = st.booleans().flatmap(
     lambda extended: st.builds(
-        Frame,
+        CanFrame,
         st.integers(0, 0x1FFFFFFF if extended else 0x7FF),
         st.binary(max_size=8) | st.sampled_from([bytes(8), b"\xff" * 8, b"\x0f\x83\xe0\xf8\x3e\x0f\x83\xe0"]),
         st.just(extended),
@@ -80,7 +80,7 @@ def test_stuffing_is_exact_and_never_worse_than_the_worst(frame):
 
 def test_the_worst_case_is_nearly_met():
     # the length code ends in three zeros, two more make a run; then each stuff bit begins a run of five
-    found = max(exact_bits(Frame(number, b"\x3c" * 8)) for number in range(0x800))
+    found = max(exact_bits(CanFrame(number, b"\x3c" * 8)) for number in range(0x800))
     assert 130 <= found <= 135
 
 
@@ -104,22 +104,22 @@ def _stuff_bits(frame):
 
 
 def test_time_on_the_wire():
-    assert seconds(Frame(1, bytes(8)), CLASSIC) == pytest.approx(135e-6)
+    assert seconds(CanFrame(1, bytes(8)), CLASSIC) == pytest.approx(135e-6)
     slow, fast = worst_bits(64, False, True, True)
-    assert seconds(Frame(1, bytes(64), fd=True, switched=True), FAST) == pytest.approx(slow * 1e-6 + fast * 0.2e-6)
-    assert seconds(Frame(1, bytes(64), fd=True), FAST) == pytest.approx(712e-6)
+    assert seconds(CanFrame(1, bytes(64), fd=True, switched=True), FAST) == pytest.approx(slow * 1e-6 + fast * 0.2e-6)
+    assert seconds(CanFrame(1, bytes(64), fd=True), FAST) == pytest.approx(712e-6)
     assert seconds(b"twelve bytes", SerialParams("x", 1e6)) == pytest.approx(120e-6)
 
 
 def test_the_share_of_a_cycle():
-    six = [Frame(k, bytes(8)) for k in range(6)]
+    six = [CanFrame(k, bytes(8)) for k in range(6)]
     assert estimate(Traffic(six, six), CLASSIC, 1e-3) == pytest.approx(12 * 0.135)
     assert estimate(Traffic([b"x" * 10], [b"y" * 40]), SerialParams("x", 1e6), 1e-3) == pytest.approx(0.5)
     assert estimate(Traffic([], []), CLASSIC, 1e-3) == 0
 
 
 def test_the_meter_gives_the_share_that_was_used():
-    meter = Meter()
+    meter = TrafficMeter()
     meter.sent(135)
     meter.received(55)
     meter.received(55)

@@ -12,8 +12,8 @@ import pytest
 import serial
 from serial.tools import list_ports
 
-from cosim.drivers.transport import LinkError, Pty, SerialParams, SerialPort, device_link, host_link, now
-from cosim.errors import InputError, Place
+from cosim.drivers.transport import ConnectionLost, Pty, SerialParams, SerialPort, device_link, host_link, now
+from cosim.errors import InputError, SourceLocation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
 HOUR = 3_600_000_000_000  # ns
@@ -21,7 +21,7 @@ SOON = 2_000_000_000  # ns in which anything that comes at all has come
 
 
 def place(*keys):
-    return Place("rig.yaml", 7, ".".join(keys))
+    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_what_nobody_reads_is_dropped_and_the_next_host_does_not_get_it(line):
 def test_a_line_that_takes_nothing_is_left_at_the_deadline(line):
     host, device = line()
     began = now()
-    with pytest.raises(LinkError) as caught:
+    with pytest.raises(ConnectionLost) as caught:
         while True:
             host.send(bytes(4096), now() + 5_000_000)
     late = "the line did not take what was sent by its deadline; it is too slow or blocked"
@@ -123,19 +123,19 @@ def test_a_line_that_takes_nothing_is_left_at_the_deadline(line):
 
 @pytest.mark.parametrize(("way", "cause"), [("send", "Input/output error"), ("receive", "the device is gone")])
 def test_an_adapter_that_is_pulled_out_and_put_in_again(way, cause, line, monkeypatch):
-    monkeypatch.setattr("cosim.drivers.transport.link.RETRY_NS", HOUR)
+    monkeypatch.setattr("cosim.drivers.transport.connection.RETRY_NS", HOUR)
     host, device = line()
     device.close()
     what = f"the line is lost ({cause}); check the cable and the power of the adapter"
     for use in (getattr(host, way), host.send, host.receive):
-        with pytest.raises(LinkError) as caught:
+        with pytest.raises(ConnectionLost) as caught:
             use(*[b"x"] * (use.__name__ == "send"), now() + 10_000_000)
         assert str(caught.value) == f"{host.name}: {what}"
     assert host.lost
     assert not host.reopen()
     device.open()
     assert not host.reopen()  # tried a moment ago
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         host.send(b"before it was opened", 0)
     host._retry_ns = 0
     assert host.reopen()
@@ -150,7 +150,7 @@ def test_a_line_that_is_not_open_is_not_used(who, line):
     link.close()
     assert not link.reopen()
     for use in (lambda: link.receive(0), lambda: link.send(b"x", 0)):
-        with pytest.raises(LinkError) as caught:
+        with pytest.raises(ConnectionLost) as caught:
             use()
         assert str(caught.value) == f"{link.name}: the line is not open"
 
@@ -164,14 +164,14 @@ def test_a_pseudo_terminal_that_fails(use, line, monkeypatch):
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(Pty, "_in_tune", gone)
-    with pytest.raises(LinkError) as caught:
+    with pytest.raises(ConnectionLost) as caught:
         use(device)
     what = "the line is lost (Input/output error); check the cable and the power of the adapter"
     assert str(caught.value) == f"{device.name}: {what}"
     monkeypatch.undo()
     assert device.lost
     assert device.reopen()
-    with pytest.raises(LinkError):  # the host still has the terminal that went
+    with pytest.raises(ConnectionLost):  # the host still has the terminal that went
         host.receive(now() + SOON)
     assert host.reopen()
     device.send(b"y", now() + SOON)
@@ -190,7 +190,7 @@ def test_loop():
     assert link.receive(0) is None
     assert link.receive(now() + 10_000_000) is None
     assert 9_000_000 < now() - began < 500_000_000
-    with pytest.raises(LinkError, match="did not take what was sent by its deadline"):
+    with pytest.raises(ConnectionLost, match="did not take what was sent by its deadline"):
         link.send(bytes(10_000), now() + 1_000_000)
     assert not link.lost
     link.close()
@@ -205,7 +205,7 @@ def test_socket():
             assert other.recv(5) == b"hello"
             other.sendall(b"you")
             assert collect(link, 3) == b"you"
-        with pytest.raises(LinkError, match=r"the line is lost .*; check the cable and the power of the adapter"):
+        with pytest.raises(ConnectionLost, match=r"the line is lost .*; check the cable and the power of the adapter"):
             link.receive(now() + SOON)
         link.close()
 
@@ -231,7 +231,7 @@ def refused(port, baudrate=1e6, end=host_link):
     link = end(SerialParams(port, baudrate), place)
     with pytest.raises(InputError) as caught:
         link.open()
-    with pytest.raises(LinkError):
+    with pytest.raises(ConnectionLost):
         link.receive(0)
     return str(caught.value)
 

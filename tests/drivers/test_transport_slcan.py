@@ -12,8 +12,8 @@ import serial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.drivers.transport import CanParams, Frame, LinkError, device_link, host_link, now
-from cosim.errors import InputError, Place
+from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, device_link, host_link, now
+from cosim.errors import InputError, SourceLocation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
@@ -22,7 +22,7 @@ AT_ONCE = {"sleep_after_open": 0}
 
 
 def place(*keys):
-    return Place("rig.yaml", 7, ".".join(keys))
+    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 @pytest.fixture
@@ -118,16 +118,16 @@ def test_answers(text, answer, ask):
 @pytest.mark.parametrize(
     ("text", "frame"),
     [
-        ("t10021133", Frame(0x100, b"\x11\x33")),
-        ("t0200", Frame(0x020, b"")),
-        ("T0000010021133", Frame(0x100, b"\x11\x33", extended=True)),
-        ("T1fffffff8aAbBcCdDeEfF0011", Frame(0x1FFFFFFF, bytes.fromhex("aabbccddeeff0011"), extended=True)),
-        ("r1002", Frame(0x100, bytes(2), remote=True)),
-        ("R001000008", Frame(0x100000, bytes(8), extended=True, remote=True)),
-        ("d1009" + 12 * "5A", Frame(0x100, 12 * b"\x5a", fd=True)),
-        ("D00000100F" + 64 * "5A", Frame(0x100, 64 * b"\x5a", extended=True, fd=True)),
-        ("b1009" + 12 * "5A", Frame(0x100, 12 * b"\x5a", fd=True, switched=True)),
-        ("B00000100F" + 64 * "5A", Frame(0x100, 64 * b"\x5a", extended=True, fd=True, switched=True)),
+        ("t10021133", CanFrame(0x100, b"\x11\x33")),
+        ("t0200", CanFrame(0x020, b"")),
+        ("T0000010021133", CanFrame(0x100, b"\x11\x33", extended=True)),
+        ("T1fffffff8aAbBcCdDeEfF0011", CanFrame(0x1FFFFFFF, bytes.fromhex("aabbccddeeff0011"), extended=True)),
+        ("r1002", CanFrame(0x100, bytes(2), remote=True)),
+        ("R001000008", CanFrame(0x100000, bytes(8), extended=True, remote=True)),
+        ("d1009" + 12 * "5A", CanFrame(0x100, 12 * b"\x5a", fd=True)),
+        ("D00000100F" + 64 * "5A", CanFrame(0x100, 64 * b"\x5a", extended=True, fd=True)),
+        ("b1009" + 12 * "5A", CanFrame(0x100, 12 * b"\x5a", fd=True, switched=True)),
+        ("B00000100F" + 64 * "5A", CanFrame(0x100, 64 * b"\x5a", extended=True, fd=True, switched=True)),
     ],
 )
 def test_frames_of_the_host(text, frame, ask):
@@ -139,12 +139,12 @@ def test_frames_of_the_host(text, frame, ask):
 @pytest.mark.parametrize(
     ("frame", "text"),
     [
-        (Frame(0x1A, b"\xab"), "t01A1AB\r"),
-        (Frame(0x1A, b"\xab", extended=True), "T0000001A1AB\r"),
-        (Frame(0x1A, bytes(4), remote=True), "r01A4\r"),
-        (Frame(0x1A, bytes(4), extended=True, remote=True), "R0000001A4\r"),
-        (Frame(0x1A, b"\xab" * 11, fd=True), "d01A9" + 11 * "AB" + "00\r"),
-        (Frame(0x1A, b"\xab" * 64, True, True, True), "B0000001AF" + 64 * "AB" + "\r"),
+        (CanFrame(0x1A, b"\xab"), "t01A1AB\r"),
+        (CanFrame(0x1A, b"\xab", extended=True), "T0000001A1AB\r"),
+        (CanFrame(0x1A, bytes(4), remote=True), "r01A4\r"),
+        (CanFrame(0x1A, bytes(4), extended=True, remote=True), "R0000001A4\r"),
+        (CanFrame(0x1A, b"\xab" * 11, fd=True), "d01A9" + 11 * "AB" + "00\r"),
+        (CanFrame(0x1A, b"\xab" * 64, True, True, True), "B0000001AF" + 64 * "AB" + "\r"),
     ],
 )
 def test_frames_for_the_host(frame, text, ask):
@@ -160,27 +160,30 @@ def test_frames_for_the_host(frame, text, ask):
 )
 def test_bit_rates(speed, bitrate, ask):
     answer, frames = ask(f"{speed}\rO\rt0010\r", bitrate=bitrate)
-    assert (answer, frames) == ("\r\r\r", [Frame(1, b"")])
+    assert (answer, frames) == ("\r\r\r", [CanFrame(1, b"")])
 
 
 def test_at_another_bit_rate_frames_go_nowhere(ask):
     assert ask("S5\rO\rt0010\r") == ("\r\r\r", [])
-    ask.adapter.send(Frame(1, b""), now() + SOON)
+    ask.adapter.send(CanFrame(1, b""), now() + SOON)
     assert ask("") == ("", [])
     assert (ask.adapter.meter.errors, ask.adapter.meter.items_in, ask.adapter.meter.items_out) == (2, 0, 0)
-    assert ask("C\rS6\rO\rt0010\r")[1] == [Frame(1, b"")]
+    assert ask("C\rS6\rO\rt0010\r")[1] == [CanFrame(1, b"")]
 
 
 def test_at_another_data_rate_only_switched_frames_go_nowhere(ask):
     rates = "S6\rY5\rO\r"
-    assert ask(f"{rates}b0010\rd0010\rt0010\r", fd=True, data_bitrate=2e6)[1] == [Frame(1, b"", fd=True), Frame(1, b"")]
+    assert ask(f"{rates}b0010\rd0010\rt0010\r", fd=True, data_bitrate=2e6)[1] == [
+        CanFrame(1, b"", fd=True),
+        CanFrame(1, b""),
+    ]
     assert ask.adapter.meter.errors == 1
     assert ask("Y9\rC\rY9\r")[0] == "\a\r\a"
 
 
 def test_a_closed_adapter_passes_nothing_on(ask):
     ask("S6\r")
-    ask.adapter.send(Frame(1, b""), now() + SOON)
+    ask.adapter.send(CanFrame(1, b""), now() + SOON)
     assert ask("") == ("", [])
     assert ask.adapter.meter.errors == 1
 
@@ -188,14 +191,14 @@ def test_a_closed_adapter_passes_nothing_on(ask):
 def test_commands_come_in_pieces(ask):
     assert ask("S6\rO") == ("\r", [])
     assert ask("\rt10021") == ("\r", [])
-    assert ask("133\rt1") == ("\r", [Frame(0x100, b"\x11\x33")])
+    assert ask("133\rt1") == ("\r", [CanFrame(0x100, b"\x11\x33")])
 
 
 def test_noise_without_an_end_is_dropped(ask):
     assert ask("S6\rO\r")[0] == "\r\r"
     assert ask("x" * 5000) == ("", [])
     assert ask.adapter.meter.errors > 0
-    assert ask("\rt0010\r")[1] == [Frame(1, b"")]
+    assert ask("\rt0010\r")[1] == [CanFrame(1, b"")]
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"S6\r", b"O\r", b"C\r", b"t0011", b"22\r"]), max_size=20))
@@ -215,12 +218,12 @@ def test_noise_never_fails_and_every_command_is_answered(chunks):
 @pytest.mark.parametrize(
     "frame",
     [
-        Frame(0x123, b"\x01\x02"),
-        Frame(0x123, b"\x01\x02", extended=True),
-        Frame(0x123, bytes(4), remote=True),
-        Frame(0x123, bytes(4), extended=True, remote=True),
-        Frame(0x123, bytes(range(48)), extended=True, fd=True, switched=True),
-        Frame(0x123, bytes(range(12)), fd=True),
+        CanFrame(0x123, b"\x01\x02"),
+        CanFrame(0x123, b"\x01\x02", extended=True),
+        CanFrame(0x123, bytes(4), remote=True),
+        CanFrame(0x123, bytes(4), extended=True, remote=True),
+        CanFrame(0x123, bytes(range(48)), extended=True, fd=True, switched=True),
+        CanFrame(0x123, bytes(range(12)), fd=True),
     ],
 )
 def test_frames_go_both_ways(frame, adapter):
@@ -246,7 +249,7 @@ def test_another_bit_rate_of_the_host(adapter, tmp_path):
     device = adapter()
     host = host_link(CanParams("slcan", str(tmp_path / "tty"), 1e6, options=AT_ONCE), place)
     host.open()
-    host.send(Frame(1, b""), now() + SOON)
+    host.send(CanFrame(1, b""), now() + SOON)
     assert device.receive(now() + 50_000_000) is None
     assert device.meter.errors == 1
     host.close()
@@ -257,7 +260,7 @@ def test_another_program_with_python_can(adapter, tmp_path):
     with can.Bus(interface="slcan", channel=str(tmp_path / "tty"), bitrate=500000, sleep_after_open=0) as other:
         other.send(can.Message(arbitration_id=7, is_extended_id=False, data=b"abc"))
         assert device.receive(now() + SOON)[:2] == (7, b"abc")
-        device.send(Frame(8, b"defg"), now() + SOON)
+        device.send(CanFrame(8, b"defg"), now() + SOON)
         message = other.recv(2)
         assert (message.arbitration_id, bytes(message.data)) == (8, b"defg")
 
@@ -278,12 +281,12 @@ def test_an_adapter_that_is_pulled_out_and_put_in_again(adapter):
     device = adapter()
     host = host_link(device.params, place)
     host.open()
-    host.send(Frame(1, b""), now() + SOON)
+    host.send(CanFrame(1, b""), now() + SOON)
     assert device.receive(now() + SOON).id == 1
     device.close()
     port, kept = host._bus.serialPortOrig, []
-    for use in (lambda: host.receive(now() + SOON), lambda: host.send(Frame(1, b""), 0)):
-        with pytest.raises(LinkError) as caught:
+    for use in (lambda: host.receive(now() + SOON), lambda: host.send(CanFrame(1, b""), 0)):
+        with pytest.raises(ConnectionLost) as caught:
             use()
         assert str(caught.value).startswith(f"{host.name}: the line is lost (")
         assert str(caught.value).endswith("); check the cable and the power of the adapter")
@@ -293,7 +296,7 @@ def test_an_adapter_that_is_pulled_out_and_put_in_again(adapter):
     device.open()
     time.sleep(0.11)
     assert host.reopen()
-    host.send(Frame(2, b""), now() + SOON)
+    host.send(CanFrame(2, b""), now() + SOON)
     assert device.receive(now() + SOON).id == 2
     host.close()
 
@@ -301,8 +304,8 @@ def test_an_adapter_that_is_pulled_out_and_put_in_again(adapter):
 def test_the_device_knows_when_its_pseudo_terminal_fails(adapter):
     device = adapter()
     device._port.close()
-    for use in (lambda: device.receive(0), lambda: device.receive(0), lambda: device.send(Frame(1, b""), 0)):
-        with pytest.raises(LinkError) as caught:
+    for use in (lambda: device.receive(0), lambda: device.receive(0), lambda: device.send(CanFrame(1, b""), 0)):
+        with pytest.raises(ConnectionLost) as caught:
             use()
         assert str(caught.value) == f"{device.name}: the line is not open"
     assert device.lost
@@ -310,8 +313,8 @@ def test_the_device_knows_when_its_pseudo_terminal_fails(adapter):
     assert device.receive(0) is None
     device._take(b"S6\rO\r")
     device._port.close()
-    with pytest.raises(LinkError):
-        device.send(Frame(1, b""), 0)
+    with pytest.raises(ConnectionLost):
+        device.send(CanFrame(1, b""), 0)
     assert device.lost
 
 
@@ -360,7 +363,7 @@ def test_the_baud_rate_of_the_adapter(tmp_path):
     device, host = device_link(params, place), host_link(params, place)
     device.open()
     host.open()
-    host.send(Frame(1, b""), now() + SOON)
+    host.send(CanFrame(1, b""), now() + SOON)
     assert device.receive(now() + SOON).id == 1
     host.close()
     device.close()

@@ -11,7 +11,7 @@ from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import RunError
 from cosim.execution.engine import NativeEngine, PythonEngine
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import JointCommand, JointState
 
 RIG = """
@@ -70,7 +70,7 @@ class Logged:
 
 def python_engine(rig, *groups, log=None):
     """(engine, its drivers): one driver for each group of joint numbers."""
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     made = []
     for group in groups or ((0, 1),):
         index = np.array(group)
@@ -225,7 +225,7 @@ def test_a_fault_of_a_drive_stops_the_run_and_names_the_joint(rig_of):
 @pytest.mark.parametrize(("what", "closed"), [("open", ["closed"]), ("enable", [])])
 def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_cannot_be_enabled(rig_of, what, closed):
     rig, done = rig_of(), []
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
 
     def fail(*_):
         raise OSError("no such device")
@@ -245,7 +245,7 @@ def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_can
 
 
 def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
-    world = World(rig_of("joints.a={encoder: {noise: 0.1}}").simulation)
+    world = VirtualPlant(rig_of("joints.a={encoder: {noise: 0.1}}").simulation)
     first = [values.copy() for values in world.measure()]
     np.testing.assert_array_equal(world.measure(), first)
     world.advance()
@@ -255,7 +255,7 @@ def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
 
 
 def test_motors_turn_only_when_enabled_and_a_stopped_one_asks_for_nothing(rig_of):
-    world = World(rig_of().simulation)
+    world = VirtualPlant(rig_of().simulation)
     driver = sim.load(("a", "b"), np.array([0, 1]), None, world)
     command = JointCommand.zeros(2)
     command.effort[:] = [1.0, 2.0]

@@ -12,9 +12,9 @@ from cosim.cli import report
 from cosim.drivers import sim
 from cosim.execution.engine import NativeEngine, PythonEngine
 from cosim.execution.scheduler import Scheduler
-from cosim.output.events import Watch
+from cosim.output.events import EventMonitor
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 
 RIG = """
 name: two
@@ -92,7 +92,7 @@ def rig_of(tmp_path):
 
 def python_engine(rig):
     """The loop in Python, whatever the rig would take."""
-    world, index = World(rig.simulation), np.arange(rig.simulation.nv)
+    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
     engine = PythonEngine(rig.simulation, world, [(driver, index)])
     engine.open()
@@ -197,9 +197,9 @@ def test_a_takeover_is_told_once_however_the_rows_come(rig_of):
     other = "{name: other, type: own.py, joints: [b], after: 30 ms, fallback: {type: pid, kp: 1, ki: 0, kd: 1}}"
     rig = rig_of(DIVIDES, f"controllers.other={other}")
     rows = NativeEngine(rig.simulation).run(60)[0]
-    whole = Watch(rig.simulation)(rows)
+    whole = EventMonitor(rig.simulation)(rows)
     for size in (1, 7, 20, 21):
-        watch = Watch(rig.simulation)
+        watch = EventMonitor(rig.simulation)
         parts = [watch(rows[k : k + size]) for k in range(0, 60, size)]
         assert [event for part in parts for event in part] == whole
         assert watch(rows[:0]) == [] == watch(rows[-3:])
@@ -210,7 +210,7 @@ def test_a_takeover_is_told_once_however_the_rows_come(rig_of):
 def test_a_rig_that_is_armed_again_has_its_controller_back(rig_of, how):
     rig = rig_of(FAILS[how][0])
     with Scheduler(lambda: rig.engine(), None, rig.tasks) as scheduler:
-        watch, told = Watch(rig.simulation), []
+        watch, told = EventMonitor(rig.simulation), []
         scheduler.prepare()
         for after in (0.020, 0.090):
             rig_time = scheduler.engine.number * 1e-3

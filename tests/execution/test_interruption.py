@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.compile.trace import trace
 from cosim.errors import InputError, RunError
-from cosim.execution.scheduler import State
+from cosim.execution.scheduler import SchedulerState
 from cosim.rig.run import StoppedRun
 from cosim.timing.clocks import NO_PULSE, NativeClock, PulseClock
-from cosim.timing.daemon_executor import Worker
+from cosim.timing.daemon_executor import DaemonExecutor
 
 FAR = 10**15  # ns
 RIG = """
@@ -120,7 +120,7 @@ def test_a_tick_that_is_far_away_holds_nobody_up(rig_of, end):
         scheduler.start()
         assert scheduler.read() is not None  # the first tick is due at once
         getattr(scheduler, end)()
-        assert scheduler.state is (State.PAUSED if end == "pause" else State.STOPPED)
+        assert scheduler.state is (SchedulerState.PAUSED if end == "pause" else SchedulerState.STOPPED)
 
 
 def test_a_controller_that_does_not_return_is_given_up(rig_of, monkeypatch):
@@ -149,7 +149,7 @@ def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
     while scheduler.way.rings.waiting < 101:
         time.sleep(0.01)
     scheduler.stop()
-    assert scheduler.state is State.FAULT
+    assert scheduler.state is SchedulerState.FAULT
     scheduler.reset()
     with pytest.raises(RunError, match=r"^the last run has not ended: what it waits for goes on; close it and make a"):
         scheduler.arm()
@@ -171,7 +171,7 @@ def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_retu
             time.sleep(0.01)
         for _ in iter(getattr(scheduler, end), None):
             pass
-        assert (scheduler.state, scheduler.way.taking.done()) == (State.FAULT, False)
+        assert (scheduler.state, scheduler.way.taking.done()) == (SchedulerState.FAULT, False)
         assert scheduler.fault == (
             "stopped at tick 101 (t = 0.101 s): the loop has not finished a tick for 0.5 s; look for what holds it up,"
             " a controller or a bus, or give the watchdog more time (it was at controller 'c')"
@@ -230,7 +230,7 @@ def test_a_run_that_is_refused_leaves_the_recording_alone(rig_of, tmp_path, monk
 
     @contextmanager
     def take(pacing):
-        yield (privileges.Right("locked memory", False, "ulimit -l"),)
+        yield (privileges.Privilege("locked memory", False, "ulimit -l"),)
 
     monkeypatch.setattr(privileges, "take", take)
     kept = tmp_path / "kept.mcap"
@@ -248,7 +248,7 @@ def test_what_is_no_number_of_ticks_is_refused(rig_of, ticks):
         with pytest.raises(RunError) as caught:
             scheduler.start(ticks)
         assert str(caught.value) == f"cannot take {ticks!r} ticks; give a whole number of 1 or more"
-        assert scheduler.state is State.ARMED
+        assert scheduler.state is SchedulerState.ARMED
 
 
 def test_timing_that_is_not_there_is_told(rig_of):
@@ -286,7 +286,7 @@ def test_functions_are_compiled_in_several_threads_at_once():
     found = []
 
     def work(k):
-        f = compile(lambda x: x * float(k), [Port("x", (3,))], "scaled")
+        f = compile(lambda x: x * float(k), [ArrayPort("x", (3,))], "scaled")
         found.append((k, f(np.ones(3)).tolist()))
 
     threads = [threading.Thread(target=work, args=(k % 2,)) for k in range(6)]
@@ -298,7 +298,7 @@ def test_functions_are_compiled_in_several_threads_at_once():
 
 
 def test_a_worker_does_one_thing_after_another_and_ends():
-    worker, done = Worker("w"), []
+    worker, done = DaemonExecutor("w"), []
     first, second = worker.submit(done.append, 1), worker.submit(lambda: 1 / 0)
     assert first.result() is None and isinstance(second.exception(), ZeroDivisionError)
     assert worker.submit(lambda a, b: a + b, 1, 2).result() == 3

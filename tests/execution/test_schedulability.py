@@ -12,8 +12,8 @@ import cosim.execution.schedulability
 from cosim import load_rig
 from cosim.errors import InputError
 from cosim.execution.engine import PythonEngine
-from cosim.execution.schedulability import check_budget, rehearse
-from cosim.tick.virtual_plant import World
+from cosim.execution.schedulability import check_schedulable, measure_ticks
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.clock_sources import PythonClock
 
 US = 1_000  # ns
@@ -118,7 +118,7 @@ def refused(rig_of, monkeypatch, tmp_path):
             taking(loop, us)
         schedule = rig.spec.schedule
         try:
-            check_budget(rig.engine(), rig.tasks, schedule.step_ns / schedule.rate, rig.spec.source.place)
+            check_schedulable(rig.engine(), rig.tasks, schedule.step_ns / schedule.rate, rig.spec.source.place)
         except InputError as error:
             assert error.exit_code == 2
             return str(error).removeprefix(f"{tmp_path}/")
@@ -222,7 +222,7 @@ def logged_engine(rig, log, hardware=False):
     """A Python engine whose motors note when they are switched on."""
     from cosim.drivers import sim
 
-    world, index = World(rig.simulation), np.arange(rig.simulation.nv)
+    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
     enable = driver.enable
 
@@ -249,7 +249,7 @@ def test_ticks_after_a_rehearsal_are_those_without_one_to_the_bit(rig_of, overri
     rig = rig_of(*overrides)
     engine = rig.engine()
     before = engine.memory.copy()
-    numbers, stamps = rehearse(engine)
+    numbers, stamps = measure_ticks(engine)
     np.testing.assert_array_equal(engine.memory, before)
     assert engine.number == 0 and engine.failure == ""
     assert numbers.tolist() == list(range(40)) and stamps.shape == (40, 3 + len(engine.stages))
@@ -258,13 +258,13 @@ def test_ticks_after_a_rehearsal_are_those_without_one_to_the_bit(rig_of, overri
 
 
 def test_enough_ticks_are_taken_for_the_longest_period(rig_of):
-    numbers, _ = rehearse(rig_of(NATIVE, "controllers.hold.period=20 ms").engine())
+    numbers, _ = measure_ticks(rig_of(NATIVE, "controllers.hold.period=20 ms").engine())
     assert len(numbers) == 80
 
 
 def test_what_controllers_and_fallbacks_keep_for_themselves_is_not_disturbed(rig_of):
     rig = rig_of("controllers.slow.bad=10 ms", "schedule.realtime.rate=0.2")
-    rehearse(rig.engine())
+    measure_ticks(rig.engine())
     fast, slow = rig.simulation.loops
     assert (fast.block.calls, slow.block.calls, slow.fallback.calls, slow.failure) == (0, 0, 0, "")
     run = rig.run()
@@ -277,7 +277,7 @@ def test_what_cannot_be_copied_is_rehearsed_itself(rig_of):
     rig = rig_of()
     loop = rig.simulation.loops[0]
     loop.block.lock = threading.Lock()
-    rehearse(rig.engine())
+    measure_ticks(rig.engine())
     assert loop.block.calls == 40 and rig.simulation.loops[1].block.calls == 0
 
 
@@ -285,15 +285,15 @@ def test_real_motors_do_not_move_for_it(rig_of):
     for hardware, switched in ((True, []), (False, ["effort"])):
         log, rig = [], rig_of("controllers.slow.nap=3 ms")
         engine = logged_engine(rig, log, hardware)
-        numbers, stamps = rehearse(engine)
+        numbers, stamps = measure_ticks(engine)
         assert log == switched and (len(numbers) == 0) == hardware == (len(stamps) == 0)
         if hardware:
-            check_budget(engine, rig.tasks, 1e6, rig.spec.source.place)
+            check_schedulable(engine, rig.tasks, 1e6, rig.spec.source.place)
 
 
 def test_simulated_motors_are_off_afterwards(rig_of):
     engine = logged_engine(rig_of(), [])
-    rehearse(engine)
+    measure_ticks(engine)
     assert not engine.drivers[0][0]._enabled
 
 
@@ -301,10 +301,10 @@ def test_a_rig_that_fails_in_rehearsal_is_told_in_the_run(rig_of, monkeypatch):
     monkeypatch.setattr(cosim.execution.schedulability, "Free", Still)
     rig = rig_of("controllers.fast.bad=10 ms")
     engine = rig.engine()
-    numbers, _ = rehearse(engine)
+    numbers, _ = measure_ticks(engine)
     assert (len(numbers), engine.number, engine.failure) == (10, 0, "")
-    check_budget(engine, rig.tasks, 1e6, rig.spec.source.place)
+    check_schedulable(engine, rig.tasks, 1e6, rig.spec.source.place)
     rig = rig_of("controllers.fast.bad=0")
     engine = rig.engine()
-    assert len(rehearse(engine)[0]) == 0
-    check_budget(engine, rig.tasks, 1.0, rig.spec.source.place)  # nothing is known of it
+    assert len(measure_ticks(engine)[0]) == 0
+    check_schedulable(engine, rig.tasks, 1.0, rig.spec.source.place)  # nothing is known of it

@@ -15,11 +15,11 @@ from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import InputError, RunError
 from cosim.execution.engine import NativeEngine, PythonEngine
-from cosim.execution.python_pacer import Hurry, Timekeeper
-from cosim.execution.scheduler import Scheduler, State
-from cosim.tick.virtual_plant import World
+from cosim.execution.python_pacer import ClockPacer, NoPacer
+from cosim.execution.scheduler import Scheduler, SchedulerState
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
-from cosim.timing.native_loop import Word
+from cosim.timing.native_loop import SharedWord
 from cosim.timing.pacing import Pacing
 from tests.kit.fake_clock import FakeClock
 
@@ -126,7 +126,7 @@ class Bench:
         rig = self.rig
         if self.native:
             return NativeEngine(rig.simulation, rig.spec.schedule.order)
-        world, indices = World(rig.simulation), [np.array(group) for group in self.groups]
+        world, indices = VirtualPlant(rig.simulation), [np.array(group) for group in self.groups]
         loaded = [sim.load(tuple(rig.joints[k] for k in i), i, rig.limits.at(i), world) for i in indices]
         self.drivers = [Logged(driver, self.log) for driver in loaded]
         pairs = list(zip(self.drivers, indices, strict=True))
@@ -134,7 +134,7 @@ class Bench:
 
     def start(self, ticks):
         """The scheduler, running; from `configured`, if need be."""
-        if self.scheduler.state is State.CONFIGURED:
+        if self.scheduler.state is SchedulerState.CONFIGURED:
             self.scheduler.prepare()
         self.scheduler.arm()
         self.scheduler.start(ticks)
@@ -223,7 +223,7 @@ def failing(error):
 @pytest.mark.parametrize("state", WAYS)
 def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, state, paced):
     bench = bench_of(paced=paced)
-    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[Word.STOP]
+    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP]
     go(bench, state)
     for what, states in WORDS.items():
         if state in states.split(" or "):
@@ -242,13 +242,13 @@ def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of
     @contextmanager
     def take(pacing):
         rights.append(("taken", threading.get_ident()))
-        yield (privileges.Right("priority", True, ""),)
+        yield (privileges.Privilege("priority", True, ""),)
         rights.append(("given back", threading.get_ident()))
 
     monkeypatch.setattr(privileges, "take", take)
     bench = bench_of(paced=paced)
     before = set(threading.enumerate())
-    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[Word.STOP]
+    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP]
     go(bench, state)
     bench.scheduler.close()
     if state != "configured":
@@ -274,16 +274,16 @@ def test_the_way_through_the_states(bench_of, paced):
     scheduler, seen = bench.scheduler, []
     assert scheduler.read() is None
     scheduler.prepare()
-    assert (scheduler.state, bench.log) == (State.READY, ["open a", "open b+c"])
+    assert (scheduler.state, bench.log) == (SchedulerState.READY, ["open a", "open b+c"])
     scheduler.arm()
-    assert (scheduler.state, bench.log[2:]) == (State.ARMED, ["enable a", "enable b+c"])
+    assert (scheduler.state, bench.log[2:]) == (SchedulerState.ARMED, ["enable a", "enable b+c"])
     scheduler.start(20)
     bench.drivers[1].stop = lambda: seen.append(str(scheduler.state))
     assert Ticks(scheduler).numbers == list(range(20))
-    assert seen[-1] == "stopping" and scheduler.state is State.STOPPED
+    assert seen[-1] == "stopping" and scheduler.state is SchedulerState.STOPPED
     assert (scheduler.fault, scheduler.read()) == ("", None)
     scheduler.stop()
-    assert scheduler.state is State.STOPPED
+    assert scheduler.state is SchedulerState.STOPPED
 
 
 def test_a_stopped_run_keeps_what_its_ticks_left(bench_of):
@@ -303,7 +303,7 @@ def test_motors_that_cannot_be_switched_on_or_measured_are_off_again(bench_of, p
     with pytest.raises(RunError, match=r"^the driver of a failed: OSError: unplugged \("):
         bench.scheduler.arm()
     assert bench.log[-4:] == ["enable a", "enable b+c", "stop a", "stop b+c"]
-    assert bench.scheduler.state is State.READY
+    assert bench.scheduler.state is SchedulerState.READY
     del bench.drivers[0].read
     assert Ticks(bench.start(3)).numbers == [0, 1, 2]
 
@@ -326,7 +326,7 @@ def test_motors_stop_in_the_loop_itself_when_a_run_on_time_ends(bench_of):
     bench = bench_of(paced=True)
     scheduler = bench.start(20)
     scheduler.way.taking.result()
-    assert scheduler.state is State.RUNNING and bench.log[-2:] == ["stop a", "stop b+c"]
+    assert scheduler.state is SchedulerState.RUNNING and bench.log[-2:] == ["stop a", "stop b+c"]
 
 
 # --- rights -----------------------------------------------------------------------------------------
@@ -335,7 +335,10 @@ def test_motors_stop_in_the_loop_itself_when_a_run_on_time_ends(bench_of):
 def test_strict_refuses_to_start_without_its_rights_however_often_it_is_asked(bench_of, monkeypatch):
     @contextmanager
     def take(pacing):
-        yield privileges.Right("locked memory", True, ""), privileges.Right("fixed priority", False, "run ulimit -r 99")
+        yield (
+            privileges.Privilege("locked memory", True, ""),
+            privileges.Privilege("fixed priority", False, "run ulimit -r 99"),
+        )
 
     monkeypatch.setattr(privileges, "take", take)
     bench = bench_of(paced=True, hardware=True, strict=True)
@@ -347,7 +350,7 @@ def test_strict_refuses_to_start_without_its_rights_however_often_it_is_asked(be
             "rig.yaml:1: strict, but this system does not grant fixed priority (run ulimit -r 99); grant what is"
             " missing or leave out 'strict'"
         )
-        assert caught.value.exit_code == 2 and bench.scheduler.state is State.READY
+        assert caught.value.exit_code == 2 and bench.scheduler.state is SchedulerState.READY
     bench.scheduler.close()
     assert "enable a" not in bench.log and "enable b+c" not in bench.log
 
@@ -355,7 +358,7 @@ def test_strict_refuses_to_start_without_its_rights_however_often_it_is_asked(be
 def test_the_command_line_refuses_it_too(command, monkeypatch):
     @contextmanager
     def take(pacing):
-        yield (privileges.Right("fixed priority", False, "run ulimit -r 99"),)
+        yield (privileges.Privilege("fixed priority", False, "run ulimit -r 99"),)
 
     monkeypatch.setattr(privileges, "take", take)
     assert command.refuses("run", "rig.yaml", "--set", "schedule.realtime=strict") == [
@@ -365,7 +368,7 @@ def test_the_command_line_refuses_it_too(command, monkeypatch):
 
 
 def test_without_strict_missing_rights_are_told(bench_of, monkeypatch):
-    missing = privileges.Right("fixed priority", False, "run ulimit -r 99")
+    missing = privileges.Privilege("fixed priority", False, "run ulimit -r 99")
 
     @contextmanager
     def take(pacing):
@@ -429,7 +432,7 @@ class Faults:
 
     def keeper(self, name):
         """Class-wide, as the loop makes its own."""
-        for kind in (Hurry, Timekeeper):
+        for kind in (NoPacer, ClockPacer):
             original, calls = getattr(kind, name), iter(range(10**9))
 
             def broken(*arguments, original=original, calls=calls):
@@ -555,16 +558,16 @@ def test_a_fault_anywhere_in_a_tick_stops_the_drivers_before_anything_is_written
     with monkeypatch.context() as patched:
         inject(Faults(bench, patched))
         ticks = Ticks(bench.start(20))
-    assert bench.scheduler.state is State.FAULT
+    assert bench.scheduler.state is SchedulerState.FAULT
     tick = 4 if point == "policy" else 3
     says(bench.scheduler.fault, AT.replace("3", str(tick)) + said)
     assert ticks.numbers == list(range(rows))
     motors_are_off(bench)
     # it can go on after that
     bench.scheduler.reset()
-    assert (bench.scheduler.state, bench.scheduler.fault) == (State.STOPPED, "")
+    assert (bench.scheduler.state, bench.scheduler.fault) == (SchedulerState.STOPPED, "")
     again = Ticks(bench.start(5))
-    assert len(again.numbers) == 5 and bench.scheduler.state is State.STOPPED
+    assert len(again.numbers) == 5 and bench.scheduler.state is SchedulerState.STOPPED
 
 
 PARTS = {"known_acceleration": "read", "judge": "guard", "advance": "step", "measure": "read"}
@@ -601,7 +604,7 @@ def test_a_driver_that_cannot_even_stop_does_not_keep_the_others_from_it(bench_o
     first.stop = failing(OSError("unplugged"))
     Faults(bench, monkeypatch).driver(0, "read")
     Ticks(bench.start(20))
-    assert bench.scheduler.state is State.FAULT
+    assert bench.scheduler.state is SchedulerState.FAULT
     assert "stop b+c" in bench.log[bench.log.index("FAULT") :] and not last.inner._enabled
     first.close = failing(OSError("unplugged"))
     bench.scheduler.close()
@@ -647,7 +650,7 @@ def test_machine_code_that_meets_a_limit_stops(bench_of, paced):
     tick = ticks.numbers[-1]
     assert ticks.numbers == list(range(tick + 1)) and 10 < tick < 500
     begun = rf"stopped at tick {tick} \(t = 0\.\d+ s\): joint 'a' is at 0\.30\d+ rad, outside its limits -inf to 0\.3 "
-    assert re.match(begun, scheduler.fault) and scheduler.state is State.FAULT
+    assert re.match(begun, scheduler.fault) and scheduler.state is SchedulerState.FAULT
     assert scheduler.engine.view("request").tolist() == [0.0]
 
 
@@ -667,12 +670,12 @@ def test_machine_code_with_a_broken_clock_stops(bench_of, jump, said):
 @pytest.mark.parametrize("native", [False, True])
 def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
     bench = bench_of(text=NATIVE, native=native, paced=True, groups=((0,),))
-    bench.clock.held, bench.clock.released = 7, lambda: bench.scheduler.way.rings.words[Word.STOP]
+    bench.clock.held, bench.clock.released = 7, lambda: bench.scheduler.way.rings.words[SharedWord.STOP]
     scheduler = bench.start(1000)
     while bench.clock.waits < 7:
         time.sleep(1e-3)
     scheduler.stop()
-    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
     assert Ticks(scheduler).numbers == list(range(7))
     assert scheduler.engine.view("request").tolist() == [0.0]
 

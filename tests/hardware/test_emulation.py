@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError, RunError
-from cosim.hardware.emulation.fault_injection import Disturbed, Fault, FaultSpec
-from cosim.hardware.emulation.motors import EmulatedMotor, Motors, Wired
-from cosim.hardware.emulation.server import AT_ONCE, BEHIND_NS, Emulation, Line
+from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
+from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
+from cosim.hardware.emulation.server import AT_ONCE, BEHIND_NS, EmulatedConnection, EmulationServer
 from cosim.rig import emulate
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
@@ -49,7 +49,7 @@ def motor_of(**keys):
 
 
 def wired(index=0, scale=1.0, zero=0.0, ambient=25.0, rise=40.0, warming=120.0):
-    return Wired(index, scale, zero, ambient, rise, warming)
+    return MotorWiring(index, scale, zero, ambient, rise, warming)
 
 
 # --- motors -----------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def wired(index=0, scale=1.0, zero=0.0, ambient=25.0, rise=40.0, warming=120.0):
 @pytest.mark.parametrize("scale", [1.0, -1.0, 9.0, -0.25])
 def test_a_motor_sees_its_joint_through_direction_ratio_and_zero(scale):
     room, motor = Room(), motor_of()
-    motors = Motors(room, [motor], [wired(1, scale, 0.3)], 1e-3)
+    motors = EmulatedMotors(room, [motor], [wired(1, scale, 0.3)], 1e-3)
     for values, value in zip(room.sample, (0.7, -2.0, 1.5), strict=True):
         values[1] = value
     motors.measure()
@@ -73,7 +73,7 @@ def test_a_motor_sees_its_joint_through_direction_ratio_and_zero(scale):
 
 def test_an_encoder_that_jumped_stays_off():
     room, motor = Room(), motor_of(jump=0.5)
-    Motors(room, [motor], [wired(0, 2.0)], 1e-3).measure()
+    EmulatedMotors(room, [motor], [wired(0, 2.0)], 1e-3).measure()
     assert motor.position == 0.5
 
 
@@ -92,7 +92,7 @@ def test_what_is_asked_is_cut_to_what_a_motor_can(asked, given):
 def test_a_motor_warms_up_by_the_square_of_its_effort(share):
     """warming · dT/dt = ambient + rise · share² − T: after one time constant 63 % of the way, in the end all of it."""
     room, motor = Room(), motor_of()
-    motors = Motors(room, [motor], [wired(0, 2.0, ambient=25.0, rise=40.0, warming=1.0)], 1e-3)
+    motors = EmulatedMotors(room, [motor], [wired(0, 2.0, ambient=25.0, rise=40.0, warming=1.0)], 1e-3)
     room.sample[2][0] = share * 2.0 * 2.0
     for _ in range(1000):
         motors.measure()
@@ -106,7 +106,7 @@ def test_a_motor_warms_up_by_the_square_of_its_effort(share):
 
 def test_signals_of_conditions_are_those_of_the_joint():
     room = Room()
-    motors = Motors(room, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
+    motors = EmulatedMotors(room, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
     for k, values in enumerate(room.sample):
         values[:] = 10.0 * k + 1.0, 10.0 * k + 2.0
     found = [[motors.value(j, what) for what in ("position", "velocity", "effort", "temperature")] for j in (0, 1)]
@@ -118,7 +118,9 @@ def test_signals_of_conditions_are_those_of_the_joint():
 
 def spec(kind="drop", **keys):
     rest = {"driver": "line", "joint": "", "at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "lasts": math.inf}
-    return FaultSpec(**{**rest, "share": 1.0, "delay": 0.01, "size": 0.1, "trouble": "encoder", "kind": kind, **keys})
+    return FaultInjection(
+        **{**rest, "share": 1.0, "delay": 0.01, "size": 0.1, "trouble": "encoder", "kind": kind, **keys}
+    )
 
 
 def active(fault, times, value=lambda signal: 0.0):
@@ -127,15 +129,15 @@ def active(fault, times, value=lambda signal: 0.0):
 
 def test_a_fault_at_a_time_lasts_as_long_as_it_says():
     times = [0.0, 0.9, 1.0, 1.2, 1.4, 1.5, 9.0]
-    assert active(Fault(spec(at=1.0, lasts=0.5)), times) == [1.0, 1.2, 1.4]
-    assert active(Fault(spec(at=1.0)), times) == [1.0, 1.2, 1.4, 1.5, 9.0]
-    assert active(Fault(spec()), times) == times
+    assert active(InjectedFault(spec(at=1.0, lasts=0.5)), times) == [1.0, 1.2, 1.4]
+    assert active(InjectedFault(spec(at=1.0)), times) == [1.0, 1.2, 1.4, 1.5, 9.0]
+    assert active(InjectedFault(spec()), times) == times
 
 
 @pytest.mark.parametrize("factor", [1.0, -1.0])
 def test_a_fault_on_a_condition_counts_from_when_that_first_held(factor):
     """Also when it does not hold any more."""
-    fault, times = Fault(spec(at=0.25, lasts=0.5, signal="a/position", factor=factor, bound=factor * 3.0)), []
+    fault, times = InjectedFault(spec(at=0.25, lasts=0.5, signal="a/position", factor=factor, bound=factor * 3.0)), []
     asked = []
 
     def value(signal):
@@ -157,7 +159,7 @@ class Item(NamedTuple):
 
 
 def through(seed=1, n=1000, inward=True, data=b"abc", **specs):
-    line = Disturbed(seed)
+    line = FaultyConnection(seed)
     line.begin([spec(kind, **keys) for kind, keys in specs.items()])
     return line.through([Item(k, data) for k in range(n)], 0, inward), line
 
@@ -189,7 +191,7 @@ def test_one_bit_of_what_is_corrupt_is_another(data):
     for item in through(n=200, data=data, corrupt={})[0]:
         assert len(item.data) == len(data)
         assert sum((x ^ y).bit_count() for x, y in zip(item.data, data, strict=True)) == 1
-    line = Disturbed(1)
+    line = FaultyConnection(1)
     line.begin([spec("corrupt")])
     (chunk,) = line.through([data], 0, True)  # a serial line carries bytes
     assert isinstance(chunk, bytes) and sum((x ^ y).bit_count() for x, y in zip(chunk, data, strict=True)) == 1
@@ -197,7 +199,7 @@ def test_one_bit_of_what_is_corrupt_is_another(data):
 
 
 def test_what_is_late_comes_in_order_when_it_is_due():
-    line = Disturbed(1)
+    line = FaultyConnection(1)
     line.begin([spec("delay", delay=0.010)])
     for t_ns, inward in ((0, True), (1 * MS, False), (2 * MS, True)):
         assert line.through([t_ns], t_ns, inward) == []
@@ -209,7 +211,7 @@ def test_what_is_late_comes_in_order_when_it_is_due():
 
 
 def test_what_is_late_still_comes_after_the_fault_has_ended():
-    line = Disturbed(1)
+    line = FaultyConnection(1)
     line.begin([spec("delay", delay=0.010)])
     line.through([1], 0, True)
     line.begin([])
@@ -299,13 +301,15 @@ def emulation_with(*inboxes, faults=(), clock=None):
     room, told = Room(len(inboxes)), []
     motors = [motor_of() for _ in inboxes]
     lines = tuple(
-        Line(f"line{k}" if k else "line", Wire(clock, *inbox), Drives(), (f"j{k}",), (motors[k],), Disturbed(k))
+        EmulatedConnection(
+            f"line{k}" if k else "line", Wire(clock, *inbox), Drives(), (f"j{k}",), (motors[k],), FaultyConnection(k)
+        )
         for k, inbox in enumerate(inboxes)
     )
     joints = tuple(f"j{k}" for k in range(len(inboxes)))
-    made = Emulation(
-        Motors(room, motors, [wired(k, 2.0) for k in range(len(inboxes))], 1e-3), lines,
-        tuple(Fault(one) for one in faults), MS, clock, joints, told.append,
+    made = EmulationServer(
+        EmulatedMotors(room, motors, [wired(k, 2.0) for k in range(len(inboxes))], 1e-3), lines,
+        tuple(InjectedFault(one) for one in faults), MS, clock, joints, told.append,
     )  # fmt: skip
     return made, room, told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.hardware.enabling import hold, together
+from cosim.hardware.enabling import enable_all, hold
 
 
 class Told:
@@ -43,7 +43,7 @@ def test_those_that_are_on_are_held_while_others_take_their_time():
         while k and len(first.commands) < 3:
             np.zeros(1)
 
-    together([first, second], enable)
+    enable_all([first, second], enable)
     assert len(first.commands) >= 3 and set(map(tuple, first.commands)) == {(0.2, 0.0, 0.0, 0.0, 0.0)}
 
 
@@ -56,5 +56,5 @@ def test_the_first_error_is_raised_when_nobody_is_at_work_any_more():
         ended.append(k)
 
     with pytest.raises(ValueError, match="no power"):
-        together([Told(0.0), Told(0.0)], enable)
+        enable_all([Told(0.0), Told(0.0)], enable)
     assert ended == [1]

@@ -13,7 +13,7 @@ from pathlib import Path
 import can
 import pytest
 
-from cosim.errors import InputError, Place, RunError
+from cosim.errors import InputError, RunError, SourceLocation
 from cosim.hardware.estop import MOST, MOST_OLD, EstopParams, open_estop
 from cosim.rig.reading.schema import Reading, read
 
@@ -21,7 +21,7 @@ AGAIN = "; it cannot be reset while it is pressed, release it and reset again"
 
 
 def place(*keys):
-    return Place("rig.yaml", 7, ".".join(("guard.estop", *keys)))
+    return SourceLocation("rig.yaml", 7, ".".join(("guard.estop", *keys)))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ WORDS = "'pressed' and 'released' are {}; give one character each, not the same"
     ],
 )
 def test_mistakes_are_told_at_the_section(data, what):
-    reading = Reading(lambda path: Place("rig.yaml", 7, ".".join(map(str, path))), [])
+    reading = Reading(lambda path: SourceLocation("rig.yaml", 7, ".".join(map(str, path))), [])
     assert read(EstopParams, data, ("guard", "estop"), reading) is None
     assert [str(error) for error in reading.errors] == [f"rig.yaml:7 guard.estop: {what}"]
 
@@ -90,7 +90,7 @@ def test_mistakes_are_told_at_the_section(data, what):
     ],
 )
 def test_mistakes_of_one_key_are_told_there(data, what):
-    reading = Reading(lambda path: Place("rig.yaml", 7, ".".join(map(str, path))), [])
+    reading = Reading(lambda path: SourceLocation("rig.yaml", 7, ".".join(map(str, path))), [])
     assert read(EstopParams, data, ("estop",), reading) is None
     assert [str(error) for error in reading.errors] == [f"rig.yaml:7 estop.{what}"]
 

@@ -12,11 +12,11 @@ from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import InputErrors, RunError
 from cosim.execution.engine import PythonEngine
-from cosim.execution.scheduler import FOREVER, Scheduler, State
+from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.build.drivers import safety_of
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import World
-from cosim.timing.native_loop import Status
+from cosim.tick.virtual_plant import VirtualPlant
+from cosim.timing.native_loop import LoopStatus
 from cosim.timing.watchdog import Watchdog
 
 PATIENCE = 20.0  # s; what takes so long has failed
@@ -109,7 +109,7 @@ def bench_of(rig_of):
 
     def make(guard, *overrides):
         rig = rig_of(guard, *overrides)
-        world, index = World(rig.simulation), np.array([0])
+        world, index = VirtualPlant(rig.simulation), np.array([0])
         driver = Logged(sim.load(("a",), index, rig.limits, world))
         engine = PythonEngine(rig.simulation, world, [(driver, index)], **safety_of(rig))
         made.append(Scheduler(lambda: engine, tasks=rig.tasks))
@@ -152,7 +152,7 @@ def test_a_rig_is_not_armed_while_the_stop_is_pressed(bench_of, pressed, tmp_pat
         with pytest.raises(RunError) as caught:
             scheduler.arm()
         said = f"{cause(tmp_path)}; it cannot be reset while it is pressed, release it and reset again"
-        assert str(caught.value) == said and scheduler.state is State.READY
+        assert str(caught.value) == said and scheduler.state is SchedulerState.READY
     assert "enable" not in driver.log
     pressed(False)
     scheduler.arm()
@@ -170,7 +170,7 @@ def test_a_stop_that_is_pressed_ends_the_run_in_the_next_tick(bench_of, pressed,
     assert scheduler.fault == (
         f"stopped at tick 8 (t = 0.008 s): {cause(tmp_path)}; release it, then arm the rig again"
     )
-    assert scheduler.state is State.FAULT
+    assert scheduler.state is SchedulerState.FAULT
     assert driver.log.count("read") == driver.log.count("write") == 8
     assert "stop" in driver.log[driver.log.index("enable") :] and not driver.inner._enabled
 
@@ -192,7 +192,7 @@ def test_a_stop_that_was_pressed_stays_until_the_rig_is_armed_again(bench_of, pr
     scheduler.arm()
     scheduler.start(5)
     assert numbers(scheduler) == [4, 5, 6, 7, 8]
-    assert (scheduler.state, scheduler.fault) == (State.STOPPED, "")
+    assert (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
 
 
 def test_a_stop_that_goes_away_during_the_run_is_pressed(bench_of, pressed, tmp_path):
@@ -271,7 +271,7 @@ def test_motors_are_off_while_a_controller_still_hangs(bench_of):
     assert numbers(scheduler) == [0, 1, 2, 3, 4]
     watching.join()
     assert found == [True, 5]
-    assert (scheduler.state, scheduler.fault) == (State.FAULT, HUNG)
+    assert (scheduler.state, scheduler.fault) == (SchedulerState.FAULT, HUNG)
     assert driver.log.count("write") == 5  # the tick that hung was given up
 
 
@@ -325,7 +325,7 @@ def test_a_run_whose_motors_it_switched_off_does_not_go_on(bench_of, monkeypatch
     assert driver.stopped.is_set()
     last = engine.number
     assert all(number < last for number in numbers(scheduler))
-    assert scheduler.state is State.FAULT and scheduler.fault.endswith(": late (it was at task 'publish')")
+    assert scheduler.state is SchedulerState.FAULT and scheduler.fault.endswith(": late (it was at task 'publish')")
     scheduler.reset()
     scheduler.arm()
     scheduler.start(3)
@@ -339,7 +339,7 @@ def test_the_cause_is_there_before_the_motors_are_off_and_stays(bench_of, monkey
     engine._barked("late")
     engine.abandon(2.0)
     assert found == [(True, "(it was at the loop)")]
-    assert engine.outcome(Status.STOPPED).endswith(": late (it was at the loop)")
+    assert engine.outcome(LoopStatus.STOPPED).endswith(": late (it was at the loop)")
 
 
 def test_at_rest_it_does_not_bark_before_it_is_fed():

@@ -12,7 +12,7 @@ import pytest
 from cosim import Rig, load_rig
 from cosim.drivers import sim
 from cosim.execution.engine import PythonEngine
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 
 SAMPLES = Path(__file__).parents[2] / "rigs"
 
@@ -75,7 +75,7 @@ def python_loop() -> Callable[[Rig, int], np.ndarray]:
     """All signals (k, n) of the first k ticks of a rig, by the Python loop around the simulated drivers."""
 
     def run(rig: Rig, ticks: int) -> np.ndarray:
-        world = World(rig.simulation)
+        world = VirtualPlant(rig.simulation)
         index = np.arange(rig.simulation.nv)
         driver = sim.load(rig.joints, index, rig.limits, world)
         engine = PythonEngine(rig.simulation, world, [(driver, index)])

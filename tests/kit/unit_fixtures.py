@@ -19,10 +19,10 @@ from cosim.drivers import sim
 from cosim.errors import InputErrors
 from cosim.execution.engine import Engine, NativeEngine, PythonEngine, Snapshot
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import NO_PULSE
-from cosim.timing.native_loop import Pace, Rings, Status, Word
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
 
 HEAD = """
@@ -217,7 +217,7 @@ class FakeClock(PythonClock):
 class Taken:
     """What a loop left of its ticks."""
 
-    status: Status
+    status: LoopStatus
     words: np.ndarray
     rows: np.ndarray
     stamps: np.ndarray
@@ -260,7 +260,7 @@ class Loops:
         found: dict[str, Engine] = {}
         for lane, interpret in (("Python", False), ("interpreted", True)):
             simulation = load_rig(self._path, overrides, interpret).simulation
-            world, every = World(simulation), np.arange(2)
+            world, every = VirtualPlant(simulation), np.arange(2)
             driver = sim.load(("a", "b"), every, simulation.limits, world)
             found[lane] = PythonEngine(simulation, world, [(driver, every)])
             found[lane].open()
@@ -300,22 +300,22 @@ class Loops:
         deadlines: Sequence[int] | int = NEVER,
         places: int | None = None,
         first: int = 0,
-        then: Mapping[int, Callable[[Rings], object]] | None = None,
+        then: Mapping[int, Callable[[TickRing], object]] | None = None,
     ) -> Taken:
         """deadlines [ns]: of the tasks, or of all; places: in the ring (None: for all ticks); first: number of the
         first tick; then: calls that are made with the rings as their waits begin."""
         engine.restore(Snapshot(first, engine.simulation.memory()))
         engine.arm()
-        rings = Rings(engine.program, places or ticks, stamped=True)
+        rings = TickRing(engine.program, places or ticks, stamped=True)
         pacing = pacing or Pacing()
-        rings.words[Word.START], rings.words[Word.PULSED] = START, pacing.pulse is not None
+        rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = START, pacing.pulse is not None
         within = np.zeros(self.tasks, dtype=np.int64) + deadlines
-        pace = Pace(clock, settings(pacing, engine.simulation.step_ns), within)
+        pace = PaceMemory(clock, settings(pacing, engine.simulation.step_ns), within)
         clock.then = {k: partial(call, rings) for k, call in (then or {}).items()}
         engine.take(rings, ticks, pace)
         engine.stop()
         words = rings.words.copy()
-        assert engine.number == words[Word.NUMBER]
+        assert engine.number == words[SharedWord.NUMBER]
         return Taken(rings.status, words, *rings.read(ticks), engine.memory.copy(), pace.lost_ns, clock.waits)
 
 

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from cosim.multibody import Model
 from cosim.multibody.assembly import find_redundant
 from cosim.multibody.constraint_laws import knife_edge
-from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, Loop, Mechanism, Pose, Spring
+from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose, Spring
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import REVOLUTE, GeneralMotion, kind_of
 
@@ -61,7 +61,7 @@ def ladder(random, rungs, tilt, base="free"):
             Joint(f"right{k}", "revolute", here, f"q{k + 1}", at(0.5, 0.0, 0.0), Z),
             Joint(f"top{k}", "revolute", f"p{k + 1}", f"b{k + 1}", tip, Z),
         ]
-        loops.append(Loop(Joint(f"close{k}", "revolute", f"q{k + 1}", f"b{k + 1}", tip, Z), at(0.5, 0.0, 0.0)))
+        loops.append(LoopJoint(Joint(f"close{k}", "revolute", f"q{k + 1}", f"b{k + 1}", tip, Z), at(0.5, 0.0, 0.0)))
     return Mechanism("ladder", "ground", tuple(links), tuple(joints), loops=tuple(loops))
 
 
@@ -84,7 +84,7 @@ def third_crank(mechanism, random):
     crank = dataclasses.replace(mechanism.joints[1], name="middle0", child="m", pose=pose)
     closing = dataclasses.replace(mechanism.loops[0].joint, name="third", parent="m")
     links, joints = (*mechanism.links, heavy("m", random)), (*mechanism.joints, crank)
-    loops = *mechanism.loops, Loop(closing, at(0.2, 0.0, 0.0))
+    loops = *mechanism.loops, LoopJoint(closing, at(0.2, 0.0, 0.0))
     return dataclasses.replace(mechanism, links=links, joints=joints, loops=loops)
 
 
@@ -96,7 +96,7 @@ def tripod(random, **more):
         links += [heavy(f"foot{k}", random), heavy(f"rod{k}", random)]
         joints.append(Joint(f"ankle{k}", "universal", "ground", f"foot{k}", Pose(turn(random), Z * k), Z, X))
         joints.append(Joint(f"slide{k}", "prismatic", f"foot{k}", f"rod{k}", at(0.1, 0.2, 0.3), Z))
-        loops.append(Loop(Joint(f"ball{k}", "spherical", f"rod{k}", "plate", at(0, 0, 0.5)), at(k, 1 - k, 0.2)))
+        loops.append(LoopJoint(Joint(f"ball{k}", "spherical", f"rod{k}", "plate", at(0, 0, 0.5)), at(k, 1 - k, 0.2)))
     return Mechanism("tripod", "ground", tuple(links), tuple(joints), loops=tuple(loops), **more)
 
 
@@ -243,7 +243,7 @@ def tied_at(mechanism, q, kind, random):
     own = row.space.integrate(row.space.neutral, random.uniform(-1, 1, row.nv))
     tip = Model(mechanism)._definition("frame_pose", "l5")[0](q)
     pose = Pose(tip[:3, :3], tip[:3, 3]) @ on_child @ Pose(*row.place(own, 0.0)).inverse()
-    return Loop(dataclasses.replace(joint, pose=pose), on_child), own
+    return LoopJoint(dataclasses.replace(joint, pose=pose), on_child), own
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -12,9 +12,9 @@ from scipy.spatial.transform import Rotation
 from cosim import ops
 from cosim.multibody import Model, joints
 from cosim.multibody.constraint_laws import (
-    Frame,
-    Law,
-    Row,
+    ConstraintLaw,
+    FrameState,
+    ReactionSpec,
     closure,
     coupling,
     distance,
@@ -188,7 +188,7 @@ def bodies(random, count=3):
     return (Link("ground"), *map(link, "abcd")), tree
 
 
-EFFORT = Row("effort", "N*m", "rad")
+EFFORT = ReactionSpec("effort", "N*m", "rad")
 
 
 def _swaying(q, t):
@@ -212,7 +212,7 @@ LAWS = {
     "knife": (knife_edge(), ("d", "c"), ()),
     "knife on the ground": (knife_edge(), ("ground", "b"), ()),
     "rolling": (rolling(0.3), ("ground", "c"), ()),
-    "own rate": (Law((Row("force", "N", "m/s"),), None, _steered, True), ("c",), ("to_b",)),
+    "own rate": (ConstraintLaw((ReactionSpec("force", "N", "m/s"),), None, _steered, True), ("c",), ("to_b",)),
 }
 LAWS |= {  # c and d have five degrees of freedom against each other
     f"{name} cut": (closure([EFFORT] * (6 - kind.nv), kind.closing), ("d" if kind.nv > 1 else "ground", "c"), ())
@@ -299,12 +299,12 @@ def test_machine_code_of_a_law_is_its_python(name):
 
 def moving_frame(random, still=False):
     rates = np.zeros((2, 3)) if still else random.uniform(-1, 1, (2, 3))
-    return Frame(turn(random), random.uniform(-1, 1, 3), *rates)
+    return FrameState(turn(random), random.uniform(-1, 1, 3), *rates)
 
 
 def later(frame, s):
     turned = Rotation.from_rotvec(frame.angular * s).as_matrix() @ frame.rotation
-    return Frame(turned, frame.position + frame.linear * s)
+    return FrameState(turned, frame.position + frame.linear * s)
 
 
 @pytest.mark.parametrize("seed", range(5))

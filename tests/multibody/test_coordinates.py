@@ -8,7 +8,7 @@ from scipy.linalg import expm, logm
 from scipy.spatial.transform import Rotation
 
 from cosim import ops
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.multibody import joints
 from cosim.multibody.coordinates import MOTION, ROTATION, SMALL, multiplied, numbers, rotation_of
 from cosim.multibody.joints import GeneralMotion, general, screw
@@ -154,8 +154,8 @@ def test_machine_code_of_a_space_is_its_python(name, angle):
     there = space.integrate(q, d)
     for fn, second in ((space.integrate, d), (space.difference, there), (space.rate, d)):
         expected = fn(q, second)
-        ports = [Port("a", (len(q),)), Port("b", (len(second),))]
-        native = compile(fn, ports, "space", [Port("out", (len(expected),))]).native
+        ports = [ArrayPort("a", (len(q),)), ArrayPort("b", (len(second),))]
+        native = compile(fn, ports, "space", [ArrayPort("out", (len(expected),))]).native
         np.testing.assert_allclose(native(q, second), expected, rtol=1e-12, atol=1e-12)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.errors import InputError, InputErrors, Place
+from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody import Model
 from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.multibody.description.urdf import parse_urdf
@@ -29,7 +29,7 @@ def heavy(name, mass=1.0, com=(0.0, 0.0, 0.0), moments=(0.1, 0.1, 0.1)):
 
 
 def joint(name, parent, child, kind="revolute", pose=None, axis=Z, **more):
-    return Joint(name, kind, parent, child, pose or at(), axis=axis, place=Place("m.urdf", 7), **more)
+    return Joint(name, kind, parent, child, pose or at(), axis=axis, place=SourceLocation("m.urdf", 7), **more)
 
 
 def mechanism(links, joints):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.multibody.constraint_laws import distance
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, Loop, Mechanism, Mimic, Pose
+from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 from cosim.multibody.description.structure import mobility, structure_of
 
 HERE = Pose.identity()
@@ -20,7 +20,7 @@ def joint(name, parent, child, kind="revolute", **more):
 
 
 def cut(name, parent, child, kind="revolute", pose=HERE):
-    return Loop(joint(name, parent, child, kind, pose=pose), HERE)
+    return LoopJoint(joint(name, parent, child, kind, pose=pose), HERE)
 
 
 def mechanism(joints, loops=(), constraints=()):

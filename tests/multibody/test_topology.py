@@ -5,23 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors, Place
+from cosim.errors import InputErrors, SourceLocation
 from cosim.multibody.constraint_laws import distance, gear
-from cosim.multibody.description.diagnostics import Findings
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, Loop, Mimic, Pose, Spring
+from cosim.multibody.description.diagnostics import Diagnostics
+from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Mimic, Pose, Spring
 from cosim.multibody.description.topology import build_mechanism, depth_first
 
 
 def links(names):
     """One link per letter, on lines 1, 2, …"""
-    return [Link(name, place=Place("f", line)) for line, name in enumerate(names, 1)]
+    return [Link(name, place=SourceLocation("f", line)) for line, name in enumerate(names, 1)]
 
 
 def joints(*ends):
     """Joints from strings like "j:ab" (name, parent, child), on lines 11, 12, …"""
     named = [end.split(":") for end in ends]
     return [
-        Joint(name, "revolute", pair[0], pair[1], Pose.identity(), place=Place("f", line))
+        Joint(name, "revolute", pair[0], pair[1], Pose.identity(), place=SourceLocation("f", line))
         for line, (name, pair) in enumerate(named, 11)
     ]
 
@@ -31,7 +31,7 @@ def led(joint, leader, multiplier=1.0, offset=0.0):
 
 
 def build(parts, moving):
-    return build_mechanism("m", parts, moving, Findings())
+    return build_mechanism("m", parts, moving, Diagnostics())
 
 
 def messages(parts, moving):
@@ -113,8 +113,8 @@ def test_what_is_no_tree(names, ends, expected):
 
 
 def test_a_joint_whose_ends_could_not_be_read_hides_what_follows_from_it():
-    unread = Joint("j", "revolute", "", "b", Pose.identity(), place=Place("f", 11))
-    findings = Findings()
+    unread = Joint("j", "revolute", "", "b", Pose.identity(), place=SourceLocation("f", 11))
+    findings = Diagnostics()
     findings.error("no parent", unread.place)
     with pytest.raises(InputErrors) as caught:
         build_mechanism("m", links("abc"), [unread], findings)
@@ -146,9 +146,9 @@ def test_a_mimic_of_a_fixed_joint():
 
 
 def test_mistakes_come_in_the_order_of_their_lines():
-    findings = Findings()
-    findings.error("late", Place("f", 20))
-    findings.error("early", Place("f", 1))
+    findings = Diagnostics()
+    findings.error("late", SourceLocation("f", 20))
+    findings.error("early", SourceLocation("f", 1))
     with pytest.raises(InputErrors) as caught:
         build_mechanism("m", links("aa"), [], findings)
     assert [line.split(":")[1] for line in str(caught.value).splitlines()] == ["1", "2", "20"]
@@ -162,26 +162,26 @@ HINGE, SLIDE, WELD = "revolute", "prismatic", "fixed"
 def coupled(loops=(), constraints=(), springs=(), first=HINGE):
     """The chain a-b-c with joints i and j, and what couples it, all on line 20."""
     i, j = joints("i:ab", "j:bc")
-    return build_mechanism("m", links("abc"), [replace(i, kind=first), j], Findings(), loops, constraints, springs)
+    return build_mechanism("m", links("abc"), [replace(i, kind=first), j], Diagnostics(), loops, constraints, springs)
 
 
 def loop(name="L", ends="ac", kind=HINGE, coordinates=False, x=0.0):
     pose = Pose(np.eye(3), np.array([x, 0.0, 0.0]))
-    joint = Joint(name, kind, ends[0], ends[1], pose, place=Place("f", 20))
-    return Loop(joint, Pose.identity(), coordinates)
+    joint = Joint(name, kind, ends[0], ends[1], pose, place=SourceLocation("f", 20))
+    return LoopJoint(joint, Pose.identity(), coordinates)
 
 
 def rod(name="d", ends="ac"):
     frames = tuple((end, Pose.identity()) for end in ends)
-    return Constraint(name, distance(1.0), frames, place=Place("f", 20))
+    return Constraint(name, distance(1.0), frames, place=SourceLocation("f", 20))
 
 
 def geared(*names):
-    return Constraint("g", gear(2.0), joints=names, place=Place("f", 20))
+    return Constraint("g", gear(2.0), joints=names, place=SourceLocation("f", 20))
 
 
 def spring(name="s", ends="ac"):
-    return Spring(name, ((ends[0], np.zeros(3)), (ends[1], np.zeros(3))), place=Place("f", 20))
+    return Spring(name, ((ends[0], np.zeros(3)), (ends[1], np.zeros(3))), place=SourceLocation("f", 20))
 
 
 def test_couplings_are_kept_in_their_order():

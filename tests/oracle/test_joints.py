@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from cosim import ops
 from cosim.errors import InputError, InputErrors
 from cosim.multibody import Model
-from cosim.multibody.description.floating_base import on_free_base
+from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.description.urdf import parse_urdf
@@ -246,7 +246,7 @@ def test_the_names_of_a_floating_base_are_taken_once(part):
     text = MASSLESS.replace('"arm"', '"world"') if part == "link" else MASSLESS.replace('"j"', '"root_joint"')
     name = "world" if part == "link" else "root_joint"
     with pytest.raises(InputError) as caught:
-        on_free_base(parse_urdf(text))
+        with_floating_base(parse_urdf(text))
     what = f"the name '{name}' is that of the floating base; rename the part that has it"
     assert caught.value.what == what
     part_of = {"link": "link 'world'", "joint": "joint 'root_joint'"}

@@ -18,9 +18,9 @@ from scipy.spatial.transform import Rotation
 from cosim import ops
 from cosim.multibody import Model
 from cosim.multibody.assembly import find_redundant
-from cosim.multibody.constraint_laws import Row, coupling, gear, polynomial
-from cosim.multibody.description.floating_base import on_free_base
-from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, Loop, Mechanism, Mimic, Pose
+from cosim.multibody.constraint_laws import ReactionSpec, coupling, gear, polynomial
+from cosim.multibody.description.floating_base import with_floating_base
+from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import axes_of, kind_of
@@ -55,7 +55,7 @@ def cut(mechanism, q, name, kind, parent, child, random):
     aligned, on_child = Pose(axes_of(joint), np.zeros(3)), Pose(turn(random), random.uniform(-0.3, 0.3, 3))
     moved = aligned @ Pose(*place) @ aligned.inverse()
     pose = above.inverse() @ below @ on_child @ moved.inverse()
-    return Loop(dataclasses.replace(joint, pose=pose), on_child)
+    return LoopJoint(dataclasses.replace(joint, pose=pose), on_child)
 
 
 # --- the same equations once more -----------------------------------------------------------------
@@ -189,7 +189,9 @@ def test_gears_and_mimics_with_loops(base):
     angle = {joint: q[Model(tree).coordinate_names.index(joint)] for joint in ("j2", "j3", "j6", "j7")}
     law = gear(-2.0, angle["j2"] + 2.0 * angle["j6"])
     constant = angle["j3"] - angle["j7"] ** 2
-    curve = coupling(lambda q, t: ops.array([q[0] - q[1] * q[1] - constant]), [Row("effort", "N*m", "rad")], False)
+    curve = coupling(
+        lambda q, t: ops.array([q[0] - q[1] * q[1] - constant]), [ReactionSpec("effort", "N*m", "rad")], False
+    )
     constraints = Constraint("gear", law, (), ("j2", "j6")), Constraint("curve", curve, (), ("j3", "j7"))
     check(dataclasses.replace(open_, constraints=constraints), q, random, held=2)
 
@@ -208,7 +210,7 @@ SIZES = {pin.ContactType.CONTACT_3D: 3, pin.ContactType.CONTACT_6D: 6}
 def test_robots_held_by_hand_and_foot(file, ends, robots_folder):
     """Contacts of three and of six rows, accelerations and reactions."""
     random = np.random.default_rng(len(ends))
-    mechanism = on_free_base(read_urdf(robots_folder / file))
+    mechanism = with_floating_base(read_urdf(robots_folder / file))
     q = Model(mechanism).random_configuration(random)
     loops = tuple(cut(mechanism, q, f"c{k}", *end, random) for k, end in enumerate(ends))
     model = Model(dataclasses.replace(mechanism, loops=loops))
@@ -297,7 +299,7 @@ def test_constraints_of_mujoco(ties):
     q[names.index("j2")] = curve(q[second])
     ends = {"spherical": ("l5", "l9"), "fixed": ("l0", "l9")}
     loops = tuple(cut(tree, q, f"c{kind}", kind, *ends[kind], random) for kind in ties if kind in ends)
-    law = coupling(lambda q, t: ops.array([q[0] - curve(q[1])]), [Row("effort", "N*m", "rad")], False)
+    law = coupling(lambda q, t: ops.array([q[0] - curve(q[1])]), [ReactionSpec("effort", "N*m", "rad")], False)
     curves = (Constraint("curve", law, (), ("j2", "j5")),) if "curve" in ties else ()
     model = Model(dataclasses.replace(tree, loops=loops, constraints=curves), random.uniform(-10, 10, 3))
     v, tau = projected(model, q, random.uniform(-1, 1, model.nv)), random.uniform(-10, 10, model.nv)

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from cosim.compile.jit import vector_lanes
 from cosim.multibody import Model
-from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mimic, Pose
 from cosim.multibody.description.topology import build_mechanism, depth_first
 from cosim.multibody.equations import ROLLED_FROM
@@ -75,7 +75,7 @@ def mechanisms(draw, most=8):
             mimic = Mimic(draw(st.sampled_from(leaders)), multiplier, float(numbers.vector(1)[0]))
         joints.append(Joint(f"j{k}", kind, parent, f"l{k + 1}", numbers.pose(), axis=numbers.axis(), mimic=mimic))
         links.append(Link(f"l{k + 1}", numbers.inertial() if heavy[k] else None))
-    return build_mechanism("random", links, draw(st.permutations(joints)), Findings())
+    return build_mechanism("random", links, draw(st.permutations(joints)), Diagnostics())
 
 
 @st.composite
@@ -378,7 +378,7 @@ def branched(seed, joints=70):
         for k, kind in enumerate(kinds)
     ]
     links = [Link(f"l{k}", numbers.inertial()) for k in range(joints + 1)]
-    model = Model(build_mechanism("branched", links, parts, Findings()), gravity=(1.0, -2.0, -9.0))
+    model = Model(build_mechanism("branched", links, parts, Diagnostics()), gravity=(1.0, -2.0, -9.0))
     return model.with_rotor_inertia(numbers.random.uniform(0.0, 1.0, model.nv)), numbers
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cosim.errors import InputError
 from cosim.output.plot.timing import plot_timing
-from cosim.timing.deadlines import TaskTime, Timing
+from cosim.timing.deadlines import DeadlineRecord, TaskTime
 
 US, MS = 1_000, 1_000_000
 NAMES = ("read", "arm", "guard", "write", "step", "publish")
@@ -32,7 +32,9 @@ def run(k=300, late=None, names=NAMES, **settings):
     stamps = np.column_stack([woke if pulsed else due, woke, woke[:, None] + np.cumsum(took, axis=1), np.cumsum(cpu)])
     tasks = tuple(TaskTime(name, 1, 0, MS, name == "read") for name in names)
     usual = {"period_ns": MS, "lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": False}
-    return Timing(tasks, numbers=np.arange(k), stamps=stamps, lane="machine code", rights=(), **{**usual, **settings})
+    return DeadlineRecord(
+        tasks, numbers=np.arange(k), stamps=stamps, lane="machine code", rights=(), **{**usual, **settings}
+    )
 
 
 @pytest.fixture

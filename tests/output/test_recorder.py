@@ -78,7 +78,7 @@ def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
     with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
         recorder.append(np.array([MS]), np.array([[0.5, 2e-5, np.nan]]))
     assert messages(tmp_path / "a.mcap")[1] == (
-        "cosim.timing.deadlines",
+        "cosim.timing",
         "/timing",
         MS,
         {"latency": 2e-5, "step": None},

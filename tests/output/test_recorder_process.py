@@ -23,7 +23,7 @@ import cosim.output.sinks
 from cosim.errors import InputError, RunError
 from cosim.output.recorder import read_recording
 from cosim.output.recorder_process import DESERTED, serve
-from cosim.output.sinks import Frames, Kind, Output, Remote, batch_of, frame, opened, packed, unpacked
+from cosim.output.sinks import FrameKind, Frames, Output, RemoteSink, batch_of, frame, open_sinks, packed, unpacked
 
 ROOT = Path(__file__).parents[2]
 MS = 1_000_000
@@ -77,9 +77,9 @@ def stop(pid):
 
 def test_a_recording_is_the_same_to_the_byte(tmp_path):
     with ExitStack() as stack:
-        (sink,) = opened(stack, recording(tmp_path / "here.mcap"))
+        (sink,) = open_sinks(stack, recording(tmp_path / "here.mcap"))
         feed(sink)
-    with Remote(recording(tmp_path / "there.mcap")) as remote:
+    with RemoteSink(recording(tmp_path / "there.mcap")) as remote:
         feed(remote)
     assert remote.trouble == "" and remote.waiting == 0
     assert (tmp_path / "there.mcap").read_bytes() == (tmp_path / "here.mcap").read_bytes()
@@ -93,7 +93,7 @@ def test_arrays_may_lie_in_memory_as_they_like_and_change_afterwards(tmp_path):
     t_ns, values = samples(40)
     wide = np.asfortranarray(np.repeat(values, 2, axis=1))
     times = np.repeat(t_ns, 2)
-    with Remote(recording(tmp_path / "a.mcap")) as remote:
+    with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
         remote(times[::2], wide[:, ::2])
         wide[:] = times[:] = -1
@@ -107,7 +107,7 @@ def test_arrays_may_lie_in_memory_as_they_like_and_change_afterwards(tmp_path):
 def test_a_subscriber_hears_samples_while_the_run_goes_on(tmp_path):
     output = replace(OUTPUT, endpoint=f"ipc://{tmp_path / 'rig'}", rate=1000.0, record=str(tmp_path / "a.mcap"))
     heard = []
-    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber, Remote(output) as remote:
+    with zmq.Context() as context, context.socket(zmq.SUB) as subscriber, RemoteSink(output) as remote:
         subscriber.setsockopt(zmq.SUBSCRIBE, b"arm/")
         subscriber.connect(output.endpoint)
         for k in range(500):
@@ -129,9 +129,9 @@ def test_a_subscriber_hears_samples_while_the_run_goes_on(tmp_path):
 def test_a_file_that_cannot_be_made_is_told_at_once_and_alike(tmp_path, name):
     output = recording(tmp_path / name)
     with ExitStack() as stack, pytest.raises(InputError) as here:
-        opened(stack, output)
+        open_sinks(stack, output)
     with pytest.raises(InputError) as there:
-        Remote(output)
+        RemoteSink(output)
     assert type(there.value) is InputError
     assert (there.value.what, there.value.place) == (here.value.what, here.value.place)
     assert there.value.place == output.record
@@ -139,9 +139,9 @@ def test_a_file_that_cannot_be_made_is_told_at_once_and_alike(tmp_path, name):
 
 def test_a_full_disk_at_the_start_is_told_at_once_and_alike():
     with ExitStack() as stack, pytest.raises(InputError) as here:
-        opened(stack, recording("/dev/full"))
+        open_sinks(stack, recording("/dev/full"))
     with pytest.raises(InputError) as there:
-        Remote(recording("/dev/full"))
+        RemoteSink(recording("/dev/full"))
     mend = "name a file in a folder that exists and that you may write to"
     expected = f"/dev/full: cannot write the recording: No space left on device; {mend}"
     assert str(there.value) == str(here.value) == expected
@@ -151,7 +151,7 @@ def test_a_port_that_is_taken_is_told_at_once_and_alike(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(InputError) as error:
-            Remote(replace(recording(tmp_path / "a.mcap"), endpoint=endpoint))
+            RemoteSink(replace(recording(tmp_path / "a.mcap"), endpoint=endpoint))
     mend = "stop the other program or give another port"
     assert str(error.value) == f"{endpoint}: cannot publish telemetry: Address already in use; {mend}"
     assert error.value.place == endpoint
@@ -168,13 +168,13 @@ def test_the_neighbour_loads_little():
 
 
 def test_a_neighbour_that_stands_still_holds_nobody_up_and_gets_all_of_it_later(tmp_path):
-    with Remote(recording(tmp_path / "a.mcap")) as remote:
+    with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
         waiting = []
         for first in range(0, 60_000, 10_000):
             remote(*samples(10_000, first))
             waiting.append(remote.waiting)
-        assert (np.diff(waiting[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(frame(Kind.BATCH))).all()
+        assert (np.diff(waiting[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(frame(FrameKind.BATCH))).all()
         assert remote.trouble == ""
         os.kill(remote._process.pid, signal.SIGCONT)
     assert remote.waiting == 0
@@ -184,7 +184,7 @@ def test_a_neighbour_that_stands_still_holds_nobody_up_and_gets_all_of_it_later(
 
 
 def test_what_waits_is_handed_over_by_later_calls(tmp_path):
-    with Remote(recording(tmp_path / "a.mcap")) as remote:
+    with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
         for first in range(0, 40_000, 10_000):
             remote(*samples(10_000, first))
@@ -201,7 +201,7 @@ def test_what_waits_is_handed_over_by_later_calls(tmp_path):
 
 def test_a_neighbour_that_never_goes_on_is_given_up_with_what_is_lost(tmp_path, monkeypatch):
     path = tmp_path / "a.mcap"
-    remote = Remote(recording(path))
+    remote = RemoteSink(recording(path))
     monkeypatch.setattr(cosim.output.sinks, "PATIENCE", 0.1)
     stop(remote._process.pid)
     for first in range(0, 90_000, 30_000):
@@ -225,7 +225,7 @@ def test_a_neighbour_that_never_goes_on_is_given_up_with_what_is_lost(tmp_path, 
 )
 def test_a_neighbour_that_is_killed_is_told_at_the_next_call_and_at_the_end(tmp_path, monkeypatch, output, words):
     monkeypatch.chdir(tmp_path)
-    remote = Remote(replace(OUTPUT, **output))
+    remote = RemoteSink(replace(OUTPUT, **output))
     remote(*samples(10))
     os.kill(remote._process.pid, signal.SIGKILL)
     died(remote._process.pid)
@@ -246,7 +246,7 @@ def test_a_neighbour_that_is_killed_is_told_at_the_next_call_and_at_the_end(tmp_
 
 def test_a_disk_that_fills_up_does_not_stop_the_run_and_is_told_at_its_end(tmp_path):
     path = tmp_path / "a.mcap"
-    with pytest.raises(RunError) as error, Remote(recording(path)) as remote:
+    with pytest.raises(RunError) as error, RemoteSink(recording(path)) as remote:
         pid = remote._process.pid
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (200_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
         for first in range(0, 20_000, 1000):
@@ -261,16 +261,16 @@ def test_a_disk_that_fills_up_does_not_stop_the_run_and_is_told_at_its_end(tmp_p
 
 
 def test_what_goes_wrong_unforeseen_is_told_in_one_line(tmp_path):
-    remote = Remote(recording(tmp_path / "a.mcap"))
+    remote = RemoteSink(recording(tmp_path / "a.mcap"))
     remote.event(0, "a level that does not exist", "grave")
     with pytest.raises(RunError) as error:
         remote.close()
     assert str(error.value).startswith("recording failed: KeyError: 'grave' (")
-    assert "\n" not in str(error.value) and "record.py:" in str(error.value)
+    assert "\n" not in str(error.value) and "recorder.py:" in str(error.value)
 
 
 def test_values_of_another_shape_are_refused_here(tmp_path):
-    with Remote(recording(tmp_path / "a.mcap")) as remote:
+    with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         with pytest.raises(ValueError, match=r"values are \(3, 2\), not \(3, 4\)"):
             remote(np.arange(3), np.zeros((3, 2)))
         remote(*samples(5))
@@ -278,7 +278,7 @@ def test_values_of_another_shape_are_refused_here(tmp_path):
 
 
 def test_nothing_can_be_added_after_the_end(tmp_path):
-    remote = Remote(recording(tmp_path / "a.mcap"))
+    remote = RemoteSink(recording(tmp_path / "a.mcap"))
     remote.close()
     remote.close()
     with pytest.raises(RunError) as error:
@@ -314,7 +314,7 @@ def test_a_run_that_dies_leaves_a_whole_file_that_says_so(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_that_end_the_run_do_not_end_its_recorder(tmp_path, number):
-    with Remote(recording(tmp_path / "a.mcap")) as remote:
+    with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         pid = remote._process.pid
         assert os.getpgid(pid) != os.getpgid(0)
         assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, 0)
@@ -331,7 +331,7 @@ def test_interrupts_lose_no_count_of_what_was_handed_over(tmp_path):
         raise Interrupt
 
     path, handed, interrupts = tmp_path / "a.mcap", [], 0
-    with Remote(recording(path)) as remote:
+    with RemoteSink(recording(path)) as remote:
         previous = signal.signal(signal.SIGALRM, interrupt)
         gc.disable()  # what interrupts a collector's own call is swallowed there
         try:
@@ -362,7 +362,7 @@ def test_interrupts_lose_no_count_of_what_was_handed_over(tmp_path):
 
 
 def test_frames_are_found_however_they_are_cut():
-    sent = [(Kind.START, b"abc"), (Kind.END, b""), (Kind.BATCH, bytes(range(256)))]
+    sent = [(FrameKind.START, b"abc"), (FrameKind.END, b""), (FrameKind.BATCH, bytes(range(256)))]
     data = b"".join(frame(kind, body[:2], body[2:]) for kind, body in sent)
     for size in (1, 5, 9, 100, len(data)):
         frames = Frames()
@@ -382,7 +382,7 @@ def test_a_neighbour_without_a_run_ends():
     os.close(end)
     try:
         serve(source, heard)
-        assert list(Frames().feed(os.read(answers, 100))) == [(Kind.DONE, b"")]
+        assert list(Frames().feed(os.read(answers, 100))) == [(FrameKind.DONE, b"")]
     finally:
         for fd in (source, answers, heard):
             os.close(fd)

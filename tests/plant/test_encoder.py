@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.layout import Layout
 from cosim.plant.encoder import MODULUS, MULTIPLIER, Encoders
 
@@ -119,7 +119,7 @@ def test_symbols_give_what_numbers_give():
         x_next, given = group.update(0.0, group.params, layout.unpack(x), true)
         return layout.pack(x_next), given["position"], given["velocity"], given["effort"]
 
-    compiled = compile(update, [Port("x", (layout.size,)), *(Port(n, (4,)) for n in "qve")], interpret=False)
+    compiled = compile(update, [ArrayPort("x", (layout.size,)), *(ArrayPort(n, (4,)) for n in "qve")], interpret=False)
     x = layout.pack(group.initial(np.full(4, 0.2), np.ones(4)))
     rng = np.random.default_rng(0)
     for _ in range(20):

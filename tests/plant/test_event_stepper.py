@@ -11,7 +11,7 @@ from cosim import load_rig
 from cosim.execution.engine import PythonEngine
 from cosim.rig.build.drivers import groups_of
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 
 # one body that slides along x under "gravity" of 2 m/s² along x
 SLIDER = """
@@ -516,7 +516,7 @@ def test_all_engines_give_the_same(rig_of, overrides):
     rig = rig_of(DRIVEN, *overrides)
     native = Ran(rig)
     assert [native.event(name)[0] for name in native.reported[:4]] == [1, 1, 1, 1]
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     looped = Ran(rig, PythonEngine(rig.simulation, world, groups_of(rig, world)))
     np.testing.assert_allclose(looped.rows, native.rows, rtol=1e-9, atol=1e-11)
     ticks = round(0.02 / rig.simulation.step)  # past three events
@@ -614,7 +614,7 @@ schedule: {duration: 0.1}
 
 def test_events_without_end_around_a_driver(rig_of):
     rig = rig_of(closed(CHASE[:1] + CHASE[2:]))
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     ran = Ran(rig, PythonEngine(rig.simulation, world, groups_of(rig, world)))
     native = Ran(rig)
     assert ran.fault == native.fault != ""

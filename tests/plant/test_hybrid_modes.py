@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cosim.plant.hybrid_modes import ACTIONS, REST, Event, Stop, Switches
+from cosim.plant.hybrid_modes import ACTIONS, REST, HardStop, HybridModes, PlantEvent
 
 
 def event(do="latch", of=(0,), effort=0.0, name="e"):
-    return Event(name, lambda seen: seen["t"] - 1, do, of, effort)
+    return PlantEvent(name, lambda seen: seen["t"] - 1, do, of, effort)
 
 
-STOP = Stop("wall", 1, 2.0, 1.0, 0.5)
+STOP = HardStop("wall", 1, 2.0, 1.0, 0.5)
 
 
 def seen(**motion):
@@ -19,12 +19,12 @@ def seen(**motion):
 
 
 def test_nothing_switches():
-    assert not Switches(3)
-    assert Switches(3, latched=(1,)) and Switches(3, events=(event(),)) and Switches(3, stops=(STOP,))
+    assert not HybridModes(3)
+    assert HybridModes(3, latched=(1,)) and HybridModes(3, events=(event(),)) and HybridModes(3, stops=(STOP,))
 
 
 def test_what_is_held():
-    switches = Switches(3, stops=(STOP,), latched=(0,))
+    switches = HybridModes(3, stops=(STOP,), latched=(0,))
     s = switches.initial()
     assert switches.held(s).tolist() == [1, 0, 0]
     assert switches.held(s | {"stopped": np.ones(1)}).tolist() == [1, 1, 0]
@@ -34,13 +34,13 @@ def test_what_is_held():
 
 
 def test_a_brake_that_slides_pulls_against_its_way():
-    switches = Switches(3)
+    switches = HybridModes(3)
     s = switches.initial() | {"brake": np.array([0.0, 3, 4]), "slide": np.array([0.0, 0, -1])}
     assert switches.braking(s).tolist() == [0, 0, 4]
 
 
 def test_what_is_reported():
-    switches = Switches(3, events=(event("brake", (0, 2), 5.0, "clamp"), event(name="lock")), stops=(STOP,))
+    switches = HybridModes(3, events=(event("brake", (0, 2), 5.0, "clamp"), event(name="lock")), stops=(STOP,))
     assert switches.reported == ("clamp", "lock", "wall")
     # then the stop is left, and the brake sticks and slips at each dof
     assert [trigger.name for trigger in switches.triggers[3:]] == ["wall", "clamp", "clamp", "clamp", "clamp"]
@@ -51,14 +51,14 @@ def test_what_is_reported():
 
 
 def test_couplings_that_are_released():
-    switches = Switches(1, 3, (event("release", (1,)),))
-    assert switches.releases and not Switches(1, 3, (event(),)).releases
+    switches = HybridModes(1, 3, (event("release", (1,)),))
+    assert switches.releases and not HybridModes(1, 3, (event(),)).releases
     after = ACTIONS["release"](switches.events[0], switches.initial(), seen()).state
     assert switches.active(after).tolist() == [1, 0, 1]
 
 
 def test_latch_and_unlatch():
-    s = Switches(3).initial()
+    s = HybridModes(3).initial()
     change = ACTIONS["latch"](event("latch", (0, 2)), s, seen())
     assert change.state["latched"].tolist() == [1, 0, 1]
     assert change.rebound == {0: 0.0, 2: 0.0}
@@ -68,7 +68,7 @@ def test_latch_and_unlatch():
 
 
 def test_a_brake_starts_to_slide_the_way_it_moves():
-    change = ACTIONS["brake"](event("brake", (0, 1, 2), 5.0), Switches(3).initial(), seen(velocity=[-2, 0, 1e-12]))
+    change = ACTIONS["brake"](event("brake", (0, 1, 2), 5.0), HybridModes(3).initial(), seen(velocity=[-2, 0, 1e-12]))
     assert change.state["slide"].tolist() == [-1, 0, 0]
     assert change.state["brake"].tolist() == [5, 5, 5]
     off = ACTIONS["unbrake"](event("unbrake", (0, 1, 2)), change.state, seen()).state
@@ -76,14 +76,14 @@ def test_a_brake_starts_to_slide_the_way_it_moves():
 
 
 def trigger(k, **switches):
-    return Switches(3, **switches).triggers[k]
+    return HybridModes(3, **switches).triggers[k]
 
 
 def test_when_a_stop_is_hit():
     hit = trigger(0, stops=(STOP,))
     assert hit.value(seen(position=[0, 1.5, 0])) == -0.5
-    assert trigger(0, stops=(Stop("", 1, -2.0, -1.0, 0),)).value(seen(position=[0, 1.5, 0])) == -3.5
-    s = Switches(3, stops=(STOP,)).initial()
+    assert trigger(0, stops=(HardStop("", 1, -2.0, -1.0, 0),)).value(seen(position=[0, 1.5, 0])) == -3.5
+    s = HybridModes(3, stops=(STOP,)).initial()
     there = seen(position=[0, 2, 0])
     assert hit.enabled(s, there) and not hit.enabled(s | {"stopped": np.ones(1)}, there)
     assert hit.pressing(seen(velocity=[0, 1, 0])) and not hit.pressing(seen(velocity=[0, -1, 0]))
@@ -101,14 +101,14 @@ def test_when_a_stop_is_hit():
     ],
 )
 def test_a_body_that_moves_away_from_its_stop_does_not_hit_it(position, speed, pull, possible):
-    hit, s = trigger(0, stops=(STOP,)), Switches(3, stops=(STOP,)).initial()
+    hit, s = trigger(0, stops=(STOP,)), HybridModes(3, stops=(STOP,)).initial()
     motion = seen(position=[0, position, 0], velocity=[0, speed, 0], acceleration=[0, pull, 0])
     assert hit.enabled(s, motion) == possible
 
 
 def test_what_takes_impulses():
     """Latches do, and stops as long as they push; brakes do not."""
-    switches = Switches(3, stops=(STOP, Stop("floor", 2, 0.0, -1.0, 0.5)), latched=(0,))
+    switches = HybridModes(3, stops=(STOP, HardStop("floor", 2, 0.0, -1.0, 0.5)), latched=(0,))
     s = switches.initial() | {"brake": np.array([0.0, 4, 4])}
     assert switches.blocked(s, np.array([0.0, 0])).tolist() == [1, 0, 0]
     assert switches.blocked(s, np.array([0.0, 1])).tolist() == [1, 0, 1]
@@ -119,7 +119,7 @@ def test_what_takes_impulses():
 
 def test_what_an_impact_leaves():
     """Brakes slide the way their dofs move; a stop without a push is left only where its dof moves."""
-    switches = Switches(3, stops=(STOP,))
+    switches = HybridModes(3, stops=(STOP,))
     s = switches.initial() | {"brake": np.array([4.0, 4, 0]), "slide": np.array([-1.0, 0, 0]), "stopped": np.ones(1)}
     after = switches.struck(s, np.zeros(1), np.array([2.0, -3, 1]))
     assert after["slide"].tolist() == [1, -1, 0] and after["stopped"].tolist() == [0]
@@ -140,7 +140,7 @@ def test_what_an_impact_leaves():
 )
 def test_a_body_stays_at_its_stop(speed, pull, stays):
     change = trigger(0, stops=(STOP,)).effect(
-        Switches(3, stops=(STOP,)).initial(), seen(velocity=[0, speed, 0], acceleration=[0, pull, 0])
+        HybridModes(3, stops=(STOP,)).initial(), seen(velocity=[0, speed, 0], acceleration=[0, pull, 0])
     )
     assert change.state["stopped"].tolist() == [stays]
     assert change.rebound == {1: 0.0 if stays else 0.5}
@@ -149,7 +149,7 @@ def test_a_body_stays_at_its_stop(speed, pull, stays):
 def test_when_a_stop_is_left():
     """As soon as it would have to pull."""
     leave = trigger(1, stops=(STOP,))
-    s = Switches(3, stops=(STOP,)).initial() | {"stopped": np.ones(1)}
+    s = HybridModes(3, stops=(STOP,)).initial() | {"stopped": np.ones(1)}
     assert leave.value(seen(hold=[0, -7, 0])) == -7 and leave.pressing(seen(hold=[0, 1, 0]))
     assert leave.enabled(s, seen())
     change = leave.effect(s, seen())
@@ -157,7 +157,7 @@ def test_when_a_stop_is_left():
 
 
 def test_when_a_brake_sticks_and_slips():
-    switches = Switches(3, events=(event("brake", (2,), 5.0),))
+    switches = HybridModes(3, events=(event("brake", (2,), 5.0),))
     _, stick, slip = switches.triggers
     sliding = switches.initial() | {"brake": np.array([0.0, 0, 5]), "slide": np.array([0.0, 0, 1])}
     sticking = sliding | {"slide": np.zeros(3)}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.plant.integrators import GAMMA, INTEGRATORS, System, rk4, rosenbrock, semi_implicit_euler
 
 
@@ -112,6 +112,6 @@ def test_symbols_give_what_numbers_give(name: str) -> None:
         return INTEGRATORS[name](system, t, x, 0.01)
 
     x = np.array([0.7, -0.2])
-    compiled = compile(step, [Port("t", ()), Port("x", (2,))], interpret=False)
+    compiled = compile(step, [ArrayPort("t", ()), ArrayPort("x", (2,))], interpret=False)
     np.testing.assert_allclose(compiled(0.3, x), step(0.3, x), rtol=1e-14)
     np.testing.assert_array_equal(x, [0.7, -0.2])

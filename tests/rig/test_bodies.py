@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors, Place
+from cosim.errors import InputErrors, SourceLocation
 from cosim.multibody.description.topology import depth_first
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.mechanism import read_mechanism
@@ -16,7 +16,7 @@ TYPES = "revolute, continuous, prismatic, cylindrical, universal, spherical, pla
 def place(path):
     """Line 10 + i for everything in body i, as in a file with one line per body."""
     index = [part for part in path if isinstance(part, int)][:1]
-    return Place("rig.yaml", 10 + sum(index), ".".join(map(str, path)))
+    return SourceLocation("rig.yaml", 10 + sum(index), ".".join(map(str, path)))
 
 
 def read_section(section):

@@ -12,10 +12,10 @@ from cosim.control.guard import BITS
 from cosim.drivers import sim
 from cosim.errors import InputErrors
 from cosim.execution.engine import NativeEngine, PythonEngine
-from cosim.output.events import Happening
-from cosim.output.limit_alarms import PAUSE, Spells
+from cosim.output.events import RunEvent
+from cosim.output.limit_alarms import PAUSE, LimitAlarms
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 
 # 1 kg on a rail, pushed with 10 N: v = 10 t, x = 5 t^2; `b` is left alone
 RIG = """
@@ -227,7 +227,7 @@ STOPS = {
 def engines(rig, interpreted):
     """In machine code, in Python with parts in machine code, and all in Python."""
     for one in (rig, interpreted):
-        world, index = World(one.simulation), np.arange(2)
+        world, index = VirtualPlant(one.simulation), np.arange(2)
         driver = sim.load(one.joints, index, one.limits, world)
         engine = PythonEngine(one.simulation, world, [(driver, index)], one.spec.schedule.order)
         engine.open()
@@ -334,7 +334,7 @@ def test_what_was_warned_of_or_cut_is_told(rig_of, case, interpret):
     run = rig_of(f"{LIMITS}={limits}", interpret=interpret).run()
     kind, what = case.split()[0], f"a: {words}"
     assert run.fault == ""
-    assert run.events == (Happening(pytest.approx(first), what, 0.0, 1, "warning"),)
+    assert run.events == (RunEvent(pytest.approx(first), what, 0.0, 1, "warning"),)
     counts = {"what": what, "ticks": ticks, "spells": 1, "first_s": pytest.approx(first)}
     assert run.summary["guard"] == {"a": {kind: counts}}
     assert abs(run["a/command_effort"]).max() == pytest.approx(most)
@@ -439,7 +439,7 @@ def test_what_comes_back_soon_is_the_same_spell_also_from_block_to_block(rig_of)
     for tick in (0, 50, 150, 251, 252, 600):
         rows[tick, mask] += BITS["effort"]
     rows[150:700, mask] += BITS["velocity"]
-    whole = Spells(simulation)
+    whole = LimitAlarms(simulation)
     found = whole(rows)
     assert sorted(found) == [
         (0.0, "a: effort cut to its limit of 5 N"),
@@ -447,7 +447,7 @@ def test_what_comes_back_soon_is_the_same_spell_also_from_block_to_block(rig_of)
         (0.251, "a: effort cut to its limit of 5 N"),
         (0.600, "a: effort cut to its limit of 5 N"),
     ]
-    parts = Spells(simulation)
+    parts = LimitAlarms(simulation)
     pieces = [spell for block in np.split(rows, [1, 60, 151, 400]) for spell in parts(block)]
     assert sorted(pieces) == sorted(found)
     assert parts.counts == whole.counts

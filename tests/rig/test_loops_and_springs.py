@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputErrors
-from cosim.multibody.constraint_laws import Frame
+from cosim.multibody.constraint_laws import FrameState
 from cosim.rig.sections.rig_spec import read_rig
 
 BODIES = """\
@@ -129,7 +129,7 @@ def constraint(keys):
 def still(constraint, *poses):
     """Frames of the constraint at rest, when its links stand at these positions, not turned."""
     return [
-        Frame(pose.rotation, np.array(at, dtype=float) + pose.position, np.zeros(3), np.zeros(3))
+        FrameState(pose.rotation, np.array(at, dtype=float) + pose.position, np.zeros(3), np.zeros(3))
         for (_, pose), at in zip(constraint.frames, poses, strict=True)
     ]
 

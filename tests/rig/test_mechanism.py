@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputErrors
-from cosim.rig.sections.mechanism import Closing
+from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import read_rig
 
 MASS = "mass: 1 kg, inertia: [1, 1, 1]"
@@ -144,9 +144,9 @@ def test_keys_that_do_not_go_with_the_type(keys, message):
 
 
 def test_closing():
-    assert read(body("type: free")).closing == Closing("projection", 20.0, "resolve", "auto")
+    assert read(body("type: free")).closing == LoopClosureKeys("projection", 20.0, "resolve", "auto")
     given = "  closing: {drift: stabilisation, frequency: 1 kHz, redundant: refuse, elimination: nested}\n"
-    assert read(body("type: free") + given).closing == Closing("stabilisation", 1000.0, "refuse", "nested")
+    assert read(body("type: free") + given).closing == LoopClosureKeys("stabilisation", 1000.0, "refuse", "nested")
 
 
 @pytest.mark.parametrize(

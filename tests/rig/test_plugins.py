@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import InputError, Place
+from cosim.errors import InputError, SourceLocation
 from cosim.rig.reading import plugins
-from cosim.rig.reading.plugins import Kind, find
+from cosim.rig.reading.plugins import PluginKind, find
 
 GOOD = "from cosim.types import params\ndef load(): pass\n@params\nclass Params: pass\n"
-KIND = Kind("widget", "widgets_under_test", ("Params", "load"), group="cosim.widgets", files=True)
-PLACE = Place("rig.yaml", 7, "part.type")
+KIND = PluginKind("widget", "widgets_under_test", ("Params", "load"), group="cosim.widgets", files=True)
+PLACE = SourceLocation("rig.yaml", 7, "part.type")
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def found(name: str):
     return find(KIND, name, Path(), PLACE)
 
 
-def mistake(name: str, kind: Kind = KIND) -> str:
+def mistake(name: str, kind: PluginKind = KIND) -> str:
     with pytest.raises(InputError) as caught:
         find(kind, name, Path(), PLACE)
     assert "\n" not in str(caught.value)
@@ -89,7 +89,7 @@ def test_a_broken_module_is_known(package):
 
 def test_only_some_kinds_may_be_files():
     Path("mine.py").write_text(GOOD)
-    kind = Kind("widget", "widgets_under_test", ("Params",))
+    kind = PluginKind("widget", "widgets_under_test", ("Params",))
     assert mistake("mine.py", kind) == "rig.yaml:7 part.type: unknown widget 'mine.py'; known: round"
 
 

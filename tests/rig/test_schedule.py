@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import Place
+from cosim.errors import SourceLocation
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import by_priority, read_controllers
 from cosim.rig.sections.rig_spec import read_rig
@@ -163,7 +163,7 @@ def test_a_phase_may_be_rounded_by_binary_fractions(rigs):
 
 @pytest.mark.parametrize(("rate", "most"), [(0.5, "2 ms"), (4.0, "250 us"), (3.0, "333.333 us")])
 def test_the_deadline_of_a_controller_is_at_most_a_step_of_the_clock(rigs, rate, most):
-    reading = Reading(lambda path: Place("rig.yaml"), [])
+    reading = Reading(lambda path: SourceLocation("rig.yaml"), [])
     for deadline in (most, "2.1 ms"):
         read_controllers([{"type": "none", "deadline": deadline}], None, set(), 1_000_000, reading, rate)
     assert [error.what for error in reading.errors] == [f"must be at most the {most} from tick to tick, is 2.1 ms"]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from cosim.errors import InputError, Place
+from cosim.errors import InputError, SourceLocation
 from cosim.rig.reading.schema import Reading, read, read_fields
 from cosim.rig.reading.yaml_source import dotted
 from cosim.types import PerJoint, param, params
@@ -45,8 +45,8 @@ class Gains:
     limit: PerJoint = param(unit="joint effort", default=math.inf)
 
 
-def place(path: tuple) -> Place:
-    return Place("rig.yaml", len(path), dotted(path))
+def place(path: tuple) -> SourceLocation:
+    return SourceLocation("rig.yaml", len(path), dotted(path))
 
 
 def load(cls: type, data: Any, joints: Any = None, n: int | None = None, besides: Any = ()) -> tuple[Any, list[str]]:
@@ -161,7 +161,7 @@ def test_a_section_is_a_mapping():
 
 def test_an_override_has_no_second_place():
     errors: list[InputError] = []
-    reading = Reading(lambda path: Place("--set arm.daley=2"), errors)
+    reading = Reading(lambda path: SourceLocation("--set arm.daley=2"), errors)
     read(Inner, {"delay": 1, "daley": 2}, ("arm",), reading)
     assert [str(error) for error in errors] == ["--set arm.daley=2: unknown key 'daley'; did you mean 'delay'?"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.layout import Layout
 
 TREE = {
@@ -87,6 +87,6 @@ def test_symbols_are_packed_and_unpacked_like_numbers(layout):
         return layout.pack(tree)
 
     vector = np.array(FLAT)
-    compiled = compile(there_and_back, [Port("vector", (9,))], interpret=False)
+    compiled = compile(there_and_back, [ArrayPort("vector", (9,))], interpret=False)
     np.testing.assert_array_equal(compiled(vector), there_and_back(np.array(FLAT)))
     np.testing.assert_array_equal(compiled(vector), [2.0, 4.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import ops
-from cosim.compile import Compiled, Port, compile, operations
+from cosim.compile import ArrayPort, Compiled, compile, operations
 from cosim.compile.jit import vector_lanes
 from cosim.compile.mathlib import REDUCIBLE
 
@@ -108,7 +108,7 @@ def test_every_operation_of_the_table_is_tested():
 def test_operation(name):
     """Single states and lanes, on random numbers and on every pair of special ones."""
     arity, symbolic, numeric = OPERATIONS[name]
-    f = compile(lambda *xs: symbolic(*(x[()] for x in xs)), [Port(f"x{k}", ()) for k in range(arity)])
+    f = compile(lambda *xs: symbolic(*(x[()] for x in xs)), [ArrayPort(f"x{k}", ()) for k in range(arity)])
     assert isinstance(f, Compiled)
     assert TAKEN_APART.get(name, name) in [node[0] for node in f.routine.graph.nodes]
     values = np.column_stack([np.transpose([*itertools.product(SPECIAL, repeat=arity)]), random(arity, 40)])
@@ -130,7 +130,7 @@ def test_sums_and_products_are_the_same_alone_and_in_lanes():
     }
     values = random(4, 200)
     for text, expression in expressions.items():
-        f = compile(expression, [Port(name, ()) for name in "abcd"])
+        f = compile(expression, [ArrayPort(name, ()) for name in "abcd"])
         np.testing.assert_array_equal(f(*values), [f(*column) for column in values.T], text)
 
 
@@ -183,7 +183,7 @@ def test_sine_and_cosine_are_exact_to_the_last_digit():
         "where the C library takes over": np.linspace(REDUCIBLE - 8.0, REDUCIBLE + 8.0, 33),
         "far": 10.0 ** generator.uniform(9.4, 20.0, 200),
     }
-    f = compile(lambda x: (ops.sin(x), ops.cos(x)), [Port("x", ())])
+    f = compile(lambda x: (ops.sin(x), ops.cos(x)), [ArrayPort("x", ())])
     for name, x in ranges.items():
         assert x.size
         together = np.transpose(f(x))
@@ -196,7 +196,7 @@ def test_sine_and_cosine_are_exact_to_the_last_digit():
 
 def test_an_angle_that_is_far_or_not_finite_changes_no_bit_of_its_neighbours():
     x = np.linspace(-3.0, 3.0, 3 * LANES)
-    f = compile(lambda x: (ops.sin(x), ops.cos(x)), [Port("x", ())])
+    f = compile(lambda x: (ops.sin(x), ops.cos(x)), [ArrayPort("x", ())])
     plain = np.transpose(f(x))
     for odd in (1e12, math.inf, -math.inf, math.nan):
         mixed = np.where(np.arange(x.size) % (LANES + 1) == 0, odd, x)
@@ -287,7 +287,7 @@ def test_function(name):
     function, expected = FUNCTIONS[name]
     expected = np.asarray(expected, dtype=float)
     np.testing.assert_allclose(function(A, B), expected, rtol=1e-15)
-    f = compile(function, [Port("a", (3,)), Port("b", (3,))], name)
+    f = compile(function, [ArrayPort("a", (3,)), ArrayPort("b", (3,))], name)
     np.testing.assert_allclose(f(A, B), expected, rtol=1e-14)
     np.testing.assert_array_equal(
         f(np.tile(A, (LANES + 1, 1)), B), np.tile(f(A, B), (LANES + 1,) + (1,) * expected.ndim)
@@ -330,7 +330,7 @@ def test_parts_of_symbols_are_symbols():
         seen.extend([x, x[0], x[:2], x > 0, x[0] > 0, -x, x @ x, 2.0 * x, np.ones(3) * x])
         return x
 
-    compile(look, [Port("x", (3,))])
+    compile(look, [ArrayPort("x", (3,))])
     assert all(map(ops.is_symbolic, seen))
     assert {type(value) for value in seen} == {ops.Traced}
     assert [value.shape for value in seen] == [(3,), (), (2,), (3,), (), (3,), (), (3,), (3,)]

@@ -24,7 +24,7 @@ REACHED, FAULT, OPERATING = 0x0400, 0x0008, 0x0027
 def bench():
     """(the emulation in a thread, a master's node on the same bus)."""
     channel = f"axis-{uuid.uuid4()}"
-    bus = f"cosim.drivers.cia402.bus={{interface: virtual, channel: {channel}}}"
+    bus = f"drivers.cia402.bus={{interface: virtual, channel: {channel}}}"
     emulation = emulation_of(read_rig(RIG, [bus]))
     emulation.open()
     serving = threading.Thread(target=emulation.serve)

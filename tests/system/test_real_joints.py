@@ -9,10 +9,10 @@ import pytest
 
 from cosim.errors import RunError
 from cosim.execution.engine import PythonEngine
-from cosim.hardware.manager import Group
+from cosim.hardware.manager import DriverGroup
 from cosim.rig.build.drivers import loads_of
 from cosim.rig.rig import load_rig
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import Limits
 
 ARM = """
@@ -84,7 +84,7 @@ def arm(tmp_path):
 
 def played(rig, motion, ticks, late=0.0):
     """Signals by name of a rig whose elbow is played, and the engine."""
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     engine = PythonEngine(rig.simulation, world, [simulated(rig, world), real(rig, world, motion, late)])
     begin(engine, world, motion)
     rows, fault = engine.run(ticks)
@@ -97,11 +97,11 @@ def simulated(rig, world):
     from cosim.drivers import sim
 
     index = np.array([rig.joints.index("shoulder")])
-    return Group(sim.load(("shoulder",), index, rig.limits.at(index), world), index)
+    return DriverGroup(sim.load(("shoulder",), index, rig.limits.at(index), world), index)
 
 
 def real(rig, world, motion, late=0.0):
-    return Group(Played(world, motion, late), np.array([rig.joints.index("elbow")]), real=True)
+    return DriverGroup(Played(world, motion, late), np.array([rig.joints.index("elbow")]), real=True)
 
 
 def begin(engine, world, motion):
@@ -152,7 +152,7 @@ def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
         return exact(seen[-1] * 1e-3)
 
     rig = arm(drivers=DRIVERS)
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     group = real(rig, world, with_gaps)
     read = group.driver.read
 
@@ -185,7 +185,7 @@ def test_the_drives_of_real_joints_are_asked_for_what_the_controller_wants(arm):
 def test_a_drive_that_says_nothing_new_is_not_armed(arm):
     """What was heard before the order to arm does not count."""
     rig = arm(drivers=DRIVERS)
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     group = real(rig, world, lambda t: (0.0, 0.0))
     engine = PythonEngine(rig.simulation, world, [simulated(rig, world), group])
     engine.open()
@@ -195,7 +195,7 @@ def test_a_drive_that_says_nothing_new_is_not_armed(arm):
 
 def test_stale_measurements_stop_the_run(arm):
     rig = arm(drivers=DRIVERS)
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     group = real(rig, world, lambda t: (0.3, 0.0))
     read = group.driver.read
     group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if world.t_ns < 5_000_000 else None
@@ -253,10 +253,10 @@ def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
     """The shaft with its load motor takes the motion that the elbow has in simulation, by the same efforts."""
     rig = load_rig(BENCH / "elbow.yaml")
     alone = load_rig(BENCH / "elbow.yaml", ["drivers=[]"]).run(4.0)
-    bench = World(load_rig(BENCH / "bench.yaml", ["drivers=[]"]).simulation)
-    world, index = World(rig.simulation), np.array([rig.joints.index("elbow")])
-    motor = Group(OnBench(bench, 0, world), index, real=True)
-    load = Group(OnBench(bench, 1, world), np.array([0]), real=True, load=True)
+    bench = VirtualPlant(load_rig(BENCH / "bench.yaml", ["drivers=[]"]).simulation)
+    world, index = VirtualPlant(rig.simulation), np.array([rig.joints.index("elbow")])
+    motor = DriverGroup(OnBench(bench, 0, world), index, real=True)
+    load = DriverGroup(OnBench(bench, 1, world), np.array([0]), real=True, load=True)
     engine = PythonEngine(rig.simulation, world, [simulated(rig, world), motor, load])
     begin(engine, world, lambda t: (0.0, 0.0))
     rows, fault = engine.run(4001)
@@ -288,8 +288,8 @@ def test_the_load_is_bounded_and_finite():
 def test_a_joint_that_jumps_stops_the_run(arm):
     """No joint is faster than its limit; what seems to be is an encoder."""
     rig = arm(drivers=DRIVERS)
-    world = World(rig.simulation)
-    moved = Group(Played(world, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
+    world = VirtualPlant(rig.simulation)
+    moved = DriverGroup(Played(world, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
     engine = PythonEngine(rig.simulation, world, [simulated(rig, world), moved])
     begin(engine, world, lambda t: (0.3, 0.0))
     rows, fault = engine.run(100)
@@ -302,10 +302,10 @@ def test_a_joint_that_jumps_stops_the_run(arm):
 
 def test_a_load_motor_that_turns_another_way_stops_the_run():
     rig = load_rig(BENCH / "elbow.yaml")
-    world, index = World(rig.simulation), np.array([rig.joints.index("elbow")])
-    motor = Group(Played(world, lambda t: (0.5 * t, 0.5)), index, real=True)
+    world, index = VirtualPlant(rig.simulation), np.array([rig.joints.index("elbow")])
+    motor = DriverGroup(Played(world, lambda t: (0.5 * t, 0.5)), index, real=True)
     for speed, trips in ((0.5, False), (-0.5, False), (-1.0, True)):
-        load = Group(Played(world, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True)
+        load = DriverGroup(Played(world, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True)
         engine = PythonEngine(rig.simulation, world, [simulated(rig, world), motor, load])
         begin(engine, world, lambda t: (0.0, 0.5))
         _, fault = engine.run(20)
@@ -330,7 +330,7 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
     rig = load_rig(
         arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
     )
-    world = World(rig.simulation)
+    world = VirtualPlant(rig.simulation)
     engine = PythonEngine(rig.simulation, world, [simulated(rig, world), real(rig, world, lambda t: motion)])
     engine.open()
     times = iter(range(1, 100))

@@ -12,7 +12,7 @@ from cosim.drivers import sim
 from cosim.errors import InputError
 from cosim.execution.engine import NativeEngine, PythonEngine
 from cosim.rig.run import StoppedRun, signal_units
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
 
 TIMING = ("timing", "speed")  # of a summary: all that may differ
@@ -226,7 +226,7 @@ def test_writing_first_delays_every_command_by_one_tick_exactly(rig_of, push):
 def lanes(rig):
     """Rows of 150 ticks in machine code and in Python."""
     order = rig.spec.schedule.order
-    world, index = World(rig.simulation), np.arange(rig.simulation.nv)
+    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
     python = PythonEngine(rig.simulation, world, [(driver, index)], order)
     python.open()
@@ -315,7 +315,7 @@ def test_a_fault_on_the_way_leaves_a_whole_recording(rig_of, tmp_path, motors, p
 def test_strict_is_refused_before_motors_are_switched_on(rig_of, monkeypatch, tmp_path):
     @contextmanager
     def take(pacing):
-        yield (privileges.Right("fixed priority (SCHED_FIFO)", False, "run ulimit -r 99"),)
+        yield (privileges.Privilege("fixed priority (SCHED_FIFO)", False, "run ulimit -r 99"),)
 
     monkeypatch.setattr(privileges, "take", take)
     path, rig = tmp_path / "run.mcap", rig_of(DROP, "schedule.realtime={strict: true, rate: 10}", push=OPEN)

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from cosim.errors import InputError
-from cosim.execution.scheduler import State
+from cosim.execution.scheduler import SchedulerState
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import load_rig
 from cosim.rig.sections.rig_spec import read_rig
@@ -80,7 +80,7 @@ def test_an_unplugged_line_stops_the_run_and_the_rig_can_be_armed_when_it_is_bac
     assert ticks(scheduler, 20) >= 20
     emulated.unplug()
     list(iter(scheduler.read, None))
-    assert scheduler.state is State.FAULT
+    assert scheduler.state is SchedulerState.FAULT
     assert "the line is lost" in scheduler.fault and "check the cable and the power of the adapter" in scheduler.fault
     scheduler.reset()
     with pytest.raises(InputError, match="no such port"):
@@ -90,4 +90,4 @@ def test_an_unplugged_line_stops_the_run_and_the_rig_can_be_armed_when_it_is_bac
     scheduler.start(20)
     assert ticks(scheduler, 20) == 20
     list(iter(scheduler.read, None))
-    assert scheduler.state is State.STOPPED and not scheduler.fault
+    assert scheduler.state is SchedulerState.STOPPED and not scheduler.fault

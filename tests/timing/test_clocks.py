@@ -16,7 +16,7 @@ from cosim.execution.engine import Snapshot
 from cosim.timing import clocks
 from cosim.timing.clock_sources import CanClock, open_clock, source
 from cosim.timing.clocks import NO_PULSE, NativeClock, PulseClock
-from cosim.timing.native_loop import Pace, Rings, Status, Word
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, Pulse, settings
 
 MS = 1_000_000
@@ -226,9 +226,9 @@ def engine_on(loops, clock, lane, ticks):
     engine = loops.engines()[lane]
     engine.restore(Snapshot(0, engine.simulation.memory()))
     engine.arm()
-    rings = Rings(engine.program, ticks, stamped=True)
-    rings.words[Word.START], rings.words[Word.PULSED] = clock.now(), 1
-    held = Pace(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
+    rings = TickRing(engine.program, ticks, stamped=True)
+    rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
+    held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
     return engine, rings, lambda: engine.take(rings, ticks, held)
 
 
@@ -244,7 +244,7 @@ def test_ticks_go_by_the_pulses(loops, pulses, lane):
 
     def sender():
         for k in range(120):
-            while rings.words[Word.TAKEN] < k:
+            while rings.words[SharedWord.TAKEN] < k:
                 time.sleep(2e-5)
             sent.append(time.monotonic_ns())
             send()
@@ -254,7 +254,7 @@ def test_ticks_go_by_the_pulses(loops, pulses, lane):
     thread.start()
     take()
     thread.join()
-    assert rings.status is Status.NO_PULSE
+    assert rings.status is LoopStatus.NO_PULSE
     rows, stamps = rings.read(200)
     assert len(rows) == engine.number == 120
     np.testing.assert_array_equal(stamps[:, 0], stamps[:, 1])
@@ -271,7 +271,7 @@ def test_pulses_that_have_gathered_give_a_tick_each(loops, pulses, lane):
     _, rings, take = engine_on(loops, clock, lane, 50)
     send(50)
     take()
-    assert (rings.status, rings.waiting) == (Status.FINISHED, 50)
+    assert (rings.status, rings.waiting) == (LoopStatus.FINISHED, 50)
 
 
 @lanes
@@ -281,7 +281,7 @@ def test_a_run_ends_when_no_pulse_comes(loops, fifo, lane):
     engine, rings, take = engine_on(loops, clock, lane, 50)
     os.write(writer, bytes(3))
     take()
-    assert (rings.status, rings.waiting, engine.number) == (Status.NO_PULSE, 3, 3)
+    assert (rings.status, rings.waiting, engine.number) == (LoopStatus.NO_PULSE, 3, 3)
     os.close(writer)
     clock.close()
 
@@ -379,7 +379,7 @@ def test_ticks_go_by_messages(loops, bus, lane):
         send(0x1234567, True)
         send(0x80)
     take()
-    assert (rings.status, rings.waiting, engine.number) == (Status.NO_PULSE, 7, 7)
+    assert (rings.status, rings.waiting, engine.number) == (LoopStatus.NO_PULSE, 7, 7)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from cosim.timing.deadlines import Miss, TaskTime, Timing, channels, figure, lines, values
+from cosim.timing.deadlines import DeadlineRecord, Miss, TaskTime, channels, figure, lines, values
 
 US, MS = 1_000, 1_000_000
 START = 7_000_000_000_123
@@ -42,7 +42,9 @@ def ticks(k, changes=None, tasks=TASKS, lost=None, **usual):
 def timing(stamps, numbers=None, tasks=TASKS, **settings):
     usual = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": False, "lane": "machine code"}
     numbers = np.arange(len(stamps)) if numbers is None else numbers
-    return Timing(tasks, **{"period_ns": MS, "rights": (), **usual, **settings, "numbers": numbers, "stamps": stamps})
+    return DeadlineRecord(
+        tasks, **{"period_ns": MS, "rights": (), **usual, **settings, "numbers": numbers, "stamps": stamps}
+    )
 
 
 def test_ticks_on_time_miss_nothing():

@@ -11,9 +11,18 @@ from cosim.compile.jit import Library
 from cosim.compile.routine import Routine
 from cosim.control.guard import POSITION
 from cosim.execution.engine import Snapshot
-from cosim.execution.python_pacer import Timekeeper
+from cosim.execution.python_pacer import ClockPacer
 from cosim.timing.clocks import NativeClock
-from cosim.timing.native_loop import Call, Pace, Program, Rings, Status, Task, Ticks, Word
+from cosim.timing.native_loop import (
+    LoopStatus,
+    LoopTask,
+    NativeLoop,
+    PaceMemory,
+    RoutineCall,
+    SharedWord,
+    TickProgram,
+    TickRing,
+)
 from cosim.timing.pacing import Pacing, settings
 
 MS = 1_000_000
@@ -34,10 +43,10 @@ def counting(most=1e9):
         return n[0] + 1.0, np.ones(WIDE - 2) * (n[0] + 1.0)
 
     here, fault = slice(COUNT, COUNT + 1), slice(FAULT, FAULT + 1)
-    judged = Call(Routine(lambda n: (n >= most) * 1.0, [(1,)], "judge"), (here,), (fault,))
-    counted = Call(Routine(count, [(1,)], "count"), (here,), (here, COPIES))
-    tasks = Task((judged,)), Task((counted,))
-    return Ticks(Program(tasks, step=1e-3, time=0, fault=FAULT, judge=0, early=2, row=WIDE))
+    judged = RoutineCall(Routine(lambda n: (n >= most) * 1.0, [(1,)], "judge"), (here,), (fault,))
+    counted = RoutineCall(Routine(count, [(1,)], "count"), (here,), (here, COPIES))
+    tasks = LoopTask((judged,)), LoopTask((counted,))
+    return NativeLoop(TickProgram(tasks, step=1e-3, time=0, fault=FAULT, judge=0, early=2, row=WIDE))
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +55,13 @@ def ticks():
 
 
 def ring(ticks, count, places, paced=False, start=0):
-    rings = Rings(ticks.program, places, stamped=paced)
-    rings.words[Word.COUNT], rings.words[Word.START] = count, start
+    rings = TickRing(ticks.program, places, stamped=paced)
+    rings.words[SharedWord.COUNT], rings.words[SharedWord.START] = count, start
     return rings
 
 
 def pace(clock, rate=1.0, **how):
-    return Pace(clock, settings(Pacing(rate=rate, **how), MS), np.full(2, 1 << 60))
+    return PaceMemory(clock, settings(Pacing(rate=rate, **how), MS), np.full(2, 1 << 60))
 
 
 def check_rows(rows, expected):
@@ -105,8 +114,12 @@ def test_an_hour_of_ticks_ends_where_it_should_to_the_nanosecond(ticks, rate):
     period, k = MS / rate, np.arange(HOUR)
     exact = start + (2 * k * period.numerator + period.denominator) // (2 * period.denominator)
     np.testing.assert_array_equal(clock.dues, exact)
-    assert (rings.status, held.lost_ns) == (Status.FINISHED, 0)
-    assert [int(rings.words[word]) for word in (Word.NUMBER, Word.TAKEN, Word.DROPPED)] == [HOUR, 10, HOUR - 10]
+    assert (rings.status, held.lost_ns) == (LoopStatus.FINISHED, 0)
+    assert [int(rings.words[word]) for word in (SharedWord.NUMBER, SharedWord.TAKEN, SharedWord.DROPPED)] == [
+        HOUR,
+        10,
+        HOUR - 10,
+    ]
     assert memory[COUNT] == HOUR
     rows, stamps = rings.read(10)
     check_rows(rows, range(10))
@@ -119,16 +132,16 @@ def test_numbers_go_on_where_they_were_left(ticks):
     for expected in ([0, 1, 2, 3], [4, 5, 6, 7]):
         ticks.run(memory, rings)
         check_rows(rings.read(100)[0], expected)
-    rings.words[Word.COUNT] = 0
+    rings.words[SharedWord.COUNT] = 0
     ticks.run(memory, rings)
-    assert rings.status is Status.FINISHED and rings.waiting == 0
-    assert rings.words[Word.NUMBER] == memory[COUNT] == 8
+    assert rings.status is LoopStatus.FINISHED and rings.waiting == 0
+    assert rings.words[SharedWord.NUMBER] == memory[COUNT] == 8
 
 
 def test_the_first_tick_may_have_any_number(loops):
     found = loops(5, first=1_000_001, took=[[1]] * 5)
     assert found.numbers == [*range(1_000_001, 1_000_006)]
-    assert found.words[Word.NUMBER] == 1_000_006
+    assert found.words[SharedWord.NUMBER] == 1_000_006
     assert found.due == [k * MS for k in range(5)]  # from the start on, whatever the number is
 
 
@@ -138,21 +151,21 @@ def test_the_first_tick_may_have_any_number(loops):
 def test_a_ring_goes_round(ticks):
     memory, rings, first = np.zeros(SIZE), ring(ticks, 0, 7), 0
     for count in (7, 1, 3, 7, 5, 6, 7):
-        rings.words[Word.COUNT] = count
+        rings.words[SharedWord.COUNT] = count
         ticks.run(memory, rings)
         assert rings.waiting == count
         rows = np.concatenate([rings.read(4)[0], rings.read(99)[0]])
         check_rows(rows, range(first, first + count))
         first += count
-    assert rings.words[Word.DROPPED] == 0
+    assert rings.words[SharedWord.DROPPED] == 0
     assert rings.read(9)[0].shape == (0, WIDE)
 
 
 def test_ticks_that_find_no_place_are_counted_and_those_in_the_ring_stay(loops):
     found = loops(12, places=5, took=[[1]] * 12)
-    assert found.status is Status.FINISHED
+    assert found.status is LoopStatus.FINISHED
     assert found.numbers == [0, 1, 2, 3, 4] and found.due == [k * MS for k in range(5)]
-    assert [int(found.words[word]) for word in (Word.NUMBER, Word.TAKEN, Word.DROPPED)] == [12, 5, 7]
+    assert [int(found.words[word]) for word in (SharedWord.NUMBER, SharedWord.TAKEN, SharedWord.DROPPED)] == [12, 5, 7]
     np.testing.assert_array_equal(found.memory, loops(12, took=[[1]] * 12).memory)
 
 
@@ -166,7 +179,7 @@ def test_places_that_were_read_are_taken_again(loops):
     assert found.due == [k * MS for k in found.numbers]
     whole = loops(12)
     np.testing.assert_array_equal(found.rows, whole.rows[found.numbers])
-    assert [int(found.words[word]) for word in (Word.TAKEN, Word.DROPPED)] == [8, 4]
+    assert [int(found.words[word]) for word in (SharedWord.TAKEN, SharedWord.DROPPED)] == [8, 4]
 
 
 YIELD = 2e-5  # s that a thread which waits for another leaves to it
@@ -190,7 +203,7 @@ class Reader:
 class Patient:
     """Mixed into a clock: no tick begins before the ring has a place for it."""
 
-    rings: Rings
+    rings: TickRing
 
     def wait(self, due_ns):
         while self.rings.waiting == self.rings.places:
@@ -206,7 +219,7 @@ def test_what_is_read_from_a_full_ring_is_whole(ticks):
     numbers = read.rows[:, COUNT]
     check_rows(read.rows, numbers)
     assert np.all(np.diff(numbers) > 0)
-    assert len(numbers) + rings.words[Word.DROPPED] == count == rings.words[Word.NUMBER]
+    assert len(numbers) + rings.words[SharedWord.DROPPED] == count == rings.words[SharedWord.NUMBER]
     assert numbers[:100].tolist() == [*range(100)]
 
 
@@ -217,7 +230,7 @@ def test_a_ring_with_places_for_all_loses_nothing(ticks, clock):
     rings = ring(ticks, count, count, paced=True, start=start)
     memory, held = np.zeros(SIZE), pace(clock, rate=100.0, most=1_000_000, grace=0.0)
     read = Reader(rings, lambda: ticks.run(memory, rings, held))
-    assert rings.status is Status.FINISHED
+    assert rings.status is LoopStatus.FINISHED
     check_rows(read.rows, range(count))
     np.testing.assert_array_equal(read.stamps[:, 0], start + np.arange(count) * 10_000)
     assert np.all(np.diff(read.stamps[:, :4], axis=1) >= 0)  # due, woke, ends
@@ -232,11 +245,11 @@ def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
     expected, _ = engine.run(count)
     engine.restore(Snapshot(0, engine.simulation.memory()))
     clock = type("PatientClock", (Patient, loops.clock), {})(took=[[1] * loops.tasks] * count)
-    clock.rings = rings = Rings(engine.program, 16, stamped=True)
-    rings.words[Word.START] = loops.start
-    held = Pace(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
+    clock.rings = rings = TickRing(engine.program, 16, stamped=True)
+    rings.words[SharedWord.START] = loops.start
+    held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
     read = Reader(rings, lambda: engine.take(rings, count, held))
-    assert (rings.status, rings.words[Word.DROPPED]) == (Status.FINISHED, 0)
+    assert (rings.status, rings.words[SharedWord.DROPPED]) == (LoopStatus.FINISHED, 0)
     np.testing.assert_array_equal(read.rows, expected)
     np.testing.assert_array_equal(read.stamps[:, 0], loops.start + np.arange(count) * MS)
     np.testing.assert_array_equal(read.stamps[:, -1], 1000 * np.arange(1, count + 1))
@@ -247,37 +260,37 @@ def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
 
 def ended(found, loops, ticks):
     """How it ended, after so many whole ticks and nothing of the next."""
-    assert found.numbers == [*range(ticks)] and found.words[Word.NUMBER] == ticks
+    assert found.numbers == [*range(ticks)] and found.words[SharedWord.NUMBER] == ticks
     np.testing.assert_array_equal(found.memory, loops(ticks).memory)
     return found.status
 
 
 def stop(rings):
-    rings.words[Word.STOP] = 1
+    rings.words[SharedWord.STOP] = 1
 
 
 @pytest.mark.parametrize("k", [0, 1, 5])
 def test_the_word_to_stop_is_seen_before_the_next_tick(loops, k):
-    assert ended(loops(9, then={k: stop}), loops, k) is Status.STOPPED
+    assert ended(loops(9, then={k: stop}), loops, k) is LoopStatus.STOPPED
 
 
 @pytest.mark.parametrize("late", [None, 2 * SECOND, -1], ids=["no pulse", "jumped", "went back"])
 def test_the_word_to_stop_comes_first(loops, late):
-    assert ended(loops(9, late=[0, 0, late], then={2: stop}), loops, 2) is Status.STOPPED
+    assert ended(loops(9, late=[0, 0, late], then={2: stop}), loops, 2) is LoopStatus.STOPPED
 
 
 # how late waits 0 to 3 end, what tick 2 takes → how it ends, after how many ticks
 CLOCKS = {
-    "ahead by 1 s": ([0, 0, 0, SECOND], 0, Status.FINISHED, 9),
-    "ahead by more": ([0, 0, 0, SECOND + 1], 0, Status.JUMPED, 3),
-    "ahead by more at first": ([SECOND + 1], 0, Status.JUMPED, 0),
-    "ahead by 1 s after a long tick": ([0, 0, 0, SECOND], 3 * SECOND, Status.FINISHED, 9),
-    "ahead by more after a long tick": ([0, 0, 0, SECOND + 1], 3 * SECOND, Status.JUMPED, 3),
-    "a long tick": ([], 3 * SECOND, Status.FINISHED, 9),
-    "a wait that is over too soon": ([0, 0, 0, -1], 0, Status.WENT_BACK, 3),
-    "far too soon": ([-MS], 0, Status.WENT_BACK, 0),
-    "back, though the tick is due": ([0, 0, 0, -1], 3 * MS, Status.WENT_BACK, 3),
-    "as it was": ([0, 0, 0, 0], 3 * MS, Status.FINISHED, 9),
+    "ahead by 1 s": ([0, 0, 0, SECOND], 0, LoopStatus.FINISHED, 9),
+    "ahead by more": ([0, 0, 0, SECOND + 1], 0, LoopStatus.JUMPED, 3),
+    "ahead by more at first": ([SECOND + 1], 0, LoopStatus.JUMPED, 0),
+    "ahead by 1 s after a long tick": ([0, 0, 0, SECOND], 3 * SECOND, LoopStatus.FINISHED, 9),
+    "ahead by more after a long tick": ([0, 0, 0, SECOND + 1], 3 * SECOND, LoopStatus.JUMPED, 3),
+    "a long tick": ([], 3 * SECOND, LoopStatus.FINISHED, 9),
+    "a wait that is over too soon": ([0, 0, 0, -1], 0, LoopStatus.WENT_BACK, 3),
+    "far too soon": ([-MS], 0, LoopStatus.WENT_BACK, 0),
+    "back, though the tick is due": ([0, 0, 0, -1], 3 * MS, LoopStatus.WENT_BACK, 3),
+    "as it was": ([0, 0, 0, 0], 3 * MS, LoopStatus.FINISHED, 9),
 }
 
 
@@ -291,7 +304,7 @@ def test_time_that_a_leap_would_cost_is_not_given_up(loops):
     """Tick 1 misses 4 ticks, whose time was given up before tick 2; what tick 2 misses is found no more."""
     pacing = Pacing(overrun="skip", grace=0.0)
     found = loops(9, pacing, late=[0, 0, 0, 2 * SECOND], took=[[0], [5 * MS], [8 * MS]])
-    assert (found.status, found.lost) == (Status.JUMPED, 4 * MS)
+    assert (found.status, found.lost) == (LoopStatus.JUMPED, 4 * MS)
 
 
 @pytest.mark.parametrize("kind", ["fast", "on time"])
@@ -301,7 +314,7 @@ def test_a_fault_leaves_its_row_and_nothing_after_it(kind, n):
     rings = ring(ticks, 20, 20, paced=kind == "on time")
     ticks.run(memory, rings, pace(Obedient(20)) if kind == "on time" else None)
     rows, _ = rings.read(20)
-    assert (rings.status, len(rows), rings.words[Word.NUMBER]) == (Status.FAULT, n + 1, n + 1)
+    assert (rings.status, len(rows), rings.words[SharedWord.NUMBER]) == (LoopStatus.FAULT, n + 1, n + 1)
     check_rows(rows[:-1], range(n))
     np.testing.assert_array_equal(rows[-1, : COUNT + 1], [n * 1e-3, n])
     np.testing.assert_array_equal(rows[-1, COPIES], n)  # as they were
@@ -316,8 +329,8 @@ def test_the_guard_cuts_a_tick_short(loops, first):
     """Neither commands nor the plant go on; the tasks left out end with the guard."""
     took = [10, 20, 30, 40, 50, 60, 70]
     found = loops(20, rig=LEAVING, took=[took] * 20, first=first)
-    assert found.status is Status.FAULT
-    assert found.numbers == [*range(first, first + 7)] and found.words[Word.NUMBER] == first + 7
+    assert found.status is LoopStatus.FAULT
+    assert found.numbers == [*range(first, first + 7)] and found.words[SharedWord.NUMBER] == first + 7
     simulation = loops.engines(*LEAVING)["native"].simulation
     row = simulation.row.unpack(found.rows[-1])
     assert row["verdict"].tolist() == [POSITION, 0.0]
@@ -332,39 +345,39 @@ def test_the_guard_cuts_a_tick_short(loops, first):
 
 @pytest.mark.parametrize("lane", ["native", "Python"])
 def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, lane):
-    tasks = Task((), ticks=2), Task(()), Task((), ticks=3, phase=1)
-    program = Program(tasks, step=1e-3, time=0, fault=1, judge=1, early=1, row=1)
+    tasks = LoopTask((), ticks=2), LoopTask(()), LoopTask((), ticks=3, phase=1)
+    program = TickProgram(tasks, step=1e-3, time=0, fault=1, judge=1, early=1, row=1)
     clock = loops.clock(late=[5, 6, 7, 8], took=[[10, 20, 30]] * 4)
-    rings = Rings(program, 4, stamped=True)
-    rings.words[Word.START], rings.words[Word.COUNT] = loops.start, 4
-    held = Pace(clock, settings(Pacing(), MS), np.full(3, MS))
+    rings = TickRing(program, 4, stamped=True)
+    rings.words[SharedWord.START], rings.words[SharedWord.COUNT] = loops.start, 4
+    held = PaceMemory(clock, settings(Pacing(), MS), np.full(3, MS))
     if lane == "native":
-        Ticks(program).run(np.zeros(2), rings, held)
+        NativeLoop(program).run(np.zeros(2), rings, held)
     else:
-        keeper = Timekeeper(held, program, rings.words, interpret=True)
+        keeper = ClockPacer(held, program, rings.words, interpret=True)
         for k in range(4):
-            assert keeper.wait(rings.words) is Status.RUNNING
+            assert keeper.wait(rings.words) is LoopStatus.RUNNING
             for i, task in enumerate(tasks):
                 if k % task.ticks == task.phase:
                     assert keeper.deadline(i, 0) == loops.start + k * MS + MS
                     keeper.ended(i)
             keeper.stamp(rings, k)
-            assert keeper.follow(k, k) is Status.RUNNING
+            assert keeper.follow(k, k) is LoopStatus.RUNNING
     found = rings.stamps[:4, 1:-1] - loops.start - MS * np.arange(4)[:, None]
     assert found.tolist() == [[5, 15, 35, 35], [6, 6, 16, 36], [7, 17, 37, 37], [8, 8, 18, 18]]
 
 
 def test_a_fault_ends_a_run_whose_row_finds_no_place(loops):
     found = loops(20, rig=LEAVING, places=3)
-    assert found.status is Status.FAULT and found.numbers == [0, 1, 2]
-    assert found.words[Word.DROPPED] == found.words[Word.NUMBER] - 3 > 2
+    assert found.status is LoopStatus.FAULT and found.numbers == [0, 1, 2]
+    assert found.words[SharedWord.DROPPED] == found.words[SharedWord.NUMBER] - 3 > 2
 
 
 def test_a_fault_ends_a_run_before_lateness_does(loops):
-    n = loops(20, rig=LEAVING).words[Word.NUMBER] - 1
+    n = loops(20, rig=LEAVING).words[SharedWord.NUMBER] - 1
     took = [[0]] * n + [[2 * MS]]
     found = loops(20, Pacing(overrun="stop", most=1, grace=0.0), MS, rig=LEAVING, took=took)
-    assert (found.status, len(found.rows)) == (Status.FAULT, n + 1)
+    assert (found.status, len(found.rows)) == (LoopStatus.FAULT, n + 1)
 
 
 # --- the loop in Python alone ---

@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from cosim.execution.engine import Snapshot
-from cosim.timing.native_loop import Status
+from cosim.timing.native_loop import LoopStatus
 from cosim.timing.pacing import JUMPED, ON_TIME, TOO_LATE, WENT_BACK, Pacing, Pulse, due, follow, settings, wake
 
 MS = 1_000_000  # ns; a tick at rate 1
@@ -91,7 +91,7 @@ def test_ticks_are_due_at_whole_periods_however_late_they_wake(loops, rate):
     late = [(37 * k) % 101 for k in range(120)]
     found = loops(120, Pacing(rate=float(rate)), late=late)
     expected = [whole(k, rate) for k in range(120)]
-    assert found.status is Status.FINISHED
+    assert found.status is LoopStatus.FINISHED
     assert found.due == expected and found.waits == [loops.start + t for t in expected]
     assert found.woke == [t + d for t, d in zip(expected, late, strict=True)]
     assert found.lost == 0
@@ -131,7 +131,7 @@ def test_late_ticks(loops, overrun, most, took, dues, lost):
     found = loops(len(dues), Pacing(overrun=overrun, most=most, grace=0.0), took=took)
     assert found.due == ticks_of(dues)
     assert found.lost == lost * MS
-    assert found.status is Status.FINISHED
+    assert found.status is LoopStatus.FINISHED
     ends = [0, *(ends[-1] for ends in found.ends)]
     assert found.woke == [max(due, end) for due, end in zip(found.due, ends, strict=False)]  # back to back
 
@@ -150,7 +150,7 @@ def test_waking_late_counts_as_the_tick_does(loops):
 
 def test_a_start_that_is_past_is_caught_up_with(loops):
     found = loops(14, Pacing(grace=0.0), time=loops.start + 5_000_000_000)
-    assert found.status is Status.FINISHED
+    assert found.status is LoopStatus.FINISHED
     assert found.due == ticks_of([0, *range(4990, 5003)])
     assert found.woke == ticks_of([5000] * 12 + [5001, 5002])
 
@@ -180,7 +180,7 @@ def test_in_the_grace_late_ticks_are_neither_caught_up_nor_counted(loops):
 def test_the_grace_goes_by_the_ticks_time(loops, grace, last):
     """Tick k is judged from k ms on; every tick is late."""
     found = loops(20, Pacing(overrun="stop", most=2, grace=grace), deadlines=MS // 4, took=[[MS // 2]] * 20)
-    assert (found.status, len(found.due) - 1) == (Status.LATE, last)
+    assert (found.status, len(found.due) - 1) == (LoopStatus.LATE, last)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
@@ -188,15 +188,15 @@ def test_late_ticks_in_a_row_end_the_run(loops, most):
     """One tick on time breaks the first row of them just before it is long enough."""
     took = [[2000]] * (most - 1) + [[1000]] + [[2000]] * 9
     found = loops(50, Pacing(overrun="stop", most=most, grace=0.0), deadlines=1999, took=took)
-    assert found.status is Status.LATE
+    assert found.status is LoopStatus.LATE
     assert found.due == [k * MS for k in range(2 * most)]
 
 
-@pytest.mark.parametrize(("took", "status"), [(700_000, Status.FINISHED), (700_001, Status.LATE)])
+@pytest.mark.parametrize(("took", "status"), [(700_000, LoopStatus.FINISHED), (700_001, LoopStatus.LATE)])
 def test_a_task_that_ends_with_its_deadline_is_on_time(loops, took, status):
     pacing = Pacing(overrun="stop", most=1, grace=0.0)
     found = loops(3, pacing, deadlines=700_000, took=[[0], [took]])
-    assert (found.status, len(found.rows)) == (status, 3 if status is Status.FINISHED else 2)
+    assert (found.status, len(found.rows)) == (status, 3 if status is LoopStatus.FINISHED else 2)
 
 
 @pytest.mark.parametrize("task", range(7))
@@ -205,10 +205,10 @@ def test_every_task_has_a_deadline_of_its_own_from_when_the_tick_is_due(loops, t
     deadlines = [5_000 + 10_000 * (k + 1) for k in range(7)]
     clock: dict[str, Any] = {"late": [0, 5_000], "took": [[], [10_000] * 7]}
     pacing = Pacing(overrun="stop", most=1, grace=0.0)
-    assert loops(3, pacing, deadlines, **clock).status is Status.FINISHED
+    assert loops(3, pacing, deadlines, **clock).status is LoopStatus.FINISHED
     deadlines[task] -= 1
     found = loops(3, pacing, deadlines, **clock)
-    assert (found.status, len(found.rows)) == (Status.LATE, 2)
+    assert (found.status, len(found.rows)) == (LoopStatus.LATE, 2)
 
 
 def test_a_deadline_counts_in_ticks_in_which_its_task_is_due(loops):
@@ -217,14 +217,14 @@ def test_a_deadline_counts_in_ticks_in_which_its_task_is_due(loops):
     pacing = Pacing(overrun="stop", most=1, grace=0.0)
     long = [[5000, *[0] * 6]]
     on_time = [*long, [], *long * 2, [], *long * 2]
-    assert loops(7, pacing, deadlines, took=on_time).status is Status.FINISHED
+    assert loops(7, pacing, deadlines, took=on_time).status is LoopStatus.FINISHED
     found = loops(9, pacing, deadlines, took=[*on_time, *long])
-    assert (found.status, len(found.rows)) == (Status.LATE, 8)
+    assert (found.status, len(found.rows)) == (LoopStatus.LATE, 8)
     # from another tick on, other ticks are its own
     found = loops(9, pacing, deadlines, first=3, took=on_time)
-    assert found.status is Status.FINISHED
+    assert found.status is LoopStatus.FINISHED
     found = loops(9, pacing, deadlines, first=2, took=on_time)
-    assert (found.status, len(found.rows)) == (Status.LATE, 3)
+    assert (found.status, len(found.rows)) == (LoopStatus.LATE, 3)
 
 
 def test_a_task_that_does_not_run_ends_with_the_one_before(loops):
@@ -248,7 +248,7 @@ def test_a_pulse_says_when_a_tick_is_due(loops):
     """They come when they like: before a period has passed, or long after it."""
     pacing = dataclasses.replace(PULSED, overrun="catch_up")
     found = loops(6, pacing, deadlines=1000, late=[0, 250_000, -900_000, 30 * MS, 5_000_000_000], took=[[1000]] * 6)
-    assert found.status is Status.FINISHED and found.lost == 0
+    assert found.status is LoopStatus.FINISHED and found.lost == 0
     assert found.due == found.woke == ticks_of([0, 1.25, 1.35, 32.35, 5033.35, 5034.35])
     assert [ends[-1] - due for ends, due in zip(found.ends, found.due, strict=True)] == [1000] * 6
 
@@ -261,21 +261,21 @@ def test_pulses_that_have_gathered_are_taken_back_to_back(loops):
     assert found.lost == 3 * MS
 
 
-@pytest.mark.parametrize(("took", "status"), [(1000, Status.FINISHED), (1001, Status.LATE)])
+@pytest.mark.parametrize(("took", "status"), [(1000, LoopStatus.FINISHED), (1001, LoopStatus.LATE)])
 def test_deadlines_count_from_the_pulse(loops, took, status):
     found = loops(3, PULSED, deadlines=1000, late=[0, 400_000, 300_000], took=[[], [], [took]])
     assert found.status is status
 
 
-@pytest.mark.parametrize(("late", "status"), [(MS // 2, Status.FINISHED), (MS // 2 + 1, Status.LATE)])
+@pytest.mark.parametrize(("late", "status"), [(MS // 2, LoopStatus.FINISHED), (MS // 2 + 1, LoopStatus.LATE)])
 def test_a_pulse_may_come_half_a_period_late(loops, late, status):
     found = loops(3, PULSED, late=[MS, late])  # the first one has none before it
-    assert (found.status, len(found.rows)) == (status, 3 if status is Status.FINISHED else 2)
+    assert (found.status, len(found.rows)) == (status, 3 if status is LoopStatus.FINISHED else 2)
 
 
 def test_without_a_pulse_the_run_ends(loops):
     found = loops(9, PULSED, late=[0, 10, None])
-    assert (found.status, len(found.rows)) == (Status.NO_PULSE, 2)
+    assert (found.status, len(found.rows)) == (LoopStatus.NO_PULSE, 2)
 
 
 # --- anything that may happen, against the policy in plain whole numbers ---
@@ -298,8 +298,8 @@ def plain(late, took, pacing, rate, deadlines):
             missed += 1
         lost += whole(max(missed - (0 if starting or pacing.overrun == "skip" else most), 0), rate)
         if pacing.overrun == "stop" and row >= most:
-            return dues, wokes, given_up, Status.LATE
-    return dues, wokes, given_up, Status.FINISHED
+            return dues, wokes, given_up, LoopStatus.LATE
+    return dues, wokes, given_up, LoopStatus.FINISHED
 
 
 @st.composite

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.errors import InputError, Place
+from cosim.errors import InputError, SourceLocation
 from cosim.timing import privileges
 from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import Right, calm, refuse_missing, take
+from cosim.timing.privileges import Privilege, acquire, quiet_interpreter, refuse_missing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="rights are those of Linux")
 
@@ -70,7 +70,7 @@ class System:
 
     def missing(self, cpu=None):
         """name -> mend of what is not granted."""
-        with take(Pacing(cpu=cpu)) as rights:
+        with acquire(Pacing(cpu=cpu)) as rights:
             return {right.name: right.mend for right in rights if not right.granted}
 
     def awake_open(self):
@@ -84,8 +84,8 @@ def system(monkeypatch, tmp_path):
 
 
 def test_everything_is_taken_and_given_back_in_reverse(system):
-    with take(Pacing(priority=42, cpu=3)) as rights:
-        assert rights == tuple(Right(name, True, "") for name in (MEMORY, AWAKE, "CPU 3", FIFO))
+    with acquire(Pacing(priority=42, cpu=3)) as rights:
+        assert rights == tuple(Privilege(name, True, "") for name in (MEMORY, AWAKE, "CPU 3", FIFO))
         assert system.asked == [("memory", 3), ("cpus", 0, {3}), ("policy", 0, os.SCHED_FIFO, 42)]
         assert system.awake.read_bytes() == bytes(4)
         assert system.awake_open()
@@ -95,14 +95,14 @@ def test_everything_is_taken_and_given_back_in_reverse(system):
 
 
 def test_it_is_given_back_after_an_error_too(system):
-    with pytest.raises(ZeroDivisionError), take(Pacing()):
+    with pytest.raises(ZeroDivisionError), acquire(Pacing()):
         raise ZeroDivisionError
     assert system.asked[-2:] == [("policy", 0, os.SCHED_BATCH, 0), ("memory free",)]
     assert not system.awake_open()
 
 
 def test_no_cpu_is_taken_unless_one_is_asked_for(system):
-    with take(Pacing()) as rights:
+    with acquire(Pacing()) as rights:
         assert [right.name for right in rights] == [MEMORY, AWAKE, FIFO]
     assert "cpus" not in [what for what, *_ in system.asked]
 
@@ -110,7 +110,7 @@ def test_no_cpu_is_taken_unless_one_is_asked_for(system):
 def test_what_is_refused_is_not_given_back(system):
     system.refused = {"policy", "memory", "cpus"}
     system.awake.unlink()
-    with take(Pacing(cpu=1)) as rights:
+    with acquire(Pacing(cpu=1)) as rights:
         assert not any(right.granted for right in rights)
     assert system.asked == []
 
@@ -188,9 +188,9 @@ def test_other_systems_have_no_such_rights(system):
 
 
 def test_strict_runs_are_refused_with_all_that_is_missing():
-    rights = [Right("a", True, ""), Right("b", False, "do this"), Right("c", False, "do that")]
+    rights = [Privilege("a", True, ""), Privilege("b", False, "do this"), Privilege("c", False, "do that")]
     with pytest.raises(InputError) as caught:
-        refuse_missing(rights, Place("rig.yaml", 4, "schedule.realtime"))
+        refuse_missing(rights, SourceLocation("rig.yaml", 4, "schedule.realtime"))
     assert str(caught.value) == (
         "rig.yaml:4 schedule.realtime: strict, but this system does not grant b (do this); nor c (do that); grant what"
         " is missing or leave out 'strict'"
@@ -204,7 +204,7 @@ def test_this_system_is_left_as_it_was():
 
     def loop():
         before = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
-        with take(Pacing(priority=7, cpu=min(before[2]))) as rights:
+        with acquire(Pacing(priority=7, cpu=min(before[2]))) as rights:
             seen["granted"] = {right.name: right.granted for right in rights}
             seen["within"] = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
         seen["before"] = before
@@ -224,7 +224,7 @@ def test_python_is_calm_and_then_as_before(collecting):
     frozen, interval, enabled = gc.get_freeze_count(), sys.getswitchinterval(), gc.isenabled()
     try:
         (gc.enable if collecting else gc.disable)()
-        with pytest.raises(ZeroDivisionError), calm():
+        with pytest.raises(ZeroDivisionError), quiet_interpreter():
             assert not gc.isenabled()
             assert gc.get_freeze_count() > frozen
             assert sys.getswitchinterval() == pytest.approx(1e-4)

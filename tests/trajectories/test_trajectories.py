@@ -13,7 +13,7 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import cosim.trajectories
-from cosim.compile import Port, compile
+from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError, InputErrors
 from cosim.trajectories import Trajectory, chirp, quintic, sine, trapezoidal, waypoints
 from cosim.trajectories.quintic import minimum_jerk
@@ -112,7 +112,7 @@ def test_symbols_give_what_numbers_give(case: Trajectory) -> None:
     def reference(t: Any) -> tuple[Any, ...]:
         return tuple(case.sample(t).values())
 
-    compiled = compile(reference, [Port("t", ())], interpret=False)
+    compiled = compile(reference, [ArrayPort("t", ())], interpret=False)
     times = np.unique([*np.linspace(0.0, 4.0, 160), 0.3, 0.5, min(case.end, 9.0)])
     for key, values in zip(KEYS, compiled(times), strict=True):
         np.testing.assert_allclose(values, table(case, times)[key], rtol=1e-11, atol=1e-11, err_msg=key)

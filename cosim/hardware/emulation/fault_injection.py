@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class FaultSpec:
+class FaultInjection:
     """What goes wrong, on the line of `driver` or at the motor of `joint`, `at` s after the start or after `signal`
     first went beyond `bound` (factor · (signal − bound) > 0), for `lasts` s."""
 
@@ -28,10 +28,10 @@ class FaultSpec:
 
 
 @dataclass
-class Fault:
+class InjectedFault:
     """One of them: whether it is there now."""
 
-    spec: FaultSpec
+    spec: FaultInjection
     begun: float | None = None  # s, when its time began to count
     told: bool = False
 
@@ -43,15 +43,15 @@ class Fault:
         return self.begun is not None and spec.at <= t - self.begun < spec.at + spec.lasts
 
 
-class Disturbed:
+class FaultyConnection:
     """The line of a driver with what is wrong with it: items (frames or bytes) go through in both directions."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
-        self.active: dict[str, FaultSpec] = {}  # by kind
+        self.active: dict[str, FaultInjection] = {}  # by kind
         self._late: list[tuple[int, int, Any]] = []  # (when due [ns], direction, item)
 
-    def begin(self, specs: list[FaultSpec]) -> None:
+    def begin(self, specs: list[FaultInjection]) -> None:
         """These are wrong from now on."""
         self.active = {spec.kind: spec for spec in specs}
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 
 
 @dataclass(eq=False)
 class EmulatedMotor:
-    """One motor, in the units of its drive (rad, rad/s, N·m, A, V, °C); `Motors` keeps it up to date."""
+    """One motor, in the units of its drive (rad, rad/s, N·m, A, V, °C); `EmulatedMotors` keeps it up to date."""
 
     torque_constant: float  # N·m/A
     max_effort: float
@@ -35,7 +35,7 @@ class EmulatedMotor:
 
 
 @dataclass(frozen=True)
-class Wired:
+class MotorWiring:
     """How a motor is wired to its joint, and how it warms up."""
 
     index: int  # of the joint
@@ -46,13 +46,15 @@ class Wired:
     warming: float  # s
 
 
-class Motors:
+class EmulatedMotors:
     """All emulated motors of a world: measured from it, asked of it.
 
     A motor warms up by the square of its effort: warming · dT/dt = ambient + rise · (effort/max_effort)² − T.
     """
 
-    def __init__(self, world: World, motors: Sequence[EmulatedMotor], wired: Sequence[Wired], step: float) -> None:
+    def __init__(
+        self, world: VirtualPlant, motors: Sequence[EmulatedMotor], wired: Sequence[MotorWiring], step: float
+    ) -> None:
         self.world, self.motors, self._wired, self._step = world, tuple(motors), tuple(wired), step
         self._index = np.array([w.index for w in wired], dtype=int)
         self._request = np.zeros(len(self.motors))

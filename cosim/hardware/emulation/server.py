@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cosim.errors import RunError
-from cosim.hardware.emulation.fault_injection import Disturbed, Fault
-from cosim.hardware.emulation.motors import EmulatedMotor, Motors
+from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
+from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors
 
 BEHIND_NS = 50_000_000  # further behind the clock than this the physics gives time up
 SLICE_NS = 100_000  # that one line of several is listened to at a time
@@ -18,7 +18,7 @@ AT_ONCE = 64  # items that are answered before the physics has its turn
 
 
 @dataclass
-class Line:
+class EmulatedConnection:
     """The device's end of a driver's line, the drives on it and what is wrong with them."""
 
     name: str
@@ -26,7 +26,7 @@ class Line:
     drives: Any  # the family's emulator
     joints: tuple[str, ...]
     motors: tuple[EmulatedMotor, ...]
-    disturbed: Disturbed
+    disturbed: FaultyConnection
     answered: int = 0  # items from the other side
     unsent: int = 0  # answers that the line did not take
 
@@ -63,12 +63,12 @@ class Line:
 
 
 @dataclass
-class Emulation:
+class EmulationServer:
     """Everything behind the lines of a rig. clock: time [ns], steady."""
 
-    motors: Motors
-    lines: tuple[Line, ...]
-    faults: tuple[Fault, ...]
+    motors: EmulatedMotors
+    lines: tuple[EmulatedConnection, ...]
+    faults: tuple[InjectedFault, ...]
     step_ns: int
     clock: Callable[[], int]
     joints: tuple[str, ...]  # of the world
@@ -118,7 +118,7 @@ class Emulation:
         self.advance(self._due)
         self._due += self.step_ns
 
-    def _listen(self, line: Line, until: int) -> None:
+    def _listen(self, line: EmulatedConnection, until: int) -> None:
         for _ in range(AT_ONCE):
             try:
                 item = line.link.receive(until)

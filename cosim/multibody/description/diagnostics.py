@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cosim.errors import InputError, InputErrors, Place
+from cosim.errors import InputError, InputErrors, SourceLocation
 
 
 @dataclass
-class Findings:
+class Diagnostics:
     """Mistakes are gathered, so that a reader reports all of them at once; notes do no harm."""
 
     errors: list[InputError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def error(self, what: str, place: Place) -> None:
+    def error(self, what: str, place: SourceLocation) -> None:
         self.errors.append(InputError(what, place))
 
-    def note(self, what: str, place: Place) -> None:
+    def note(self, what: str, place: SourceLocation) -> None:
         self.notes.append(f"{place}: {what}")
 
     def raise_errors(self) -> None:
@@ -27,4 +27,4 @@ class Findings:
 
 
 def _line(error: InputError) -> int:
-    return error.place.line or 0 if isinstance(error.place, Place) else 0
+    return error.place.line or 0 if isinstance(error.place, SourceLocation) else 0

@@ -11,7 +11,7 @@ GROUND_LINK = "world"
 ROOT_JOINT = "root_joint"
 
 
-def on_free_base(mechanism: Mechanism) -> Mechanism:
+def with_floating_base(mechanism: Mechanism) -> Mechanism:
     """The mechanism with its root link free to move: joint `root_joint` carries it from the ground `world`.
 
     Raises InputError where these names are taken.

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.multibody.constraint_laws import FORCE, MOMENT, Law, Row, closure
-from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, Loop, Mechanism, Pose
+from cosim.multibody.constraint_laws import FORCE, MOMENT, ConstraintLaw, ReactionSpec, closure
+from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.joints import FIXED, JointKind, axes_of, kind_of
 
-_ROWS = {f"f{axis}": Row(f"force_{axis}", *FORCE) for axis in "xyz"}
-_ROWS |= {f"m{axis}": Row(f"moment_{axis}", *MOMENT) for axis in "xyz"}
+_ROWS = {f"f{axis}": ReactionSpec(f"force_{axis}", *FORCE) for axis in "xyz"}
+_ROWS |= {f"m{axis}": ReactionSpec(f"moment_{axis}", *MOMENT) for axis in "xyz"}
 
 
-def opened(mechanism: Mechanism) -> tuple[Mechanism, tuple[Constraint, ...]]:
+def cut_loops(mechanism: Mechanism) -> tuple[Mechanism, tuple[Constraint, ...]]:
     """(the tree, all constraints: the loops' first, in their order)."""
     kept = [loop for loop in mechanism.loops if loop.coordinates]
     parts = Counter(loop.joint.child for loop in kept)
@@ -41,19 +41,19 @@ def opened(mechanism: Mechanism) -> tuple[Mechanism, tuple[Constraint, ...]]:
     return tree, (*ties, *mechanism.constraints)
 
 
-def _cut(loop: Loop) -> Constraint:
+def _cut(loop: LoopJoint) -> Constraint:
     joint = loop.joint
     aligned = Pose(axes_of(joint), np.zeros(3))
     frames = (joint.parent, joint.pose @ aligned), (joint.child, loop.child_pose @ aligned)
     return Constraint(joint.name, _law(kind_of(joint)), frames, place=joint.place)
 
 
-def _law(kind: JointKind) -> Law:
+def _law(kind: JointKind) -> ConstraintLaw:
     assert kind.closing is not None, "joints without closing rows keep their coordinates"
     return closure([_ROWS[name] for name in kind.reactions.split()], kind.closing, kind.right)
 
 
-def _cut_through(loop: Loop, share: Link) -> tuple[Link, Joint, Constraint]:
+def _cut_through(loop: LoopJoint, share: Link) -> tuple[Link, Joint, Constraint]:
     """The part of the child that the joint carries, the joint of the tree, and the weld."""
     joint = loop.joint
     name = f"{joint.child}@{joint.name}"

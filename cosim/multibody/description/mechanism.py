@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import Place
+from cosim.errors import SourceLocation
 
-NOWHERE = Place("<inline>")
+NOWHERE = SourceLocation("<inline>")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Inertial:
 class Link:
     name: str
     inertial: Inertial | None = None  # None: massless
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class Joint:
     stiffness: float = 0.0  # of a spring in the joint, N m/rad or N/m, on each of its coordinates
     rest: float = 0.0  # coordinate at which that spring is at ease
     mimic: Mimic | None = None
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopJoint:
     """A joint that closes a loop of the tree. `joint.pose` is the joint's frame in the parent, `child_pose` its
     frame in the child: they coincide at coordinate 0. `joint.axis` is along these frames.
 
@@ -109,7 +109,7 @@ class Constraint:
     law: Any
     frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
     joints: tuple[str, ...] = ()
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Spring:
     stiffness: float = 0.0  # N/m
     damping: float = 0.0  # N s/m
     length: float = 0.0  # m
-    place: Place = NOWHERE
+    place: SourceLocation = NOWHERE
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,6 @@ class Mechanism:
     links: tuple[Link, ...]  # file order
     joints: tuple[Joint, ...]  # file order
     notes: tuple[str, ...] = ()
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[LoopJoint, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     springs: tuple[Spring, ...] = ()

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.description.diagnostics import Findings
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, Loop, Mechanism, Mimic, Spring
+from cosim.multibody.description.diagnostics import Diagnostics
+from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 from cosim.multibody.description.validation import Named, check_couplings, line_of, repeated_names
 from cosim.multibody.joints import kind_of
 
@@ -20,8 +20,8 @@ def build_mechanism(
     name: str,
     links: Sequence[Link],
     joints: Sequence[Joint],
-    findings: Findings,
-    loops: Sequence[Loop] = (),
+    findings: Diagnostics,
+    loops: Sequence[LoopJoint] = (),
     constraints: Sequence[Constraint] = (),
     springs: Sequence[Spring] = (),
 ) -> Mechanism:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, Place
-from cosim.multibody.description.diagnostics import Findings
+from cosim.errors import InputError, InputErrors, SourceLocation
+from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
@@ -58,9 +58,9 @@ def read_urdf(path: str | Path) -> Mechanism:
     try:
         text = Path(path).read_bytes()
     except FileNotFoundError:
-        raise InputError("no such file", Place(str(path))) from None
+        raise InputError("no such file", SourceLocation(str(path))) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", Place(str(path))) from None
+        raise InputError(f"cannot be read: {error.strerror}", SourceLocation(str(path))) from None
     return parse_urdf(text, str(path))
 
 
@@ -72,10 +72,10 @@ def parse_urdf(text: str | bytes, file: str = "<string>") -> Mechanism:
     Raises InputErrors with every mistake, in the order of the lines.
     """
     robot = parse_xml(text, file)
-    here = Place(file, robot.line)
+    here = SourceLocation(file, robot.line)
     if robot.tag != "robot":
         raise InputErrors([InputError(f"expected the element <robot>, got <{robot.tag}>", here)])
-    findings = Findings()
+    findings = Diagnostics()
     if not robot.attributes.get("name"):
         findings.note("<robot> has no name; called 'robot'", here)
     links, joints = (
@@ -99,7 +99,7 @@ class _Part:
 
     element: Element
     file: str
-    findings: Findings
+    findings: Diagnostics
 
     def __post_init__(self) -> None:
         self.name = self.element.attributes.get("name", "")
@@ -107,8 +107,8 @@ class _Part:
             self.error(self.element, f"a {self.element.tag} needs a name")
         self._note_slips()
 
-    def place(self, element: Element) -> Place:
-        return Place(self.file, element.line, f"{self.element.tag} '{self.name}'" if self.name else "")
+    def place(self, element: Element) -> SourceLocation:
+        return SourceLocation(self.file, element.line, f"{self.element.tag} '{self.name}'" if self.name else "")
 
     def error(self, element: Element, what: str) -> None:
         self.findings.error(what, self.place(element))

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from cosim.errors import InputError, Place, did_you_mean
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, Loop, Pose, Spring
+from cosim.errors import InputError, SourceLocation, did_you_mean
+from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Pose, Spring
 from cosim.multibody.joints import kind_of
 
-Named = tuple[str, str, Place]  # what it is, its name, where it was written
+Named = tuple[str, str, SourceLocation]  # what it is, its name, where it was written
 
 
-def line_of(place: Place) -> str:
+def line_of(place: SourceLocation) -> str:
     return f" (line {place.line})" if place.line is not None else ""
 
 
@@ -35,14 +35,14 @@ def repeated_names(parts: Iterable[Named]) -> list[InputError]:
 def check_couplings(
     links: Sequence[Link],
     joints: Sequence[Joint],
-    loops: Sequence[Loop],
+    loops: Sequence[LoopJoint],
     constraints: Sequence[Constraint],
     springs: Sequence[Spring],
 ) -> list[InputError]:
     """Mistakes of what couples a tree: links and joints that do not exist or do not move, a link coupled with itself,
     a loop given twice."""
     known = dict.fromkeys(link.name for link in links)
-    coupled: list[tuple[Place, tuple[str, ...]]] = []
+    coupled: list[tuple[SourceLocation, tuple[str, ...]]] = []
     coupled += [(loop.joint.place, (loop.joint.parent, loop.joint.child)) for loop in loops]
     coupled += [(constraint.place, tuple(link for link, _ in constraint.frames)) for constraint in constraints]
     coupled += [(spring.place, tuple(link for link, _ in spring.ends)) for spring in springs]
@@ -68,7 +68,7 @@ def _stands(joint: Joint) -> str:
     return "" if kind_of(joint).dofs else "which has no coordinates; name another joint"
 
 
-def _open(loop: Loop) -> str:
+def _open(loop: LoopJoint) -> str:
     """Why the joint of a loop has no coordinate to name, empty if it has one."""
     if loop.joint.kind == "fixed" or loop.coordinates:
         return _stands(loop.joint)
@@ -85,11 +85,11 @@ def _bad_joints(names: Sequence[str], moving: Mapping[str, str]) -> Iterator[str
             yield f"names joint '{name}' {count} times; name another one"
 
 
-def _repeated_loops(joints: Sequence[Joint], loops: Sequence[Loop]) -> list[InputError]:
+def _repeated_loops(joints: Sequence[Joint], loops: Sequence[LoopJoint]) -> list[InputError]:
     """Loops that do what a joint or a loop before them does already."""
-    done: dict[tuple[str, str], list[Loop]] = defaultdict(list)
+    done: dict[tuple[str, str], list[LoopJoint]] = defaultdict(list)
     for joint in joints:
-        done[joint.parent, joint.child].append(Loop(joint, Pose.identity()))
+        done[joint.parent, joint.child].append(LoopJoint(joint, Pose.identity()))
     errors = []
     for loop in loops:
         same = done[loop.joint.parent, loop.joint.child]
@@ -101,10 +101,10 @@ def _repeated_loops(joints: Sequence[Joint], loops: Sequence[Loop]) -> list[Inpu
     return errors
 
 
-def _alike(a: Loop, b: Loop) -> bool:
+def _alike(a: LoopJoint, b: LoopJoint) -> bool:
     """Whether two joints between the same links are of one kind at one place."""
 
-    def place(loop: Loop) -> np.ndarray:
+    def place(loop: LoopJoint) -> np.ndarray:
         poses = loop.joint.pose, loop.child_pose
         return np.concatenate([loop.joint.axis, *(x.ravel() for pose in poses for x in (pose.rotation, pose.position))])
 

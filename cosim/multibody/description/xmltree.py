@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from cosim.errors import InputError, InputErrors, Place
+from cosim.errors import InputError, InputErrors, SourceLocation
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ def parse_xml(text: str | bytes, file: str) -> Element:
         inside = open_elements[-1]
         where = f", inside <{inside.tag}> of line {inside.line}" if inside.tag else ""
         what = f"not well-formed XML: {expat.ErrorString(error.code)}{where}"
-        raise InputErrors([InputError(what, Place(file, error.lineno))]) from None
+        raise InputErrors([InputError(what, SourceLocation(file, error.lineno))]) from None
     except (ValueError, LookupError) as error:  # an encoding that is unknown or does not fit
-        raise InputErrors([InputError(f"not readable as XML: {error}", Place(file, 1))]) from None
+        raise InputErrors([InputError(f"not readable as XML: {error}", SourceLocation(file, 1))]) from None
     return document.children[0]

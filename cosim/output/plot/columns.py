@@ -17,7 +17,7 @@ ERROR = {"label": "reference − actual", "color": ROSE, "linewidth": 1.2, "zord
 
 
 @dataclass(frozen=True)
-class Column:
+class PlotColumn:
     """A column of axes: its title and, by interface, how the curves are drawn; the first gives the unit."""
 
     title: str
@@ -29,19 +29,19 @@ class Column:
         return [(f"{joint}/{i}", style) for i, style in self.curves.items() if f"{joint}/{i}" in signals]
 
 
-POSITION = Column("position", {"position": ACTUAL, "reference_position": REFERENCE})
-EFFORT = Column("effort", {"effort": ACTUAL, "command_effort": COMMANDED})
-TRACKING = Column("tracking error", {"position_error": ERROR}, missing="no reference")
-VELOCITY = Column("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE})
+POSITION = PlotColumn("position", {"position": ACTUAL, "reference_position": REFERENCE})
+EFFORT = PlotColumn("effort", {"effort": ACTUAL, "command_effort": COMMANDED})
+TRACKING = PlotColumn("tracking error", {"position_error": ERROR}, missing="no reference")
+VELOCITY = PlotColumn("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE})
 
 
-def columns_of(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> list[Column]:
+def columns_of(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> list[PlotColumn]:
     """Those with something to see; the third one is the velocity where nothing is tracked."""
     tracked = any(TRACKING.of(joint, signals) for joint in joints)
     return [c for c in (POSITION, EFFORT, TRACKING if tracked else VELOCITY) if _worth(c, joints, signals)]
 
 
-def _worth(column: Column, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
+def _worth(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
     """Whether a column has curves; joints that all swing freely have no efforts to look at."""
     curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
     return any(map(np.any, curves)) if column is EFFORT else bool(curves)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim.output.plot.columns import Column
+from cosim.output.plot.columns import PlotColumn
 from cosim.output.plot.curves import PIXEL_COLUMNS, in_pieces, jumps_of
 from cosim.output.plot.marks import ROOM, Events, draw_lines, write_names
 from cosim.output.plot.style import FAINT, PALE, SOFT
 from cosim.output.plot.whole import Panel
-from cosim.output.plot.words import TITLE, Key, Lines, name_row
+from cosim.output.plot.words import TITLE, PlotLegend, TextBlock, name_row
 
 MARGIN = 0.12  # inches beside and above the words
 BESIDE = 0.75  # inches that the numbers and the unit beside axes take at most
@@ -27,7 +27,7 @@ class Content:
     signals: Mapping[str, np.ndarray]
     units: Mapping[str, str]
     joints: Sequence[str]
-    columns: Sequence[Column]
+    columns: Sequence[PlotColumn]
     panels: Sequence[Panel]
     events: Events
 
@@ -42,13 +42,13 @@ def draw(content: Content, words: tuple[str, str, str]) -> Any:
     row_height = 1.5 + 1.4 / len(joints)
     width = 0.6 + max(8.0, 4.1 * len(columns))
     title, description, footer = (
-        Lines.of(text, size, width) for text, size in zip(words, (13.0, 9.5, 8.5), strict=True)
+        TextBlock.of(text, size, width) for text, size in zip(words, (13.0, 9.5, 8.5), strict=True)
     )
     # the grid: names of the joints, then a place for each of the axes in the longer row
     places = max(len(columns), len(panels))
     spans = [places - len(panels) + 1, 1][: len(panels)]
     keys = [
-        Key.of([curve.name for curve in panel.curves], (width - 0.6) * span / places - BESIDE)
+        PlotLegend.of([curve.name for curve in panel.curves], (width - 0.6) * span / places - BESIDE)
         for panel, span in zip(panels, spans, strict=True)
     ]
     heading = MARGIN + title.height + description.height
@@ -118,7 +118,7 @@ def _joints(
     return rows, handles
 
 
-def _panel(axes: Any, t: np.ndarray, panel: Panel, key: Key, room: float) -> None:
+def _panel(axes: Any, t: np.ndarray, panel: Panel, key: PlotLegend, room: float) -> None:
     """room: for the key, inches."""
     none = np.zeros(0, dtype=int)
     lines = [axes.plot(*in_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]

@@ -13,8 +13,8 @@ import numpy as np
 
 from cosim.output.plot.curves import thin
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, PALE, ROSE, RUST, SOFT, VIOLET, save
-from cosim.output.plot.words import TITLE, Key, Lines, fitted
-from cosim.timing.deadlines import Timing, figure, place, spread
+from cosim.output.plot.words import TITLE, PlotLegend, TextBlock, fitted
+from cosim.timing.deadlines import DeadlineRecord, figure, place, spread
 
 WIDTH, ROW, BESIDE = 9.6, 2.5, 0.75  # inches: of the picture; height of a row; of the numbers beside axes
 MARGIN, NAMES = 0.12, 0.95  # inches: around words; of the names of tasks
@@ -31,7 +31,7 @@ MARKS = ((RUST, "o"), (VIOLET, "s"), (GREEN, "^"), (OCHRE, "D"), (ROSE, "v"), (I
 QUANTILES = (("median", INK, "solid"), ("p99", OCHRE, (0, (4.0, 1.5))), ("max", RUST, (0, (1.0, 1.2))))
 
 
-def plot_timing(path: str | Path, timing: Timing, title: str, note: str = "") -> None:
+def plot_timing(path: str | Path, timing: DeadlineRecord, title: str, note: str = "") -> None:
     """Draw how a run kept time into a png, svg or pdf file, by the suffix of `path`.
 
     `title` stands above a line about the whole run, `note` below the axes. Dense runs are thinned to the lowest and
@@ -43,14 +43,14 @@ def plot_timing(path: str | Path, timing: Timing, title: str, note: str = "") ->
     save(path, lambda: _draw(timing, title, note))
 
 
-def _draw(timing: Timing, title: str, note: str) -> Any:
+def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     few = f"the {MAX_TASKS} of {len(timing.tasks)} tasks that took longest" if len(timing.tasks) > MAX_TASKS else ""
     texts = title, _description(timing), "  ·  ".join(filter(None, [note, few]))
     head, description, footer = (
-        Lines.of(text, size, WIDTH) for text, size in zip(texts, (13.0, 9.5, 8.5), strict=True)
+        TextBlock.of(text, size, WIDTH) for text, size in zip(texts, (13.0, 9.5, 8.5), strict=True)
     )
     marks = _marks(timing)
     right = [_waking, _end_to_end, *([_behind] if timing.lost_ns or timing.pulsed else [])]
@@ -76,7 +76,7 @@ def _draw(timing: Timing, title: str, note: str) -> Any:
     return picture
 
 
-def _description(timing: Timing) -> str:
+def _description(timing: DeadlineRecord) -> str:
     """The run in a line."""
     n, counted, factors = len(timing.numbers), timing.counted.any(), timing.real_time_factors
     paced = "pulsed" if timing.pulsed else f"{timing.rate:g} × real time" if timing.rate != 1.0 else ""
@@ -90,7 +90,7 @@ def _description(timing: Timing) -> str:
 # --- distributions ---
 
 
-def _distribution(axes: Any, timing: Timing) -> None:
+def _distribution(axes: Any, timing: DeadlineRecord) -> None:
     """Of wake-up latencies, or of the intervals between pulses."""
     ns = timing.latency_ns
     key = _head(axes, "pulse interval" if timing.pulsed else "wake-up latency", LEFT)
@@ -118,7 +118,7 @@ def _distribution(axes: Any, timing: Timing) -> None:
     key(lines, [f"{name} {figure(v)}" for v, (name, *_) in zip(found.values(), QUANTILES, strict=True)])
 
 
-def _tasks(axes: Any, timing: Timing) -> None:
+def _tasks(axes: Any, timing: DeadlineRecord) -> None:
     """Execution times: a dot at the median, a bar up to p99, a line up to the longest."""
     key = _head(axes, "execution time", LEFT, NAMES)
     each = {task.name: times for task, times in zip(timing.tasks, timing.executions, strict=True) if times}
@@ -150,7 +150,7 @@ def _tasks(axes: Any, timing: Timing) -> None:
 Marks = Sequence[tuple[str, np.ndarray, str, str]]  # (name, rows of late ticks, colour, marker)
 
 
-def _marks(timing: Timing) -> Marks:
+def _marks(timing: DeadlineRecord) -> Marks:
     """How late ticks are marked: by cause, the most frequent first."""
     missed, counts = timing.missed, np.bincount(timing.missed.cause, minlength=len(timing.causes))
     often = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
@@ -162,7 +162,7 @@ def _marks(timing: Timing) -> Marks:
     return [(f"{name} ({len(r):,})", r, *mark) for (name, _), r, mark in zip(groups, rows, MARKS, strict=False)]
 
 
-def _waking(axes: Any, timing: Timing, marks: Marks) -> None:
+def _waking(axes: Any, timing: DeadlineRecord, marks: Marks) -> None:
     """Latencies or intervals; late ticks and what made them late."""
     key = _head(axes, "pulse interval" if timing.pulsed else "wake-up latency", 1.0 - LEFT)
     seconds = np.full(len(timing.numbers), np.nan)
@@ -172,7 +172,7 @@ def _waking(axes: Any, timing: Timing, marks: Marks) -> None:
         key(handles, [name for name, *_ in marks])
 
 
-def _end_to_end(axes: Any, timing: Timing, marks: Marks) -> None:
+def _end_to_end(axes: Any, timing: DeadlineRecord, marks: Marks) -> None:
     """From due to written."""
     written = place(timing.tasks, "write")
     task = timing.tasks[written]
@@ -185,7 +185,7 @@ def _end_to_end(axes: Any, timing: Timing, marks: Marks) -> None:
         key([axes.axhline(limit, **LIMIT)], [f"deadline of write, {figure(limit)}"])
 
 
-def _behind(axes: Any, timing: Timing, marks: Marks) -> None:
+def _behind(axes: Any, timing: DeadlineRecord, marks: Marks) -> None:
     """What the ticks are behind the clock, in whole periods given up, or with the pulses."""
     _head(axes, "pulses behind the clock" if timing.pulsed else "given up to late ticks", 1.0 - LEFT)
     if len(timing.numbers) < 2:
@@ -196,7 +196,9 @@ def _behind(axes: Any, timing: Timing, marks: Marks) -> None:
     _linear(axes.yaxis)
 
 
-def _over_time(axes: Any, timing: Timing, seconds: np.ndarray, marks: Marks, limit: float = 0.0) -> list[Any] | None:
+def _over_time(
+    axes: Any, timing: DeadlineRecord, seconds: np.ndarray, marks: Marks, limit: float = 0.0
+) -> list[Any] | None:
     """The curve, and the points of late ticks on it; returns what stands for these, None when there is no curve.
     The axis reaches to `limit`."""
     known = np.isfinite(seconds)
@@ -228,7 +230,7 @@ def _head(axes: Any, title: str, share: float, beside: float = BESIDE) -> Any:
     axes.set_title(title, fontsize=TITLE, color=SOFT, pad=5.0)
 
     def write(handles: Sequence[Any], names: Sequence[str]) -> None:
-        key = Key.of(names, share * WIDTH - beside - 0.2)
+        key = PlotLegend.of(names, share * WIDTH - beside - 0.2)
         room = key.height + 0.06
         axes.set_title(title, fontsize=TITLE, color=SOFT, pad=72.0 * room + 4.0)
         key.write(axes, handles, room)

@@ -19,14 +19,14 @@ HANDLE, GAP = (1.5, 0.5), 1.2
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextBlock:
     """A text in as many lines as it needs to stay on the picture."""
 
     lines: list[str]
     size: float  # points
 
     @classmethod
-    def of(cls, text: str, size: float, width: float) -> Lines:
+    def of(cls, text: str, size: float, width: float) -> TextBlock:
         """width: of the picture, inches."""
         return cls(textwrap.wrap(text, int(LETTERS[size] * (width - 0.24))), size)
 
@@ -66,14 +66,14 @@ def name_row(axes: Any, joint: str, row_height: float) -> None:
 
 
 @dataclass(frozen=True)
-class Key:
+class PlotLegend:
     """Names of the curves above axes, in as many lines as they need."""
 
     names: list[str]
     columns: int
 
     @classmethod
-    def of(cls, names: Sequence[str], width: float) -> Key:
+    def of(cls, names: Sequence[str], width: float) -> PlotLegend:
         """width: of the axes, inches."""
         beside, between = sum(HANDLE) * KEY / 72.0, GAP * KEY / 72.0
         # one long name does not put all of them below each other

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.hardware.manager import Drives, Group
-from cosim.control.load_emulation import Load
-from cosim.errors import InputError, Place
+from cosim.hardware.manager import HardwareManager, DriverGroup
+from cosim.control.load_emulation import LoadMotor
+from cosim.errors import InputError, SourceLocation
 from cosim.hardware.estop import open_estop
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import WATCHDOG_STEPS
 from cosim.types import DriverContext, Limits
-from cosim.tick.virtual_plant import World
+from cosim.tick.virtual_plant import VirtualPlant
 
 if TYPE_CHECKING:
     from cosim.rig.rig import Rig
@@ -40,7 +40,7 @@ def bandwidths_of(drivers: Sequence[DriverSpec]) -> np.ndarray:
     return np.array([spec.observer for spec in drivers if not spec.loads for _ in spec.joints])
 
 
-def groups_of(rig: Rig, world: World) -> list[Group]:
+def groups_of(rig: Rig, world: VirtualPlant) -> list[DriverGroup]:
     """One group for the simulated motors, one for each line of real ones; load motors by their places in `loads_of`."""
     names, real = rig.joints, real_joints(rig.spec.drivers)
     own = np.array([k for k, name in enumerate(names) if name not in real], dtype=int)
@@ -49,22 +49,22 @@ def groups_of(rig: Rig, world: World) -> list[Group]:
         simulated = import_module("cosim.drivers.sim").load(
             tuple(names[k] for k in own), own, rig.limits.at(own), world
         )
-        groups.append(Group(simulated, own))
+        groups.append(DriverGroup(simulated, own))
     loads = 0
     for spec in rig.spec.drivers:
         index = np.array([names.index(name) for name in spec.joints], dtype=int)
         driver = spec.plugin.module.load(spec.plugin.params, context_of(rig, spec))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
-        groups.append(Group(driver, index, spec.mode, real=True, load=bool(spec.loads)))
+        groups.append(DriverGroup(driver, index, spec.mode, real=True, load=bool(spec.loads)))
     return groups
 
 
-def loads_of(rig: Rig) -> tuple[Load, ...]:
+def loads_of(rig: Rig) -> tuple[LoadMotor, ...]:
     """All load motors, in the order of the drivers."""
     rotors = rig.plant.rotors
     return tuple(
-        Load(rig.joints.index(name), rotors.get(name, 0.0), load.inertia, load.viscous, load.effort)
+        LoadMotor(rig.joints.index(name), rotors.get(name, 0.0), load.inertia, load.viscous, load.effort)
         for spec in rig.spec.drivers
         for name, load in spec.loads.items()
     )
@@ -101,12 +101,12 @@ def context_of(rig: Rig, spec: DriverSpec) -> DriverContext:
     )
 
 
-def place_of(rig: Rig, spec: DriverSpec) -> Callable[..., Place]:
+def place_of(rig: Rig, spec: DriverSpec) -> Callable[..., SourceLocation]:
     """Where a key of the driver's section stands."""
     return lambda *keys: rig.spec.source.place(spec.at(*keys))
 
 
-def shares(rig: Rig) -> dict[str, float]:
+def bus_loads(rig: Rig) -> dict[str, float]:
     """By driver, the share of its line that commands and answers fill, at worst.
 
     Raises InputError for a line that cannot carry them.
@@ -130,11 +130,11 @@ def wire_of(spec: DriverSpec) -> Any:
     return params.port if bus is None else bus
 
 
-def told_of_lines(rig: Rig, drives: Drives, seconds: float) -> tuple[dict[str, Any], ...]:
+def bus_report(rig: Rig, drives: HardwareManager, seconds: float) -> tuple[dict[str, Any], ...]:
     """What became of every line in so many seconds, and of the efforts in the slots of its drives."""
     counted = zip(drives.groups, drives.unsent, strict=True)
     drivers: list[Any] = [(group.driver, unsent) for group, unsent in counted if group.real]
-    estimated, found = shares(rig), []
+    estimated, found = bus_loads(rig), []
     for spec, (driver, unsent) in zip(rig.spec.drivers, drivers, strict=True):
         wire, meter = wire_of(spec), driver.link.meter
         bitrate = getattr(wire, "bitrate", None) or wire.baudrate

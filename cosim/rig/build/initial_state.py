@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, InputErrors, did_you_mean
-from cosim.plant.plant import Closing, Plant
+from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
-from cosim.rig.sections.mechanism import Closing as ClosingKeys
+from cosim.rig.sections.mechanism import LoopClosureKeys as ClosingKeys
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.plant.hybrid_modes import Event, Seen, Stop, Switches
+from cosim.plant.hybrid_modes import PlantEvent, Seen, HardStop, HybridModes
 from cosim.units import TURN
 
 # share of a time by which a sum of steps may fall short of it
@@ -22,7 +22,7 @@ _OF_A_TURNING_JOINT = "'{}' is one dof of '{}', which turns: its velocity is alo
 BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
 
 
-def starting(plant: Plant, spec: RigSpec) -> Plant:
+def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
     """The plant with the guesses of the rig for its coordinates and velocities, and which of them are kept."""
     model, dofs = plant.tree, list(spec.joints.values())
     q, v, kept_q, kept_v = model.neutral(), np.zeros(model.nv), [], []
@@ -49,10 +49,10 @@ def starting(plant: Plant, spec: RigSpec) -> Plant:
     return replace(plant, position=q, velocity=v, kept=kept, released=released)
 
 
-def closing_of(keys: ClosingKeys) -> Closing:
+def closing_of(keys: ClosingKeys) -> LoopClosure:
     """How constraints are held, as the rig says."""
     stabilised = TURN * keys.frequency if keys.drift == "stabilisation" else 0.0
-    return Closing(keys.drift == "projection", stabilised, keys.elimination)
+    return LoopClosure(keys.drift == "projection", stabilised, keys.elimination)
 
 
 def latched_of(spec: RigSpec) -> set[str]:
@@ -68,7 +68,7 @@ def turning(spec: RigSpec, dof: str) -> bool:
     return joint is not None and joint.rotates
 
 
-def switches_of(spec: RigSpec, plant: Plant) -> Switches:
+def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
     """Events, stops and latches of the rig. Raises InputErrors for those that do not fit it."""
     errors = [InputError(what, spec.source.place(path)) for path, what in _misfits(spec, plant)]
     if errors:
@@ -76,7 +76,7 @@ def switches_of(spec: RigSpec, plant: Plant) -> Switches:
     model = plant.model
     couplings = [coupling.name for coupling in model.pure.ties.couplings]
     stops = tuple(
-        Stop(f"{name} at its {'upper' if side > 0 else 'lower'} stop", k, bound, side, dof.restitution)
+        HardStop(f"{name} at its {'upper' if side > 0 else 'lower'} stop", k, bound, side, dof.restitution)
         for k, (name, dof) in enumerate(spec.joints.items())
         if name not in plant.real  # which has its own
         for side, bound in dof.stops
@@ -87,9 +87,9 @@ def switches_of(spec: RigSpec, plant: Plant) -> Switches:
         of = [model.dof_index(name) for name in event.dofs]
         if event.constraint is not None:
             of = [couplings.index(event.constraint)]
-        events.append(Event(event.name, _value(event), event.do, tuple(of), event.effort))
+        events.append(PlantEvent(event.name, _value(event), event.do, tuple(of), event.effort))
     signals = tuple(dict.fromkeys(event.signal for event in spec.events if event.signal))
-    return Switches(model.nv, len(couplings), tuple(events), stops, latched, signals)
+    return HybridModes(model.nv, len(couplings), tuple(events), stops, latched, signals)
 
 
 def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, get_type_hints
 
-from cosim.errors import InputError, InputErrors, Place, did_you_mean, where_raised
+from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, where_raised
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 
@@ -33,7 +33,7 @@ class Plugin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class PluginKind:
     """One kind of plug-in: where its modules are (package "": in files only) and what each must define."""
 
     word: str
@@ -43,21 +43,21 @@ class Kind:
     files: bool = False  # may the type be a path ending in `.py`?
 
 
-ACTUATOR = Kind("actuator", "cosim.actuators", ("Params", "load"))
-TRAJECTORY = Kind("trajectory", "cosim.trajectories", ("Params", "load"))
-CONTROLLER = Kind("controller", "cosim.controllers", ("Params", "load"), group="cosim.controllers", files=True)
-DRIVER = Kind(
+ACTUATOR = PluginKind("actuator", "cosim.actuators", ("Params", "load"))
+TRAJECTORY = PluginKind("trajectory", "cosim.trajectories", ("Params", "load"))
+CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), group="cosim.controllers", files=True)
+DRIVER = PluginKind(
     "driver",
     "cosim.drivers",
     ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "line", "traffic"),
     group="cosim.drivers",
 )
-JOINT = Kind("joint", "", ("Params", "load"), files=True)
-LAW = Kind("law", "", ("Params", "load"), files=True)
+JOINT = PluginKind("joint", "", ("Params", "load"), files=True)
+LAW = PluginKind("law", "", ("Params", "load"), files=True)
 
 
 def read_plugin(
-    kind: Kind,
+    kind: PluginKind,
     data: Mapping[str, Any],
     path: tuple,
     reading: Reading,
@@ -76,7 +76,7 @@ def read_plugin(
     return None if params is None else Plugin(module, params)
 
 
-def read_type(kind: Kind, data: Mapping[str, Any], path: tuple, reading: Reading) -> ModuleType | None:
+def read_type(kind: PluginKind, data: Mapping[str, Any], path: tuple, reading: Reading) -> ModuleType | None:
     """The module that the section `data` at `path` names; None after a mistake, noted in `reading`."""
     name = data.get("type")
     if isinstance(name, str):
@@ -86,7 +86,7 @@ def read_type(kind: Kind, data: Mapping[str, Any], path: tuple, reading: Reading
     return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
 
 
-def read_file_plugin(kind: Kind, file: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
+def read_file_plugin(kind: PluginKind, file: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
     """The plug-in in a file that the section at `path` names by its `type`, with the parameters under `params`."""
     module = _found(kind, file, path, reading)
     read = None if module is None else schema.read(module.Params, params, (*path, "params"), reading)
@@ -107,7 +107,7 @@ def load_plugin(plugin: Plugin, path: tuple, reading: Reading, *context: Any) ->
     return None
 
 
-def _found(kind: Kind, name: str, path: tuple, reading: Reading) -> ModuleType | None:
+def _found(kind: PluginKind, name: str, path: tuple, reading: Reading) -> ModuleType | None:
     try:
         return find(kind, name, reading.folder, reading.place((*path, "type")))
     except InputError as error:
@@ -115,7 +115,7 @@ def _found(kind: Kind, name: str, path: tuple, reading: Reading) -> ModuleType |
         return None
 
 
-def find(kind: Kind, name: str, folder: Path, place: Place) -> ModuleType:
+def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> ModuleType:
     """The module of the plug-in called `name`: of the package, else an entry point, or a file below `folder`.
 
     Raises InputError: at `place` when there is none or it is of another kind, in the module's own file when
@@ -142,14 +142,14 @@ def _names(package: str) -> list[str]:
     return sorted(module.name for module in modules)
 
 
-def _known(kind: Kind) -> list[str]:
+def _known(kind: PluginKind) -> list[str]:
     """What a rig may ask for; a module of the package that lacks what the kind needs is but a helper."""
     entries = entry_points(group=kind.group) if kind.group else ()
     names = (name for name in _names(kind.package) if _is_part(kind, f"{kind.package}.{name}"))
     return [*names, *(entry.name for entry in entries)]
 
 
-def _is_part(kind: Kind, target: str) -> bool:
+def _is_part(kind: PluginKind, target: str) -> bool:
     try:
         module = importlib.import_module(target)
     except (Exception, SystemExit):  # what is wrong with it is said when a rig asks for it
@@ -172,7 +172,7 @@ def _module_of(file: Path) -> ModuleType:
     return module
 
 
-def _import(kind: Kind, load: Callable[[], Any], file: str, place: Place) -> ModuleType:
+def _import(kind: PluginKind, load: Callable[[], Any], file: str, place: SourceLocation) -> ModuleType:
     """The module that `load` imports, after checking that it is a plug-in of this kind."""
     try:
         module = load()
@@ -190,14 +190,14 @@ def _import(kind: Kind, load: Callable[[], Any], file: str, place: Place) -> Mod
     return module
 
 
-def _failure(kind: Kind, error: BaseException, file: str) -> tuple[str, Place]:
+def _failure(kind: PluginKind, error: BaseException, file: str) -> tuple[str, SourceLocation]:
     """What to say of a module that failed, and the line of it where that happened."""
     if isinstance(error, SyntaxError) and error.filename:
-        line, text = Place(_shown(error.filename, file), error.lineno), error.msg
+        line, text = SourceLocation(_shown(error.filename, file), error.lineno), error.msg
     else:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame.lineno for frame in frames if frame.filename == os.path.abspath(file)]
-        line = Place(file, own[-1] if own else None)
+        line = SourceLocation(file, own[-1] if own else None)
         text = str(error)
     return f"the {kind.word} cannot be imported: {type(error).__name__}: {' '.join(text.split())}", line
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cosim.errors import InputError, Place, did_you_mean, where_raised
+from cosim.errors import InputError, SourceLocation, did_you_mean, where_raised
 from cosim.types import PerJoint
 from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 
 T = TypeVar("T")
 KeyPath = tuple[str | int, ...]
-PlaceOf = Callable[[tuple], Place]
+PlaceOf = Callable[[tuple], SourceLocation]
 
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
 _ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
@@ -57,7 +57,7 @@ class Reading:
     def told_at(self, path: KeyPath, of: KeyPath, keys: Container[str]) -> Reading:
         """The same where these keys of the section at `path` are inherited from the section at `of`."""
 
-        def place(where: tuple) -> Place:
+        def place(where: tuple) -> SourceLocation:
             n = len(path)
             return self.place((*of, *where[n:]) if where[:n] == path and where[n:] and where[n] in keys else where)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from cosim.errors import InputError, InputErrors, Place, did_you_mean
+from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 
 _TAG = "tag:yaml.org,2002:"
 _FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
@@ -50,7 +50,7 @@ def dotted(path: Sequence[str | int]) -> str:
 
 
 @dataclass(frozen=True)
-class Source:
+class YamlSource:
     """A YAML file: its text, its plain data, and for each path the line or the `--set` it came from."""
 
     file: str
@@ -58,15 +58,15 @@ class Source:
     data: dict[str, Any]
     marks: dict[tuple, int | str]
 
-    def place(self, path: tuple) -> Place:
+    def place(self, path: tuple) -> SourceLocation:
         """Where the key or element at `path` stands, with the line of its nearest parent if it is absent."""
         mark = next((self.marks[path[:k]] for k in range(len(path), -1, -1) if path[:k] in self.marks), None)
         if isinstance(mark, str):
-            return Place(f"--set {mark}")
-        return Place(self.file, mark, dotted(path))
+            return SourceLocation(f"--set {mark}")
+        return SourceLocation(self.file, mark, dotted(path))
 
 
-def load_yaml(path: str | Path) -> Source:
+def load_yaml(path: str | Path) -> YamlSource:
     """Read a YAML file whose top level is a mapping.
 
     Raises InputError when it is missing, empty or broken YAML, InputErrors for keys given twice.
@@ -76,23 +76,23 @@ def load_yaml(path: str | Path) -> Source:
     try:
         data, marks = _parse(text, file)
     except RecursionError:
-        raise InputError("nested too deeply, or an alias inside its own anchor", Place(file)) from None
+        raise InputError("nested too deeply, or an alias inside its own anchor", SourceLocation(file)) from None
     if data is None:
-        raise InputError("the file is empty; it needs at least a 'mechanism'", Place(file))
+        raise InputError("the file is empty; it needs at least a 'mechanism'", SourceLocation(file))
     if not isinstance(data, dict):
-        place = Source(file, text, {}, marks).place(())
+        place = YamlSource(file, text, {}, marks).place(())
         raise InputError("expected 'key: value' lines at the top level", place)
-    return Source(file, text, data, marks)
+    return YamlSource(file, text, data, marks)
 
 
-def override(source: Source, text: str) -> Source:
+def override(source: YamlSource, text: str) -> YamlSource:
     """`source` with one value replaced as `text` says: `controllers.arm.kp=200`.
 
     Elements of lists go by index or by their `name` (a controller without one by its `type`); sections that
     are not there yet are made; the value is YAML. Raises InputError when the text is no `key=value` or leads
     to an element that a list does not have, or into a value that has no parts.
     """
-    place = Place(f"--set {text}")
+    place = SourceLocation(f"--set {text}")
     key, equals, value_text = text.partition("=")
     parts = re.findall(r"[^.\[\]\s]+", key)
     if not equals or not parts:
@@ -119,10 +119,10 @@ def override(source: Source, text: str) -> Source:
         else:
             holder = holder[path[-1]]
     marks = {at: mark for at, mark in source.marks.items() if at[: len(path)] != path}
-    return Source(source.file, source.text, data, {**marks, **dict.fromkeys([*made, path], text)})
+    return YamlSource(source.file, source.text, data, {**marks, **dict.fromkeys([*made, path], text)})
 
 
-def read_value(text: str, place: Place) -> Any:
+def read_value(text: str, place: SourceLocation) -> Any:
     """The plain data of one YAML document of the command line. Raises InputError at `place`."""
     try:
         return _parse(text, str(place))[0]
@@ -147,11 +147,11 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise InputError("no such file", Place(str(path))) from None
+        raise InputError("no such file", SourceLocation(str(path))) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", Place(str(path))) from None
+        raise InputError(f"cannot be read: {error.strerror}", SourceLocation(str(path))) from None
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", Place(str(path))) from None
+        raise InputError("is not UTF-8 text", SourceLocation(str(path))) from None
 
 
 def _parse(text: str, file: str) -> tuple[Any, dict[tuple, int | str]]:
@@ -165,11 +165,11 @@ def _parse(text: str, file: str) -> tuple[Any, dict[tuple, int | str]]:
         mark = error.problem_mark or error.context_mark
         mend = "; indent with spaces" if "'\\t'" in str(error.problem) else ""
         what = f"broken YAML: {error.problem or error.context}{mend}"
-        raise InputError(what, Place(file, mark.line + 1 if mark else None)) from None
+        raise InputError(what, SourceLocation(file, mark.line + 1 if mark else None)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"broken YAML: character {chr(error.character)!r} is not allowed"
-        raise InputError(what, Place(file, line)) from None
+        raise InputError(what, SourceLocation(file, line)) from None
     if builder.errors:
         raise InputErrors(builder.errors)
     return data, builder.marks
@@ -219,4 +219,4 @@ class _Builder:
         self.loader.flatten_mapping(node)
 
     def _fail(self, node: yaml.Node, path: tuple, what: str) -> None:
-        self.errors.append(InputError(what, Place(self.file, node.start_mark.line + 1, dotted(path))))
+        self.errors.append(InputError(what, SourceLocation(self.file, node.start_mark.line + 1, dotted(path))))

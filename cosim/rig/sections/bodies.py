@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mimic
 from cosim.rig.reading.schema import Reading
@@ -44,7 +44,7 @@ class BodyKeys(JointKeys):
 
 
 def read_bodies(
-    bodies: Sequence[Any], at: tuple, first: str, reading: Reading, findings: Findings
+    bodies: Sequence[Any], at: tuple, first: str, reading: Reading, findings: Diagnostics
 ) -> tuple[list[Link], list[Joint]]:
     """The links and joints of the list at the path `at`; the first body hangs on the link called `first` unless it
     says otherwise. Whatever is wrong is noted, and a default takes its place."""
@@ -61,7 +61,7 @@ def read_bodies(
 
 
 def _body(
-    data: Any, path: tuple, previous: str, reading: Reading, findings: Findings
+    data: Any, path: tuple, previous: str, reading: Reading, findings: Diagnostics
 ) -> tuple[list[Link], list[Joint]]:
     """The link and the joint of one entry, several when it repeats, none when it has no name."""
     found = read_connection(BodyKeys, data, path, reading, findings)
@@ -94,7 +94,7 @@ def _body(
 
 
 def _inertial(
-    keys: BodyKeys, data: dict, kind: str, path: tuple, reading: Reading, findings: Findings
+    keys: BodyKeys, data: dict, kind: str, path: tuple, reading: Reading, findings: Diagnostics
 ) -> Inertial | None:
     """None for a massless body: one without `mass`, or a fixed one with mass 0."""
     mass, moments = keys.mass, keys.inertia

@@ -81,7 +81,7 @@ class OwnKeys:
 class Made(NamedTuple):
     """What a constraint consists of: its law, (link as the file calls it, frame in it), joints."""
 
-    law: constraint_laws.Law
+    law: constraint_laws.ConstraintLaw
     frames: tuple[tuple[str | None, Pose], ...] = ()
     joints: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import Place, did_you_mean
+from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.description.mechanism import Joint
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
@@ -179,5 +179,5 @@ def _obstacle(
     return f"joint '{name}' is already commanded by {taken[name]}" if name in taken else ""
 
 
-def _in_line(place: Place) -> str:
+def _in_line(place: SourceLocation) -> str:
     return f" (line {place.line})" if place.line is not None else ""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cosim.multibody.description.loop_cutting import opened
+from cosim.multibody.description.loop_cutting import cut_loops
 from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.joints import JointKind, kind_of
@@ -34,7 +34,7 @@ def dofs_of(mechanism: Mechanism) -> Dofs:
     several: dict[str, JointKind] = {}
     owners: dict[str, str] = {}
     names: list[str] = []
-    tree, _ = opened(mechanism)
+    tree, _ = cut_loops(mechanism)
     for joint in depth_first(tree):
         kind = kind_of(joint)
         bound = joint.kind == "fixed" or joint.mimic is not None

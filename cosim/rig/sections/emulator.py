@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from cosim.errors import did_you_mean
-from cosim.hardware.emulation.fault_injection import FaultSpec
+from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.multibody.description.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading, read_fields, show
@@ -79,7 +79,7 @@ class EmulatorSpec:
     voltage: float
     ambient: float
     motors: Mapping[str, MotorParams]
-    faults: tuple[FaultSpec, ...]
+    faults: tuple[FaultInjection, ...]
 
 
 def read_emulator(
@@ -115,7 +115,7 @@ def read_emulator(
 
 def _fault(
     item: Any, at: tuple, drivers: tuple[DriverSpec, ...], kinds: Mapping[str, str | None], reading: Reading
-) -> FaultSpec | None:
+) -> FaultInjection | None:
     if not isinstance(item, dict):
         return reading.fail(at, f"expected a mapping, got {show(item)}")
     joint = item.get("joint")
@@ -155,7 +155,7 @@ def _fault(
             reading.fail((*at, "when", "signal"), f"no signal '{when.signal}'{did_you_mean(when.signal, signals)}")
     if len(reading.errors) > before:
         return None
-    return FaultSpec(
+    return FaultInjection(
         kind=kind,
         driver=values["driver"] or "",
         joint=values["joint"] or "",

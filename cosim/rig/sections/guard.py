@@ -14,7 +14,7 @@ from cosim.rig.sections.schedule import show_time
 from cosim.types import param, params
 
 if TYPE_CHECKING:
-    from cosim.rig.sections.joints import Entry, JointSpec
+    from cosim.rig.sections.joints import JointEntry, JointSpec
 
 Action = Literal["warn", "saturate", "stop"]
 
@@ -100,7 +100,7 @@ def read_guard(data: Any, step_ns: int | None, reading: Reading) -> GuardSpec:
 def check_guard(
     guard: GuardSpec,
     joints: Mapping[str, JointSpec],
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, JointEntry],
     commanded: Iterable[str],
     reading: Reading,
 ) -> None:

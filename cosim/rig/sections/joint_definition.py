@@ -9,8 +9,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-from cosim.errors import Place, did_you_mean
-from cosim.multibody.description.diagnostics import Findings
+from cosim.errors import SourceLocation, did_you_mean
+from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.mechanism import Joint, Mimic, Pose
 from cosim.multibody.joints import KINDS, GeneralMotion, kind_of
 from cosim.rig.reading.schema import Reading, read_fields
@@ -38,7 +38,7 @@ KEYS_OF = {
 
 
 @params
-class Limits:
+class LimitKeys:
     lower: float = param(unit="joint position", default=-math.inf)
     upper: float = param(unit="joint position", default=math.inf)
     velocity: float = param(unit="joint velocity", min=0, default=math.inf)
@@ -68,7 +68,7 @@ class JointKeys:
     friction: float = param(unit="joint effort", min=0, default=0.0)
     stiffness: float = param(unit="joint stiffness", min=0, default=0.0)
     rest: float = param(unit="joint position", default=0.0)
-    limits: Limits = param(default=Limits())
+    limits: LimitKeys = param(default=LimitKeys())
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class JointType:
 
 
 def read_connection(
-    cls: type[K], data: Any, path: tuple, reading: Reading, findings: Findings
+    cls: type[K], data: Any, path: tuple, reading: Reading, findings: Diagnostics
 ) -> tuple[K, JointType] | None:
     """The keys at `path` and the type of the joint; None when one that is required is missing or wrong.
 
@@ -98,7 +98,13 @@ def read_connection(
 
 
 def as_joint(
-    keys: JointKeys, joint_type: JointType, name: str, parent: str, child: str, place: Place, mimic: Mimic | None = None
+    keys: JointKeys,
+    joint_type: JointType,
+    name: str,
+    parent: str,
+    child: str,
+    place: SourceLocation,
+    mimic: Mimic | None = None,
 ) -> Joint:
     """The joint of these keys between two links."""
     kind, limits = joint_type.kind, keys.limits
@@ -154,7 +160,7 @@ def _read_type(data: Any, path: tuple, reading: Reading) -> JointType:
 
 
 def _check(
-    keys: JointKeys, joint_type: JointType, data: dict, path: tuple, reading: Reading, findings: Findings
+    keys: JointKeys, joint_type: JointType, data: dict, path: tuple, reading: Reading, findings: Diagnostics
 ) -> None:
     """Note the keys that do not go with the type."""
     kind, count = joint_type.kind, len(joint_type.units or ())

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from cosim.errors import did_you_mean
 from cosim.multibody.description.mechanism import Joint
 from cosim.multibody.joints import JointKind
-from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Kind, Plugin, read_plugin
+from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.sections.guard import JointActions
 from cosim.types import param, params
@@ -110,7 +110,7 @@ class SeveralSpec:
     rotates: bool  # its coordinates hold a quaternion
 
 
-class Entry(NamedTuple):
+class JointEntry(NamedTuple):
     """The settings of one joint, those for all joints merged in, and the places they come from."""
 
     data: dict[str, Any]
@@ -123,7 +123,7 @@ _KEY_BY_KEY = {(): ("limits",), ("limits",): ("actions",)}
 
 def read_entries(
     data: dict[str, Any], joints: Mapping[str, Joint] | None, several: Iterable[str], reading: Reading
-) -> dict[str, Entry]:
+) -> dict[str, JointEntry]:
     """The settings of each dof; those of unknown joints too, for their mistakes.
 
     joints: all dofs, and joints that do not move on their own, in model order; None when the mechanism could not
@@ -158,31 +158,31 @@ def _mapped(data: Any) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> Entry:
+def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> JointEntry:
     if own.get("prescribed") is not None:  # then an actuator is meant for the joints that have one
         defaults = {key: value for key, value in defaults.items() if key != "actuator"}
-    return _merged(Entry(own, reading), defaults, name, ())
+    return _merged(JointEntry(own, reading), defaults, name, ())
 
 
-def _merged(entry: Entry, defaults: dict[str, Any], name: str, path: tuple[str, ...]) -> Entry:
+def _merged(entry: JointEntry, defaults: dict[str, Any], name: str, path: tuple[str, ...]) -> JointEntry:
     """The section at `path` with what it does not say itself; limits, and their actions, are merged key by key."""
     own, reading = entry.data, entry.reading
     inherited = {key: value for key, value in defaults.items() if key not in own}
     data = {**inherited, **own}
     for key in _KEY_BY_KEY.get(path, ()):
         if isinstance(own.get(key), dict) and isinstance(defaults.get(key), dict):
-            data[key], reading = _merged(Entry(own[key], reading), defaults[key], name, (*path, key))
-    return Entry(data, reading.told_at(("joints", name, *path), ("joints", "all", *path), inherited))
+            data[key], reading = _merged(JointEntry(own[key], reading), defaults[key], name, (*path, key))
+    return JointEntry(data, reading.told_at(("joints", name, *path), ("joints", "all", *path), inherited))
 
 
-def read_joint(name: str, entry: Entry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:
+def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:
     """The joint as its entry says; a commanded one without an actuator gets an ideal one."""
     at, reading = ("joints", name), entry.reading
     joint = (joints or {}).get(name)
     kinds = kinds_of((name,), joints)
     values = read_fields(_JointFile, entry.data, at, reading.of(kinds))
 
-    def plugin(kind: Kind, key: str, section: Mapping[str, Any] | None) -> Plugin | None:
+    def plugin(kind: PluginKind, key: str, section: Mapping[str, Any] | None) -> Plugin | None:
         return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds)
 
     if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:

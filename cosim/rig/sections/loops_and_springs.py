@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.multibody.description.diagnostics import Findings
-from cosim.multibody.description.mechanism import Joint, Link, Loop, Spring
+from cosim.multibody.description.diagnostics import Diagnostics
+from cosim.multibody.description.mechanism import Joint, Link, LoopJoint, Spring
 from cosim.multibody.joints import JointKind, kind_of
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.sections.bodies import BASE
@@ -55,7 +55,9 @@ class LoopKeys(JointKeys):
     coordinates: bool = param(default=False)
 
 
-def read_loops(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading, findings: Findings) -> list[Loop]:
+def read_loops(
+    items: Sequence[Any], at: tuple, parts: Parts, reading: Reading, findings: Diagnostics
+) -> list[LoopJoint]:
     """The loops of the list at the path `at`; mistakes and remarks are noted."""
     loops = []
     for i, data in enumerate(items):
@@ -65,7 +67,7 @@ def read_loops(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading, 
     return loops
 
 
-def _loop(keys: LoopKeys, joint_type: JointType, data: dict, path: tuple, parts: Parts, reading: Reading) -> Loop:
+def _loop(keys: LoopKeys, joint_type: JointType, data: dict, path: tuple, parts: Parts, reading: Reading) -> LoopJoint:
     kind, parent, child = joint_type.kind, parts.link(keys.parent), parts.link(keys.child)
     joint = as_joint(keys, joint_type, keys.name, parent, child, reading.place(path))
     own = kind == GENERAL or any(data.get(key) is not None for key in COORDINATE_KEYS)
@@ -80,7 +82,7 @@ def _loop(keys: LoopKeys, joint_type: JointType, data: dict, path: tuple, parts:
     elif coordinates and child in parts.links and parts.links[child].inertial is None:
         what = f"a joint with coordinates cuts the loop through its child, and link '{child}' has no mass"
         reading.fail((*path, "child"), f"{what}; swap parent and child")
-    return Loop(joint, keys.child_origin.pose, coordinates)
+    return LoopJoint(joint, keys.child_origin.pose, coordinates)
 
 
 # --- springs ----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cosim.errors import InputError, InputErrors, did_you_mean
-from cosim.multibody.description.diagnostics import Findings
+from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
 from cosim.multibody.description.mechanism import Joint, Link, Mechanism, Pose
 from cosim.multibody.description.topology import build_mechanism
@@ -24,7 +24,7 @@ CARRIER = "carrier"  # the link and the joint of what moves as given
 
 
 @params
-class Closing:
+class LoopClosureKeys:
     drift: Literal["projection", "stabilisation", "none"] = param(default="projection")
     frequency: float = param(unit="Hz", above=0, default=20.0, doc="of the stabilisation")
     redundant: Literal["resolve", "refuse"] = param(default="resolve")
@@ -41,7 +41,7 @@ class MechanismFile:
     loops: list | None = param(default=None)
     constraints: list | None = param(default=None)
     springs: list | None = param(default=None)
-    closing: Closing = param(default=Closing())
+    closing: LoopClosureKeys = param(default=LoopClosureKeys())
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class MechanismSpec:
     description: Mechanism
     gravity: tuple[float, float, float]  # m/s^2
     urdf: Path | None  # None: given inline
-    closing: Closing
+    closing: LoopClosureKeys
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> Mechani
     if urdf is not None and not urdf.is_file():
         near = sorted(file.name for file in urdf.parent.glob("*.urdf"))
         return reading.fail((*at, "urdf"), f"no such file '{section['urdf']}'{did_you_mean(urdf.name, near)}")
-    findings = Findings()
+    findings = Diagnostics()
     noting = Reading(reading.place, findings.errors, reading.folder)  # mistakes of the mechanism alone
     try:
         tree = _of_urdf(urdf, section, noting, findings) if urdf else _of_bodies(section, name, noting, findings)
@@ -87,10 +87,10 @@ def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> Mechani
     except InputError as error:
         reading.errors.append(error)
         return None
-    return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("closing", Closing()))
+    return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("closing", LoopClosureKeys()))
 
 
-def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: Findings) -> _Tree:
+def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
     at = ("mechanism", "bodies")
     base = Link(BASE, place=reading.place(at))
     if section.get("floating_base"):
@@ -103,7 +103,7 @@ def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: F
     return _Tree(name, BASE, ground.links + links, ground.joints + joints)
 
 
-def _of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Findings) -> _Tree:
+def _of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> _Tree:
     """The links and joints of a URDF file, hung on a new ground when the base floats or rides on a carrier."""
     mechanism = read_urdf(file)
     findings.notes.extend(mechanism.notes)
@@ -135,7 +135,7 @@ def _on_carrier(tree: _Tree, keys: CarrierKeys, reading: Reading) -> _Tree:
     return _Tree(tree.name, tree.ground, [*tree.links, Link(CARRIER, place=place)], [*tree.joints, joint])
 
 
-def _coupled(tree: _Tree, section: dict[str, Any], reading: Reading, findings: Findings) -> Mechanism:
+def _coupled(tree: _Tree, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> Mechanism:
     """The whole mechanism. Raises InputErrors with every mistake in it."""
 
     def items(key: str) -> tuple[list, tuple]:

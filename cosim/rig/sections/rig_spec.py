@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, InputErrors, Place
+from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.rig.reading.schema import Reading, read_fields
-from cosim.rig.reading.yaml_source import Source, load_yaml, override
+from cosim.rig.reading.yaml_source import YamlSource, load_yaml, override
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
 from cosim.rig.sections.dofs import dofs_of
 from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_pace, read_drivers
@@ -67,7 +67,7 @@ class RigSpec:
     guard: GuardSpec
     schedule: ScheduleSpec
     telemetry: TelemetrySpec
-    source: Source
+    source: YamlSource
 
 
 def read_rig(path: str | Path, overrides: Iterable[str] = ()) -> RigSpec:
@@ -93,14 +93,14 @@ def _in_order(errors: list[InputError], file: str) -> list[InputError]:
 
     def key(error: InputError) -> tuple[bool, int]:
         place = error.place
-        if isinstance(place, Place) and place.file == file:
+        if isinstance(place, SourceLocation) and place.file == file:
             return False, place.line or 0
         return True, 0
 
     return sorted({str(error): error for error in errors}.values(), key=key)
 
 
-def _read(source: Source, reading: Reading) -> RigSpec:
+def _read(source: YamlSource, reading: Reading) -> RigSpec:
     """The spec; with mistakes noted in `reading` parts of it are None and it is not to be used."""
     path = Path(source.file)
     top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading)

@@ -12,11 +12,11 @@ import numpy as np
 
 from cosim.compile.trace import Trace, origin, trace
 from cosim.errors import CompileError, where_raised
-from cosim.multibody.constraint_laws import Frame, Law, Row
+from cosim.multibody.constraint_laws import ConstraintLaw, FrameState, ReactionSpec
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.joints import GeneralMotion
-from cosim.rig.reading.plugins import JOINT, LAW, Kind, load_plugin, read_file_plugin
+from cosim.rig.reading.plugins import JOINT, LAW, PluginKind, load_plugin, read_file_plugin
 from cosim.rig.reading.schema import Reading
 
 SKEW = 1e-6  # by how much axes may miss right angles and length 1
@@ -32,17 +32,19 @@ def read_motion(file: str, params: Any, path: tuple, reading: Reading) -> Genera
     )
 
 
-def read_law(file: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int) -> Law | None:
+def read_law(
+    file: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int
+) -> ConstraintLaw | None:
     """The law of one's own in `file`, tried with so many frames of links, coordinates and velocities of joints."""
 
-    def try_law(law: Law) -> None:
+    def try_law(law: ConstraintLaw) -> None:
         _try_law(law, links, nq, nv)
 
-    return _read(LAW, Law, "Law of cosim.multibody.constraint_laws", try_law, file, params, path, reading)
+    return _read(LAW, ConstraintLaw, "Law of cosim.multibody.constraint_laws", try_law, file, params, path, reading)
 
 
 def _read(
-    kind: Kind,
+    kind: PluginKind,
     cls: type,
     words: str,
     attempt: Callable[[Any], None],
@@ -108,9 +110,9 @@ def _check_independent(motion: GeneralMotion, q: np.ndarray) -> None:
         raise ValueError(f"{what} ({origin(motion.place)})")
 
 
-def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
+def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     """Raises ValueError with what is wrong with the law."""
-    if not law.rows or not all(isinstance(row, Row) for row in law.rows):
+    if not law.rows or not all(isinstance(row, ReactionSpec) for row in law.rows):
         raise ValueError("the law has no rows; give it one Row of cosim.multibody.constraint_laws per equation")
     for k, row in enumerate(law.rows):
         if not all(isinstance(text, str) for text in row):
@@ -123,11 +125,11 @@ def _try_law(law: Law, links: int, nq: int, nv: int) -> None:
 
     def residual(rotations: Any, positions: Any, q: Any, t: Any) -> Any:
         assert law.residual is not None
-        return law.residual([Frame(rotations[k], positions[k]) for k in range(links)], q, t)
+        return law.residual([FrameState(rotations[k], positions[k]) for k in range(links)], q, t)
 
     def rate(rotations: Any, positions: Any, angular: Any, linear: Any, q: Any, v: Any, t: Any) -> Any:
         assert law.rate is not None
-        frames = [Frame(rotations[k], positions[k], angular[k], linear[k]) for k in range(links)]
+        frames = [FrameState(rotations[k], positions[k], angular[k], linear[k]) for k in range(links)]
         return law.rate(frames, q, v, t)
 
     count, parts = 0, []

@@ -42,7 +42,7 @@ def read(node: Node, key: int) -> int | str:
     return live(node) if live is not None else node.values[key]
 
 
-def find(key: int) -> objects.Entry:
+def find(key: int) -> objects.ObjectEntry:
     """Raises sdo.Aborted: no such object, or no such sub-index of it."""
     entry = OBJECTS.get(key)
     if entry is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cosim.drivers.cia402 import codec, faults, profile
 from cosim.drivers.cia402.device import machine, mapping, motion, objects, pdo, server
 from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 _SYNC, _PRODUCER, _CONSUMERS, _COMMUNICATION_ERROR = 0x100500, 0x101700, 0x101601, 0x102901
 _STATE_OF = {codec.START: codec.RUNNING, codec.STOP: codec.STOPPED, codec.PRE_OPERATIONAL: codec.PREPARED}
@@ -13,7 +13,7 @@ _COMMUNICATION = frozenset(range(0x1000, 0x2000)) - {0x1018}  # indices that a r
 _LONGEST_STEP = 0.01  # s for which a control loop may run on one measurement
 
 
-def receive(node: Node, frame: Frame, t_ns: int) -> None:
+def receive(node: Node, frame: CanFrame, t_ns: int) -> None:
     """A frame from the bus."""
     if frame.extended or frame.fd or len(frame.data) > 8 or node.nmt == codec.BOOTING:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.cia402.device import objects
 from cosim.drivers.common.motor import Motor
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 from cosim.units import RPM, TURN
 
 TEMPERATURE = 0x320101  # of the power stage
@@ -53,7 +53,7 @@ class Node:
         self.nmt = codec.BOOTING
         self.beat_due: int | None = None  # when to send the next heartbeat
         self.heard: list[int | None] = [None, None]  # when each watched heartbeat came last
-        self.outbox: list[Frame] = []
+        self.outbox: list[CanFrame] = []
         # process data
         self.inward: dict[int, tuple[int, int, tuple[int, ...]]] = {}  # COB-ID -> (number, type, keys)
         self.outward: tuple[tuple[int, int, int, tuple[int, ...], bool], ...] = ()  # number, COB-ID, type, keys, remote
@@ -127,5 +127,5 @@ class Node:
         """Of a number in thousandths of the rated torque."""
         return per_mille * self.rated * 1e-6
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: CanFrame) -> None:
         self.outbox.append(frame)

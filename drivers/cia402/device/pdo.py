@@ -7,7 +7,7 @@ from contextlib import suppress
 from cosim.drivers.cia402 import faults, sdo
 from cosim.drivers.cia402.device import access, machine, objects
 from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 _SYNCHRONOUS = 240  # the largest transmission type that waits for SYNC
 _ON_EVENT = (254, 255)
@@ -41,7 +41,7 @@ def _sample(node: Node, keys: tuple[int, ...]) -> bytes:
 
 def _send(node: Node, number: int, cob_id: int, data: bytes) -> None:
     node.sent[number], node.sent_ns[number] = data, node.t_ns
-    node.send(Frame(cob_id, data))
+    node.send(CanFrame(cob_id, data))
 
 
 def synchronise(node: Node) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cosim.drivers.cia402 import codec, sdo
 from cosim.drivers.cia402.device import access, objects
 from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import Frame
+from cosim.drivers.transport import CanFrame
 
 LONGEST = 4096  # bytes that a client may announce to write
 
@@ -30,7 +30,7 @@ def serve(node: Node, frame: bytes) -> None:
     if answer is not None:
         if kind in (sdo.UPLOAD, sdo.DOWNLOAD):  # under the name by which it was asked for
             answer = answer[:1] + frame[1:4] + answer[4:]
-        node.send(Frame(codec.SDO_ANSWER + node.id, answer))
+        node.send(CanFrame(codec.SDO_ANSWER + node.id, answer))
 
 
 def _upload(node: Node, key: int, frame: bytes) -> bytes:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel.codec import Decoder, Packet
 from cosim.drivers.dynamixel.tables import Register
-from cosim.drivers.transport import Link, now
+from cosim.drivers.transport import Connection, now
 from cosim.errors import RunError
 
 PATIENCE_NS = 100_000_000  # for one answer
 TRIES = 3
 
 
-class Talk:
+class Client:
     """Reads and writes registers of single drives."""
 
-    def __init__(self, link: Link[bytes], decoder: Decoder) -> None:
+    def __init__(self, link: Connection[bytes], decoder: Decoder) -> None:
         self._link, self._decoder = link, decoder
 
     def ask(self, id: int, question: bytes) -> Packet | None:

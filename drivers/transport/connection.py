@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from cosim.errors import InputError, Place, RunError
+from cosim.errors import InputError, RunError, SourceLocation
 
 Item = TypeVar("Item")
-Locate = Callable[..., Place]  # locate(*keys): where a key of the line's section stands
+Locate = Callable[..., SourceLocation]  # locate(*keys): where a key of the line's section stands
 
 RETRY_NS = 100_000_000  # between two tries to open a lost line
 NOT_OPEN = "the line is not open"
@@ -21,7 +21,7 @@ UNPLUGGED = "check the cable and the power of the adapter"
 now = time.monotonic_ns
 
 
-class Frame(NamedTuple):
+class CanFrame(NamedTuple):
     """A CAN frame; t_ns: the monotonic time at which it was taken from the line (0 for one to be sent).
 
     fd: CAN FD, whose data have one of its lengths; switched: the data at the higher rate. The data of a remote frame
@@ -37,11 +37,11 @@ class Frame(NamedTuple):
     t_ns: int = 0
 
 
-class LinkError(RunError):
+class ConnectionLost(RunError):
     """A line failed while it was used: unplugged, bus off, or an item that could not go out by its deadline."""
 
 
-class Meter:
+class TrafficMeter:
     """What went over a line: items and bits each way, and errors (of the bus, or what could not be understood)."""
 
     __slots__ = ("bits_in", "bits_out", "errors", "items_in", "items_out")
@@ -63,7 +63,7 @@ class Meter:
         return (self.bits_in + self.bits_out) / (seconds * bitrate)
 
 
-class Link(Protocol[Item]):
+class Connection(Protocol[Item]):
     """One end of a line. Items are Frames on CAN and bytes (chunks without framing) on serial lines.
 
     One thread receives; any thread may send; it is closed when nobody uses it. `open`, `close` and `reopen` may take
@@ -71,7 +71,7 @@ class Link(Protocol[Item]):
     """
 
     name: str  # of the line: "udp_multicast 239.74.163.2", "/dev/ttyUSB0"
-    meter: Meter
+    meter: TrafficMeter
 
     @property
     def lost(self) -> bool:
@@ -104,7 +104,7 @@ class Link(Protocol[Item]):
         ...
 
 
-class Line(ABC, Generic[Item]):
+class BaseConnection(ABC, Generic[Item]):
     """What the links here share: a name, a meter, and how a line gets lost and comes back.
 
     A failure makes the line lost: every later `send` and `receive` raises the same LinkError at once, without touching
@@ -113,7 +113,7 @@ class Line(ABC, Generic[Item]):
     """
 
     def __init__(self, name: str, locate: Locate) -> None:
-        self.name, self.meter = name, Meter()
+        self.name, self.meter = name, TrafficMeter()
         self._locate = locate
         self._trouble = NOT_OPEN  # "" when it may be used
         self._lost = False
@@ -125,13 +125,13 @@ class Line(ABC, Generic[Item]):
         return self._lost
 
     def open(self) -> None:
-        """See `Link`."""
+        """See `Connection`."""
         self.close()
         self._connect()
         self._trouble, self._lost = "", False
 
     def close(self) -> None:
-        """See `Link`."""
+        """See `Connection`."""
         self._trouble, self._lost = NOT_OPEN, False
         self._give_up()
 
@@ -152,7 +152,7 @@ class Line(ABC, Generic[Item]):
         return True
 
     def bus_off(self) -> None:
-        """See `Link`; nothing where a line cannot show it."""
+        """See `Connection`; nothing where a line cannot show it."""
         return None
 
     @abstractmethod
@@ -173,22 +173,24 @@ class Line(ABC, Generic[Item]):
         with suppress(Exception):  # what is left of a connection cannot be mended
             self._disconnect()
 
-    def _failed(self) -> LinkError:
+    def _failed(self) -> ConnectionLost:
         """The error of a line that is lost or not open."""
-        return LinkError(self._trouble, self.name)
+        return ConnectionLost(self._trouble, self.name)
 
-    def _lose(self, cause: str) -> LinkError:
+    def _lose(self, cause: str) -> ConnectionLost:
         """The line is lost; its connection is given up later, because that may take time."""
         if not self._trouble:  # not when it was closed meanwhile
             self._trouble, self._lost = cause, True
             self._retry_ns = 0
         return self._failed()
 
-    def _unplugged(self, error: BaseException) -> LinkError:
+    def _unplugged(self, error: BaseException) -> ConnectionLost:
         return self._lose(f"the line is lost ({reason(error)}); {UNPLUGGED}")
 
-    def _late(self) -> LinkError:
-        return LinkError("the line did not take what was sent by its deadline; it is too slow or blocked", self.name)
+    def _late(self) -> ConnectionLost:
+        return ConnectionLost(
+            "the line did not take what was sent by its deadline; it is too slow or blocked", self.name
+        )
 
 
 def reason(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from cosim.drivers.transport.link import Frame
+from cosim.drivers.transport.connection import CanFrame
 
 if TYPE_CHECKING:
     from cosim.drivers.transport.can import CanParams
@@ -28,8 +28,8 @@ _MOST = FD_LENGTHS[-1]
 class Traffic(NamedTuple):
     """What one cycle sends and gets back: Frames or bytes."""
 
-    out: Sequence[Frame | bytes]
-    back: Sequence[Frame | bytes]
+    out: Sequence[CanFrame | bytes]
+    back: Sequence[CanFrame | bytes]
 
 
 def estimate(traffic: Traffic, params: CanParams | SerialParams, period: float) -> float:
@@ -40,9 +40,9 @@ def estimate(traffic: Traffic, params: CanParams | SerialParams, period: float) 
     return sum(seconds(item, params) for item in (*traffic.out, *traffic.back)) / period
 
 
-def seconds(item: Frame | bytes, params: CanParams | SerialParams) -> float:
+def seconds(item: CanFrame | bytes, params: CanParams | SerialParams) -> float:
     """On the wire, with the intermission after a frame and as many stuff bits as there may be."""
-    if isinstance(item, Frame):
+    if isinstance(item, CanFrame):
         bus = cast("CanParams", params)
         return frame_weight(item, weights(bus.bitrate, bus.data_bitrate)) / bus.bitrate
     return BYTE_BITS * len(item) / cast("SerialParams", params).baudrate
@@ -64,7 +64,7 @@ def weights(bitrate: float, data_bitrate: float | None) -> Weights:
     return tuple(table)
 
 
-def frame_weight(frame: Frame, table: Weights) -> float:
+def frame_weight(frame: CanFrame, table: Weights) -> float:
     """Of a frame, by a table of `weights`."""
     length = 0 if frame.remote else min(len(frame.data), _MOST)
     return table[frame.extended + 2 * frame.fd + 4 * frame.switched][length]
@@ -86,7 +86,7 @@ def worst_bits(length: int, extended: bool = False, fd: bool = False, switched: 
     return (slow, fast) if switched else (slow + fast, 0)
 
 
-def exact_bits(frame: Frame) -> int:
+def exact_bits(frame: CanFrame) -> int:
     """Bits of a classic frame with the stuff bits that its data need, and the intermission."""
     covered = _covered(frame)
     stuffed, run, last = 0, 0, -1
@@ -102,7 +102,7 @@ def _stuff(bits: int) -> int:
     return (bits - 1) // 4
 
 
-def _covered(frame: Frame) -> list[int]:
+def _covered(frame: CanFrame) -> list[int]:
     """The bits of a classic frame from start of frame to CRC."""
     remote = int(frame.remote)
     if frame.extended:

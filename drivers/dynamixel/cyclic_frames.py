@@ -65,7 +65,7 @@ def traffic(ids: Sequence[int], mode: str, fast: bool) -> Traffic:
     """The packets of one cycle."""
     data = bytes(SIZE)
     if fast:
-        back = [codec.chained([codec.Block(0, id, data) for id in ids], len(ids) * STATE.itemsize)]
+        back = [codec.chained([codec.RegisterBlock(0, id, data) for id in ids], len(ids) * STATE.itemsize)]
     else:
         back = [codec.status(id, 0, data) for id in ids]
     return Traffic([Goals(ids, mode).packet(np.zeros(len(ids))), question(ids, fast)], back)

@@ -19,15 +19,15 @@ import numpy as np
 from cosim.bench.rows import NotMeasured
 from cosim.errors import RunError
 from cosim.execution.engine import Engine
-from cosim.hardware.emulation.server import Emulation
+from cosim.hardware.emulation.server import EmulationServer
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import native_clock
-from cosim.timing.native_loop import Pace, Rings, Status, Word
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
-from cosim.timing.privileges import calm, take
+from cosim.timing.privileges import acquire, quiet_interpreter
 
 JOINTS = tuple(f"joint{k}" for k in range(1, 7))
 GEAR = 9.0  # turns of a rotor per turn of its joint
@@ -128,7 +128,7 @@ class Paused:
 
 
 @contextmanager
-def served(emulation: Emulation) -> Iterator[None]:
+def served(emulation: EmulationServer) -> Iterator[None]:
     """A thread answers meanwhile."""
     thread = threading.Thread(target=emulation.serve, name="emulation", daemon=True)
     thread.start()
@@ -140,7 +140,7 @@ def served(emulation: Emulation) -> Iterator[None]:
         emulation.stopped = False
 
 
-def emulated(path: Path, clock: Callable[[], int] = time.monotonic_ns) -> Emulation:
+def emulated(path: Path, clock: Callable[[], int] = time.monotonic_ns) -> EmulationServer:
     """The drives of a rig, in steps of 1 ms."""
     return emulation_of(read_rig(path, [STEP]), clock=clock)
 
@@ -208,14 +208,14 @@ def serve_paced(path: str) -> None:
         line.link = Paced(line.link)
     emulation.open()
     print(READY)
-    with calm(), take(Pacing()):
+    with quiet_interpreter(), acquire(Pacing()):
         emulation.serve()
 
 
 # --- ticks without a clock ------------------------------------------------------------------------------
 
 
-class Free(PythonClock):
+class EndlessCapacity(PythonClock):
     """Ticks follow one another; before each of them something else is done. ticks, others: how long both took [ns]."""
 
     def __init__(self, before: Callable[[], object] = lambda: None) -> None:
@@ -251,25 +251,25 @@ def arm(engine: Engine) -> None:
     engine.begin_from_measured(0.1, time.monotonic_ns() + SOON_NS)
 
 
-def ticks(engine: Engine, clock: Free, count: int) -> np.ndarray:
+def ticks(engine: Engine, clock: EndlessCapacity, count: int) -> np.ndarray:
     """(count, tasks + 1) ns: each task of so many ticks, and the whole tick, with what the loop does around its tasks.
 
     Raises RunError with what ended them before.
     """
-    rings = Rings(engine.program, count + 1, stamped=True)
-    rings.words[Word.START], rings.words[Word.PULSED] = clock.now(), 1
-    pace = Pace(clock, settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.stages), DEADLINE_NS))
+    rings = TickRing(engine.program, count + 1, stamped=True)
+    rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
+    pace = PaceMemory(clock, settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.stages), DEADLINE_NS))
     clock.begin()
     clock.ticks.clear()
     engine.take(rings, count + 1, pace)  # a tick is over when the next one begins
-    if rings.status is not Status.FINISHED:
+    if rings.status is not LoopStatus.FINISHED:
         raise RunError(engine.outcome(rings.status) or "the ticks ended before their time")
     _, stamps = rings.read(count)
     return np.column_stack([np.diff(stamps[:, 1:-1], axis=1), clock.ticks[:count]])
 
 
 @contextmanager
-def answered_between(rig: Rig) -> Iterator[tuple[Engine, Free]]:
+def answered_between(rig: Rig) -> Iterator[tuple[Engine, EndlessCapacity]]:
     """The engine of a rig after its first ticks, and the clock for those to come: before each of them the emulated
     drives, in the same thread, take what was sent to them, answer, and move by a step."""
     clock = Paused()
@@ -283,5 +283,5 @@ def answered_between(rig: Rig) -> Iterator[tuple[Engine, Free]]:
     with closing(emulation), closing(engine):
         with served(emulation):  # drives are asked and waited for while they are set up
             arm(engine)
-            ticks(engine, Free(), WARM)
-        yield engine, Free(answer)
+            ticks(engine, EndlessCapacity(), WARM)
+        yield engine, EndlessCapacity(answer)

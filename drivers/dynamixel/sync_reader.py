@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.drivers.dynamixel import codec, cycle
+from cosim.drivers.dynamixel import codec, cyclic_frames
 from cosim.drivers.dynamixel.codec import Decoder
-from cosim.drivers.transport import Link, now
+from cosim.drivers.transport import Connection, now
 
 # An answer that was not there by its deadline may still come so long after the time it takes on the wire.
 SILENT_NS = 20_000_000  # when nothing came: a USB adapter may keep it for 16 ms
 CUT_NS = 4_000_000  # when its beginning came
 
 
-class Hearing:
+class SyncReader:
     """state: (n,) of dtype `cycle.STATE`, what drives said last; times: when that was [ns], 0 for never."""
 
-    def __init__(self, link: Link[bytes], decoder: Decoder, ids: bytes, baudrate: float) -> None:
+    def __init__(self, link: Connection[bytes], decoder: Decoder, ids: bytes, baudrate: float) -> None:
         self.link, self.ids = link, ids
-        self.state = np.zeros(len(ids), dtype=cycle.STATE)
+        self.state = np.zeros(len(ids), dtype=cyclic_frames.STATE)
         self.times = [0] * len(ids)
         self.unusable = 0  # answers that came whole
         self._decoder, self._baudrate = decoder, baudrate
@@ -28,8 +28,8 @@ class Hearing:
     def ask_for(self, fast: bool) -> None:
         """fast: one chained answer instead of one from each drive."""
         self._fast, n = fast, len(self.ids)
-        self._question = cycle.question(self.ids, fast)
-        self._awaited = cycle.answer_size(n, fast)
+        self._question = cyclic_frames.question(self.ids, fast)
+        self._awaited = cyclic_frames.answer_size(n, fast)
         self._wire_ns = round((len(self._question) + self._awaited) * 10e9 / self._baudrate)
 
     def forget(self) -> None:
@@ -53,7 +53,7 @@ class Hearing:
                 elif len(params) == self.state.nbytes:
                     self._hear_all(missing, params)
         if missing:
-            for block in codec.salvage(self._decoder.rest, cycle.SIZE) if self._fast else ():
+            for block in codec.salvage(self._decoder.rest, cyclic_frames.SIZE) if self._fast else ():
                 self.hear(missing, *block)
             if came < self._awaited:
                 self._late_ns = asked_ns + self._wire_ns + (CUT_NS if came else SILENT_NS)
@@ -62,22 +62,22 @@ class Hearing:
     def hear(self, missing: set[int], error: int, id: int, data: bytes) -> None:
         """What one drive says; its place goes out of `missing`."""
         k = self.ids.find(id)
-        if len(data) != cycle.SIZE or k not in missing or error & ~codec.ALERT:
+        if len(data) != cyclic_frames.SIZE or k not in missing or error & ~codec.ALERT:
             self.unusable += 1
             return
         missing.discard(k)
         if not self.state.flags.writeable:
             self.state = self.state.copy()
-        self.state[k] = np.frombuffer(bytes((error, id)) + data + b"\0\0", cycle.STATE)[0]
+        self.state[k] = np.frombuffer(bytes((error, id)) + data + b"\0\0", cyclic_frames.STATE)[0]
         self.times[k] = now()
 
     def _hear_all(self, missing: set[int], params: bytes) -> None:
-        state = np.frombuffer(params, cycle.STATE)
+        state = np.frombuffer(params, cyclic_frames.STATE)
         if state["id"].tobytes() == self.ids and 0 not in state["level"].tobytes():
             missing.clear()
             self.state, self.times = state, [now()] * len(self.ids)
             return
-        size = cycle.STATE.itemsize
+        size = cyclic_frames.STATE.itemsize
         for at in range(0, len(params), size):
             self.hear(missing, params[at], params[at + 1], params[at + 2 : at + size - 2])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.drivers.moteus.codec import arbitration
-from cosim.drivers.transport import Frame, Link, now
+from cosim.drivers.transport import CanFrame, Connection, now
 
 ANSWER_NS = 20_000_000  # in the cycle of switching on
 PATIENCE_NS = 100_000_000  # how long an answer may take when nobody is in a hurry
@@ -13,10 +13,10 @@ MOST = 256  # frames taken at once, so that a flood of them holds up nobody
 TRIES = 5
 
 
-class Drives:
+class RegisterClient:
     """The drives of a line by their index; the host's own id is 0."""
 
-    def __init__(self, link: Link[Frame], nodes: Sequence[int], prefix: int) -> None:
+    def __init__(self, link: Connection[CanFrame], nodes: Sequence[int], prefix: int) -> None:
         """nodes: ids of the drives; prefix: of all ids."""
         self._link = link
         self.ask_ids = [arbitration(0, node, prefix, reply=True) for node in nodes]  # all are extended
@@ -26,16 +26,16 @@ class Drives:
     def tell(self, k: int, data: bytes) -> None:
         """A frame that is not answered. Raises LinkError."""
         id = self.tell_ids[k]
-        self._link.send(Frame(id, data, id > 0x7FF, True, True), now() + ANSWER_NS)
+        self._link.send(CanFrame(id, data, id > 0x7FF, True, True), now() + ANSWER_NS)
 
-    def ask(self, k: int, data: bytes, tries: int = TRIES) -> Frame | None:
+    def ask(self, k: int, data: bytes, tries: int = TRIES) -> CanFrame | None:
         """The answer to a frame, None when there is none after some tries. Raises LinkError."""
         for _ in range(MOST):
             if self._link.receive(0) is None:  # else a late answer to something else
                 break
         for _ in range(tries):
             deadline_ns = now() + PATIENCE_NS
-            self._link.send(Frame(self.ask_ids[k], data, True, True, True), deadline_ns)
+            self._link.send(CanFrame(self.ask_ids[k], data, True, True, True), deadline_ns)
             while (frame := self._link.receive(deadline_ns)) is not None:
                 if self.index.get(frame.id) == k:
                     return frame
