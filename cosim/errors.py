@@ -79,3 +79,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; known: {', '.join(known)}" if known else ""
+
+
+def plural(n: int, word: str) -> str:
+    """The word for so many of them."""
+    return word if n == 1 else f"{word}s"

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, TypeVar, dataclass_transform, runtime_checkable
+from enum import IntEnum
+from typing import Annotated, Any, Literal, Protocol, TypeVar, dataclass_transform, runtime_checkable
 
 import numpy as np
 
@@ -77,34 +78,101 @@ def params(cls: type[T]) -> type[T]:
     return dataclass(frozen=True)(cls)
 
 
-# --- blocks -------------------------------------------------------------------------------------
+# --- blocks: the parts of a rig that are pure functions --------------------------------------------
 
 
 @runtime_checkable
 class Block(Protocol):
-    """A pure part of a rig: what comes out depends only on (t, p, x, u).
+    """A pure part of a rig: its outputs depend only on (t, p, x, u).
 
     t: time in s; p: the params; x: the state as made by `initial`; u: the inputs by name.
-    A discrete block has `update`, called once per period; a continuous one has `flow`.
     """
 
     inputs: Signals
     outputs: Signals
     params: Any
 
+
+@runtime_checkable
+class DiscreteBlock(Block, Protocol):
+    """A block that is called once per period."""
+
     def initial(self) -> State: ...
 
-
-class DiscreteBlock(Block, Protocol):
     def update(self, t: Any, p: Any, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
         """(next state, outputs by name)."""
         ...
 
 
+Controller = DiscreteBlock  # inputs among FEEDBACK, REFERENCE and `all_<feedback>`; outputs COMMAND, shape (n,)
+
+
+@runtime_checkable
 class ContinuousBlock(Block, Protocol):
+    """A block in continuous time."""
+
     def flow(self, t: Any, p: Any, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
         """(time derivative of the state, outputs by name)."""
         ...
+
+
+ACTUATOR_INPUTS: Signals = {
+    "request": Signal((), "joint effort"),
+    "position": Signal((), "joint position"),
+    "velocity": Signal((), "joint velocity"),
+}
+# effort on the joint, power taken from the source, power lost, energy stored inside
+ACTUATOR_OUTPUTS: Signals = {
+    "effort": Signal((), "joint effort"),
+    "power": Signal((), "W"),
+    "loss": Signal((), "W"),
+    "stored": Signal((), "J"),
+}
+
+
+class Actuator(ContinuousBlock, Protocol):
+    """A continuous block between a requested effort and a joint; all signals are of one joint, shape ().
+
+    inputs: ACTUATOR_INPUTS; outputs: ACTUATOR_OUTPUTS and whatever else is worth recording.
+    """
+
+    reflected_inertia: float  # rigidly coupled to the joint; the mechanism carries it [kg m² or kg]
+    rates: Mapping[str, str]  # states that are positions -> the states that are their rates
+
+    def initial(self, position: float, velocity: float) -> State:
+        """Electrically at rest, with the joint at this position and velocity."""
+        ...
+
+
+class Trajectory(Protocol):
+    """The reference of n joints as a pure function of time."""
+
+    @property
+    def end(self) -> float:
+        """The time [s] from which it holds still; infinite for a periodic one."""
+        ...
+
+    def sample(self, t: Any) -> dict[str, Any]:
+        """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
+        `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
+        ...
+
+
+class FaultCode(IntEnum):
+    """Why a tick ends the run, in the order of precedence: verdicts of the guard, then faults of the plant's state."""
+
+    OK = 0
+    EFFORT = 1
+    RATE = 2
+    POWER = 3
+    TEMPERATURE = 4
+    POSITION = 5
+    TRACKING = 6
+    VELOCITY = 7
+    STALE = 8
+    NOT_FINITE = 9
+    OPEN = 10  # a constraint is violated
+    ENDLESS = 11  # events without end within one instant
 
 
 # --- joints: what drivers read and write -----------------------------------------------------------
@@ -133,7 +201,7 @@ class JointState:
 
 @dataclass
 class JointCommand:
-    """What n joints are told: requested effort = kp (position − q) + kd (velocity − v) + effort."""
+    """The command of n joints: requested effort = kp (position − q) + kd (velocity − v) + effort."""
 
     position: Array
     velocity: Array
@@ -148,7 +216,7 @@ class JointCommand:
 
 
 def requested_effort(command: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
-    """kp (position − q) + kd (velocity − v) + effort: what a command asks of the drive in a measured state."""
+    """kp (position − q) + kd (velocity − v) + effort: what a command requests of the drive in a measured state."""
     proportional = command["kp"] * (command["position"] - state["position"])
     return proportional + command["kd"] * (command["velocity"] - state["velocity"]) + command["effort"]
 
@@ -163,7 +231,7 @@ class Limits:
     effort: Array
 
     def at(self, index: Array) -> Limits:
-        """Those of the joints at these places."""
+        """The limits of the joints at these indices."""
         return Limits(self.lower[index], self.upper[index], self.velocity[index], self.effort[index])
 
 
@@ -195,8 +263,47 @@ class Driver(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the hardware, motors off."""
+        """Release the hardware, motors off."""
         ...
+
+
+class HardwareDriver(Driver, Protocol):
+    """A driver whose motors are real: what the loop needs to know of its connection and of the faults of its drives."""
+
+    link: Any  # cosim.drivers.transport.Connection: its name and its traffic meter
+    watchdog: float  # s without a command after which the drives stop by themselves
+    lost: int  # replies that never came
+    latched: bool  # `enable` was refused for a fault that `clear` may clear
+
+    def clear(self) -> None:
+        """Clear reported faults; motors stay off. Raises RunError for a fault that persists."""
+        ...
+
+    def describe_fault(self, joint_index: int, code: int) -> str:
+        """A fault code of the joint at this index in words, with the fix."""
+        ...
+
+    def report(self) -> list[dict[str, object]]:
+        """What became of feedforward efforts in the field of each drive's command, JSON-ready."""
+        ...
+
+
+# --- what leaves a run --------------------------------------------------------------------------------
+
+Level = Literal["info", "warning", "error"]
+
+
+class Sink(Protocol):
+    """Receives what a run measured: t_ns (k,) integer ns of the run, values (k, m), a column per channel."""
+
+    def __call__(self, t_ns: Array, values: Array) -> None: ...
+
+    def event(self, t_ns: int, what: str, level: Level = "info") -> None: ...
+
+    def fault(self, t_ns: int, what: str) -> None: ...
+
+
+# --- what plug-ins are given ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

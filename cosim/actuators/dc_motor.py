@@ -18,9 +18,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cosim import ops
-from cosim.actuators import INPUTS, OUTPUTS
 from cosim.actuators._friction import gear_friction
-from cosim.types import Signal, Signals, State, param, params
+from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Signal, Signals, State, param, params
 from cosim.units import TURN
 
 
@@ -50,8 +49,8 @@ class Params:
 
 
 class DcMotor:
-    inputs = INPUTS
-    outputs: ClassVar[Signals] = {**OUTPUTS, "current": Signal((), "A"), "voltage": Signal((), "V")}
+    inputs = ACTUATOR_INPUTS
+    outputs: ClassVar[Signals] = {**ACTUATOR_OUTPUTS, "current": Signal((), "A"), "voltage": Signal((), "V")}
 
     def __init__(self, params: Params) -> None:
         self.params = params

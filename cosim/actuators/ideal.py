@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cosim import ops
-from cosim.actuators import INPUTS, OUTPUTS
-from cosim.types import State, param, params
+from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, State, param, params
 
 
 @params
@@ -17,7 +16,7 @@ class Params:
 
 
 class Ideal:
-    inputs, outputs = INPUTS, OUTPUTS
+    inputs, outputs = ACTUATOR_INPUTS, ACTUATOR_OUTPUTS
     reflected_inertia = 0.0
     rates: Mapping[str, str] = {}
 

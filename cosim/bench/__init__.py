@@ -20,10 +20,10 @@ from cosim.bench import (
 from cosim.bench.rows import BenchRow, Case, measured
 from cosim.bench.states import rig_file
 from cosim.bench.timing import FULL, QUICK
-from cosim.cli import report
 from cosim.compile import interpreting
 from cosim.compile.compiled import INTERPRET_VARIABLE
 from cosim.errors import InputError, RunError, did_you_mean
+from cosim.output import console
 
 CASES: tuple[Case, ...] = (
     *rows_dynamics.CASES,
@@ -44,14 +44,14 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
     Raises InputError when no case has such a name or the sample rig is not at hand, RunError after all is
     written when a target was missed.
     """
-    report.check_targets([], json)
+    console.check_targets([], json)
     if interpreting():
         raise InputError("is set, and machine code is what is measured; unset it", INTERPRET_VARIABLE)
     cases, effort = select(CASES, only), QUICK if quick else FULL
     rig_file()
     # before the bench itself is what keeps the machine busy
     machine, rows = show.machine(), []
-    with report.progress("bench") as shown:
+    with console.progress("bench") as shown:
         for k, case in enumerate(cases, 1):
             rows.append(measured(case, effort))
             if shown is not None:

@@ -50,11 +50,12 @@ def run(
     """Run a rig, in software or with the real motors that it names, and print what came of it."""
     from cosim import load_rig
     from cosim.cli import report
+    from cosim.output import console
     from cosim.rig.run import StoppedRun
 
-    seconds = None if duration is None else report.duration_of(duration)
+    seconds = None if duration is None else console.duration_of(duration)
     plots = plot or []
-    report.check_targets(plots, json, record, rig)
+    console.check_targets(plots, json, record, rig)
     loaded = load_rig(rig, set_ or (), interpret, realtime)
     report.check_plots(plots, loaded)
     if loaded.hardware:
@@ -63,7 +64,7 @@ def run(
 
         confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
     fault: CosimError | None = None
-    with report.progress(loaded.spec.name) as shown:
+    with console.progress(loaded.spec.name) as shown:
         try:
             finished = loaded.run(seconds, record, shown, clear_faults)
         except StoppedRun as stopped:
@@ -85,10 +86,10 @@ def emulate(
     duration: Annotated[str | None, typer.Option(help="How long, e.g. 60 or 5 min; default: until Ctrl-C.")] = None,
 ) -> None:
     """Put the simulated motors of a rig behind the protocols of its drives, for a program that drives them."""
-    from cosim.cli import report
+    from cosim.output.console import duration_of
     from cosim.rig.emulate import emulate_rig, override_of
 
-    seconds = None if duration is None else report.duration_of(duration)
+    seconds = None if duration is None else duration_of(duration)
     emulate_rig(rig, [*(set_ or ()), *override_of(fault or ())], seconds, print)
 
 

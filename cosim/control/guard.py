@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
-from cosim.types import Array, Limits, requested_effort
+from cosim.types import Array, FaultCode, Limits, requested_effort
 
 WARN, SATURATE, STOP = "warn", "saturate", "stop"
 # by weight: where several stop a joint, the last of them is told; a kind's verdict is its place in here, from 1 on.
 # Those that may wait until joints rest come first, so that none of them hides one that may not
 KINDS = ("effort", "rate", "power", "temperature", "position", "tracking", "velocity")
-FINE, EFFORT, RATE, POWER, TEMPERATURE, POSITION, TRACKING, VELOCITY, STALE, NOT_FINITE = range(10)
+FINE, EFFORT, RATE, POWER, TEMPERATURE, POSITION, TRACKING, VELOCITY, STALE, NOT_FINITE = tuple(FaultCode)[:10]
 BITS = {kind: 2.0**k for k, kind in enumerate(KINDS)}  # of a mask of kinds
 
 LARGEST = 1.7976931348623157e308  # the largest finite double

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.cli import report
 from cosim.derive.graph_drawing import plot_graph
 from cosim.errors import InputError
 from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
 from cosim.multibody.description.urdf import read_urdf
+from cosim.output import console
 from cosim.rig.sections.rig_spec import read_rig
 
 LARGEST = 20  # bodies besides body 0 whose matrices are printed
@@ -26,7 +26,7 @@ def derive_graph(path: Path, file: Path | None = None) -> None:
     Raises InputError for mistakes in the file, an output that cannot be written or a graph too large to draw.
     """
     try:
-        report.check_targets([] if file is None else [file], None, rig=path)
+        console.check_targets([] if file is None else [file], None, rig=path)
     except InputError as error:
         raise InputError(error.what, "--graph") from None
     mechanism = read_mechanism(path)

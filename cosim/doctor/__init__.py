@@ -19,12 +19,12 @@ def main(duration: str, cpu: int | None, json: Path | None) -> None:
 
     Raises InputError when the options are wrong, RunError where there is no Linux.
     """
-    from cosim.cli import report
     from cosim.doctor.show import figures, show
+    from cosim.output import console
 
     seconds = _seconds(duration)
-    report.check_targets([], json)
-    with report.progress("doctor") as shown:
+    console.check_targets([], json)
+    with console.progress("doctor") as shown:
         diagnosis = diagnose(Path("/"), seconds, cpu, RealInstruments(), shown)
     quiet = json is not None and str(json) == "-"
     if not quiet:
@@ -62,7 +62,7 @@ def diagnose(
 
 
 def _seconds(duration: str) -> float:
-    from cosim.cli.report import duration_of
+    from cosim.output.console import duration_of
 
     seconds = duration_of(duration)
     if not SHORTEST <= seconds <= LONGEST:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cosim.cli.report import PIPE_WIDTH
 from cosim.doctor.diagnosis import Diagnosis, lateness, rate_for
 from cosim.doctor.latency import GRANTED, PERIOD_NS
 from cosim.doctor.machine import Machine, ranges
+from cosim.output.console import PIPE_WIDTH
 
 # edges of the bins, ns: 0, then 1, 2, 5 · 10ⁿ µs up to 1 s; later ones are beyond
 EDGES = [0, *(step * 10**n for n in range(3, 9) for step in (1, 2, 5)), 10**9]

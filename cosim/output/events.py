@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.output.limit_alarms import LimitAlarms
-from cosim.output.recorder import Level
 from cosim.tick.tick_model import TickModel
+from cosim.types import Level
 
 
 class RunEvent(NamedTuple):

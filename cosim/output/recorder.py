@@ -12,11 +12,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
+from cosim.types import Level
 
 Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
 
@@ -28,7 +29,6 @@ WRITE_MENDS: dict[type[CosimError], str] = {
     InputError: "name a file in a folder that exists and that you may write to",
     RunError: "free space on the disk and run again",
 }
-Level = Literal["info", "warning", "error"]
 LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}
 LOG_SCHEMA = {
     "title": "foxglove.Log",

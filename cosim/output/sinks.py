@@ -17,13 +17,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
-from cosim.output.recorder import Level, Recorder
+from cosim.output.recorder import Recorder
 from cosim.output.telemetry import Publisher
+from cosim.types import Level, Sink
 
 PATIENCE = 60.0  # s; how long the other process may take nothing, and say nothing, while it is waited for
 PIPE_BYTES = 1 << 20  # the most that the system gives to everyone
@@ -44,16 +45,6 @@ class Output:
     record: str | None = None
     endpoint: str | None = None
     rate: float = 50.0
-
-
-class Sink(Protocol):
-    """Takes what a run measured: t_ns (k,) integer ns of the run, values (k, m), a column per channel."""
-
-    def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None: ...
-
-    def event(self, t_ns: int, what: str, level: Level = "info") -> None: ...
-
-    def fault(self, t_ns: int, what: str) -> None: ...
 
 
 class Recording:

@@ -17,9 +17,8 @@ import numpy as np
 from cosim import ops
 from cosim.compile.routine import Routine, call_when
 from cosim.compile.while_loop import WhileLoop
-from cosim.control.guard import NOT_FINITE
 from cosim.plant.plant import Plant
-from cosim.types import State
+from cosim.types import FaultCode, State
 
 # events are located to this share of a step, in at most SEARCH evaluations; more than CHAIN of them in one step
 # mean that they go on for ever
@@ -30,7 +29,7 @@ LETTING_GO = 2
 
 # what makes it pointless to go on, above the verdicts of the guard: a constraint is off by more than GAP [m, rad, m/s
 # or rad/s], events went on for ever
-SOUND, OPEN, ENDLESS = 0.0, NOT_FINITE + 1.0, NOT_FINITE + 2.0
+SOUND, OPEN, ENDLESS = float(FaultCode.OK), float(FaultCode.OPEN), float(FaultCode.ENDLESS)
 GAP = 1e-2
 
 Step = Callable[[Any, Any, Any, Any], Any]  # (t, x, request, h) -> x at t + h

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, SourceLocation
+from cosim.errors import InputError, SourceLocation, plural
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
 from cosim.rig.build.drivers import context_of
-from cosim.rig.reading.schema import plural
 from cosim.rig.reading.yaml_source import read_value
 from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec

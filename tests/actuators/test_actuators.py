@@ -8,11 +8,11 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 
-from cosim.actuators import INPUTS, OUTPUTS, dc_motor, ideal
+from cosim.actuators import dc_motor, ideal
 from cosim.actuators._friction import CREEP_SPEED, gear_friction
 from cosim.compile import ArrayPort, compile
 from cosim.layout import Layout
-from cosim.types import Block
+from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Block
 from cosim.units import TURN
 
 MOTOR = {"resistance": 0.5, "inductance": 2e-3, "torque_constant": 0.04, "rotor_inertia": 3e-5, "ratio": 50.0}
@@ -60,7 +60,7 @@ def states(actuator: Any, count: int = 40) -> Any:
 def test_actuators_are_blocks_with_the_signals_of_the_contract(actuator: Any) -> None:
     rates = actuator.rates
     assert isinstance(actuator, Block)
-    assert actuator.inputs is INPUTS and OUTPUTS.items() <= actuator.outputs.items()
+    assert actuator.inputs is ACTUATOR_INPUTS and ACTUATOR_OUTPUTS.items() <= actuator.outputs.items()
     initial = actuator.initial(0.4, -0.2)
     dx, y = flow(actuator, initial)
     assert dx.keys() == initial.keys() and y.keys() == actuator.outputs.keys()

@@ -112,7 +112,7 @@ class Bench:
 def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
     def bench(n: int = 2, watchdog: float = 0.1, brake: bool = False, **joint: Any) -> Bench:
         made = Bench(n, watchdog, brake, **joint)
-        for module in ("driver", "asking"):
+        for module in ("driver", "register_client"):
             monkeypatch.setattr(f"cosim.drivers.moteus.{module}.now", made.cable.now)
         return made
 

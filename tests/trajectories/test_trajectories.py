@@ -15,9 +15,10 @@ from scipy.interpolate import CubicSpline
 import cosim.trajectories
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError, InputErrors
-from cosim.trajectories import Trajectory, chirp, quintic, sine, trapezoidal, waypoints
+from cosim.trajectories import chirp, quintic, sine, trapezoidal, waypoints
 from cosim.trajectories.quintic import minimum_jerk
 from cosim.trajectories.trapezoidal import Trapezoidal
+from cosim.types import Trajectory
 
 KINDS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module for module in (chirp, quintic, sine, trapezoidal, waypoints)

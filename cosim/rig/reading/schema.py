@@ -16,7 +16,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cosim.errors import InputError, SourceLocation, did_you_mean, where_raised
+from cosim.errors import InputError, SourceLocation, did_you_mean, plural, where_raised
 from cosim.types import PerJoint
 from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 
@@ -132,11 +132,6 @@ def show(value: Any) -> str:
     """A value of a file as an error message quotes it, on one line."""
     words = {NoneType: "nothing", dict: "a mapping", list: "a list", bool: str(value).lower()}
     return words.get(type(value)) or repr(value)
-
-
-def plural(n: int, word: str) -> str:
-    """The word for so many of them."""
-    return word if n == 1 else f"{word}s"
 
 
 def _keys(cls: type) -> list[str]:

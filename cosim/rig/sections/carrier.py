@@ -12,8 +12,7 @@ from cosim import ops
 from cosim.multibody.joints import GeneralMotion
 from cosim.rig.reading.plugins import TRAJECTORY, load_plugin, read_plugin
 from cosim.rig.reading.schema import Reading
-from cosim.trajectories import Trajectory
-from cosim.types import param, params
+from cosim.types import Trajectory, param, params
 
 SLIDES, TURNS = ("x", "y", "z"), ("roll", "pitch", "yaw")
 
