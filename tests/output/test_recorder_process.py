@@ -292,8 +292,8 @@ def test_nothing_can_be_added_after_the_end(tmp_path):
 DYING = f"""
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_recorder_process import Remote, recording, samples
-remote = Remote(recording(sys.argv[1]))
+from test_recorder_process import RemoteSink, recording, samples
+remote = RemoteSink(recording(sys.argv[1]))
 for first in range(0, 900, 100):
     remote(*samples(100, first))
 assert remote.waiting == 0
