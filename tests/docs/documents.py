@@ -14,10 +14,14 @@ from cosim.rig.reading import schema
 from cosim.types import PerJoint
 
 ROOT = Path(__file__).parents[2]
-DOCS = (ROOT / "docs" / "rig.md").read_text(encoding="utf-8")
-DRIVERS = (ROOT / "docs" / "drivers.md").read_text(encoding="utf-8")
+FOLDER = ROOT / "docs"
+PAGES = {
+    str(file.relative_to(FOLDER)): file.read_text(encoding="utf-8") for file in sorted(FOLDER.rglob("*.md"))
+}  # every page by its path in docs/
+DOCS = "\n".join(PAGES.values())
+TEXT = " ".join(DOCS.split())  # without line breaks, to look for a sentence
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ARCHITECTURE = PAGES["explanation/architecture.md"]
 
 
 # --- reading Markdown -----------------------------------------------------------------------------
@@ -46,7 +50,17 @@ def names(heading: str) -> set[str]:
     return {name for row in TABLES[heading][1:] for name in re.findall(r"`([^`]+)`", row[0])}
 
 
-TABLES = tables(DOCS)
+def all_tables() -> dict[str, list[list[str]]]:
+    """The tables of every page by heading; a heading with a table is unique among the pages."""
+    found: dict[str, list[list[str]]] = {}
+    for page, text in PAGES.items():
+        for heading, rows in tables(text).items():
+            assert heading not in found, f"docs/{page}: a second table under the heading '{heading}'"
+            found[heading] = rows
+    return found
+
+
+TABLES = all_tables()
 
 # --- a field as its row shows it ------------------------------------------------------------------
 

@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 import yaml
 
 from cosim import load_rig
+from cosim.cli.main import app
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.reading.plugins import DRIVER
 from cosim.trajectories.waypoints import read_waypoints
 from cosim.units import parse_quantity
-from tests.docs.documents import ARCHITECTURE, DOCS, DRIVERS, README, ROOT, blocks, tables
+from tests.docs.documents import ARCHITECTURE, DOCS, PAGES, README, ROOT, TABLES, TEXT, blocks, tables
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/rig.md", "docs/architecture.md", "docs/drivers.md"])
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{page}" for page in PAGES)])
 def test_links_lead_somewhere(name):
     file = ROOT / name
     for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
@@ -61,7 +63,7 @@ def test_the_architecture_names_every_module_and_nothing_else():
 
 # --- real motors ------------------------------------------------------------------------------------
 
-FAMILIES = tables(DRIVERS)["Families"][1:]
+FAMILIES = TABLES["Families"][1:]
 
 
 @pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row[0].strip("`"))
@@ -79,49 +81,56 @@ def test_every_table_of_families_has_all_of_them():
     those = {row[0].strip("`") for row in FAMILIES}
     on_disk = {path.parent.name for path in (ROOT / "drivers").glob("*/driver.py")} - {"sim"}
     assert those == on_disk
-    tables_of = [tables(DRIVERS)["What was tested"], tables(README)["Real motors"], motors_off()]
+    tables_of = [TABLES["What was tested"], tables(README)["Real motors"], motors_off()]
     for table in tables_of:
         assert {row[0].strip("`") for row in table[1:]} == those
 
 
 def motors_off() -> list[list[str]]:
     """The second table of what stops a run."""
-    text = DRIVERS.partition("| family | off |")
+    text = DOCS.partition("| family | off |")
     return next(iter(tables(f"# off\n{text[1]}{text[2]}").values()))
 
 
 def test_an_author_is_told_every_name_that_a_family_defines():
-    assert {row[0].strip("`") for row in tables(DRIVERS)["A family of your own"][1:]} == set(DRIVER.needs)
-    (text,) = blocks(DRIVERS, "toml")
+    assert {row[0].strip("`") for row in TABLES["A family of your own"][1:]} == set(DRIVER.needs)
+    (text,) = (text for text in blocks(DOCS, "toml") if DRIVER.group in text)
     assert list(tomllib.loads(text)["project"]["entry-points"]) == [DRIVER.group]
 
 
 def test_the_worked_example_of_wiring_is_right():
-    (keys,) = re.findall(r"`elbow: (\{.*?\})` is an elbow", DRIVERS)
+    (keys,) = re.findall(r"`elbow: (\{.*?\})` is an elbow", TEXT)
     joint = yaml.safe_load(keys)
     zero = parse_quantity(joint.pop("zero"), "rad")
     units = Units([JointParams(zero=zero, direction=joint["direction"], ratio=joint["ratio"])])
     at = np.rad2deg(units.drive_position(np.deg2rad([55.0])))
-    assert at == pytest.approx([-405.0]) and "= −405°, −1.125 turns" in DRIVERS
+    assert at == pytest.approx([-405.0]) and "= −405°, −1.125 turns" in TEXT
     assert units.drive_effort(np.array([1.8])) == pytest.approx([-0.2])
     assert units.drive_velocity(np.array([2.0])) == pytest.approx([-18.0])
     assert units.drive_gain(np.array([81.0])) == pytest.approx([1.0])
 
 
 def commands() -> list[list[str]]:
-    """Every command of cosim on a rig that readers may type, without what stands for something."""
-    text = "\n".join(block for page in (README, DRIVERS) for block in blocks(page, "sh"))
-    lines = text.replace("\\\n", " ").splitlines()
-    return [shlex.split(line) for line in lines if line.startswith("cosim ")]
+    """Every command of cosim on the pages that can be run as it stands."""
+    text = "\n".join(block for page in (README, DOCS) for block in blocks(page, "sh"))
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("cosim ")]
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_a_command_names_a_rig_and_what_it_can_do(words):
-    _, what, rig, *rest = words
-    faults = [rest[k + 1] for k, word in enumerate(rest) if word == "--fault"]
+def test_a_command_on_a_page_can_be_run(words):
+    _, command, *rest = words
+    parser = typer.main.get_command(app).commands[command]
+    context = parser.make_context(command, rest)
+    given = context.params
+    path = given.get("rig")
+    if path is None or Path(path).suffix != ".yaml":
+        return
+    faults = given.get("fault") or []
     overrides = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in faults)}]"] if faults else []
-    assert what in ("run", "emulate")
-    assert load_rig(ROOT / rig, overrides).hardware
+    rig = load_rig(ROOT / path, [*overrides, *(given.get("set_") or [])])
+    assert rig.hardware == ("drivers:" in (ROOT / path).read_text())
+    assert rig.hardware or command != "emulate"
 
 
 # --- examples ---------------------------------------------------------------------------------------
@@ -183,7 +192,7 @@ def test_the_example_with_a_real_motor_is_a_rig_and_runs_without_it(folder):
 
 
 def test_every_example_of_yaml_is_yaml():
-    for text in [*blocks(DOCS, "yaml"), *blocks(DRIVERS, "yaml"), *blocks(README, "yaml")]:
+    for text in [*blocks(DOCS, "yaml"), *blocks(README, "yaml")]:
         assert isinstance(yaml.safe_load(text), dict)
 
 

@@ -1,4 +1,4 @@
-"""docs/rig.md says what the schema, the families of drivers and the summary of a run say."""
+"""The reference pages agree with the schema, the driver families and the summary of a run."""
 
 import dataclasses
 import importlib
@@ -49,7 +49,7 @@ from cosim.rig.session import channels_of
 from cosim.timing import deadlines, pacing
 from cosim.types import COMMAND, joint_signals
 from cosim.units import UNITS
-from tests.docs.documents import DOCS, ROOT, TABLES, expected_cells, names
+from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
 
 HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
 # heading of the table -> the dataclass of that section, and keys that are read before it
@@ -173,7 +173,7 @@ def test_every_part_in_the_folders_is_documented_and_no_other():
 
 @pytest.mark.parametrize("heading", [h for h, cls in CLASSES.items() if dataclasses.fields(cls)])
 def test_a_table_says_what_the_dataclass_says(heading):
-    assert heading in TABLES, f"docs/rig.md has no table below a heading '{heading}'"
+    assert heading in TABLES, f"no page of docs/ has a table under the heading '{heading}'"
     header, *rows = TABLES[heading]
     assert header == HEADER
     cls = CLASSES[heading]
@@ -221,17 +221,17 @@ def test_every_word_for_real_time_is_listed():
 
 
 def test_the_shortest_time_between_ticks_is_told():
-    assert f"there are {schedule.show_time(schedule.SHORTEST)} of the" in DOCS
+    assert f"there are {schedule.show_time(schedule.SHORTEST)} of the" in TEXT
 
 
 def test_the_figures_of_real_motors_are_told():
     least = f"at least {guard.WATCHDOG_STEPS} steps"
-    assert f"{least}; without it {WATCHDOG:g} s in rigs with real motors" in DOCS
-    assert f"and {SETTLING:g} s after they rest motors are switched off" in DOCS
-    assert f"without it {emulate.EFFORT:g} times the joint's limit" in DOCS
-    assert emulate.VELOCITY == 2 and "without it twice the joint's limit" in DOCS
+    assert f"{least}; without it {WATCHDOG:g} s in rigs with real motors" in TEXT
+    assert f"and {SETTLING:g} s after they rest motors are switched off" in TEXT
+    assert f"without it {emulate.EFFORT:g} times the joint's limit" in TEXT
+    assert emulate.VELOCITY == 2 and "without it twice the joint's limit" in TEXT
     (port,) = (field for field in dataclasses.fields(SerialSettings) if field.name == "baudrate")
-    assert f"of `dynamixel` {port.default:g} unless it is given" in DOCS
+    assert f"of `dynamixel` {port.default:g} unless it is given" in TEXT
 
 
 def test_every_kind_of_fault_is_listed_with_its_place():
@@ -246,12 +246,12 @@ def test_every_kind_of_fault_is_listed_with_its_place():
 
 def test_the_figures_of_the_guard_are_told():
     stale = schedule.show_time(guard.STALE_NS)
-    assert f"without it {guard.STALE_STEPS} steps, but at least {stale};" in DOCS
-    assert f"ask for more than {SANE:.0e} N*m or N".replace("+", "") in DOCS
-    assert f"at {DERATING:g} K below the limit to 0 at it" in DOCS
-    assert f"What comes back within {PAUSE:g} s is one spell" in DOCS
+    assert f"without it {guard.STALE_STEPS} steps, but at least {stale};" in TEXT
+    assert f"ask for more than {SANE:.0e} N*m or N".replace("+", "") in TEXT
+    assert f"at {DERATING:g} K below the limit to 0 at it" in TEXT
+    assert f"What comes back within {PAUSE:g} s is one spell" in TEXT
     order = ", ".join(KINDS)
-    assert f"the one told is the last of:\n{order}." in DOCS
+    assert f"the one told is the last of: {order}." in TEXT
 
 
 def test_every_unit_is_listed_with_its_quantity():
@@ -368,7 +368,7 @@ def test_every_field_of_the_timing_is_listed_with_every_cause():
     assert {name for row in listed for name in row} == {name.replace("tasks.write", "tasks.<task>") for name in generic}
     meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
     assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))
-    assert f"`{{{', '.join(deadlines.SPREAD)}}}`" in DOCS
+    assert f"`{{{', '.join(deadlines.SPREAD)}}}`" in TEXT
     assert names("Why a deadline was missed") == causes
 
 
@@ -378,12 +378,12 @@ def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
     assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
         method: {str(state) for state in states} for method, states in ALLOWED.items()
     }
-    (sentence,) = re.findall(r"goes through its states one by one:\s([^.]*)\.", DOCS)
+    (sentence,) = re.findall(r"goes through its states one by one: ([^.]*)\.", TEXT)
     assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in SchedulerState} - {"stopping"}
 
 
 def test_telemetry_repeats_the_names_as_often_as_told():
-    assert f"every {CHANNELS_EVERY} samples" in DOCS
+    assert f"every {CHANNELS_EVERY} samples" in TEXT
 
 
 def test_a_controller_gets_every_input_that_is_listed():
