@@ -12,8 +12,8 @@ from cosim.bench.peers import robot
 from cosim.bench.states import TALOS, UR5
 from cosim.multibody import Model, assembly
 from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.description.urdf import parse_urdf
+from cosim.multibody.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 
 GROUND = "ground"
 DOWN, NOWHERE = (0.0, -9.81, 0.0), (0.0, 0.0, 0.0)  # gravity of planar linkages, m/s²

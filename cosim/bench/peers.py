@@ -13,8 +13,8 @@ import numpy as np
 from cosim.bench.timing import Block
 from cosim.errors import CosimError
 from cosim.multibody import Model
-from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.topology import depth_first
+from cosim.multibody.mechanism import Joint, Mechanism
 
 
 class MissingPeer(CosimError):

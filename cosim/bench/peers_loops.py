@@ -11,7 +11,7 @@ from cosim.bench import timing
 from cosim.bench.linkages import Linkage
 from cosim.bench.peers import module, pinocchio_tree, relative_difference
 from cosim.bench.timing import Block, Effort
-from cosim.multibody.description.mechanism import LoopJoint, Mechanism
+from cosim.multibody.mechanism import LoopJoint, Mechanism
 
 
 class PinocchioMethod(NamedTuple):

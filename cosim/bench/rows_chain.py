@@ -15,7 +15,7 @@ from cosim.bench.rows import Case, Measurement, Target
 from cosim.bench.states import state, three
 from cosim.bench.timing import Effort
 from cosim.multibody import Model
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 SHORT, LONG = 50, 1000
 WITNESSED = (10, 50, 200)  # the data of longer chains do not fit into Pinocchio's memory

@@ -15,7 +15,7 @@ from cosim.bench.peers_loops import ClosedPinocchio, mujoco_linkage
 from cosim.bench.rows import Case, Measurement, Target
 from cosim.bench.states import three
 from cosim.bench.timing import Effort
-from cosim.multibody.description.mechanism import Mechanism
+from cosim.multibody.mechanism import Mechanism
 
 FEW, MANY = 20, 200
 CROSSING = (2, 3, 5, 10)  # four-bars, where the two eliminations are compared

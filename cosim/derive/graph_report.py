@@ -10,9 +10,9 @@ import numpy as np
 
 from cosim.derive.graph_drawing import plot_graph
 from cosim.errors import InputError
-from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
 from cosim.multibody.description.urdf import read_urdf
+from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
 from cosim.rig.sections.rig_spec import read_rig
 

@@ -19,10 +19,10 @@ from cosim.compile.trace import column
 from cosim.errors import SourceLocation
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow
 from cosim.multibody.constraint_laws import ConstraintLaw, FrameState
-from cosim.multibody.description.mechanism import Constraint, Pose, Spring
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import Placement
+from cosim.multibody.mechanism import Constraint, Pose, Spring
 from cosim.multibody.spatial import Vector
 from cosim.multibody.tree import Tree, exact
 

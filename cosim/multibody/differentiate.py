@@ -13,7 +13,8 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.trace import Shape, column, inlined, symbols
-from cosim.multibody.spatial import Vector
+from cosim.multibody.mechanism import GeneralMotion
+from cosim.multibody.spatial import Hinge, Vector
 
 
 class Derived:
@@ -57,7 +58,7 @@ def along(expression: Any, pairs: Sequence[tuple[Any, Any]]) -> Any:
 class HingeOf:
     """The hinge of a general joint from its place(q, t)."""
 
-    def __init__(self, motion: Any) -> None:
+    def __init__(self, motion: GeneralMotion) -> None:
         n = len(motion.names)
         self._derived: Derived | None = None
         self._n, self._place = n, motion.place
@@ -83,9 +84,7 @@ class HingeOf:
         turns = casadi.horzcat(*(w for _, w in columns_of), drift[1], along(total[1], moving))
         return [(slides, (3, n + 2)), (turns, (3, n + 2))]
 
-    def __call__(self, q: Any, v: Any, t: Any) -> Any:
-        from cosim.multibody.joints import Hinge
-
+    def __call__(self, q: Any, v: Any, t: Any) -> Hinge:
         if self._derived is None:
             self._derived = Derived("hinge", [(self._n,), (self._n,), ()], self._make)
         slides, turns = self._derived(q, v, t)

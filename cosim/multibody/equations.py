@@ -17,8 +17,8 @@ from cosim.compile.rolled_sweeps import RolledRoutine
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, constraint_jacobian, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
-from cosim.multibody.description.mechanism import Pose
 from cosim.multibody.kinematics import Placement
+from cosim.multibody.mechanism import Pose
 from cosim.multibody.mimics import find_mimics
 from cosim.multibody.spatial import Vector
 from cosim.multibody.tree import Tree

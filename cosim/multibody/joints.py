@@ -18,21 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cosim import ops
 from cosim.multibody.coordinates import MOTION, ROTATION, Space, numbers, rotation_of
-from cosim.multibody.description.mechanism import Joint
-from cosim.multibody.spatial import Vector
-
-
-class Hinge(NamedTuple):
-    columns: tuple[Vector, ...]
-    drift: Vector
-    bias: Vector
-
+from cosim.multibody.differentiate import HingeOf
+from cosim.multibody.mechanism import GeneralMotion, Joint
+from cosim.multibody.spatial import Hinge, Vector
 
 # below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
 ROUNDING = 1e-15
@@ -65,16 +59,6 @@ class JointKind:
         straight = self.nq - 4 if self.nq != self.nv else self.nq
         turned = tuple((name, "1") for name in ("qx", "qy", "qz", "qw"))
         return self.dofs[:straight] + (turned if self.nq != self.nv else ())
-
-
-@dataclass(frozen=True)
-class GeneralMotion:
-    """What a user's joint does: place(q, t) as above, of coordinates `names` with their `units` (rad or m)."""
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    place: Callable[[Any, Any], tuple[Any, Any]]
-    timed: bool = False
 
 
 _O = np.zeros(3)
@@ -240,8 +224,6 @@ def screw(pitch: float) -> JointKind:
 @cache
 def general(motion: GeneralMotion) -> JointKind:
     """A joint of the user's own: columns and bias are exact derivatives of its place."""
-    from cosim.multibody.differentiate import HingeOf
-
     names = tuple(zip(motion.names, motion.units, strict=True))
     return JointKind(numbers(len(names)), names, motion.place, HingeOf(motion), timed=motion.timed)
 

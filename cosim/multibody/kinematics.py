@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.multibody.description.mechanism import Pose
 from cosim.multibody.dynamics import (
     Body,
     BodyMotion,
@@ -19,6 +18,7 @@ from cosim.multibody.dynamics import (
     transport_inertia,
 )
 from cosim.multibody.joints import JointKind
+from cosim.multibody.mechanism import Pose
 from cosim.multibody.spatial import Vector
 from cosim.multibody.sweeps import Sweeps, Unrolled
 

@@ -14,10 +14,10 @@ from cosim.multibody.constraint_rows import body_constraints, spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
-from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import Names
+from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.multibody.tree import Tree, build_tree, refuse_massless_motion
 from cosim.types import Limits
 

@@ -134,3 +134,9 @@ def _symmetric(*terms: Any) -> Any:
 def _symmetric_turn(rotation: Any, x: Any) -> Any:
     half = rotation @ x
     return _mirrored(lambda i, j: half[i] @ rotation[j])
+
+
+class Hinge(NamedTuple):
+    columns: tuple[Vector, ...]
+    drift: Vector
+    bias: Vector

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.errors import InputError, InputErrors
-from cosim.multibody.description.mechanism import Inertial, Joint, Mechanism, Pose
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.dynamics import Body, articulated_resistance
 from cosim.multibody.joints import ROUNDING, JointKind, axes_of, kind_of
+from cosim.multibody.mechanism import Inertial, Joint, Mechanism, Pose
 from cosim.multibody.sweeps import Unrolled
 
 

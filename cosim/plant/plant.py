@@ -19,7 +19,7 @@ from cosim import ops
 from cosim.layout import Layout
 from cosim.multibody import Model
 from cosim.multibody.assembly import Start, start
-from cosim.multibody.description.mechanism import Mechanism
+from cosim.multibody.mechanism import Mechanism
 from cosim.plant.hybrid_modes import HybridModes
 from cosim.types import State
 

@@ -9,8 +9,8 @@ from cosim.derive.graph_drawing import GAP, RADIUS, THIN, WIDEST, broken, lay_ou
 from cosim.derive.graph_report import graph_lines, loop_words
 from cosim.errors import InputError
 from cosim.multibody.constraint_laws import distance
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 from cosim.multibody.description.structure import structure_of
+from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 
 HERE = Pose.identity()
 URDF = """\

@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 from cosim.multibody import Model
 from cosim.multibody.assembly import find_redundant
 from cosim.multibody.constraint_laws import knife_edge
-from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose, Spring
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import REVOLUTE, GeneralMotion, kind_of
+from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose, Spring
 
 X, Y, Z = np.eye(3)
 STEP = 1e-5  # of central differences

@@ -25,8 +25,8 @@ from cosim.multibody.constraint_laws import (
     rolling,
     seen_from,
 )
-from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
 from cosim.multibody.joints import screw
+from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -7,8 +7,8 @@ import pytest
 
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody import Model
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.multibody.description.urdf import parse_urdf
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 
 X, Y, Z = np.eye(3)
 G = 9.81

@@ -8,8 +8,8 @@ import pytest
 from cosim.errors import InputErrors, SourceLocation
 from cosim.multibody.constraint_laws import distance, gear
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Mimic, Pose, Spring
 from cosim.multibody.description.topology import build_mechanism, depth_first
+from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mimic, Pose, Spring
 
 
 def links(names):

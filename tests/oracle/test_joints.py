@@ -16,10 +16,10 @@ from cosim import ops
 from cosim.errors import InputError, InputErrors
 from cosim.multibody import Model
 from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.description.urdf import parse_urdf
 from cosim.multibody.joints import GeneralMotion, axes_of
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 TOLERANCE = 1e-9
 

@@ -20,10 +20,10 @@ from cosim.multibody import Model
 from cosim.multibody.assembly import find_redundant
 from cosim.multibody.constraint_laws import ReactionSpec, coupling, gear, polynomial
 from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import axes_of, kind_of
+from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 
 TOLERANCE = 1e-9
 

@@ -11,9 +11,9 @@ from scipy.spatial.transform import Rotation
 from cosim.compile.jit import vector_lanes
 from cosim.multibody import Model
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mimic, Pose
 from cosim.multibody.description.topology import build_mechanism, depth_first
 from cosim.multibody.equations import ROLLED_FROM
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic, Pose
 
 MOVING = ("revolute", "continuous", "prismatic")
 STEP = 1e-5  # of central differences

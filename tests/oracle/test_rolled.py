@@ -6,7 +6,7 @@ import pytest
 
 from cosim.compile.rolled_sweeps import MAX_CLASSES, RolledRoutine
 from cosim.multibody import Model, equations
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 
 def rotation(rng):

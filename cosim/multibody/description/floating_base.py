@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cosim.errors import InputError
-from cosim.multibody.description.mechanism import Joint, Link, Mechanism, Pose
+from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 
 GROUND_LINK = "world"
 ROOT_JOINT = "root_joint"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.multibody.description.mechanism import Pose
+from cosim.multibody.mechanism import Pose
 
 _DUST = 1e-15  # sin and cos of a right angle miss 0 by less than this
 

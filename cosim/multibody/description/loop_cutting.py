@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.multibody.constraint_laws import FORCE, MOMENT, ConstraintLaw, ReactionSpec, closure
-from cosim.multibody.description.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from cosim.multibody.joints import FIXED, JointKind, axes_of, kind_of
+from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 
 _ROWS = {f"f{axis}": ReactionSpec(f"force_{axis}", *FORCE) for axis in "xyz"}
 _ROWS |= {f"m{axis}": ReactionSpec(f"moment_{axis}", *MOMENT) for axis in "xyz"}

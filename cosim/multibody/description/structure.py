@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.joints import kind_of
+from cosim.multibody.mechanism import Joint, Mechanism
 
 
 class Edge(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 from cosim.multibody.description.validation import Named, check_couplings, line_of, repeated_names
 from cosim.multibody.joints import kind_of
+from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 
 
 def build_mechanism(

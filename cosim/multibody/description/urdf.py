@@ -18,9 +18,9 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.description.xmltree import Element, parse_xml
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 
 # what a file calls a joint -> its kind here
 KINDS = {

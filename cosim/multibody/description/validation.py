@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from cosim.errors import InputError, SourceLocation, did_you_mean
-from cosim.multibody.description.mechanism import Constraint, Joint, Link, LoopJoint, Pose, Spring
 from cosim.multibody.joints import kind_of
+from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Pose, Spring
 
 Named = tuple[str, str, SourceLocation]  # what it is, its name, where it was written
 

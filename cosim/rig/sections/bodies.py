@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.multibody.description.mechanism import Inertial, Joint, Link, Mimic
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.geometry import ORIGIN, Name, Vector
 from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection

@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 
 from cosim.errors import did_you_mean
 from cosim.multibody import constraint_laws
-from cosim.multibody.description.mechanism import Constraint, Pose
 from cosim.multibody.joints import REVOLUTE
+from cosim.multibody.mechanism import Constraint, Pose
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.sections.geometry import ORIGIN, Direction, Name, NotZero, Origin, Vector, along, at_point
 from cosim.rig.sections.joint_definition import like

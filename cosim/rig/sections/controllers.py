@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import SourceLocation, did_you_mean
-from cosim.multibody.description.mechanism import Joint
+from cosim.multibody.mechanism import Joint
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.sections.joints import bound_reason, kinds_of

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cosim.multibody.description.loop_cutting import cut_loops
-from cosim.multibody.description.mechanism import Joint, Mechanism
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.joints import JointKind, kind_of
+from cosim.multibody.mechanism import Joint, Mechanism
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from cosim.errors import did_you_mean
-from cosim.multibody.description.mechanism import Joint
+from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import DRIVER, Plugin, read_type
 from cosim.rig.reading.schema import Reading, read_fields, show

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from cosim.errors import did_you_mean
 from cosim.hardware.emulation.fault_injection import FaultInjection
-from cosim.multibody.description.mechanism import Joint
+from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.sections.drivers import DriverSpec

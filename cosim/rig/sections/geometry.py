@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from cosim.multibody.description.frames import pose_of
-from cosim.multibody.description.mechanism import Pose
+from cosim.multibody.mechanism import Pose
 from cosim.types import param, params
 
 ORIGIN = (0.0, 0.0, 0.0)

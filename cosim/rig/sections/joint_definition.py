@@ -11,8 +11,8 @@ import numpy as np
 
 from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.mechanism import Joint, Mimic, Pose
 from cosim.multibody.joints import KINDS, GeneralMotion, kind_of
+from cosim.multibody.mechanism import Joint, Mimic, Pose
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.sections.geometry import Direction, Name, NotZero, Origin, across
 from cosim.rig.sections.user_code import read_motion

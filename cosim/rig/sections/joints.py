@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from cosim.errors import did_you_mean
-from cosim.multibody.description.mechanism import Joint
 from cosim.multibody.joints import JointKind
+from cosim.multibody.mechanism import Joint
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.sections.guard import JointActions

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.mechanism import Joint, Link, LoopJoint, Spring
 from cosim.multibody.joints import JointKind, kind_of
+from cosim.multibody.mechanism import Joint, Link, LoopJoint, Spring
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.sections.bodies import BASE
 from cosim.rig.sections.geometry import ORIGIN, Name, Origin, Vector

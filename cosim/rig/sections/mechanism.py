@@ -9,9 +9,9 @@ from typing import Any, Literal
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
-from cosim.multibody.description.mechanism import Joint, Link, Mechanism, Pose
 from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.description.urdf import read_urdf
+from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.sections.bodies import BASE, read_bodies
 from cosim.rig.sections.carrier import CarrierKeys, read_carrier

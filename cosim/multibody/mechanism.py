@@ -7,12 +7,14 @@ URDF files and the `mechanism:` of a rig both end here; `Model` starts from here
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from cosim.errors import SourceLocation
+from cosim.multibody.constraint_laws import ConstraintLaw
 
 NOWHERE = SourceLocation("<inline>")
 
@@ -53,6 +55,17 @@ class Link:
 
 
 @dataclass(frozen=True)
+class GeneralMotion:
+    """The motion of a user-defined joint: place(q, t) -> (Q, r), the child's axes (3, 3) and origin (3,) [m] in the
+    joint's frame, for the coordinates `names` with their `units` (rad or m)."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    place: Callable[[Any, Any], tuple[Any, Any]]
+    timed: bool = False  # depends on the time t
+
+
+@dataclass(frozen=True)
 class Mimic:
     """position = multiplier · (position of `joint`) + offset."""
 
@@ -74,7 +87,7 @@ class Joint:
     axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
     second_axis: np.ndarray | None = None  # of a universal joint, across `axis`, in the child's frame
     pitch: float = 0.0  # of a screw: advance along the axis, m per rad
-    motion: Any = None  # of a general joint: `joints.GeneralMotion`
+    motion: GeneralMotion | None = None  # of a general joint
     lower: float = -math.inf
     upper: float = math.inf
     max_velocity: float = math.inf
@@ -103,10 +116,10 @@ class LoopJoint:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Equations between frames of links and coordinates of joints; see `constraints.Law`."""
+    """Equations between frames of links and coordinates of joints; see `ConstraintLaw`."""
 
     name: str
-    law: Any
+    law: ConstraintLaw
     frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
     joints: tuple[str, ...] = ()
     place: SourceLocation = NOWHERE
