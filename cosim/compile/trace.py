@@ -192,5 +192,5 @@ def origin(fn: Callable[..., Any]) -> str:
     """Where a function is written: file:line name."""
     fn = getattr(fn, "func", fn)
     code = getattr(getattr(fn, "__func__", fn), "__code__", None)
-    name = getattr(fn, "__qualname__", repr(fn))
+    name = getattr(fn, "__qualname__", "") or repr(fn)  # a repr may take long
     return f"{code.co_filename}:{code.co_firstlineno} {name}" if code else name

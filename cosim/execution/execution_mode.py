@@ -194,7 +194,7 @@ class Paced:
                 self.taking.result()  # raises an interrupt that met the loop
             return status
         if not self._read(keep):
-            time.sleep(POLL[self._engine.lane])
+            wait([self.taking], POLL[self._engine.lane])
         return LoopStatus.RUNNING
 
     def hold(self, keep: Keep) -> LoopStatus:
