@@ -1,5 +1,20 @@
 """Drivers: one folder per family of hardware, and `sim`, the simulated motors.
 
-A folder's `load(joints, index, limits, world)` returns a `cosim.types.Driver`; a rig names the folder. `world` is the
-simulated part of the rig, which hardware has no use for.
+A rig names a folder; its `load(params, context)` returns a `cosim.types.HardwareDriver`. Joints without a driver have
+simulated motors.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cosim.drivers.sim.driver import PlantPort
+    from cosim.types import Array, Driver, Limits
+
+
+def simulated(joints: tuple[str, ...], index: Array, limits: Limits, plant: PlantPort) -> Driver:
+    """The driver of joints without a real drive; `index` (n,) are their places among all joints of the plant."""
+    from cosim.drivers.sim import load
+
+    return load(joints, index, limits, plant)

@@ -26,7 +26,7 @@ from cosim.bench.peers import module
 from cosim.bench.rows import Case, Measurement, NotMeasured, Target
 from cosim.bench.timing import Effort, Samples, pairs, quiet
 from cosim.errors import CosimError, RunError
-from cosim.rig.build.drivers import context_of, wire_of
+from cosim.rig.build.drivers import bus_params
 from cosim.rig.rig import Rig
 from cosim.timing import deadlines
 from cosim.timing.pacing import Pacing
@@ -125,7 +125,7 @@ def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
 
 def cycle(rig: Rig, spec: Any) -> tuple[list[Any], list[Any]]:
     """What a cycle of a driver sends and gets back."""
-    found = spec.plugin.module.traffic(spec.plugin.params, context_of(rig, spec))
+    found = spec.plugin.module.traffic(spec.plugin.params, rig.contexts[spec.name])
     return list(found.out), list(found.back)
 
 
@@ -159,7 +159,7 @@ def tick_serial(effort: Effort) -> Measurement:
                 ours = emulated_rigs.ticks(engine, EndlessCapacity(), count)
                 lost = engine.drives.groups[0].driver.lost
     seconds = import_module("cosim.drivers.transport").seconds
-    wire = sum(seconds(item, wire_of(spec)) for item in (*out, *back))
+    wire = sum(seconds(item, bus_params(spec)) for item in (*out, *back))
     median = float(np.median(ours[:, -1])) * 1e-9
     size = [sum(map(len, items)) for items in (out, back)]
     note = (
@@ -228,7 +228,7 @@ def run_on_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, str
             scheduler.arm()
         except CosimError as error:
             raise NotMeasured(str(error)) from error
-        scheduler.start(round(seconds / rig.simulation.step))
+        scheduler.start(round(seconds / rig.tick_model.step))
         while scheduler.read() is not None:
             pass
         drivers: list[Any] = [group.driver for group in scheduler.engine.drives.groups]

@@ -20,7 +20,7 @@ def tick(effort: Effort) -> Measurement:
     path = rig_file()
     rig = load_rig(path, interpret=False)
     bare, start = rig.plant.model.with_rotor_inertia(np.zeros(rig.plant.model.nv)), rig.plant.position
-    model, data = mujoco_arm(path.parent / "robots/ur5.urdf", rig.simulation.step)
+    model, data = mujoco_arm(path.parent / "robots/ur5.urdf", rig.tick_model.step)
     order = [model.joint(name).dofadr[0] for name in rig.joints]
     engine, step = rig.engine(), mujoco.mj_step
 

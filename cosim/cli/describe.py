@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.control.guard import KINDS, STOP
-from cosim.rig.build.drivers import bus_loads
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.schedule import ScheduleSpec, show_time
 from cosim.timing.pacing import Pacing, Pulse
@@ -36,12 +35,11 @@ def what_moves(rig: Rig) -> Iterator[str]:
 
 def _lines(rig: Rig) -> Iterator[str]:
     """Lines to real drives, and the motors on them."""
-    loads = bus_loads(rig)
     for driver in rig.spec.drivers:
         module = driver.plugin.module
         kind, line = module.__name__.rsplit(".", 1)[-1], module.line(driver.plugin.params)
         mode = "load motors" if driver.loads else f"{driver.mode} mode"
-        yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {loads[driver.name]:.0%} of its bit rate"
+        yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {rig.bus_loads[driver.name]:.0%} of its bit rate"
         for name, wired in driver.wiring.items():
             effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].effort
             of = f"load of {name}" if driver.loads else name

@@ -230,7 +230,7 @@ def _draw(run: Run, plot: Path) -> None:
     if run.timing is not None and plot.stem.endswith(TIMING):
         plot_timing(plot, run.timing, spec.name, run.fault or spec.description)
         return
-    signals = {name: run[name] for name in run.rig.simulation.signals}
+    signals = {name: run[name] for name in run.rig.tick_model.signals}
     energy = run.summary["energy"]
     residual = f"; energy residual {energy['residual_relative']:.1e}" if energy else ""
     note = run.fault or f"{_speed(run.summary)}{residual}"

@@ -12,9 +12,9 @@ from cosim.errors import InputError, SourceLocation, plural
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
-from cosim.rig.build.drivers import context_of
+from cosim.rig.build.driver_context import driver_contexts
+from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.yaml_source import read_value
-from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.schedule import show_time
@@ -39,7 +39,9 @@ def emulation_of(
     """
     if not spec.drivers:
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
-    rig = Rig(_without_program(spec), interpret)
+    rig = WiredRig(_without_program(spec), interpret)
+    step_ns = spec.schedule.step_ns
+    contexts = driver_contexts(spec.drivers, rig.joints, rig.limits, step_ns * 1e-9, spec.source)
     wired: list[MotorWiring] = []
     motors: list[EmulatedMotor] = []
     lines = []
@@ -53,14 +55,13 @@ def emulation_of(
             own.append(motor)
             wired.append(how)
         motors += own
-        module, context = driver.plugin.module, context_of(rig, driver)
+        module, context = driver.plugin.module, contexts[driver.name]
         drives = module.emulate(driver.plugin.params, context, own)
         link = module.device(driver.plugin.params, context)
         disturbed = FaultyConnection(spec.schedule.seed + number)
         lines.append(EmulatedConnection(driver.name, link, drives, driver.joints, tuple(own), disturbed))
-    step_ns = spec.schedule.step_ns
     return EmulationServer(
-        motors=EmulatedMotors(VirtualPlant(rig.simulation), motors, wired, step_ns * 1e-9),
+        motors=EmulatedMotors(VirtualPlant(rig.tick_model), motors, wired, step_ns * 1e-9),
         lines=tuple(lines),
         faults=tuple(InjectedFault(fault) for fault in spec.emulator.faults),
         step_ns=step_ns,
@@ -82,7 +83,7 @@ def _without_program(spec: RigSpec) -> RigSpec:
     return dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
 
 
-def _motor(rig: Rig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, MotorWiring]:
+def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, MotorWiring]:
     wiring: Any = driver.wiring[name]
     own, joint, k = spec.emulator.motors[name], spec.joints[name], rig.joints.index(name)
     scale = wiring.direction * wiring.ratio

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cosim.errors import RunError, did_you_mean
 from cosim.output.events import RunEvent
+from cosim.rig.build.wired_rig import WiredRig
 from cosim.timing.deadlines import DeadlineRecord
 from cosim.units import JOINT_DIMENSIONS
-
-if TYPE_CHECKING:
-    from cosim.rig import Rig
 
 REST = 1e-12  # J
 OF_DRIVES = {"temperature": "degC", "age": "s"}  # units of what real drives tell besides
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 
 
-def signal_units(rig: Rig) -> dict[str, str]:
+def signal_units(rig: WiredRig) -> dict[str, str]:
     """The unit of every signal of a rig, in the order of its signals."""
     model = rig.plant.model
     sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
@@ -37,7 +35,7 @@ def signal_units(rig: Rig) -> dict[str, str]:
         known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
         known |= {f"{coupling.name}/gap": rows[0].of, f"{coupling.name}/slip": rows[-1].of}
     units = {}
-    for name in rig.simulation.signals:
+    for name in rig.tick_model.signals:
         part, what = name.rsplit("/", 1)
         actuator = rig.plant.actuators.get(part)
         if name in known or part in known:
@@ -54,7 +52,7 @@ def signal_units(rig: Rig) -> dict[str, str]:
 class Run:
     """Signals of a finished (or stopped) run: `run.t` in s, `run["elbow_joint/position"]`, `run.summary`."""
 
-    rig: Rig
+    rig: WiredRig
     t: np.ndarray  # (k,)
     values: np.ndarray  # (k, number of signals)
     signals: tuple[str, ...]
@@ -158,7 +156,7 @@ class Run:
 
     def _compiled(self) -> dict[str, str]:
         """What ran as machine code, and what did not and why."""
-        simulation = self.rig.simulation
+        simulation = self.rig.tick_model
         if self.rig.interpret:
             return {"everything": "Python, as asked"}
         where = {"plant": "machine code"}

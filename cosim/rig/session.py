@@ -9,33 +9,45 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
-from cosim.execution.engine import Engine
+from cosim.execution.engine import Engine, NativeEngine, PythonEngine
 from cosim.execution.posix_signals import termination_signals
 from cosim.execution.schedulability import check_schedulable
 from cosim.execution.scheduler import FOREVER, Scheduler, TickBlock
 from cosim.output.events import EventMonitor, RunEvent
-from cosim.rig.build.drivers import bus_report
+from cosim.rig.build.drivers import bus_report, driver_groups, safety_of
+from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.run import Run, StoppedRun, signal_units
 from cosim.rig.sections.schedule import LONGEST
+from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import deadlines
-
-if TYPE_CHECKING:
-    from cosim.rig.rig import Rig
+from cosim.types import Sink
 
 SHOWN = 4096  # ticks back from a missed deadline by which its cause is judged while the run goes on
 
 
-def scheduler_of(rig: Rig) -> Scheduler:
-    """The scheduler of a rig, on time where its schedule says so."""
+def make_engine(rig: WiredRig) -> Engine:
+    """A new engine at t = 0: compiled when every part of a tick can be, else the Python engine."""
+    spec, model, order = rig.spec, rig.tick_model, rig.spec.schedule.order
+    if rig.native:
+        return NativeEngine(model, order)
+    plant = VirtualPlant(model)
+    groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant)
+    return PythonEngine(
+        model, plant, groups, order, **safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
+    )
+
+
+def make_scheduler(rig: WiredRig) -> Scheduler:
+    """The scheduler of a rig, in real time where its schedule says so."""
     schedule, source = rig.spec.schedule, rig.spec.source
 
     def make() -> Engine:
-        engine = rig.engine()
+        engine = make_engine(rig)
         if schedule.pacing is not None:
             check_schedulable(engine, rig.tasks, schedule.step_ns / schedule.rate, source.place)
         return engine
@@ -43,8 +55,8 @@ def scheduler_of(rig: Rig) -> Scheduler:
     return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, source.place(("schedule", "realtime")))
 
 
-def run_rig(
-    rig: Rig,
+def run_session(
+    rig: WiredRig,
     duration: float | None,
     record: str | Path | None,
     progress: Callable[[float], None] | None,
@@ -59,11 +71,13 @@ def run_rig(
         raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
-    with scheduler_of(rig) as scheduler:
+    with make_scheduler(rig) as scheduler:
         scheduler.prepare(clear_faults)
         taken = _taken(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
-            taken.lines = bus_report(rig, scheduler.engine.drives, time.perf_counter() - taken.begun)
+            taken.lines = bus_report(
+                rig.spec.drivers, rig.bus_loads, scheduler.engine.drives, time.perf_counter() - taken.begun
+            )
     if not taken.t_ns:
         raise RunError(taken.fault, str(rig.spec.path))
     run = taken.run()
@@ -76,9 +90,9 @@ def run_rig(
 class RunRecorder:
     """What has come of a run so far."""
 
-    rig: Rig
+    rig: WiredRig
     scheduler: Scheduler
-    sinks: list[Any] = field(default_factory=list)
+    sinks: list[Sink] = field(default_factory=list)
     t_ns: list[np.ndarray] = field(default_factory=list)
     waiting: list[TickBlock] = field(default_factory=list)  # whose signals are still to be made
     blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
@@ -89,7 +103,7 @@ class RunRecorder:
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self._watch = EventMonitor(self.rig.simulation)
+        self._watch = EventMonitor(self.rig.tick_model)
         self._told = -1  # number of the last tick whose lateness was told
 
     @property
@@ -157,14 +171,33 @@ class RunRecorder:
         return Run(self.rig, t, values, names, busy, wall, self.fault, events, found, counts, self.lines)
 
 
-def channels_of(rig: Rig) -> tuple[tuple[str, str], ...]:
+def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
     """(signal, unit) of everything that a run of the rig leaves."""
     signals = tuple(signal_units(rig).items())
     return signals if rig.spec.schedule.pacing is None else signals + deadlines.channels(rig.tasks)
 
 
+def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> list[Sink]:
+    """The recording, and the telemetry that the rig asks for. Those of a run in real time are in a process of their
+    own."""
+    from cosim.output.sinks import Output, RemoteSink, open_sinks
+
+    spec = rig.spec
+    output = Output(
+        name=spec.name,
+        channels=channels_of(rig),
+        attachment=(spec.path.name, spec.path.read_bytes()),
+        record=str(record) if record is not None else None,
+        endpoint=spec.telemetry.publish,
+        rate=spec.telemetry.rate,
+    )
+    if spec.schedule.pacing is None or (output.record is None and output.endpoint is None):
+        return open_sinks(stack, output)
+    return [stack.enter_context(RemoteSink(output))]
+
+
 def _taken(
-    rig: Rig,
+    rig: WiredRig,
     scheduler: Scheduler,
     ticks: int,
     record: str | Path | None,
@@ -174,7 +207,7 @@ def _taken(
     try:
         with ExitStack() as stack:
             scheduler.way.arm()  # a run that is refused writes nothing
-            taken.sinks = rig.sinks(stack, record)
+            taken.sinks = _open_sinks(rig, stack, record)
             try:
                 try:
                     scheduler.arm()
@@ -184,7 +217,7 @@ def _taken(
                     raise
                 taken.begun = time.perf_counter()
                 # real joints are brought to rest after the last tick, where the rig says how
-                scheduler.start(FOREVER if rig.hardware and rig.simulation.halts else ticks)
+                scheduler.start(FOREVER if rig.hardware and rig.tick_model.halts else ticks)
                 _follow(taken, ticks, progress)
             except KeyboardInterrupt:
                 scheduler.halt()

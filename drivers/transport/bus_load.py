@@ -31,6 +31,10 @@ class Traffic(NamedTuple):
     out: Sequence[CanFrame | bytes]
     back: Sequence[CanFrame | bytes]
 
+    def load(self, params: CanParams | SerialParams, period: float) -> float:
+        """See `estimate`."""
+        return estimate(self, params, period)
+
 
 def estimate(traffic: Traffic, params: CanParams | SerialParams, period: float) -> float:
     """The share of the line that a cycle of `period` [s] fills, at worst; above 1 it does not fit.

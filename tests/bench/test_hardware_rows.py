@@ -19,7 +19,6 @@ from cosim.bench.rows import Case, Measurement, NotMeasured, Target, measured
 from cosim.bench.rows_hardware import Counted, judged
 from cosim.bench.timing import Effort, Samples
 from cosim.errors import InputError, RunError
-from cosim.rig.build.drivers import bus_loads
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 
 TINY = Effort(pairs=2, block=1e-4, starts=1, run=0.3)
@@ -42,9 +41,9 @@ def test_six_drives_at_1_khz_fit_on_two_buses_and_not_on_one(tmp_path):
     assert two.joints == JOINTS
     assert [spec.joints for spec in two.spec.drivers] == [JOINTS[:3], JOINTS[3:]]
     assert two.spec.guard.stale == emulated_rigs.STALE and two.spec.schedule.step_ns == 1_000_000
-    assert all(share < 0.8 for share in bus_loads(two).values())
+    assert all(share < 0.8 for share in two.bus_loads.values())
     with pytest.raises(InputError, match=r"6 drives every 1 ms need 1\.49 times what the line can carry"):
-        bus_loads(written(tmp_path, emulated_rigs.rig([emulated_rigs.moteus("virtual", "one", 0, 6)], 1e-3)))
+        written(tmp_path, emulated_rigs.rig([emulated_rigs.moteus("virtual", "one", 0, 6)], 1e-3))
 
 
 def test_lines_are_those_of_this_process():

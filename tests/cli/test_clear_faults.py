@@ -71,7 +71,7 @@ class Bench:
 
     def __init__(self, rig):
         self.rig, self.log = rig, []
-        self.world, self.drives = VirtualPlant(rig.simulation), {}
+        self.world, self.drives = VirtualPlant(rig.tick_model), {}
         for k, name in enumerate(rig.joints):
             index = np.array([k])
             self.drives[name] = Drive(sim.load((name,), index, rig.limits.at(index), self.world), self.log)
@@ -79,7 +79,7 @@ class Bench:
 
     def engine(self):
         groups = [DriverGroup(drive, np.array([k]), real=k > 0) for k, drive in enumerate(self.drives.values())]
-        return PythonEngine(self.rig.simulation, self.world, groups, self.rig.spec.schedule.order)
+        return PythonEngine(self.rig.tick_model, self.world, groups, self.rig.spec.schedule.order)
 
     def refused(self, what, *arguments, **keys):
         with pytest.raises(RunError) as caught:
@@ -148,7 +148,7 @@ def test_a_rig_whose_fault_stands_is_closed(bench):
 
 
 def test_in_machine_code_there_is_nothing_to_clear(bench):
-    with Scheduler(lambda: NativeEngine(bench.rig.simulation)) as scheduler:
+    with Scheduler(lambda: NativeEngine(bench.rig.tick_model)) as scheduler:
         scheduler.prepare(clear=True)
         assert scheduler.state is SchedulerState.READY
 

@@ -28,7 +28,6 @@ import numpy as np
 from cosim import drivers
 from cosim.drivers.transport import CanParams, SerialParams, now
 from cosim.hardware.emulation.fault_injection import FaultInjection
-from cosim.rig.build.drivers import context_of
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
@@ -185,7 +184,7 @@ class Bench:
         there["schedule"]["step"] = "1 ms"
         spec = read_rig(write_rig(folder / "rig.yaml", here))
         self.spec = spec.drivers[0]
-        context = context_of(Rig(spec, interpret=True), self.spec)
+        context = Rig(spec, interpret=True).contexts[self.spec.name]
         self.driver: Any = self.spec.plugin.module.load(self.spec.plugin.params, context)
         self.emulation = emulation_of(read_rig(write_rig(folder / "device.yaml", there)))
         self.line = self.emulation.lines[0]

@@ -12,7 +12,6 @@ from typing import Any
 
 from cosim.drivers.transport import CanFrame, ConnectionLost, TrafficMeter
 from cosim.hardware.emulation.motors import EmulatedMotor
-from cosim.rig.build.drivers import context_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
@@ -85,7 +84,7 @@ class Desk:
         for name in JOINTS[joints:]:
             del data["drivers"][0]["joints"][name]
         spec = read_rig(write_rig(folder / "rig.yaml", data))
-        params, context = spec.drivers[0].plugin.params, context_of(Rig(spec, interpret=True), spec.drivers[0])
+        params, (context,) = spec.drivers[0].plugin.params, Rig(spec, interpret=True).contexts.values()
         self.motors = [
             EmulatedMotor(0.1, 0.3, 40.0, 80.0, 24.0, 25.0, position=0.1 * how.get("ratio", 1.0))
             for how in WIRING[:joints]

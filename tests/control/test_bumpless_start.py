@@ -89,10 +89,10 @@ def rig_of(tmp_path):
 def engine_of(rig, lane, hardware=False):
     order = rig.spec.schedule.order
     if lane == "machine code":
-        return NativeEngine(rig.simulation, order)
-    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
+        return NativeEngine(rig.tick_model, order)
+    world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
-    return PythonEngine(rig.simulation, world, [(driver, index)], order, hardware)
+    return PythonEngine(rig.tick_model, world, [(driver, index)], order, hardware)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def numbers_of(blocks):
 def signals_of(rig, blocks):
     """Signal -> its values (k,)."""
     values = np.concatenate([rig.observe(block.arming, block.rows) for block in blocks])
-    return dict(zip(rig.simulation.signals, values.T, strict=True))
+    return dict(zip(rig.tick_model.signals, values.T, strict=True))
 
 
 # --- pauses -----------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def check_reference(rig, signals, joint, length, limit=np.inf):
     position, velocity, acceleration = (
         signals[f"{joint}/reference_{what}"] for what in ("position", "velocity", "acceleration")
     )
-    h = rig.simulation.step
+    h = rig.tick_model.step
     # differences over two steps are derivatives but for h²/6 of the third one after
     for value, rate in ((position, velocity), (velocity, acceleration)):
         change = (value[2:] - value[:-2]) / (2.0 * h)
@@ -314,7 +314,7 @@ def check_reference(rig, signals, joint, length, limit=np.inf):
     assert jerk < 100.0 / (length * h) ** 3 * max(1.0, np.abs(position).max()) + 1e3
     assert np.abs(velocity).max() <= limit
     index = rig.joints.index(joint)
-    goal = rig.simulation.loops[0].trajectory
+    goal = rig.tick_model.loops[0].trajectory
     for k in (length, length + 1, len(position) - 1):
         sample = goal.sample(k * h)
         np.testing.assert_allclose(position[k], sample["position"][index], atol=1e-12)
@@ -359,7 +359,7 @@ def test_a_rig_that_was_pushed_away_meanwhile_comes_back_within_its_limit_of_spe
     blocks = taken(begun(scheduler, 6000))
     assert scheduler.state is SchedulerState.STOPPED, scheduler.fault
     signals = signals_of(rig, blocks)
-    length = round(blocks[0].arming[1] / rig.simulation.step + 0.5)
+    length = round(blocks[0].arming[1] / rig.tick_model.step + 0.5)
     assert 3500 < length < 5000
     for joint in rig.joints:
         begins_at_the_measured_state(signals, joint)
@@ -388,11 +388,11 @@ def test_controllers_and_fallbacks_start_afresh(rig_of, scheduler_of):
     rig = rig_of(RICH)
     scheduler = begun(scheduler_of(rig, "machine code"), 60)
     taken(scheduler)
-    engine, loop = scheduler.engine, rig.simulation.loops[0]
+    engine, loop = scheduler.engine, rig.tick_model.loops[0]
     assert engine.view("fallen", "second") == 1.0 and np.any(engine.view("controllers", "first"))
     scheduler.arm()
     assert engine.view("fallen", "second") == 0.0
-    for loop in rig.simulation.loops:
+    for loop in rig.tick_model.loops:
         np.testing.assert_array_equal(engine.view("controllers", loop.name), loop.layout.pack(loop.initial()))
         assert not np.any(engine.view("told", loop.name))
     assert not np.any(engine.view("command"))
@@ -421,7 +421,7 @@ def test_without_a_time_to_blend_in_the_first_tick_is_at_the_measured_state_and_
     for k, joint in enumerate(rig.joints):
         begins_at_the_measured_state(signals, joint)
         for tick in range(1, 10):
-            sample = rig.simulation.loops[0].trajectory.sample(tick * rig.simulation.step)
+            sample = rig.tick_model.loops[0].trajectory.sample(tick * rig.tick_model.step)
             np.testing.assert_allclose(signals[f"{joint}/reference_position"][tick], sample["position"][k], atol=1e-12)
 
 

@@ -201,9 +201,9 @@ def test_what_rests_already_takes_a_step():
 
 
 def python(rig):
-    world, index = VirtualPlant(rig.simulation), np.arange(2)
+    world, index = VirtualPlant(rig.tick_model), np.arange(2)
     driver = sim.load(rig.joints, index, rig.limits, world)
-    return PythonEngine(rig.simulation, world, [(driver, index)], rig.spec.schedule.order)
+    return PythonEngine(rig.tick_model, world, [(driver, index)], rig.spec.schedule.order)
 
 
 LANES = ("machine code", "Python")
@@ -213,8 +213,8 @@ def engine_of(rig_of, lane, *overrides, change=None):
     """The engine of a lane, armed; change: of the simulation, before anything is made of it."""
     rig = rig_of(*overrides, interpret=lane == "interpreted")
     if change is not None:
-        change(rig.simulation)
-    engine = NativeEngine(rig.simulation) if lane == "machine code" else python(rig)
+        change(rig.tick_model)
+    engine = NativeEngine(rig.tick_model) if lane == "machine code" else python(rig)
     engine.open()
     engine.arm()
     return engine
@@ -319,7 +319,7 @@ def scheduler_of(rig_of):
     def make(lane, paced, *overrides):
         rig = rig_of(*overrides, interpret=lane == "interpreted")
         clock = FakeClock()
-        engine = NativeEngine(rig.simulation) if lane == "machine code" else python(rig)
+        engine = NativeEngine(rig.tick_model) if lane == "machine code" else python(rig)
         made.append(Scheduler(lambda: engine, Pacing() if paced else None, rig.tasks, 0.05, "rig.yaml:1", clock))
         made[-1].prepare()
         return made[-1], clock

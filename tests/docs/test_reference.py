@@ -27,7 +27,7 @@ from cosim.output.limit_alarms import PAUSE
 from cosim.output.telemetry import CHANNELS_EVERY
 from cosim.rig import emulate
 from cosim.rig.build.drivers import WATCHDOG, bus_report
-from cosim.rig.rig import Hold
+from cosim.rig.build.trajectory import HoldTrajectory
 from cosim.rig.sections import (
     bodies,
     carrier,
@@ -296,7 +296,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     run = rig.run(0.01)
     generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
     assert names("Signals") == generic | set(OF_SOME) | OF_REAL
-    real = load_rig(folder / "dynamometer" / "elbow.yaml").simulation.signals
+    real = load_rig(folder / "dynamometer" / "elbow.yaml").tick_model.signals
     measured = {f"elbow/measured_{what}" for what in ("position", "velocity")}
     told = {name for name in real if name.startswith("elbow/")} - {f"elbow/{name.split('/')[1]}" for name in generic}
     assert measured < set(real)
@@ -324,7 +324,7 @@ def test_every_field_of_a_line_is_listed():
     slot = EffortSlot(("base",), np.ones(1), np.zeros(1))
     driver = SimpleNamespace(link=SimpleNamespace(name="line", meter=meter), lost=0, report=slot.report)
     drives = SimpleNamespace(groups=[SimpleNamespace(real=True, driver=driver)], unsent=[0])
-    (line,) = bus_report(rig, drives, 1.0)  # type: ignore
+    (line,) = bus_report(rig.spec.drivers, rig.bus_loads, drives, 1.0)  # type: ignore
     fields = set(line) - {"slots"} | {f"slots.{key}" for key in line["slots"][0]}
     assert names("Lines to real drives") == fields
 
@@ -342,7 +342,7 @@ def test_every_signal_of_a_run_on_time_is_listed():
     rig = load_rig(ROOT / "rigs" / "ur5_sim.yaml", realtime=True)
     tasks = {task.name for task in rig.tasks}
     assert {*pacing.ORDER, "arm"} - {"controllers"} == tasks
-    own = [name for name, _ in channels_of(rig)[len(rig.simulation.signals) :]]
+    own = [name for name, _ in channels_of(rig)[len(rig.tick_model.signals) :]]
     generic = {"timing/<task>" if name.removeprefix("timing/") in tasks else name for name in own}
     assert names("How on time a run was") == generic
 
@@ -399,7 +399,7 @@ def test_a_controller_gets_every_input_that_is_listed():
     params = dataclasses.make_dataclass("Params", [])()
     inputs = joint_signals(tuple(listed), 2)
     block = SimpleNamespace(inputs=inputs, params=params, initial=dict, update=update)
-    ControlLoop("c", block, index, 1, Hold(np.zeros(2))).update(
+    ControlLoop("c", block, index, 1, HoldTrajectory(np.zeros(2))).update(
         0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
     )
     assert {name: np.shape(value) for name, value in seen.items()} == shapes

@@ -70,27 +70,27 @@ class Logged:
 
 def python_engine(rig, *groups, log=None):
     """(engine, its drivers): one driver for each group of joint numbers."""
-    world = VirtualPlant(rig.simulation)
+    world = VirtualPlant(rig.tick_model)
     made = []
     for group in groups or ((0, 1),):
         index = np.array(group)
         names = tuple(rig.joints[k] for k in group)
         made.append((Logged(sim.load(names, index, rig.limits, world), [] if log is None else log), index))
-    engine = PythonEngine(rig.simulation, world, made)
+    engine = PythonEngine(rig.tick_model, world, made)
     engine.open()
     engine.arm()
     return engine, [driver for driver, _ in made]
 
 
 def engines(rig):
-    return NativeEngine(rig.simulation), python_engine(rig)[0]
+    return NativeEngine(rig.tick_model), python_engine(rig)[0]
 
 
 def test_ticks_in_blocks_are_the_ticks_at_once(rig_of):
     rig = rig_of()
     for whole, parts in zip(engines(rig), engines(rig), strict=True):
         rows, stopped = whole.run(60)
-        assert rows.shape == (60, rig.simulation.row.size) and stopped == ""
+        assert rows.shape == (60, rig.tick_model.row.size) and stopped == ""
         blocks = [parts.run(count)[0] for count in (1, 0, 2, 7, 50)]
         np.testing.assert_array_equal(np.concatenate(blocks), rows)
 
@@ -225,7 +225,7 @@ def test_a_fault_of_a_drive_stops_the_run_and_names_the_joint(rig_of):
 @pytest.mark.parametrize(("what", "closed"), [("open", ["closed"]), ("enable", [])])
 def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_cannot_be_enabled(rig_of, what, closed):
     rig, done = rig_of(), []
-    world = VirtualPlant(rig.simulation)
+    world = VirtualPlant(rig.tick_model)
 
     def fail(*_):
         raise OSError("no such device")
@@ -234,7 +234,7 @@ def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_can
     good.close = lambda: done.append("closed")
     broken = Logged(sim.load(("b",), np.array([1]), rig.limits, world), [])
     setattr(broken, what, fail)
-    engine = PythonEngine(rig.simulation, world, [(good, np.array([0])), (broken, np.array([1]))])
+    engine = PythonEngine(rig.tick_model, world, [(good, np.array([0])), (broken, np.array([1]))])
     with pytest.raises(RunError, match=r"^the driver of b failed: OSError: no such device \("):
         engine.open()
         engine.arm()
@@ -245,7 +245,7 @@ def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_can
 
 
 def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
-    world = VirtualPlant(rig_of("joints.a={encoder: {noise: 0.1}}").simulation)
+    world = VirtualPlant(rig_of("joints.a={encoder: {noise: 0.1}}").tick_model)
     first = [values.copy() for values in world.measure()]
     np.testing.assert_array_equal(world.measure(), first)
     world.advance()
@@ -255,7 +255,7 @@ def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
 
 
 def test_motors_turn_only_when_enabled_and_a_stopped_one_asks_for_nothing(rig_of):
-    world = VirtualPlant(rig_of().simulation)
+    world = VirtualPlant(rig_of().tick_model)
     driver = sim.load(("a", "b"), np.array([0, 1]), None, world)
     command = JointCommand.zeros(2)
     command.effort[:] = [1.0, 2.0]

@@ -92,9 +92,9 @@ def rig_of(tmp_path):
 
 def python_engine(rig):
     """The loop in Python, whatever the rig would take."""
-    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
+    world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
-    engine = PythonEngine(rig.simulation, world, [(driver, index)])
+    engine = PythonEngine(rig.tick_model, world, [(driver, index)])
     engine.open()
     engine.arm()
     return engine
@@ -110,7 +110,7 @@ def telling(event, why):
 def test_from_its_failure_on_a_controller_is_replaced_for_good(rig_of, how):
     lines, why = FAILS[how]
     rig = rig_of(lines)
-    assert bool(rig.simulation.untraceable) == (how not in TRACED)
+    assert bool(rig.tick_model.untraceable) == (how not in TRACED)
     run = rig.run()
     (event,) = run.events
     telling(event, why)
@@ -138,13 +138,13 @@ def test_the_other_controller_takes_no_notice(rig_of, how):
 @pytest.mark.parametrize("how", TRACED)
 def test_machine_code_the_interpreter_and_the_loop_in_python_agree(rig_of, how):
     rig = rig_of(FAILS[how][0])
-    rows = NativeEngine(rig.simulation).run(80)[0]
+    rows = NativeEngine(rig.tick_model).run(80)[0]
     np.testing.assert_allclose(python_engine(rig).run(80)[0], rows, atol=1e-12)
     interpreted = rig_of(FAILS[how][0], interpret=True)
     np.testing.assert_allclose(python_engine(interpreted).run(80)[0], rows, atol=1e-12)
-    fallen = rows[:, rig.simulation.row.index("fallen", "main")[0]]
+    fallen = rows[:, rig.tick_model.row.index("fallen", "main")[0]]
     np.testing.assert_array_equal(fallen, np.arange(80) >= 20)
-    assert not rows[:, rig.simulation.row.index("fallen", "other")].any()
+    assert not rows[:, rig.tick_model.row.index("fallen", "other")].any()
     assert np.isfinite(rows).all()
 
 
@@ -168,7 +168,7 @@ def test_a_controller_that_fails_at_once_is_replaced_at_once(rig_of, how):
 def test_what_has_failed_in_python_is_not_called_again(rig_of):
     rig = rig_of(RAISES)
     rig.run()
-    assert rig.simulation.loops[0].block.calls == 21
+    assert rig.tick_model.loops[0].block.calls == 21
 
 
 def test_without_a_fallback_a_failure_ends_the_run(rig_of):
@@ -196,10 +196,10 @@ def test_a_fallback_that_fails_ends_the_run(rig_of, how):
 def test_a_takeover_is_told_once_however_the_rows_come(rig_of):
     other = "{name: other, type: own.py, joints: [b], after: 30 ms, fallback: {type: pid, kp: 1, ki: 0, kd: 1}}"
     rig = rig_of(DIVIDES, f"controllers.other={other}")
-    rows = NativeEngine(rig.simulation).run(60)[0]
-    whole = EventMonitor(rig.simulation)(rows)
+    rows = NativeEngine(rig.tick_model).run(60)[0]
+    whole = EventMonitor(rig.tick_model)(rows)
     for size in (1, 7, 20, 21):
-        watch = EventMonitor(rig.simulation)
+        watch = EventMonitor(rig.tick_model)
         parts = [watch(rows[k : k + size]) for k in range(0, 60, size)]
         assert [event for part in parts for event in part] == whole
         assert watch(rows[:0]) == [] == watch(rows[-3:])
@@ -210,13 +210,13 @@ def test_a_takeover_is_told_once_however_the_rows_come(rig_of):
 def test_a_rig_that_is_armed_again_has_its_controller_back(rig_of, how):
     rig = rig_of(FAILS[how][0])
     with Scheduler(lambda: rig.engine(), None, rig.tasks) as scheduler:
-        watch, told = EventMonitor(rig.simulation), []
+        watch, told = EventMonitor(rig.tick_model), []
         scheduler.prepare()
         for after in (0.020, 0.090):
             rig_time = scheduler.engine.number * 1e-3
             scheduler.engine.view("parameters")[0] = after  # `after` of the first controller
             scheduler.arm()
-            assert scheduler.engine.view("fallen", "main") == 0.0 and rig.simulation.loops[0].failure == ""
+            assert scheduler.engine.view("fallen", "main") == 0.0 and rig.tick_model.loops[0].failure == ""
             scheduler.start(60)
             while (block := scheduler.read()) is not None:
                 told += watch(block.rows)

@@ -153,7 +153,7 @@ def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
     scheduler.reset()
     with pytest.raises(RunError, match=r"^the last run has not ended: what it waits for goes on; close it and make a"):
         scheduler.arm()
-    type(rig.simulation.loops[0].block).update.__globals__["GO_ON"].set()
+    type(rig.tick_model.loops[0].block).update.__globals__["GO_ON"].set()
     scheduler.way.taking.exception()  # it ends
     assert scheduler.engine.number == 101
     scheduler.close()
@@ -176,7 +176,7 @@ def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_retu
             "stopped at tick 101 (t = 0.101 s): the loop has not finished a tick for 0.5 s; look for what holds it up,"
             " a controller or a bus, or give the watchdog more time (it was at controller 'c')"
         )
-    type(rig.simulation.loops[0].block).update.__globals__["GO_ON"].set()
+    type(rig.tick_model.loops[0].block).update.__globals__["GO_ON"].set()
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])

@@ -114,7 +114,7 @@ def refused(rig_of, monkeypatch, tmp_path):
 
     def told(fast, slow, *overrides):
         rig = rig_of(*overrides)
-        for loop, us in zip(rig.simulation.loops, (fast, slow), strict=True):
+        for loop, us in zip(rig.tick_model.loops, (fast, slow), strict=True):
             taking(loop, us)
         schedule = rig.spec.schedule
         try:
@@ -222,7 +222,7 @@ def logged_engine(rig, log, hardware=False):
     """A Python engine whose motors note when they are switched on."""
     from cosim.drivers import sim
 
-    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
+    world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
     enable = driver.enable
 
@@ -231,7 +231,7 @@ def logged_engine(rig, log, hardware=False):
         enable(mode)
 
     driver.enable = noted
-    return PythonEngine(rig.simulation, world, [(driver, index)], hardware=hardware)
+    return PythonEngine(rig.tick_model, world, [(driver, index)], hardware=hardware)
 
 
 def rows_of(engine, ticks=60):
@@ -265,7 +265,7 @@ def test_enough_ticks_are_taken_for_the_longest_period(rig_of):
 def test_what_controllers_and_fallbacks_keep_for_themselves_is_not_disturbed(rig_of):
     rig = rig_of("controllers.slow.bad=10 ms", "schedule.realtime.rate=0.2")
     measure_ticks(rig.engine())
-    fast, slow = rig.simulation.loops
+    fast, slow = rig.tick_model.loops
     assert (fast.block.calls, slow.block.calls, slow.fallback.calls, slow.failure) == (0, 0, 0, "")
     run = rig.run()
     assert fast.block.calls == 61
@@ -275,10 +275,10 @@ def test_what_controllers_and_fallbacks_keep_for_themselves_is_not_disturbed(rig
 
 def test_what_cannot_be_copied_is_rehearsed_itself(rig_of):
     rig = rig_of()
-    loop = rig.simulation.loops[0]
+    loop = rig.tick_model.loops[0]
     loop.block.lock = threading.Lock()
     measure_ticks(rig.engine())
-    assert loop.block.calls == 40 and rig.simulation.loops[1].block.calls == 0
+    assert loop.block.calls == 40 and rig.tick_model.loops[1].block.calls == 0
 
 
 def test_real_motors_do_not_move_for_it(rig_of):

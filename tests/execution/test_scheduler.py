@@ -125,12 +125,12 @@ class Bench:
     def engine(self):
         rig = self.rig
         if self.native:
-            return NativeEngine(rig.simulation, rig.spec.schedule.order)
-        world, indices = VirtualPlant(rig.simulation), [np.array(group) for group in self.groups]
+            return NativeEngine(rig.tick_model, rig.spec.schedule.order)
+        world, indices = VirtualPlant(rig.tick_model), [np.array(group) for group in self.groups]
         loaded = [sim.load(tuple(rig.joints[k] for k in i), i, rig.limits.at(i), world) for i in indices]
         self.drivers = [Logged(driver, self.log) for driver in loaded]
         pairs = list(zip(self.drivers, indices, strict=True))
-        return PythonEngine(rig.simulation, world, pairs, rig.spec.schedule.order, self.hardware)
+        return PythonEngine(rig.tick_model, world, pairs, rig.spec.schedule.order, self.hardware)
 
     def start(self, ticks):
         """The scheduler, running; from `configured`, if need be."""
@@ -161,7 +161,7 @@ class Ticks:
     def signals(self, rig):
         """Signal -> its values (k,)."""
         values = np.concatenate([rig.observe(block.arming, block.rows) for block in self.blocks])
-        return dict(zip(rig.simulation.signals, values.T, strict=True))
+        return dict(zip(rig.tick_model.signals, values.T, strict=True))
 
 
 @pytest.fixture
@@ -394,7 +394,7 @@ class Faults:
 
     def __init__(self, bench, monkeypatch):
         self.bench, self.monkeypatch = bench, monkeypatch
-        self.simulation = bench.rig.simulation
+        self.simulation = bench.rig.tick_model
 
     def note(self):
         self.bench.log.append("FAULT")
@@ -577,7 +577,7 @@ PARTS = {"known_acceleration": "read", "judge": "guard", "advance": "step", "mea
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_of_the_tick_that_fails_by_itself_is_a_fault_like_any_other(bench_of, part, paced):
     bench = bench_of(paced=paced, interpret=True)
-    simulation, ready = bench.rig.simulation, []
+    simulation, ready = bench.rig.tick_model, []
     original = getattr(simulation, part)
 
     def broken(t, *arguments):

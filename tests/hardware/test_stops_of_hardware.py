@@ -109,9 +109,10 @@ def bench_of(rig_of):
 
     def make(guard, *overrides):
         rig = rig_of(guard, *overrides)
-        world, index = VirtualPlant(rig.simulation), np.array([0])
+        world, index = VirtualPlant(rig.tick_model), np.array([0])
+        safety = safety_of(rig.spec.guard, rig.hardware, rig.tick_model.step, rig.spec.source.place)
         driver = Logged(sim.load(("a",), index, rig.limits, world))
-        engine = PythonEngine(rig.simulation, world, [(driver, index)], **safety_of(rig))
+        engine = PythonEngine(rig.tick_model, world, [(driver, index)], **safety)
         made.append(Scheduler(lambda: engine, tasks=rig.tasks))
         made[-1].prepare()
         return made[-1], driver

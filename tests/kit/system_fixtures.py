@@ -75,10 +75,10 @@ def python_loop() -> Callable[[Rig, int], np.ndarray]:
     """All signals (k, n) of the first k ticks of a rig, by the Python loop around the simulated drivers."""
 
     def run(rig: Rig, ticks: int) -> np.ndarray:
-        world = VirtualPlant(rig.simulation)
-        index = np.arange(rig.simulation.nv)
+        world = VirtualPlant(rig.tick_model)
+        index = np.arange(rig.tick_model.nv)
         driver = sim.load(rig.joints, index, rig.limits, world)
-        engine = PythonEngine(rig.simulation, world, [(driver, index)])
+        engine = PythonEngine(rig.tick_model, world, [(driver, index)])
         engine.open()
         engine.arm()
         rows, _ = engine.run(ticks)

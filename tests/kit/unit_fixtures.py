@@ -259,12 +259,12 @@ class Loops:
         """By lane."""
         found: dict[str, Engine] = {}
         for lane, interpret in (("Python", False), ("interpreted", True)):
-            simulation = load_rig(self._path, overrides, interpret).simulation
+            simulation = load_rig(self._path, overrides, interpret).tick_model
             world, every = VirtualPlant(simulation), np.arange(2)
             driver = sim.load(("a", "b"), every, simulation.limits, world)
             found[lane] = PythonEngine(simulation, world, [(driver, every)])
             found[lane].open()
-        found["native"] = NativeEngine(load_rig(self._path, overrides).simulation)
+        found["native"] = NativeEngine(load_rig(self._path, overrides).tick_model)
         return found
 
     def __call__(

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from cosim import load_rig
 from cosim.execution.engine import PythonEngine
-from cosim.rig.build.drivers import groups_of
+from cosim.rig.build.drivers import driver_groups
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 
@@ -35,7 +35,7 @@ class Ran:
     """A run to the end, by the rig's own engine, with the switches of its last row."""
 
     def __init__(self, rig, engine=None, ticks=None):
-        simulation, schedule = rig.simulation, rig.spec.schedule
+        simulation, schedule = rig.tick_model, rig.spec.schedule
         engine = engine or rig.engine()
         engine.open()
         engine.arm()
@@ -299,7 +299,7 @@ def test_on_a_floating_base(rig_of, rail, events, share):
     text += f"  rail: {{initial: {{velocity: 1.5}}, {rail}}}\nevents: {events}\nschedule: {{duration: 0.2}}\n"
     rig = rig_of(text)
     ran = Ran(rig)
-    assert rig.simulation.plant.model.dof_names[0] == "root.x"
+    assert rig.tick_model.plant.model.dof_names[0] == "root.x"
     np.testing.assert_allclose(linear(ran), 6 * 0.5 + 2 * 1.5, rtol=1e-12)
     count, last, lost = ran.event(ran.reported[0])
     assert (count, last) == (1, pytest.approx(0.1 / 1.5, abs=1e-9))
@@ -516,10 +516,10 @@ def test_all_engines_give_the_same(rig_of, overrides):
     rig = rig_of(DRIVEN, *overrides)
     native = Ran(rig)
     assert [native.event(name)[0] for name in native.reported[:4]] == [1, 1, 1, 1]
-    world = VirtualPlant(rig.simulation)
-    looped = Ran(rig, PythonEngine(rig.simulation, world, groups_of(rig, world)))
+    world = VirtualPlant(rig.tick_model)
+    looped = Ran(rig, PythonEngine(rig.tick_model, world, driver_groups((), {}, rig.joints, rig.limits, world)))
     np.testing.assert_allclose(looped.rows, native.rows, rtol=1e-9, atol=1e-11)
-    ticks = round(0.02 / rig.simulation.step)  # past three events
+    ticks = round(0.02 / rig.tick_model.step)  # past three events
     plain = Ran(rig_of(DRIVEN, *overrides, interpret=True), ticks=ticks)
     np.testing.assert_allclose(plain.rows, native.rows[: ticks + 1], rtol=1e-7, atol=1e-9)
 
@@ -614,8 +614,8 @@ schedule: {duration: 0.1}
 
 def test_events_without_end_around_a_driver(rig_of):
     rig = rig_of(closed(CHASE[:1] + CHASE[2:]))
-    world = VirtualPlant(rig.simulation)
-    ran = Ran(rig, PythonEngine(rig.simulation, world, groups_of(rig, world)))
+    world = VirtualPlant(rig.tick_model)
+    ran = Ran(rig, PythonEngine(rig.tick_model, world, driver_groups((), {}, rig.joints, rig.limits, world)))
     native = Ran(rig)
     assert ran.fault == native.fault != ""
     np.testing.assert_allclose(ran.rows, native.rows)

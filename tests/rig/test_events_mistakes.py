@@ -237,12 +237,12 @@ joints: {a: {initial: {velocity: 1}, stops: {lower: -1e-6, upper: 1e-6, restitut
 
 LAW = """
 from cosim import ops
-from cosim.multibody.constraint_laws import Law, Row
+from cosim.multibody.constraint_laws import ConstraintLaw, ReactionSpec
 from cosim.types import params
 @params
 class Params: pass
 def load(params):
-    return Law((Row("moment", "N*m", "rad"),), lambda frames, q, t: [{}])
+    return ConstraintLaw((ReactionSpec("moment", "N*m", "rad"),), lambda frames, q, t: [{}])
 """
 JOINT = """
 from cosim import ops

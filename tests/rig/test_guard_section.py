@@ -227,13 +227,13 @@ STOPS = {
 def engines(rig, interpreted):
     """In machine code, in Python with parts in machine code, and all in Python."""
     for one in (rig, interpreted):
-        world, index = VirtualPlant(one.simulation), np.arange(2)
+        world, index = VirtualPlant(one.tick_model), np.arange(2)
         driver = sim.load(one.joints, index, one.limits, world)
-        engine = PythonEngine(one.simulation, world, [(driver, index)], one.spec.schedule.order)
+        engine = PythonEngine(one.tick_model, world, [(driver, index)], one.spec.schedule.order)
         engine.open()
         engine.arm()
         yield engine
-    yield NativeEngine(rig.simulation, rig.spec.schedule.order)
+    yield NativeEngine(rig.tick_model, rig.spec.schedule.order)
 
 
 @pytest.mark.parametrize("kind", STOPS)
@@ -242,7 +242,7 @@ def test_a_limit_that_stops_ends_the_run_with_a_sentence(rig_of, kind):
     rigs = [rig_of(f"{LIMITS}={limits}", interpret=interpret) for interpret in (False, True)]
     if kind == "stale":
         for rig in rigs:  # as if there was a real motor
-            rig.simulation.guard = dataclasses.replace(rig.guard, stale=np.array([0.005, np.inf]))
+            rig.tick_model.guard = dataclasses.replace(rig.guard, stale=np.array([0.005, np.inf]))
     found = []
     for engine in engines(*rigs):
         engine.view("temperature")[0] = 81.5 if kind == "temperature" else np.nan
@@ -367,7 +367,7 @@ def test_the_limit_of_effort_falls_with_the_temperature(rig_of):
             engine.view("temperature")[0] = temperature
             rows, words = engine.run(1)
             assert words == ""
-            row = rig.simulation.row.unpack(rows[0])
+            row = rig.tick_model.row.unpack(rows[0])
             requests.append((row["request"][0], row["warned"][0]))
         assert [request for request, _ in requests] == pytest.approx([8.0, 4.0, 0.8, 0.0, 8.0])
         effort, both = BITS["effort"], BITS["effort"] + BITS["temperature"]
@@ -397,7 +397,7 @@ def test_a_soft_start_begins_again_when_the_rig_is_armed_again(rig_of):
         engine.arm()
         engine.begin_from_measured(0.0, 0)
         after, _ = engine.run(3)
-        requests = [rig.simulation.row.unpack(row)["request"][0] for row in (before[-1], *after)]
+        requests = [rig.tick_model.row.unpack(row)["request"][0] for row in (before[-1], *after)]
         assert requests == pytest.approx([5.0, 0.0, 0.16, 0.32], abs=1e-12)
 
 
@@ -432,7 +432,7 @@ def test_spells_are_told_in_the_recording_and_counted(rig_of, tmp_path):
 
 
 def test_what_comes_back_soon_is_the_same_spell_also_from_block_to_block(rig_of):
-    simulation = rig_of(f"{LIMITS}={{effort: 5, velocity: 1, actions: {{velocity: warn}}}}").simulation
+    simulation = rig_of(f"{LIMITS}={{effort: 5, velocity: 1, actions: {{velocity: warn}}}}").tick_model
     rows = np.zeros((1000, simulation.row.size))
     rows[:, simulation.row.index("t")[0]] = np.arange(1000) * 0.001
     mask = simulation.row.index("warned")[0]

@@ -31,7 +31,7 @@ LAW = """\
 import math
 import numpy as np
 from cosim import ops
-from cosim.multibody.constraint_laws import Law, Row
+from cosim.multibody.constraint_laws import ConstraintLaw, ReactionSpec
 from cosim.types import param, params
 @params
 class Params:
@@ -41,7 +41,7 @@ def load(params):
         {body}
     def a(frames, q, v, t):
         {rate}
-    row = Row("force", "N", "m")
+    row = ReactionSpec("force", "N", "m")
     return {made}
 """
 
@@ -68,7 +68,12 @@ def joint(body=f"return {TURN}", made=MADE, keys="mass: 1"):
     return f"mechanism:\n  bodies:\n    - {{name: a, type: mine.py, {keys}}}\n"
 
 
-def law(body="return [frames[0].position[0] - params.ratio * q[0]]", made="Law((row,), f)", rate="return []", keys=""):
+def law(
+    body="return [frames[0].position[0] - params.ratio * q[0]]",
+    made="ConstraintLaw((row,), f)",
+    rate="return []",
+    keys="",
+):
     Path("mine.py").write_text(LAW.format(body=body, rate=rate, made=made))
     more = f", {keys}" if keys else ""
     return (
@@ -224,7 +229,7 @@ def test_a_law():
 
 
 def test_a_law_of_velocities():
-    made = "Law((row, Row('push', 'N', 'm/s')), f, a)"
+    made = "ConstraintLaw((row, ReactionSpec('push', 'N', 'm/s')), f, a)"
     found = read(law(made=made, rate="return [v[0] + frames[1].angular[2]]")).constraints[0]
     assert len(found.law.rows) == 2
 
@@ -235,19 +240,25 @@ AT = "(/mine.py:10 load.<locals>.f)"
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"made": "f"}, "load returned a function; return a Law of cosim.multibody.constraint_laws (/mine.py:9 load)"),
         (
-            {"made": "Law((), f)"},
-            "the law has no rows; give it one Row of cosim.multibody.constraint_laws per equation",
+            {"made": "f"},
+            "load returned a function; return a ConstraintLaw of cosim.multibody.constraint_laws (/mine.py:9 load)",
         ),
         (
-            {"made": "Law(('force',), f)"},
-            "the law has no rows; give it one Row of cosim.multibody.constraint_laws per equation",
+            {"made": "ConstraintLaw((), f)"},
+            "the law has no rows; give it one ReactionSpec of cosim.multibody.constraint_laws per equation",
         ),
-        ({"made": "Law((row,))"}, "the law has neither residual nor rate; give it one of them"),
-        ({"made": "Law((row, row), f)"}, f"the law has 2 rows, but residual {AT} returns 1 number; return one per row"),
         (
-            {"made": "Law((row,), f, a)", "rate": "return [v[0]]"},
+            {"made": "ConstraintLaw(('force',), f)"},
+            "the law has no rows; give it one ReactionSpec of cosim.multibody.constraint_laws per equation",
+        ),
+        ({"made": "ConstraintLaw((row,))"}, "the law has neither residual nor rate; give it one of them"),
+        (
+            {"made": "ConstraintLaw((row, row), f)"},
+            f"the law has 2 rows, but residual {AT} returns 1 number; return one per row",
+        ),
+        (
+            {"made": "ConstraintLaw((row,), f, a)", "rate": "return [v[0]]"},
             f"the law has 1 row, but residual {AT} and rate (/mine.py:12 load.<locals>.a) return together 2 numbers;"
             " return one per row",
         ),
@@ -270,22 +281,22 @@ AT = "(/mine.py:10 load.<locals>.f)"
             f"residual is not differentiable at the coordinates (0.1); use smooth functions {AT}",
         ),
         (
-            {"made": "Law((Row('force', 3, 'm'),), f)"},
+            {"made": "ConstraintLaw((ReactionSpec('force', 3, 'm'),), f)"},
             "row 1 is ('force', 3, 'm'); give its name and its units as text",
         ),
         (
-            {"made": "Law((row, row), f, a)", "rate": "return [v[0]]"},
+            {"made": "ConstraintLaw((row, row), f, a)", "rate": "return [v[0]]"},
             "row 2, 'force', is one of rate, and what vanishes in it has the unit 'm'; units of rate must end in '/s',"
             " those of residual not (/mine.py:12 load.<locals>.a)",
         ),
         (
-            {"made": "Law((Row('push', 'N', 'm/s'), row), f, a)", "rate": "return [v[0]]"},
+            {"made": "ConstraintLaw((ReactionSpec('push', 'N', 'm/s'), row), f, a)", "rate": "return [v[0]]"},
             "row 1, 'push', is one of residual, and what vanishes in it has the unit 'm/s'; units of residual must not"
             f" end in '/s', those of rate do {AT}",
         ),
         *(
             (
-                {"made": "Law((Row('push', 'N', 'm/s'),), None, a)", "rate": f"return [{rate}]"},
+                {"made": "ConstraintLaw((ReactionSpec('push', 'N', 'm/s'),), None, a)", "rate": f"return [{rate}]"},
                 "rate is not linear in the velocities; leave out squares and products of them"
                 " (/mine.py:12 load.<locals>.a)",
             )
@@ -311,4 +322,4 @@ def test_keys_of_a_law(keys, message):
 
 
 def test_a_law_of_time():
-    assert read(law(body="return [q[0] - t]", made="Law((row,), f, timed=True)")).constraints[0].law.timed
+    assert read(law(body="return [q[0] - t]", made="ConstraintLaw((row,), f, timed=True)")).constraints[0].law.timed

@@ -184,7 +184,7 @@ def test_two_link_moves_as_lagranges_equations_say_under_its_pid(sample):
     """The closed loop built again: controller by hand, once per tick, and the arm by scipy in between."""
     rig = sample("two_link")
     run = rig.run(1.0)
-    step = rig.simulation.step
+    step = rig.tick_model.step
     kp, ki, kd = np.array([400, 150]), np.array([1200, 500]), np.array([40, 12])
     y, integral = np.array([-90, 30, 0, 0]) * DEGREE, np.zeros(2)
     position, velocity = (columns(run, rig.joints, f"reference_{what}") for what in ("position", "velocity"))
@@ -213,7 +213,7 @@ def test_two_link_reference_is_the_sine_that_the_rig_asks_for(sample):
 
 def test_two_link_gains_may_change_without_compiling_again(sample):
     tuned, written = sample("two_link"), sample("two_link", "controllers.swing.kp=[300, 100]")
-    tuned.simulation.parameters[tuned.simulation.loops[0].tunables.fields["kp"]] = 300.0, 100.0
+    tuned.tick_model.parameters[tuned.tick_model.loops[0].tunables.fields["kp"]] = 300.0, 100.0
     np.testing.assert_array_equal(tuned.run().values, written.run().values)
 
 

@@ -27,7 +27,7 @@ COUNT = "effort = n"
 
 def both_ways(rig, python_loop, ticks):
     """The signals by machine code and by the Python loop, each by name."""
-    native, looped = rig.run((ticks - 1) * rig.simulation.step), python_loop(rig, ticks)
+    native, looped = rig.run((ticks - 1) * rig.tick_model.step), python_loop(rig, ticks)
     return native, dict(zip(native.signals, looped.T, strict=True))
 
 
@@ -85,8 +85,8 @@ def test_moving_a_prescribed_joint_takes_its_friction_too(rig_of):
 
 def test_parameters_are_inputs_of_the_compiled_code(rig_of, python_loop):
     rig = rig_of(RIG, push="effort = ops.array([p.size])")
-    np.testing.assert_array_equal(rig.simulation.parameters, [1.0, 1.0])
-    rig.simulation.parameters[:] = 2.5, -3.0
+    np.testing.assert_array_equal(rig.tick_model.parameters, [1.0, 1.0])
+    rig.tick_model.parameters[:] = 2.5, -3.0
     for run in both_ways(rig, python_loop, 10):
         np.testing.assert_array_equal(run["one/command_effort"], 2.5)
         np.testing.assert_array_equal(run["two/command_effort"], -3.0)

@@ -43,7 +43,7 @@ def test_it_says_what_it_shows_and_ends_with_its_energy_balanced(sample, name):
 @pytest.mark.parametrize("name", RESIDUALS)
 def test_the_interpreter_gives_what_machine_code_gives(sample, name):
     native = sample(f"mechanisms/{name}")
-    seconds = 3 * native.simulation.step
+    seconds = 3 * native.tick_model.step
     compiled, slow = native.run(seconds), sample(f"mechanisms/{name}", interpret=True).run(seconds)
     scale = np.maximum(np.abs(compiled.values).max(axis=0), 1e-3)
     np.testing.assert_allclose(slow.values / scale, compiled.values / scale, rtol=0, atol=1e-9)

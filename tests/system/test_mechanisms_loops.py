@@ -102,7 +102,7 @@ def test_the_swinging_cylinder_moves_as_one_coordinate_says(sample):
         (1.0, 0.0, lambda q: eye(q) * (1.0 - 0.2 / stroke(q)), lambda q: q[0]),
         (2.0, 0.0, lambda q: ca.vertcat(0.6, 0.0) + 0.2 * along(q[0]), lambda q: q[0]),
     )
-    push = held_sine(10.0, 1.0, rig.simulation.step)
+    push = held_sine(10.0, 1.0, rig.tick_model.step)
 
     def flat(q, v, t):
         return planar(*bodies)(q, v, t)[0], ca.SX(0.0)
@@ -153,7 +153,7 @@ def test_the_drive_and_the_spring_in_the_cut_move_the_parallelogram_as_one_coord
     run = rig.run()
     crank = (1.0, 0.0075, lambda q: 0.15 * along(q[0]), lambda q: q[0])
     coupler = (2.0, 0.06, lambda q: 0.3 * along(q[0]), lambda q: 0.0 * q[0])
-    motor = held_sine(4.0, 0.8, rig.simulation.step)
+    motor = held_sine(4.0, 0.8, rig.tick_model.step)
 
     def sprung(q, v, t):
         kinetic, potential = planar(crank, coupler, crank)(q, v, t)

@@ -186,7 +186,7 @@ def test_efforts_that_come_out_give_the_same_motion_when_they_go_in(sample, tmp_
     efforts = of(prescribed, joints, "effort")
     table, replay = tmp_path / "efforts.npy", tmp_path / "replay.py"
     np.save(table, np.vstack([0.5 * (efforts[1:] + efforts[:-1]), efforts[-1:]]))
-    replay.write_text(REPLAY % rig.simulation.step)
+    replay.write_text(REPLAY % rig.tick_model.step)
     controller = f"{{type: {replay}, joints: [{', '.join(joints)}], efforts: {table}}}"
     start = [f"joints.{j}.initial.velocity={prescribed[f'{j}/velocity'][0]}" for j in joints]
     freed = [f"joints.{j}.prescribed=null" for j in joints]

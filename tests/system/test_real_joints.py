@@ -10,7 +10,6 @@ import pytest
 from cosim.errors import RunError
 from cosim.execution.engine import PythonEngine
 from cosim.hardware.manager import DriverGroup
-from cosim.rig.build.drivers import loads_of
 from cosim.rig.rig import load_rig
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import Limits
@@ -84,13 +83,13 @@ def arm(tmp_path):
 
 def played(rig, motion, ticks, late=0.0):
     """Signals by name of a rig whose elbow is played, and the engine."""
-    world = VirtualPlant(rig.simulation)
-    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), real(rig, world, motion, late)])
+    world = VirtualPlant(rig.tick_model)
+    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), real(rig, world, motion, late)])
     begin(engine, world, motion)
     rows, fault = engine.run(ticks)
     assert not fault
     values = rig.observe(engine.view("arming").copy(), rows)
-    return dict(zip(rig.simulation.signals, values.T, strict=True)), engine
+    return dict(zip(rig.tick_model.signals, values.T, strict=True)), engine
 
 
 def simulated(rig, world):
@@ -152,7 +151,7 @@ def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
         return exact(seen[-1] * 1e-3)
 
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.simulation)
+    world = VirtualPlant(rig.tick_model)
     group = real(rig, world, with_gaps)
     read = group.driver.read
 
@@ -161,11 +160,11 @@ def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
         out.t_ns = seen[-1] * 1_000_000
 
     group.driver.read = every_seventh
-    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), group])
+    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
     begin(engine, world, exact)
     rows, fault = engine.run(2000)
     assert not fault
-    values = rig.observe(engine.view("arming").copy(), rows)[:, rig.simulation.signals.index("elbow/position")]
+    values = rig.observe(engine.view("arming").copy(), rows)[:, rig.tick_model.signals.index("elbow/position")]
     t = np.arange(2000) * 1e-3
     assert np.abs(values - [exact(x)[0] for x in t])[300:].max() < 2e-3
 
@@ -185,9 +184,9 @@ def test_the_drives_of_real_joints_are_asked_for_what_the_controller_wants(arm):
 def test_a_drive_that_says_nothing_new_is_not_armed(arm):
     """What was heard before the order to arm does not count."""
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.simulation)
+    world = VirtualPlant(rig.tick_model)
     group = real(rig, world, lambda t: (0.0, 0.0))
-    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), group])
+    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
     engine.open()
     with pytest.raises(RunError, match="the drives of elbow do not say where they are; look at their power and their"):
         engine.begin_from_measured(0.5, 0)
@@ -195,11 +194,11 @@ def test_a_drive_that_says_nothing_new_is_not_armed(arm):
 
 def test_stale_measurements_stop_the_run(arm):
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.simulation)
+    world = VirtualPlant(rig.tick_model)
     group = real(rig, world, lambda t: (0.3, 0.0))
     read = group.driver.read
     group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if world.t_ns < 5_000_000 else None
-    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), group])
+    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
     begin(engine, world, lambda t: (0.3, 0.0))
     rows, fault = engine.run(100)
     assert len(rows) == 4 + 20 + 2
@@ -253,15 +252,15 @@ def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
     """The shaft with its load motor takes the motion that the elbow has in simulation, by the same efforts."""
     rig = load_rig(BENCH / "elbow.yaml")
     alone = load_rig(BENCH / "elbow.yaml", ["drivers=[]"]).run(4.0)
-    bench = VirtualPlant(load_rig(BENCH / "bench.yaml", ["drivers=[]"]).simulation)
-    world, index = VirtualPlant(rig.simulation), np.array([rig.joints.index("elbow")])
+    bench = VirtualPlant(load_rig(BENCH / "bench.yaml", ["drivers=[]"]).tick_model)
+    world, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
     motor = DriverGroup(OnBench(bench, 0, world), index, real=True)
     load = DriverGroup(OnBench(bench, 1, world), np.array([0]), real=True, load=True)
-    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), motor, load])
+    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), motor, load])
     begin(engine, world, lambda t: (0.0, 0.0))
     rows, fault = engine.run(4001)
     assert not fault
-    signals = dict(zip(rig.simulation.signals, rig.observe(engine.view("arming").copy(), rows).T, strict=True))
+    signals = dict(zip(rig.tick_model.signals, rig.observe(engine.view("arming").copy(), rows).T, strict=True))
     after = alone.t > 0.3
     error = np.abs(signals["elbow/position"] - alone["elbow/position"])[after].max()
     assert error < 0.02 * np.ptp(alone["elbow/position"])
@@ -273,7 +272,7 @@ def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
 def test_the_load_is_bounded_and_finite():
     from cosim.control.load_emulation import applied
 
-    (load,) = loads_of(load_rig(BENCH / "elbow.yaml"))
+    (load,) = load_rig(BENCH / "elbow.yaml").tick_model.loads
     assert (load.rotor, load.inertia, load.viscous, load.effort) == (pytest.approx(0.4e-4 * 81), 0.00484, 0.05, 8.0)
     zero = np.zeros(2)
     for effort, expected in ((3.0, -3.0), (100.0, -8.0), (-100.0, 8.0), (np.nan, 0.0), (np.inf, 0.0)):
@@ -288,9 +287,9 @@ def test_the_load_is_bounded_and_finite():
 def test_a_joint_that_jumps_stops_the_run(arm):
     """No joint is faster than its limit; what seems to be is an encoder."""
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.simulation)
+    world = VirtualPlant(rig.tick_model)
     moved = DriverGroup(Played(world, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
-    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), moved])
+    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), moved])
     begin(engine, world, lambda t: (0.3, 0.0))
     rows, fault = engine.run(100)
     assert len(rows) == 11
@@ -302,11 +301,11 @@ def test_a_joint_that_jumps_stops_the_run(arm):
 
 def test_a_load_motor_that_turns_another_way_stops_the_run():
     rig = load_rig(BENCH / "elbow.yaml")
-    world, index = VirtualPlant(rig.simulation), np.array([rig.joints.index("elbow")])
+    world, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
     motor = DriverGroup(Played(world, lambda t: (0.5 * t, 0.5)), index, real=True)
     for speed, trips in ((0.5, False), (-0.5, False), (-1.0, True)):
         load = DriverGroup(Played(world, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True)
-        engine = PythonEngine(rig.simulation, world, [simulated(rig, world), motor, load])
+        engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), motor, load])
         begin(engine, world, lambda t: (0.0, 0.5))
         _, fault = engine.run(20)
         assert bool(fault) == trips
@@ -330,8 +329,8 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
     rig = load_rig(
         arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
     )
-    world = VirtualPlant(rig.simulation)
-    engine = PythonEngine(rig.simulation, world, [simulated(rig, world), real(rig, world, lambda t: motion)])
+    world = VirtualPlant(rig.tick_model)
+    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), real(rig, world, lambda t: motion)])
     engine.open()
     times = iter(range(1, 100))
     read = engine.drivers[1][0].read

@@ -100,7 +100,7 @@ def test_events_and_controllers_in_python_are_the_same_on_time(rig_of, push):
 @pytest.mark.parametrize("name", ["two_link", "prescribed_wrist", "ur5_sim", "ur5_realtime", "mechanisms/four_bar"])
 def test_both_lanes_agree(sample, python_loop, name):
     rig = sample(name, FAST)
-    engine = NativeEngine(rig.simulation, rig.spec.schedule.order)
+    engine = NativeEngine(rig.tick_model, rig.spec.schedule.order)
     rows, _ = engine.run(200)
     expected = rig.observe(engine.view("arming"), rows)
     scale = np.maximum(np.abs(expected).max(axis=0), 1.0)
@@ -189,14 +189,14 @@ schedule: {duration: 11 ms}
 def test_controllers_run_by_priority_at_their_times(rig_of, realtime):
     rig = rig_of(FOUR, f"schedule.realtime={realtime}", push=OPEN_IN_PYTHON)
     calls, ready = [], []
-    for loop in rig.simulation.loops:
+    for loop in rig.tick_model.loops:
 
         def noted(t, *arguments, name=loop.name, update=loop.block.update):
             calls.append((round(float(t) * 1e3), name))
             return update(t, *arguments)
 
         loop.block.update = noted
-    rig.simulation.untraceable  # noqa: B018 - tracing calls them, too
+    rig.tick_model.untraceable  # noqa: B018 - tracing calls them, too
     calls.clear()
     rig.run(progress=ready.append)
     rehearsed = next((k for k in range(1, len(calls)) if calls[k][0] < calls[k - 1][0]), 0)
@@ -226,12 +226,12 @@ def test_writing_first_delays_every_command_by_one_tick_exactly(rig_of, push):
 def lanes(rig):
     """Rows of 150 ticks in machine code and in Python."""
     order = rig.spec.schedule.order
-    world, index = VirtualPlant(rig.simulation), np.arange(rig.simulation.nv)
+    world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
-    python = PythonEngine(rig.simulation, world, [(driver, index)], order)
+    python = PythonEngine(rig.tick_model, world, [(driver, index)], order)
     python.open()
     python.arm()
-    return NativeEngine(rig.simulation, order).run(150), python.run(150)
+    return NativeEngine(rig.tick_model, order).run(150), python.run(150)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_it_runs_to_its_end_in_machine_code_twice_the_same_to_the_bit(rig):
 def test_the_loop_in_python_and_the_interpreter_give_what_machine_code_gives(rig, sample, python_loop):
     # A chain of pendulums is chaotic: rounding errors grow by e every few tenths of a second, so that after
     # some seconds nothing but the energy would agree. The first 0.2 s are before that.
-    seconds = (TICKS - 1) * rig.simulation.step
+    seconds = (TICKS - 1) * rig.tick_model.step
     native = rig.run(seconds)
     assert_close(python_loop(rig, TICKS), native.values, native.signals)
     interpreted = sample(rig.spec.path.stem, "schedule.realtime=no", interpret=True).run(seconds)

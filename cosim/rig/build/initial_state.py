@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.plant.hybrid_modes import HardStop, HybridModes, PlantEvent, Seen
 from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys as ClosingKeys
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.plant.hybrid_modes import PlantEvent, Seen, HardStop, HybridModes
 from cosim.units import TURN
 
 # share of a time by which a sum of steps may fall short of it

@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, where_raised
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
+
+T = TypeVar("T")
 
 
 class Plugin(NamedTuple):
@@ -94,14 +96,20 @@ def read_file_plugin(kind: PluginKind, file: str, params: Any, path: tuple, read
 
 
 def load_plugin(plugin: Plugin, path: tuple, reading: Reading, *context: Any) -> Any:
-    """What the module makes of its parameters; None after noting why it cannot."""
+    """What the module makes of its parameters; None after a mistake, noted in `reading`."""
+    return attempt(lambda: plugin.module.load(plugin.params, *context), path, reading)
+
+
+def attempt(make: Callable[[], T], path: tuple, reading: Reading) -> T | None:
+    """What `make` returns; None after an error in it, noted in `reading`. path: of the section, the place of errors
+    that have none."""
     try:
-        return plugin.module.load(plugin.params, *context)
+        return make()
     except InputErrors as many:
         reading.errors.extend(many.errors)
     except InputError as error:
         reading.errors.append(InputError(error.what, error.place or reading.place(path)))
-    except Exception as error:  # the file may be the user's: anything may happen in it
+    except Exception as error:  # of the user's own code
         what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
         reading.fail(path, f"cannot be set up: {what}")
     return None

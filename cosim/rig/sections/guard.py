@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from cosim.control.guard import SATURATE
 from cosim.hardware.estop import EstopParams
-from cosim.rig.reading.schema import KeyPath, Reading, read_fields
+from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.sections.schedule import show_time
 from cosim.types import param, params
-
-if TYPE_CHECKING:
-    from cosim.rig.sections.joints import JointEntry, JointSpec
 
 Action = Literal["warn", "saturate", "stop"]
 
@@ -95,28 +90,3 @@ def read_guard(data: Any, step_ns: int | None, reading: Reading) -> GuardSpec:
         reading.fail((*at, "watchdog"), f"{what}, is {show_time(watchdog * 1e9)}")
     more = {key: values.get(key) for key in ("deceleration", "watchdog", "estop")}
     return GuardSpec(actions, stale_ns * 1e-9, values.get("soft_start", 0.0), **more)
-
-
-def check_guard(
-    guard: GuardSpec,
-    joints: Mapping[str, JointSpec],
-    entries: Mapping[str, JointEntry],
-    commanded: Iterable[str],
-    reading: Reading,
-) -> None:
-    """What lowers the limit of effort needs one that cuts."""
-    commanded = set(commanded)
-    for name, joint in joints.items():
-        actions = guard.actions | joint.actions
-        lack = ""
-        if joint.effort == float("inf"):
-            lack = f"joint '{name}' has none; give joints.{name}.limits.effort"
-        elif actions["effort"] != SATURATE:
-            lack = f"that of joint '{name}' is to {actions['effort']}; let it saturate"
-        if not lack:
-            continue
-        if joint.temperature < float("inf") and actions["temperature"] == SATURATE:
-            at: KeyPath = ("joints", name, "limits", "temperature")
-            entries[name].reading.fail(at, f"a temperature that saturates lowers the limit of effort, and {lack}")
-        if guard.soft_start > 0.0 and name in commanded:
-            reading.fail(("guard", "soft_start"), f"a soft start brings up the limit of effort, and {lack}")

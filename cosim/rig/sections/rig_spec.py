@@ -5,21 +5,22 @@ Times are integer nanoseconds from here on, positions and limits SI. Nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cosim.control.guard import SATURATE
 from cosim.errors import InputError, InputErrors, SourceLocation
-from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, override
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
 from cosim.rig.sections.dofs import dofs_of
 from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_pace, read_drivers
 from cosim.rig.sections.emulator import EmulatorSpec, read_emulator
 from cosim.rig.sections.events import EventSpec, read_events
-from cosim.rig.sections.guard import GuardSpec, check_guard, read_guard
-from cosim.rig.sections.joints import JointSpec, SeveralSpec, read_entries, read_joint, read_several
+from cosim.rig.sections.guard import GuardSpec, read_guard
+from cosim.rig.sections.joints import JointEntry, JointSpec, SeveralSpec, read_entries, read_joint, read_several
 from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.types import param, params
@@ -129,7 +130,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     if top.get("drivers"):
         check_pace(top.get("schedule"), schedule.pacing, reading)
     guard = read_guard(top.get("guard"), schedule.step_ns, reading)
-    check_guard(guard, specs, entries, commanded, reading)
+    _check_guard(guard, specs, entries, commanded, reading)
     return RigSpec(
         name=name,
         path=path,
@@ -147,3 +148,28 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         telemetry=top.get("telemetry", TelemetrySpec()),
         source=source,
     )
+
+
+def _check_guard(
+    guard: GuardSpec,
+    joints: Mapping[str, JointSpec],
+    entries: Mapping[str, JointEntry],
+    commanded: Iterable[str],
+    reading: Reading,
+) -> None:
+    """What lowers the limit of effort needs one that cuts."""
+    commanded = set(commanded)
+    for name, joint in joints.items():
+        actions = guard.actions | joint.actions
+        lack = ""
+        if joint.effort == float("inf"):
+            lack = f"joint '{name}' has none; give joints.{name}.limits.effort"
+        elif actions["effort"] != SATURATE:
+            lack = f"that of joint '{name}' is to {actions['effort']}; let it saturate"
+        if not lack:
+            continue
+        if joint.temperature < float("inf") and actions["temperature"] == SATURATE:
+            at: KeyPath = ("joints", name, "limits", "temperature")
+            entries[name].reading.fail(at, f"a temperature that saturates lowers the limit of effort, and {lack}")
+        if guard.soft_start > 0.0 and name in commanded:
+            reading.fail(("guard", "soft_start"), f"a soft start brings up the limit of effort, and {lack}")

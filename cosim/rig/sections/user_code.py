@@ -40,7 +40,9 @@ def read_law(
     def try_law(law: ConstraintLaw) -> None:
         _try_law(law, links, nq, nv)
 
-    return _read(LAW, ConstraintLaw, "Law of cosim.multibody.constraint_laws", try_law, file, params, path, reading)
+    return _read(
+        LAW, ConstraintLaw, "ConstraintLaw of cosim.multibody.constraint_laws", try_law, file, params, path, reading
+    )
 
 
 def _read(
@@ -113,7 +115,9 @@ def _check_independent(motion: GeneralMotion, q: np.ndarray) -> None:
 def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     """Raises ValueError with what is wrong with the law."""
     if not law.rows or not all(isinstance(row, ReactionSpec) for row in law.rows):
-        raise ValueError("the law has no rows; give it one Row of cosim.multibody.constraint_laws per equation")
+        raise ValueError(
+            "the law has no rows; give it one ReactionSpec of cosim.multibody.constraint_laws per equation"
+        )
     for k, row in enumerate(law.rows):
         if not all(isinstance(text, str) for text in row):
             raise ValueError(f"row {k + 1} is {tuple(row)}; give its name and its units as text")

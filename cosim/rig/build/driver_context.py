@@ -1,0 +1,63 @@
+"""What the families of drivers of a rig are given about their joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cosim.control.load_emulation import LoadMotor
+from cosim.rig.reading.yaml_source import YamlSource
+from cosim.rig.sections.drivers import DriverSpec
+from cosim.types import DriverContext, Limits
+
+
+def driver_contexts(
+    drivers: Sequence[DriverSpec], joints: Sequence[str], limits: Limits, period: float, source: YamlSource
+) -> dict[str, DriverContext]:
+    """Driver -> its context. joints, limits (nv,): of the whole rig; period: of the commands [s]."""
+    return {spec.name: _context(spec, joints, limits, period, source) for spec in drivers}
+
+
+def _context(
+    spec: DriverSpec, joints: Sequence[str], limits: Limits, period: float, source: YamlSource
+) -> DriverContext:
+    own = limits.at(np.array([joints.index(name) for name in spec.joints], dtype=int))
+    if spec.loads:
+        effort = np.array([load.effort for load in spec.loads.values()])
+        own = Limits(own.lower, own.upper, own.velocity, effort)
+    return DriverContext(
+        joints=spec.joints,
+        wiring=tuple(spec.wiring.values()),
+        limits=own,
+        period=period,
+        mode=spec.mode,
+        place=lambda *keys: source.place(spec.at(*keys)),
+    )
+
+
+def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:
+    """Joints that move as they are measured; a load motor is on the shaft of one of them."""
+    return tuple(name for spec in drivers if not spec.loads for name in spec.joints)
+
+
+def drive_controlled(joints: Sequence[str], drivers: Sequence[DriverSpec]) -> np.ndarray | None:
+    """(nv,) truth values: joints whose drives close a velocity or position loop themselves; None: no joint."""
+    names = {name for spec in drivers if spec.mode != "effort" for name in spec.joints}
+    return np.isin(joints, list(names)) if names else None
+
+
+def observer_bandwidths(drivers: Sequence[DriverSpec]) -> np.ndarray:
+    """(m,) of the observers of the real joints [Hz]."""
+    return np.array([spec.observer for spec in drivers if not spec.loads for _ in spec.joints])
+
+
+def load_motors(
+    joints: Sequence[str], rotors: Mapping[str, float], drivers: Sequence[DriverSpec]
+) -> tuple[LoadMotor, ...]:
+    """All load motors, in the order of the drivers. rotors: joint -> reflected inertia of the motor under test."""
+    return tuple(
+        LoadMotor(joints.index(name), rotors.get(name, 0.0), load.inertia, load.viscous, load.effort)
+        for spec in drivers
+        for name, load in spec.loads.items()
+    )

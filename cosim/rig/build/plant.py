@@ -1,0 +1,71 @@
+"""The plant of a rig: its mechanism with actuators, prescribed motions, initial state, modes and encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cosim.errors import InputErrors
+from cosim.plant.encoder import Encoders
+from cosim.plant.plant import Plant
+from cosim.rig.build.initial_state import closing_of, hybrid_modes_of, turning, with_initial_state
+from cosim.rig.build.trajectory import build_trajectory
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.units import TURN
+
+
+def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
+    """The plant at its initial state. real: joints that move as they are measured.
+
+    Raises InputErrors with every mistake noted in `reading`.
+    """
+    actuators, prescribed = {}, {}
+    for name, joint in spec.joints.items():
+        if joint.actuator is not None:
+            actuators[name] = joint.actuator.module.load(joint.actuator.params)
+        if joint.prescribed is not None:
+            path = ("joints", name, "prescribed")
+            if turning(spec, name):
+                what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
+                reading.fail(path, f"{what}; use mechanism.carrier or a chain of revolute and prismatic joints")
+            start = np.array([joint.initial_position], dtype=float)
+            prescribed[name] = build_trajectory(joint.prescribed, (name,), start, path, reading)
+    mechanism = spec.mechanism
+    rotors = {name: actuators.pop(name).reflected_inertia for name in real if name in actuators}
+    plant = Plant(
+        mechanism.description,
+        mechanism.gravity,
+        actuators,
+        prescribed,
+        closing=closing_of(mechanism.closing),
+        real=tuple(real),
+        rotors=rotors,
+    )
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    plant = with_initial_state(plant, spec)
+    _check_redundancy(plant, spec, reading)
+    return plant.switched(hybrid_modes_of(spec, plant))
+
+
+def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:
+    """With `redundant: refuse` no constraint may follow from others."""
+    redundant = plant.start.redundant
+    if redundant and spec.mechanism.closing.redundant == "refuse":
+        rows = ", ".join(plant.model.constraint_rows[r] for r in redundant)
+        what = f"{rows} follow from the other constraints; take them out or use redundant: resolve"
+        reading.fail(("mechanism", "closing", "redundant"), what)
+
+
+def build_encoders(spec: RigSpec, dof_units: Sequence[str]) -> Encoders:
+    """The encoders of all dofs. dof_units: of their positions, rad or m."""
+    resolution, noise, late = [], [], []
+    for joint, unit in zip(spec.joints.values(), dof_units, strict=True):
+        full = 1.0 if unit == "m" else TURN
+        counts = joint.encoder.counts if joint.encoder else None
+        resolution.append(full / counts if counts else 0.0)
+        noise.append(joint.encoder.noise if joint.encoder else 0.0)
+        late.append(bool(joint.encoder and joint.encoder.delay))
+    return Encoders(resolution, noise, late, spec.schedule.step_ns * 1e-9, spec.schedule.seed)

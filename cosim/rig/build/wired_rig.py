@@ -1,0 +1,146 @@
+"""A rig whose parts are built and connected: plant, guard, control loops and the model of its ticks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from cosim.compile import ArrayPort, Interpreted, compile, interpreting
+from cosim.compile.compiled import Compiled
+from cosim.control.guard import KINDS, Guard
+from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.rig.build.control_loops import build_loops, check_tracking
+from cosim.rig.build.driver_context import (
+    drive_controlled,
+    driver_contexts,
+    load_motors,
+    observer_bandwidths,
+    real_joints,
+)
+from cosim.rig.build.drivers import bus_loads
+from cosim.rig.build.initial_state import turning
+from cosim.rig.build.plant import build_encoders, build_plant
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.tick.tick_model import TickModel
+from cosim.timing.deadlines import TaskTime
+from cosim.types import Limits
+
+
+class WiredRig:
+    """A checked rig file and everything built from it; nothing is opened and nothing runs.
+
+    spec: the file; joints: names of all dofs; plant; limits, guard: (nv,); tick_model: one control cycle; contexts:
+    driver -> what its family is given; bus_loads: driver -> fraction of its bus that is used, at worst.
+    """
+
+    def __init__(self, spec: RigSpec, interpret: bool | None = None) -> None:
+        """interpret: run the Python functions instead of compiled code (default: by the environment variable).
+
+        Raises InputErrors when parts do not fit together.
+        """
+        self.spec = spec
+        self.interpret = interpreting() if interpret is None else interpret
+        self.joints = tuple(spec.joints)
+        schedule, drivers = spec.schedule, spec.drivers
+        reading = Reading(spec.source.place, [], spec.path.parent)
+        self.limits = limits_of(spec)
+        self.guard = guard_of(spec, self.limits)
+        self.plant = build_plant(spec, real_joints(drivers), reading)
+        loops = build_loops(spec, self.plant, self.limits, reading)
+        _check_real_joints(spec, reading)
+        self.contexts = driver_contexts(drivers, self.joints, self.limits, schedule.step_ns * 1e-9, spec.source)
+        try:
+            self.bus_loads = bus_loads(drivers, self.contexts)
+        except InputError as error:
+            reading.errors.append(error)
+        check_tracking(loops, spec, reading)
+        if reading.errors:
+            raise InputErrors(reading.errors)
+        self.tick_model = TickModel(
+            plant=self.plant,
+            encoders=build_encoders(spec, self.plant.model.dof_units),
+            loops=[loop for loop in loops if loop is not None],
+            guard=self.guard,
+            integrator=schedule.integrator,
+            step_ns=schedule.step_ns,
+            substeps=schedule.substeps,
+            compiled=not self.interpret,
+            loads=load_motors(self.joints, self.plant.rotors, drivers),
+            bandwidths=observer_bandwidths(drivers),
+            self_willed=drive_controlled(self.joints, drivers),
+            deceleration=spec.guard.deceleration,
+        )
+
+    @property
+    def hardware(self) -> bool:
+        """Whether it has real motors."""
+        return bool(self.spec.drivers)
+
+    @property
+    def watched(self) -> bool:
+        """Whether every tick has to look at something outside: real motors, or an emergency stop."""
+        return self.hardware or self.spec.guard.estop is not None
+
+    @property
+    def native(self) -> bool:
+        """Whether a whole tick is compiled."""
+        return not self.interpret and not self.tick_model.untraceable and not self.watched
+
+    @cached_property
+    def tasks(self) -> tuple[TaskTime, ...]:
+        """The tasks of a tick in running order, with their deadlines."""
+        schedule = self.spec.schedule
+        period = round(schedule.step_ns / schedule.rate)
+        return tuple(
+            TaskTime(
+                stage.name,
+                stage.ticks,
+                stage.phase,
+                (stage.loop.deadline_ns if stage.loop else schedule.deadlines.get(stage.name)) or period,
+                self.hardware and stage.name in ("read", "write"),
+            )
+            for stage in self.tick_model.stages(schedule.order)
+        )
+
+    @cached_property
+    def observe(self) -> Compiled | Interpreted:
+        """(arming, row) -> all signals, for batches of rows."""
+        arming = self.tick_model.layout.place("arming").shape
+        ports = [ArrayPort("arming", arming), ArrayPort("row", (self.tick_model.row.size,))]
+        outputs = [ArrayPort("signals", (len(self.tick_model.signals),))]
+        return compile(self.tick_model.observe, ports, "observe", outputs, self.interpret)
+
+
+def limits_of(spec: RigSpec) -> Limits:
+    """The limits (nv,) of all dofs."""
+    columns = [(s.lower, s.upper, s.velocity, s.effort) for s in spec.joints.values()]
+    return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
+
+
+def guard_of(spec: RigSpec, limits: Limits) -> Guard:
+    """The guard of all dofs; feedback of simulated motors is never stale."""
+    joints, real, guard = spec.joints.values(), real_joints(spec.drivers), spec.guard
+    actions = [guard.actions | joint.actions for joint in joints]
+    columns = ("rate", "power", "tracking", "temperature")
+    return Guard(
+        limits=limits,
+        **{name: np.array([getattr(joint, name) for joint in joints], dtype=float) for name in columns},
+        stale=np.array([guard.stale if name in real else np.inf for name in spec.joints]),
+        actions={kind: np.array([action[kind] for action in actions]) for kind in KINDS},
+        soft_start=guard.soft_start,
+        step=spec.schedule.step_ns * 1e-9,
+    )
+
+
+def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
+    """No dof of a joint with a quaternion has a real drive."""
+    for name, joint in spec.joints.items():
+        if joint.driver != "sim":
+            what = f"unknown driver '{joint.driver}'{did_you_mean(joint.driver, ['sim'])}"
+            reading.fail(("joints", name, "driver"), what)
+    for driver in spec.drivers:
+        for name in (name for name in driver.joints if turning(spec, name)):
+            what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be real by itself"
+            reading.fail(driver.at("joints", name), f"{what}; use a chain of revolute and prismatic joints")
