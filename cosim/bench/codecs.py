@@ -14,7 +14,7 @@ Codec = tuple[str, Call, Call]  # what, encode, decode
 
 def moteus_codecs() -> Iterator[Codec]:
     codec, text = (import_module(f"cosim.drivers.moteus.{name}") for name in ("codec", "fdcanusb"))
-    frame = import_module("cosim.drivers.transport").Frame
+    frame = import_module("cosim.drivers.transport").CanFrame
     tail = codec.command_tail(0.1, integral=False)
     answer = codec.encode_feedback(codec.Feedback(10, 1.0, -2.0, 0.3, 24.0, 31.0, 0))
     line = text.received_line(frame(0x100, answer, False, True, True))
