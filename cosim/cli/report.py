@@ -117,8 +117,8 @@ def lines(summary: dict[str, Any]) -> list[str]:
 
 def _line(line: dict[str, Any]) -> str:
     """What became of a line to real drives."""
-    cut = [f"{slot['joint']} {n} {plural(n, 'time')}" for slot in line["slots"] if (n := slot["saturated"])]
-    steps = [f"{slot['quantum']:.3g}" for slot in line["slots"] if slot["quantum"]]
+    cut = [f"{slot['joint']} {n} {plural(n, 'time')}" for slot in line["feedforward"] if (n := slot["saturated"])]
+    steps = [f"{slot['resolution']:.3g}" for slot in line["feedforward"] if slot["resolution"]]
     slots = f"; {line['unsent']:,} {plural(line['unsent'], 'command')} too late to be sent" if line["unsent"] else ""
     slots += f"; efforts cut by the drive's slot: {', '.join(cut)}" if cut else ""
     slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""

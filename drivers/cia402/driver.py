@@ -13,7 +13,7 @@ from cosim.drivers.cia402 import codec, faults, profile, sdo, setup
 from cosim.drivers.cia402.bus import Bus, command_frames
 from cosim.drivers.cia402.client import PATIENCE_NS, NoAnswer
 from cosim.drivers.cia402.homing import home
-from cosim.drivers.common.effort_slot import EffortSlot
+from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import Units
 from cosim.drivers.transport import CanFrame, Connection, now
 from cosim.errors import InputError, RunError
@@ -49,7 +49,7 @@ class Cia402Driver:
         self.joints, self.limits, self.link = context.joints, context.limits, link
         self.watchdog = params.watchdog
         self.latched = False  # `enable` was refused for a fault that `clear` may clear
-        self.slot = EffortSlot(self.joints, np.full(n, np.inf), np.zeros(n))
+        self.feedforward = FeedforwardField(self.joints)
         self._context, self._wiring, self._master = context, context.wiring, params.master
         self._nodes = tuple(wired.id for wired in context.wiring)
         self._bus = Bus(self._nodes, link, params.master)
@@ -83,8 +83,8 @@ class Cia402Driver:
                 told = self._at(k, lambda k: self._client.find(self._nodes[k], setup.ERROR_CODE, "H"))
                 self._heard.error[k], self._heard.steps[k] = told or 0, known.step
                 scale = abs(float(self._units.scale[k]))
-                self.slot.quantum[k] = known.step.effort * scale
-                self.slot.limit[k] = min(known.max_torque, 32767 * known.step.effort) * scale
+                self.feedforward.resolution[k] = known.step.effort * scale
+                self.feedforward.limit[k] = min(known.max_torque, 32767 * known.step.effort) * scale
             self._bus.start()
         except BaseException:
             self.close()
@@ -228,7 +228,7 @@ class Cia402Driver:
     def _clear(self, k: int) -> None:
         code = self._fault_code(k)
         if not self._reset(k):
-            raise setup.Unfit(f"the fault stands: {faults.describe(code)}")
+            raise setup.Unfit(f"the fault persists: {faults.describe(code)}")
 
     def _reset(self, k: int) -> bool:
         """Rising edges of bit 7, as long as it takes to come to rest; whether the drive is out of its fault then."""
@@ -326,7 +326,7 @@ class Cia402Driver:
         effort = requested_effort(vars(cmd), self._measured) if mode == "effort" else cmd.effort
         if not math.isfinite(float((effort + cmd.position + cmd.velocity).sum())):
             raise RunError(f"the command of joint {self._not_finite(cmd, effort)} is not a number; it is not sent")
-        efforts = units.drive_effort(self.slot.fit(effort)).tolist()
+        efforts = units.drive_effort(self.feedforward.fit(effort)).tolist()
         positions = units.drive_position(cmd.position).tolist()
         velocities = units.drive_velocity(cmd.velocity).tolist()
         send = self.link.send
@@ -368,4 +368,4 @@ class Cia402Driver:
 
     def report(self) -> list[dict[str, object]]:
         """Of the slots that take the effort, per joint."""
-        return self.slot.report()
+        return self.feedforward.report()

@@ -20,6 +20,11 @@ class JointParams:
     zero: float = param(unit="joint position", default=0.0, doc="position of the joint where the drive shows 0")
 
     @property
+    def address(self) -> int:
+        """The number of the drive, unique on its connection."""
+        raise NotImplementedError
+
+    @property
     def key(self) -> str:
         """The key that holds the address, for errors."""
         return "id"

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.effort_slot import EffortSlot
+from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import Units
 from cosim.drivers.dynamixel import codec, cyclic_frames, faults
 from cosim.drivers.dynamixel import tables as t
@@ -69,7 +69,8 @@ class DynamixelDriver:
         self._mode, self._on, self._stopped = context.mode, False, False
         self._goals = cyclic_frames.Goals(self._ids, self._mode)
         self._fresh, self._written_ns = False, 0  # a command went out since the last question; when
-        self.slot = EffortSlot(self.joints, np.full(n, np.inf), self._efforts * np.abs(self._units.scale))
+        self.feedforward = FeedforwardField(self.joints)
+        self.feedforward.resolution[:] = self._efforts * np.abs(self._units.scale)
 
     @property
     def lost(self) -> int:
@@ -173,16 +174,16 @@ class DynamixelDriver:
 
     def report(self) -> list[dict[str, object]]:
         """What became of efforts, per joint."""
-        return self.slot.report()
+        return self.feedforward.report()
 
     def _counts(self, cmd: JointCommand) -> Array:
         units = self._units
         told = float((cmd.position + cmd.velocity + cmd.effort + cmd.kp + cmd.kd).sum())
         if self._mode == "effort":
             asked = requested_effort(vars(cmd), {"position": self._position, "velocity": self._velocity})
-            counts = np.rint(units.drive_effort(self.slot.fit(asked)) / self._efforts)
+            counts = np.rint(units.drive_effort(self.feedforward.fit(asked)) / self._efforts)
         else:
-            self.slot.fit(cmd.effort)  # there is no slot: what was asked for is told as cut
+            self.feedforward.fit(cmd.effort)  # there is no slot: what was asked for is told as cut
             if self._mode == "velocity":
                 counts = np.rint(units.drive_velocity(cmd.velocity) / t.VELOCITY)
                 counts = np.minimum(np.maximum(counts, -self._fastest), self._fastest)
@@ -243,7 +244,7 @@ class DynamixelDriver:
         while now() < until:
             self.link.receive(until)
         if hardware := self._talk.get(id, t.HARDWARE_ERROR):
-            raise RunError(f"joint '{joint}': the fault stands: {faults.describe(hardware)}")
+            raise RunError(f"joint '{joint}': the fault persists: {faults.describe(hardware)}")
 
     def _check_open(self) -> None:
         if not self._found:
@@ -288,7 +289,7 @@ class DynamixelDriver:
         n = len(self._ids)
         self._mode, self._goals = mode, cyclic_frames.Goals(self._ids, mode)
         steps = self._efforts * np.abs(self._units.scale) if mode == "effort" else np.zeros(n)
-        self.slot.limit[:], self.slot.quantum[:] = self._current * steps, steps
+        self.feedforward.limit[:], self.feedforward.resolution[:] = self._current * steps, steps
 
     def _operating(self, mode: str, k: int) -> int:
         if mode == "position":

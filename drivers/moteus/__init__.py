@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cosim.drivers.common import wiring
+from cosim.drivers.common.driver import MODES
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.moteus.codec import ServoFeedback, arbitration, command_tail, encode_command, encode_feedback
-from cosim.drivers.moteus.driver import MODES, MoteusDriver
+from cosim.drivers.moteus.driver import MoteusDriver
 from cosim.drivers.moteus.emulator import Emulator
 from cosim.drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line
 from cosim.drivers.transport import CanFrame, CanParams, Connection, SerialParams, Traffic, device_link, host_link

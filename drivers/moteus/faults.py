@@ -1,16 +1,16 @@
-"""What may be wrong with a moteus drive: the maker's fault codes, and what they mean to the person at the bench.
+"""Faults of moteus drives: the manufacturer's codes, their names and the fixes.
 
-Source: register 0x00f in mjbots' register reference. Codes from 96 on only tell what limits the output.
+Source: register 0x00f in mjbots' register reference. Codes from 96 on only report what limits the output.
 """
 
 from __future__ import annotations
 
 from cosim.drivers.moteus.registers import Mode
 
-FAULTS: dict[int, tuple[str, str]] = {  # code: (name, mend)
+FAULTS: dict[int, tuple[str, str]] = {  # code: (name, fix)
     32: ("calibration fault", "check the encoder's magnet and calibrate the drive again"),
     33: ("motor driver fault", "check the supply and the motor's phases for a short"),
-    34: ("over voltage", "give the supply a way to take back energy, or check servo.max_voltage"),
+    34: ("over voltage", "use a supply that can take back energy, or check servo.max_voltage"),
     35: ("encoder fault", "check the encoder's magnet and cable"),
     36: ("motor not configured", "calibrate the drive with moteus_tool --calibrate"),
     37: ("pwm cycle overrun", "update the drive's firmware"),
@@ -25,25 +25,25 @@ FAULTS: dict[int, tuple[str, str]] = {  # code: (name, mend)
     46: ("timing violation", "update the drive's firmware"),
     47: ("bemf feedforward without acceleration limit", "set servo.bemf_feedforward to 0"),
     48: ("invalid limits", "set servopos.position_min and position_max within ±32768 turns"),
-    49: ("position control error", "look for what blocks the motor, or widen servo.fault_position_error"),
-    50: ("velocity control error", "look for what blocks the motor, or widen servo.fault_velocity_error"),
+    49: ("position control error", "find out what blocks the motor, or widen servo.fault_position_error"),
+    50: ("velocity control error", "find out what blocks the motor, or widen servo.fault_velocity_error"),
 }
 MOTOR_DRIVER, OVER_VOLTAGE, ENCODER, OVER_TEMPERATURE, OUTSIDE_LIMIT, UNDER_VOLTAGE = 33, 34, 35, 38, 39, 40
 CONFIG_CHANGED, STOP_POSITION_DEPRECATED, INVALID_LIMITS = 41, 45, 48
 LIMITED_BY_VELOCITY, LIMITED_BY_CURRENT, LIMITED_BY_TORQUE, LIMITED_BY_BOUNDS = 96, 99, 102, 103
 
-# what the driver itself finds wrong: a drive that fell out of its running mode without a fault of its own
+# codes of the driver: a drive that left its running mode without a fault of its own
 TIMED_OUT, STOPPED, OTHER_MODE, UNNAMED = -1, -2, -3, -4
-_FALLEN = {
+_OWN = {
     TIMED_OUT: "the drive's watchdog tripped; command it more often or give a longer 'watchdog', then stop and enable",
-    STOPPED: "the drive stopped by itself; check its supply and that nobody else commands it, then stop and enable",
-    OTHER_MODE: "the drive left position mode; make sure that nobody else commands it, then stop and enable",
+    STOPPED: "the drive stopped by itself; check its supply and that nothing else commands it, then stop and enable",
+    OTHER_MODE: "the drive left position mode; make sure that nothing else commands it, then stop and enable",
     UNNAMED: "the drive reports a fault and no code for it; stop it and enable it again",
 }
 
 
-def fallen(mode: int) -> int:
-    """What it means that a drive which was switched on is in this mode, without a fault of its own; 0: it runs."""
+def left_position_mode(mode: int) -> int:
+    """The code of a drive that was switched on and is in this mode without a fault of its own; 0: it runs."""
     if mode == Mode.POSITION:
         return 0
     if mode == Mode.TIMEOUT:
@@ -53,8 +53,8 @@ def fallen(mode: int) -> int:
 
 
 def describe(code: int) -> str:
-    """The maker's name of a fault and a mend, in one line."""
-    if code in _FALLEN:
-        return _FALLEN[code]
-    name, mend = FAULTS.get(code, ("unknown fault", "look it up in the maker's reference"))
-    return f"{name} (drive error {code}); {mend}"
+    """The manufacturer's name of a fault and the fix, in one line."""
+    if code in _OWN:
+        return _OWN[code]
+    name, fix = FAULTS.get(code, ("unknown fault", "look it up in the manufacturer's reference"))
+    return f"{name} (drive error {code}); {fix}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from cosim.drivers.transport import CanFrame, Connection, now
+from cosim.drivers.transport import CanFrame, Connection
 
 _LONGEST = 512  # bytes of a line
 _PATIENCE_NS = 10_000_000
@@ -138,7 +138,7 @@ class _Adapter:
     """What both ends share: a link of Frames on top of a serial one."""
 
     def __init__(self, serial: Connection[bytes], checksums: bool) -> None:
-        self.serial, self.name, self.meter = serial, serial.name, serial.meter
+        self.serial, self.name, self.meter, self.now = serial, serial.name, serial.meter, serial.now
         self.checksums = checksums  # whether lines carry one
         self._configured = checksums
         self._lines = LineDecoder()
@@ -172,7 +172,7 @@ class _Adapter:
             chunk = self.serial.receive(deadline_ns)
             if chunk is None:
                 return None
-            t_ns = now()
+            t_ns = self.now()
             for line in self._lines.feed(chunk):
                 content, right = unsealed(line)
                 self._take(content, right, t_ns)
@@ -202,7 +202,7 @@ class AdapterHost(_Adapter):
     def open(self) -> None:
         """See `Connection`."""
         super().open()
-        self.serial.send(b"\r\n", now() + _PATIENCE_NS)  # ends what an earlier program may have begun
+        self.serial.send(b"\r\n", self.now() + _PATIENCE_NS)  # ends what an earlier program may have begun
 
     def send(self, item: CanFrame, deadline_ns: int) -> None:
         """See `Connection`."""
@@ -242,4 +242,4 @@ class AdapterDevice(_Adapter):
         self._say(OK if isinstance(frame, CanFrame) else b"ERR " + frame.encode())
 
     def _say(self, content: bytes) -> None:
-        self.serial.send(self._line(content), now() + _PATIENCE_NS)
+        self.serial.send(self._line(content), self.now() + _PATIENCE_NS)

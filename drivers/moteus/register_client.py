@@ -1,44 +1,48 @@
-"""Single drives of a line: frames to one of them outside of the cycle, and its answers."""
+"""Registers of single drives, outside of the cycle: requests to one drive and its answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from cosim.drivers.moteus.codec import arbitration
-from cosim.drivers.transport import CanFrame, Connection, now
+from cosim.drivers.transport import CanFrame, Connection
 
-ANSWER_NS = 20_000_000  # in the cycle of switching on
-PATIENCE_NS = 100_000_000  # how long an answer may take when nobody is in a hurry
-MOST = 256  # frames taken at once, so that a flood of them holds up nobody
+ANSWER_NS = 20_000_000  # within which a drive answers a command while it is switched on
+PATIENCE_NS = 100_000_000  # for an answer outside of the cycle
+MAX_BURST = 256  # frames taken at once, so that a flood of them blocks nothing
 TRIES = 5
 
 
 class RegisterClient:
-    """The drives of a line by their index; the host's own id is 0."""
+    """The drives on a connection by their index; the host's own id is 0."""
 
     def __init__(self, link: Connection[CanFrame], nodes: Sequence[int], prefix: int) -> None:
         """nodes: ids of the drives; prefix: of all ids."""
         self._link = link
-        self.ask_ids = [arbitration(0, node, prefix, reply=True) for node in nodes]  # all are extended
-        self.tell_ids = [arbitration(0, node, prefix) for node in nodes]
+        self.request_ids = [arbitration(0, node, prefix, reply=True) for node in nodes]  # all are extended
         self.index = {arbitration(node, 0, prefix): k for k, node in enumerate(nodes)}  # of answers
+        self._write_ids = [arbitration(0, node, prefix) for node in nodes]
 
-    def tell(self, k: int, data: bytes) -> None:
-        """A frame that is not answered. Raises LinkError."""
-        id = self.tell_ids[k]
-        self._link.send(CanFrame(id, data, id > 0x7FF, True, True), now() + ANSWER_NS)
+    def unanswered(self, k: int, data: bytes) -> CanFrame:
+        """The frame that brings drive k these data and is not answered."""
+        id = self._write_ids[k]
+        return CanFrame(id, data, id > 0x7FF, True, True)
 
-    def ask(self, k: int, data: bytes, tries: int = TRIES) -> CanFrame | None:
-        """The answer to a frame, None when there is none after some tries. Raises LinkError."""
-        for _ in range(MOST):
-            if self._link.receive(0) is None:  # else a late answer to something else
+    def write(self, k: int, data: bytes) -> None:
+        """Send a frame that is not answered. Raises ConnectionLost."""
+        self._link.send(self.unanswered(k, data), self._link.now() + ANSWER_NS)
+
+    def request(self, k: int, data: bytes, tries: int = TRIES) -> CanFrame | None:
+        """The answer to a frame, None when there is none after some tries. Raises ConnectionLost."""
+        for _ in range(MAX_BURST):
+            if self._link.receive(0) is None:  # otherwise a late answer to an earlier request
                 break
         for _ in range(tries):
-            deadline_ns = now() + PATIENCE_NS
-            self._link.send(CanFrame(self.ask_ids[k], data, True, True, True), deadline_ns)
+            deadline_ns = self._link.now() + PATIENCE_NS
+            self._link.send(CanFrame(self.request_ids[k], data, True, True, True), deadline_ns)
             while (frame := self._link.receive(deadline_ns)) is not None:
                 if self.index.get(frame.id) == k:
                     return frame
-                if now() > deadline_ns:
+                if self._link.now() > deadline_ns:
                     break
         return None

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from cosim.drivers.common.driver import MODES
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.odrive import ascii_codec, codes
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive.ascii_driver import AsciiDriver
 from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
 from cosim.drivers.odrive.can_driver import CanDriver
-from cosim.drivers.odrive.driver import CONTROL, MODES, ODrive
+from cosim.drivers.odrive.driver import CONTROL, ODrive
 from cosim.drivers.odrive.emulator import Emulator
 from cosim.drivers.odrive.params import JointParams, Params
 from cosim.drivers.odrive.properties import read_endpoints

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from cosim.drivers.common.driver import STOP_NS
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.driver import ANSWER_TIME, RETRY_NS, STOP_NS, ODrive
+from cosim.drivers.odrive.driver import ANSWER_TIME, RETRY_NS, ODrive
 from cosim.drivers.odrive.params import Params
 from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
-from cosim.drivers.transport import CanFrame, now
-from cosim.types import DriverContext
+from cosim.drivers.transport import CanFrame, Connection
+from cosim.types import Array, DriverContext
 
-ESTIMATE, EFFORT = 1, 2  # answers that are waited for
+ESTIMATE, EFFORT = 1, 2  # bits of the answers that are waited for
 ESTIMATES_MS = 50  # at most between two cyclic messages
-WARM = 32  # commands between two looks at a temperature
+TEMPERATURE_TURN = 32  # commands between two requests for a temperature
 
 
-class CanDriver(ODrive):
+class CanDriver(ODrive[CanFrame]):
     """One node per joint. Feedback: requests after each command, and what the drives send by themselves."""
 
-    def __init__(self, params: Params, context: DriverContext, link: Any, endpoints: Sequence[Endpoints] = ()) -> None:
-        """endpoints: of further firmware than that which is known here."""
+    def __init__(
+        self,
+        params: Params,
+        context: DriverContext,
+        link: Connection[CanFrame],
+        endpoints: Sequence[Endpoints] = (),
+    ) -> None:
+        """endpoints: of firmware beyond the one that is known here."""
         super().__init__(params, context, link)
         nodes = self._addresses
         self._index = {node: k for k, node in enumerate(nodes)}
         self._known = (*endpoints, S1_0_6_10)
         self._tables: list[Endpoints] = [S1_0_6_10] * len(nodes)
         self._steps = [(float(can.FEEDFORWARD), float(can.FEEDFORWARD))] * len(nodes)
-        self._constants = [wiring.torque_constant for wiring in self.wiring]
+        self._constants = [joint.torque_constant for joint in self._wiring]
         efforts = [can.GET_TORQUES if constant is None else can.GET_IQ for constant in self._constants]
-        self._ask_estimate = [can.request(node, can.GET_ENCODER_ESTIMATES) for node in nodes]
-        self._ask_effort = [can.request(node, command) for node, command in zip(nodes, efforts, strict=True)]
-        self._ask_degrees = [can.request(node, can.GET_TEMPERATURE) for node in nodes]
+        self._estimate_requests = [can.request(node, can.GET_ENCODER_ESTIMATES) for node in nodes]
+        self._effort_requests = [can.request(node, command) for node, command in zip(nodes, efforts, strict=True)]
+        self._temperature_requests = [can.request(node, can.GET_TEMPERATURE) for node in nodes]
         self._awaited = [0] * len(nodes)
         self._versions: dict[int, tuple[int, ...]] = {}
         self._values: dict[tuple[int, int], bytes] = {}  # (joint, endpoint) -> what TxSdo brought
@@ -41,43 +47,45 @@ class CanDriver(ODrive):
 
     # --- opening --------------------------------------------------------------------------------------
 
-    def _meet(self) -> None:
+    def _identify(self) -> None:
         count = len(self.joints)
         self._versions.clear()
-        if not self._wait(lambda: len(self._versions) == count, ANSWER_TIME, self._ask_versions):
-            raise self._mute(next(k for k in range(count) if k not in self._versions))
+        if not self._wait(lambda: len(self._versions) == count, ANSWER_TIME, self._request_versions):
+            raise self._no_answer(next(k for k in range(count) if k not in self._versions))
         for k in range(count):
             self._tables[k] = self._endpoints(k)
-        if not self._wait(lambda: 0 not in self._beat_ns, ANSWER_TIME, lambda: None):
-            k = self._beat_ns.index(0)
-            mend = "set axis0.config.can.heartbeat_msg_rate_ms = 100 with odrivetool"
-            raise self._wrong(k, f"{self._called(k)} sends no heartbeat; {mend}")
+        if not self._wait(lambda: 0 not in self._heartbeat_ns, ANSWER_TIME, lambda: None):
+            k = self._heartbeat_ns.index(0)
+            fix = "set axis0.config.can.heartbeat_msg_rate_ms = 100 with odrivetool"
+            raise self._drive_error(k, f"{self._drive_name(k)} sends no heartbeat; {fix}")
         for k in range(count):
             if not 0 < self._get(k, "config.can.encoder_msg_rate_ms") <= ESTIMATES_MS:
-                mend = "set axis0.config.can.encoder_msg_rate_ms = 10 with odrivetool"
-                raise self._wrong(k, f"{self._called(k)} does not send encoder estimates often enough; {mend}")
+                fix = "set axis0.config.can.encoder_msg_rate_ms = 10 with odrivetool"
+                raise self._drive_error(k, f"{self._drive_name(k)} does not send encoder estimates often enough; {fix}")
         self._steps = [
             (self._get(k, "config.can.input_vel_scale"), self._get(k, "config.can.input_torque_scale"))
             for k in range(count)
         ]
 
-    def _ask_versions(self) -> None:
+    def _request_versions(self) -> None:
         for k, node in enumerate(self._addresses):
             if k not in self._versions:
-                self.link.send(can.request(node, can.GET_VERSION), now() + RETRY_NS)
+                self.link.send(can.request(node, can.GET_VERSION), self._now() + RETRY_NS)
 
     def _endpoints(self, k: int) -> Endpoints:
         """The numbers of parameters of the drive's firmware. Without them its watchdog cannot be set, and a number of
-        another firmware would write who knows what."""
+        another firmware would write another parameter."""
         hardware, firmware = (".".join(map(str, self._versions[k][part])) for part in (slice(1, 4), slice(4, 7)))
-        runs = f"{self._called(k)} runs firmware {firmware} on hardware {hardware}"
+        runs = f"{self._drive_name(k)} runs firmware {firmware} on hardware {hardware}"
         if not firmware.startswith("0.6."):
-            raise self._wrong(k, f"{runs}; this driver is for 0.6, update it with odrivetool")
+            raise self._drive_error(k, f"{runs}; this driver is for 0.6, update it with odrivetool")
         for known in self._known:
             if (known.firmware, known.hardware) == (firmware, hardware):
                 return known
         given = ", ".join(f"{one.firmware} on {one.hardware}" for one in self._known)
-        raise self._wrong(k, f"{runs}, but known is {given}; give 'endpoints': the maker's flat_endpoints.json of it")
+        raise self._drive_error(
+            k, f"{runs}, but known is {given}; give 'endpoints': the manufacturer's flat_endpoints.json of it"
+        )
 
     # --- parameters and states ------------------------------------------------------------------------
 
@@ -86,40 +94,37 @@ class CanDriver(ODrive):
         ask = can.endpoint(node, can.READ, endpoint.number)
         key = k, endpoint.number
         self._values.pop(key, None)
-        if not self._wait(lambda: key in self._values, seconds, lambda: self.link.send(ask, now() + RETRY_NS)):
-            raise self._mute(k)
+        if not self._wait(lambda: key in self._values, seconds, lambda: self.link.send(ask, self._now() + RETRY_NS)):
+            raise self._no_answer(k)
         value, data = endpoint.value, self._values.pop(key)
         if value is None or len(data) < value.size:
-            raise self._wrong(k, f"{self._called(k)} gives no axis0.{path}; look at its firmware")
+            raise self._drive_error(k, f"{self._drive_name(k)} gives no axis0.{path}; look at its firmware")
         return float(value.unpack_from(data)[0])
 
     def _set(self, k: int, path: str, value: float) -> None:
         endpoint = self._endpoint(k, path)
         data = b"" if endpoint.value is None else endpoint.value.pack(_fit(value, endpoint.value.format))
-        self.link.send(can.endpoint(self._addresses[k], can.WRITE, endpoint.number, data), now() + RETRY_NS)
+        self.link.send(can.endpoint(self._addresses[k], can.WRITE, endpoint.number, data), self._now() + RETRY_NS)
 
     def _endpoint(self, k: int, path: str) -> Endpoint:
         endpoint = self._tables[k].table.get(path)
         if endpoint is None:
-            raise self._wrong(k, f"'endpoints' does not know axis0.{path}; take the file of the drive's firmware")
+            raise self._drive_error(k, f"'endpoints' does not know axis0.{path}; take the file of the drive's firmware")
         return endpoint
 
-    def _off(self, k: int, deadline_ns: int) -> None:
-        self.link.send(can.encode(self._addresses[k], can.SET_AXIS_STATE, codes.IDLE), deadline_ns)
+    def _idle_item(self, k: int) -> CanFrame:
+        return can.encode(self._addresses[k], can.SET_AXIS_STATE, codes.IDLE)
 
-    def _request(self, k: int, state: int) -> None:
-        self.link.send(can.encode(self._addresses[k], can.SET_AXIS_STATE, state), now() + STOP_NS)
+    def _request_state(self, k: int, state: int) -> None:
+        self.link.send(can.encode(self._addresses[k], can.SET_AXIS_STATE, state), self._now() + STOP_NS)
 
     def _feed(self, k: int) -> None:
         self._set(k, FUNCTION, 0.0)
 
     def _clear(self, k: int) -> None:
-        self.link.send(can.encode(self._addresses[k], can.CLEAR_ERRORS, 0), now() + STOP_NS)
+        self.link.send(can.encode(self._addresses[k], can.CLEAR_ERRORS, 0), self._now() + STOP_NS)
 
-    def _called(self, k: int) -> str:
-        return f"node {self._addresses[k]}"
-
-    def _slot_of(self, mode: str) -> tuple[float, float]:
+    def _feedforward_of(self, mode: str) -> tuple[float, float]:
         """Set_Input_Pos has 16 bits for the torque, the other modes a float. Drives that differ: the coarsest step."""
         if mode != "position":
             return float("inf"), 0.0
@@ -128,72 +133,72 @@ class CanDriver(ODrive):
 
     # --- the cycle ------------------------------------------------------------------------------------
 
-    def _ask(self, deadline_ns: int) -> None:
+    def _request_feedback(self, deadline_ns: int) -> None:
         send, awaited = self.link.send, self._awaited
-        for k, frame in enumerate(self._ask_estimate):
+        for k, frame in enumerate(self._estimate_requests):
             send(frame, deadline_ns)
-            send(self._ask_effort[k], deadline_ns)
+            send(self._effort_requests[k], deadline_ns)
             awaited[k] = ESTIMATE | EFFORT
         self._pending = 2 * len(awaited)
 
-    def _look(self, deadline_ns: int) -> None:
-        """Requests feed as commands do, so of motors that are on the next cyclic message is waited for."""
-        if not self._on:
-            self._ask(deadline_ns)
+    def _poll(self, deadline_ns: int) -> None:
+        """Requests feed the watchdog as commands do, so of motors that are on the next cyclic message is awaited."""
+        if not self._is_on:
+            self._request_feedback(deadline_ns)
             return
         self._awaited = [ESTIMATE] * len(self._awaited)
         self._pending = len(self._awaited)
 
-    def _command(
-        self, angles: Sequence[float], speeds: Sequence[float], efforts: Sequence[float], deadline_ns: int
-    ) -> None:
+    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
         send, mode = self.link.send, self._mode
+        positions, velocities, efforts = position.tolist(), velocity.tolist(), effort.tolist()
         for k, node in enumerate(self._addresses):
             if mode == "effort":
                 frame = can.encode(node, can.SET_INPUT_TORQUE, efforts[k])
             elif mode == "velocity":
-                frame = can.encode(node, can.SET_INPUT_VEL, speeds[k], efforts[k])
+                frame = can.encode(node, can.SET_INPUT_VEL, velocities[k], efforts[k])
             else:
-                frame = can.input_position(node, angles[k], speeds[k], efforts[k], self._steps[k])
+                frame = can.input_position(node, positions[k], velocities[k], efforts[k], self._steps[k])
             send(frame, deadline_ns)
-        self._ask(deadline_ns)
-        turn, rest = divmod(self._written, WARM)
+        self._request_feedback(deadline_ns)
+        turn, rest = divmod(self._written, TEMPERATURE_TURN)
         self._written += 1
         if not rest:  # one joint at a time: it changes slowly
-            send(self._ask_degrees[turn % len(angles)], deadline_ns)
+            send(self._temperature_requests[turn % len(positions)], deadline_ns)
 
     def _take(self, item: CanFrame) -> None:
         message = can.decode(item)
         if message is None:
-            # requests of somebody else are no loss
-            self.lost += not item.remote and not item.extended and item.id >> 5 in self._index
+            # requests of other nodes are not counted
+            self._lost += not item.remote and not item.extended and item.id >> 5 in self._index
             return
         k = self._index.get(message.node)
         if k is None:
             return
         _, command, values = message
+        feedback = self._feedback
         self._time_ns = t_ns = item.t_ns
         if command == can.GET_ENCODER_ESTIMATES:
-            self._angle[k], self._speed[k] = values
-            self._heard_ns[k] = t_ns
+            feedback.position[k], feedback.velocity[k] = values
+            feedback.t_ns[k] = t_ns
             self._answered(k, ESTIMATE)
         elif command == can.GET_TORQUES:
             if self._constants[k] is None:
-                self._torque[k] = values[1]
+                feedback.effort[k] = values[1]
                 self._answered(k, EFFORT)
         elif command == can.GET_IQ:
             constant = self._constants[k]
             if constant is not None:
-                self._torque[k] = values[1] * constant
+                feedback.effort[k] = values[1] * constant
                 self._answered(k, EFFORT)
         elif command == can.HEARTBEAT:
-            self._error[k], self._state[k] = values[0], values[1]
-            self._beat_ns[k] = t_ns
+            self._error[k], self._axis_state[k] = values[0], values[1]
+            self._heartbeat_ns[k] = t_ns
         elif command == can.GET_ERROR:
             self._error[k] = values[0] | values[1]
         elif command == can.GET_TEMPERATURE:
             inverter, motor = values
-            self._degrees[k] = motor if motor == motor else inverter  # no thermistor in the motor: not a number
+            feedback.temperature[k] = motor if motor == motor else inverter  # no thermistor in the motor: not a number
         elif command == can.TX_SDO:
             self._values[k, values[1]] = values[2]
         elif command == can.GET_VERSION:

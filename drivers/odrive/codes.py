@@ -61,9 +61,9 @@ ERRORS: dict[int, tuple[str, str]] = {  # bit -> the maker's name in words, the 
     0x4000_0000: ("calibration error", "calibrate the axis anew"),
 }
 # the driver's own codes
-FELL_OUT, SILENT = -1, -2
+LEFT_CLOSED_LOOP, SILENT = -1, -2
 OWN = {
-    FELL_OUT: "left closed loop control without an error; look who else commands the drive",
+    LEFT_CLOSED_LOOP: "left closed loop control without an error; look who else commands the drive",
     SILENT: "no heartbeat for more than 0.5 s; look at the drive's power and its cable",
 }
 

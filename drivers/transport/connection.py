@@ -78,6 +78,10 @@ class Connection(Protocol[Item]):
         """Whether it failed and did not come back."""
         ...
 
+    def now(self) -> int:
+        """The time [ns] on the clock of its deadlines."""
+        ...
+
     def open(self) -> None:
         """Raises InputError: no such port, interface or channel, or it is busy."""
         ...
@@ -111,6 +115,8 @@ class BaseConnection(ABC, Generic[Item]):
     the hardware, so that nothing reaches a drive that came back by itself and was not looked at. Opening may take
     seconds; therefore only `reopen` does it, when the owner calls it outside of its cycle.
     """
+
+    now = staticmethod(time.monotonic_ns)  # see `Connection`
 
     def __init__(self, name: str, locate: Locate) -> None:
         self.name, self.meter = name, TrafficMeter()

@@ -26,7 +26,7 @@ joints: {a: {limits: {velocity: 1, effort: 1}}}
 drivers: [{type: moteus, bus: {interface: virtual, channel: nobody, fd: true}, joints: {a: {id: 1}}}]
 """
 ALONE = "--clear-faults: there are no real motors in this rig; take it out"
-HOT = "joint 'b': the fault stands: over temperature; let it cool down"
+HOT = "joint 'b': the fault persists: over temperature; let it cool down"
 
 
 class Drive:

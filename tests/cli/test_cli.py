@@ -59,9 +59,9 @@ def test_a_run_by_the_clock_has_no_speed_of_its_own():
 
 
 def test_one_of_anything_is_told_as_one():
-    slots = [{"joint": "a", "saturated": 1, "quantum": 0.0}, {"joint": "b", "saturated": 2, "quantum": 0.0}]
+    slots = [{"joint": "a", "saturated": 1, "resolution": 0.0}, {"joint": "b", "saturated": 2, "resolution": 0.0}]
     counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "share": 0.1, "share_estimated": 0.2}
-    assert report._line({"driver": "arm", "line": "can0", "slots": slots} | counts) == (
+    assert report._line({"driver": "arm", "line": "can0", "feedforward": slots} | counts) == (
         "line     arm on can0: 2 sent, 3 received, 1 error; 10.0% of its bit rate, 20.0% estimated;"
         " 1 command too late to be sent; efforts cut by the drive's slot: a 1 time, b 2 times"
     )

@@ -116,7 +116,7 @@ def test_an_unknown_mode_is_refused(bench):
 @every
 def test_an_effort_arrives_with_sign_ratio_and_size_and_what_it_moves_is_told(bench):
     driver = bench.open("effort")
-    quantum = np.array([row["quantum"] for row in driver.report()])
+    quantum = np.array([row["resolution"] for row in driver.report()])
     scale = np.array([SCALES[name] for name in JOINTS])
     efforts = np.array([PUSH, -PUSH])
     bench.drive(lambda: abs(bench.out.velocity[0]) > 0.3, effort=efforts)
@@ -493,7 +493,7 @@ def test_more_than_fits_is_cut_and_told(bench):
     assert bench.asked[0] < 0 and bench.asked[1] < 0  # the first is turned round
     driver.stop()
     for row in driver.report():
-        assert row["quantum"] >= 0.0 and row["limit"] > 0.0
+        assert row["resolution"] >= 0.0 and row["limit"] > 0.0
         assert row["saturated"] == (1 if row["limit"] < 1e6 else 0)
 
 

@@ -17,7 +17,7 @@ from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import DERATING, KINDS, SANE
 from cosim.drivers import cia402
 from cosim.drivers.common import wiring
-from cosim.drivers.common.effort_slot import EffortSlot
+from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.motor import TROUBLES
 from cosim.drivers.dynamixel import SerialSettings
 from cosim.drivers.transport import CanParams, SerialParams
@@ -321,11 +321,11 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
 def test_every_field_of_a_line_is_listed():
     rig = load_rig(ROOT / "rigs" / "arm_can.yaml")
     meter = SimpleNamespace(load=lambda seconds, bitrate: 0.0, items_out=0, items_in=0, errors=0)
-    slot = EffortSlot(("base",), np.ones(1), np.zeros(1))
+    slot = FeedforwardField(("base",))
     driver = SimpleNamespace(link=SimpleNamespace(name="line", meter=meter), lost=0, report=slot.report)
     drives = SimpleNamespace(groups=[SimpleNamespace(real=True, driver=driver)], unsent=[0])
     (line,) = bus_report(rig.spec.drivers, rig.bus_loads, drives, 1.0)  # type: ignore
-    fields = set(line) - {"slots"} | {f"slots.{key}" for key in line["slots"][0]}
+    fields = set(line) - {"feedforward"} | {f"feedforward.{key}" for key in line["feedforward"][0]}
     assert names("Lines to real drives") == fields
 
 

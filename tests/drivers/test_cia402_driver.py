@@ -299,7 +299,7 @@ def test_a_fault_is_not_cleared_silently(bench):
     b.driver.enable("effort")
     b.motors[0].trouble = "encoder"
     b.run(1)
-    assert refused(b.driver.clear) == f"joint 'joint0': the fault stands: {told}"
+    assert refused(b.driver.clear) == f"joint 'joint0': the fault persists: {told}"
 
 
 def test_a_missed_heartbeat_does_not_hide_the_fault_before_it(running):
@@ -500,7 +500,7 @@ def test_what_the_slot_does_is_told(running):
             "joint": "joint0",
             "saturated": 1,
             "limit": pytest.approx(2.999 * 0.667 * 3.0),
-            "quantum": pytest.approx(0.000667 * 3.0),
+            "resolution": pytest.approx(0.000667 * 3.0),
         }
     ]
 

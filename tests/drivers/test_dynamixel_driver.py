@@ -150,7 +150,7 @@ def test_effort(bench: Callable[..., Bench]) -> None:
     state = b.run(1000, effort=0.0, position=1.0, kp=2.0, kd=0.3)
     assert state.position == pytest.approx([1.0] * 3, abs=4e-3)
     assert b.driver.report()[0] == pytest.approx(
-        {"joint": "j0", "saturated": 0, "limit": 1193 * quantum, "quantum": quantum}
+        {"joint": "j0", "saturated": 0, "limit": 1193 * quantum, "resolution": quantum}
     )
 
 
@@ -175,7 +175,7 @@ def test_position(bench: Callable[..., Bench]) -> None:
     assert [node.get(t.GOAL_CURRENT) for node in b.nodes] == [bound] * 3
     assert b.run(1500, position=0.8).position == pytest.approx([0.8] * 3, abs=4e-3)
     b.write(effort=0.1)
-    assert b.driver.report()[0] == {"joint": "j0", "saturated": 1, "limit": 0.0, "quantum": 0.0}
+    assert b.driver.report()[0] == {"joint": "j0", "saturated": 1, "limit": 0.0, "resolution": 0.0}
 
 
 def test_wiring(bench: Callable[..., Bench]) -> None:

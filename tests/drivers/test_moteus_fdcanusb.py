@@ -4,6 +4,7 @@ Documents: README.md of mjbots/fdcanusb, docs/protocol/can.md and docs/integrati
 `OK *BD` is what lib/python's own test of its fdcanusb expects.
 """
 
+import time
 from collections import deque
 
 import pytest
@@ -31,6 +32,10 @@ class Wire:
     """One end of a serial line without a clock."""
 
     name = "the wire"
+
+    def now(self) -> int:
+        return time.monotonic_ns()
+
 
     def __init__(self, out: deque[bytes], back: deque[bytes]) -> None:
         self.meter, self.out, self.back = TrafficMeter(), out, back

@@ -96,8 +96,7 @@ class Setup:
         self.rotors = [Rotor(), Rotor()]
         self.emulator: Any = odrive.emulate(self.params, self.context, self.rotors)
         self.wire: Any = Wire(self.emulator, self.rotors)
-        monkeypatch.setattr("cosim.drivers.odrive.driver.now", self.wire.now)
-        monkeypatch.setattr(f"cosim.drivers.odrive.{'can' if kind == 'bus' else 'ascii'}_driver.now", self.wire.now)
+        self.wire.name = (self.params.bus or self.params.port).line
         self.driver = odrive.load(self.params, self.context, self.wire)
         self.state, self.command = JointState.zeros(2), JointCommand.zeros(2)
 
@@ -167,7 +166,7 @@ def test_from_opening_to_stopping(setup):
         "watchdog timer expired (drive error 0x1000000); commands stayed away; look at the line and the program"
     )
     rig.driver.stop()
-    with pytest.raises(RunError, match=r"^joint 'shoulder': (node 3|axis 0) has a fault: watchdog timer expired"):
+    with pytest.raises(RunError, match=r"^joint 'shoulder': fault: watchdog timer expired"):
         rig.driver.enable("effort")
     rig.driver.clear()
     rig.driver.enable("effort")
@@ -203,13 +202,13 @@ def test_feedforward_goes_into_the_drives_slot(setup, kind):
     assert [axis.input_torque for axis in rig.axes] == pytest.approx([0.4, -0.25])
     rows = rig.driver.report()
     if kind == "bus":
-        assert rows[0] == {"joint": "shoulder", "saturated": 0, "limit": pytest.approx(32.767), "quantum": 1e-3}
+        assert rows[0] == {"joint": "shoulder", "saturated": 0, "limit": pytest.approx(32.767), "resolution": 1e-3}
         assert rows[1]["limit"] == pytest.approx(65.534)
         rig.command.effort[0] = 40.0
         rig.cycle()
         assert rig.driver.report()[0]["saturated"] == 1
     else:
-        assert rows[0] == {"joint": "shoulder", "saturated": 0, "limit": np.inf, "quantum": 0.0}
+        assert rows[0] == {"joint": "shoulder", "saturated": 0, "limit": np.inf, "resolution": 0.0}
 
 
 def test_another_scale_of_the_feedforward(monkeypatch):
@@ -223,7 +222,7 @@ def test_another_scale_of_the_feedforward(monkeypatch):
     rig.cycle()
     assert rig.axes[0].input_torque == pytest.approx(1.23)
     assert rig.axes[0].input_vel == pytest.approx(1.0 / TURN, abs=1 / 400)
-    assert rig.driver.report()[0]["quantum"] == pytest.approx(0.01)
+    assert rig.driver.report()[0]["resolution"] == pytest.approx(0.01)
 
 
 def test_the_first_command_holds_what_is_measured(setup):
@@ -270,7 +269,7 @@ def test_a_drive_that_somebody_else_switched_off(setup):
     rig = enabled(setup, "effort")
     rig.axes[0].request(codes.IDLE, rig.wire.t_ns)
     rig.cycle(120)
-    assert list(rig.state.fault) == [codes.FELL_OUT, 0]
+    assert list(rig.state.fault) == [codes.LEFT_CLOSED_LOOP, 0]
     assert rig.driver.describe_fault(0, -1) == (
         "left closed loop control without an error; look who else commands the drive"
     )
@@ -319,7 +318,7 @@ def test_homing_that_does_not_end(setup):
     rig = setup("position", wiring=({"homing": True}, {}), homing_timeout=0.3)
     rig.rotors[0].position = 50.0
     rig.driver.open()
-    with pytest.raises(RunError, match=r"^joint 'shoulder': \w+ \d was not home after 0.3 s; look at its end stop$"):
+    with pytest.raises(RunError, match=r"^joint 'shoulder': \w+ \d was not home after 0.3 s; check its end stop$"):
         rig.driver.enable("position")
     assert not any(axis.armed for axis in rig.axes)
 
@@ -328,7 +327,7 @@ def test_homing_without_an_end_stop(setup):
     rig = setup("position", wiring=({"homing": True}, {}))
     rig.axes[0].min_endstop_enabled = False
     rig.driver.open()
-    match = r"^joint 'shoulder': \w+ \d did not find home: procedure result 12; look at its end stop$"
+    match = r"^joint 'shoulder': \w+ \d did not find home: procedure result 12; check its end stop$"
     with pytest.raises(RunError, match=match):
         rig.driver.enable("position")
 
@@ -356,7 +355,7 @@ def test_nobody_answers(setup, kind):
         str(caught.value)
         == {
             "bus": f"{where}id: no answer from node 3 on virtual bus; check its power, the id and the bit rate",
-            "port": f"{where}axis: no answer from axis 0 on /dev/ttyACM0; check its power, the axis and the baud rate",
+            "port": f"{where}axis: no answer from axis 0 on /dev/ttyACM0; check its power, the axis and the bit rate",
         }[kind]
     )
     assert not rig.wire.is_open
@@ -375,7 +374,7 @@ def test_a_board_with_one_axis(monkeypatch):
     with pytest.raises(InputError) as caught:
         rig.driver.open()
     name = "axis1.motor.motor_thermistor.temperature"
-    says = f"the drive says 'invalid property' to 'r {name}'; look at its axes and its firmware"
+    says = f"the drive answers 'invalid property' to 'r {name}'; check its axes and its firmware"
     assert str(caught.value) == f"rig.yaml:7 joints.elbow.axis: {says}"
 
 
@@ -409,7 +408,7 @@ def test_estimates_that_are_too_rare(monkeypatch, period):
         (
             (0, 6, 11),
             "node 3 runs firmware 0.6.11 on hardware 5.2.0, but known is 0.6.10 on 5.2.0; "
-            "give 'endpoints': the maker's flat_endpoints.json of it",
+            "give 'endpoints': the manufacturer's flat_endpoints.json of it",
         ),
     ],
 )
@@ -471,8 +470,12 @@ def test_endpoints_that_cannot_be_read(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("limits", "what", "says"),
     [
-        ((200.0, 1.0), "velocity", "the guard allows 200 rad/s, {} only 100 rad/s (vel_limit)"),
-        ((10.0, 5.0), "effort", "the guard allows 5 N·m, {} only 2 N·m (current_soft_max, torque_soft_max)"),
+        ((200.0, 1.0), "velocity", "the velocity limit is 200 rad/s at {}, whose own limit is 100 rad/s (vel_limit)"),
+        (
+            (10.0, 5.0),
+            "effort",
+            "the effort limit is 5 N*m at {}, whose own limit is 2 N*m (current_soft_max, torque_soft_max)",
+        ),
     ],
 )
 def test_limits_beyond_the_drives(setup, kind, limits, what, says):
@@ -481,8 +484,7 @@ def test_limits_beyond_the_drives(setup, kind, limits, what, says):
         rig.driver.open()
     key, called = ("id", "node 3") if kind == "bus" else ("axis", "axis 0")
     assert str(caught.value) == (
-        f"rig.yaml:7 joints.shoulder.{key}: {says.format(called)};"
-        f" lower joints.shoulder.limits.{what} or raise the drive's own"
+        f"rig.yaml:7 joints.shoulder.{key}: {says.format(called)}; lower the joint's limit or raise the drive's"
     )
     assert not rig.wire.is_open
 
@@ -495,7 +497,9 @@ def test_torque_that_falls_with_velocity_counts_in_effort_mode_only(setup):
         if fits:
             rig.driver.open()
         else:
-            with pytest.raises(InputError, match=r"the guard allows 1 N·m, \w+ \d only 0\.159\d* N·m"):
+            with pytest.raises(
+                InputError, match=r"the effort limit is 1 N\*m at \w+ \d, whose own limit is 0\.159\d* N\*m"
+            ):
                 rig.driver.open()
 
 
@@ -576,7 +580,7 @@ def test_a_drive_that_does_not_switch_on(setup):
     rig = setup()
     rig.driver.open()
     rig.axes[1].request = lambda state, t_ns: None
-    match = r"^joint 'elbow': \w+ 1?\d did not switch on within 1 s: it is in idle; is it calibrated\?$"
+    match = r"^joint 'elbow': \w+ 1?\d did not switch on within 1 s; it is in idle; is it calibrated\?$"
     with pytest.raises(RunError, match=match):
         rig.driver.enable("effort")
     assert not rig.axes[0].armed
@@ -603,17 +607,23 @@ def test_order_of_calls(setup):
         rig.driver.enable("effort")
     rig.driver.stop()
     rig.driver.open()
-    with pytest.raises(RunError, match=r"^ODrives have no mode 'dance'; use one of effort, position, velocity$"):
+    with pytest.raises(
+        RunError, match=r"^the drives of shoulder, elbow have no mode 'dance'; use one of effort, position, velocity$"
+    ):
         rig.driver.enable("dance")
     with pytest.raises(RunError, match=r"^the motors of shoulder, elbow are off; enable the driver first$"):
         rig.write()
     rig.driver.enable("effort")
     rig.command.valid_until_ns = rig.wire.t_ns - 1
-    with pytest.raises(RunError, match=r"^the command is no longer valid and was not sent; the program is too late$"):
+    with pytest.raises(
+        RunError, match=r"^the command of shoulder, elbow has expired and was not sent; the program is too late$"
+    ):
         rig.driver.write(rig.command, rig.wire.t_ns)
     for bad in (np.nan, np.inf, 1e39):
         rig.command.effort[0] = bad
-        with pytest.raises(RunError, match=r"^the command is not finite and was not sent; look at the controller$"):
+        with pytest.raises(
+            RunError, match=r"^the command of joint 'shoulder' is not finite and was not sent; check the controller$"
+        ):
             rig.write()
     rig.command.effort[0] = 0.1
     rig.cycle()
@@ -648,7 +658,7 @@ def test_stopped_by_another_thread_while_switching_on(setup):
             rig.driver.stop()
 
     axis.request = meddled
-    match = r"^the drives of shoulder, elbow were stopped while they were switched on$"
+    match = r"^the motors of shoulder, elbow were stopped; enable the driver first$"
     with pytest.raises(RunError, match=match):
         rig.driver.enable("effort")
     assert not any(axis.armed for axis in rig.axes)

@@ -341,10 +341,10 @@ def test_options_that_are_not_for_the_interface(more, what):
 def test_nothing_is_printed_or_logged_and_python_can_is_not_imported_early():
     program = """
 import gc, sys
-from cosim.errors import InputError, Place
+from cosim.errors import InputError, SourceLocation
 from cosim.drivers.transport import CanParams, host_link
 assert not {"can", "serial"} & set(sys.modules)
-place = lambda *keys: Place("rig.yaml")
+place = lambda *keys: SourceLocation("rig.yaml")
 for params in (CanParams("slcan", "/nowhere/port"), CanParams("pcan", "x"), CanParams("kvaser", "0")):
     try:
         host_link(params, place).open()

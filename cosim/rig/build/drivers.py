@@ -123,7 +123,7 @@ def bus_report(
                 "received": meter.items_in,
                 "errors": meter.errors + driver.lost,
                 "unsent": unsent,
-                "slots": driver.report(),
+                "feedforward": driver.report(),
             }
         )
     return tuple(report)

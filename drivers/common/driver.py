@@ -1,0 +1,360 @@
+"""The base of all drivers of real motors: states, checks, timing, units and messages.
+
+A family of drives derives from `MotorDriver` and supplies the methods of its last section: how to connect, switch on,
+send, receive and switch off. Everything that a user of a driver can rely on is here.
+
+    CLOSED --open--> OFF --enable--> ON --stop--> OFF --close--> CLOSED      (`stop`, `close`: in any state)
+
+* One thread opens, enables, reads and writes. Any thread may stop: a command that another thread is sending at that
+  moment is finished first (for at most STOP_NS), and none follows it until the next `enable`.
+* A drive that reports a fault is not enabled. `latched` is set then; `clear` clears faults, nothing else does.
+* A command is sent only while the motors are on, before its `valid_until_ns`, and if it is finite. Efforts are clipped
+  to what the drive's command can carry, and counted (`feedforward`).
+* Feedback is polled: every command requests it; `read` requests it if no command was sent since the last `read`, in a
+  way that does not feed the drives' watchdogs.
+* `read` returns when all drives have answered, at the latest at its deadline. The time of a measurement is that of the
+  drive that was heard longest ago; it does not advance when a drive is silent.
+* Errors while opening are `InputError`s at the joint's address in the rig; later ones are `RunError`s that start with
+  the joint's name. `ConnectionLost` is raised by the connection, from any call but `stop` and `close`.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from enum import Enum
+from typing import ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from cosim.drivers.common.feedforward_field import FeedforwardField
+from cosim.drivers.common.wiring import JointParams, Units
+from cosim.drivers.transport import Connection
+from cosim.errors import CosimError, InputError, RunError
+from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
+
+Item = TypeVar("Item")  # of the connection: CAN frames or bytes
+Joint = TypeVar("Joint", bound=JointParams)
+
+MODES = frozenset({"effort", "velocity", "position"})
+STOP_NS = 20_000_000  # for sending all that switches the motors off
+ENABLE_NS = 1_000_000_000  # in which drives must be on
+HUGE = 1e30  # commands are smaller, so that 32-bit floats can hold them in the drives' units
+
+# the quantities that a drive limits by itself, with their units at the drive
+_LIMIT_UNITS = {"effort": "N*m", "velocity": "rad/s", "upper position": "rad", "lower position": "rad"}
+_TOLERANCE = 1e-5  # relative and absolute, for limits that are stored as 32-bit floats
+
+
+class State(Enum):
+    CLOSED = 0
+    OPENING = 1
+    OFF = 2
+    ON = 3
+
+
+class Feedback:
+    """The latest feedback of n drives, in their own units: rad, rad/s, N·m, °C; t_ns: when it came, 0 for never."""
+
+    def __init__(self, n: int) -> None:
+        self.position, self.velocity, self.effort = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.temperature = np.full(n, np.nan)
+        self.t_ns = [0] * n
+
+
+class MotorDriver(ABC, Generic[Item, Joint]):
+    """n joints, each with a drive, behind one connection. Satisfies `cosim.types.HardwareDriver`.
+
+    Arrays are per joint, in the order of the context; k is the index of a joint.
+    """
+
+    modes: frozenset[str] = MODES
+    stop_clears_faults: ClassVar[bool] = False  # the drives' command to switch off clears their faults too
+
+    def __init__(self, context: DriverContext, link: Connection[Item], watchdog: float) -> None:
+        """watchdog [s]: after which drives without commands stop."""
+        n = len(context.joints)
+        self.joints, self.limits, self.link, self.watchdog = context.joints, context.limits, link, watchdog
+        self.latched = False  # `enable` was refused for a fault that `clear` may clear
+        self.feedforward = FeedforwardField(self.joints)
+        self._context = context
+        self._wiring: tuple[Joint, ...] = context.wiring
+        self._units, self._names = Units(context.wiring), ", ".join(context.joints)
+        self._now = link.now
+        self._state, self._mode = State.CLOSED, context.mode
+        self._stopped = True  # no command may be sent any more
+        self._gate = threading.Lock()  # held while commands are sent
+        self._commanded = False  # a command was sent since the last read
+        self._lost = 0
+        self._feedback = Feedback(n)
+        self._measured = {"position": np.zeros(n), "velocity": np.zeros(n)}  # of the joints, by the last read
+
+    @property
+    def _is_on(self) -> bool:
+        return self._state is State.ON
+
+    @property
+    def lost(self) -> int:
+        """Replies that did not come, or could not be decoded, since `open`."""
+        return self._lost
+
+    # --- the contract -------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Connect and check every drive; motors are off afterwards.
+
+        Raises InputError at the joint whose drive does not answer, is of another kind or allows less than the guard;
+        the connection is closed then.
+        """
+        self._state, self._lost = State.OPENING, 0
+        self._feedback = Feedback(len(self.joints))
+        self.link.open()
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+        self._state = State.OFF
+
+    def enable(self, mode: str) -> None:
+        """Switch the motors on; they hold still until the first command.
+
+        Raises RunError for a mode that is not in `modes`, a drive with a fault (`latched` is set then) and one that
+        does not switch on; motors are off then.
+        """
+        if mode not in self.modes:
+            known = ", ".join(sorted(self.modes))
+            raise RunError(f"the drives of {self._names} have no mode '{mode}'; use one of {known}")
+        self._require_open()
+        self._state, self._stopped, self.latched = State.OFF, False, False
+        try:
+            self._prepare(mode)
+            self._mode = mode
+            for k in range(len(self.joints)):
+                if code := self._fault_before_enable(k):
+                    self.latched = True
+                    raise self._joint_error(k, f"fault: {self.describe_fault(k, code)}")
+            self._switch_on(mode)
+            with self._gate:
+                self._check_not_stopped()
+                self._state = State.ON
+        except BaseException:
+            if self.latched and self.stop_clears_faults:
+                self._stopped = True  # nothing was switched on, and the fault is to stay visible
+            else:
+                self.stop()
+            raise
+        self._commanded = False
+
+    def read(self, out: JointState, deadline_ns: int) -> None:
+        """The newest measurement that has come by the deadline. Raises ConnectionLost.
+
+        Joints that were never heard of keep their values in `out`.
+        """
+        if not self._commanded:
+            self._poll(deadline_ns)
+        self._commanded = False
+        self._receive(deadline_ns)
+        feedback, units, measured = self._feedback, self._units, self._measured
+        measured["position"][:] = units.joint_position(feedback.position)
+        measured["velocity"][:] = units.joint_velocity(feedback.velocity)
+        effort, t_ns = units.joint_effort(feedback.effort), min(feedback.t_ns)
+        if t_ns:
+            out.position[:], out.velocity[:] = measured["position"], measured["velocity"]
+            out.effort[:], out.temperature[:] = effort, feedback.temperature
+        else:
+            known = np.array(feedback.t_ns) > 0
+            np.copyto(out.position, measured["position"], where=known)
+            np.copyto(out.velocity, measured["velocity"], where=known)
+            np.copyto(out.effort, effort, where=known)
+            np.copyto(out.temperature, feedback.temperature, where=known)
+        out.fault[:] = self._fault_codes()
+        out.t_ns = t_ns
+
+    def write(self, cmd: JointCommand, deadline_ns: int) -> None:
+        """Send one command to every drive. Raises RunError: the motors are off, the command has expired or is not
+        finite, another thread stopped the motors. Raises ConnectionLost."""
+        if self._state is not State.ON:
+            raise RunError(f"the motors of {self._names} are off; enable the driver first")
+        if self._now() > cmd.valid_until_ns:
+            raise RunError(f"the command of {self._names} has expired and was not sent; the program is too late")
+        requested = self._requested_effort(cmd)
+        self._check_finite(cmd, requested)
+        units = self._units
+        effort = units.drive_effort(self.feedforward.fit(requested))
+        position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
+        self._commanded = True
+        self._send_unless_stopped(position, velocity, effort, deadline_ns)
+
+    def stop(self) -> None:
+        """Motors off, without waiting for an answer; from any state and thread; never raises."""
+        self._stopped = True
+        if self._state is State.ON:
+            self._state = State.OFF
+        acquired = self._gate.acquire(timeout=STOP_NS * 1e-9)  # a writer that hangs does not prevent a stop
+        try:
+            deadline_ns = self._now() + STOP_NS
+            with suppress(Exception):
+                for item in self._stop_items():
+                    with suppress(Exception):  # the other drives are stopped all the same
+                        self.link.send(item, deadline_ns)
+        finally:
+            if acquired:
+                self._gate.release()
+        self._commanded = False
+
+    def clear(self) -> None:
+        """Clear the drives' faults; motors are off afterwards. Raises RunError: not open, no answer, or a fault that
+        persists."""
+        self._require_open()
+        self.stop()
+        self._clear_faults()
+        self.latched = False
+
+    def close(self) -> None:
+        """Motors off, settings of the drives restored, connection closed. Never raises."""
+        self.stop()
+        if self._state is State.OFF:
+            with suppress(Exception):
+                self._disconnect()
+        self._state = State.CLOSED
+        self.link.close()
+
+    def report(self) -> list[dict[str, object]]:
+        """See `FeedforwardField.report`."""
+        return self.feedforward.report()
+
+    def _send_unless_stopped(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+        """`_send_commands` behind the gate. Raises RunError after another thread called `stop`."""
+        with self._gate:
+            self._check_not_stopped()
+            self._send_commands(position, velocity, effort, deadline_ns)
+
+    # --- checks and messages -------------------------------------------------------------------------
+
+    def _require_open(self) -> None:
+        if self._state in (State.CLOSED, State.OPENING):
+            raise RunError(f"the drives of {self._names} are not open; open the driver first")
+
+    def _check_not_stopped(self) -> None:
+        """Raises RunError after another thread called `stop`."""
+        if self._stopped:
+            raise RunError(f"the motors of {self._names} were stopped; enable the driver first")
+
+    def _check_finite(self, cmd: JointCommand, requested: Array) -> None:
+        size = np.abs(cmd.position + cmd.velocity + cmd.kp + cmd.kd + requested)
+        if not size.max() < HUGE:
+            bad = ", ".join(f"'{self.joints[k]}'" for k in np.flatnonzero(~(size < HUGE)))
+            raise RunError(f"the command of joint {bad} is not finite and was not sent; check the controller")
+
+    def _guard_limits(self, k: int) -> dict[str, float]:
+        """The guard's limits of a joint in its drive's units; positions lower and upper as the drive counts."""
+        scale, size, limits = self._units.scale[k], abs(self._units.scale[k]), self.limits
+        lower, upper = sorted(scale * (end - self._units.zero[k]) for end in (limits.lower[k], limits.upper[k]))
+        return {
+            "effort": float(limits.effort[k] / size),
+            "velocity": float(limits.velocity[k] * size),
+            "upper position": float(upper),
+            "lower position": float(lower),
+        }
+
+    def _check_limits(self, k: int, own: Iterable[tuple[str, float, str]]) -> None:
+        """Compare the guard's limits of a joint with its drive's own: (quantity, limit in the drive's units, setting of
+        the drive). A limit that the guard leaves open is not compared. Raises the error of a limit beyond the drive's.
+        """
+        guard = self._guard_limits(k)
+        for quantity, limit, setting in own:
+            asked, sign = guard[quantity], -1.0 if quantity.startswith("lower") else 1.0
+            if np.isfinite(asked) and sign * asked > sign * limit + _TOLERANCE * (1.0 + abs(limit)):
+                unit = _LIMIT_UNITS[quantity]
+                what = f"the {quantity} limit is {asked:.6g} {unit} at {self._drive_name(k)}, whose own limit is"
+                raise self._drive_error(
+                    k, f"{what} {limit:.6g} {unit} ({setting}); lower the joint's limit or raise the drive's"
+                )
+
+    def _joint_error(self, k: int, what: str) -> RunError:
+        return RunError(f"joint '{self.joints[k]}': {what}")
+
+    def _drive_error(self, k: int, what: str) -> CosimError:
+        """The error of a drive: of the rig (at the joint's address) while opening, of the run later."""
+        if self._state is State.OPENING:
+            return InputError(what, self._context.place("joints", self.joints[k], self._wiring[k].key))
+        return self._joint_error(k, what)
+
+    def _no_answer(self, k: int) -> CosimError:
+        key = self._wiring[k].key
+        what = f"no answer from {self._drive_name(k)} on {self.link.name}"
+        return self._drive_error(k, f"{what}; check its power, the {key} and the bit rate")
+
+    def _not_on(self, k: int, why: str) -> CosimError:
+        return self._drive_error(k, f"{self._drive_name(k)} did not switch on within {ENABLE_NS * 1e-9:g} s; {why}")
+
+    def _fault_persists(self, k: int, code: int) -> RunError:
+        return self._joint_error(k, f"the fault persists: {self.describe_fault(k, code)}")
+
+    def _drive_name(self, k: int) -> str:
+        """The drive in messages."""
+        return f"node {self._wiring[k].address}"
+
+    # --- what a family supplies ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _connect(self) -> None:
+        """Identify and check every drive, switch it off, read its configuration; the connection has just been opened.
+
+        Raise `_no_answer(k)`, `_drive_error(k, what)`; call `_check_limits`. Set `feedforward.limit` and `.resolution`.
+        """
+
+    def _prepare(self, mode: str) -> None:
+        """Before faults are looked for in `enable`: whatever the drives need for that."""
+        return None
+
+    @abstractmethod
+    def _fault_before_enable(self, k: int) -> int:
+        """The code of a fault for which the drive must not be enabled, 0 for none. Raise `_no_answer(k)`."""
+
+    @abstractmethod
+    def _switch_on(self, mode: str) -> None:
+        """Set the drives' watchdogs, then switch all on at their measured positions, without effort; return when they
+        report that they are on. Call `_check_not_stopped` before whatever switches a motor on. Raise `_not_on(k, why)`.
+        """
+
+    def _requested_effort(self, cmd: JointCommand) -> Array:
+        """(n,) efforts to send [N·m or N]: in effort mode kp and kd are closed here, with the last measurement."""
+        return requested_effort(vars(cmd), self._measured) if self._mode == "effort" else cmd.effort
+
+    @abstractmethod
+    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+        """Send one command to every drive and request feedback; (n,) in the drives' units. The gate is held."""
+
+    @abstractmethod
+    def _poll(self, deadline_ns: int) -> None:
+        """Request feedback without feeding a watchdog."""
+
+    @abstractmethod
+    def _receive(self, deadline_ns: int) -> None:
+        """Put what comes into `_feedback` until all requested feedback is there or the deadline has passed."""
+
+    @abstractmethod
+    def _fault_codes(self) -> Sequence[int] | Array | int:
+        """Per joint, or 0 for none at all: the fault that the drive reported last, negative for states that the driver
+        itself takes for a fault."""
+
+    @abstractmethod
+    def _stop_items(self) -> Iterable[Item]:
+        """What switches all motors off, in the order of sending; in any state."""
+
+    @abstractmethod
+    def _clear_faults(self) -> None:
+        """Clear the faults of all drives, by the manufacturer's procedure. Raise `_fault_persists(k, code)`,
+        `_no_answer(k)`."""
+
+    def _disconnect(self) -> None:
+        """Restore settings of the drives that this driver changed; the motors are off, the connection is still open."""
+        return None
+
+    @abstractmethod
+    def describe_fault(self, joint_index: int, code: int) -> str:
+        """A fault code in one line: the manufacturer's name of it, a semicolon, the fix."""

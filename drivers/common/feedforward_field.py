@@ -1,0 +1,32 @@
+"""The field of a drive's command for the feedforward effort: its limit, its resolution, what was clipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cosim.types import Array
+
+
+class FeedforwardField:
+    """limit, resolution: (n,) in the joints' units [N·m or N]; infinite and 0 where there is none."""
+
+    def __init__(self, joints: Sequence[str]) -> None:
+        self.joints = tuple(joints)
+        self.limit = np.full(len(joints), np.inf)
+        self.resolution = np.zeros(len(joints))
+        self.saturated = np.zeros(len(joints), dtype=np.int64)  # commands that were clipped
+
+    def fit(self, effort: Array) -> Array:
+        """(n,) efforts clipped to the fields' limits; clipped commands are counted."""
+        clipped = np.abs(effort) > self.limit
+        if not clipped.any():
+            return effort
+        self.saturated += clipped
+        return np.clip(effort, -self.limit, self.limit)
+
+    def report(self) -> list[dict[str, object]]:
+        """Per joint, JSON-ready: the number of clipped commands, the limit, the resolution."""
+        rows = zip(self.joints, self.saturated.tolist(), self.limit.tolist(), self.resolution.tolist(), strict=True)
+        return [{"joint": j, "saturated": s, "limit": limit, "resolution": r} for j, s, limit, r in rows]
