@@ -36,7 +36,6 @@ class Wire:
     def now(self) -> int:
         return time.monotonic_ns()
 
-
     def __init__(self, out: deque[bytes], back: deque[bytes]) -> None:
         self.meter, self.out, self.back = TrafficMeter(), out, back
 
