@@ -5,10 +5,12 @@ import sys
 import pytest
 
 from tests.kit import durations
-from tests.kit.system_fixtures import python_loop, rig_of, sample
-from tests.kit.unit_fixtures import command, loops, rig_parts, rigs
+from tests.kit.command import command
+from tests.kit.rigs import rig_of
+from tests.kit.samples import sample
 
-__all__ = ["command", "loops", "python_loop", "rig_of", "rig_parts", "rigs", "sample"]
+__all__ = ["command", "rig_of", "sample"]
+
 
 # keep what pytest compiles of test modules: without it, each collection takes three times as long
 sys.dont_write_bytecode = False

@@ -7,13 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from cosim import load_rig
-from cosim.drivers import sim
 from cosim.errors import RunError
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.engine import NativeEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
+from tests.kit.engines import python_engine
+from tests.kit.rigs import rig_in
 
 # everything that remembers: counts, noise, delay, an elastic gear, a latch, periods and phases, a fallback
 RICH = """
@@ -79,9 +78,7 @@ LANES = ("machine code", "Python")
 @pytest.fixture
 def rig_of(tmp_path):
     def load(text, *overrides):
-        (tmp_path / "failing.py").write_text(FAILING)
-        (tmp_path / "rig.yaml").write_text(text)
-        return load_rig(tmp_path / "rig.yaml", overrides)
+        return rig_in(tmp_path, text, *overrides, failing=FAILING)
 
     return load
 
@@ -90,9 +87,7 @@ def engine_of(rig, lane, hardware=False):
     order = rig.spec.schedule.order
     if lane == "machine code":
         return NativeEngine(rig.tick_model, order)
-    world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
-    driver = sim.load(rig.joints, index, rig.limits, world)
-    return PythonEngine(rig.tick_model, world, [(driver, index)], order, hardware)
+    return python_engine(rig, order=order, hardware=hardware)
 
 
 @pytest.fixture

@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim import load_rig
 from cosim.control import guard
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import ASKED, NEVER, OVERRUN, SETTLING, ControlledStop, halted
-from cosim.drivers import sim
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.engine import NativeEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
-from tests.kit.fake_clock import FakeClock
+from tests.kit.clock import FakeClock
+from tests.kit.engines import python_engine
+from tests.kit.rigs import rig_in
 
 MS = 1_000_000  # ns
 RATE = 200  # ticks per second
@@ -46,8 +45,7 @@ LIMIT = "joints.a.limits={upper: 0.5, effort: 500}"
 @pytest.fixture
 def rig_of(tmp_path):
     def load(*overrides, interpret=False, text=RIG):
-        (tmp_path / "rig.yaml").write_text(text)
-        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+        return rig_in(tmp_path, text, *overrides, interpret=interpret)
 
     return load
 
@@ -201,9 +199,7 @@ def test_what_rests_already_takes_a_step():
 
 
 def python(rig):
-    world, index = VirtualPlant(rig.tick_model), np.arange(2)
-    driver = sim.load(rig.joints, index, rig.limits, world)
-    return PythonEngine(rig.tick_model, world, [(driver, index)], rig.spec.schedule.order)
+    return python_engine(rig, order=rig.spec.schedule.order)
 
 
 LANES = ("machine code", "Python")
@@ -318,7 +314,7 @@ def scheduler_of(rig_of):
 
     def make(lane, paced, *overrides):
         rig = rig_of(*overrides, interpret=lane == "interpreted")
-        clock = FakeClock()
+        clock = FakeClock(reading=1000)
         engine = NativeEngine(rig.tick_model) if lane == "machine code" else python(rig)
         made.append(Scheduler(lambda: engine, Pacing() if paced else None, rig.tasks, 0.05, "rig.yaml:1", clock))
         made[-1].prepare()
@@ -340,10 +336,11 @@ def begin(scheduler, clock, paced, ticks):
     scheduler.arm()
     if paced:
         asked = scheduler.engine.view("halted", "asked")
-        clock.held, clock.released = clock.waits + 120, lambda: asked > 0.0
+        middle = len(clock.waits) + 120
+        clock.block(middle, lambda: asked > 0.0)
     scheduler.start(ticks)
     if paced:
-        while clock.waits < clock.held:
+        while len(clock.waits) < middle:
             time.sleep(1e-3)
     else:
         while scheduler.engine.number < 80:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import copy
+from functools import partial
 
 import numpy as np
 import pytest
 
-from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import RunError
 from cosim.execution.engine import NativeEngine, PythonEngine
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import JointCommand, JointState
+from tests.kit.drivers import LoggedDriver
+from tests.kit.engines import armed, python_engine
+from tests.kit.rigs import rig_in
 
 RIG = """
 mechanism:
@@ -29,61 +31,22 @@ LEAVING = "controllers.pid.trajectory.goal=[0.0, 2.0]"  # joint b, soon beyond i
 
 @pytest.fixture
 def rig_of(tmp_path):
-    def load(*overrides, interpret=False):
-        (tmp_path / "rig.yaml").write_text(RIG)
-        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
-
-    return load
+    return partial(rig_in, tmp_path, RIG)
 
 
-class Logged:
-    """A simulated driver that notes what is done with it."""
+def engine_of(rig, *groups, log=None):
+    """(Python engine, armed, its drivers): one driver for each group of joint numbers."""
+    drivers = []
 
-    def __init__(self, inner, log):
-        self.inner, self.log, self.name = inner, log, "+".join(inner.joints)
-        self.commands = []
+    def logged(driver):
+        drivers.append(LoggedDriver(driver, log, arguments=True))
+        return drivers[-1]
 
-    def __getattr__(self, what):
-        return getattr(self.inner, what)
-
-    def open(self):
-        self.log.append(f"open {self.name}")
-        self.inner.open()
-
-    def enable(self, mode):
-        self.log.append(f"enable {self.name} {mode}")
-        self.inner.enable(mode)
-
-    def read(self, out, deadline_ns):
-        self.log.append(f"read {self.name} {deadline_ns}")
-        self.inner.read(out, deadline_ns)
-
-    def write(self, cmd, deadline_ns):
-        self.log.append(f"write {self.name} {deadline_ns}")
-        self.commands.append(copy.deepcopy(cmd))
-        self.inner.write(cmd, deadline_ns)
-
-    def stop(self):
-        self.log.append(f"stop {self.name}")
-        self.inner.stop()
-
-
-def python_engine(rig, *groups, log=None):
-    """(engine, its drivers): one driver for each group of joint numbers."""
-    world = VirtualPlant(rig.tick_model)
-    made = []
-    for group in groups or ((0, 1),):
-        index = np.array(group)
-        names = tuple(rig.joints[k] for k in group)
-        made.append((Logged(sim.load(names, index, rig.limits, world), [] if log is None else log), index))
-    engine = PythonEngine(rig.tick_model, world, made)
-    engine.open()
-    engine.arm()
-    return engine, [driver for driver, _ in made]
+    return armed(python_engine(rig, *groups, wrap=logged)), drivers
 
 
 def engines(rig):
-    return NativeEngine(rig.tick_model), python_engine(rig)[0]
+    return NativeEngine(rig.tick_model), engine_of(rig)[0]
 
 
 def test_ticks_in_blocks_are_the_ticks_at_once(rig_of):
@@ -116,7 +79,7 @@ def test_both_engines_stop_at_the_same_tick_with_the_same_words(rig_of):
 
 def test_drivers_are_opened_read_and_written_in_order(rig_of):
     log: list[str] = []
-    engine, _ = python_engine(rig_of(), (0,), (1,), log=log)
+    engine, _ = engine_of(rig_of(), (0,), (1,), log=log)
     assert log == ["open a", "open b", "enable a effort", "enable b effort"]
     log.clear()
     engine.run(2)
@@ -128,14 +91,14 @@ def test_drivers_are_opened_read_and_written_in_order(rig_of):
 
 def test_how_joints_are_shared_among_drivers_makes_no_difference(rig_of):
     rig = rig_of()
-    one, two, turned = (python_engine(rig, *groups)[0].run(100)[0] for groups in ([(0, 1)], [(0,), (1,)], [(1, 0)]))
+    one, two, turned = (engine_of(rig, *groups)[0].run(100)[0] for groups in ([(0, 1)], [(0,), (1,)], [(1, 0)]))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, turned)
 
 
 def test_a_fault_stops_every_driver_and_nothing_is_written_in_its_tick(rig_of):
     log: list[str] = []
-    engine, _ = python_engine(rig_of(LEAVING), (0,), (1,), log=log)
+    engine, _ = engine_of(rig_of(LEAVING), (0,), (1,), log=log)
     rows, stopped = engine.run(1000)
     t_ns = (len(rows) - 1) * 1_000_000
     assert stopped
@@ -145,16 +108,16 @@ def test_a_fault_stops_every_driver_and_nothing_is_written_in_its_tick(rig_of):
 
 def test_closing_stops_every_driver_as_often_as_asked(rig_of):
     log: list[str] = []
-    engine, _ = python_engine(rig_of(), (0,), (1,), log=log)
+    engine, _ = engine_of(rig_of(), (0,), (1,), log=log)
     engine.run(5)
     log.clear()
     engine.close()
     engine.close()
-    assert log == ["stop a", "stop b"] * 2
+    assert log == ["stop a", "stop b", "close a", "close b"] * 2
 
 
 def test_commands_are_held_between_periods_cut_by_the_guard_and_good_for_a_while(rig_of):
-    engine, (driver,) = python_engine(rig_of("controllers.pid.kp=1e5"))
+    engine, (driver,) = engine_of(rig_of("controllers.pid.kp=1e5"))
     engine.run(9)
     commands = driver.commands
     assert [command.valid_until_ns for command in commands] == [(k + 20) * 1_000_000 for k in range(9)]
@@ -170,7 +133,7 @@ def test_commands_are_held_between_periods_cut_by_the_guard_and_good_for_a_while
 @pytest.mark.parametrize("what", ["read", "write"])
 def test_a_driver_that_fails_stops_the_run_and_its_fellows(rig_of, what):
     log: list[str] = []
-    engine, (first, _) = python_engine(rig_of(), (0,), (1,), log=log)
+    engine, (first, _) = engine_of(rig_of(), (0,), (1,), log=log)
     engine.run(3)
 
     def fail(*_):
@@ -184,7 +147,7 @@ def test_a_driver_that_fails_stops_the_run_and_its_fellows(rig_of, what):
 
 @pytest.mark.parametrize("what", ["read", "write"])
 def test_an_error_that_a_driver_did_not_expect_is_told_with_its_joints(rig_of, what):
-    engine, (first, _) = python_engine(rig_of(), (0,), (1,))
+    engine, (first, _) = engine_of(rig_of(), (0,), (1,))
 
     def fail(*_):
         raise OSError("device not configured")
@@ -196,7 +159,7 @@ def test_an_error_that_a_driver_did_not_expect_is_told_with_its_joints(rig_of, w
 
 
 def test_a_late_driver_keeps_what_was_measured_before(rig_of):
-    engine, (driver,) = python_engine(rig_of("joints.a.initial.position=0.3"))
+    engine, (driver,) = engine_of(rig_of("joints.a.initial.position=0.3"))
     engine.run(1)
     held = engine.view("measured", "position").copy()
     driver.read = lambda out, deadline_ns: None
@@ -207,7 +170,7 @@ def test_a_late_driver_keeps_what_was_measured_before(rig_of):
 
 def test_a_fault_of_a_drive_stops_the_run_and_names_the_joint(rig_of):
     log: list[str] = []
-    engine, (driver,) = python_engine(rig_of(), log=log)
+    engine, (driver,) = engine_of(rig_of(), log=log)
     engine.run(2)
     read = driver.inner.read
 
@@ -230,9 +193,9 @@ def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_can
     def fail(*_):
         raise OSError("no such device")
 
-    good = Logged(sim.load(("a",), np.array([0]), rig.limits, world), [])
+    good = LoggedDriver(sim.load(("a",), np.array([0]), rig.limits, world), [])
     good.close = lambda: done.append("closed")
-    broken = Logged(sim.load(("b",), np.array([1]), rig.limits, world), [])
+    broken = LoggedDriver(sim.load(("b",), np.array([1]), rig.limits, world), [])
     setattr(broken, what, fail)
     engine = PythonEngine(rig.tick_model, world, [(good, np.array([0])), (broken, np.array([1]))])
     with pytest.raises(RunError, match=r"^the driver of b failed: OSError: no such device \("):

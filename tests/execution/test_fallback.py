@@ -7,14 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from cosim import load_rig
 from cosim.cli import report
-from cosim.drivers import sim
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.engine import NativeEngine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.events import EventMonitor
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit.engines import armed, python_engine
+from tests.kit.rigs import rig_in
 
 RIG = """
 name: two
@@ -83,21 +82,10 @@ TRACED = ("divides", "once", "infinite")
 @pytest.fixture
 def rig_of(tmp_path):
     def load(lines, *overrides, interpret=False):
-        (tmp_path / "own.py").write_text(OWN.format(lines=lines.replace("\n", "\n        ")))
-        (tmp_path / "rig.yaml").write_text(RIG)
-        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+        own = OWN.format(lines=lines.replace("\n", "\n        "))
+        return rig_in(tmp_path, RIG, *overrides, interpret=interpret, own=own)
 
     return load
-
-
-def python_engine(rig):
-    """The loop in Python, whatever the rig would take."""
-    world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
-    driver = sim.load(rig.joints, index, rig.limits, world)
-    engine = PythonEngine(rig.tick_model, world, [(driver, index)])
-    engine.open()
-    engine.arm()
-    return engine
 
 
 def telling(event, why):
@@ -139,9 +127,9 @@ def test_the_other_controller_takes_no_notice(rig_of, how):
 def test_machine_code_the_interpreter_and_the_loop_in_python_agree(rig_of, how):
     rig = rig_of(FAILS[how][0])
     rows = NativeEngine(rig.tick_model).run(80)[0]
-    np.testing.assert_allclose(python_engine(rig).run(80)[0], rows, atol=1e-12)
+    np.testing.assert_allclose(armed(python_engine(rig)).run(80)[0], rows, atol=1e-12)
     interpreted = rig_of(FAILS[how][0], interpret=True)
-    np.testing.assert_allclose(python_engine(interpreted).run(80)[0], rows, atol=1e-12)
+    np.testing.assert_allclose(armed(python_engine(interpreted)).run(80)[0], rows, atol=1e-12)
     fallen = rows[:, rig.tick_model.row.index("fallen", "main")[0]]
     np.testing.assert_array_equal(fallen, np.arange(80) >= 20)
     assert not rows[:, rig.tick_model.row.index("fallen", "other")].any()

@@ -11,7 +11,6 @@ import time
 import numpy as np
 import pytest
 
-from cosim import load_rig
 from cosim.compile import ArrayPort, compile
 from cosim.compile.trace import trace
 from cosim.errors import InputError, RunError
@@ -19,6 +18,7 @@ from cosim.execution.scheduler import SchedulerState
 from cosim.rig.run import StoppedRun
 from cosim.timing.clocks import NO_PULSE, NativeClock, PulseClock
 from cosim.timing.daemon_executor import DaemonExecutor
+from tests.kit.rigs import rig_in
 
 FAR = 10**15  # ns
 RIG = """
@@ -58,9 +58,7 @@ load = Own
 @pytest.fixture
 def rig_of(tmp_path):
     def load(what="pass", *overrides):
-        (tmp_path / "rig.yaml").write_text(RIG)
-        (tmp_path / "own.py").write_text(OWN.replace("WHAT", what))
-        return load_rig(tmp_path / "rig.yaml", overrides)
+        return rig_in(tmp_path, RIG, *overrides, own=OWN.replace("WHAT", what))
 
     return load
 

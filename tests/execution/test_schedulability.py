@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 import cosim.execution.schedulability
-from cosim import load_rig
 from cosim.errors import InputError
 from cosim.execution.engine import PythonEngine
 from cosim.execution.schedulability import check_schedulable, measure_ticks
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.clock_sources import PythonClock
+from tests.kit.rigs import rig_in
 
 US = 1_000  # ns
 RIG = """\
@@ -73,12 +74,7 @@ NATIVE = "controllers=[{name: hold, type: pid, kp: 20, ki: 10, kd: 2, period: 3 
 
 @pytest.fixture
 def rig_of(tmp_path):
-    def load(*overrides):
-        (tmp_path / "own.py").write_text(OWN)
-        (tmp_path / "rig.yaml").write_text(RIG)
-        return load_rig(tmp_path / "rig.yaml", overrides)
-
-    return load
+    return partial(rig_in, tmp_path, RIG, own=OWN)
 
 
 class Still(PythonClock):

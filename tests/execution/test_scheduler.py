@@ -11,17 +11,17 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from cosim import load_rig
-from cosim.drivers import sim
 from cosim.errors import InputError, RunError
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.engine import NativeEngine
 from cosim.execution.python_pacer import ClockPacer, NoPacer
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
 from cosim.timing.native_loop import SharedWord
 from cosim.timing.pacing import Pacing
-from tests.kit.fake_clock import FakeClock
+from tests.kit.clock import FakeClock
+from tests.kit.drivers import LoggedDriver
+from tests.kit.engines import python_engine
+from tests.kit.rigs import rig_in
 
 MS = 1_000_000  # ns
 # three links in a row: two are driven, the last one moves as it is told
@@ -70,46 +70,9 @@ def load(params, context):
 @pytest.fixture
 def rig_of(tmp_path):
     def load(*overrides, text=RIG, interpret=False):
-        (tmp_path / "push.py").write_text(PUSH)
-        (tmp_path / "rig.yaml").write_text(text)
-        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+        return rig_in(tmp_path, text, *overrides, interpret=interpret, push=PUSH)
 
     return load
-
-
-class Logged:
-    """A simulated driver that notes what is done with it."""
-
-    def __init__(self, inner, log):
-        self.inner, self.log, self.name = inner, log, "+".join(inner.joints)
-
-    def __getattr__(self, what):
-        return getattr(self.inner, what)
-
-    def open(self):
-        self.log.append(f"open {self.name}")
-        self.inner.open()
-
-    def enable(self, mode):
-        self.log.append(f"enable {self.name}")
-        self.inner.enable(mode)
-
-    def read(self, out, deadline_ns):
-        self.log.append(f"read {self.name}")
-        out.fault[:] = 0
-        self.inner.read(out, deadline_ns)
-
-    def write(self, cmd, deadline_ns):
-        self.log.append(f"write {self.name}")
-        self.inner.write(cmd, deadline_ns)
-
-    def stop(self):
-        self.log.append(f"stop {self.name}")
-        self.inner.stop()
-
-    def close(self):
-        self.log.append(f"close {self.name}")
-        self.inner.close()
 
 
 class Bench:
@@ -117,7 +80,7 @@ class Bench:
 
     def __init__(self, rig, paced=False, hardware=False, native=False, groups=((0,), (1, 2)), **pacing):
         self.rig, self.hardware, self.native, self.groups = rig, hardware, native, groups
-        self.log, self.drivers, self.clock = [], [], FakeClock()
+        self.log, self.drivers, self.clock = [], [], FakeClock(reading=1000)
         self.scheduler = Scheduler(
             self.engine, Pacing(**pacing) if paced else None, rig.tasks, 0.05, "rig.yaml:1", self.clock
         )
@@ -126,11 +89,12 @@ class Bench:
         rig = self.rig
         if self.native:
             return NativeEngine(rig.tick_model, rig.spec.schedule.order)
-        world, indices = VirtualPlant(rig.tick_model), [np.array(group) for group in self.groups]
-        loaded = [sim.load(tuple(rig.joints[k] for k in i), i, rig.limits.at(i), world) for i in indices]
-        self.drivers = [Logged(driver, self.log) for driver in loaded]
-        pairs = list(zip(self.drivers, indices, strict=True))
-        return PythonEngine(rig.tick_model, world, pairs, rig.spec.schedule.order, self.hardware)
+
+        def logged(driver):
+            self.drivers.append(LoggedDriver(driver, self.log))
+            return self.drivers[-1]
+
+        return python_engine(rig, *self.groups, wrap=logged, order=rig.spec.schedule.order, hardware=self.hardware)
 
     def start(self, ticks):
         """The scheduler, running; from `configured`, if need be."""
@@ -223,7 +187,7 @@ def failing(error):
 @pytest.mark.parametrize("state", WAYS)
 def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, state, paced):
     bench = bench_of(paced=paced)
-    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP]
+    bench.clock.block(1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP])
     go(bench, state)
     for what, states in WORDS.items():
         if state in states.split(" or "):
@@ -248,7 +212,7 @@ def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of
     monkeypatch.setattr(privileges, "take", take)
     bench = bench_of(paced=paced)
     before = set(threading.enumerate())
-    bench.clock.held, bench.clock.released = 1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP]
+    bench.clock.block(1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP])
     go(bench, state)
     bench.scheduler.close()
     if state != "configured":
@@ -670,9 +634,9 @@ def test_machine_code_with_a_broken_clock_stops(bench_of, jump, said):
 @pytest.mark.parametrize("native", [False, True])
 def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
     bench = bench_of(text=NATIVE, native=native, paced=True, groups=((0,),))
-    bench.clock.held, bench.clock.released = 7, lambda: bench.scheduler.way.rings.words[SharedWord.STOP]
+    bench.clock.block(7, lambda: bench.scheduler.way.rings.words[SharedWord.STOP])
     scheduler = bench.start(1000)
-    while bench.clock.waits < 7:
+    while len(bench.clock.waits) < 7:
         time.sleep(1e-3)
     scheduler.stop()
     assert (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")

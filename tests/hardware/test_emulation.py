@@ -17,8 +17,7 @@ from cosim.hardware.emulation.server import AT_ONCE, BEHIND_NS, EmulatedConnecti
 from cosim.rig import emulate
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
-
-MS = 1_000_000  # ns
+from tests.kit.clock import MS, FakeClock
 
 
 class Room:
@@ -230,21 +229,11 @@ def test_nothing_gets_through_a_line_that_is_cut(kind):
 # --- the loop ---------------------------------------------------------------------------------------
 
 
-class Clock:
-    """Goes on when a line is listened to until a time."""
-
-    def __init__(self):
-        self.now = 7_000_000_000
-
-    def __call__(self):
-        return self.now
-
-
 class Wire:
     """A line: inbox holds (time when it comes [ns after the begin], item)."""
 
     def __init__(self, clock, *inbox):
-        self.clock, self.begun, self.inbox, self.sent, self.log = clock, clock.now, deque(inbox), [], []
+        self.clock, self.begun, self.inbox, self.sent, self.log = clock, clock.time, deque(inbox), [], []
         self.broken = None
 
     def open(self):
@@ -265,17 +254,17 @@ class Wire:
         if self.broken == "receive":
             self.broken = None
             raise RunError("unplugged")
-        if self.inbox and self.begun + self.inbox[0][0] <= max(until, self.clock.now):
+        if self.inbox and self.begun + self.inbox[0][0] <= max(until, self.clock.time):
             t_ns, item = self.inbox.popleft()
-            self.clock.now = max(self.clock.now, self.begun + t_ns)
+            self.clock.time = max(self.clock.time, self.begun + t_ns)
             return item
-        self.clock.now = max(self.clock.now, until)
+        self.clock.time = max(self.clock.time, until)
         return None
 
     def send(self, item, deadline_ns):
         if self.broken == "send":
             raise RunError("nobody listens")
-        self.sent.append((self.clock.now - self.begun, item))
+        self.sent.append((self.clock.time - self.begun, item))
 
 
 class Drives:
@@ -297,7 +286,7 @@ class Drives:
 
 
 def emulation_with(*inboxes, faults=(), clock=None):
-    clock = clock or Clock()
+    clock = clock or FakeClock(time=7_000_000_000)
     room, told = Room(len(inboxes)), []
     motors = [motor_of() for _ in inboxes]
     lines = tuple(
@@ -330,12 +319,12 @@ def test_what_was_missed_is_caught_up_with():
     emulation, room, _ = emulation_with([])
     emulation.open()
     emulation.serve(0.001)
-    emulation.clock.now += BEHIND_NS - 2 * MS  # the machine had other things to do
-    before = emulation.clock.now
-    while emulation.clock.now == before:
+    emulation.clock.time += BEHIND_NS - 2 * MS  # the machine had other things to do
+    before = emulation.clock.time
+    while emulation.clock.time == before:
         emulation.turn()
     assert emulation.lost_ns == 0
-    assert room.t_ns == pytest.approx(emulation.clock.now - 7_000_000_000, abs=2 * MS)
+    assert room.t_ns == pytest.approx(emulation.clock.time - 7_000_000_000, abs=2 * MS)
 
 
 def test_what_is_too_much_to_be_caught_up_with_is_given_up():
@@ -343,13 +332,13 @@ def test_what_is_too_much_to_be_caught_up_with_is_given_up():
     emulation.open()
     emulation.serve(0.001)
     steps = emulation.steps
-    emulation.clock.now += 10 * BEHIND_NS
+    emulation.clock.time += 10 * BEHIND_NS
     emulation.turn()
     assert emulation.steps == steps + 1
     assert emulation.lost_ns == pytest.approx(10 * BEHIND_NS, abs=2 * MS)
-    now = emulation.clock.now
+    now = emulation.clock.time
     emulation.serve(0.005)
-    assert emulation.clock.now - now == pytest.approx(5 * MS, abs=MS)
+    assert emulation.clock.time - now == pytest.approx(5 * MS, abs=MS)
     assert emulation.steps == pytest.approx(steps + 6, abs=1)
 
 
@@ -357,7 +346,7 @@ def test_faults_go_by_the_time_of_the_rig_also_when_time_was_given_up():
     emulation, _, told = emulation_with([], faults=[spec(at=0.005, lasts=0.002)])
     emulation.open()
     emulation.serve(0.001)
-    emulation.clock.now += 10 * BEHIND_NS
+    emulation.clock.time += 10 * BEHIND_NS
     emulation.serve(0.010)
     assert told == ["0.005 s  drop at line begins", "0.007 s  drop at line ends"]
 
@@ -549,7 +538,7 @@ drivers:
 
 def emulation_from(tmp_path, text, *overrides):
     (tmp_path / "rig.yaml").write_text(text)
-    return emulation_of(read_rig(tmp_path / "rig.yaml", overrides), interpret=True, clock=Clock())
+    return emulation_of(read_rig(tmp_path / "rig.yaml", overrides), interpret=True, clock=FakeClock())
 
 
 def test_a_rig_without_drives_has_nothing_to_emulate(tmp_path):

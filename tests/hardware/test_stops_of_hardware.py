@@ -5,19 +5,17 @@ from __future__ import annotations
 import threading
 import time
 
-import numpy as np
 import pytest
 
-from cosim import load_rig
-from cosim.drivers import sim
 from cosim.errors import InputErrors, RunError
-from cosim.execution.engine import PythonEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.build.drivers import safety_of
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.native_loop import LoopStatus
 from cosim.timing.watchdog import Watchdog
+from tests.kit.drivers import LoggedDriver
+from tests.kit.engines import python_engine
+from tests.kit.rigs import rig_in
 
 PATIENCE = 20.0  # s; what takes so long has failed
 RIG = """
@@ -57,47 +55,11 @@ def load(params, context):
 """
 
 
-class Logged:
-    """A simulated driver that notes what is done with it; then[what, k] is called at the k-th time."""
-
-    def __init__(self, inner):
-        self.inner, self.log, self.then = inner, [], {}
-        self.joints, self.limits, self.modes = inner.joints, inner.limits, inner.modes
-        self.stopped = threading.Event()
-
-    def _note(self, what, *arguments):
-        self.log.append(what)
-        self.then.get((what, self.log.count(what) - 1), int)()
-        if what == "stop":
-            self.stopped.set()
-        return getattr(self.inner, what)(*arguments)
-
-    def open(self):
-        self._note("open")
-
-    def enable(self, mode):
-        self.stopped.clear()
-        self._note("enable", mode)
-
-    def read(self, out, deadline_ns):
-        self._note("read", out, deadline_ns)
-
-    def write(self, cmd, deadline_ns):
-        self._note("write", cmd, deadline_ns)
-
-    def stop(self):
-        self._note("stop")
-
-    def close(self):
-        self._note("close")
-
-
 @pytest.fixture
 def rig_of(tmp_path):
     def load(guard, *overrides):
-        (tmp_path / "push.py").write_text(PUSH)
-        (tmp_path / "rig.yaml").write_text(RIG.replace("{GUARD}", guard.replace("FILE", str(tmp_path / "estop"))))
-        return load_rig(tmp_path / "rig.yaml", overrides)
+        text = RIG.replace("{GUARD}", guard.replace("FILE", str(tmp_path / "estop")))
+        return rig_in(tmp_path, text, *overrides, push=PUSH)
 
     return load
 
@@ -109,10 +71,9 @@ def bench_of(rig_of):
 
     def make(guard, *overrides):
         rig = rig_of(guard, *overrides)
-        world, index = VirtualPlant(rig.tick_model), np.array([0])
         safety = safety_of(rig.spec.guard, rig.hardware, rig.tick_model.step, rig.spec.source.place)
-        driver = Logged(sim.load(("a",), index, rig.limits, world))
-        engine = PythonEngine(rig.tick_model, world, [(driver, index)], **safety)
+        engine = python_engine(rig, wrap=LoggedDriver, **safety)
+        ((driver, _),) = engine.drivers
         made.append(Scheduler(lambda: engine, tasks=rig.tasks))
         made[-1].prepare()
         return made[-1], driver
@@ -154,7 +115,7 @@ def test_a_rig_is_not_armed_while_the_stop_is_pressed(bench_of, pressed, tmp_pat
             scheduler.arm()
         said = f"{cause(tmp_path)}; it cannot be reset while it is pressed, release it and reset again"
         assert str(caught.value) == said and scheduler.state is SchedulerState.READY
-    assert "enable" not in driver.log
+    assert not driver.count("enable")
     pressed(False)
     scheduler.arm()
     scheduler.start(3)
@@ -172,8 +133,8 @@ def test_a_stop_that_is_pressed_ends_the_run_in_the_next_tick(bench_of, pressed,
         f"stopped at tick 8 (t = 0.008 s): {cause(tmp_path)}; release it, then arm the rig again"
     )
     assert scheduler.state is SchedulerState.FAULT
-    assert driver.log.count("read") == driver.log.count("write") == 8
-    assert "stop" in driver.log[driver.log.index("enable") :] and not driver.inner._enabled
+    assert driver.count("read") == driver.count("write") == 8
+    assert "stop a" in driver.log[driver.log.index("enable a") :] and not driver.inner._enabled
 
 
 def test_a_stop_that_was_pressed_stays_until_the_rig_is_armed_again(bench_of, pressed):
@@ -263,7 +224,7 @@ def test_motors_are_off_while_a_controller_still_hangs(bench_of):
     def watch():
         assert hangs.wait(PATIENCE)
         found.append(driver.stopped.wait(PATIENCE))
-        found.append(driver.log.count("write"))
+        found.append(driver.count("write"))
         released.set()
 
     watching = threading.Thread(target=watch)
@@ -273,7 +234,7 @@ def test_motors_are_off_while_a_controller_still_hangs(bench_of):
     watching.join()
     assert found == [True, 5]
     assert (scheduler.state, scheduler.fault) == (SchedulerState.FAULT, HUNG)
-    assert driver.log.count("write") == 5  # the tick that hung was given up
+    assert driver.count("write") == 5  # the tick that hung was given up
 
 
 def test_a_controller_that_sleeps_ends_the_run(rig_of):

@@ -2,16 +2,17 @@
 
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from cosim import load_rig
 from cosim.execution.engine import PythonEngine
 from cosim.rig.build.drivers import driver_groups
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit.rigs import rig_in
 
 # one body that slides along x under "gravity" of 2 m/s² along x
 SLIDER = """
@@ -24,11 +25,7 @@ G, M = 2.0, 3.0
 
 @pytest.fixture
 def rig_of(tmp_path):
-    def load(text, *overrides, interpret=False):
-        (tmp_path / "rig.yaml").write_text(text)
-        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
-
-    return load
+    return partial(rig_in, tmp_path)
 
 
 class Ran:

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 
-from cosim import load_rig
 from cosim.cli import report
 from cosim.control.guard import BITS
 from cosim.drivers import sim
@@ -16,6 +15,7 @@ from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import PAUSE, LimitAlarms
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit.rigs import rig_in
 
 # 1 kg on a rail, pushed with 10 N: v = 10 t, x = 5 t^2; `b` is left alone
 RIG = """
@@ -63,9 +63,7 @@ def load(params, context):
 @pytest.fixture
 def rig_of(tmp_path):
     def load(*overrides, interpret=False, text=RIG):
-        (tmp_path / "own.py").write_text(OWN)
-        (tmp_path / "rig.yaml").write_text(text)
-        return load_rig(tmp_path / "rig.yaml", overrides, interpret)
+        return rig_in(tmp_path, text, *overrides, interpret=interpret, own=OWN)
 
     return load
 

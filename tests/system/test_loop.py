@@ -11,6 +11,7 @@ from cosim import load_rig
 from cosim.errors import InputErrors, RunError
 from cosim.output.recorder import read_recording
 from cosim.rig.run import StoppedRun
+from tests.kit.engines import python_rows
 
 RIG = """
 mechanism:
@@ -25,22 +26,22 @@ schedule: {duration: 0.2}
 COUNT = "effort = n"
 
 
-def both_ways(rig, python_loop, ticks):
+def both_ways(rig, ticks):
     """The signals by machine code and by the Python loop, each by name."""
-    native, looped = rig.run((ticks - 1) * rig.tick_model.step), python_loop(rig, ticks)
+    native, looped = rig.run((ticks - 1) * rig.tick_model.step), python_rows(rig, ticks)
     return native, dict(zip(native.signals, looped.T, strict=True))
 
 
-def test_a_command_is_held_until_the_next_period_of_its_controller(rig_of, python_loop):
+def test_a_command_is_held_until_the_next_period_of_its_controller(rig_of):
     rig = rig_of(RIG, "controllers.a.period=5 ms", "controllers.b.period=3 ms", push=COUNT)
-    for run in both_ways(rig, python_loop, 50):
+    for run in both_ways(rig, 50):
         np.testing.assert_array_equal(run["one/command_effort"], np.arange(50) // 5)
         np.testing.assert_array_equal(run["two/command_effort"], np.arange(50) // 3)
 
 
-def test_a_controller_sees_what_is_measured_at_its_own_tick(rig_of, python_loop):
+def test_a_controller_sees_what_is_measured_at_its_own_tick(rig_of):
     rig = rig_of(RIG, "controllers.a.period=10 ms", push="effort = q + t")
-    for run in both_ways(rig, python_loop, 60):
+    for run in both_ways(rig, 60):
         k = np.arange(60) // 10 * 10
         np.testing.assert_allclose(run["one/command_effort"], run["one/position"][k] + k * 1e-3, atol=1e-14)
         np.testing.assert_allclose(run["two/command_effort"], run["two/position"] + np.arange(60) * 1e-3, atol=1e-14)
@@ -83,11 +84,11 @@ def test_moving_a_prescribed_joint_takes_its_friction_too(rig_of):
     assert rubbing["energy/dissipated"][-1] > 1.0 and smooth["energy/dissipated"][-1] == 0.0
 
 
-def test_parameters_are_inputs_of_the_compiled_code(rig_of, python_loop):
+def test_parameters_are_inputs_of_the_compiled_code(rig_of):
     rig = rig_of(RIG, push="effort = ops.array([p.size])")
     np.testing.assert_array_equal(rig.tick_model.parameters, [1.0, 1.0])
     rig.tick_model.parameters[:] = 2.5, -3.0
-    for run in both_ways(rig, python_loop, 10):
+    for run in both_ways(rig, 10):
         np.testing.assert_array_equal(run["one/command_effort"], 2.5)
         np.testing.assert_array_equal(run["two/command_effort"], -3.0)
 
@@ -95,11 +96,11 @@ def test_parameters_are_inputs_of_the_compiled_code(rig_of, python_loop):
 # --- encoders -------------------------------------------------------------------------------------
 
 
-def test_an_encoder_counts_and_its_velocity_is_that_of_the_counts(rig_of, python_loop):
+def test_an_encoder_counts_and_its_velocity_is_that_of_the_counts(rig_of):
     joint = "joints={one: {initial: {velocity: 2}, encoder: {counts: 500}}}"
     rig = rig_of(RIG, joint, push="effort = 100.0 * q + v")
     size = 2 * math.pi / 500
-    for run in both_ways(rig, python_loop, 150):
+    for run in both_ways(rig, 150):
         counts = run["one/measured_position"] / size
         np.testing.assert_allclose(counts, np.round(counts), atol=1e-9)
         np.testing.assert_allclose(counts, np.round(run["one/position"] / size), atol=1e-9)
@@ -110,10 +111,10 @@ def test_an_encoder_counts_and_its_velocity_is_that_of_the_counts(rig_of, python
         np.testing.assert_allclose(run["one/command_effort"], seen, atol=1e-9)
 
 
-def test_a_late_encoder_gives_the_sample_of_the_tick_before(rig_of, python_loop):
+def test_a_late_encoder_gives_the_sample_of_the_tick_before(rig_of):
     joint = "joints={one: {initial: {position: 0.3, velocity: 2}, encoder: {delay: 1}}}"
     rig = rig_of(RIG, joint, push="effort = q")
-    for run in both_ways(rig, python_loop, 50):
+    for run in both_ways(rig, 50):
         np.testing.assert_allclose(run["one/measured_position"][1:], run["one/position"][:-1], atol=1e-15)
         np.testing.assert_allclose(run["one/measured_velocity"][1:], run["one/velocity"][:-1], atol=1e-15)
         assert run["one/measured_position"][0] == pytest.approx(0.3 - 2 * 1e-3)

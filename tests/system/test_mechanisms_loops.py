@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-Lagrange = runpy.run_path(str(Path(__file__).with_name("test_mechanisms_lagrange.py")))["Lagrange"]
+from tests.kit.lagrange import Lagrange
+
 G = 9.81
 
 

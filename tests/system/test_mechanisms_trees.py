@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import casadi as ca
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-Lagrange = runpy.run_path(str(Path(__file__).with_name("test_mechanisms_lagrange.py")))["Lagrange"]
+from tests.kit.lagrange import Lagrange
 
 
 def of(run, names, what="position"):

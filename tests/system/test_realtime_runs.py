@@ -14,6 +14,7 @@ from cosim.execution.engine import NativeEngine, PythonEngine
 from cosim.rig.run import StoppedRun, signal_units
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
+from tests.kit.engines import python_rows
 
 TIMING = ("timing", "speed")  # of a summary: all that may differ
 FAST = "schedule.realtime=no"
@@ -98,13 +99,13 @@ def test_events_and_controllers_in_python_are_the_same_on_time(rig_of, push):
 
 
 @pytest.mark.parametrize("name", ["two_link", "prescribed_wrist", "ur5_sim", "ur5_realtime", "mechanisms/four_bar"])
-def test_both_lanes_agree(sample, python_loop, name):
+def test_both_lanes_agree(sample, name):
     rig = sample(name, FAST)
     engine = NativeEngine(rig.tick_model, rig.spec.schedule.order)
     rows, _ = engine.run(200)
     expected = rig.observe(engine.view("arming"), rows)
     scale = np.maximum(np.abs(expected).max(axis=0), 1.0)
-    assert np.abs((python_loop(rig, 200) - expected) / scale).max() < 1e-9
+    assert np.abs((python_rows(rig, 200) - expected) / scale).max() < 1e-9
 
 
 # --- what leaves a run on time ----------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.engines import python_rows
 
 NAMES = sorted(file.stem for file in (Path(__file__).parents[2] / "rigs").glob("*.yaml") if not read_rig(file).drivers)
 TICKS = 200
@@ -48,12 +49,12 @@ def test_it_runs_to_its_end_in_machine_code_twice_the_same_to_the_bit(rig):
     assert np.array_equal(run.values, rig.run().values)
 
 
-def test_the_loop_in_python_and_the_interpreter_give_what_machine_code_gives(rig, sample, python_loop):
+def test_the_loop_in_python_and_the_interpreter_give_what_machine_code_gives(rig, sample):
     # A chain of pendulums is chaotic: rounding errors grow by e every few tenths of a second, so that after
     # some seconds nothing but the energy would agree. The first 0.2 s are before that.
     seconds = (TICKS - 1) * rig.tick_model.step
     native = rig.run(seconds)
-    assert_close(python_loop(rig, TICKS), native.values, native.signals)
+    assert_close(python_rows(rig, TICKS), native.values, native.signals)
     interpreted = sample(rig.spec.path.stem, "schedule.realtime=no", interpret=True).run(seconds)
     assert interpreted.summary["compiled"] == {"everything": "Python, as asked"}
     assert_close(interpreted.values, native.values, native.signals)

@@ -24,6 +24,7 @@ from cosim.timing.native_loop import (
     TickRing,
 )
 from cosim.timing.pacing import Pacing, settings
+from tests.kit.clock import FakeClock
 
 MS = 1_000_000
 HOUR = 3_600_000  # ticks at 1 kHz
@@ -244,7 +245,7 @@ def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
     engine.arm()
     expected, _ = engine.run(count)
     engine.restore(Snapshot(0, engine.simulation.memory()))
-    clock = type("PatientClock", (Patient, loops.clock), {})(took=[[1] * loops.tasks] * count)
+    clock = type("PatientClock", (Patient, FakeClock), {})(durations=[[1] * loops.tasks] * count)
     clock.rings = rings = TickRing(engine.program, 16, stamped=True)
     rings.words[SharedWord.START] = loops.start
     held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
@@ -347,7 +348,7 @@ def test_the_guard_cuts_a_tick_short(loops, first):
 def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, lane):
     tasks = LoopTask((), ticks=2), LoopTask(()), LoopTask((), ticks=3, phase=1)
     program = TickProgram(tasks, step=1e-3, time=0, fault=1, judge=1, early=1, row=1)
-    clock = loops.clock(late=[5, 6, 7, 8], took=[[10, 20, 30]] * 4)
+    clock = FakeClock(late=[5, 6, 7, 8], durations=[[10, 20, 30]] * 4)
     rings = TickRing(program, 4, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.COUNT] = loops.start, 4
     held = PaceMemory(clock, settings(Pacing(), MS), np.full(3, MS))
@@ -387,7 +388,7 @@ def test_drivers_are_told_deadlines_on_the_clock(loops, monkeypatch):
     """due + the deadline of their task; a task takes the time that goes by while it runs."""
     engine = loops.engines()["Python"]
     ((driver, _),) = engine.drivers
-    clock, told, read, write = loops.clock(late=[7] * 4), [], driver.read, driver.write
+    clock, told, read, write = FakeClock(late=[7] * 4), [], driver.read, driver.write
 
     def slow(out, until):
         clock.time += 900

@@ -1,4 +1,4 @@
-"""Lagrange's equations of a mechanism from its energies alone: the reference for the rigs of rigs/mechanisms."""
+"""Lagrange's equations of a mechanism from its energies alone: a reference that shares no code with the product."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 
 import casadi as ca
 import numpy as np
-import pytest
 from scipy.integrate import solve_ivp
-from scipy.special import ellipk
 
 
 class Lagrange:
@@ -64,14 +62,3 @@ class Lagrange:
 
         start, span = np.concatenate([q, v]), (times[0], times[-1])
         return solve_ivp(flow, span, start, "DOP853", times, rtol=1e-11, atol=1e-11, events=events)
-
-
-def test_the_reference_gives_the_period_of_a_pendulum():
-    length, swing = 0.7, 2.0
-    pendulum = Lagrange(1, lambda q, v, t: (0.5 * (length * v[0]) ** 2, -9.81 * length * ca.cos(q[0])))
-    period = 4.0 * np.sqrt(length / 9.81) * ellipk(np.sin(swing / 2) ** 2)
-    end = pendulum.solve([0.0, period], [swing], [0.0]).y[:, -1]
-    assert end == pytest.approx([swing, 0.0], abs=1e-8)
-    mass = np.array([[length**2]])
-    assert pendulum.mass([swing]) == pytest.approx(mass)
-    assert pendulum.struck([swing], np.array([3.0]), [0])[1] == pytest.approx(0.5 * length**2 * 9.0)

@@ -1,0 +1,67 @@
+"""One fake clock for every test of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from cosim.timing.clock_sources import PythonClock
+from cosim.timing.clocks import NO_PULSE
+
+MS = 1_000_000  # ns
+
+
+class FakeClock(PythonClock):
+    """A clock whose time only a test changes: no wait takes real time. It paces Python engines and compiled ones.
+
+    late[k]: how late wait number k ends after its due time or, if that is past, after its begin [ns]; None: no trigger.
+    durations[k]: what each reading of the time after wait number k adds [ns]: the durations of the tasks of that tick.
+    reading: what every reading of the time adds [ns].
+    then[k]: called when wait number k begins.
+    """
+
+    def __init__(
+        self,
+        late: Sequence[int | None] = (),
+        durations: Sequence[Sequence[int]] = (),
+        time: int = 1_000 * MS,
+        reading: int = 0,
+    ) -> None:
+        super().__init__()
+        self.late, self.durations, self.time, self.reading = late, durations, time, reading
+        self.then: Mapping[int, Callable[[], object]] = {}
+        self.waits: list[int] = []  # their due times [ns]
+        self._readings = 0  # of the processor time
+        self._rest = iter(())  # durations of this tick that are still to come
+
+    def now(self) -> int:
+        self.time += self.reading + next(self._rest, 0)
+        return self.time
+
+    def __call__(self) -> int:
+        """Where a function of the time is wanted."""
+        return self.now()
+
+    def cpu(self) -> int:
+        self._readings += 1
+        return 1000 * self._readings
+
+    def wait(self, due_ns: int) -> int:
+        k = len(self.waits)
+        self.then.get(k, int)()
+        self.waits.append(due_ns)
+        late = self.late[k] if k < len(self.late) else 0
+        if late is None:
+            return NO_PULSE
+        self.time = max(self.time, due_ns) + late
+        self._rest = iter(self.durations[k] if k < len(self.durations) else ())
+        return self.time
+
+    def block(self, wait: int, released: Callable[[], object]) -> None:
+        """Wait number `wait` blocks its thread until released() is true."""
+
+        def poll() -> None:
+            while not released():
+                time.sleep(1e-4)
+
+        self.then = {wait: poll}

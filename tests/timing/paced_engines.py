@@ -1,0 +1,144 @@
+"""The same rig in every engine, paced by a clock that does the same in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim import load_rig
+from cosim.execution.engine import Engine, NativeEngine, Snapshot
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.pacing import Pacing, settings
+from tests.kit.clock import FakeClock
+from tests.kit.engines import python_engine
+
+# tasks: read, a, b (in ticks 1, 4, 7, …), guard, write, step, publish; a tick is 1 ms
+PACED = """\
+mechanism:
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+    - {name: b, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+joints:
+  a: {initial: {velocity: 1}}
+controllers:
+  - {name: a, type: pid, kp: 40, ki: 20, kd: 4, joints: [a], trajectory: {type: sine, amplitude: 0.3, frequency: 2}}
+  - name: b
+    type: pid
+    kp: 40
+    ki: 0
+    kd: 4
+    joints: [b]
+    period: 3 ms
+    phase: 1 ms
+    trajectory: {type: quintic, goal: 0.2, duration: 0.2}
+"""
+START = 5_000_000_000_123  # ns, when the first tick is due
+NEVER = 1 << 60
+
+
+@dataclass
+class Taken:
+    """What a loop left of its ticks."""
+
+    status: LoopStatus
+    words: np.ndarray
+    rows: np.ndarray
+    stamps: np.ndarray
+    memory: np.ndarray
+    lost: int
+    waits: list[int]
+
+    @property
+    def due(self) -> list[int]:
+        """[ns after START]"""
+        return (self.stamps[:, 0] - START).tolist()
+
+    @property
+    def woke(self) -> list[int]:
+        return (self.stamps[:, 1] - START).tolist()
+
+    @property
+    def ends(self) -> list[list[int]]:
+        """Of the tasks of each tick."""
+        return (self.stamps[:, 2:-1] - START).tolist()
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of the ticks whose rows there are."""
+        return np.rint(self.rows[:, 0] * 1000).astype(int).tolist()
+
+
+class Loops:
+    """The same rig in each loop, with a clock that does the same."""
+
+    start, never, tasks = START, NEVER, 7
+
+    def __init__(self, path: Path) -> None:
+        path.write_text(PACED)
+        self._path = path
+        self.engines = cache(self._engines)
+
+    def _engines(self, *overrides: str) -> dict[str, Engine]:
+        """By lane."""
+        found: dict[str, Engine] = {}
+        for lane, interpret in (("Python", False), ("interpreted", True)):
+            found[lane] = python_engine(load_rig(self._path, overrides, interpret))
+            found[lane].open()
+        found["native"] = NativeEngine(load_rig(self._path, overrides).tick_model)
+        return found
+
+    def __call__(
+        self,
+        ticks: int,
+        pacing: Pacing | None = None,
+        deadlines: Sequence[int] | int = NEVER,
+        *,
+        late: Sequence[int | None] = (),
+        took: Sequence[Sequence[int]] = (),
+        time: int = START - 1_000_000,
+        rig: Sequence[str] = (),
+        **how: Any,
+    ) -> Taken:
+        """What `take` leaves, the same in every loop. late, took, time [ns]: see `FakeClock`; rig: overrides."""
+        found = {
+            lane: self.take(engine, ticks, FakeClock(late, took, time), pacing, deadlines, **how)
+            for lane, engine in self.engines(*rig).items()
+        }
+        native = found.pop("native")
+        for lane, taken in found.items():
+            for name, value in vars(native).items():
+                near = 1e-12 if name in ("rows", "memory") else 0.0
+                np.testing.assert_allclose(getattr(taken, name), value, near, near, err_msg=f"{lane}: {name}")
+        return native
+
+    def take(
+        self,
+        engine: Engine,
+        ticks: int,
+        clock: FakeClock,
+        pacing: Pacing | None = None,
+        deadlines: Sequence[int] | int = NEVER,
+        places: int | None = None,
+        first: int = 0,
+        then: Mapping[int, Callable[[TickRing], object]] | None = None,
+    ) -> Taken:
+        """deadlines [ns]: of the tasks, or of all; places: in the ring (None: for all ticks); first: number of the
+        first tick; then: calls that are made with the rings as their waits begin."""
+        engine.restore(Snapshot(first, engine.simulation.memory()))
+        engine.arm()
+        rings = TickRing(engine.program, places or ticks, stamped=True)
+        pacing = pacing or Pacing()
+        rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = START, pacing.pulse is not None
+        within = np.zeros(self.tasks, dtype=np.int64) + deadlines
+        pace = PaceMemory(clock, settings(pacing, engine.simulation.step_ns), within)
+        clock.then = {k: partial(call, rings) for k, call in (then or {}).items()}
+        engine.take(rings, ticks, pace)
+        engine.stop()
+        words = rings.words.copy()
+        assert engine.number == words[SharedWord.NUMBER]
+        return Taken(rings.status, words, *rings.read(ticks), engine.memory.copy(), pace.lost_ns, clock.waits)
