@@ -41,10 +41,10 @@ class ComputedTorque:
         return {}
 
     def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
-        model, nothing = self._model.pure, ops.zeros(len(self._prescribed))
-        q = model.coordinates(ops.placed(u["all_position"], self._index, u["reference_position"]))
-        v = ops.placed(u["all_velocity"], self._index, u["reference_velocity"])
-        a = ops.placed(u["all_acceleration"], self._index, u["reference_acceleration"])
+        model, nothing = self._model.equations, ops.zeros(len(self._prescribed))
+        q = model.coordinates(ops.with_elements(u["all_position"], self._index, u["reference_position"]))
+        v = ops.with_elements(u["all_velocity"], self._index, u["reference_velocity"])
+        a = ops.with_elements(u["all_acceleration"], self._index, u["reference_acceleration"])
         _, effort = model.hybrid_dynamics(q, v, a, nothing, self._prescribed, t)
         if p.friction:
             effort = effort + model.friction_effort(v)

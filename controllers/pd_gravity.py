@@ -35,7 +35,7 @@ class PdGravity:
         return {}
 
     def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
-        model, rest = self._model.pure, ops.zeros(self._model.nv)
+        model, rest = self._model.equations, ops.zeros(self._model.nv)
         q = model.coordinates(u["all_position"])
         if self._model.constraint_rows:
             _, gravity = model.hybrid_dynamics(q, rest, rest, rest, self._held, t)

@@ -294,7 +294,7 @@ def concatenate(parts: Sequence[Any]) -> Any:
     return _traced(np.concatenate([np.atleast_1d(_boxed(p) if is_symbolic(p) else p) for p in parts]))
 
 
-def placed(vector: Any, index: Iterable[int], values: Any) -> Any:
+def with_elements(vector: Any, index: Iterable[int], values: Any) -> Any:
     """The vector with the elements at `index` replaced by `values`, one each."""
     elements = list(vector)
     for k, value in zip(index, values, strict=True):

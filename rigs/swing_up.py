@@ -28,7 +28,7 @@ class SwingUp:
         self.params = params
         self.inputs = joint_signals(("reference_position", "position", "velocity"), 1)
         self.outputs = joint_signals(COMMAND, 1)
-        self._model = context.model.pure
+        self._model = context.model.equations
 
     def initial(self):
         return {"caught": ops.zeros(1)}

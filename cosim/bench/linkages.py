@@ -65,8 +65,8 @@ def rod(length: float) -> Inertial:
 def assembled(model: Model, guess: np.ndarray) -> Linkage:
     """Loops closed near the guess, speeds as near to random ones as the constraints allow."""
     uniform, kept = np.random.default_rng(0).uniform, np.zeros(model.nv, dtype=bool)
-    q = assembly.closed(model, guess, kept)
-    v = assembly.moving(model, q, uniform(-1, 1, model.nv), kept)
+    q = assembly.close_loops(model, guess, kept)
+    v = assembly.consistent_velocities(model, q, uniform(-1, 1, model.nv), kept)
     return Linkage(model, q, v, uniform(-10, 10, model.nv))
 
 

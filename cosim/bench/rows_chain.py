@@ -79,8 +79,8 @@ def growth(effort: Effort) -> Measurement:
     and the speed alone demand, which are the terms that cancel."""
     long, short = chain(LONG), chain(SHORT)
     model, (q, v, tau) = long.model, state(long.model)
-    missed = model.pure.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau)) - tau
-    held = model.pure.inverse_dynamics(q, v, np.zeros_like(v))
+    missed = model.equations.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau)) - tau
+    held = model.equations.inverse_dynamics(q, v, np.zeros_like(v))
     difference = float(np.abs(missed).max() / np.abs(held).max())
     samples = timing.pairs(long.block(), short.block(), effort).per(LONG, SHORT)
     return Measurement(samples, difference, long.note, growth=True)

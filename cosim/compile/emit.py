@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.compile import stack_array
-from cosim.compile.lower import Graph, Node
+from cosim.compile.lower import Graph, GraphNode
 from cosim.compile.mathlib import constant, lane_calls, real, suffix
 from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC, OF_TWO
-from cosim.compile.split import is_long, split, unknown
+from cosim.compile.split import dependencies_first, is_long, split
 from cosim.compile.trace import RecordedCall
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
@@ -26,7 +26,9 @@ def supported(operation: str) -> bool:
 class Emitter:
     """Writes one function; a node is emitted when it is first needed."""
 
-    def __init__(self, nodes: Sequence[Node], lanes: int, input_pointers: list[str], uniform: Sequence[int]) -> None:
+    def __init__(
+        self, nodes: Sequence[GraphNode], lanes: int, input_pointers: list[str], uniform: Sequence[int]
+    ) -> None:
         self.nodes, self.lanes = nodes, lanes
         self.t, self.s = real(lanes), suffix(lanes)
         self.bit = "i1" if lanes == 1 else f"<{lanes} x i1>"
@@ -106,7 +108,7 @@ class Emitter:
         """Emit the node and all it depends on."""
         if node in self.value:
             return
-        for number in unknown(self.nodes, node, self.value):
+        for number in dependencies_first(self.nodes, node, self.value):
             kind, *operands = self.nodes[number]
             self.value[number] = self.emit(number, kind, operands)
 

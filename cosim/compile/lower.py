@@ -11,7 +11,7 @@ from cosim.compile.operations import COMMUTATIVE, FUSED, LEAVES, casadi_names
 from cosim.compile.trace import Trace
 from cosim.errors import CompileError
 
-Node = tuple[Any, ...]  # (operation, operand, operand); operands are node numbers
+GraphNode = tuple[Any, ...]  # (operation, operand, operand); operands are node numbers
 
 
 @dataclass
@@ -22,11 +22,11 @@ class Graph:
     needs (`Call.expressions`). Leaves are ("INPUT", k, i), ("RESULT", c, k, i) and ("CONST", value).
     """
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list)
     operations: int = 0  # arithmetic operations of one evaluation; leaves and calls are not counted
     outputs: list[list[int]] = field(default_factory=list)
     arguments: list[list[list[int]]] = field(default_factory=list)
-    known: dict[Node, int] = field(default_factory=dict)
+    known: dict[GraphNode, int] = field(default_factory=dict)
 
     def node(self, *parts: Any) -> int:
         if parts[0] in COMMUTATIVE and parts[1] > parts[2]:

@@ -14,11 +14,11 @@ import numpy as np
 
 from cosim import ops
 
-Structure = Any  # shape of an array, or (type, structures of the fields)
+TreeStructure = Any  # shape of an array, or (type, structures of the fields)
 VARIES = None  # in place of a constant
 
 
-def flatten(record: Any) -> tuple[list[Any], Structure]:
+def flatten(record: Any) -> tuple[list[Any], TreeStructure]:
     """(scalars, structure) of a record; scalars are numbers or casadi symbols."""
     if isinstance(record, tuple):
         parts = [flatten(field) for field in record]
@@ -34,17 +34,17 @@ def constant_of(x: Any) -> Any:
     return float(x) if x.is_constant() else x
 
 
-def rebuild(structure: Structure, scalars: Iterator[Any]) -> Any:
+def unflatten(structure: TreeStructure, scalars: Iterator[Any]) -> Any:
     """The record of a structure with its scalars taken from the iterator."""
     if structure and isinstance(structure[0], type):
         kind, fields = structure
-        parts = [rebuild(field, scalars) for field in fields]
+        parts = [unflatten(field, scalars) for field in fields]
         return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
     n = int(np.prod(structure, dtype=int))
     return ops.array([next(scalars) for _ in range(n)]).reshape(structure) if n else np.zeros(structure)
 
 
-def count(structure: Structure) -> int:
+def count(structure: TreeStructure) -> int:
     """How many scalars a record of this structure has."""
     if structure and isinstance(structure[0], type):
         return sum(map(count, structure[1]))
@@ -55,7 +55,7 @@ def count(structure: Structure) -> int:
 class Form:
     """Structure of a record and its constants, VARIES where bodies differ."""
 
-    structure: Structure
+    structure: TreeStructure
     constants: tuple[Any, ...]
 
     @staticmethod
@@ -72,7 +72,7 @@ class Form:
     def fill(self, row: Any) -> Any:
         """The record whose varying scalars are the elements of `row`."""
         elements = iter(row)
-        return rebuild(self.structure, iter([next(elements) if c is VARIES else c for c in self.constants]))
+        return unflatten(self.structure, iter([next(elements) if c is VARIES else c for c in self.constants]))
 
     def joined(self, other: Form) -> Form:
         """What holds for both: scalars of different values vary."""

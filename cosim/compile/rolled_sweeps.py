@@ -19,7 +19,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.loops import Buffer, LoopWriter
-from cosim.compile.pytree import VARIES, Form, count, flatten, rebuild
+from cosim.compile.pytree import VARIES, Form, count, flatten, unflatten
 from cosim.compile.routine import Routine
 from cosim.compile.trace import Shape, is_recorded, record_call, symbols
 
@@ -262,7 +262,7 @@ def _all_joined(forms: list[Form]) -> Form:
 def _sum(x: Any, y: Any) -> Any:
     """The sum of two records of one structure."""
     (a, structure), (b, _) = flatten(x), flatten(y)
-    return rebuild(structure, iter([ops._boxed(p) + ops._boxed(q) for p, q in zip(a, b, strict=True)]))
+    return unflatten(structure, iter([ops._boxed(p) + ops._boxed(q) for p, q in zip(a, b, strict=True)]))
 
 
 class RolledRoutine:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain, groupby
 from typing import Any
 
-from cosim.compile.lower import Graph, Node
+from cosim.compile.lower import Graph, GraphNode
 from cosim.compile.operations import LEAVES
 from cosim.compile.trace import RecordedCall
 
@@ -43,7 +43,7 @@ class GraphPart:
     """One function: what it stores and calls, and the nodes of the graph as it sees them, where results of calls and
     what earlier parts have computed are elements of the workspace."""
 
-    nodes: Sequence[Node]
+    nodes: Sequence[GraphNode]
     tasks: Sequence[Task]
 
 
@@ -58,7 +58,7 @@ class Split:
     size: int = 0  # scalars of the workspace
 
 
-def unknown(nodes: Sequence[Node], wanted: int, known: Container[int]) -> Iterator[int]:
+def dependencies_first(nodes: Sequence[GraphNode], wanted: int, known: Container[int]) -> Iterator[int]:
     """The wanted node and all it depends on that is not known, operands first.
 
     Whoever is given a node must make it known. Iterative, as expressions can be deep.
@@ -119,7 +119,7 @@ class _Tasks:
         self.list: list[Task] = []
         self.known: set[int] = set()
         results = [[self.room(size) for size in call.routine.output_sizes] for call in calls]
-        self.nodes: list[Node] = [
+        self.nodes: list[GraphNode] = [
             ("INPUT", n_inputs, results[node[1]][node[2]].place + node[3]) if node[0] == "RESULT" else node
             for node in graph.nodes
         ]
@@ -138,7 +138,7 @@ class _Tasks:
     def compute(self, wanted: int) -> None:
         if wanted in self.known:
             return
-        for number in unknown(self.nodes, wanted, self.known):
+        for number in dependencies_first(self.nodes, wanted, self.known):
             kind, *operands = self.nodes[number]
             self.known.add(number)
             if kind in LEAVES:

@@ -155,7 +155,7 @@ def _mobility(mechanism: Mechanism, structure: Structure) -> list[str]:
     terms = [_many(counted.tree, "freedom") + " of the tree"]
     terms += [
         f"{_many(rows, 'row')} of loop {loop.cut.joint.name}"
-        for rows, loop in zip(counted.closing, structure.loops, strict=True)
+        for rows, loop in zip(counted.closure_rows, structure.loops, strict=True)
     ]
     terms += [_many(counted.constraints, "row") + " of constraints"] * bool(counted.constraints)
     line = f"mobility {counted.estimate} = " + " - ".join(terms)

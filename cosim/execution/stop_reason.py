@@ -141,9 +141,13 @@ def _open(simulation: TickModel, t: float, parts: dict) -> str:
     plant, model, state = simulation.plant, simulation.plant.model, parts["plant"]
     gaps = [float(gap) for gap in simulation.stepping.gaps(t, state)]
     worst = int(np.argmax(gaps))
-    rows = [(coupling.name, row.of) for coupling in model.pure.ties.couplings for row in coupling.law.rows]
+    rows = [
+        (coupling.name, row.residual_unit)
+        for coupling in model.equations.constraints.members
+        for row in coupling.law.rows
+    ]
     name, unit = rows[worst]
-    G = np.asarray(model.pure.constraint_jacobian(plant.motion(t, state)[0], t), dtype=float)
+    G = np.asarray(model.equations.constraint_jacobian(plant.motion(t, state)[0], t), dtype=float)
     touched = np.abs(G[[owner == name for owner, _ in rows]]).max(axis=0) > TOUCHED
     given = np.flatnonzero(np.asarray(plant.held(state), dtype=bool) & touched)
     what = f"'{name}' came open by {gaps[worst]:.3g} {unit}"

@@ -1,6 +1,6 @@
-"""Closing loops: coordinates and velocities that satisfy the constraints, near a guess; which rows repeat others.
+"""Assembly: coordinates and velocities near a guess that satisfy the constraints, and redundant constraint rows.
 
-Everything here runs once, on numbers, before anything is compiled.
+Runs once, on numbers, before compilation.
 """
 
 from __future__ import annotations
@@ -12,31 +12,29 @@ import numpy as np
 
 from cosim.errors import InputError, SourceLocation
 from cosim.multibody.constraint_rows import BodyConstraint
-from cosim.multibody.dynamics import motions
+from cosim.multibody.dynamics import body_motions
 from cosim.multibody.kinematics import placements
 from cosim.multibody.model import Model
 
-CLOSED = 1e-10  # residual [m or rad] and rate [1/s of these] that count as none
-PATIENCE = 200  # steps of Levenberg and Marquardt
-ROUNDING = 1e-14  # share of the largest element of G
-LEAST = 1e-13  # damping of theirs, as a share of the largest element of GᵀG
-STUCK = 1.0 - 1e-6  # share of |f|² left by a step that says that no solution is near
-ATTEMPTS, LARGE = 40, 50  # starts about the guess, ever further away; fewer for more than this many dofs
-ILL_CONDITIONED = (
-    1e8  # ratio of the largest to the least singular value of G at which a configuration counts as singular
-)
+CLOSURE_TOLERANCE = 1e-10  # residual [m or rad] and rate [m/s or rad/s] that count as zero
+MAX_ITERATIONS = 200  # of the Levenberg–Marquardt method
+ROUNDING = 1e-14  # relative to the largest element of G
+MIN_DAMPING = 1e-13  # of the Levenberg–Marquardt method, relative to the largest element of GᵀG
+STALLED = 1.0 - 1e-6  # ratio of |f|² after a step to |f|² before it, above which the search has stalled
+ATTEMPTS, MANY_DOFS = 40, 50  # random starts at growing distance from the guess; fewer above this many dofs
+ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts as singular
 
 
 @dataclass(frozen=True)
-class Start:
-    """q (nq,), v (nv,) on the constraints; `redundant` rows follow from the others, here and nearby."""
+class ConsistentState:
+    """q (nq,), v (nv,) that satisfy the constraints; `redundant` rows depend on the others at q and near it."""
 
     q: np.ndarray
     v: np.ndarray
     redundant: tuple[int, ...] = ()
 
 
-def start(
+def find_consistent_state(
     model: Model,
     q: np.ndarray,
     v: np.ndarray,
@@ -45,93 +43,98 @@ def start(
     t: float = 0.0,
     released: Sequence[str] = (),
     prescribed: Collection[str] = (),
-) -> Start:
-    """The consistent state nearest to the guess (q, v); kept_q, kept_v: (nv,) dofs whose position or velocity stays;
-    released: names of couplings that may be let go later, so that no row may rely on them; prescribed: names of dofs
-    that are kept because their motion is given.
+) -> ConsistentState:
+    """A consistent state near the guess (q, v).
 
-    Raises InputError, at the place of the constraint that is worst, where loops cannot close, velocities contradict
-    each other, or the configuration is singular.
+    kept_q, kept_v: (nv,) dofs whose position or velocity is fixed. released: names of constraints that may become
+    inactive later; rows of others are not redundant because of them. prescribed: names of dofs that are fixed
+    because their motion is prescribed.
+
+    Raises InputError at the source location of the worst constraint if loops cannot close, velocities contradict the
+    constraints, or the configuration is singular.
     """
     if not model.constraint_rows:
-        return Start(model.pure.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
-    with np.errstate(all="ignore"):  # of positions far beyond anything; they close nothing
-        q = closed(model, q, kept_q, t)
-        # dofs whose position was given at the start move all the same
+        return ConsistentState(model.equations.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
+    with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
+        q = close_loops(model, q, kept_q, t)
+        # dofs with a fixed initial position move afterwards: no dof is held here
         redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
-        return Start(q, moving(model, q, v, kept_v, t, prescribed), redundant)
+        return ConsistentState(q, consistent_velocities(model, q, v, kept_v, t, prescribed), redundant)
 
 
-def closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
-    """Coordinates near the guess with closed loops, none of them the wrong way round, moving only dofs that are not
-    kept."""
-    dice, free = np.random.default_rng(0), ~kept
-    wrong = None
-    best, gap = model.pure.normalised(np.asarray(guess, dtype=float)), np.inf
-    attempts = max(3, ATTEMPTS * LARGE // max(LARGE, model.nv))
+def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
+    """Coordinates (nq,) near the guess with closed loops, all on their intended branch; kept: (nv,) fixed dofs.
+
+    Raises InputError if no such coordinates are found."""
+    rng, movable = np.random.default_rng(0), ~kept
+    off_branch = None
+    best, smallest = model.equations.normalised(np.asarray(guess, dtype=float)), np.inf
+    attempts = max(3, ATTEMPTS * MANY_DOFS // max(MANY_DOFS, model.nv))
     for attempt in range(attempts):
-        spread = np.where(free, dice.normal(size=model.nv) * 3.0 * attempt / attempts, 0.0)
-        q, found = _descend(model, model.pure.integrate(np.asarray(guess, dtype=float), spread), free, t)
-        turned = _turned(model, q, t) if found < CLOSED else None
-        if turned is not None:
-            wrong = wrong or turned
-        elif found < gap:
-            best, gap = q, found
-        if gap < CLOSED or not free.any():
+        spread = np.where(movable, rng.normal(size=model.nv) * 3.0 * attempt / attempts, 0.0)
+        q, violation = _descend(model, model.equations.integrate(np.asarray(guess, dtype=float), spread), movable, t)
+        wrong = _on_wrong_branch(model, q, t) if violation < CLOSURE_TOLERANCE else None
+        if wrong is not None:
+            off_branch = off_branch or wrong
+        elif violation < smallest:
+            best, smallest = q, violation
+        if smallest < CLOSURE_TOLERANCE or not movable.any():
             break
-    if gap < CLOSED:
+    if smallest < CLOSURE_TOLERANCE:
         return best
-    raise _cannot_close(model, best, kept, t) if wrong is None else _wrong_way(model, wrong, kept)
+    if off_branch is None:
+        raise _cannot_close_error(model, best, kept, t)
+    raise _wrong_branch_error(model, off_branch, kept)
 
 
-def _turned(model: Model, q: np.ndarray, t: float) -> BodyConstraint | None:
-    """The first coupling that is closed the wrong way round."""
-    pure, couplings = model.pure, model.pure.ties.couplings
-    if all(coupling.law.right is None for coupling in couplings):
+def _on_wrong_branch(model: Model, q: np.ndarray, t: float) -> BodyConstraint | None:
+    """The first constraint that is closed on the wrong branch."""
+    equations, members = model.equations, model.equations.constraints.members
+    if all(constraint.law.branch is None for constraint in members):
         return None
-    moved = motions(pure.sweeps, pure.at.positions(q), np.zeros(pure.nv_full), t)
-    placed = placements(pure.sweeps, moved)
-    return next((coupling for coupling in couplings if not coupling.right(placed)), None)
+    moving = body_motions(equations.sweeps, equations.q_map.positions(q), np.zeros(equations.nv_tree), t)
+    placed = placements(equations.sweeps, moving)
+    return next((constraint for constraint in members if not constraint.on_intended_branch(placed)), None)
 
 
 def _residual(model: Model, q: np.ndarray, t: float) -> np.ndarray:
-    return np.asarray(model.pure.constraints(q, np.zeros(model.nv), t)[0], dtype=float)
+    return np.asarray(model.equations.constraint_violation(q, np.zeros(model.nv), t)[0], dtype=float)
 
 
-def _descend(model: Model, q: np.ndarray, free: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """Levenberg and Marquardt's method on |f|²: (coordinates, largest residual left)."""
-    holonomic = np.array(model.pure.ties.holonomic)
+def _descend(model: Model, q: np.ndarray, movable: np.ndarray, t: float) -> tuple[np.ndarray, float]:
+    """The Levenberg–Marquardt method on |f|²: (coordinates, largest remaining residual)."""
+    holonomic = np.array(model.equations.constraints.holonomic)
     f = _residual(model, q, t)
     damping = 1e-3
-    for _ in range(PATIENCE):
-        if np.abs(f).max(initial=0.0) < 1e-3 * CLOSED:
+    for _ in range(MAX_ITERATIONS):
+        if np.abs(f).max(initial=0.0) < 1e-3 * CLOSURE_TOLERANCE:
             break
-        G = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float)[holonomic][:, free]
+        G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[holonomic][:, movable]
         if not np.isfinite(G).all():
             break
         while damping < 1e12:
             step = np.zeros(model.nv)
-            step[free] = -_least(G, f, damping)
-            trial = model.pure.normalised(model.pure.integrate(q, step))
+            step[movable] = -_damped_least_squares(G, f, damping)
+            trial = model.equations.normalised(model.equations.integrate(q, step))
             after = _residual(model, trial, t)
             before, now = f @ f, after @ after
             if now < before:
-                q, f, damping = trial, after, max(0.1 * damping, LEAST)
-                if now > STUCK * before:
+                q, f, damping = trial, after, max(0.1 * damping, MIN_DAMPING)
+                if now > STALLED * before:
                     return q, float(np.abs(f).max())
                 break
-            if np.abs(f).max() < CLOSED:
-                return q, float(np.abs(f).max())  # what is left is rounding
+            if np.abs(f).max() < CLOSURE_TOLERANCE:
+                return q, float(np.abs(f).max())  # the remaining residual is rounding
             damping *= 10.0
         else:
             break
     return q, float(np.abs(f).max(initial=0.0))
 
 
-def _least(G: np.ndarray, f: np.ndarray, damping: float) -> np.ndarray:
-    """x that makes |G x − f|² + damping · scale · |x|² least, by the normal equations, which are sparse: a loop touches
-    few dofs, and elements of the size of rounding are none. G may have more rows than rank."""
-    import scipy.sparse.linalg  # takes longer to import than all of this package
+def _damped_least_squares(G: np.ndarray, f: np.ndarray, damping: float) -> np.ndarray:
+    """x that minimises |G x − f|² + damping · scale · |x|², from the normal equations. They are sparse: a loop involves
+    few dofs, and elements below rounding are dropped. G may be rank-deficient."""
+    import scipy.sparse.linalg  # slow to import
 
     sparse = scipy.sparse.csc_array(np.where(np.abs(G) > ROUNDING * np.abs(G).max(initial=0.0), G, 0.0))
     normal = sparse.T @ sparse
@@ -140,108 +143,120 @@ def _least(G: np.ndarray, f: np.ndarray, damping: float) -> np.ndarray:
     return scipy.sparse.linalg.splu(normal.tocsc()).solve(sparse.T @ f)
 
 
-def _cannot_close(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> InputError:
+def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> InputError:
     f = _residual(model, q, t)
-    couplings = model.pure.ties.couplings
-    parts = np.split(f, np.cumsum([c.holonomic for c in couplings])[:-1])
+    members = model.equations.constraints.members
+    parts = np.split(f, np.cumsum([c.holonomic for c in members])[:-1])
     worst = int(np.argmax([np.abs(part).max(initial=0.0) for part in parts]))
-    coupling, gap = couplings[worst], parts[worst]
-    if not np.isfinite(gap).all():
-        return InputError(f"'{coupling.name}' has no value where the joints start; start elsewhere", coupling.place)
-    row = coupling.law.rows[int(np.argmax(np.abs(gap)))]
-    mend = "change lengths or frames" if coupling.frames else "change its figures"
-    left = f"{np.abs(gap).max():.3g} {row.of} are left at best"
-    return InputError(f"'{coupling.name}' cannot close: {left}; {mend}{_opening(model, kept)}", coupling.place)
+    constraint, violation = members[worst], parts[worst]
+    if not np.isfinite(violation).all():
+        what = f"'{constraint.name}' is not finite at the initial positions; change the initial positions"
+        return InputError(what, constraint.place)
+    row = constraint.law.rows[int(np.argmax(np.abs(violation)))]
+    fix = "change lengths or frames" if constraint.frames else "change its parameters"
+    smallest = f"the smallest violation found is {np.abs(violation).max():.3g} {row.residual_unit}"
+    what = f"'{constraint.name}' cannot close: {smallest}; {fix}{_alternative(model, kept)}"
+    return InputError(what, constraint.place)
 
 
-def _wrong_way(model: Model, coupling: BodyConstraint, kept: np.ndarray) -> InputError:
-    what = f"'{coupling.name}' closes only the wrong way round, half a turn off"
-    return InputError(f"{what}; turn its frame on one of the bodies{_opening(model, kept)}", coupling.place)
+def _wrong_branch_error(model: Model, constraint: BodyConstraint, kept: np.ndarray) -> InputError:
+    what = f"'{constraint.name}' closes only on the wrong branch, rotated by half a turn"
+    return InputError(f"{what}; rotate its frame on one of the bodies{_alternative(model, kept)}", constraint.place)
 
 
-def _opening(model: Model, kept: np.ndarray) -> str:
-    """The part of a mend that names positions which are kept."""
-    held = [repr(name) for name, stays in zip(model.dof_names, kept, strict=True) if stays]
-    return f", or leave the initial position of {' or '.join(held[:4])} open" if held else ""
+def _alternative(model: Model, kept: np.ndarray) -> str:
+    """The part of an error message that suggests to remove fixed initial positions."""
+    fixed = [repr(name) for name, stays in zip(model.dof_names, kept, strict=True) if stays]
+    return f", or remove the initial position of {' or '.join(fixed[:4])}" if fixed else ""
 
 
-def moving(
+def consistent_velocities(
     model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: float = 0.0, prescribed: Collection[str] = ()
 ) -> np.ndarray:
-    """Velocities near the guess that satisfy the rates of the constraints, changing only dofs that are not kept."""
-    rate = np.asarray(model.pure.constraints(q, v, t)[1], dtype=float)
-    G, free = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float), ~kept
+    """Velocities (nv,) near the guess that satisfy the constraint rates; kept: (nv,) fixed dofs.
+
+    Raises InputError if the fixed velocities contradict a constraint."""
+    rate = np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float)
+    G, movable = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float), ~kept
     v = np.array(v, dtype=float)
-    v[free] -= np.linalg.lstsq(G[:, free], rate, rcond=1e-12)[0]
-    left = np.abs(np.asarray(model.pure.constraints(q, v, t)[1], dtype=float))
-    if left.max(initial=0.0) > 1e-8 * max(1.0, np.abs(v).max(initial=0.0)):
-        row = int(left.argmax())
-        coupling = model.constraint_rows[row].rsplit("/", 1)[0]
-        unit = [r.of for c in model.pure.ties.couplings for r in c.law.rows][row]
-        unit += "/s" if model.pure.ties.holonomic[row] else ""
-        held = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
-        given = [repr(name) for name in held if name not in prescribed]
-        who, mend = "the initial velocities", "start elsewhere"
+    v[movable] -= np.linalg.lstsq(G[:, movable], rate, rcond=1e-12)[0]
+    remaining = np.abs(np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float))
+    if remaining.max(initial=0.0) > 1e-8 * max(1.0, np.abs(v).max(initial=0.0)):
+        row = int(remaining.argmax())
+        constraint = model.constraint_rows[row].rsplit("/", 1)[0]
+        unit = [r.residual_unit for c in model.equations.constraints.members for r in c.law.rows][row]
+        unit += "/s" if model.equations.constraints.holonomic[row] else ""
+        fixed = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
+        given = [repr(name) for name in fixed if name not in prescribed]
+        subject, fix = "the initial velocities", "change the initial positions"
         if given:
-            mend = f"change that of {' or '.join(given)} or leave it open"
-        elif held:
-            who, mend = f"the motions given to {' and '.join(map(repr, held))}", "change one of them"
-        what = f"{who} contradict '{coupling}' ({left[row]:.3g} {unit} are left)"
-        raise InputError(f"{what}; {mend}", _place(model, row))
+            fix = f"change or remove that of {' or '.join(given)}"
+        elif fixed:
+            subject, fix = f"the prescribed motions of {' and '.join(map(repr, fixed))}", "change one of them"
+        what = f"{subject} contradict '{constraint}' by {remaining[row]:.3g} {unit}"
+        raise InputError(f"{what}; {fix}", _place_of_row(model, row))
     return v
 
 
 def find_redundant(
     model: Model, q: np.ndarray, held: np.ndarray, t: float = 0.0, released: Sequence[str] = ()
 ) -> tuple[int, ...]:
-    """Rows that follow from those before them, at q and in configurations near it, whatever is `released`.
+    """Rows that depend on those before them, at q and near it, whichever constraints are `released`.
 
-    Raises InputError where rows are dependent at q only: a singular configuration, with its condition number.
+    held: (nv,) dofs that do not move. Raises InputError if rows are dependent at q only (a singular configuration),
+    with the condition number.
     """
-    free = ~held
-    here = np.asarray(model.pure.constraint_jacobian(q, t), dtype=float)[:, free]
+    movable = ~held
+    here = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[:, movable]
     if not np.isfinite(here).all():
         row = int(np.argmin(np.isfinite(here).all(axis=1)))
         name = model.constraint_rows[row].rsplit("/", 1)[0]
-        raise InputError(f"'{name}' has no direction where the joints start; start elsewhere", _place(model, row))
-    nearby = _nearby(model, q, here, free, t)
-    near = here if nearby is None else np.asarray(model.pure.constraint_jacobian(nearby, t), dtype=float)[:, free]
-    sizes, rank = _sizes(here), _rank(_sizes(near))
+        raise InputError(
+            f"'{name}' has no direction at the initial positions; change the initial positions",
+            _place_of_row(model, row),
+        )
+    nearby = _nearby_configuration(model, q, here, movable, t)
+    near = (
+        here if nearby is None else np.asarray(model.equations.constraint_jacobian(nearby, t), dtype=float)[:, movable]
+    )
+    sizes, rank = _singular_values(here), _rank(_singular_values(near))
     if _rank(sizes) < rank:
         condition = sizes[0] / sizes[rank - 1] if len(sizes) >= rank and sizes[rank - 1] > 0.0 else np.inf
-        names = ", ".join(dict.fromkeys(repr(c.name) for c in model.pure.ties.couplings))
+        names = ", ".join(dict.fromkeys(repr(c.name) for c in model.equations.constraints.members))
         what = (
-            f"the configuration at the start is singular for {names}: its constraints have a condition number of"
-            f" {condition:.1e}; start elsewhere"
+            f"the initial configuration is singular for {names}: the constraints have a condition number of"
+            f" {condition:.1e}; change the initial positions"
         )
-        raise InputError(what, _place(model, 0))
-    ties = model.pure.ties
-    return _dependent(near, [ties.couplings[k].name for k in ties.owners], released)
+        raise InputError(what, _place_of_row(model, 0))
+    constraints = model.equations.constraints
+    return _dependent(near, [constraints.members[k].name for k in constraints.owners], released)
 
 
-def _nearby(model: Model, q: np.ndarray, G: np.ndarray, free: np.ndarray, t: float) -> np.ndarray | None:
-    """A configuration near q with closed loops, None where none is found."""
-    dice = np.random.default_rng(1)
-    G = _scaled(G)
+def _nearby_configuration(
+    model: Model, q: np.ndarray, G: np.ndarray, movable: np.ndarray, t: float
+) -> np.ndarray | None:
+    """A configuration near q with closed loops, None if none is found."""
+    rng = np.random.default_rng(1)
+    G = _unit_rows(G)
     for _ in range(3):
         step = np.zeros(model.nv)
-        step[free] = chance = 0.1 * dice.normal(size=G.shape[1])
-        step[free] -= _least(G, G @ chance, LEAST)
-        nearby, gap = _descend(model, model.pure.integrate(q, step), free, t)
-        if gap < CLOSED:
+        step[movable] = random = 0.1 * rng.normal(size=G.shape[1])
+        step[movable] -= _damped_least_squares(G, G @ random, MIN_DAMPING)
+        nearby, smallest = _descend(model, model.equations.integrate(q, step), movable, t)
+        if smallest < CLOSURE_TOLERANCE:
             return nearby
     return None
 
 
-def _scaled(G: np.ndarray) -> np.ndarray:
-    """The rows that are not nothing with length 1."""
+def _unit_rows(G: np.ndarray) -> np.ndarray:
+    """The rows scaled to length 1; zero rows stay zero."""
     sizes = np.linalg.norm(G, axis=1, keepdims=True)
     return G / np.where(sizes > 1e-12, sizes, np.inf)
 
 
-def _sizes(G: np.ndarray) -> np.ndarray:
-    """Singular values of the rows with length 1, largest first."""
-    scaled = _scaled(G)
+def _singular_values(G: np.ndarray) -> np.ndarray:
+    """Singular values of the scaled rows, largest first."""
+    scaled = _unit_rows(G)
     return np.linalg.svd(scaled[scaled.any(axis=1)], compute_uv=False)
 
 
@@ -250,28 +265,28 @@ def _rank(sizes: np.ndarray) -> int:
 
 
 def _dependent(G: np.ndarray, owners: Sequence[str], released: Sequence[str]) -> tuple[int, ...]:
-    """The rows that add nothing to those before them. Rows of couplings that may be released come last, and do not
-    count for one another."""
+    """The rows that depend on those before them (Gram–Schmidt). Rows of constraints that may be released come last,
+    each group checked against the permanent rows only."""
     groups = [[r for r, owner in enumerate(owners) if owner not in released]]
     groups += [[r for r, owner in enumerate(owners) if owner == name] for name in released]
-    scaled, lasting, dependent = _scaled(G), np.empty((0, G.shape[1])), []
+    scaled, permanent, dependent = _unit_rows(G), np.empty((0, G.shape[1])), []
     for group in groups:
-        basis, n = np.vstack([lasting, np.empty((len(group), G.shape[1]))]), len(lasting)
+        basis, n = np.vstack([permanent, np.empty((len(group), G.shape[1]))]), len(permanent)
         for r in group:
-            left = scaled[r]
+            remainder = scaled[r]
             for _ in range(2):  # twice is enough (Kahan)
-                left = left - (basis[:n] @ left) @ basis[:n]
-            size = np.linalg.norm(left)
+                remainder = remainder - (basis[:n] @ remainder) @ basis[:n]
+            size = np.linalg.norm(remainder)
             if size * ILL_CONDITIONED > 1.0:
-                basis[n], n = left / size, n + 1
+                basis[n], n = remainder / size, n + 1
             else:
                 dependent.append(r)
         if group is groups[0]:
-            lasting = basis[:n]
+            permanent = basis[:n]
     return tuple(sorted(dependent))
 
 
-def _place(model: Model, row: int) -> SourceLocation | None:
-    """Where the constraint of a row is written."""
-    ties = model.pure.ties
-    return ties.couplings[ties.owners[row]].place
+def _place_of_row(model: Model, row: int) -> SourceLocation | None:
+    """Source location of the constraint of a row."""
+    constraints = model.equations.constraints
+    return constraints.members[constraints.owners[row]].place

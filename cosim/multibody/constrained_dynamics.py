@@ -24,13 +24,13 @@ from cosim import ops
 from cosim.multibody.dynamics import (
     BodyMotion,
     accelerate,
-    give_way,
+    release_column,
     rigid_inertia,
     transport,
     transport_force,
     transport_inertia,
 )
-from cosim.multibody.spatial import Vector
+from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Unrolled
 
 GROUND = -1
@@ -41,7 +41,7 @@ DEPENDENT = 1e-12
 class ConstraintRow(NamedTuple):
     """G of one row by the bodies and dofs it touches, and γ, which is there without any acceleration."""
 
-    wrenches: Mapping[int, Vector]  # body -> force and moment at its origin, its axes
+    wrenches: Mapping[int, SpatialVector]  # body -> force and moment at its origin, its axes
     efforts: Mapping[int, Any]  # dof -> effort
     bias: Any
 
@@ -58,7 +58,7 @@ class Eliminated(NamedTuple):
 
     row: int
     gain: Any
-    force: Vector | None  # E
+    force: SpatialVector | None  # E
     constant: Any  # c
     coupling: Mapping[int, Any]
 
@@ -96,7 +96,7 @@ class _Multipliers:
             for s, other in given[k:]:
                 self.couple(r, s, other * yielding)
 
-    def eliminate(self, r: int, forces: dict[int, Vector]) -> Eliminated:
+    def eliminate(self, r: int, forces: dict[int, SpatialVector]) -> Eliminated:
         """Take row r out; `forces` are the E of rows at the body (none at the ground) and change."""
         others = self.coupling[r]
         pivot = others.pop(r, 0.0)
@@ -122,8 +122,8 @@ class _Multipliers:
 def solve_tree(
     sweeps: Unrolled,
     moving: Sequence[BodyMotion],
-    forces: Sequence[Vector],
-    root: Vector,
+    forces: Sequence[SpatialVector],
+    root: SpatialVector,
     rows: Sequence[ConstraintRow],
     levels: Sequence[int],
     qdd: Any,
@@ -146,7 +146,7 @@ def solve_tree(
             efforts.setdefault(dof, {})[r] = g
     M = [rigid_inertia(body) for body in bodies]
     Q = list(forces)
-    E: list[dict[int, Vector]] = [
+    E: list[dict[int, SpatialVector]] = [
         {r: row.wrenches[k] for r, row in enumerate(rows) if k in row.wrenches} for k in range(n)
     ]
     columns: list[list[Any]] = [[] for _ in range(n)]
@@ -167,7 +167,7 @@ def solve_tree(
             multipliers.constant[r] = multipliers.constant[r] + force.dot(motion.bias)
         for i in reversed(range(len(motion.hinge))):
             s, dof = motion.hinge[i], dofs[k][i]
-            M_k, column = give_way(M_k, s, bodies[k].rotor[i], held[dof])
+            M_k, column = release_column(M_k, s, bodies[k].rotor[i], held[dof])
             u = s.dot(Q_k)
             pivot = ops.where(held[dof], 1.0, column.U)
             acceleration = ops.where(held[dof], qdd[dof], (tau[dof] + u) / pivot)
@@ -195,7 +195,7 @@ def solve_tree(
     eliminated[GROUND] = _eliminate(multipliers, waiting.pop(GROUND, set()), {})
     factors: dict[int, Any] = {}
     _substitute(eliminated[GROUND], root, factors)
-    a: list[Vector] = []
+    a: list[SpatialVector] = []
     found: list[tuple[Any, Any]] = []
     power: Any = 0.0
     for k in range(n):
@@ -218,7 +218,7 @@ def solve_tree(
 def constraint_jacobian(sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Sequence[ConstraintRow], nv: int) -> Any:
     """G (m, nv): the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions."""
     dofs = sweeps.by_v(list(range(nv)))
-    forces: list[dict[int, Vector]] = [{} for _ in moving]
+    forces: list[dict[int, SpatialVector]] = [{} for _ in moving]
     G: list[list[Any]] = [[0.0] * nv for _ in rows]
     for r, row in enumerate(rows):
         for body, wrench in row.wrenches.items():
@@ -235,7 +235,7 @@ def constraint_jacobian(sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Se
     return ops.array(G).reshape(len(rows), nv)
 
 
-def _felt(s: Vector, forces: Mapping[int, Vector], efforts: Mapping[int, Any]) -> dict[int, Any]:
+def _felt(s: SpatialVector, forces: Mapping[int, SpatialVector], efforts: Mapping[int, Any]) -> dict[int, Any]:
     """u_r = s·E_r + g_r of the rows that a column feels."""
     felt = {r: s.dot(force) for r, force in forces.items()}
     for r, g in efforts.items():
@@ -243,11 +243,11 @@ def _felt(s: Vector, forces: Mapping[int, Vector], efforts: Mapping[int, Any]) -
     return {r: u for r, u in felt.items() if not ops.is_zero(u)}
 
 
-def _is_nothing(force: Vector) -> bool:
+def _is_nothing(force: SpatialVector) -> bool:
     return all(ops.is_zero(x) for part in force for x in part)
 
 
-def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, Vector]) -> list[Eliminated]:
+def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, SpatialVector]) -> list[Eliminated]:
     done = []
     while rows:
         r = multipliers.in_order(rows)[0]
@@ -256,7 +256,7 @@ def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, Vect
     return done
 
 
-def _substitute(done: Sequence[Eliminated], a: Vector, factors: dict[int, Any]) -> None:
+def _substitute(done: Sequence[Eliminated], a: SpatialVector, factors: dict[int, Any]) -> None:
     """λ of the rows eliminated at a body whose acceleration is a; at the ground c holds its share already."""
     for row in reversed(done):
         known = row.constant + ops.total(w * factors[s] for s, w in row.coupling.items())

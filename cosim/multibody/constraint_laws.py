@@ -1,9 +1,9 @@
-"""Laws of constraints: the one table of equations between frames and coordinates.
+"""Constraint laws: the table of equations between frames and coordinates.
 
-A law says what must vanish. `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v, t)`
-the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0 (theory §6). Both are pure functions; their
-derivatives, the rows of accelerations and the directions of the reactions, are taken exactly (`couplings`).
-Frames are seen in ground axes. λ of a row is the force or moment named in `rows`.
+A law defines what must vanish: `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v, t)`
+the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0 (theory §6). Both are pure functions; their exact
+derivatives give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in
+ground axes. λ of a row is the force or moment named in `rows`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from cosim import ops
 
 
 class FrameState(NamedTuple):
-    """A frame of a link in ground axes; the velocities are those of its origin (rates only)."""
+    """A frame of a link in ground axes; the velocities are given in `rate` only."""
 
-    rotation: Any  # (3, 3), takes vectors from it to the ground
+    rotation: Any  # (3, 3), maps vectors from its axes to ground axes
     position: Any  # (3,) m
     angular: Any = None  # (3,) rad/s
-    linear: Any = None  # (3,) m/s
+    linear: Any = None  # (3,) m/s, of its origin
 
 
 class ReactionSpec(NamedTuple):
-    """One equation: the name and unit of its reaction, and the unit of what vanishes."""
+    """One equation: the name and unit of its reaction, and the unit of its residual."""
 
     name: str
     unit: str  # of the reaction
-    of: str  # of the residual; of the rate, when the row is non-holonomic
+    residual_unit: str  # of the rate for a non-holonomic row
 
 
 Residual = Callable[[Sequence[FrameState], Any, Any], Any]
@@ -36,40 +36,42 @@ Rate = Callable[[Sequence[FrameState], Any, Any, Any], Any]
 
 
 class ConstraintLaw(NamedTuple):
-    """The rows, holonomic ones first; `timed` laws depend on t. right(frames) is above 0 where the residual vanishes as
-    it is meant to, below 0 where it does so the wrong way round; none where it cannot."""
+    """The rows, holonomic ones first; `timed` laws depend on t. branch(frames) is above 0 where the residual vanishes
+    on the intended branch, below 0 on the other one; None if there is no other."""
 
     rows: tuple[ReactionSpec, ...]
     residual: Residual | None = None
     rate: Rate | None = None
     timed: bool = False
-    right: Callable[[Sequence[FrameState]], Any] | None = None
+    branch: Callable[[Sequence[FrameState]], Any] | None = None
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
 
 
-def seen_from(base: FrameState, other: FrameState) -> tuple[Any, Any]:
-    """(rotation, position) of a frame in another."""
+def relative_pose(base: FrameState, other: FrameState) -> tuple[Any, Any]:
+    """(rotation (3, 3), position (3,)) of `other` in `base`."""
     return base.rotation.T @ other.rotation, base.rotation.T @ (other.position - base.position)
 
 
-OfPose = Callable[[Any, Any], Any]
+PoseFunction = Callable[[Any, Any], Any]
 
 
-def closure(rows: Sequence[ReactionSpec], of_pose: OfPose, right: OfPose | None = None) -> ConstraintLaw:
-    """The law of a cut joint between a frame on the parent and one on the child; of_pose: (Q, r) -> residual, right:
-    (Q, r) -> number, as in the table of joints; Q, r the child's axes and origin in the joint's frame."""
+def loop_closure(
+    rows: Sequence[ReactionSpec], residual: PoseFunction, branch: PoseFunction | None = None
+) -> ConstraintLaw:
+    """The law of a cut joint between a frame on the parent and one on the child; residual: (Q, r) -> residual,
+    branch: (Q, r) -> number, as in the table of joints; Q, r: the child's axes and origin in the joint's frame."""
     return ConstraintLaw(
         tuple(rows),
-        lambda frames, q, t: of_pose(*seen_from(frames[0], frames[1])),
-        right=None if right is None else lambda frames: right(*seen_from(frames[0], frames[1])),
+        lambda frames, q, t: residual(*relative_pose(frames[0], frames[1])),
+        branch=None if branch is None else lambda frames: branch(*relative_pose(frames[0], frames[1])),
     )
 
 
 def distance(length: float) -> ConstraintLaw:
-    """Two points keep their distance [m], above 0; λ is the thrust of the massless rod between them, N. Where the
-    points coincide the rod has no direction."""
+    """Two points keep their distance [m], above 0; λ is the compressive force of the massless rod between them [N].
+    Undefined where the points coincide."""
 
     def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
         d = frames[1].position - frames[0].position
@@ -79,10 +81,10 @@ def distance(length: float) -> ConstraintLaw:
 
 
 def point_on_curve(curve: Callable[[Any], Any]) -> ConstraintLaw:
-    """The origin of the second frame stays on y = curve(x), in the first one's x–y plane; z is left free."""
+    """The origin of the second frame stays on y = curve(x), in the first one's x–y plane; its z is free."""
 
     def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
-        _, r = seen_from(frames[0], frames[1])
+        _, r = relative_pose(frames[0], frames[1])
         return ops.array([r[1] - curve(r[0])])
 
     return ConstraintLaw((ReactionSpec("force", *FORCE),), residual)
@@ -112,8 +114,8 @@ def coupling(function: Callable[[Any, Any], Any], rows: Sequence[ReactionSpec], 
 
 
 def knife_edge() -> ConstraintLaw:
-    """The origin of the second frame does not move along that frame's y axis, as seen from the first one: a
-    skate, a knife, a wheel that is only a point (theory §6: ẏ cos φ − ẋ sin φ = 0)."""
+    """The origin of the second frame does not move along that frame's y axis, relative to the first one: a
+    skate, a knife edge, a wheel of zero radius (theory §6: ẏ cos φ − ẋ sin φ = 0)."""
 
     def rate(frames: Sequence[FrameState], q: Any, v: Any, t: Any) -> Any:
         base, edge = frames
@@ -130,7 +132,7 @@ def rolling(radius: float) -> ConstraintLaw:
     """
 
     def down(frames: Sequence[FrameState]) -> tuple[Any, Any]:
-        """(lowest direction in the plane of the disk, its sine)."""
+        """(direction in the disk's plane to its lowest point, sine of its inclination)."""
         up, axle = frames[0].rotation[:, 2], frames[1].rotation[:, 2]
         lean = up @ axle
         sine = ops.sqrt(1.0 - lean * lean)

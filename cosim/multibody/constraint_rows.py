@@ -1,8 +1,8 @@
-"""What couples the bodies of a tree besides its joints: rows of constraints, forces of springs.
+"""Constraints and springs between the bodies of a tree: constraint rows and spring forces.
 
-A law of `constraints` speaks of frames in ground axes and of coordinates. Its rows for the sweeps follow by
-exact differentiation: ḟ is linear in the velocities of bodies and joints, its coefficients are G, and what the
-velocities alone contribute to f̈ is γ.
+A constraint law is a function of frames in ground axes and of coordinates. Its rows for the sweeps follow by
+exact differentiation: ḟ is linear in the velocities of bodies and joints with the coefficients G, and γ is the part
+of f̈ that depends on velocities alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from cosim.multibody.differentiate import Derived, along
 from cosim.multibody.joints import JointKind
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.mechanism import Constraint, Pose, Spring
-from cosim.multibody.spatial import Vector
+from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree, exact
 
-_STANDING = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
+_GROUND_PLACEMENT = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
 
 
 class ConstraintState(NamedTuple):
-    """A law's rows in one state."""
+    """The rows of a constraint law in one state."""
 
     residual: Any  # (holonomic rows,) f
     rate: Any  # (rows,) ḟ, and a₀ + a·q̇ of the non-holonomic ones
@@ -39,23 +39,23 @@ class ConstraintState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BodyConstraint:
-    """A constraint on the bodies of a tree: its law, the frames it looks at by body, the joints it reads."""
+    """A constraint law applied to frames of bodies and coordinates of joints of a tree."""
 
     name: str
     law: ConstraintLaw
     frames: tuple[tuple[int, Pose], ...]  # body (or GROUND), frame in the body
-    kinds: tuple[JointKind, ...]  # of the joints whose coordinates it reads
-    starts: tuple[tuple[int, int], ...]  # where their coordinates and their dofs begin
+    kinds: tuple[JointKind, ...]  # of the joints whose coordinates it depends on
+    starts: tuple[tuple[int, int], ...]  # index of the first coordinate and of the first dof of each
     place: SourceLocation
 
     @cached_property
     def holonomic(self) -> int:
-        """How many of the rows have a residual; they come first."""
-        return sum(not row.of.endswith("/s") for row in self.law.rows)
+        """Number of rows with a residual; they come first."""
+        return sum(not row.residual_unit.endswith("/s") for row in self.law.rows)
 
     @cached_property
     def bodies(self) -> list[int]:
-        """The moving bodies it looks at, each once."""
+        """The moving bodies of its frames, each once."""
         return list(dict.fromkeys(body for body, _ in self.frames if body != GROUND))
 
     @cached_property
@@ -97,11 +97,11 @@ class BodyConstraint:
         return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
 
     def _frames(self, placed: Any) -> list[FrameState]:
-        return [_frame(_STANDING if body == GROUND else placed[body], pose) for body, pose in self.frames]
+        return [_frame(_GROUND_PLACEMENT if body == GROUND else placed[body], pose) for body, pose in self.frames]
 
-    def right(self, placed: Sequence[Placement]) -> bool:
-        """Whether it is closed as it is meant to be, not the wrong way round; numbers only."""
-        return self.law.right is None or bool(self.law.right(self._frames(placed)) > 0.0)
+    def on_intended_branch(self, placed: Sequence[Placement]) -> bool:
+        """Whether it is closed on the intended branch; numbers only."""
+        return self.law.branch is None or bool(self.law.branch(self._frames(placed)) > 0.0)
 
     def _rate(self, q: Any, v: Any) -> Any:
         parts, nq, nv = [], 0, 0
@@ -110,9 +110,9 @@ class BodyConstraint:
             nq, nv = nq + kind.nq, nv + kind.nv
         return ops.concatenate(parts)
 
-    def tied(self, placed: Sequence[Placement], q: Any, v: Any, gravity: Any, t: Any) -> ConstraintState:
-        """The rows in a state; q, v of the whole tree. Gravity acts through the acceleration −g of the ground, which
-        γ takes back."""
+    def evaluate(self, placed: Sequence[Placement], q: Any, v: Any, gravity: Any, t: Any) -> ConstraintState:
+        """The rows in a state; q, v of all joints of the tree. Gravity acts through the acceleration −g of the ground,
+        which γ compensates."""
         given = [x for body in self.bodies for x in placed[body]]
         chosen = [q[self.coordinates], v[self.dofs]] if self.kinds else [np.zeros(0), np.zeros(0)]
         residual, rate, directions, remains = self._derived(*given, *chosen, t)
@@ -121,8 +121,8 @@ class BodyConstraint:
             wrenches, bias = {}, remains[k]
             for i, body in enumerate(self.bodies):
                 force, moment = directions[k, 6 * i : 6 * i + 3], directions[k, 6 * i + 3 : 6 * i + 6]
-                turned = placed[body].rotation.T
-                wrenches[body] = Vector(turned @ force, turned @ moment)
+                to_body = placed[body].rotation.T
+                wrenches[body] = SpatialVector(to_body @ force, to_body @ moment)
                 bias = bias + force @ gravity
             first = 6 * len(self.bodies)
             efforts = {dof: directions[k, first + i] for i, dof in enumerate(self.dofs)}
@@ -143,40 +143,40 @@ class SpringDamper(NamedTuple):
     ends: tuple[tuple[int, Any], tuple[int, Any]]  # body (or GROUND), point in the body
     stiffness: float
     damping: float
-    length: float
+    length: float  # unloaded
 
     def state(self, placed: Sequence[Placement]) -> tuple[Any, Any, Any]:
-        """(direction from the first end to the second, 0 where they coincide, distance, its rate)."""
+        """(unit vector from the first end to the second, 0 where they coincide; distance; its rate)."""
         (first, v_first), (second, v_second) = (_point(placed, *end) for end in self.ends)
-        way = second - first
-        distance = ops.sqrt(way @ way)
-        direction = way / ops.where(distance > 0.0, distance, 1.0)
+        separation = second - first
+        distance = ops.sqrt(separation @ separation)
+        direction = separation / ops.where(distance > 0.0, distance, 1.0)
         return direction, distance, direction @ (v_second - v_first)
 
-    def pull(self, placed: Sequence[Placement]) -> Any:
-        """The force with which it pulls its ends together [N]."""
+    def tension(self, placed: Sequence[Placement]) -> Any:
+        """The force that pulls its ends together [N]."""
         _, distance, rate = self.state(placed)
         return self.stiffness * (distance - self.length) + self.damping * rate
 
     def energy(self, placed: Sequence[Placement]) -> Any:
-        """What the spring holds [J]."""
+        """Energy stored in the spring [J]."""
         _, distance, _ = self.state(placed)
         return 0.5 * self.stiffness * (distance - self.length) * (distance - self.length)
 
     def loss(self, placed: Sequence[Placement]) -> Any:
-        """What the damper takes [W]."""
+        """Power dissipated by the damper [W]."""
         _, _, rate = self.state(placed)
         return self.damping * rate * rate
 
-    def wrenches(self, placed: Sequence[Placement]) -> list[tuple[int, Vector]]:
+    def wrenches(self, placed: Sequence[Placement]) -> list[tuple[int, SpatialVector]]:
         """Force and moment on its bodies, at their origins along their axes."""
         direction, _, _ = self.state(placed)
-        force = direction * self.pull(placed)
+        force = direction * self.tension(placed)
         found = []
         for (body, point), sign in zip(self.ends, (1.0, -1.0), strict=True):
             if body != GROUND:
                 here = placed[body].rotation.T @ (force * sign)
-                found.append((body, Vector(here, ops.cross(point, here))))
+                found.append((body, SpatialVector(here, ops.cross(point, here))))
         return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile.trace import Shape, column, inlined, symbols
 from cosim.multibody.mechanism import GeneralMotion
-from cosim.multibody.spatial import Hinge, Vector
+from cosim.multibody.spatial import Hinge, SpatialVector
 
 
 class Derived:
@@ -88,5 +88,5 @@ class HingeOf:
         if self._derived is None:
             self._derived = Derived("hinge", [(self._n,), (self._n,), ()], self._make)
         slides, turns = self._derived(q, v, t)
-        *columns, drift, bias = (Vector(slides[:, k], turns[:, k]) for k in range(self._n + 2))
+        *columns, drift, bias = (SpatialVector(slides[:, k], turns[:, k]) for k in range(self._n + 2))
         return Hinge(tuple(columns), drift, bias)

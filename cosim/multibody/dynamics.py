@@ -18,7 +18,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.multibody.joints import JointKind
-from cosim.multibody.spatial import Inertia, Vector
+from cosim.multibody.spatial import SpatialInertia, SpatialVector
 from cosim.multibody.sweeps import Sweeps
 
 
@@ -39,17 +39,17 @@ class BodyMotion(NamedTuple):
 
     turn: Any  # Q: the body's axes in the joint's frame
     position: Any  # d: its origin in the parent's axes
-    hinge: tuple[Vector, ...]  # columns of S, body axes
+    hinge: tuple[SpatialVector, ...]  # columns of S, body axes
     slip: Any  # velocity of its origin in the joint's frame, body axes
-    drift: Vector  # the part of the velocity in the joint that time alone gives
+    drift: SpatialVector  # the part of the velocity in the joint that time alone gives
     omega: Any  # angular velocity, body axes
-    bias: Vector  # a′
+    bias: SpatialVector  # a′
 
 
 class JointColumn(NamedTuple):
     """The scalar equation of one degree of freedom, what does not depend on loads."""
 
-    response: Vector  # M s
+    response: SpatialVector  # M s
     U: Any
 
 
@@ -63,7 +63,7 @@ def to_parent(body: Body, motion: BodyMotion, a: Any) -> Any:
     return body.rotation @ (motion.turn @ a)
 
 
-def move(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> BodyMotion:
+def joint_motion(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> BodyMotion:
     """The kinematics of one joint; `omega` is the parent's angular velocity in the parent's axes."""
     turn, slide = joint.place(q, t)
     hinge, drift, bias = joint.hinge(q, v, t)
@@ -74,48 +74,48 @@ def move(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> Bo
     centripetal = ops.cross(omega, ops.cross(omega, motion.position))
     linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(carried, slip) + bias.linear
     angular = ops.cross(carried, spin) + bias.angular
-    return motion._replace(omega=carried + spin, bias=Vector(linear, angular))
+    return motion._replace(omega=carried + spin, bias=SpatialVector(linear, angular))
 
 
-def transport(body: Body, motion: BodyMotion, a: Vector) -> Vector:
+def transport(body: Body, motion: BodyMotion, a: SpatialVector) -> SpatialVector:
     """C a_p: the acceleration of the body if its joint were welded and nothing turned."""
     linear = a.linear + ops.cross(a.angular, motion.position)
-    return Vector(to_body(body, motion, linear), to_body(body, motion, a.angular))
+    return SpatialVector(to_body(body, motion, linear), to_body(body, motion, a.angular))
 
 
-def transport_force(body: Body, motion: BodyMotion, force: Vector) -> Vector:
+def transport_force(body: Body, motion: BodyMotion, force: SpatialVector) -> SpatialVector:
     """Cᵀ Q: a force on the body as felt at the parent's origin."""
     f, n = to_parent(body, motion, force.linear), to_parent(body, motion, force.angular)
-    return Vector(f, n + ops.cross(motion.position, f))
+    return SpatialVector(f, n + ops.cross(motion.position, f))
 
 
-def transport_inertia(body: Body, motion: BodyMotion, m: Inertia) -> Inertia:
+def transport_inertia(body: Body, motion: BodyMotion, m: SpatialInertia) -> SpatialInertia:
     """Cᵀ M C."""
-    return m.turned(motion.turn).turned(body.rotation).shifted(motion.position)
+    return m.rotated(motion.turn).rotated(body.rotation).translated(motion.position)
 
 
-def rigid_inertia(body: Body) -> Inertia:
+def rigid_inertia(body: Body) -> SpatialInertia:
     """M of the body alone."""
-    return Inertia(body.mass * np.eye(3), ops.skew(body.moment), body.inertia)
+    return SpatialInertia(body.mass * np.eye(3), ops.skew(body.moment), body.inertia)
 
 
-def turning_force(body: Body, omega: Any) -> Vector:
+def gyroscopic_force(body: Body, omega: Any) -> SpatialVector:
     """Q of the body alone: what turning demands, −ω × (ω × m c) and −ω × J ω."""
     centrifugal = ops.cross(omega, ops.cross(omega, body.moment))
-    return Vector(-centrifugal, -ops.cross(omega, body.inertia @ omega))
+    return SpatialVector(-centrifugal, -ops.cross(omega, body.inertia @ omega))
 
 
-def motions(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
+def body_motions(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
     """The motion of every body."""
 
     def step(joint: JointKind, body: Body, omega: Any, q: Any, v: Any) -> tuple[Any, BodyMotion]:
-        motion = move(joint, body, omega, q, v, t)
+        motion = joint_motion(joint, body, omega, q, v, t)
         return motion.omega, motion
 
     return sweeps.outward(step, np.zeros(3), sweeps.by_q(q), sweeps.by_v(v))
 
 
-def give_way(M: Inertia, s: Vector, rotor: Any, held: Any) -> tuple[Inertia, JointColumn]:
+def release_column(M: SpatialInertia, s: SpatialVector, rotor: Any, held: Any) -> tuple[SpatialInertia, JointColumn]:
     """What is left of M when the motion along s is free to follow, all of it where it is held; and its column."""
     response = M @ s
     U = s.dot(response) + rotor
@@ -124,16 +124,20 @@ def give_way(M: Inertia, s: Vector, rotor: Any, held: Any) -> tuple[Inertia, Joi
     return left, JointColumn(response, U)
 
 
-def articulate(M: Inertia, body: Body, motion: BodyMotion, held: Any) -> tuple[Inertia, tuple[JointColumn, ...]]:
+def articulate(
+    M: SpatialInertia, body: Body, motion: BodyMotion, held: Any
+) -> tuple[SpatialInertia, tuple[JointColumn, ...]]:
     """What is left of M once the free columns of the joint give way, and the columns themselves."""
     columns: list[JointColumn] = []
     for s, rotor, h in reversed(list(zip(motion.hinge, body.rotor, held, strict=True))):
-        M, column = give_way(M, s, rotor, h)
+        M, column = release_column(M, s, rotor, h)
         columns.insert(0, column)
     return M, tuple(columns)
 
 
-def load(Q: Vector, motion: BodyMotion, columns: Any, *given: Any) -> tuple[Vector, tuple[Any, ...]]:
+def joint_load(
+    Q: SpatialVector, motion: BodyMotion, columns: Any, *given: Any
+) -> tuple[SpatialVector, tuple[Any, ...]]:
     """What the joint passes on of the force Q, and u of its columns; given: q̈, τ and which q̈ are prescribed."""
     loads: list[Any] = []
     for s, column, qdd, tau, held in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
@@ -143,7 +147,9 @@ def load(Q: Vector, motion: BodyMotion, columns: Any, *given: Any) -> tuple[Vect
     return Q, tuple(loads)
 
 
-def accelerate(a: Vector, motion: BodyMotion, columns: Any, loads: Any, *given: Any) -> tuple[Vector, Any]:
+def accelerate(
+    a: SpatialVector, motion: BodyMotion, columns: Any, loads: Any, *given: Any
+) -> tuple[SpatialVector, Any]:
     """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, held in zip(motion.hinge, columns, loads, *given, strict=True):
@@ -163,23 +169,23 @@ def hybrid_dynamics(
     q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
     """
 
-    def own(joint: JointKind, body: Body, motion: BodyMotion, *_: Any) -> tuple[Inertia, Vector]:
-        return rigid_inertia(body), turning_force(body, motion.omega)
+    def own(joint: JointKind, body: Body, motion: BodyMotion, *_: Any) -> tuple[SpatialInertia, SpatialVector]:
+        return rigid_inertia(body), gyroscopic_force(body, motion.omega)
 
     def gather(joint: JointKind, body: Body, both: Any, motion: BodyMotion, *given: Any) -> Any:
         M, Q = both
         left, columns = articulate(M, body, motion, given[-1])
-        Q, loads = load(Q - M @ motion.bias, motion, columns, *given)
+        Q, loads = joint_load(Q - M @ motion.bias, motion, columns, *given)
         return (transport_inertia(body, motion, left), transport_force(body, motion, Q)), (columns, loads)
 
-    def spread(joint: JointKind, body: Body, a: Vector, motion: BodyMotion, inner: Any, *given: Any) -> Any:
+    def spread(joint: JointKind, body: Body, a: SpatialVector, motion: BodyMotion, inner: Any, *given: Any) -> Any:
         a, result = accelerate(transport(body, motion, a), motion, *inner, *given)
         return a + motion.bias, result
 
-    moving = motions(sweeps, q, v, t)
+    moving = body_motions(sweeps, q, v, t)
     given = sweeps.by_v(qdd), sweeps.by_v(tau), sweeps.by_v(prescribed)
     inner = sweeps.inward(own, gather, moving, *given)
-    result = sweeps.outward(spread, Vector(-gravity, np.zeros(3)), moving, inner, *given)
+    result = sweeps.outward(spread, SpatialVector(-gravity, np.zeros(3)), moving, inner, *given)
     return sweeps.vector(sweeps.pick(result, 0)), sweeps.vector(sweeps.pick(result, 1))
 
 
@@ -189,23 +195,23 @@ def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any, t: 
 
     def accelerate(joint: JointKind, body: Body, above: Any, q: Any, v: Any, qdd: Any) -> Any:
         omega, a = above
-        motion = move(joint, body, omega, q, v, t)
+        motion = joint_motion(joint, body, omega, q, v, t)
         pull = ops.total(s.linear * qdd[i] for i, s in enumerate(motion.hinge))
         twist = ops.total(s.angular * qdd[i] for i, s in enumerate(motion.hinge))
-        a = transport(body, motion, a) + motion.bias + Vector(pull, twist)
+        a = transport(body, motion, a) + motion.bias + SpatialVector(pull, twist)
         return (motion.omega, a), (motion, a)
 
-    def own(joint: JointKind, body: Body, moving: Any, qdd: Any) -> Vector:
+    def own(joint: JointKind, body: Body, moving: Any, qdd: Any) -> SpatialVector:
         motion, a = moving
-        return rigid_inertia(body) @ a - turning_force(body, motion.omega)
+        return rigid_inertia(body) @ a - gyroscopic_force(body, motion.omega)
 
-    def pass_on(joint: JointKind, body: Body, force: Vector, moving: Any, qdd: Any) -> Any:
+    def pass_on(joint: JointKind, body: Body, force: SpatialVector, moving: Any, qdd: Any) -> Any:
         motion, _ = moving
         efforts = ops.array([s.dot(force) + body.rotor[i] * qdd[i] for i, s in enumerate(motion.hinge)])
         return transport_force(body, motion, force), efforts
 
     wanted = sweeps.by_v(qdd)
-    root = np.zeros(3), Vector(-gravity, np.zeros(3))
+    root = np.zeros(3), SpatialVector(-gravity, np.zeros(3))
     moving = sweeps.outward(accelerate, root, sweeps.by_q(q), sweeps.by_v(v), wanted)
     return sweeps.vector(sweeps.inward(own, pass_on, moving, wanted))
 
@@ -216,15 +222,15 @@ def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
     A joint that meets none is passed over as if it were held, so that it does not hide the others.
     """
 
-    def own(joint: JointKind, body: Body, motion: BodyMotion) -> Inertia:
+    def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:
         return rigid_inertia(body)
 
-    def gather(joint: JointKind, body: Body, M: Inertia, motion: BodyMotion) -> Any:
+    def gather(joint: JointKind, body: Body, M: SpatialInertia, motion: BodyMotion) -> Any:
         resistance: list[Any] = []
         for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
             U = s.dot(M @ s) + rotor
-            M, _ = give_way(M, s, rotor, not U > 0.0)
+            M, _ = release_column(M, s, rotor, not U > 0.0)
             resistance.insert(0, U)
         return transport_inertia(body, motion, M), ops.array(resistance)
 
-    return sweeps.inward(own, gather, motions(sweeps, q, np.zeros(nv)))
+    return sweeps.inward(own, gather, body_motions(sweeps, q, np.zeros(nv)))

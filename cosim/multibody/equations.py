@@ -1,7 +1,7 @@
-"""The laws of one mechanism as pure functions of numbers or symbols, in its independent coordinates.
+"""The equations of motion of one mechanism as pure functions of numbers or symbols, in its independent coordinates.
 
-Open trees go through the sweeps of `dynamics`, written out or as loops; what couples bodies besides (mimics,
-loops, constraints) adds rows to the same sweeps (`constrained`), springs between bodies add forces.
+Open trees use the sweeps of `dynamics`, as straight-line code or as loops. Mimics, loop closures and other
+constraints add rows to the same sweeps (`constrained_dynamics`); springs between bodies add forces.
 """
 
 from __future__ import annotations
@@ -15,56 +15,61 @@ import numpy as np
 from cosim import ops
 from cosim.compile.rolled_sweeps import RolledRoutine
 from cosim.multibody import dynamics, kinematics
+from cosim.multibody.configuration_space import ConfigurationSpace
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, constraint_jacobian, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.mechanism import Pose
-from cosim.multibody.mimics import find_mimics
-from cosim.multibody.spatial import Vector
+from cosim.multibody.mimics import mimic_maps
+from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree
 
-# speed at which Coulomb friction has grown to 1/√2 of its value; below it joints creep instead of sticking
+# speed [rad/s or m/s] at which Coulomb friction has 1/√2 of its full value; below it joints creep instead of sticking
 FRICTION_SPEED = 0.01
 
 REST = np.zeros(3)
+ZERO = SpatialVector(REST, REST)
 
-# from this many bodies on, sweeps are loops: straight-line code then compiles for seconds and outgrows caches
+# from this many bodies on, sweeps are loops: straight-line code then compiles for seconds and exceeds the caches
 ROLLED_FROM = 48
 
 
-class MechanismEquations:
+class MechanismEquations(ConfigurationSpace):
     """Pure functions of one mechanism; arguments and results as in `Model`, for one state.
 
-    t: time [s], of use only to joints and constraints that depend on it.
+    t: time [s], used only by joints and constraints that depend on it.
     """
 
-    def __init__(self, tree: Tree, gravity: np.ndarray, ties: ConstraintSet) -> None:
-        self.tree, self.gravity, self.ties = tree, gravity, ties
+    def __init__(self, tree: Tree, gravity: np.ndarray, constraints: ConstraintSet) -> None:
+        pairs = zip(tree.joints, tree.kinds, strict=True)
+        super().__init__([kind for joint, kind in pairs if joint.mimic is None])
+        self.tree, self.gravity, self.constraints = tree, gravity, constraints
         self.sweeps = tree.sweeps
-        self.at, self.moved = find_mimics(tree)
-        self.nv_full = len(self.moved.leader)
+        self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to those of all joints
+        self.nv_tree = len(self.v_map.leader)
         self._rolled: dict[Any, RolledRoutine] = {}
 
     @property
     def timed(self) -> bool:
-        return any(k.timed for k in self.tree.kinds) or any(c.law.timed for c in self.ties.couplings)
+        """Whether a joint or a constraint depends on time."""
+        return any(k.timed for k in self.tree.kinds) or any(c.law.timed for c in self.constraints.members)
 
     @property
-    def open(self) -> bool:
-        """Whether the joints of the tree are all there is, and none is moved by time."""
-        moved = any(kind.timed for kind in self.tree.kinds)
-        return self.moved.trivial and not self.ties.couplings and not self.ties.struts and not moved
+    def is_plain_tree(self) -> bool:
+        """Whether there are only joints: no mimics, constraints, springs between bodies or time-dependent joints."""
+        timed = any(kind.timed for kind in self.tree.kinds)
+        return self.v_map.trivial and not self.constraints.members and not self.constraints.springs and not timed
 
     # --- sweeps over the tree ---
 
     @cached_property
     def rolled(self) -> bool:
-        """Whether sweeps become loops: for many bodies whose joints are alike."""
+        """Whether sweeps become loops: for many bodies whose joints have the same numbers of coordinates and dofs."""
         alike = len({(k.nq, k.nv) for k in self.tree.kinds}) == 1
-        return len(self.tree.bodies) >= ROLLED_FROM and alike and self.open
+        return len(self.tree.bodies) >= ROLLED_FROM and alike and self.is_plain_tree
 
     def _over_tree(self, algorithm: Callable[..., Any], *vectors: Any, t: Any = 0.0) -> Any:
-        """An algorithm of `dynamics` or `kinematics`: written out, or as a loop when there are many bodies."""
+        """An algorithm of `dynamics` or `kinematics`: straight-line code, or a loop when there are many bodies."""
         if not self.rolled or not any(map(ops.is_symbolic, vectors)):
             return algorithm(self.sweeps, *vectors, t=t)
         given = [v for v in vectors if ops.is_symbolic(v)]
@@ -78,266 +83,218 @@ class MechanismEquations:
 
     # --- constraints ---
 
-    def _placed(self, q_all: Any, v_all: Any, t: Any) -> tuple[list[dynamics.BodyMotion], list[Placement]]:
-        moving = dynamics.motions(self.sweeps, q_all, v_all, t)
+    def _placements(self, q_tree: Any, v_tree: Any, t: Any) -> tuple[list[dynamics.BodyMotion], list[Placement]]:
+        moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)
         return moving, kinematics.placements(self.sweeps, moving)
 
-    def _tied(self, q_all: Any, v_all: Any, t: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """(motions, placements, residual, rate, rows) of the tree with its couplings."""
-        moving, placed = self._placed(q_all, v_all, t)
-        return moving, placed, *self.ties.rows(placed, q_all, v_all, self.gravity, t)
+    def _constraint_state(self, q_tree: Any, v_tree: Any, t: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """(motions, placements, residual, rate, rows) of the tree and its constraints."""
+        moving, placed = self._placements(q_tree, v_tree, t)
+        return moving, placed, *self.constraints.rows(placed, q_tree, v_tree, self.gravity, t)
 
-    def constraints(self, q: Any, v: Any, t: Any = 0.0) -> tuple[Any, Any]:
+    def constraint_violation(self, q: Any, v: Any, t: Any = 0.0) -> tuple[Any, Any]:
         """(f of the holonomic rows, ḟ or a₀ + a·q̇ of all rows): both vanish when the constraints hold."""
-        _, _, residual, rate, _ = self._tied(self.at.positions(q), self.moved.spread(v), t)
+        _, _, residual, rate, _ = self._constraint_state(self.q_map.positions(q), self.v_map.expand(v), t)
         return residual, rate
 
     def constraint_jacobian(self, q: Any, t: Any = 0.0) -> Any:
         """G (m, nv): the rates of all rows are G v + a₀."""
-        moving, _, _, _, rows = self._tied(self.at.positions(q), np.zeros(self.nv_full), t)
-        full = constraint_jacobian(self.sweeps, moving, rows, self.nv_full)
-        return full if self.moved.trivial else ops.array([self.moved.gathered(row) for row in full])
+        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return self._project_rows(constraint_jacobian(self.sweeps, moving, rows, self.nv_tree))
 
-    def _solve(self, moving: Any, forces: Any, root: Vector, rows: list[ConstraintRow], *given: Any) -> Solution:
-        """q̈, τ of the independent dofs and λ of all rows of couplings, 0 for redundant ones; given: q̈, τ, held."""
-        qdd, tau, held = given
-        vectors = self.moved.spread(qdd), self.moved.placed(tau), held[self.moved.leader]
-        mimics, solved = self.moved.rows(), self.ties.solved
-        levels = self.ties.levels(self.tree, mimics)
+    def _project_rows(self, jacobian: Any) -> Any:
+        """J P: a Jacobian of all dofs of the tree as one of the independent dofs."""
+        return jacobian if self.v_map.trivial else ops.array([self.v_map.project(row) for row in jacobian])
+
+    def _solve(self, moving: Any, forces: Any, root: SpatialVector, rows: list[ConstraintRow], *given: Any) -> Solution:
+        """q̈, τ of the independent dofs and λ of all rows, 0 for redundant ones; given: q̈, τ, prescribed."""
+        qdd, tau, prescribed = given
+        vectors = self.v_map.expand(qdd), self.v_map.embed(tau), prescribed[self.v_map.leader]
+        mimics, solved = self.v_map.rows(), self.constraints.solved
+        levels = self.constraints.levels(self.tree, mimics)
         chosen = [*(rows[r] for r in solved), *mimics]
         found = solve_tree(self.sweeps, moving, forces, root, chosen, levels, *vectors)
         return Solution(
-            found.acceleration[self.moved.own],
-            ops.where(held, self.moved.gathered(found.effort), tau),
-            ops.placed(np.zeros(len(rows)), solved, found.multipliers[: len(solved)]),
+            found.acceleration[self.v_map.independent],
+            ops.where(prescribed, self.v_map.project(found.effort), tau),
+            ops.with_elements(np.zeros(len(rows)), solved, found.multipliers[: len(solved)]),
             found.power,
         )
 
     def constrained_dynamics(
         self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0, active: Any = None
     ) -> Solution:
-        """q̈, τ, λ: see `Model.hybrid_dynamics` and `Model.reactions`, and the power that what time moves puts in.
-        active: which couplings hold (1 or 0 each), by default all."""
-        moving, placed, residual, rate, rows = self._tied(self.at.positions(q), self.moved.spread(v), t)
-        rows = self.ties.steadied(rows, residual, rate)
+        """q̈, τ, λ as in `Model.hybrid_dynamics` and `Model.reactions`, and the power of time-dependent joints and laws.
+
+        active: which constraints are active (1 or 0 each), by default all.
+        """
+        moving, placed, residual, rate, rows = self._constraint_state(self.q_map.positions(q), self.v_map.expand(v), t)
+        rows = self.constraints.stabilised(rows, residual, rate)
         if active is not None:
-            rows = self.ties.switched(rows, active)
-        forces = self.ties.forces(self.tree, moving, placed)
-        found = self._solve(moving, forces, Vector(-self.gravity, REST), rows, qdd, tau, prescribed)
-        if not any(coupling.law.timed for coupling in self.ties.couplings):
+            rows = self.constraints.with_active(rows, active)
+        forces = self.constraints.forces(self.tree, moving, placed)
+        found = self._solve(moving, forces, SpatialVector(-self.gravity, REST), rows, qdd, tau, prescribed)
+        if not any(constraint.law.timed for constraint in self.constraints.members):
             return found
-        _, alone = self.constraints(q, np.zeros(len(v)), t)  # a₀ of G v + a₀ = 0
-        return found._replace(power=found.power - found.multipliers @ alone)
+        _, at_rest = self.constraint_violation(q, np.zeros(len(v)), t)  # a₀ of G v + a₀ = 0
+        return found._replace(power=found.power - found.multipliers @ at_rest)
 
     def impulse(self, q: Any, demand: Any, jump: Any, held: Any, t: Any = 0.0, active: Any = None) -> Solution:
-        """What happens at once when the rates of the constraints are to change by −demand (m,) and held dofs by
-        `jump` (nv,): changes of velocity Δv (nv,), impulses of the held dofs (nv,), Λ (m,), in place of accelerations
-        and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse (theory §6, impulse balance). Nothing else acts in no time.
+        """The impulse balance when the constraint rates must change by −demand (m,) and held dofs by `jump` (nv,).
+
+        The fields of the result hold velocity changes Δv (nv,), impulses of the held dofs (nv,) and Λ (m,) in place
+        of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse (theory §6). Finite forces have no effect.
         """
-        moving, _, _, _, rows = self._tied(self.at.positions(q), np.zeros(self.nv_full), t)
+        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
         if active is not None:
-            rows = self.ties.switched(rows, active)
-        still = Vector(REST, REST)
-        moving = [motion._replace(bias=still) for motion in moving]
-        return self._solve(moving, [still] * len(moving), still, rows, jump, np.zeros(len(jump)), held)
+            rows = self.constraints.with_active(rows, active)
+        moving = [motion._replace(bias=ZERO) for motion in moving]
+        return self._solve(moving, [ZERO] * len(moving), ZERO, rows, jump, np.zeros(len(jump)), held)
 
-    def settled(self, q: Any, v: Any, held: Any, t: Any = 0.0, active: Any = None) -> tuple[Any, Any]:
-        """(q, v) moved onto the constraints by the shortest way that inertia gives: one step of Newton each.
+    def project_onto_constraints(self, q: Any, v: Any, held: Any, t: Any = 0.0, active: Any = None) -> tuple[Any, Any]:
+        """(q, v) projected onto the constraints, orthogonally in the metric of M: one Newton step each.
 
-        Quaternions get length 1. held: (nv,) dofs that stay.
+        Quaternions get length 1. held: (nv,) dofs that do not change.
         """
         q = self.normalised(q)
-        if not self.ties.couplings:
+        if not self.constraints.members:
             return q, v
-        nothing = np.zeros(len(v))
-        residual, _ = self.constraints(q, v, t)
-        gap = ops.placed(np.zeros(len(self.ties.holonomic)), np.flatnonzero(self.ties.holonomic), residual)
-        q = self.integrate(q, self.impulse(q, gap, nothing, held, t, active).acceleration)
-        _, rate = self.constraints(q, v, t)
-        return q, v + self.impulse(q, rate, nothing, held, t, active).acceleration
+        no_jump, holonomic = np.zeros(len(v)), self.constraints.holonomic
+        residual, _ = self.constraint_violation(q, v, t)
+        violation = ops.with_elements(np.zeros(len(holonomic)), np.flatnonzero(holonomic), residual)
+        q = self.integrate(q, self.impulse(q, violation, no_jump, held, t, active).acceleration)
+        _, rate = self.constraint_violation(q, v, t)
+        return q, v + self.impulse(q, rate, no_jump, held, t, active).acceleration
 
     # --- dynamics ---
 
     def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0) -> tuple[Any, Any]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
-        if self.open:
+        if self.is_plain_tree:
             return self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, tau, prescribed, self.gravity, t=t)
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
         return found.acceleration, found.effort
 
     def forward_dynamics(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
-        free = np.zeros(len(self.moved.own), dtype=bool)
-        return self.hybrid_dynamics(q, v, np.zeros(len(free)), tau, free, t)[0]
+        """q̈ (nv,): see `Model.forward_dynamics`."""
+        return self.hybrid_dynamics(q, v, np.zeros(self.nv), tau, np.zeros(self.nv, dtype=bool), t)[0]
 
     def reactions(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
-        free = np.zeros(len(self.moved.own), dtype=bool)
-        found = self.constrained_dynamics(q, v, np.zeros(len(free)), tau, free, t)
-        return self.shared(q, found.multipliers, t)
+        """λ (m,): see `Model.reactions`."""
+        found = self.constrained_dynamics(q, v, np.zeros(self.nv), tau, np.zeros(self.nv, dtype=bool), t)
+        return self.least_norm_reactions(q, found.multipliers, t)
 
-    def shared(self, q: Any, factors: Any, t: Any = 0.0, active: Any = None) -> Any:
-        """The reactions λ (m,) of least norm that do the same as the given ones, in which redundant rows have none.
+    def least_norm_reactions(self, q: Any, multipliers: Any, t: Any = 0.0, active: Any = None) -> Any:
+        """The reactions λ (m,) of least norm with the same effect as the given ones, which are 0 for redundant rows.
 
         With G_d = B G_i the efforts of λ_i are those of λ_i − Bᵀ λ_d and λ_d for any λ_d.
         """
-        redundant, solved = list(self.ties.redundant), self.ties.solved
+        redundant, solved = list(self.constraints.redundant), self.constraints.solved
         if not redundant:
-            return factors
-        holds = np.ones(len(factors)) if active is None else active[self.ties.owners]
+            return multipliers
+        holds = np.ones(len(multipliers)) if active is None else active[self.constraints.owners]
         G = self.constraint_jacobian(q, t) * holds[:, None]
-        independent, dependent, given = G[solved], G[redundant], factors[solved]
-        # rows that are released shall take no part, and leave the matrix regular
+        independent, dependent, given = G[solved], G[redundant], multipliers[solved]
+        # the ones on the diagonal keep the matrix regular where rows are inactive
         normal = independent @ independent.T + ops.array(np.diag(1.0 - holds[solved]))
         B = ops.solve(normal, independent @ dependent.T).T
         share = ops.solve(np.eye(len(redundant)) + B @ B.T, B @ given)
-        return ops.placed(ops.placed(factors, solved, given - B.T @ share), redundant, share)
+        return ops.with_elements(ops.with_elements(multipliers, solved, given - B.T @ share), redundant, share)
 
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:
-        vectors = self.at.positions(q), self.moved.spread(v), self.moved.spread(qdd)
-        if not self.ties.struts:
+        """τ (nv,): see `Model.inverse_dynamics`."""
+        vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
+        if not self.constraints.springs:
             tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
         else:
-            held = np.ones(self.nv_full, dtype=bool)
-            moving, placed = self._placed(*vectors[:2], t)
-            forces, root = self.ties.forces(self.tree, moving, placed), Vector(-self.gravity, REST)
-            tau = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], held).effort
-        return self.moved.gathered(tau)
+            prescribed = np.ones(self.nv_tree, dtype=bool)
+            moving, placed = self._placements(*vectors[:2], t)
+            forces, root = self.constraints.forces(self.tree, moving, placed), SpatialVector(-self.gravity, REST)
+            tau = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], prescribed).effort
+        return self.v_map.project(tau)
 
     def inertia_effort(self, q: Any, qdd: Any) -> Any:
-        """M(q) q̈: inverse dynamics at rest and without gravity."""
-        vectors = self.at.positions(q), np.zeros(self.nv_full), self.moved.spread(qdd)
-        return self.moved.gathered(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
+        """M(q) q̈ (nv,): inverse dynamics at rest and without gravity."""
+        vectors = self.q_map.positions(q), np.zeros(self.nv_tree), self.v_map.expand(qdd)
+        return self.v_map.project(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
 
-    # --- what acts in the joints themselves ---
+    # --- friction and springs ---
 
     def friction_effort(self, v: Any) -> Any:
-        """What damping and Coulomb friction take, (nv,), along +v: d v + f v / √(v² + v_s²)."""
-        v = self.moved.spread(v)
+        """Damping and Coulomb friction of the joints (nv,), along +v: d v + f v / √(v² + v_s²)."""
+        v = self.v_map.expand(v)
         damping, coulomb = self._per_dof("damping"), self._per_dof("friction")
         smooth = ops.smooth_sign(v, FRICTION_SPEED) if coulomb.any() else v
-        return self.moved.gathered(damping * v + coulomb * smooth)
+        return self.v_map.project(damping * v + coulomb * smooth)
 
     def spring_effort(self, q: Any) -> Any:
-        """What the springs in the joints take, (nv,), along +v: k (q − rest)."""
+        """Effort of the springs in the joints (nv,), opposing +v: k (q − rest)."""
         stiffness = self._per_dof("stiffness")
-        return self.moved.gathered(stiffness * self._stretch(q)) if stiffness.any() else np.zeros(len(self.moved.own))
+        return self.v_map.project(stiffness * self._deflection(q)) if stiffness.any() else np.zeros(self.nv)
 
     @property
-    def sprung(self) -> bool:
+    def has_springs(self) -> bool:
         """Whether there are springs, in joints or between bodies."""
-        return bool(self._per_dof("stiffness").any()) or bool(self.ties.struts)
+        return bool(self._per_dof("stiffness").any()) or bool(self.constraints.springs)
 
     def spring_energy(self, q: Any, t: Any = 0.0) -> Any:
-        """What all springs hold [J]."""
+        """Energy stored in all springs [J]."""
         energy: Any = 0.0
         stiffness = self._per_dof("stiffness")
         if stiffness.any():
-            twist = self._stretch(q)
-            energy = 0.5 * (twist @ (stiffness * twist))
-        if self.ties.struts:
-            _, placed = self._placed(self.at.positions(q), np.zeros(self.nv_full), t)
-            energy = energy + ops.total(strut.energy(placed) for strut in self.ties.struts)
+            deflection = self._deflection(q)
+            energy = 0.5 * (deflection @ (stiffness * deflection))
+        if self.constraints.springs:
+            _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+            energy = energy + ops.total(spring.energy(placed) for spring in self.constraints.springs)
         return energy
 
     def damper_loss(self, q: Any, v: Any, t: Any = 0.0) -> Any:
-        """What the dampers between bodies take [W]."""
-        if not self.ties.struts:
+        """Power dissipated by the dampers between bodies [W]."""
+        if not self.constraints.springs:
             return 0.0
-        _, placed = self._placed(self.at.positions(q), self.moved.spread(v), t)
-        return ops.total(strut.loss(placed) for strut in self.ties.struts)
+        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        return ops.total(spring.loss(placed) for spring in self.constraints.springs)
 
-    def _per_dof(self, what: str) -> np.ndarray:
-        """A property of the joints on each of their dofs."""
+    def _per_dof(self, attribute: str) -> np.ndarray:
+        """An attribute of the joints, repeated for each of their dofs."""
         pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
-        return np.array([getattr(joint, what) for joint, kind in pairs for _ in range(kind.nv)], dtype=float)
+        return np.array([getattr(joint, attribute) for joint, kind in pairs for _ in range(kind.nv)], dtype=float)
 
-    def _stretch(self, q: Any) -> Any:
-        """How far the dofs of all joints are from where their springs rest."""
-        q_all, start, parts = self.at.positions(q), 0, []
-        for kind in self.tree.kinds:
-            parts.append(kind.space.chart(q_all[start : start + kind.nq]))
-            start += kind.nq
-        return ops.concatenate(parts) - self._per_dof("rest")
-
-    # --- coordinates ---
-
-    def rate(self, q: Any, v: Any) -> Any:
-        """q̇ (nq,)"""
-        return self._by_joint("rate", q, v)
-
-    def integrate(self, q: Any, d: Any) -> Any:
-        return self._by_joint("integrate", q, d)
-
-    def difference(self, q0: Any, q1: Any) -> Any:
-        parts, start = [], 0
-        for kind in self.own_kinds:
-            place = slice(start, start := start + kind.nq)
-            parts.append(kind.space.difference(q0[place], q1[place]))
-        return ops.concatenate(parts)
-
-    def chart(self, q: Any) -> Any:
-        """(nv,) positions of the dofs: the coordinates, of a rotation its rotation vector."""
-        return self._each("chart", q)
-
-    def coordinates(self, chart: Any) -> Any:
-        """q (nq,) of positions of the dofs (nv,), as `chart` gives them and encoders measure them."""
-        parts, start = [], 0
-        for kind in self.own_kinds:
-            parts.append(kind.space.of_chart(chart[start : start + kind.nv]))
-            start += kind.nv
-        return ops.concatenate(parts)
-
-    def normalised(self, q: Any) -> Any:
-        """q with quaternions of length 1."""
-        return self._each("normalised", q)
-
-    def _each(self, what: str, q: Any) -> Any:
-        parts, start = [], 0
-        for kind in self.own_kinds:
-            parts.append(getattr(kind.space, what)(q[start : start + kind.nq]))
-            start += kind.nq
-        return ops.concatenate(parts)
-
-    def _by_joint(self, what: str, q: Any, v: Any) -> Any:
-        parts, nq, nv = [], 0, 0
-        for kind in self.own_kinds:
-            parts.append(getattr(kind.space, what)(q[nq : nq + kind.nq], v[nv : nv + kind.nv]))
-            nq, nv = nq + kind.nq, nv + kind.nv
-        return ops.concatenate(parts)
-
-    @cached_property
-    def own_kinds(self) -> list[Any]:
-        """The kinds of the joints that move on their own."""
-        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
-        return [kind for joint, kind in pairs if joint.mimic is None]
+    def _deflection(self, q: Any) -> Any:
+        """Distance of all dofs of the tree from where their springs are unloaded."""
+        return ConfigurationSpace(self.tree.kinds).chart(self.q_map.positions(q)) - self._per_dof("rest")
 
     # --- energies, mass matrix and frames ---
 
     def mass_matrix(self, q: Any, t: Any = 0.0) -> Any:
-        full = kinematics.mass_matrix(self.sweeps, self.at.positions(q), self.nv_full, t)
-        return full if self.moved.trivial else self.moved.matrix.T @ full @ self.moved.matrix
+        full = kinematics.mass_matrix(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
+        return full if self.v_map.trivial else self.v_map.matrix.T @ full @ self.v_map.matrix
 
     def kinetic_energy(self, q: Any, v: Any, t: Any = 0.0) -> Any:
-        return self._over_tree(kinematics.kinetic_energy, self.at.positions(q), self.moved.spread(v), t=t)
+        return self._over_tree(kinematics.kinetic_energy, self.q_map.positions(q), self.v_map.expand(v), t=t)
 
     def potential_energy(self, q: Any, t: Any = 0.0) -> Any:
-        return self._over_tree(kinematics.potential_energy, self.at.positions(q), self.gravity, t=t)
+        return self._over_tree(kinematics.potential_energy, self.q_map.positions(q), self.gravity, t=t)
 
     def frame_pose(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
-        return kinematics.frame_pose(self.sweeps, self.at.positions(q), body, frame, t)
+        return kinematics.frame_pose(self.sweeps, self.q_map.positions(q), body, frame, t)
 
-    def given_poses(self, q: Any, t: Any) -> dict[str, dict[str, Any]]:
-        """Where the bodies are that time alone moves, by joint: x, y, z [m], roll, pitch, yaw [rad] in ground axes."""
+    def moving_base_poses(self, q: Any, t: Any) -> dict[str, dict[str, Any]]:
+        """Poses of the bodies whose joints depend on time alone, by joint: x, y, z [m], roll, pitch, yaw [rad] in
+        ground axes."""
         found = {}
         for k, (joint, kind) in enumerate(zip(self.tree.joints, self.tree.kinds, strict=True)):
             if kind.timed and not kind.nv:
                 pose = self.frame_pose(q, k, Pose.identity(), t)
                 (a, b, c), tip = pose[:3, 0], pose[2, 1:3]
-                turns = ops.atan2(tip[0], tip[1]), ops.atan2(-c, ops.sqrt(a * a + b * b)), ops.atan2(b, a)
+                angles = ops.atan2(tip[0], tip[1]), ops.atan2(-c, ops.sqrt(a * a + b * b)), ops.atan2(b, a)
                 names = ("x", "y", "z", "roll", "pitch", "yaw")
-                found[joint.name] = dict(zip(names, (*pose[:3, 3], *turns), strict=True))
+                found[joint.name] = dict(zip(names, (*pose[:3, 3], *angles), strict=True))
         return found
 
     def frame_jacobian(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
-        full = kinematics.frame_jacobian(self.sweeps, self.at.positions(q), self.nv_full, body, frame, t)
-        return full if self.moved.trivial else ops.array([self.moved.gathered(row) for row in full])
+        return self._project_rows(
+            kinematics.frame_jacobian(self.sweeps, self.q_map.positions(q), self.nv_tree, body, frame, t)
+        )

@@ -1,16 +1,15 @@
-"""The one table of joints.
+"""The table of joints.
 
-A joint moves the child's frame in the joint's own frame. A row names its coordinates and gives pure functions:
+A joint moves the child's frame in the joint's frame. Each entry names the coordinates and has pure functions:
 
 * `place(q, t) -> (Q, r)`: the child's axes (3, 3) and origin (3,) in the joint's frame;
-* `hinge(q, v, t) -> Hinge`: the columns S_i of the relative velocity, what time alone adds to it, and the part
-  of the relative acceleration that remains when v̇ = 0; all along the child's axes;
-* `closing(Q, r)`: what vanishes when the joint closes a loop, one row per reaction in `reactions`;
-* `right(Q, r)`: above 0 where it vanishes on the joint's own motion, below 0 where it does so half a turn off it;
-  none where there is no such place.
+* `hinge(q, v, t) -> Hinge`: see `spatial.Hinge`;
+* `closure(Q, r)`: the residual when the joint closes a loop, one row per reaction in `reactions`;
+* `branch(Q, r)`: above 0 where the residual vanishes on the joint's own motion, below 0 where it vanishes half a turn
+  off it; None if it vanishes on the motion only.
 
-Axes are turned to z when the tree is built (the second axis of a universal joint to x), so one row serves
-every direction; `axes_of` says where x and y go.
+When the tree is built, axes are rotated to z (the second axis of a universal joint to x), so that one entry serves
+every direction; `joint_axes` gives that rotation.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from cosim import ops
 from cosim.multibody.coordinates import MOTION, ROTATION, Space, numbers, rotation_of
 from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.mechanism import GeneralMotion, Joint
-from cosim.multibody.spatial import Hinge, Vector
+from cosim.multibody.spatial import Hinge, SpatialVector
 
 # below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
 ROUNDING = 1e-15
@@ -37,12 +36,12 @@ Names = tuple[tuple[str, str], ...]  # (name, "m" or "rad" or "1") of each
 @dataclass(frozen=True, eq=False)
 class JointKind:
     space: Space
-    dofs: Names  # velocities
+    dofs: Names  # of the velocities
     place: Callable[[Any, Any], tuple[Any, Any]]
     hinge: Callable[[Any, Any, Any], Hinge]
-    reactions: str = ""  # of the closing rows: f and m, each with its axis
-    closing: Callable[[Any, Any], Any] | None = None
-    right: Callable[[Any, Any], Any] | None = None
+    reactions: str = ""  # of the closure rows: f (force) or m (moment) with its axis
+    closure: Callable[[Any, Any], Any] | None = None
+    branch: Callable[[Any, Any], Any] | None = None
     timed: bool = False
 
     @property
@@ -55,7 +54,7 @@ class JointKind:
 
     @property
     def coordinates(self) -> Names:
-        """Positions: those of a rotation are a quaternion."""
+        """Names of the positions; a rotation has a quaternion."""
         straight = self.nq - 4 if self.nq != self.nv else self.nq
         turned = tuple((name, "1") for name in ("qx", "qy", "qz", "qw"))
         return self.dofs[:straight] + (turned if self.nq != self.nv else ())
@@ -63,8 +62,8 @@ class JointKind:
 
 _O = np.zeros(3)
 _X, _Y, _Z = np.eye(3)
-_STILL = Vector(_O, _O)
-_UNMOVED = np.eye(3), _O
+_ZERO = SpatialVector(_O, _O)
+_IDENTITY = np.eye(3), _O
 
 
 def _about_z(angle: Any) -> Any:
@@ -81,44 +80,44 @@ def _along_z(distance: Any) -> Any:
     return ops.array([0.0, 0.0, distance])
 
 
-def _always(*columns: Vector) -> Callable[[Any, Any, Any], Hinge]:
-    return lambda q, v, t: Hinge(columns, _STILL, _STILL)
+def _constant(*columns: SpatialVector) -> Callable[[Any, Any, Any], Hinge]:
+    return lambda q, v, t: Hinge(columns, _ZERO, _ZERO)
 
 
 def _universal(q: Any, v: Any, t: Any) -> Hinge:
     s, c = ops.sin(q[1]), ops.cos(q[1])
-    turning = ops.array([0.0, c, -s]) * (v[0] * v[1])
-    return Hinge((Vector(_O, ops.array([0.0, s, c])), Vector(_O, _X)), _STILL, Vector(_O, turning))
+    bias = ops.array([0.0, c, -s]) * (v[0] * v[1])
+    return Hinge((SpatialVector(_O, ops.array([0.0, s, c])), SpatialVector(_O, _X)), _ZERO, SpatialVector(_O, bias))
 
 
 def _planar(q: Any, v: Any, t: Any) -> Hinge:
     turn = _about_z(q[2])
-    return Hinge((Vector(turn[0], _O), Vector(turn[1], _O), Vector(_O, _Z)), _STILL, _STILL)
+    return Hinge((SpatialVector(turn[0], _O), SpatialVector(turn[1], _O), SpatialVector(_O, _Z)), _ZERO, _ZERO)
 
 
-_SLIDES, _TURNS = tuple(Vector(e, _O) for e in np.eye(3)), tuple(Vector(_O, e) for e in np.eye(3))
+_LINEAR, _ANGULAR = tuple(SpatialVector(e, _O) for e in np.eye(3)), tuple(SpatialVector(_O, e) for e in np.eye(3))
 
 
 def _free(q: Any, v: Any, t: Any) -> Hinge:
-    return Hinge(_SLIDES + _TURNS, _STILL, Vector(ops.cross(v[3:], v[:3]), _O))
+    return Hinge(_LINEAR + _ANGULAR, _ZERO, SpatialVector(ops.cross(v[3:], v[:3]), _O))
 
 
 def _tilt(turn: Any) -> list[Any]:
-    """The small rotation about x and y that takes z out of line."""
+    """The small rotation about x and y that tilts z."""
     return [-turn[1, 2], turn[0, 2]]
 
 
 def _twist(turn: Any) -> list[Any]:
-    """The small rotation."""
+    """The small rotation about x, y and z."""
     return [0.5 * (turn[2, 1] - turn[1, 2]), 0.5 * (turn[0, 2] - turn[2, 0]), 0.5 * (turn[1, 0] - turn[0, 1])]
 
 
-def _upright(turn: Any, r: Any) -> Any:
-    """The cosine of the angle between the axes."""
+def _axis_cosine(turn: Any, r: Any) -> Any:
+    """The cosine of the angle between the z axes."""
     return turn[2, 2]
 
 
-def _unturned(turn: Any, r: Any) -> Any:
+def _trace_cosine(turn: Any, r: Any) -> Any:
     """Twice the cosine of the angle of the rotation."""
     return turn[0, 0] + turn[1, 1] + turn[2, 2] - 1.0
 
@@ -131,28 +130,28 @@ REVOLUTE = JointKind(
     numbers(1),
     _names(angle="rad"),
     lambda q, t: (_about_z(q[0]), _O),
-    _always(Vector(_O, _Z)),
+    _constant(SpatialVector(_O, _Z)),
     "fx fy fz mx my",
     lambda turn, r: [*r, *_tilt(turn)],
-    _upright,
+    _axis_cosine,
 )
 PRISMATIC = JointKind(
     numbers(1),
     _names(distance="m"),
     lambda q, t: (np.eye(3), _along_z(q[0])),
-    _always(Vector(_Z, _O)),
+    _constant(SpatialVector(_Z, _O)),
     "fx fy mx my mz",
     lambda turn, r: [*r[:2], *_twist(turn)],
-    _unturned,
+    _trace_cosine,
 )
 CYLINDRICAL = JointKind(
     numbers(2),
     _names(distance="m", angle="rad"),
     lambda q, t: (_about_z(q[1]), _along_z(q[0])),
-    _always(Vector(_Z, _O), Vector(_O, _Z)),
+    _constant(SpatialVector(_Z, _O), SpatialVector(_O, _Z)),
     "fx fy mx my",
     lambda turn, r: [*r[:2], *_tilt(turn)],
-    _upright,
+    _axis_cosine,
 )
 UNIVERSAL = JointKind(
     numbers(2),
@@ -166,7 +165,7 @@ SPHERICAL = JointKind(
     ROTATION,
     _names(rx="rad", ry="rad", rz="rad"),
     lambda q, t: (rotation_of(q), _O),
-    _always(*_TURNS),
+    _constant(*_ANGULAR),
     "fx fy fz",
     lambda turn, r: list(r),
 )
@@ -177,7 +176,7 @@ PLANAR = JointKind(
     _planar,
     "fz mx my",
     lambda turn, r: [r[2], *_tilt(turn)],
-    _upright,
+    _axis_cosine,
 )
 FREE = JointKind(
     MOTION,
@@ -188,47 +187,47 @@ FREE = JointKind(
 FIXED = JointKind(
     numbers(0),
     (),
-    lambda q, t: _UNMOVED,
-    _always(),
+    lambda q, t: _IDENTITY,
+    _constant(),
     "fx fy fz mx my mz",
     lambda turn, r: [*r, *_twist(turn)],
-    _unturned,
+    _trace_cosine,
 )
 
 
 @cache
 def screw(pitch: float) -> JointKind:
-    """A turn about z that advances by `pitch` [m/rad] along it."""
+    """A rotation about z that advances by `pitch` [m/rad] along it."""
 
-    def closing(turn: Any, r: Any) -> list[Any]:
-        # of the advance only what a turn leaves over: the row forgets whole turns
+    def closure(turn: Any, r: Any) -> list[Any]:
+        # the row is periodic: whole turns of the advance do not count
         lead = r[2] / pitch
         off = turn[0, 0] * ops.sin(lead) - turn[1, 0] * ops.cos(lead)
         return [*r[:2], off * pitch, *_tilt(turn)]
 
-    def right(turn: Any, r: Any) -> Any:
+    def branch(turn: Any, r: Any) -> Any:
         lead = r[2] / pitch
-        return ops.minimum(_upright(turn, r), turn[0, 0] * ops.cos(lead) + turn[1, 0] * ops.sin(lead))
+        return ops.minimum(_axis_cosine(turn, r), turn[0, 0] * ops.cos(lead) + turn[1, 0] * ops.sin(lead))
 
     return JointKind(
         numbers(1),
         _names(angle="rad"),
         lambda q, t: (_about_z(q[0]), _along_z(pitch * q[0])),
-        _always(Vector(pitch * _Z, _Z)),
+        _constant(SpatialVector(pitch * _Z, _Z)),
         "fx fy fz mx my",
-        closing,
-        right,
+        closure,
+        branch,
     )
 
 
 @cache
 def general(motion: GeneralMotion) -> JointKind:
-    """A joint of the user's own: columns and bias are exact derivatives of its place."""
+    """A user-defined joint: columns and bias are exact derivatives of its place."""
     names = tuple(zip(motion.names, motion.units, strict=True))
     return JointKind(numbers(len(names)), names, motion.place, HingeOf(motion), timed=motion.timed)
 
 
-# what files call a joint -> its row; a fixed joint of the tree is merged, one that closes a loop has its rows
+# joint type in files -> its entry; fixed joints of the tree are merged, fixed loop joints have closure rows
 KINDS: dict[str, Callable[[Joint], JointKind]] = {
     "revolute": lambda joint: REVOLUTE,
     "continuous": lambda joint: REVOLUTE,
@@ -245,20 +244,22 @@ KINDS: dict[str, Callable[[Joint], JointKind]] = {
 
 
 def kind_of(joint: Joint) -> JointKind:
+    """The entry of the table for a joint."""
     return KINDS[joint.kind](joint)
 
 
-def axes_of(joint: Joint) -> np.ndarray:
-    """The frame (3, 3) whose z is the joint's axis, and x its second axis if it has one, else as near as can be to the
-    x of the joint's frame, or its y for an axis along x; the frame itself for joints that have no axis."""
+def joint_axes(joint: Joint) -> np.ndarray:
+    """The axes (3, 3) of a frame whose z is the joint's axis. Its x is the second axis if there is one, else the
+    direction nearest to the x of the joint's frame (to its y for an axis along x). The identity for joints without
+    an axis."""
     if joint.kind in ("spherical", "free", "general"):
         return np.eye(3)
     if joint.second_axis is None:
-        return _turn_z_to(joint.axis)
+        return _rotate_z_to(joint.axis)
     return np.column_stack([joint.second_axis, np.cross(joint.axis, joint.second_axis), joint.axis])
 
 
-def _turn_z_to(axis: np.ndarray) -> np.ndarray:
+def _rotate_z_to(axis: np.ndarray) -> np.ndarray:
     """A rotation whose third column is `axis`, of length 1; for a coordinate axis a permutation with signs."""
     k = int(np.argmax(np.abs(axis)))
     if abs(abs(axis[k]) - 1.0) < ROUNDING:

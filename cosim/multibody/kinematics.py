@@ -10,8 +10,8 @@ from cosim import ops
 from cosim.multibody.dynamics import (
     Body,
     BodyMotion,
-    motions,
-    move,
+    body_motions,
+    joint_motion,
     rigid_inertia,
     to_body,
     transport_force,
@@ -19,25 +19,25 @@ from cosim.multibody.dynamics import (
 )
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Pose
-from cosim.multibody.spatial import Vector
+from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Sweeps, Unrolled
 
 
 def kinetic_energy(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
     """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]."""
 
-    def step(joint: JointKind, body: Body, above: Vector, q: Any, v: Any) -> Any:
-        motion = move(joint, body, above.angular, q, v, t)
+    def step(joint: JointKind, body: Body, above: SpatialVector, q: Any, v: Any) -> Any:
+        motion = joint_motion(joint, body, above.angular, q, v, t)
         carried = above.linear + ops.cross(above.angular, motion.position)
         velocity = to_body(body, motion, carried) + motion.slip
-        return Vector(velocity, motion.omega), (Vector(velocity, motion.omega), v)
+        return SpatialVector(velocity, motion.omega), (SpatialVector(velocity, motion.omega), v)
 
     def own(joint: JointKind, body: Body, moving: Any) -> Any:
         twist, v = moving
         rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
         return 0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)
 
-    still = Vector(np.zeros(3), np.zeros(3))
+    still = SpatialVector(np.zeros(3), np.zeros(3))
     return sweeps.gather(own, sweeps.outward(step, still, sweeps.by_q(q), sweeps.by_v(v)))
 
 
@@ -46,7 +46,7 @@ def potential_energy(sweeps: Sweeps, q: Any, gravity: Any, t: Any = 0.0) -> Any:
 
     def step(joint: JointKind, body: Body, above: Any, q: Any) -> Any:
         height, g = above  # −g·r of the body's origin, g in the body's axes
-        motion = move(joint, body, np.zeros(3), q, np.zeros(joint.nv), t)
+        motion = joint_motion(joint, body, np.zeros(3), q, np.zeros(joint.nv), t)
         below = height - g @ motion.position, to_body(body, motion, g)
         return below, below
 
@@ -67,7 +67,7 @@ def mass_matrix(sweeps: Unrolled, q: Any, nv: int, t: Any = 0.0) -> Any:
     def compose(joint: JointKind, body: Body, inertia: Any, motion: BodyMotion) -> Any:
         return transport_inertia(body, motion, inertia), inertia
 
-    moving = motions(sweeps, q, np.zeros(nv), t)
+    moving = body_motions(sweeps, q, np.zeros(nv), t)
     composite = sweeps.inward(own, compose, moving)
     columns = sweeps.by_v(np.arange(nv))
     m: list[list[Any]] = [[0.0] * nv for _ in range(nv)]
@@ -122,7 +122,7 @@ def frame_pose(sweeps: Unrolled, q: Any, body: int, frame: Pose, t: Any = 0.0) -
     coordinates = sweeps.by_q(q)
     for k in body_path(sweeps, body):
         here = sweeps.bodies[k]
-        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
+        motion = joint_motion(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
         position = position + rotation @ motion.position
         rotation = rotation @ here.rotation @ motion.turn
     position = position + rotation @ frame.position
@@ -138,7 +138,7 @@ def frame_jacobian(sweeps: Unrolled, q: Any, nv: int, body: int, frame: Pose, t:
     rotation, position = np.eye(3), np.zeros(3)
     for k in body_path(sweeps, body):
         here = sweeps.bodies[k]
-        motion = move(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
+        motion = joint_motion(sweeps.kinds[k], here, np.zeros(3), coordinates[k], np.zeros(sweeps.kinds[k].nv), t)
         position = position + rotation @ motion.position
         rotation = rotation @ here.rotation @ motion.turn
         for j, s in zip(columns[k], motion.hinge, strict=True):

@@ -1,6 +1,6 @@
-"""Joints that follow others: how the coordinates of all joints of a tree follow from the independent ones.
+"""Mimic joints: the coordinates of all joints of a tree from the independent ones.
 
-A joint that mimics another has no coordinate of its own: q_all = P q + offset, v_all = P v. Joints that mimic
+A joint that mimics another has no coordinate of its own: q_tree = P q + offset, v_tree = P v. Joints that mimic
 or are mimicked have one coordinate each.
 """
 
@@ -18,70 +18,74 @@ from cosim.multibody.tree import Tree
 
 
 @dataclass(frozen=True)
-class Map:
-    """x_all[k] = multiplier[k] · x[leader[k]] + offset[k]; `own`: the places of x in x_all."""
+class MimicMap:
+    """x_tree[k] = multiplier[k] · x[leader[k]] + offset[k]; `independent`: indices in x_tree of the elements of x."""
 
     leader: np.ndarray
     multiplier: np.ndarray
     offset: np.ndarray
-    own: np.ndarray
+    independent: np.ndarray
 
     @property
     def trivial(self) -> bool:
-        return len(self.own) == len(self.leader)
+        """Whether no joint mimics another."""
+        return len(self.independent) == len(self.leader)
 
-    def spread(self, x: Any) -> Any:
-        """P x"""
+    def expand(self, x: Any) -> Any:
+        """P x: velocities or accelerations of all dofs."""
         return x if self.trivial else x[self.leader] * self.multiplier
 
     def positions(self, x: Any) -> Any:
         """P x + offset"""
-        return x if self.trivial else self.spread(x) + self.offset
+        return x if self.trivial else self.expand(x) + self.offset
 
-    def gathered(self, efforts: Any) -> Any:
-        """Pᵀ τ: efforts of all dofs, felt at the independent ones."""
+    def project(self, efforts: Any) -> Any:
+        """Pᵀ τ: efforts of all dofs as efforts of the independent ones."""
         if self.trivial:
             return efforts
-        n = len(self.own)
+        n = len(self.independent)
         return ops.array(
             [ops.total(efforts[k] * self.multiplier[k] for k in np.flatnonzero(self.leader == i)) for i in range(n)]
         )
 
-    def placed(self, x: Any) -> Any:
-        """x at the independent places of x_all, 0 elsewhere."""
-        return x if self.trivial else ops.placed(np.zeros(len(self.leader)), self.own, x)
+    def embed(self, x: Any) -> Any:
+        """x at the independent indices of x_tree, 0 elsewhere."""
+        return x if self.trivial else ops.with_elements(np.zeros(len(self.leader)), self.independent, x)
 
     @property
     def matrix(self) -> np.ndarray:
         """P"""
-        matrix = np.zeros((len(self.leader), len(self.own)))
+        matrix = np.zeros((len(self.leader), len(self.independent)))
         matrix[np.arange(len(self.leader)), self.leader] = self.multiplier
         return matrix
 
     def rows(self) -> list[ConstraintRow]:
-        """What ties the followers: one row each, follower − multiplier · leader."""
+        """The constraints of the followers: one row each, follower − multiplier · leader."""
         return [
-            ConstraintRow({}, {int(k): 1.0, int(self.own[self.leader[k]]): -self.multiplier[k]}, 0.0)
-            for k in sorted(set(range(len(self.leader))) - set(self.own.tolist()))
+            ConstraintRow({}, {int(k): 1.0, int(self.independent[self.leader[k]]): -self.multiplier[k]}, 0.0)
+            for k in sorted(set(range(len(self.leader))) - set(self.independent.tolist()))
         ]
 
 
-def find_mimics(tree: Tree) -> tuple[Map, Map]:
+def mimic_maps(tree: Tree) -> tuple[MimicMap, MimicMap]:
     """(the map of coordinates, the map of velocities) of the joints of a tree."""
-    return _map(tree, [kind.nq for kind in tree.kinds]), _map(tree, [kind.nv for kind in tree.kinds])
+    return _mimic_map(tree, [kind.nq for kind in tree.kinds]), _mimic_map(tree, [kind.nv for kind in tree.kinds])
 
 
-def _map(tree: Tree, sizes: Sequence[int]) -> Map:
-    first: dict[str, int] = {}  # joint that moves on its own -> where its part of x begins
+def _mimic_map(tree: Tree, sizes: Sequence[int]) -> MimicMap:
+    first: dict[str, int] = {}  # independent joint -> index of its first element in x
     n = 0
     for joint, size in zip(tree.joints, sizes, strict=True):
         if joint.mimic is None:
             first[joint.name] = n
             n += size
-    leader, multiplier, offset, own = [], [], [], []
+    leader: list[int] = []
+    multiplier: list[float] = []
+    offset: list[float] = []
+    independent: list[int] = []
     for joint, size in zip(tree.joints, sizes, strict=True):
         if joint.mimic is None:
-            own += range(len(leader), len(leader) + size)
+            independent += range(len(leader), len(leader) + size)
             leader += range(first[joint.name], first[joint.name] + size)
             multiplier += [1.0] * size
             offset += [0.0] * size
@@ -89,4 +93,6 @@ def _map(tree: Tree, sizes: Sequence[int]) -> Map:
             leader.append(first[joint.mimic.joint])
             multiplier.append(joint.mimic.multiplier)
             offset.append(joint.mimic.offset)
-    return Map(np.array(leader, int), np.array(multiplier, float), np.array(offset, float), np.array(own, int))
+    return MimicMap(
+        np.array(leader, int), np.array(multiplier, float), np.array(offset, float), np.array(independent, int)
+    )

@@ -23,10 +23,10 @@ from cosim.types import Limits
 
 GRAVITY = (0.0, 0.0, -9.81)
 
-# from this many independent rows of constraints on, eliminating them where their loops close is the faster way
+# from this many independent constraint rows on, elimination where the loops close is faster
 NESTED_FROM = 4
 
-# functions in which time plays no part
+# functions that do not depend on time
 UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort"}
 
 
@@ -36,7 +36,7 @@ class Model:
     Every function takes one state, arrays (nq,) and (nv,), or a batch of k of them, (k, nq) and (k, nv);
     a single array among batches serves every row. `out=` gives the array(s) to fill: with it, and float64
     arrays, a call costs little more than the arithmetic. SI units; joint order as in `joint_names`: depth
-    first, siblings in file order, mimic joints left out (they have no coordinate of their own).
+    first, siblings in file order, without mimic joints (they have no coordinate of their own).
     """
 
     nq: int
@@ -51,35 +51,35 @@ class Model:
         mechanism: Mechanism,
         gravity: Sequence[float] = GRAVITY,
         rotor_inertia: Any = None,
-        stabilisation: float = 0.0,
+        baumgarte_rate: float = 0.0,
         elimination: str = "auto",
         redundant: Sequence[int] = (),
     ) -> None:
         """rotor_inertia: reflected inertia of the drives' rotors on the dofs [kg m² or kg], (nv,) or by name,
-        default 0. stabilisation: rate [rad/s] at which drift of constraints decays, 0 for none (Baumgarte).
-        elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the faster one.
-        redundant: rows of constraints that follow from the others (see `assembly.find_redundant`); they are not
-        solved for, and reactions are shared among them by least norm.
+        default 0. baumgarte_rate: rate [rad/s] at which constraint violations decay, 0 for none (Baumgarte
+        stabilisation). elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the
+        faster one. redundant: constraint rows that follow from the others (see `assembly.find_redundant`); they are
+        not solved for, and reactions are distributed over them by least norm.
 
-        Raises InputErrors for links that could move without any inertia, ValueError for rotors or a gravity
-        that are no such arrays.
+        Raises InputErrors for links that can move without inertia, ValueError for rotor inertias or a gravity of
+        the wrong shape or value.
         """
         self._given: dict[str, Any] = {
             "mechanism": mechanism,
             "gravity": tuple(gravity),
             "rotor_inertia": rotor_inertia,
-            "stabilisation": stabilisation,
+            "baumgarte_rate": baumgarte_rate,
             "elimination": elimination,
             "redundant": tuple(redundant),
         }
         open_mechanism, constraints = cut_loops(mechanism)
         tree = build_tree(open_mechanism)
-        own = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
-        self.joints = tuple(joint for joint, _ in own)
-        self.kinds = tuple(kind for _, kind in own)
+        moving = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
+        self.joints = tuple(joint for joint, _ in moving)
+        self.kinds = tuple(kind for _, kind in moving)
         self.joint_names = tuple(j.name for j in self.joints)
-        self.dof_names = tuple(name for j, k in own for name in _named(j, k.dofs))
-        self.coordinate_names = tuple(name for j, k in own for name in _named(j, k.coordinates))
+        self.dof_names = tuple(name for j, k in moving for name in _named(j, k.dofs))
+        self.coordinate_names = tuple(name for j, k in moving for name in _named(j, k.coordinates))
         self.nq, self.nv = len(self.coordinate_names), len(self.dof_names)
         if rotor_inertia is not None:
             tree = self._with_rotors(tree, rotor_inertia)
@@ -88,14 +88,13 @@ class Model:
         self.gravity = np.array(gravity, dtype=float)
         if self.gravity.shape != (3,):
             raise ValueError(f"gravity must be 3 numbers, got {gravity}")
-        couplings = body_constraints(tree, constraints)
-        rows = sum(len(c.law.rows) for c in couplings) - len(redundant)
+        members = body_constraints(tree, constraints)
+        rows = sum(len(c.law.rows) for c in members) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
-        ties = ConstraintSet(
-            couplings, spring_dampers(tree, mechanism.springs), stabilisation, nested, tuple(redundant)
-        )
-        self.pure = MechanismEquations(tree, self.gravity, ties)
-        self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in couplings for row in c.law.rows)
+        springs = spring_dampers(tree, mechanism.springs)
+        constraint_set = ConstraintSet(members, springs, baumgarte_rate, nested, tuple(redundant))
+        self.equations = MechanismEquations(tree, self.gravity, constraint_set)
+        self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
         self._tree: Tree = tree
         self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
 
@@ -118,10 +117,10 @@ class Model:
 
     @classmethod
     def from_urdf(cls, path: str | Path, floating_base: bool = False, gravity: Sequence[float] = GRAVITY) -> Model:
-        """The model of a URDF file; its root link is the ground, or with `floating_base` is carried by a free joint
-        `root_joint` from the ground.
+        """The model of a URDF file. Its root link is the ground; with `floating_base` a free joint `root_joint`
+        connects the root link to the ground.
 
-        Raises InputErrors with every mistake of the file and its line.
+        Raises InputErrors with every error in the file and its line.
         """
         mechanism = read_urdf(path)
         return cls(with_floating_base(mechanism) if floating_base else mechanism, gravity)
@@ -131,7 +130,7 @@ class Model:
         return self._with(rotor_inertia=rotor_inertia)
 
     def without(self, redundant: Sequence[int]) -> Model:
-        """The same model that does not solve for the rows of constraints named redundant."""
+        """The same model without the redundant constraint rows in its solution."""
         return self._with(redundant=tuple(redundant))
 
     def _with(self, **changes: Any) -> Model:
@@ -139,13 +138,13 @@ class Model:
 
     @property
     def limits(self) -> Limits:
-        """What the file says of range, speed and effort of each dof; infinite where it says nothing."""
+        """Position range, velocity and effort limits of each dof from the file; infinite where it sets none."""
         pairs = zip(self.joints, self.kinds, strict=True)
         columns = [(j.lower, j.upper, j.max_velocity, j.max_effort) for j, k in pairs for _ in range(k.nv)]
         return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
 
     def dof_index(self, name: str) -> int:
-        """The place of a dof in all vectors (nv,). Raises InputError naming those that exist."""
+        """The index of a dof in vectors (nv,). Raises InputError that lists the existing names."""
         if name not in self.dof_names:
             raise InputError(f"joint '{name}' does not exist{did_you_mean(name, self.dof_names)}")
         return self.dof_names.index(name)
@@ -163,13 +162,13 @@ class Model:
     # --- coordinates ---
 
     def neutral(self) -> np.ndarray:
-        """Coordinates (nq,) at which every joint's frames coincide."""
+        """Coordinates (nq,) at which the two frames of every joint coincide."""
         return np.concatenate([np.zeros(0), *(kind.space.neutral for kind in self.kinds)])
 
     def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
         """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform.
 
-        Loops are not closed: see `assembly.closed`."""
+        Loops are not closed: see `assembly.close_loops`."""
         parts = []
         for joint, kind in zip(self.joints, self.kinds, strict=True):
             units = [unit for _, unit in kind.coordinates]
@@ -186,60 +185,60 @@ class Model:
         return self._ready("integrate")(q, d, out=out)
 
     def difference(self, q0: Any, q1: Any, out: Any = None) -> Any:
-        """d (nv,) with q1 = integrate(q0, d); of rotations the shorter way."""
+        """d (nv,) with q1 = integrate(q0, d); the shorter of the two rotations."""
         return self._ready("difference")(q0, q1, out=out)
 
     # --- dynamics; where the model depends on time, t follows the last argument ---
 
     def forward_dynamics(self, q: Any, v: Any, tau: Any, *t: Any, out: Any = None) -> Any:
-        """q̈ (nv,) of free joints under efforts τ (nv,) (theory §1, separate-body sweeps; §6 with constraints).
+        """q̈ (nv,) under efforts τ (nv,) (theory §1, separate-body sweeps; §6 with constraints).
 
-        τ is the whole effort along each joint; what damping and friction take is not subtracted here:
-        see `friction_effort`. Raises ValueError or TypeError for arrays that do not fit.
+        τ is the whole effort along each joint; damping and friction are not subtracted here: see
+        `friction_effort`. Raises ValueError or TypeError for arrays of the wrong shape or type.
         """
         return self._ready("forward_dynamics")(q, v, tau, *t, out=out)
 
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any, *t: Any, out: Any = None) -> Any:
-        """τ (nv,) that moves the joints of the tree with q̈ (nv,) when cut joints carry nothing; where loops leave
-        fewer drives than joints, `hybrid_dynamics` gives the efforts of those that are driven."""
+        """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
+        `hybrid_dynamics` gives the efforts of the actuated joints."""
         return self._ready("inverse_dynamics")(q, v, qdd, *t, out=out)
 
     def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, *t: Any, out: Any = None) -> Any:
-        """(q̈, τ), full vectors (nv,) each: τ of the joints whose q̈ is prescribed (theory §2), q̈ of those
-        that are free under the given τ; the other entries are passed through.
+        """(q̈, τ), full vectors (nv,) each: τ of the dofs whose q̈ is prescribed (theory §2), q̈ of the others under
+        the given τ; the other entries are passed through.
 
         prescribed: bool (nv,). out: a tuple of two arrays.
         """
         return self._ready("hybrid_dynamics")(q, v, qdd, tau, prescribed, *t, out=out)
 
     def reactions(self, q: Any, v: Any, tau: Any, *t: Any, out: Any = None) -> Any:
-        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`: what a cut joint does to
-        its child along the axes of its frame on the parent [N, N m] (theory §6, Hᵀλ)."""
+        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
+        [N] and moment [N m] on its child, along the axes of its frame on the parent (theory §6, Hᵀλ)."""
         return self._ready("reactions")(q, v, tau, *t, out=out)
 
-    def constraints(self, q: Any, v: Any, *t: Any, out: Any = None) -> Any:
-        """(residuals f of the rows that have one, rates of all rows (m,)); both vanish when constraints hold."""
-        return self._ready("constraints")(q, v, *t, out=out)
+    def constraint_violation(self, q: Any, v: Any, *t: Any, out: Any = None) -> Any:
+        """(residuals f of the holonomic rows, rates of all rows (m,)); both vanish when the constraints hold."""
+        return self._ready("constraint_violation")(q, v, *t, out=out)
 
     def constraint_jacobian(self, q: Any, *t: Any, out: Any = None) -> Any:
-        """G (m, nv): the rates of the constraints are G v + a₀, the efforts of their reactions Gᵀ λ."""
+        """G (m, nv): the constraint rates are G v + a₀, the efforts of the reactions Gᵀ λ."""
         return self._ready("constraint_jacobian")(q, *t, out=out)
 
     def friction_effort(self, v: Any, out: Any = None) -> Any:
-        """What the joints' damping and Coulomb friction take, (nv,): d v + f v / √(v² + v_s²), v_s = 0.01.
+        """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s.
 
-        The efforts that move the mechanism are τ − friction_effort(v).
+        The efforts that accelerate the mechanism are τ − friction_effort(v).
         """
         return self._ready("friction_effort")(v, out=out)
 
     def mass_matrix(self, q: Any, *t: Any, out: Any = None) -> Any:
         """M(q) (nv, nv), rotors included."""
-        if self.pure.rolled:
+        if self.equations.rolled:
             return self._mass_matrix_by_columns(q, out)
         return self._ready("mass_matrix")(q, *t, out=out)
 
     def _mass_matrix_by_columns(self, q: Any, out: Any) -> Any:
-        """Straight-line code for n² entries would not end for many bodies: one O(n) sweep per column instead."""
+        """Straight-line code of n² entries is too long for many bodies: one O(n) sweep per column instead."""
         q = np.asarray(q, dtype=float)
         result = np.empty((*q.shape[:-1], self.nv, self.nv)) if out is None else out
         for row in np.ndindex(q.shape[:-1]):
@@ -247,7 +246,7 @@ class Model:
         return result
 
     def inertia_effort(self, q: Any, qdd: Any, out: Any = None) -> Any:
-        """M(q) q̈ (nv,) without forming M: the effort that acceleration alone takes."""
+        """M(q) q̈ (nv,) without forming M: the effort required for the acceleration alone."""
         return self._ready("inertia_effort")(q, qdd, out=out)
 
     # --- energies ---
@@ -263,7 +262,8 @@ class Model:
     # --- frames ---
 
     def frame_pose(self, q: Any, frame: str, *t: Any, out: Any = None) -> Any:
-        """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError naming known links."""
+        """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError that lists the
+        known links."""
         return self._ready("frame_pose", frame)(q, *t, out=out)
 
     def frame_jacobian(self, q: Any, frame: str, *t: Any, out: Any = None) -> Any:
@@ -281,7 +281,7 @@ class Model:
         return self._functions[key]
 
     def _ready(self, function: str, frame: str | None = None) -> Callable[..., Any]:
-        """Compile on first use; from then on the method of this object is the native function itself."""
+        """Compile on first use; afterwards the native function replaces the method of this object."""
         native = self.compiled(function, frame).native
         if frame is None:
             self.__dict__[function] = native
@@ -297,7 +297,7 @@ class Model:
             "inverse_dynamics": ([q, v, qdd], [nv]),
             "hybrid_dynamics": ([q, v, qdd, tau, ArrayPort("prescribed", nv, boolean=True)], [nv, nv]),
             "reactions": ([q, v, tau], [m]),
-            "constraints": ([q, v], [(sum(self.pure.ties.holonomic),), m]),
+            "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
             "constraint_jacobian": ([q], [m + nv]),
             "inertia_effort": ([q, qdd], [nv]),
             "friction_effort": ([v], [nv]),
@@ -309,14 +309,14 @@ class Model:
             "frame_pose": ([q], [(4, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]
-        fn: Callable[..., Any] = getattr(self.pure, function)
+        fn: Callable[..., Any] = getattr(self.equations, function)
         if frame is not None:
             if frame not in self._tree.frames:
                 raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.frames)}")
             body, pose = self._tree.frames[frame]
-            rule = fn
-            fn = lambda q, *t: rule(q, body, pose, *t)  # noqa: E731
-        if self.pure.timed and function not in UNTIMED:
+            equation = fn
+            fn = lambda q, *t: equation(q, body, pose, *t)  # noqa: E731
+        if self.equations.timed and function not in UNTIMED:
             inputs = [*inputs, ArrayPort("t", ())]
         return fn, inputs, [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]
 

@@ -14,7 +14,7 @@ import numpy as np
 from cosim.errors import InputError, InputErrors
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.dynamics import Body, articulated_resistance
-from cosim.multibody.joints import ROUNDING, JointKind, axes_of, kind_of
+from cosim.multibody.joints import ROUNDING, JointKind, joint_axes, kind_of
 from cosim.multibody.mechanism import Inertial, Joint, Mechanism, Pose
 from cosim.multibody.sweeps import Unrolled
 
@@ -52,7 +52,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
         if joint.kind == "fixed":
             frames[joint.child] = (parent, exact(mount))
             continue
-        aligned = Pose(axes_of(joint), np.zeros(3))
+        aligned = Pose(joint_axes(joint), np.zeros(3))
         frames[joint.child] = (len(joints), exact(aligned.inverse()))
         joints.append(joint)
         parents.append(parent)

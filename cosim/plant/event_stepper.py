@@ -79,9 +79,9 @@ class EventStepper:
     def gaps(self, t: Any, x: State) -> list[Any]:
         """By how much each row of the constraints is off, 0 where they are released: of rows without residual, the rate
         [m, rad, m/s or rad/s]."""
-        rules, ties = self.plant.model.pure, self.plant.model.pure.ties
+        equations, ties = self.plant.model.equations, self.plant.model.equations.constraints
         q, v, _ = self.plant.motion(t, x)
-        residual, rate = rules.constraints(q, v, t)
+        residual, rate = equations.constraint_violation(q, v, t)
         left, active = iter(residual), self.plant.active(x)
         gaps = [ops.absolute(next(left) if closed else rate[r]) for r, closed in enumerate(ties.holonomic)]
         if active is None:
@@ -122,7 +122,7 @@ class EventStepper:
         state = self.plant.layout.unpack(x)
         found = self.plant.efforts(t, state, request)
         model = self.plant.model
-        seen = {"t": t, "step": self.length, "position": model.pure.chart(found["q"]), "velocity": found["v"]}
+        seen = {"t": t, "step": self.length, "position": model.equations.chart(found["q"]), "velocity": found["v"]}
         seen |= {"acceleration": found["a"], "hold": found["hold"]}
         seen |= {name: state["switches"][name] for name in ("brake", "slide")}
         if self.plant.switches.signals:
@@ -213,10 +213,10 @@ class EventStepper:
             places = list(change.rebound)
             fired = [ops.where(happens[k], 1.0, arrested[dof]) for dof in places]
             kept = [ops.where(happens[k], change.rebound[dof], rebound[dof]) for dof in places]
-            rebound, arrested = ops.placed(rebound, places, kept), ops.placed(arrested, places, fired)
+            rebound, arrested = ops.with_elements(rebound, places, kept), ops.with_elements(arrested, places, fired)
             if k < n:
                 owned = [owners[dof] + ops.where(happens[k], 1.0, 0.0) for dof in places]
-                owners = ops.placed(owners, places, owned)
+                owners = ops.with_elements(owners, places, owned)
                 stopping.append(places)
         after, losses = self._struck(t, x | {"switches": s}, arrested, rebound)
         shares = losses / ops.maximum(owners, 1.0)
@@ -237,10 +237,10 @@ class EventStepper:
         return self._part(self._exchanged, [(), (self._size,), (nv,), (nv,)], "impulse")
 
     def _exchanged(self, t: Any, x: Any, jump: Any, held: Any) -> tuple[Any, Any, Any]:
-        state, rules = self.plant.layout.unpack(x), self.plant.model.pure
+        state, equations = self.plant.layout.unpack(x), self.plant.model.equations
         q, v, _ = self.plant.motion(t, state)
-        _, rate = rules.constraints(q, v, t)
-        found = rules.impulse(q, rate, jump, held > 0.5, t, self.plant.active(state))
+        _, rate = equations.constraint_violation(q, v, t)
+        found = equations.impulse(q, rate, jump, held > 0.5, t, self.plant.active(state))
         return found.acceleration, found.effort, ops.array([-0.5 * (found.multipliers @ rate)])
 
     def _struck(self, t: Any, x: State, arrested: Any, rebound: Any) -> tuple[State, Any]:
@@ -266,8 +266,8 @@ class EventStepper:
         losses = ops.where(plant.given, 0.0, -0.5 * impulse * (v + after))
         loss = ops.total(losses) + tied[0]
         energy = {"work": x["energy"]["work"], "loss": x["energy"]["loss"] + loss}
-        if plant.given.any() or plant.model.pure.timed:
-            before, then = (plant.model.pure.kinetic_energy(q, speed, t) for speed in (v, after))
+        if plant.given.any() or plant.model.equations.timed:
+            before, then = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
             energy["work"] = energy["work"] + (then - before + loss)
         return plant.moved(x | {"switches": s, "energy": energy}, q, after), losses
 

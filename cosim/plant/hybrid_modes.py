@@ -65,7 +65,7 @@ class EventIndicator(NamedTuple):
 
 def _with(s: State, what: str, places: Sequence[int], values: Any) -> State:
     values = values if isinstance(values, list) else [values] * len(places)
-    return s | {what: ops.placed(s[what], places, values)}
+    return s | {what: ops.with_elements(s[what], places, values)}
 
 
 def _latch(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
@@ -163,7 +163,7 @@ class HybridModes:
         brakes do not."""
         blocked = s["latched"]
         for k, stop in enumerate(self.stops):
-            blocked = ops.placed(blocked, [stop.dof], [ops.maximum(blocked[stop.dof], touched[k])])
+            blocked = ops.with_elements(blocked, [stop.dof], [ops.maximum(blocked[stop.dof], touched[k])])
         return blocked
 
     def pushing(self, touched: Any, impulse: Any) -> Any:

@@ -31,8 +31,8 @@ def semi_implicit_euler(system: System, t: Any, x: Any, h: Any) -> Any:
     end = x + h * system.flow(t, x)
     before = x[system.coordinates]
     # where it was, as fast as it became
-    faster = ops.placed(end, system.coordinates, before)
-    return ops.placed(end, system.coordinates, before + h * system.rates(t, faster))
+    faster = ops.with_elements(end, system.coordinates, before)
+    return ops.with_elements(end, system.coordinates, before + h * system.rates(t, faster))
 
 
 def rk4(system: System, t: Any, x: Any, h: Any) -> Any:

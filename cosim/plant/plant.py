@@ -18,7 +18,7 @@ import numpy as np
 from cosim import ops
 from cosim.layout import Layout
 from cosim.multibody import Model
-from cosim.multibody.assembly import Start, start
+from cosim.multibody.assembly import ConsistentState, find_consistent_state
 from cosim.multibody.mechanism import Mechanism
 from cosim.plant.hybrid_modes import HybridModes
 from cosim.types import State
@@ -68,7 +68,7 @@ class Plant:
         return Model(self.mechanism, self.gravity, rotors, self.closing.stabilisation, self.closing.elimination)
 
     @cached_property
-    def start(self) -> Start:
+    def start(self) -> ConsistentState:
         """Coordinates and velocities at t = 0, loops closed. Raises InputError where they cannot be."""
         q, v = np.array(self.position, dtype=float), np.array(self.velocity, dtype=float)
         held = ~self.free
@@ -77,12 +77,14 @@ class Plant:
             k, sample = self.tree.dof_index(name), trajectory.sample(0.0)
             q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]
         prescribed = tuple(self.prescribed)
-        return start(self.tree, q, v, kept_q | held, kept_v | held, released=self.released, prescribed=prescribed)
+        return find_consistent_state(
+            self.tree, q, v, kept_q | held, kept_v | held, released=self.released, prescribed=prescribed
+        )
 
     @property
     def start_positions(self) -> np.ndarray:
         """(nv,) of the dofs at t = 0."""
-        return np.asarray(self.tree.pure.chart(self.start.q), dtype=float)
+        return np.asarray(self.tree.equations.chart(self.start.q), dtype=float)
 
     @cached_property
     def model(self) -> Model:
@@ -151,23 +153,23 @@ class Plant:
     def coordinate_rates(self, t: Any, x: State) -> Any:
         """The rates of these coordinates."""
         q, v, _ = self.motion(t, x)
-        parts = [self.model.pure.rate(q, v)[self._own]]
+        parts = [self.model.equations.rate(q, v)[self._own]]
         for name, actuator in self.actuators.items():
             parts += [ops.array([x["actuators"][name][rate]]) for rate in actuator.rates.values()]
         return ops.concatenate(parts)
 
     def motion(self, t: Any, x: State) -> tuple[Any, Any, Any]:
         """(q (nq,), v (nv,), v̇ (nv,) of the prescribed and real dofs and 0 elsewhere)."""
-        q = ops.placed(np.zeros(self.model.nq), self._own, x["position"])
-        v = ops.placed(np.zeros(self.model.nv), np.flatnonzero(self.free), x["velocity"])
+        q = ops.with_elements(np.zeros(self.model.nq), self._own, x["position"])
+        v = ops.with_elements(np.zeros(self.model.nv), np.flatnonzero(self.free), x["velocity"])
         a = np.zeros(self.model.nv)
         if self.real:
-            a = ops.placed(a, self._real, x["real"])
+            a = ops.with_elements(a, self._real, x["real"])
         for name, trajectory in self.prescribed.items():
             sample, k = trajectory.sample(t), self.model.dof_index(name)
-            q = ops.placed(q, [self._coordinate(name)], sample["position"])
-            v = ops.placed(v, [k], sample["velocity"])
-            a = ops.placed(a, [k], sample["acceleration"])
+            q = ops.with_elements(q, [self._coordinate(name)], sample["position"])
+            v = ops.with_elements(v, [k], sample["velocity"])
+            a = ops.with_elements(a, [k], sample["acceleration"])
         return q, v, a
 
     def held(self, x: State) -> Any:
@@ -186,10 +188,10 @@ class Plant:
 
     def corrected(self, x: State, position: Any, velocity: Any, acceleration: Any) -> State:
         """The state with the real dofs moving like this, (m,) each."""
-        q = ops.placed(np.zeros(self.model.nq), self._own, x["position"])
-        v = ops.placed(np.zeros(self.model.nv), np.flatnonzero(self.free), x["velocity"])
-        q = ops.placed(q, [self._coordinate(name) for name in self.real], position)
-        return self.moved(x, q, ops.placed(v, self._real, velocity)) | {"real": acceleration}
+        q = ops.with_elements(np.zeros(self.model.nq), self._own, x["position"])
+        v = ops.with_elements(np.zeros(self.model.nv), np.flatnonzero(self.free), x["velocity"])
+        q = ops.with_elements(q, [self._coordinate(name) for name in self.real], position)
+        return self.moved(x, q, ops.with_elements(v, self._real, velocity)) | {"real": acceleration}
 
     def observed(self, x: State) -> tuple[Any, Any, Any]:
         """(position, velocity, acceleration) (m,) of the real dofs."""
@@ -204,16 +206,18 @@ class Plant:
             return x
         q, v, _ = self.motion(0.0, x)
         given = tuple(name for name, kept in zip(self.model.dof_names, self.given, strict=True) if kept)
-        found = start(self.model, q, v, self.given, self.given, released=self.released, prescribed=given)
+        found = find_consistent_state(
+            self.model, q, v, self.given, self.given, released=self.released, prescribed=given
+        )
         return self.moved(x, found.q, found.v)
 
     def settled(self, t: Any, x: State) -> State:
         """The state after a step, put back onto the constraints it drifted from."""
         q, v, _ = self.motion(t, x)
-        rules = self.model.pure
+        equations = self.model.equations
         if self.closing.projection:
-            return self.moved(x, *rules.settled(q, v, self.held(x), t, self.active(x)))
-        return self.moved(x, rules.normalised(q), v)
+            return self.moved(x, *equations.project_onto_constraints(q, v, self.held(x), t, self.active(x)))
+        return self.moved(x, equations.normalised(q), v)
 
     @property
     def drifts(self) -> bool:
@@ -225,7 +229,7 @@ class Plant:
 
     def _drive(self, t: Any, x: State, request: Any, q: Any, v: Any) -> tuple[dict[str, State], dict[str, Any]]:
         """(dx, y) of every actuator by dof."""
-        chart = self.model.pure.chart(q)
+        chart = self.model.equations.chart(q)
         rates, outputs = {}, {}
         for name, actuator in self.actuators.items():
             k = self.model.dof_index(name)
@@ -243,7 +247,7 @@ class Plant:
         0 effort."""
         q, v, _ = self.motion(t, x)
         _, driven = self._drive(t, x, request, q, v)
-        return self.model.pure.chart(q), v, self._driving(driven)
+        return self.model.equations.chart(q), v, self._driving(driven)
 
     def efforts(self, t: Any, x: State, request: Any) -> dict[str, Any]:
         """Everything that follows from a state: q, v, a; `effort` of drives and prescriptions; `friction` of joints and
@@ -251,20 +255,20 @@ class Plant:
         what time moves; and the actuators' `rates` and outputs (`driven`)."""
         q, v, a = self.motion(t, x)
         rates, driven = self._drive(t, x, request, q, v)
-        rules = self.model.pure
-        friction = rules.friction_effort(v)
-        taken = friction + rules.spring_effort(q)
+        equations = self.model.equations
+        friction = equations.friction_effort(v)
+        taken = friction + equations.spring_effort(q)
         effort = self._driving(driven)
         dragged = effort - taken
         if self.switches:
             braking = self.switches.braking(x["switches"])
             friction, dragged = friction - braking, dragged + braking
         held = self.held(x)
-        if rules.open:
-            a, load = rules.hybrid_dynamics(q, v, a, dragged, held, t)
+        if equations.is_plain_tree:
+            a, load = equations.hybrid_dynamics(q, v, a, dragged, held, t)
             multipliers, put_in = np.zeros(0), 0.0
         else:
-            a, load, multipliers, put_in = rules.constrained_dynamics(q, v, a, dragged, held, t, self.active(x))
+            a, load, multipliers, put_in = equations.constrained_dynamics(q, v, a, dragged, held, t, self.active(x))
         effort = ops.where(self.given, load + taken, effort)
         found = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "hold": load - dragged}
         return found | {"multipliers": multipliers, "put in": put_in, "rates": rates, "driven": driven}
@@ -273,13 +277,13 @@ class Plant:
         """u["request"]: (nv,). dx/dt of the state, and `effort` (nv,) on each dof."""
         found = self.efforts(t, x, u["request"])
         q, v, a, effort, driven = (found[name] for name in ("q", "v", "a", "effort", "driven"))
-        rules = self.model.pure
+        equations = self.model.equations
         prescribed = np.flatnonzero(self.given)
         power = found["put in"] + ops.total(y["power"] for y in driven.values())
         power = power + ops.total(effort[k] * v[k] for k in prescribed)
-        loss = ops.total(y["loss"] for y in driven.values()) + found["friction"] @ v + rules.damper_loss(q, v, t)
+        loss = ops.total(y["loss"] for y in driven.values()) + found["friction"] @ v + equations.damper_loss(q, v, t)
         dx = {
-            "position": rules.rate(q, v)[self._own],
+            "position": equations.rate(q, v)[self._own],
             "velocity": a[self.free],
             "actuators": found["rates"],
             "energy": {"work": power, "loss": loss},
@@ -301,7 +305,7 @@ class Plant:
         found = self.efforts(t, x, request)
         q, v, driven, model = found["q"], found["v"], found["driven"], self.model
         signals: dict[str, Any] = {}
-        motion = {"position": model.pure.chart(q), "velocity": v}
+        motion = {"position": model.equations.chart(q), "velocity": v}
         motion |= {"acceleration": found["a"], "effort": found["effort"]}
         for k, name in enumerate(model.dof_names):
             signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
@@ -309,15 +313,15 @@ class Plant:
             signals |= {f"{name}/{s}": driven[name][s] for s in shown}
         coordinates = zip(model.coordinate_names, model.coordinate_units, q, strict=True)
         signals |= {f"{name}/position": value for name, unit, value in coordinates if unit == "1"}
-        rules = model.pure
-        for joint, pose in rules.given_poses(q, t).items():
+        equations = model.equations
+        for joint, pose in equations.moving_base_poses(q, t).items():
             signals |= {f"{joint}.{name}/position": value for name, value in pose.items()}
-        kinetic = rules.kinetic_energy(q, v, t)
-        potential = rules.potential_energy(q, t)
-        elastic = rules.spring_energy(q, t)
+        kinetic = equations.kinetic_energy(q, v, t)
+        potential = equations.potential_energy(q, t)
+        elastic = equations.spring_energy(q, t)
         stored = kinetic + potential + elastic + ops.total(y["stored"] for y in driven.values())
         energies = {"kinetic": kinetic, "potential": potential, "stored": stored}
-        energies |= {"elastic": elastic} if rules.sprung else {}
+        energies |= {"elastic": elastic} if equations.has_springs else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
         return signals | self._reactions(t, q, v, found["multipliers"], self.active(x))
@@ -327,11 +331,11 @@ class Plant:
         model = self.model
         if not model.constraint_rows:
             return {}
-        shared = model.pure.shared(q, multipliers, t, active)
+        shared = model.equations.least_norm_reactions(q, multipliers, t, active)
         signals = dict(zip(model.constraint_rows, shared, strict=True))
-        residual, rate = model.pure.constraints(q, v, t)
+        residual, rate = model.equations.constraint_violation(q, v, t)
         first = row = 0
-        for k, coupling in enumerate(model.pure.ties.couplings):
+        for k, coupling in enumerate(model.equations.constraints.members):
             holds = 1.0 if active is None else active[k]
             gap, n = residual[first : first + coupling.holonomic], len(coupling.law.rows)
             slip = rate[row + coupling.holonomic : row + n]

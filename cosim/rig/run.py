@@ -30,10 +30,10 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
     known |= {
         f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)
     }
-    for coupling in model.pure.ties.couplings:
+    for coupling in model.equations.constraints.members:
         rows = coupling.law.rows
         known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
-        known |= {f"{coupling.name}/gap": rows[0].of, f"{coupling.name}/slip": rows[-1].of}
+        known |= {f"{coupling.name}/gap": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
     units = {}
     for name in rig.tick_model.signals:
         part, what = name.rsplit("/", 1)
@@ -88,7 +88,7 @@ class Run:
             "integrator": schedule.integrator,
             "substeps": schedule.substeps,
             "joints": {name: self._joint(name) for name in rig.joints},
-            "constraints": {c.name: self._constraint(c) for c in rig.plant.model.pure.ties.couplings},
+            "constraints": {c.name: self._constraint(c) for c in rig.plant.model.equations.constraints.members},
             "redundant": [rig.plant.model.constraint_rows[r] for r in rig.plant.start.redundant],
             "events": [
                 {"t_s": e.t, "name": e.name, "count": e.count, "energy_lost_J": e.lost, "level": e.level}

@@ -102,7 +102,7 @@ class TickModel:
             "known": n,  # accelerations of prescribed and real joints
             "fresh": n,  # of real joints that were measured anew: time since they were before [s]
             "lag": n,  # … and by how much they are older than the tick [s]
-            "sensors": self.encoders.initial(plant.model.pure.chart(q), v),
+            "sensors": self.encoders.initial(plant.model.equations.chart(q), v),
             "controllers": {loop.name: loop.initial() for loop in self.loops},
             "told": {loop.name: {name: np.zeros(len(loop.index)) for name in COMMAND} for loop in self.loops},
             "command": {name: n for name in COMMAND},
@@ -280,7 +280,7 @@ class TickModel:
             if loop.fallback is not None:
                 fallen, still = next(taken), next(taken)
                 sample = ops.where(fallen[0] > 0.5, still, sample)
-            reference = ops.placed(reference, loop.index, sample)
+            reference = ops.with_elements(reference, loop.index, sample)
         return reference
 
     @property
@@ -301,7 +301,7 @@ class TickModel:
         command: dict[str, Any] = {name: np.zeros(self.nv) for name in COMMAND}
         for k, loop in enumerate(self.loops):
             for name, values in zip(COMMAND, told[k * len(COMMAND) :], strict=False):
-                command[name] = ops.placed(command[name], loop.index, values)
+                command[name] = ops.with_elements(command[name], loop.index, values)
         if self.self_willed is not None:
             command |= {gain: ops.where(self.self_willed, 0.0, command[gain]) for gain in ("kp", "kd")}
         known = dict(zip(SEEN, seen, strict=False)) | {"request": request, "armed": t - arming[0]}
@@ -330,9 +330,9 @@ class TickModel:
         position, velocity = np.zeros(self.nv), v
         for loop in self.loops:
             sample = begun.at(loop.index).reference(loop.trajectory, t)
-            position = ops.placed(position, loop.index, sample["position"])
+            position = ops.with_elements(position, loop.index, sample["position"])
             if loop.looks_at("velocity"):
-                velocity = ops.placed(velocity, loop.index, sample["velocity"])
+                velocity = ops.with_elements(velocity, loop.index, sample["velocity"])
         flat, *found = halted(
             begun.halting, t, position, velocity, verdict, fault, asked, reason, first, self.deceleration, self.step
         )

@@ -33,11 +33,11 @@ def row_of(name):
 def test_linkages_are_closed_and_move(make, mobility):
     """What is left of the constraints is rounding, and they leave as many freedoms as there are."""
     linkage = make()
-    residual, rate = linkage.model.pure.constraints(linkage.q, linkage.v)
+    residual, rate = linkage.model.equations.constraint_violation(linkage.q, linkage.v)
     assert np.abs(residual).max() < 1e-10
     assert np.abs(rate).max() < 1e-9
     assert np.abs(linkage.v).max() > 0.1
-    G = linkage.model.pure.constraint_jacobian(linkage.q)
+    G = linkage.model.equations.constraint_jacobian(linkage.q)
     assert linkage.model.nv - np.linalg.matrix_rank(G, 1e-9) == mobility
 
 
@@ -84,7 +84,7 @@ def test_mujoco_has_the_same_linkage_in_the_same_state(make):
     assert model.neq == loops
     for k in range(loops):
         np.testing.assert_allclose(data.site(f"a{k}").xpos, data.site(f"b{k}").xpos, atol=1e-10)
-    free = linkage.model.pure.inverse_dynamics(linkage.q, linkage.v, np.zeros(model.nv))
+    free = linkage.model.equations.inverse_dynamics(linkage.q, linkage.v, np.zeros(model.nv))
     np.testing.assert_allclose(data.qfrc_bias[order], free, atol=1e-12)
 
 

@@ -32,7 +32,7 @@ class Pendulums:
         return chart
 
     @property
-    def pure(self) -> Pendulums:
+    def equations(self) -> Pendulums:
         return self
 
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:

@@ -100,26 +100,27 @@ def test_velocities_follow():
         (
             FOUR_BAR.replace("child_origin: {xyz: [0.5", "child_origin: {xyz: [2.5"),
             [],
-            "rig.yaml:8 mechanism.loops[0]: 'pin' cannot close: 1.2 m are left at best; change lengths or frames",
+            "rig.yaml:8 mechanism.loops[0]: 'pin' cannot close: the smallest violation found is 1.2 m; change"
+            " lengths or frames",
         ),
         (
             FOUR_BAR,
             ["joints.A.initial.position=1", "joints.C.initial.position=-1"],
-            "rig.yaml:8 mechanism.loops[0]: 'pin' cannot close: 0.338 m are left at best; change lengths or frames, or"
-            " leave the initial position of 'A' or 'C' open",
+            "rig.yaml:8 mechanism.loops[0]: 'pin' cannot close: the smallest violation found is 0.338 m; change"
+            " lengths or frames, or remove the initial position of 'A' or 'C'",
         ),
         (
             FOUR_BAR,
             ["joints.A.initial.position=1", "joints.A.initial.velocity=1", "joints.B.initial.guess=-1",
              "joints.C.initial.guess=1", "joints.B.initial.velocity=5"],
-            "rig.yaml:8 mechanism.loops[0]: the initial velocities contradict 'pin' (2.52 m/s are left); change that of"
-            " 'A' or 'B' or leave it open",
+            "rig.yaml:8 mechanism.loops[0]: the initial velocities contradict 'pin' by 2.52 m/s; change or remove that"
+            " of 'A' or 'B'",
         ),
         (
             FOUR_BAR,
             ["joints.A.initial.position=0"],
-            "rig.yaml:8 mechanism.loops[0]: the configuration at the start is singular for 'pin': its constraints have"
-            " a condition number of inf; start elsewhere",
+            "rig.yaml:8 mechanism.loops[0]: the initial configuration is singular for 'pin': the constraints have"
+            " a condition number of inf; change the initial positions",
         ),
         (
             FOUR_BAR,
@@ -167,8 +168,8 @@ mechanism:
     - {name: thread, type: screw, pitch: 10 mm, parent: spindle, child: table}
 joints: {spindle: {initial: {position: 180 deg}}, table: {initial: {position: 0}}}
 """
-OFF = "closes only the wrong way round, half a turn off; turn its frame on one of the bodies"
-OPEN = "or leave the initial position of"
+OFF = "closes only on the wrong branch, rotated by half a turn; rotate its frame on one of the bodies"
+OPEN = "or remove the initial position of"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ OPEN = "or leave the initial position of"
         *(
             (
                 BODY.replace("TYPE", kind) + f"joints: {{b: {{initial: {{position: [0, 0, 0, {turned}]}}}}}}\n",
-                f"rig.yaml:5 mechanism.loops[0]: 'pin' {OFF}, {OPEN} 'b.x' or 'b.y' or 'b.z' or 'b.rx' open",
+                f"rig.yaml:5 mechanism.loops[0]: 'pin' {OFF}, {OPEN} 'b.x' or 'b.y' or 'b.z' or 'b.rx'",
             )
             for kind, turned in (
                 ("fixed", "1, 0, 0, 0"),
@@ -187,7 +188,7 @@ OPEN = "or leave the initial position of"
                 ("planar", "0, 1, 0, 0"),
             )
         ),
-        (THREAD, f"rig.yaml:6 mechanism.loops[0]: 'thread' {OFF}, {OPEN} 'spindle' or 'table' open"),
+        (THREAD, f"rig.yaml:6 mechanism.loops[0]: 'thread' {OFF}, {OPEN} 'spindle' or 'table'"),
         (
             FOUR_BAR.replace(
                 "child_origin: {xyz: [0.5, 0, 0]", "child_origin: {xyz: [0.5, 0, 0], rpy: [180 deg, 0, 0]"
@@ -213,8 +214,8 @@ mechanism:
   constraints: [{name: rod, type: distance, between: [base, a], length: 2}]
 """
     assert mistake(text + "joints: {a: {initial: {position: 0}}}\n") == (
-        "rig.yaml:3 mechanism.constraints[0]: 'rod' cannot close: 2 m are left at best; change lengths or frames, or"
-        " leave the initial position of 'a' open"
+        "rig.yaml:3 mechanism.constraints[0]: 'rod' cannot close: the smallest violation found is 2 m; change lengths"
+        " or frames, or remove the initial position of 'a'"
     )
     assert abs(start(text)[0][0]) == pytest.approx(2.0)
 
@@ -230,18 +231,18 @@ mechanism:
 
 def test_gears_have_neither_lengths_nor_frames():
     assert mistake(GEARS + "joints: {a: {initial: {position: 1}}, b: {initial: {position: 1}}}\n") == (
-        "rig.yaml:5 mechanism.constraints[0]: 'mesh' cannot close: 1 rad are left at best; change its figures, or"
-        " leave the initial position of 'a' or 'b' open"
+        "rig.yaml:5 mechanism.constraints[0]: 'mesh' cannot close: the smallest violation found is 1 rad; change its"
+        " parameters, or remove the initial position of 'a' or 'b'"
     )
 
 
 @pytest.mark.parametrize(
     ("prescribed", "message"),
     [
-        (("a", "b"), "the motions given to 'a' and 'b' contradict 'mesh' (1 rad/s are left); change one of them"),
+        (("a", "b"), "the prescribed motions of 'a' and 'b' contradict 'mesh' by 1 rad/s; change one of them"),
         (
             ("a",),
-            "the initial velocities contradict 'mesh' (1 rad/s are left); change that of 'b' or leave it open",
+            "the initial velocities contradict 'mesh' by 1 rad/s; change or remove that of 'b'",
         ),
     ],
 )
@@ -250,7 +251,7 @@ def test_motions_that_contradict_a_constraint(prescribed, message):
 
     model, kept = rig(GEARS).plant.tree, np.ones(2, dtype=bool)
     with pytest.raises(InputError) as caught:
-        assembly.start(model, np.zeros(2), np.ones(2), kept, kept, prescribed=prescribed)
+        assembly.find_consistent_state(model, np.zeros(2), np.ones(2), kept, kept, prescribed=prescribed)
     assert caught.value.what == message
 
 
@@ -275,7 +276,7 @@ joints:
 """
     assert start(text)[1].tolist() == [1, 1, 0, 0, 0, 0, 0]  # lies on it and is carried along
     assert mistake(text.replace("velocity: [1,", "velocity: [3,")).startswith(
-        "rig.yaml:6 mechanism.constraints[0]: the initial velocities contradict 'roll' (2 m/s are left)"
+        "rig.yaml:6 mechanism.constraints[0]: the initial velocities contradict 'roll' by 2 m/s"
     )
 
 
@@ -299,7 +300,8 @@ mechanism:
   constraints: [{name: roll, type: rolling, body: disk, axle: [0, 0, 1], radius: 0.3}]
 """
     assert mistake(text) == (
-        "rig.yaml:3 mechanism.constraints[0]: 'roll' has no direction where the joints start; start elsewhere"
+        "rig.yaml:3 mechanism.constraints[0]: 'roll' has no direction at the initial positions; change the initial"
+        " positions"
     )
 
 

@@ -100,15 +100,15 @@ def tripod(random, **more):
     return Mechanism("tripod", "ground", tuple(links), tuple(joints), loops=tuple(loops), **more)
 
 
-def settled(model, random):
+def project_onto_constraints(model, random):
     """(q, v) with closed loops near random coordinates, by Newton's method."""
-    pure, q, v = model.pure, model.random_configuration(random), random.uniform(-1, 1, model.nv)
+    equations, q, v = model.equations, model.random_configuration(random), random.uniform(-1, 1, model.nv)
     for _ in range(60):
-        if np.abs(f := pure.constraints(q, v)[0]).max() < 1e-12:
+        if np.abs(f := equations.constraint_violation(q, v)[0]).max() < 1e-12:
             break
-        step = -np.linalg.pinv(pure.constraint_jacobian(q)[np.array(pure.ties.holonomic)], 1e-9) @ f
-        q = pure.integrate(q, step / max(1.0, np.abs(step).max()))
-    return q, v - np.linalg.pinv(pure.constraint_jacobian(q), 1e-9) @ pure.constraints(q, v)[1]
+        step = -np.linalg.pinv(equations.constraint_jacobian(q)[np.array(equations.constraints.holonomic)], 1e-9) @ f
+        q = equations.integrate(q, step / max(1.0, np.abs(step).max()))
+    return q, v - np.linalg.pinv(equations.constraint_jacobian(q), 1e-9) @ equations.constraint_violation(q, v)[1]
 
 
 # --- equations of motion --------------------------------------------------------------------------
@@ -118,21 +118,26 @@ def gamma(model, q, v):
     """The derivative of the rates along q̇ at constant v."""
 
     def make(columns, arrays):
-        rate, q_rate = (casadi.vertcat(*x) for x in (model.pure.constraints(*arrays)[1], model.pure.rate(*arrays)))
+        rate, q_rate = (
+            casadi.vertcat(*x)
+            for x in (model.equations.constraint_violation(*arrays)[1], model.equations.rate(*arrays))
+        )
         return [(along(rate, [(columns[0], q_rate)]), (rate.numel(),))]
 
     return Derived("gamma", [(model.nq,), (model.nv,)], make)(q, v)[0]
 
 
 def check_motion(model, q, v, tau, bias):
-    G, acceleration = model.pure.constraint_jacobian(q), model.pure.forward_dynamics(q, v, tau)
+    G, acceleration = model.equations.constraint_jacobian(q), model.equations.forward_dynamics(q, v, tau)
     close(G @ acceleration, -bias)
-    missing = model.pure.mass_matrix(q) @ acceleration + model.pure.inverse_dynamics(q, v, np.zeros(model.nv)) - tau
+    missing = (
+        model.equations.mass_matrix(q) @ acceleration + model.equations.inverse_dynamics(q, v, np.zeros(model.nv)) - tau
+    )
     reaction = np.linalg.pinv(G.T, 1e-10) @ missing
     close(G.T @ reaction, missing)
-    found = model.pure.reactions(q, v, tau)
+    found = model.equations.reactions(q, v, tau)
     close(G.T @ found, missing)
-    if model.pure.ties.redundant:  # shared by least norm
+    if model.equations.constraints.redundant:  # shared by least norm
         close(found, reaction, 1e-8)
     return acceleration
 
@@ -176,8 +181,8 @@ def test_cranks_that_drifted_off_parallel_still_move(drift):
     tau = random.uniform(-5, 5, len(v))
     for way in WAYS:
         model = Model(mechanism, elimination=way, redundant=redundant)
-        exact = model.pure.forward_dynamics(q, v, tau)
-        found = model.pure.forward_dynamics(q + drift * random.uniform(-1, 1, len(q)), v, tau)
+        exact = model.equations.forward_dynamics(q, v, tau)
+        found = model.equations.forward_dynamics(q + drift * random.uniform(-1, 1, len(q)), v, tau)
         close(found, exact, 1e-9 + 300.0 * drift)
 
 
@@ -185,18 +190,20 @@ def test_a_tripod_is_the_same_both_ways():
     random = np.random.default_rng(8)
     mechanism = tripod(random)
     for _ in range(3):
-        check_both_ways(mechanism, *settled(Model(mechanism), random), random, 0)
+        check_both_ways(mechanism, *project_onto_constraints(Model(mechanism), random), random, 0)
 
 
 # --- energy and springs ---------------------------------------------------------------------------
 
 
-def energy_rate(pure, q, v, acceleration):
+def energy_rate(equations, q, v, acceleration):
     """The difference quotient of all energy along the motion."""
 
     def energy(s):
-        there, fast = pure.integrate(q, v * s + acceleration * s * s / 2), v + acceleration * s
-        return pure.kinetic_energy(there, fast) + pure.potential_energy(there) + pure.spring_energy(there)
+        there, fast = equations.integrate(q, v * s + acceleration * s * s / 2), v + acceleration * s
+        return (
+            equations.kinetic_energy(there, fast) + equations.potential_energy(there) + equations.spring_energy(there)
+        )
 
     return (energy(STEP) - energy(-STEP)) / (2 * STEP)
 
@@ -214,11 +221,11 @@ def test_energy_changes_by_power_and_losses(springs):
     skate = Constraint("skate", knife_edge(), (("ground", Pose.identity()), ("rod2", Pose(turn(random), X))))
     model = Model(tripod(random, springs=springs, constraints=(skate,)), random.uniform(-10, 10, 3))
     for _ in range(3):
-        q, v = settled(model, random)
+        q, v = project_onto_constraints(model, random)
         tau = random.uniform(-5, 5, model.nv)
-        acceleration, loss = model.pure.forward_dynamics(q, v, tau), model.pure.damper_loss(q, v)
+        acceleration, loss = model.equations.forward_dynamics(q, v, tau), model.equations.damper_loss(q, v)
         assert (loss > 0.0) == bool(springs)
-        rate = energy_rate(model.pure, q, v, acceleration)
+        rate = energy_rate(model.equations, q, v, acceleration)
         assert rate == pytest.approx(v @ tau - loss, rel=1e-5, abs=1e-4 * max(1.0, np.abs(acceleration).max()))
 
 
@@ -257,16 +264,18 @@ def test_a_kept_loop_moves_as_the_cut_one(kind, way):
     kept = dataclasses.replace(loop, coordinates=True)
     cut, whole = (Model(dataclasses.replace(mechanism, loops=(x,)), elimination=way) for x in (loop, kept))
     q_whole = np.concatenate([q, own])
-    G, v = whole.pure.constraint_jacobian(q_whole), random.uniform(-1, 1, whole.nv)
+    G, v = whole.equations.constraint_jacobian(q_whole), random.uniform(-1, 1, whole.nv)
     v -= np.linalg.pinv(G, 1e-9) @ (G @ v)
     assert (len(whole.constraint_rows), len(cut.constraint_rows)) == (6, 6 - whole.kinds[-1].nv)
     for model, state in ((whole, (q_whole, v)), (cut, (q, v[:6]))):
-        assert max(np.abs(part).max() for part in model.pure.constraints(*state)) < 1e-10
+        assert max(np.abs(part).max() for part in model.equations.constraint_violation(*state)) < 1e-10
     tau = np.concatenate([random.uniform(-5, 5, 6), np.zeros(whole.nv - 6)])
-    close(whole.pure.forward_dynamics(q_whole, v, tau)[:6], cut.pure.forward_dynamics(q, v[:6], tau[:6]))
+    close(whole.equations.forward_dynamics(q_whole, v, tau)[:6], cut.equations.forward_dynamics(q, v[:6], tau[:6]))
     # the parts of the link that was cut through weigh what it weighed
-    assert whole.pure.kinetic_energy(q_whole, v) == pytest.approx(cut.pure.kinetic_energy(q, v[:6]), rel=1e-12)
-    assert whole.pure.potential_energy(q_whole) == pytest.approx(cut.pure.potential_energy(q), rel=1e-12)
+    assert whole.equations.kinetic_energy(q_whole, v) == pytest.approx(
+        cut.equations.kinetic_energy(q, v[:6]), rel=1e-12
+    )
+    assert whole.equations.potential_energy(q_whole) == pytest.approx(cut.equations.potential_energy(q), rel=1e-12)
 
 
 def test_a_joint_that_time_moves_carries_the_loop():
@@ -284,7 +293,7 @@ def test_a_joint_that_time_moves_carries_the_loop():
     close(timed.forward_dynamics(q - 0.5 * t * t * shift, v - t * shift, tau, t) + shift, expected)
     close(timed.reactions(q - 0.5 * t * t * shift, v - t * shift, tau, t), plain.reactions(q, v, tau))
     # what drives the hinge puts in its effort times the speed t that is not the coordinate's
-    found = timed.pure.constrained_dynamics(q - 0.5 * t * t * shift, v - t * shift, tau, tau, np.zeros(6, bool), t)
+    found = timed.equations.constrained_dynamics(q - 0.5 * t * t * shift, v - t * shift, tau, tau, np.zeros(6, bool), t)
     assert found.power == pytest.approx(tau[0] * t, rel=1e-9)
 
 
@@ -293,25 +302,28 @@ def test_impulses_balance(way):
     """G Δv = −demand and M Δv = Gᵀ Λ + impulse, with jumps of held dofs; one step brings a state onto the rows."""
     random = np.random.default_rng(16)
     model = Model(tripod(random), elimination=way)
-    q, v = settled(model, random)
+    q, v = project_onto_constraints(model, random)
     held = np.zeros(model.nv, bool)
     held[[model.dof_index("slide0"), model.dof_index("slide2")]] = True
     demand, jump = random.uniform(-1, 1, 9), random.uniform(-1, 1, model.nv)
-    change, impulse, factors, _ = model.pure.impulse(q, demand, jump, held)
-    G = model.pure.constraint_jacobian(q)
+    change, impulse, factors, _ = model.equations.impulse(q, demand, jump, held)
+    G = model.equations.constraint_jacobian(q)
     close(G @ change, -demand)
-    close(model.pure.mass_matrix(q) @ change, G.T @ factors + impulse)
+    close(model.equations.mass_matrix(q) @ change, G.T @ factors + impulse)
     np.testing.assert_array_equal(change[held], jump[held])
     np.testing.assert_array_equal(impulse[~held], 0.0)
-    off = model.pure.integrate(q, 1e-4 * random.uniform(-1, 1, model.nv)), v + 1e-4 * random.uniform(-1, 1, model.nv)
-    once = model.pure.settled(*off, held)
-    residual, rate = model.pure.constraints(*once)
+    off = (
+        model.equations.integrate(q, 1e-4 * random.uniform(-1, 1, model.nv)),
+        v + 1e-4 * random.uniform(-1, 1, model.nv),
+    )
+    once = model.equations.project_onto_constraints(*off, held)
+    residual, rate = model.equations.constraint_violation(*once)
     assert np.abs(residual).max() < 1e-6  # of 1e-4: a step of Newton's method
     assert np.abs(rate).max() < 1e-12
     np.testing.assert_array_equal(once[1][held], off[1][held])
 
 
-FUNCTIONS = "hybrid_dynamics", "reactions", "inverse_dynamics", "constraints", "constraint_jacobian"
+FUNCTIONS = "hybrid_dynamics", "reactions", "inverse_dynamics", "constraint_violation", "constraint_jacobian"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -341,7 +353,7 @@ def test_machine_code_is_the_python(name, way, monkeypatch):
     together, as_read = parts(model.compiled(name).native(*given)), parts(interpreted(*given))
     for k in range(5):
         row = [value[k] for value in given]
-        alone, plain = parts(model.compiled(name).native(*row)), parts(getattr(model.pure, name)(*row))
+        alone, plain = parts(model.compiled(name).native(*row)), parts(getattr(model.equations, name)(*row))
         for batch, one, other, reference in zip(together, alone, as_read, plain, strict=True):
             np.testing.assert_array_equal(batch[k], one)
             close(one, reference)

@@ -15,15 +15,15 @@ from cosim.multibody.constraint_laws import (
     ConstraintLaw,
     FrameState,
     ReactionSpec,
-    closure,
     coupling,
     distance,
     gear,
     knife_edge,
+    loop_closure,
     point_on_curve,
     polynomial,
+    relative_pose,
     rolling,
-    seen_from,
 )
 from cosim.multibody.joints import screw
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
@@ -68,7 +68,7 @@ def slopes(kind, turned, r):
 
     def at(step):
         rotation = Rotation.from_rotvec(step[3:]).as_matrix()
-        return np.array(kind.closing(rotation @ turned, r + step[:3]), dtype=float)
+        return np.array(kind.closure(rotation @ turned, r + step[:3]), dtype=float)
 
     return np.transpose([(at(STEP * e) - at(-STEP * e)) / (2 * STEP) for e in np.eye(6)])
 
@@ -79,7 +79,7 @@ def slopes(kind, turned, r):
 def test_closing_rows_vanish_on_the_joints_own_motion(name, seed):
     kind = CLOSING[name]
     _, turned, r = own_motion(kind, np.random.default_rng(seed))
-    assert np.abs(np.array(kind.closing(turned, r), dtype=float)).max() < 1e-15
+    assert np.abs(np.array(kind.closure(turned, r), dtype=float)).max() < 1e-15
 
 
 @pytest.mark.parametrize("name", CLOSING)
@@ -126,12 +126,12 @@ del FLIPS["spherical"]
 def test_the_right_way_round(name, seed):
     kind = CLOSING[name]
     _, turned, r = own_motion(kind, np.random.default_rng(seed))
-    assert (kind.right is None) == (name in ("universal", "spherical"))
-    if kind.right is not None:
-        assert kind.right(turned, r) > 0.5
+    assert (kind.branch is None) == (name in ("universal", "spherical"))
+    if kind.branch is not None:
+        assert kind.branch(turned, r) > 0.5
         for flip in FLIPS[name]:
-            assert np.abs(np.array(kind.closing(turned @ flip, r), dtype=float)).max() < 1e-14
-            assert kind.right(turned @ flip, r) < -0.5
+            assert np.abs(np.array(kind.closure(turned @ flip, r), dtype=float)).max() < 1e-14
+            assert kind.branch(turned @ flip, r) < -0.5
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_the_right_way_round(name, seed):
 )
 def test_x_is_as_near_as_can_be_to_the_frames(axis, x):
     axis = np.array(axis, dtype=float)
-    axes = joints.axes_of(Joint("j", "planar", "a", "b", Pose.identity(), axis))
+    axes = joints.joint_axes(Joint("j", "planar", "a", "b", Pose.identity(), axis))
     np.testing.assert_allclose(axes[:, [0, 2]], np.transpose([x, axis]), atol=1e-9)
     np.testing.assert_allclose(axes.T @ axes, np.eye(3), atol=1e-15)
     assert np.linalg.det(axes) > 0
@@ -159,13 +159,13 @@ def test_x_is_as_near_as_can_be_to_the_frames(axis, x):
 def test_a_screw_stays_closed_after_many_turns(pitch, turns):
     kind, angle = screw(pitch), 2.0 * math.pi * turns + 0.4
     turned, r = kind.place(np.array([angle]), 0.0)
-    assert np.abs(kind.closing(turned, r)).max() < 1e-11 * abs(pitch)
+    assert np.abs(kind.closure(turned, r)).max() < 1e-11 * abs(pitch)
     # off the thread by a little it says by how much
-    assert kind.closing(turned, r + np.array([0.0, 0.0, 0.01 * pitch]))[2] == pytest.approx(0.01 * pitch, rel=1e-3)
+    assert kind.closure(turned, r + np.array([0.0, 0.0, 0.01 * pitch]))[2] == pytest.approx(0.01 * pitch, rel=1e-3)
 
 
 def test_a_joint_without_closing_rows_is_told_by_its_kind():
-    assert joints.FREE.closing is None and joints.FREE.reactions == ""
+    assert joints.FREE.closure is None and joints.FREE.reactions == ""
 
 
 # --- laws along a motion ----------------------------------------------------------------------------
@@ -215,7 +215,7 @@ LAWS = {
     "own rate": (ConstraintLaw((ReactionSpec("force", "N", "m/s"),), None, _steered, True), ("c",), ("to_b",)),
 }
 LAWS |= {  # c and d have five degrees of freedom against each other
-    f"{name} cut": (closure([EFFORT] * (6 - kind.nv), kind.closing), ("d" if kind.nv > 1 else "ground", "c"), ())
+    f"{name} cut": (loop_closure([EFFORT] * (6 - kind.nv), kind.closure), ("d" if kind.nv > 1 else "ground", "c"), ())
     for name, kind in CLOSING.items()
 }
 
@@ -233,7 +233,7 @@ def tied(name, seed, **more):
 
 
 def timed(model, t):
-    return (t,) if model.pure.timed else ()
+    return (t,) if model.equations.timed else ()
 
 
 @pytest.mark.parametrize("omega", [0.0, 3.0])
@@ -243,15 +243,15 @@ def test_rows_along_a_motion(name, omega):
 
     The states satisfy no constraint: nothing here rests on f = 0.
     """
-    model, random = tied(name, 7, stabilisation=omega)
-    pure, t = model.pure, 0.6
-    holonomic = np.array(pure.ties.holonomic)
+    model, random = tied(name, 7, baumgarte_rate=omega)
+    equations, t = model.equations, 0.6
+    holonomic = np.array(equations.constraints.holonomic)
     for _ in range(3):
         q, (v, tau) = model.random_configuration(random), random.uniform(-1, 1, (2, model.nv))
-        acceleration = pure.forward_dynamics(q, v, tau, t)
+        acceleration = equations.forward_dynamics(q, v, tau, t)
 
         def along(s, q=q, v=v, a=acceleration):
-            return pure.constraints(pure.integrate(q, v * s + a * s * s / 2), v + a * s, t + s)
+            return equations.constraint_violation(equations.integrate(q, v * s + a * s * s / 2), v + a * s, t + s)
 
         (f1, rate1), (f0, rate0), (f, rate) = along(STEP), along(-STEP), along(0.0)
         assert (len(f), len(rate)) == (holonomic.sum(), len(model.constraint_rows))
@@ -266,15 +266,17 @@ def test_rows_along_a_motion(name, omega):
 def test_reactions_act_along_the_rows(name):
     """M q̈ + h − τ = Gᵀ λ, with G from rates at unit velocities."""
     model, random = tied(name, 11)
-    pure, t = model.pure, 0.4
+    equations, t = model.equations, 0.4
     for _ in range(3):
         q, (v, tau) = model.random_configuration(random), random.uniform(-2, 2, (2, model.nv))
-        still = pure.constraints(q, np.zeros(model.nv), t)[1]
-        G = np.transpose([pure.constraints(q, unit, t)[1] - still for unit in np.eye(model.nv)])
-        np.testing.assert_allclose(G @ v + still, pure.constraints(q, v, t)[1], atol=1e-12)
-        np.testing.assert_allclose(pure.constraint_jacobian(q, t), G, atol=1e-12)
-        acceleration, reaction = pure.forward_dynamics(q, v, tau, t), pure.reactions(q, v, tau, t)
-        missing = pure.mass_matrix(q, t) @ acceleration + pure.inverse_dynamics(q, v, np.zeros(model.nv), t) - tau
+        still = equations.constraint_violation(q, np.zeros(model.nv), t)[1]
+        G = np.transpose([equations.constraint_violation(q, unit, t)[1] - still for unit in np.eye(model.nv)])
+        np.testing.assert_allclose(G @ v + still, equations.constraint_violation(q, v, t)[1], atol=1e-12)
+        np.testing.assert_allclose(equations.constraint_jacobian(q, t), G, atol=1e-12)
+        acceleration, reaction = equations.forward_dynamics(q, v, tau, t), equations.reactions(q, v, tau, t)
+        missing = (
+            equations.mass_matrix(q, t) @ acceleration + equations.inverse_dynamics(q, v, np.zeros(model.nv), t) - tau
+        )
         np.testing.assert_allclose(missing, G.T @ reaction, atol=1e-9 * max(1.0, np.abs(reaction).max()))
 
 
@@ -284,16 +286,19 @@ def test_machine_code_of_a_law_is_its_python(name):
     model, random = tied(name, 13)
     q = np.array([model.random_configuration(random) for _ in range(3)])
     v, t = random.uniform(-1, 1, (3, model.nv)), timed(model, np.array([0.1, 0.2, 0.3]))
-    together = model.constraints(q, v, *t)
+    together = model.constraint_violation(q, v, *t)
     accelerations = model.forward_dynamics(q, v, 0.0 * v, *t)
     for k in range(3):
         now = [each[k] for each in t]
         for batch, alone, plain in zip(
-            together, model.constraints(q[k], v[k], *now), model.pure.constraints(q[k], v[k], *now), strict=True
+            together,
+            model.constraint_violation(q[k], v[k], *now),
+            model.equations.constraint_violation(q[k], v[k], *now),
+            strict=True,
         ):
             np.testing.assert_array_equal(batch[k], alone)
             np.testing.assert_allclose(alone, plain, atol=1e-12)
-        plain = model.pure.forward_dynamics(q[k], v[k], 0.0 * v[k], *now)
+        plain = model.equations.forward_dynamics(q[k], v[k], 0.0 * v[k], *now)
         np.testing.assert_allclose(accelerations[k], plain, atol=1e-9 * max(1.0, np.abs(plain).max()))
 
 
@@ -312,13 +317,13 @@ def test_what_laws_say(seed):
     """Rates and residuals from geometry: a knife does not slip sideways, a disk's lowest point does not move."""
     random = np.random.default_rng(seed)
     base, edge = moving_frame(random), moving_frame(random)
-    ahead, behind = (seen_from(later(base, s), later(edge, s))[1] for s in (STEP, -STEP))
+    ahead, behind = (relative_pose(later(base, s), later(edge, s))[1] for s in (STEP, -STEP))
     slip = (ahead - behind) / (2 * STEP) @ (base.rotation.T @ edge.rotation[:, 1])
     np.testing.assert_allclose(knife_edge().rate([base, edge], (), (), 0.0), [slip], atol=1e-8)
     length = np.linalg.norm(edge.position - base.position)
     np.testing.assert_allclose(distance(length).residual([base, edge], (), 0.0), [0.0], atol=1e-15)
     np.testing.assert_allclose(distance(length / 3).residual([base, edge], (), 0.0), [length / 1.5])
-    x, y, _ = seen_from(base, edge)[1]
+    x, y, _ = relative_pose(base, edge)[1]
     np.testing.assert_allclose(point_on_curve(lambda x: 2.0 * x).residual([base, edge], (), 0.0), [y - 2.0 * x])
 
     ground, angles = moving_frame(random, still=seed == 0), np.linspace(0.0, 2.0 * np.pi, 100_001)
@@ -361,14 +366,18 @@ def test_springs_act_against_their_energy():
     sprung, free = Model(mechanism), Model(dataclasses.replace(mechanism, springs=()))
     for _ in range(3):
         q, (v, qdd) = sprung.random_configuration(random), random.uniform(-1, 1, (2, sprung.nv))
-        taken = sprung.pure.inverse_dynamics(q, v, qdd) - free.pure.inverse_dynamics(q, v, qdd)
-        ahead, behind = (sprung.pure.spring_energy(sprung.pure.integrate(q, s * v)) for s in (STEP, -STEP))
-        power = (ahead - behind) / (2 * STEP) + sprung.pure.damper_loss(q, v)
+        taken = sprung.equations.inverse_dynamics(q, v, qdd) - free.equations.inverse_dynamics(q, v, qdd)
+        ahead, behind = (sprung.equations.spring_energy(sprung.equations.integrate(q, s * v)) for s in (STEP, -STEP))
+        power = (ahead - behind) / (2 * STEP) + sprung.equations.damper_loss(q, v)
         assert v @ taken == pytest.approx(power, rel=1e-6)
-        found = sprung.pure.forward_dynamics(q, v, taken)
-        np.testing.assert_allclose(found, free.pure.forward_dynamics(q, v, 0.0 * v), rtol=1e-9, atol=1e-9)
-        held = taken - sprung.pure.inverse_dynamics(q, 0.0 * v, qdd) + free.pure.inverse_dynamics(q, 0.0 * v, qdd)
-        assert v @ held == pytest.approx(sprung.pure.damper_loss(q, v), rel=1e-6)
+        found = sprung.equations.forward_dynamics(q, v, taken)
+        np.testing.assert_allclose(found, free.equations.forward_dynamics(q, v, 0.0 * v), rtol=1e-9, atol=1e-9)
+        held = (
+            taken
+            - sprung.equations.inverse_dynamics(q, 0.0 * v, qdd)
+            + free.equations.inverse_dynamics(q, 0.0 * v, qdd)
+        )
+        assert v @ held == pytest.approx(sprung.equations.damper_loss(q, v), rel=1e-6)
 
 
 def on_a_rail():
@@ -385,15 +394,15 @@ def test_a_spring_pulls_by_its_law():
         stretch, rate = abs(x) - 0.5, v * np.sign(x)
         expected = -np.sign(x) * (30.0 * stretch + 4.0 * rate) / 2.0
         np.testing.assert_allclose(model.forward_dynamics([x], [v], [0.0]), [expected], rtol=1e-12)
-        assert model.pure.spring_energy(np.array([x])) == pytest.approx(15.0 * stretch**2)
-        assert model.pure.damper_loss(np.array([x]), np.array([v])) == pytest.approx(4.0 * v**2)
+        assert model.equations.spring_energy(np.array([x])) == pytest.approx(15.0 * stretch**2)
+        assert model.equations.damper_loss(np.array([x]), np.array([v])) == pytest.approx(4.0 * v**2)
 
 
 def test_a_spring_whose_ends_coincide():
     """It has no direction there, and pulls nowhere; in Python as in machine code."""
     model = on_a_rail()
     q, v, tau = np.zeros(1), np.ones(1), np.array([3.0])
-    for found in (model.forward_dynamics(q, v, tau), model.pure.forward_dynamics(q, v, tau)):
+    for found in (model.forward_dynamics(q, v, tau), model.equations.forward_dynamics(q, v, tau)):
         np.testing.assert_array_equal(found, [1.5])
-    assert model.pure.damper_loss(q, v) == 0.0
-    assert model.pure.spring_energy(q) == pytest.approx(15.0 * 0.25)
+    assert model.equations.damper_loss(q, v) == 0.0
+    assert model.equations.spring_energy(q) == pytest.approx(15.0 * 0.25)

@@ -138,7 +138,7 @@ def test_loops_are_closed_independent_and_as_many_as_edges_less_bodies(parents, 
 
 def counted(m):
     found = mobility(m, structure_of(m))
-    return found.tree, found.closing, found.constraints, found.estimate
+    return found.tree, found.closure_rows, found.constraints, found.estimate
 
 
 def test_a_four_bar_and_a_slider_crank_move_in_a_plane():

@@ -18,7 +18,7 @@ from cosim.multibody import Model
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.description.urdf import parse_urdf
-from cosim.multibody.joints import GeneralMotion, axes_of
+from cosim.multibody.joints import GeneralMotion, joint_axes
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 TOLERANCE = 1e-9
@@ -135,7 +135,7 @@ def states(model, random):
     yield model.random_configuration(random), 1.0
     yield model.random_configuration(random), 10.0
     # a robot of point masses (iCub) has no regular mass matrix when its limbs are stretched
-    if np.linalg.cond(model.pure.mass_matrix(model.neutral())) < 1e12:
+    if np.linalg.cond(model.equations.mass_matrix(model.neutral())) < 1e12:
         yield model.neutral(), 3.0
 
 
@@ -209,12 +209,12 @@ def test_coordinates_move_as_those_of_pinocchio(case, size):
     d *= size / np.linalg.norm(d[3:6])
     d[6:] = size * np.sin(d[6:])  # angles of other joints stay within half a turn
     full, T, _ = witness.at(q, d)
-    there = model.pure.integrate(q, d)
+    there = model.equations.integrate(q, d)
     assert error(witness.q(there), pin.integrate(reference, full, T @ d)) < TOLERANCE
-    assert error(model.pure.difference(q, there), d) < max(TOLERANCE, 1e-15 / size)
+    assert error(model.equations.difference(q, there), d) < max(TOLERANCE, 1e-15 / size)
     found = pin.difference(reference, full, witness.q(there))
-    assert error(T @ model.pure.difference(q, there), found) < max(TOLERANCE, 1e-15 / size)
-    assert error(model.pure.difference(there, q), -d) < max(TOLERANCE, 1e-15 / size)
+    assert error(T @ model.equations.difference(q, there), found) < max(TOLERANCE, 1e-15 / size)
+    assert error(model.equations.difference(there, q), -d) < max(TOLERANCE, 1e-15 / size)
 
 
 def _moved_by_mimics(witness, neutral):
@@ -325,7 +325,7 @@ def both_sides(kinds, seed):
     placed = {"l0": (0, pin.SE3.Identity())}  # link -> joint that carries it, pose in that joint's frame
     for joint in depth_first(mechanism):
         carrier, offset = placed[joint.parent]
-        aligned = pin.SE3(axes_of(joint) if joint.kind in ALONG_Z else np.eye(3), np.zeros(3))
+        aligned = pin.SE3(joint_axes(joint) if joint.kind in ALONG_Z else np.eye(3), np.zeros(3))
         place = offset * pin.SE3(joint.pose.rotation, joint.pose.position) * aligned
         k = reference.addJoint(carrier, THEIRS[joint.kind](joint), place, joint.name)
         placed[joint.child] = k, aligned.inverse()

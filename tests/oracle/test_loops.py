@@ -22,7 +22,7 @@ from cosim.multibody.constraint_laws import ReactionSpec, coupling, gear, polyno
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.differentiate import Derived, along
-from cosim.multibody.joints import axes_of, kind_of
+from cosim.multibody.joints import joint_axes, kind_of
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 
 TOLERANCE = 1e-9
@@ -52,7 +52,7 @@ def cut(mechanism, q, name, kind, parent, child, random):
     joint = joint_of(name, kind, parent, child, Pose.identity(), random)
     row = kind_of(joint)
     place = row.place(row.space.integrate(row.space.neutral, random.uniform(-1, 1, row.nv)), 0.0)
-    aligned, on_child = Pose(axes_of(joint), np.zeros(3)), Pose(turn(random), random.uniform(-0.3, 0.3, 3))
+    aligned, on_child = Pose(joint_axes(joint), np.zeros(3)), Pose(turn(random), random.uniform(-0.3, 0.3, 3))
     moved = aligned @ Pose(*place) @ aligned.inverse()
     pose = above.inverse() @ below @ on_child @ moved.inverse()
     return LoopJoint(dataclasses.replace(joint, pose=pose), on_child)
@@ -63,12 +63,12 @@ def cut(mechanism, q, name, kind, parent, child, random):
 
 def rows_of(model, q, v):
     """(G, γ) of G q̈ + γ = 0: G from rates at unit velocities, γ the derivative of the rates along q̇ at constant v."""
-    still = model.pure.constraints(q, np.zeros(model.nv))[1]
-    G = np.transpose([model.pure.constraints(q, unit)[1] - still for unit in np.eye(model.nv)])
+    still = model.equations.constraint_violation(q, np.zeros(model.nv))[1]
+    G = np.transpose([model.equations.constraint_violation(q, unit)[1] - still for unit in np.eye(model.nv)])
 
     def make(columns, arrays):
-        rate = casadi.vertcat(*model.pure.constraints(*arrays)[1])
-        q_rate = casadi.vertcat(*model.pure.rate(*arrays))
+        rate = casadi.vertcat(*model.equations.constraint_violation(*arrays)[1])
+        q_rate = casadi.vertcat(*model.equations.rate(*arrays))
         return [(along(rate, [(columns[0], q_rate)]), (rate.numel(),))]
 
     return G, Derived("rows", [(model.nq,), (model.nv,)], make)(q, v)[0]
@@ -102,20 +102,20 @@ def check(mechanism, q, random, held=0):
     models = [Model(mechanism, gravity, elimination=way, redundant=redundant) for way in ("direct", "nested")]
     for speed in (1.0, 5.0):
         v = projected(first, q, speed * random.uniform(-1, 1, first.nv))
-        residual, rate = first.pure.constraints(q, v)
+        residual, rate = first.equations.constraint_violation(q, v)
         assert max(np.abs(residual).max(initial=0.0), np.abs(rate).max(initial=0.0)) < 1e-10
         qdd, tau = random.uniform(-10, 10, (2, first.nv))
         G, gamma = rows_of(first, q, v)
-        M, h = first.pure.mass_matrix(q), first.pure.inverse_dynamics(q, v, np.zeros(first.nv))
-        assert error(first.pure.constraint_jacobian(q), G) < TOLERANCE
+        M, h = first.equations.mass_matrix(q), first.equations.inverse_dynamics(q, v, np.zeros(first.nv))
+        assert error(first.equations.constraint_jacobian(q), G) < TOLERANCE
         for count in {0, held}:
             mask = prescribable(G, random, count)
             *expected, reactions = solved(M, h, G, gamma, qdd, tau, mask)
             for model in models:
-                for found, right in zip(model.pure.hybrid_dynamics(q, v, qdd, tau, mask), expected, strict=True):
+                for found, right in zip(model.equations.hybrid_dynamics(q, v, qdd, tau, mask), expected, strict=True):
                     assert error(found, right) < TOLERANCE
                 if not count:
-                    assert error(model.pure.reactions(q, v, tau), reactions) < TOLERANCE
+                    assert error(model.equations.reactions(q, v, tau), reactions) < TOLERANCE
 
 
 def prescribable(G, random, count):
@@ -219,8 +219,8 @@ def test_robots_held_by_hand_and_foot(file, ends, robots_folder):
     order = [*range(6), *(model.dof_names.index(name) for name in list(reference.names)[2:])]
     contacts = pin.StdVec_RigidConstraintModel()
     for loop in loops:
-        frame = [_frame(reference, loop.joint.parent, loop.joint.pose @ Pose(axes_of(loop.joint), np.zeros(3)))]
-        frame.append(_frame(reference, loop.joint.child, loop.child_pose @ Pose(axes_of(loop.joint), np.zeros(3))))
+        frame = [_frame(reference, loop.joint.parent, loop.joint.pose @ Pose(joint_axes(loop.joint), np.zeros(3)))]
+        frame.append(_frame(reference, loop.joint.child, loop.child_pose @ Pose(joint_axes(loop.joint), np.zeros(3))))
         kind = pin.ContactType.CONTACT_3D if loop.joint.kind == "spherical" else pin.ContactType.CONTACT_6D
         contacts.append(pin.RigidConstraintModel(kind, reference, *frame[0], *frame[1], pin.LOCAL))
     data = reference.createData()
@@ -230,9 +230,9 @@ def test_robots_held_by_hand_and_foot(file, ends, robots_folder):
     for speed in (1.0, 5.0):
         v, tau = projected(model, q, speed * random.uniform(-1, 1, model.nv)), random.uniform(-10, 10, model.nv)
         expected = pin.constraintDynamics(reference, data, q[places], v[order], tau[order], contacts, known)
-        assert error(model.pure.forward_dynamics(q, v, tau)[order], expected) < TOLERANCE
+        assert error(model.equations.forward_dynamics(q, v, tau)[order], expected) < TOLERANCE
         forces = [k.contact_force.vector[: SIZES[contact.type]] for k, contact in zip(known, contacts, strict=True)]
-        assert error(model.pure.reactions(q, v, tau), -np.concatenate(forces)) < TOLERANCE
+        assert error(model.equations.reactions(q, v, tau), -np.concatenate(forces)) < TOLERANCE
 
 
 def _frame(reference, link, pose):
@@ -336,7 +336,7 @@ def test_constraints_of_mujoco(ties):
     qdd, _, _ = solved(M, -data.qfrc_smooth, J, gamma, none, none, np.zeros(model.nv, bool))
     expected = T.T @ qdd
     expected[:3] -= np.cross(v[3:6], v[:3])
-    assert error(model.pure.forward_dynamics(q, v, tau), expected) < TOLERANCE
+    assert error(model.equations.forward_dynamics(q, v, tau), expected) < TOLERANCE
 
 
 def _moving(reference, data, site):

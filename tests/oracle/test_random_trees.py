@@ -160,7 +160,7 @@ def close(found, expected, relative=1e-11):
 
 def condition(model, q):
     """By how much solving with M may blow up rounding."""
-    return float(np.linalg.cond(model.pure.mass_matrix(q)))
+    return float(np.linalg.cond(model.equations.mass_matrix(q)))
 
 
 # --- geometry and energy --------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def condition(model, q):
 def test_mass_matrix_is_that_of_the_bodies_and_positive_definite(case):
     model, rotors, numbers = case
     q, _ = state(model, numbers)
-    mass = model.pure.mass_matrix(q)
+    mass = model.equations.mass_matrix(q)
     close(mass, mass_matrix(model, rotors, q))
     close(mass, mass.T)
     assert np.linalg.eigvalsh(mass)[0] > 0.0
@@ -183,9 +183,9 @@ def test_mass_matrix_has_the_columns_of_inverse_dynamics(case):
     model, _, numbers = case
     q, _ = state(model, numbers)
     rest = np.zeros(model.nv)
-    weight = model.pure.inverse_dynamics(q, rest, rest)
-    columns = [model.pure.inverse_dynamics(q, rest, unit) - weight for unit in np.eye(model.nv)]
-    close(np.transpose(columns), model.pure.mass_matrix(q))
+    weight = model.equations.inverse_dynamics(q, rest, rest)
+    columns = [model.equations.inverse_dynamics(q, rest, unit) - weight for unit in np.eye(model.nv)]
+    close(np.transpose(columns), model.equations.mass_matrix(q))
 
 
 @plain
@@ -193,15 +193,15 @@ def test_mass_matrix_has_the_columns_of_inverse_dynamics(case):
 def test_energies_are_those_of_the_bodies(case):
     model, rotors, numbers = case
     q, v = state(model, numbers)
-    close(model.pure.kinetic_energy(q, v), 0.5 * v @ mass_matrix(model, rotors, q) @ v)
-    close(model.pure.kinetic_energy(q, v), 0.5 * v @ model.pure.mass_matrix(q) @ v)
+    close(model.equations.kinetic_energy(q, v), 0.5 * v @ mass_matrix(model, rotors, q) @ v)
+    close(model.equations.kinetic_energy(q, v), 0.5 * v @ model.equations.mass_matrix(q) @ v)
     ground, frames = grounded(model), placed(model, q)
     height = 0.0
     for link in model.mechanism.links:
         if link.inertial is not None and link.name not in ground:
             rotation, position, _ = frames[link.name]
             height -= link.inertial.mass * model.gravity @ (position + rotation @ link.inertial.com)
-    close(model.pure.potential_energy(q), height)
+    close(model.equations.potential_energy(q), height)
 
 
 @plain
@@ -210,11 +210,11 @@ def test_energy_changes_by_the_power_of_the_efforts(case):
     model, _, numbers = case
     q, v = state(model, numbers)
     tau = numbers.vector(model.nv, 10.0)
-    qdd = model.pure.forward_dynamics(q, v, tau)
+    qdd = model.equations.forward_dynamics(q, v, tau)
 
     def energy(t):
         there, fast = q + v * t + qdd * t * t / 2, v + qdd * t
-        return model.pure.kinetic_energy(there, fast) + model.pure.potential_energy(there)
+        return model.equations.kinetic_energy(there, fast) + model.equations.potential_energy(there)
 
     # the step is small beside the time in which the motion changes
     step = STEP / max(1.0, math.sqrt(np.abs(qdd).max()))
@@ -260,8 +260,8 @@ def test_forward_dynamics_undoes_inverse_dynamics(case):
     q, v = state(model, numbers)
     qdd, tau = numbers.vector(model.nv, 10.0), numbers.vector(model.nv, 10.0)
     room = 1e-13 * condition(model, q)
-    close(model.pure.forward_dynamics(q, v, model.pure.inverse_dynamics(q, v, qdd)), qdd, room)
-    close(model.pure.inverse_dynamics(q, v, model.pure.forward_dynamics(q, v, tau)), tau, room)
+    close(model.equations.forward_dynamics(q, v, model.equations.inverse_dynamics(q, v, qdd)), qdd, room)
+    close(model.equations.inverse_dynamics(q, v, model.equations.forward_dynamics(q, v, tau)), tau, room)
 
 
 @plain
@@ -272,11 +272,11 @@ def test_hybrid_dynamics_solves_the_equations_of_motion(case, mask):
     q, v = state(model, numbers)
     given_qdd, given_tau = numbers.vector(model.nv, 10.0), numbers.vector(model.nv, 10.0)
     held = np.array(mask[: model.nv])
-    qdd, tau = model.pure.hybrid_dynamics(q, v, given_qdd, given_tau, held)
+    qdd, tau = model.equations.hybrid_dynamics(q, v, given_qdd, given_tau, held)
     np.testing.assert_array_equal(qdd[held], given_qdd[held])
     np.testing.assert_array_equal(tau[~held], given_tau[~held])
-    mass = model.pure.mass_matrix(q)
-    bias = model.pure.inverse_dynamics(q, v, np.zeros(model.nv))
+    mass = model.equations.mass_matrix(q)
+    bias = model.equations.inverse_dynamics(q, v, np.zeros(model.nv))
     room = 1e-13 * condition(model, q)
     close(mass @ qdd + bias, tau, room)
     free = ~held
@@ -385,6 +385,6 @@ def branched(seed, joints=70):
 @pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "hybrid_dynamics"])
 def test_many_bodies(name):
     model, numbers = branched(7)
-    assert len(model.pure.sweeps.parents) >= ROLLED_FROM
+    assert len(model.equations.sweeps.parents) >= ROLLED_FROM
     check_machine_code(model, numbers, name)
     check_batch(model, numbers, name, 2 * vector_lanes() + 1)

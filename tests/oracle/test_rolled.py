@@ -63,7 +63,7 @@ def test_loops_agree_with_the_reference_in_numbers(case, small_loops):
         "potential_energy": (q,),
     }.items():
         compiled = model.compiled(name)
-        got, wanted = compiled(*arguments), getattr(model.pure, name)(*arguments)
+        got, wanted = compiled(*arguments), getattr(model.equations, name)(*arguments)
         np.testing.assert_allclose(np.array(got), np.array(wanted), rtol=1e-9, atol=1e-9, err_msg=f"{case}: {name}")
         assert any(isinstance(r, RolledRoutine) for r in compiled.routine.callees), name
 

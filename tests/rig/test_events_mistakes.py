@@ -198,13 +198,12 @@ def test_a_mistake_in_the_start_or_the_stops(joints, message):
     [
         (
             "{rod: {initial: {position: 1}}, cart: {initial: {position: 1}}}",
-            "'mesh' cannot close: 1 rad are left at best; change its figures, or leave the initial position of"
-            " 'rod' or 'cart' open",
+            "'mesh' cannot close: the smallest violation found is 1 rad; change its parameters, or remove the initial"
+            " position of 'rod' or 'cart'",
         ),
         (
             "{rod: {latched: true}, cart: {initial: {velocity: 1}}}",
-            "the initial velocities contradict 'mesh' (2 rad/s are left); change that of 'rod' or 'cart' or leave it"
-            " open",
+            "the initial velocities contradict 'mesh' by 2 rad/s; change or remove that of 'rod' or 'cart'",
         ),
     ],
 )
@@ -289,13 +288,14 @@ schedule: {duration: 2}
         (
             LAWFUL,
             LAW.format("ops.sqrt(0.4 - q[0]) - q[1]"),
-            "rig.yaml:5 mechanism.constraints[0]: 'mine' has no value where the joints start; start elsewhere",
+            "rig.yaml:5 mechanism.constraints[0]: 'mine' is not finite at the initial positions; change the initial"
+            " positions",
         ),
         (
             LAWFUL,
             LAW.format("q[0] * q[0] + 1"),
-            "rig.yaml:5 mechanism.constraints[0]: 'mine' cannot close: 1.25 rad are left at best; change its"
-            " figures, or leave the initial position of 'a' open",
+            "rig.yaml:5 mechanism.constraints[0]: 'mine' cannot close: the smallest violation found is 1.25 rad;"
+            " change its parameters, or remove the initial position of 'a'",
         ),
         # it swings to where the root has no value
         (

@@ -9,7 +9,7 @@ import numpy as np
 SOLVER = 1e-12
 ROUNDING = 1e-6
 TRIANGLE = 1e-3
-DUST_RADIUS = 1e-6  # m; an inertia below that of the mass at this radius is a zero that was computed
+NEGLIGIBLE_RADIUS = 1e-6  # m; an inertia below that of the mass at this radius is a zero that was computed
 
 
 def inertia_matrix(ixx: float, iyy: float, izz: float, ixy: float, ixz: float, iyz: float) -> np.ndarray:
@@ -26,7 +26,7 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray) -> tuple[str | No
     """
     smallest, middle, largest = np.linalg.eigvalsh(inertia).tolist()
     scale = max(abs(smallest), abs(largest))
-    if scale <= mass * DUST_RADIUS**2:
+    if scale <= mass * NEGLIGIBLE_RADIUS**2:
         return None, None
     if smallest < -ROUNDING * scale:
         return (

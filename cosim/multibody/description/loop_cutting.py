@@ -1,8 +1,7 @@
-"""From a mechanism with loops to a tree and the constraints that close it (theory §3: cut joints, reduced tree).
+"""From a mechanism with loops to a tree and the constraints that close the loops (theory §3: cut joints, reduced tree).
 
-A joint that closes a loop is cut: its closing rows of the joint table tie the two frames. One that keeps
-coordinates stays in the tree; then the link behind it is cut through, each part has its share of the mass, and
-a weld ties the parts.
+A joint that closes a loop is cut: the closure rows of the joint table constrain its two frames. A loop joint with
+coordinates stays in the tree; then the link behind it is cut into parts of equal mass, and a weld joins the parts.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.multibody.constraint_laws import FORCE, MOMENT, ConstraintLaw, ReactionSpec, closure
-from cosim.multibody.joints import FIXED, JointKind, axes_of, kind_of
+from cosim.multibody.constraint_laws import FORCE, MOMENT, ConstraintLaw, ReactionSpec, loop_closure
+from cosim.multibody.joints import FIXED, JointKind, joint_axes, kind_of
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 
 _ROWS = {f"f{axis}": ReactionSpec(f"force_{axis}", *FORCE) for axis in "xyz"}
@@ -21,60 +20,59 @@ _ROWS |= {f"m{axis}": ReactionSpec(f"moment_{axis}", *MOMENT) for axis in "xyz"}
 
 
 def cut_loops(mechanism: Mechanism) -> tuple[Mechanism, tuple[Constraint, ...]]:
-    """(the tree, all constraints: the loops' first, in their order)."""
-    kept = [loop for loop in mechanism.loops if loop.coordinates]
-    parts = Counter(loop.joint.child for loop in kept)
-    shares = {name: 1.0 / (count + 1) for name, count in parts.items()}
+    """(the tree, all constraints: loop closures first, in their order)."""
+    with_coordinates = [loop for loop in mechanism.loops if loop.coordinates]
+    counts = Counter(loop.joint.child for loop in with_coordinates)
+    fractions = {name: 1.0 / (count + 1) for name, count in counts.items()}
     whole = {link.name: link for link in mechanism.links}
-    links = [_lightened(link, shares.get(link.name, 1.0)) for link in mechanism.links]
+    links = [_with_fraction(link, fractions.get(link.name, 1.0)) for link in mechanism.links]
     joints = list(mechanism.joints)
-    ties = []
+    closures = []
     for loop in mechanism.loops:
         if not loop.coordinates:
-            ties.append(_cut(loop))
+            closures.append(_cut_joint(loop))
             continue
-        part, joint, tie = _cut_through(loop, _lightened(whole[loop.joint.child], shares[loop.joint.child]))
+        part, joint, closure = _cut_link(loop, _with_fraction(whole[loop.joint.child], fractions[loop.joint.child]))
         links.append(part)
         joints.append(joint)
-        ties.append(tie)
+        closures.append(closure)
     tree = replace(mechanism, links=tuple(links), joints=tuple(joints), loops=(), constraints=())
-    return tree, (*ties, *mechanism.constraints)
+    return tree, (*closures, *mechanism.constraints)
 
 
-def _cut(loop: LoopJoint) -> Constraint:
+def _cut_joint(loop: LoopJoint) -> Constraint:
     joint = loop.joint
-    aligned = Pose(axes_of(joint), np.zeros(3))
+    aligned = Pose(joint_axes(joint), np.zeros(3))
     frames = (joint.parent, joint.pose @ aligned), (joint.child, loop.child_pose @ aligned)
     return Constraint(joint.name, _law(kind_of(joint)), frames, place=joint.place)
 
 
 def _law(kind: JointKind) -> ConstraintLaw:
-    assert kind.closing is not None, "joints without closing rows keep their coordinates"
-    return closure([_ROWS[name] for name in kind.reactions.split()], kind.closing, kind.right)
+    assert kind.closure is not None, "joints without closure rows keep their coordinates"
+    return loop_closure([_ROWS[name] for name in kind.reactions.split()], kind.closure, kind.branch)
 
 
-def _cut_through(loop: LoopJoint, share: Link) -> tuple[Link, Joint, Constraint]:
-    """The part of the child that the joint carries, the joint of the tree, and the weld."""
+def _cut_link(loop: LoopJoint, part_link: Link) -> tuple[Link, Joint, Constraint]:
+    """(the part of the child on the joint, the joint of the tree, the weld)."""
     joint = loop.joint
     name = f"{joint.child}@{joint.name}"
-    inertial = None if share.inertial is None else _seen_from(loop.child_pose, share.inertial)
+    inertial = None if part_link.inertial is None else _in_frame(loop.child_pose, part_link.inertial)
     weld = Constraint(
         joint.name, _law(FIXED), ((name, Pose.identity()), (joint.child, loop.child_pose)), (), joint.place
     )
-    return Link(name, inertial, share.place), replace(joint, child=name), weld
+    return Link(name, inertial, part_link.place), replace(joint, child=name), weld
 
 
-def _seen_from(frame: Pose, inertial: Inertial) -> Inertial:
-    turned = frame.rotation.T
-    return Inertial(
-        inertial.mass,
-        frame.inverse().rotation @ (inertial.com - frame.position),
-        turned @ inertial.inertia @ frame.rotation,
-    )
+def _in_frame(frame: Pose, inertial: Inertial) -> Inertial:
+    """An inertial of a link, in a frame of that link."""
+    to_frame = frame.rotation.T
+    com = frame.inverse().rotation @ (inertial.com - frame.position)
+    return Inertial(inertial.mass, com, to_frame @ inertial.inertia @ frame.rotation)
 
 
-def _lightened(link: Link, share: float) -> Link:
-    if link.inertial is None or share == 1.0:
+def _with_fraction(link: Link, fraction: float) -> Link:
+    """The link with a fraction of its mass and inertia."""
+    if link.inertial is None or fraction == 1.0:
         return link
     whole = link.inertial
-    return replace(link, inertial=Inertial(whole.mass * share, whole.com, whole.inertia * share))
+    return replace(link, inertial=Inertial(whole.mass * fraction, whole.com, whole.inertia * fraction))

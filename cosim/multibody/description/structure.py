@@ -150,7 +150,7 @@ def structure_of(mechanism: Mechanism) -> Structure:
 
 # --- mobility ---
 
-TURNING, SLIDING, STILL = {"revolute", "continuous", "planar"}, {"prismatic"}, {"fixed"}
+ROTATIONAL, LINEAR, RIGID = {"revolute", "continuous", "planar"}, {"prismatic"}, {"fixed"}
 PARALLEL = 1e-6  # sine of the angle below which axes count as parallel
 
 
@@ -159,12 +159,14 @@ class Mobility(NamedTuple):
     for independent of the others and holds where no singular position makes more room."""
 
     tree: int  # freedoms of the joints of the tree
-    closing: tuple[int, ...]  # rows of each loop: 6 (3 where it moves in a plane) less the freedoms of its cut joint
+    closure_rows: tuple[
+        int, ...
+    ]  # rows of each loop: 6 (3 where it moves in a plane) less the freedoms of its cut joint
     constraints: int  # rows of the constraints
 
     @property
     def estimate(self) -> int:
-        return self.tree - sum(self.closing) - self.constraints
+        return self.tree - sum(self.closure_rows) - self.constraints
 
 
 def freedoms(joint: Joint) -> int:
@@ -174,9 +176,9 @@ def freedoms(joint: Joint) -> int:
 
 def mobility(mechanism: Mechanism, structure: Structure) -> Mobility:
     turns = _rotations(mechanism, structure)
-    closing = ((3 if _is_planar(loop, turns) else 6) - freedoms(loop.cut.joint) for loop in structure.loops)
+    closure_rows = ((3 if _is_planar(loop, turns) else 6) - freedoms(loop.cut.joint) for loop in structure.loops)
     rows = sum(len(constraint.law.rows) for constraint in mechanism.constraints)
-    return Mobility(sum(freedoms(edge.joint) for edge in structure.tree), tuple(closing), rows)
+    return Mobility(sum(freedoms(edge.joint) for edge in structure.tree), tuple(closure_rows), rows)
 
 
 def _rotations(mechanism: Mechanism, structure: Structure) -> list[np.ndarray]:
@@ -190,11 +192,11 @@ def _rotations(mechanism: Mechanism, structure: Structure) -> list[np.ndarray]:
 def _is_planar(loop: FundamentalLoop, rotations: list[np.ndarray]) -> bool:
     """Whether all turn about one direction and slide across it; joints that do keep it so, wherever they move."""
     kinds = {edge.joint.kind for edge in loop.edges}
-    if not kinds <= TURNING | SLIDING | STILL or not kinds & TURNING:
+    if not kinds <= ROTATIONAL | LINEAR | RIGID or not kinds & ROTATIONAL:
         return False
     turning, sliding = (
         [rotations[edge.number - 1] @ edge.joint.axis for edge in loop.edges if edge.joint.kind in those]
-        for those in (TURNING, SLIDING)
+        for those in (ROTATIONAL, LINEAR)
     )
     normal = turning[0]
     parallel = all(np.linalg.norm(np.cross(normal, axis)) < PARALLEL for axis in turning)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.validation import Named, check_couplings, line_of, repeated_names
+from cosim.multibody.description.validation import Named, check_attachments, line_of, repeated_names
 from cosim.multibody.joints import kind_of
 from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 
@@ -36,7 +36,7 @@ def build_mechanism(
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
     findings.errors += tree_errors + repeated_names(named) + mimic_errors
-    findings.errors += check_couplings(links, joints, loops, constraints, springs)
+    findings.errors += check_attachments(links, joints, loops, constraints, springs)
     findings.raise_errors()
     notes = tuple(findings.notes)
     return Mechanism(name, root, tuple(links), resolved, notes, tuple(loops), tuple(constraints), tuple(springs))

@@ -32,7 +32,7 @@ def repeated_names(parts: Iterable[Named]) -> list[InputError]:
     return errors
 
 
-def check_couplings(
+def check_attachments(
     links: Sequence[Link],
     joints: Sequence[Joint],
     loops: Sequence[LoopJoint],

@@ -74,7 +74,7 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
     if errors:
         raise InputErrors(errors)
     model = plant.model
-    couplings = [coupling.name for coupling in model.pure.ties.couplings]
+    couplings = [coupling.name for coupling in model.equations.constraints.members]
     stops = tuple(
         HardStop(f"{name} at its {'upper' if side > 0 else 'lower'} stop", k, bound, side, dof.restitution)
         for k, (name, dof) in enumerate(spec.joints.items())

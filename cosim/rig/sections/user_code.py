@@ -163,9 +163,10 @@ def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
         raise ValueError(f"the law has {have}, but {who} {verb} {given}; return one per row")
     owners = [(name, written) for name, written, size in parts for _ in range(size)]
     for k, (row, (name, written)) in enumerate(zip(law.rows, owners, strict=True)):
-        if row.of.endswith("/s") != (name == "rate"):
+        if row.residual_unit.endswith("/s") != (name == "rate"):
             must = "end in '/s', those of residual not" if name == "rate" else "not end in '/s', those of rate do"
-            what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{row.of}'"
+            unit = row.residual_unit
+            what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{unit}'"
             raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")
 
 

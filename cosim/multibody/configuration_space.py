@@ -1,0 +1,63 @@
+"""The coordinates of several joints as one space: each joint has its own `coordinates.Space`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cosim import ops
+from cosim.multibody.joints import JointKind
+
+
+class ConfigurationSpace:
+    """Pure functions of the coordinates q (nq,) and velocities v (nv,) of joints, in joint order."""
+
+    def __init__(self, kinds: Sequence[JointKind]) -> None:
+        self.kinds = tuple(kinds)
+        self.nq, self.nv = sum(kind.nq for kind in kinds), sum(kind.nv for kind in kinds)
+
+    def rate(self, q: Any, v: Any) -> Any:
+        """q̇ (nq,)"""
+        return self._of_q_and_v("rate", q, v)
+
+    def integrate(self, q: Any, d: Any) -> Any:
+        """The coordinates (nq,) reached from q with a constant velocity v for dt, d = v dt (nv,)."""
+        return self._of_q_and_v("integrate", q, d)
+
+    def difference(self, q0: Any, q1: Any) -> Any:
+        """d (nv,) with q1 = integrate(q0, d)."""
+        parts, start = [], 0
+        for kind in self.kinds:
+            place = slice(start, start := start + kind.nq)
+            parts.append(kind.space.difference(q0[place], q1[place]))
+        return ops.concatenate(parts)
+
+    def chart(self, q: Any) -> Any:
+        """(nv,) positions of the dofs: the coordinates, and the rotation vector of each rotation."""
+        return self._of_q("chart", q)
+
+    def coordinates(self, chart: Any) -> Any:
+        """q (nq,) from the positions of the dofs (nv,), as `chart` gives them and encoders measure them."""
+        parts, start = [], 0
+        for kind in self.kinds:
+            parts.append(kind.space.of_chart(chart[start : start + kind.nv]))
+            start += kind.nv
+        return ops.concatenate(parts)
+
+    def normalised(self, q: Any) -> Any:
+        """q with quaternions of length 1."""
+        return self._of_q("normalised", q)
+
+    def _of_q(self, what: str, q: Any) -> Any:
+        parts, start = [], 0
+        for kind in self.kinds:
+            parts.append(getattr(kind.space, what)(q[start : start + kind.nq]))
+            start += kind.nq
+        return ops.concatenate(parts)
+
+    def _of_q_and_v(self, what: str, q: Any, v: Any) -> Any:
+        parts, nq, nv = [], 0, 0
+        for kind in self.kinds:
+            parts.append(getattr(kind.space, what)(q[nq : nq + kind.nq], v[nv : nv + kind.nv]))
+            nq, nv = nq + kind.nq, nv + kind.nv
+        return ops.concatenate(parts)
