@@ -37,7 +37,7 @@ def _lines(rig: Rig) -> Iterator[str]:
     """Lines to real drives, and the motors on them."""
     for driver in rig.spec.drivers:
         module = driver.plugin.module
-        kind, line = module.__name__.rsplit(".", 1)[-1], module.line(driver.plugin.params)
+        kind, line = module.__name__.rsplit(".", 1)[-1], module.connection_name(driver.plugin.params)
         mode = "load motors" if driver.loads else f"{driver.mode} mode"
         yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {rig.bus_loads[driver.name]:.0%} of its bit rate"
         for name, wired in driver.wiring.items():

@@ -1,7 +1,7 @@
 """Drives of the profile CiA 402 on CANopen (classic CAN): cyclic synchronous torque, velocity and position.
 
 SYNC and the heartbeat that feeds the drives' watchdog are sent with every command. The SDO client is this family's own:
-that of the `canopen` package waits in threads of its own for answers, and logs; it stays a witness in the tests.
+that of the `canopen` package waits in threads of its own for answers, and logs; the tests use that one as a reference.
 """
 
 from __future__ import annotations
@@ -17,13 +17,25 @@ from cosim.drivers.cia402.device.objects import PRODUCT, VENDOR
 from cosim.drivers.cia402.driver import Cia402Driver
 from cosim.drivers.cia402.emulator import Emulator
 from cosim.drivers.cia402.feedback import HEARD
-from cosim.drivers.common import wiring
+from cosim.drivers.common import family, wiring
+from cosim.drivers.common.family import check_watchdog, connection_name, device
 from cosim.drivers.common.motor import Motor
-from cosim.drivers.transport import CanBus, CanFrame, CanParams, Connection, Traffic, device_link, host_link
+from cosim.drivers.transport import BaseConnection, CanFrame, CanParams, Traffic
 from cosim.errors import InputError
 from cosim.types import Driver, DriverContext, param, params
 
-__all__ = ["MODES", "Homing", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
+__all__ = [
+    "MODES",
+    "Homing",
+    "JointParams",
+    "Params",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+]
 
 MODES = frozenset(profile.MODES)
 _COUNTS = 65536  # of an emulated drive that is not told its own
@@ -31,7 +43,7 @@ _COUNTS = 65536  # of an emulated drive that is not told its own
 
 @params
 class Params:
-    """The bus and what all drives on it share."""
+    """The bus, and what all drives on it have in common."""
 
     bus: CanParams = param()
     watchdog: float = param(unit="s", above=0, max=65.535, default=0.1, doc="without commands, in whole milliseconds")
@@ -69,15 +81,13 @@ class JointParams(wiring.JointParams):
 
     @property
     def address(self) -> int:
-        """Unique on a line."""
+        """The number of the node, unique on its bus."""
         return self.id
 
 
 def load(params: Params, context: DriverContext) -> Driver:
-    """Raises InputError where the watchdog would bite between two commands, or a drive has the id of this program."""
-    if params.watchdog <= context.period:
-        what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"
-        raise InputError(what, context.place("watchdog"))
+    """Raises InputError for a watchdog that would trip between two commands, or a drive has the id of this program."""
+    check_watchdog(params, context)
     for name, wired in zip(context.joints, context.wiring, strict=True):
         if wired.id == params.master:
             what = f"{params.master} is the id of the drive of joint '{name}'; give one that no drive has"
@@ -95,21 +105,9 @@ def _node(wired: JointParams, motor: Motor) -> Node:
     return Node(wired.id, motor, wired.counts or _COUNTS, wired.rated_torque, identity, wired.temperature)
 
 
-def host(params: Params, context: DriverContext) -> Connection[CanFrame]:
-    """The program's end of the bus."""
-    link = host_link(params.bus, lambda *keys: context.place("bus", *keys))
-    if isinstance(link, CanBus):  # what the drives send; other traffic on the bus costs nothing
-        link.accept(base + wired.id for wired in context.wiring for base in HEARD)
-    return link
-
-
-def device(params: Params, context: DriverContext) -> Connection[CanFrame]:
-    """The drives' end of the bus."""
-    return device_link(params.bus, lambda *keys: context.place("bus", *keys))
-
-
-def line(params: Params) -> str:
-    return params.bus.line
+def host(params: Params, context: DriverContext) -> BaseConnection:
+    """The program's end of the bus; it receives what the drives send, and no other traffic."""
+    return family.filtered_host(params, context, {base + wired.id for wired in context.wiring for base in HEARD})
 
 
 def traffic(params: Params, context: DriverContext) -> Traffic:

@@ -1,23 +1,34 @@
-"""Robotis Dynamixel drives of the X series (Protocol 2.0) on a half-duplex serial line."""
+"""Robotis Dynamixel drives of the X series (Protocol 2.0) on a half-duplex serial link."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from functools import partial
 from typing import Literal
 
 from cosim.drivers.common import wiring
+from cosim.drivers.common.family import connection_name, device, host
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.dynamixel import cyclic_frames
 from cosim.drivers.dynamixel.driver import DynamixelDriver
 from cosim.drivers.dynamixel.emulator import Emulator
 from cosim.drivers.dynamixel.node import Node
 from cosim.drivers.dynamixel.tables import MODELS
-from cosim.drivers.transport import Connection, SerialParams, Traffic, device_link, host_link
+from cosim.drivers.transport import SerialParams, Traffic
 from cosim.types import Driver, DriverContext, param, params
 
-__all__ = ["MODES", "JointParams", "Params", "SerialSettings", "device", "emulate", "host", "line", "load", "traffic"]
+__all__ = [
+    "MODES",
+    "JointParams",
+    "Params",
+    "SerialSettings",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+]
 
 MODES = frozenset({"effort", "velocity", "position"})
 
@@ -31,7 +42,7 @@ class SerialSettings(SerialParams):
 
 @params
 class Params:
-    """The line and what all drives on it share."""
+    """The serial link, and what all drives on it have in common."""
 
     port: SerialSettings = param()
     watchdog: float = param(unit="s", above=0, default=0.1, doc="without commands for so long, drives stop; in 20 ms")
@@ -46,38 +57,27 @@ class JointParams(wiring.JointParams):
     _: KW_ONLY
     id: int = param(min=0, max=252)
     model: Literal["XM430-W350", "XM430-W210", "XM540-W270", "XM540-W150", "XL430-W250"] = param(default="XM430-W350")
-    torque_constant: float | None = param(unit="N*m/A", above=0, default=None, doc="unset: the maker's for the model")
+    torque_constant: float | None = param(
+        unit="N*m/A", above=0, default=None, doc="unset: the manufacturer's for the model"
+    )
 
     @property
     def address(self) -> int:
-        """Unique on a line."""
+        """The number of the drive, unique on its connection."""
         return self.id
 
 
 def load(params: Params, context: DriverContext) -> Driver:
-    """Raises InputError where the watchdog does not fit the period, or a model cannot do the mode."""
+    """Raises InputError for a watchdog too short for the period, or a model without the mode."""
     return DynamixelDriver(params, context, host(params, context))
 
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
-    """The device side. Effort counts as the model's torque constant says, whatever the motor's own is."""
+    """The device side. Efforts follow the model's torque constant, not the motor's."""
     pairs = zip(context.wiring, motors, strict=True)
     return Emulator([Node(w.id, MODELS[w.model], MODELS[w.model].effort(w.torque_constant), m) for w, m in pairs])
 
 
-def host(params: Params, context: DriverContext) -> Connection[bytes]:
-    return host_link(params.port, partial(context.place, "port"))
-
-
-def device(params: Params, context: DriverContext) -> Connection[bytes]:
-    return device_link(params.port, partial(context.place, "port"))
-
-
-def line(params: Params) -> str:
-    """What the line is called."""
-    return params.port.line
-
-
 def traffic(params: Params, context: DriverContext) -> Traffic:
-    """Of one cycle: a command to all drives, the question after their state, and the answer."""
+    """One cycle: a command to all drives, the request for their state, and the answer."""
     return cyclic_frames.traffic([w.id for w in context.wiring], context.mode, params.fast is not False)

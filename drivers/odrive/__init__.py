@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from cosim.drivers.common.driver import MODES
+from cosim.drivers.common.family import check_watchdog, connection_key, connection_name, device, host
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.odrive import ascii_codec, codes
 from cosim.drivers.odrive import can_codec as can
@@ -17,34 +17,34 @@ from cosim.drivers.odrive.driver import CONTROL, ODrive
 from cosim.drivers.odrive.emulator import Emulator
 from cosim.drivers.odrive.params import JointParams, Params
 from cosim.drivers.odrive.properties import read_endpoints
-from cosim.drivers.transport import BaseConnection, CanFrame, Connection, Traffic, device_link, host_link
+from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.errors import InputError
 from cosim.types import DriverContext
 
-__all__ = ["MODES", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic"]
+__all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic"]
 
 
 def load(params: Params, context: DriverContext, link: Connection | None = None) -> ODrive:
-    """The driver; on `link` where one is given, else on its own line.
+    """The driver; on `link` where one is given, else on its own connection.
 
-    Raises InputError for a watchdog that would bite between two commands, a joint whose address is of the other
+    Raises InputError for a watchdog that would trip between two commands, a joint whose address is of the other
     transport, and endpoints that cannot be read.
     """
-    if params.watchdog <= context.period:
-        what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"
-        raise InputError(what, context.place("watchdog"))
+    check_watchdog(params, context)
     key = "id" if params.bus is not None else "axis"
     for name, wiring in zip(context.joints, context.wiring, strict=True):
         if wiring.key != key:
             place = context.place("joints", name, wiring.key)
-            raise InputError(f"on a '{params.key}' a joint is wired by '{key}', not by '{wiring.key}'", place)
+            raise InputError(
+                f"on a '{connection_key(params)}' a joint is wired by '{key}', not by '{wiring.key}'", place
+            )
     link = link or host(params, context)
     if params.port is not None:
         return AsciiDriver(params, context, link)
     if params.endpoints is None:
         return CanDriver(params, context, link)
     place = context.place("endpoints")
-    folder = Path(getattr(place, "file", "")).parent  # a rig names files from where it stands
+    folder = Path(getattr(place, "file", "")).parent  # a path is relative to the rig file
     return CanDriver(params, context, link, [read_endpoints(folder / params.endpoints, place)])
 
 
@@ -55,23 +55,8 @@ def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> 
     return kind(motors, addresses, stops)
 
 
-def host(params: Params, context: DriverContext) -> BaseConnection:
-    """The program's end of the line."""
-    return host_link(params.link, partial(context.place, params.key))
-
-
-def device(params: Params, context: DriverContext) -> BaseConnection:
-    """The drives' end of the line."""
-    return device_link(params.link, partial(context.place, params.key))
-
-
-def line(params: Params) -> str:
-    """What the line is called."""
-    return params.link.line
-
-
 def traffic(params: Params, context: DriverContext) -> Traffic:
-    """What one cycle sends and gets back, at its fullest."""
+    """What one cycle sends and receives at most."""
     addresses, mode = [w.address for w in context.wiring], context.mode
     if params.port is not None:
         return _lines(addresses, mode, params.checksum)

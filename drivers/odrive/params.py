@@ -1,8 +1,9 @@
-"""What a rig says of ODrives and of the joints behind them."""
+"""The parameters of ODrives and of their joints in a rig."""
 
 from __future__ import annotations
 
 from cosim.drivers.common import wiring
+from cosim.drivers.common.family import check_one_connection
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.types import param, params
 
@@ -15,26 +16,16 @@ class Params:
     port: SerialParams | None = param(default=None, doc="the serial port one of them is on")
     watchdog: float = param(unit="s", above=0, default=0.1, doc="without commands for so long a drive stops by itself")
     endpoints: str | None = param(
-        default=None, doc="the maker's flat_endpoints.json of the drives' firmware; 0.6.10 of the S1 is known without"
+        default=None,
+        doc="the manufacturer's flat_endpoints.json of the drives' firmware; 0.6.10 of the S1 is known without",
     )
-    checksum: bool = param(default=True, doc="lines on the serial port carry checksums")
-    homing_timeout: float = param(unit="s", above=0, default=30.0, doc="in which the joints that home are to be home")
+    checksum: bool = param(default=True, doc="lines of text on the serial port carry checksums")
+    homing_timeout: float = param(unit="s", above=0, default=30.0, doc="for homing")
 
     def __post_init__(self) -> None:
-        if (self.bus is None) == (self.port is None):
-            raise ValueError("give either 'bus' or 'port'")
+        check_one_connection(self)
         if self.endpoints is not None and self.bus is None:
             raise ValueError("'endpoints' is for drives on a 'bus'; leave it out")
-
-    @property
-    def link(self) -> CanParams | SerialParams:
-        """The one that is given."""
-        return self.bus or self.port  # pyright: ignore[reportReturnType]
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        return "bus" if self.bus is not None else "port"
 
 
 @params
@@ -44,7 +35,10 @@ class JointParams(wiring.JointParams):
     id: int | None = param(min=0, max=62, default=None, doc="on CAN: node id")
     axis: int | None = param(min=0, max=1, default=None, doc="on a serial port: motor number")
     torque_constant: float | None = param(
-        unit="N*m/A", above=0, default=None, doc="given: the effort is told from the current, else by the drive"
+        unit="N*m/A",
+        above=0,
+        default=None,
+        doc="given: the effort is computed from the current, else reported by the drive",
     )
     homing: bool = param(default=False, doc="home the axis when it is switched on")
 
@@ -54,7 +48,7 @@ class JointParams(wiring.JointParams):
 
     @property
     def address(self) -> int:
-        """On its line."""
+        """The number of the axis, unique on its connection."""
         return self.id if self.id is not None else self.axis  # pyright: ignore[reportReturnType]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import overload
 
 from cosim.drivers.transport.bus_load import Traffic, estimate, seconds
-from cosim.drivers.transport.can import CanBus, CanParams
+from cosim.drivers.transport.can import CanBus
 from cosim.drivers.transport.connection import (
     BaseConnection,
     CanFrame,
@@ -15,8 +15,9 @@ from cosim.drivers.transport.connection import (
     TrafficMeter,
     now,
 )
+from cosim.drivers.transport.connection_params import CanParams, SerialParams
 from cosim.drivers.transport.pty import Pty
-from cosim.drivers.transport.serial import SerialParams, SerialPort
+from cosim.drivers.transport.serial import SerialPort
 from cosim.drivers.transport.slcan import SlcanAdapter
 
 __all__ = [

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from cosim.drivers.transport.connection import CanFrame
-
-if TYPE_CHECKING:
-    from cosim.drivers.transport.can import CanParams
-    from cosim.drivers.transport.serial import SerialParams
+from cosim.drivers.transport.connection_params import CanParams, SerialParams
 
 BYTE_BITS = 10  # start, eight bits of data, stop
 INTERMISSION = 3
@@ -47,9 +44,9 @@ def estimate(traffic: Traffic, params: CanParams | SerialParams, period: float) 
 def seconds(item: CanFrame | bytes, params: CanParams | SerialParams) -> float:
     """On the wire, with the intermission after a frame and as many stuff bits as there may be."""
     if isinstance(item, CanFrame):
-        bus = cast("CanParams", params)
+        bus = cast(CanParams, params)
         return frame_weight(item, weights(bus.bitrate, bus.data_bitrate)) / bus.bitrate
-    return BYTE_BITS * len(item) / cast("SerialParams", params).baudrate
+    return BYTE_BITS * len(item) / cast(SerialParams, params).baudrate
 
 
 # --- frames -------------------------------------------------------------------------------------

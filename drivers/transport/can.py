@@ -15,7 +15,7 @@ from typing import Any
 from cosim.drivers.transport.bus_load import frame_weight, weights
 from cosim.drivers.transport.can_opening import mistake, open_bus
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now
-from cosim.types import param, params
+from cosim.drivers.transport.connection_params import CanParams
 
 # Interfaces whose file descriptor tells that a message waits. The wait is made on it, by the monotonic clock:
 # python-can counts its time-outs by the wall clock, which may be set back while it waits.
@@ -24,8 +24,6 @@ STAMPING = frozenset({"socketcan", "udp_multicast", "virtual"})  # say when fram
 FILTERING = frozenset({"socketcan", "kvaser", "vector"})  # filter messages before Python sees them
 # [s] in which one try to send may wait: not at all, but a serial adapter must get the whole of a message
 PATIENCE = {"slcan": 0.01}
-OWN_KEYS = ("interface", "channel", "bitrate", "data_bitrate", "fd")
-RESERVED = {"receive_own_messages": "a node never gets its own frames", "can_filters": "drivers set the filters"}
 
 BUS_OFF = 0x40  # a class of error frames (linux/can/error.h)
 BUS_OFF_WORDS = "bus off: the controller met too many errors; check wiring, termination and bit rate"
@@ -38,32 +36,6 @@ MULTICAST_ALL = {socket.AF_INET: (socket.IPPROTO_IP, 49), socket.AF_INET6: (sock
 LOOK_NS = 100_000_000  # between looks at the state of the controller
 
 
-@params
-class CanParams:
-    """A CAN bus."""
-
-    interface: str = param(doc="of python-can: socketcan, slcan, udp_multicast, virtual, pcan, kvaser, …")
-    channel: str = param(doc="can0, the port of an adapter, a multicast address, the name of a virtual bus")
-    bitrate: float = param(unit="bit/s", min=1, default=1e6, doc="SocketCAN: that of `ip link set … bitrate`")
-    data_bitrate: float | None = param(unit="bit/s", min=1, default=None, doc="of the data of CAN FD frames")
-    fd: bool = param(default=False, doc="CAN FD frames too")
-    options: dict | None = param(default=None, doc="further keywords of the interface, as python-can names them")
-
-    def __post_init__(self) -> None:
-        if self.data_bitrate is not None and not self.fd:
-            raise ValueError("'data_bitrate' is for CAN FD; say 'fd: true' as well")
-        for key in self.options or {}:
-            if key in OWN_KEYS:
-                raise ValueError(f"give '{key}' beside 'options', not in it")
-            if key in RESERVED:
-                raise ValueError(f"leave '{key}' out of 'options'; {RESERVED[key]}")
-
-    @property
-    def line(self) -> str:
-        """What the line is called."""
-        return f"{self.interface} {self.channel}"
-
-
 class CanBus(BaseConnection[CanFrame]):
     """A node on a CAN bus; items are Frames.
 
@@ -73,7 +45,7 @@ class CanBus(BaseConnection[CanFrame]):
     """
 
     def __init__(self, params: CanParams, locate: Locate) -> None:
-        super().__init__(params.line, locate)
+        super().__init__(params.name, locate)
         self.params = params
         self._weights = weights(params.bitrate, params.data_bitrate)
         self._bus: Any = None

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cosim.drivers.transport.connection import Locate, reason
+from cosim.drivers.transport.connection_params import CanParams
 from cosim.drivers.transport.serial import port_mistake, pyserial
 from cosim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from can import BusABC
-
-    from cosim.drivers.transport.can import CanParams
 
 # What python-can is told beside the channel and the rates.
 # slcan: reads that do not wait. udp_multicast: messages stay on this machine.
@@ -56,7 +55,7 @@ def mistake(params: CanParams, error: Exception, locate: Locate) -> InputError:
         mend = "install the driver of its maker"
         return InputError(f"the interface {interface} does not work here: {what}; {mend}", locate("interface"))
     mend = "check that the adapter is plugged in and its driver is installed"
-    return InputError(f"cannot open {params.line}: {what}; {mend}", locate("channel"))
+    return InputError(f"cannot open {params.name}: {what}; {mend}", locate("channel"))
 
 
 def _check(params: CanParams, interfaces: frozenset[str], locate: Locate) -> None:

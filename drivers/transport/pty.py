@@ -12,7 +12,8 @@ from pathlib import Path
 
 from cosim.drivers.transport.bus_load import BYTE_BITS
 from cosim.drivers.transport.connection import BaseConnection, Locate, now, reason
-from cosim.drivers.transport.serial import CHUNK, SerialParams, pour
+from cosim.drivers.transport.connection_params import SerialParams
+from cosim.drivers.transport.serial import CHUNK, pour
 from cosim.errors import InputError
 
 SLAVES = "/dev/pts/"
@@ -32,7 +33,7 @@ class Pty(BaseConnection[bytes]):
     """
 
     def __init__(self, params: SerialParams, locate: Locate) -> None:
-        super().__init__(params.line, locate)
+        super().__init__(params.name, locate)
         self.params = params
         self._master = self._slave = -1
         self._target = ""  # of the link

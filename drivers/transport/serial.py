@@ -11,8 +11,8 @@ from typing import Any
 
 from cosim.drivers.transport.bus_load import BYTE_BITS
 from cosim.drivers.transport.connection import BaseConnection, Locate, now, reason
+from cosim.drivers.transport.connection_params import SerialParams
 from cosim.errors import InputError, SourceLocation
-from cosim.types import param, params
 
 CHUNK = 4096  # bytes taken at once
 # Ports that are URLs cannot be waited for: a write may take so long, because to change the time-out may take longer
@@ -20,24 +20,11 @@ PATIENCE = 0.02  # s
 NAP = 200e-6  # s between looks at a port that cannot be waited for
 
 
-@params
-class SerialParams:
-    """A serial port with eight bits of data, no parity and one stop bit."""
-
-    port: str = param(doc="/dev/ttyUSB0, COM3, or a URL of pyserial: loop://, socket://, rfc2217://")
-    baudrate: float = param(unit="bit/s", min=1, default=1e6)
-
-    @property
-    def line(self) -> str:
-        """What the line is called."""
-        return self.port
-
-
 class SerialPort(BaseConnection[bytes]):
     """The program's end of a serial line; items are chunks of bytes as they come."""
 
     def __init__(self, params: SerialParams, locate: Locate) -> None:
-        super().__init__(params.line, locate)
+        super().__init__(params.name, locate)
         self.params = params
         self._port: Any = None
         self._descriptor = -1  # of a port of this machine, not of a URL

@@ -10,10 +10,9 @@ from collections import deque
 from collections.abc import Callable
 
 from cosim.drivers.transport.bus_load import FD_LENGTHS, frame_weight, weights
-from cosim.drivers.transport.can import CanParams
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, ConnectionLost, Locate, now
+from cosim.drivers.transport.connection_params import CanParams, SerialParams
 from cosim.drivers.transport.pty import Pty
-from cosim.drivers.transport.serial import SerialParams
 from cosim.errors import InputError
 
 OK, BELL = b"\r", b"\a"
@@ -46,7 +45,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
     """
 
     def __init__(self, params: CanParams, locate: Locate) -> None:
-        super().__init__(params.line, locate)
+        super().__init__(params.name, locate)
         self.params = params
         path, _, speed = params.channel.partition("@")
         baudrate = speed or (params.options or {}).get("tty_baudrate", BAUDRATE)

@@ -35,7 +35,7 @@ from cosim.types import JointCommand, JointState
 
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"sim"}  # drivers without a protocol
-NEEDED = ("MODES", "JointParams", "Params", "device", "emulate", "host", "line", "load", "traffic")
+NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic")
 
 # addresses of two drives, where they are not `id: 1` and `id: 2`; by family, or by case
 ADDRESSES: dict[Any, tuple[dict, dict]] = {("odrive", "pty"): ({"axis": 0}, {"axis": 1})}

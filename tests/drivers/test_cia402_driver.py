@@ -971,7 +971,7 @@ def test_traffic_is_what_a_cycle_sends(bench):
 
 
 def test_names_and_addresses():
-    assert cia402.line(cia402.Params(bus=BUS)) == "virtual arm"
+    assert cia402.connection_name(cia402.Params(bus=BUS)) == "virtual arm"
     assert JOINT(id=42).address == 42
     assert {"effort", "velocity", "position"} == cia402.MODES
 

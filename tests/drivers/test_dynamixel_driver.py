@@ -562,7 +562,7 @@ def test_what_the_program_knows_of_the_family(bench: Callable[..., Bench]) -> No
     assert get_args(get_type_hints(dynamixel.JointParams)["model"]) == tuple(t.MODELS)
     assert frozenset({"effort", "velocity", "position"}) == dynamixel.MODES
     assert dynamixel.SerialSettings(port="/dev/ttyUSB0").baudrate == 57600
-    assert dynamixel.line(b.params) == "/dev/ttyX"
+    assert dynamixel.connection_name(b.params) == "/dev/ttyX"
     assert b.context.wiring[2].address == 3
     assert dynamixel.host(b.params, b.context).name == "/dev/ttyX"
     assert dynamixel.load(b.params, b.context).modes == dynamixel.MODES

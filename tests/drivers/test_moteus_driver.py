@@ -649,7 +649,10 @@ def test_exactly_one_line() -> None:
         moteus.Params(bus=CanParams("virtual", "x"))
     with pytest.raises(ValueError, match=r"^'checksum' is for a 'port'; leave it out$"):
         moteus.Params(bus=bus, checksum=True)
-    assert moteus.line(moteus.Params(bus=bus)) == "virtual x" and moteus.line(moteus.Params(port=port)) == "/dev/null"
+    assert (
+        moteus.connection_name(moteus.Params(bus=bus)) == "virtual x"
+        and moteus.connection_name(moteus.Params(port=port)) == "/dev/null"
+    )
     assert moteus.JointParams(id=4).address == 4
 
 

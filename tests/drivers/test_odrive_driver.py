@@ -96,7 +96,7 @@ class Setup:
         self.rotors = [Rotor(), Rotor()]
         self.emulator: Any = odrive.emulate(self.params, self.context, self.rotors)
         self.wire: Any = Wire(self.emulator, self.rotors)
-        self.wire.name = (self.params.bus or self.params.port).line
+        self.wire.name = (self.params.bus or self.params.port).name
         self.driver = odrive.load(self.params, self.context, self.wire)
         self.state, self.command = JointState.zeros(2), JointCommand.zeros(2)
 
@@ -749,4 +749,4 @@ def test_traffic_is_what_a_cycle_sends(setup, kind, mode):
         assert 1.1 < estimate(traffic, BUS, 1e-3) < 1.3  # two joints fill 1 Mbit/s at 1 kHz
     else:
         assert max(map(len, rig.wire.sent)) <= sum(map(len, traffic.out))
-    assert odrive.line(rig.params) == {"bus": "virtual bus", "port": "/dev/ttyACM0"}[kind]
+    assert odrive.connection_name(rig.params) == {"bus": "virtual bus", "port": "/dev/ttyACM0"}[kind]

@@ -51,7 +51,7 @@ CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), g
 DRIVER = PluginKind(
     "driver",
     "cosim.drivers",
-    ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "line", "traffic"),
+    ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "connection_name", "traffic"),
     group="cosim.drivers",
 )
 JOINT = PluginKind("joint", "", ("Params", "load"), files=True)

@@ -157,7 +157,7 @@ def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
     lines: dict[tuple[str, str], str] = {}
     for spec in drivers:
         module = spec.plugin.module
-        line, family = module.line(spec.plugin.params), module.__name__
+        line, family = module.connection_name(spec.plugin.params), module.__name__
         if other := lines.get((line, family)):
             what = f"driver '{other}' is on {line} already; give its joints and these to one driver"
             reading.fail(spec.key, what)

@@ -8,21 +8,18 @@ command phases, voltages or a fixed field (5 to 8, 14 and the overrides of posit
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from cosim.drivers.moteus import faults
 from cosim.drivers.moteus.device.commands import NOTHING
+from cosim.drivers.moteus.device.servo_state import ServoState
 from cosim.drivers.moteus.device.trajectory import follow
 from cosim.drivers.moteus.registers import Mode
-
-if TYPE_CHECKING:
-    from cosim.drivers.moteus.device.servo import Servo
 
 _TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # any other one counts as stopped
 _STILL = 0.05  # turns/s: control starts from rest below it
 
 
-def torque(servo: Servo, dt: float) -> float:
+def torque(servo: ServoState, dt: float) -> float:
     """What the drive asks of its motor [N·m] in its present mode; dt [s] since the last step."""
     command, mode = servo.command, servo.mode
     if mode == Mode.TIMEOUT:
@@ -51,11 +48,11 @@ def torque(servo: Servo, dt: float) -> float:
     return 0.0
 
 
-def _default_limits(servo: Servo) -> dict[str, float]:
+def _default_limits(servo: ServoState) -> dict[str, float]:
     return {name: servo.config[f"servo.default_{name}"] for name in ("velocity_limit", "accel_limit")}
 
 
-def _within(servo: Servo, dt: float) -> float:
+def _within(servo: ServoState, dt: float) -> float:
     command = servo.command
     side = servo.beyond(command["lower"], command["upper"])
     if not side:
@@ -66,7 +63,7 @@ def _within(servo: Servo, dt: float) -> float:
     return _loop(servo, dt, command | {"velocity_limit": math.nan, "accel_limit": math.nan}, 0.0)
 
 
-def _loop(servo: Servo, dt: float, command: dict[str, float], velocity: float) -> float:
+def _loop(servo: ServoState, dt: float, command: dict[str, float], velocity: float) -> float:
     """Position and velocity loop; velocity: the set-point's."""
     config = servo.config
     _advance(servo, dt, command, 0.0 if math.isnan(velocity) else velocity)
@@ -79,7 +76,7 @@ def _loop(servo: Servo, dt: float, command: dict[str, float], velocity: float) -
     return servo.proportional + servo.derivative + servo.integral
 
 
-def _advance(servo: Servo, dt: float, command: dict[str, float], velocity: float) -> None:
+def _advance(servo: ServoState, dt: float, command: dict[str, float], velocity: float) -> None:
     """Moves the control position and velocity toward what is commanded."""
     fastest, acceleration = command["velocity_limit"], command["accel_limit"]
     free = math.isnan(fastest) and math.isnan(acceleration)
@@ -109,7 +106,7 @@ def _advance(servo: Servo, dt: float, command: dict[str, float], velocity: float
     servo.control_position = ahead - servo.offset
 
 
-def _limited(servo: Servo, torque: float, most: float) -> float:
+def _limited(servo: ServoState, torque: float, most: float) -> float:
     """Torque within what the command, the bounds, the velocity and the current allow; says which of them cut it."""
     config = servo.config
     if math.isnan(torque):

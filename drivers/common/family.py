@@ -1,0 +1,61 @@
+"""What families of drives have in common beside the driver: the two ends of their connection, and checks when loaded.
+
+A family's `Params` has a field `bus` (`CanParams`), a field `port` (`SerialParams`), or both, of which one is given.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from cosim.drivers.transport import BaseConnection, CanBus, CanParams, SerialParams, device_link, host_link
+from cosim.errors import InputError
+from cosim.types import DriverContext
+
+
+def check_one_connection(params: Any) -> None:
+    """For Params with both fields. Raises ValueError unless one of them is given."""
+    if (params.bus is None) == (params.port is None):
+        raise ValueError("give either 'bus' or 'port'")
+
+
+def connection_key(params: Any) -> str:
+    """`bus` or `port`, whichever is given."""
+    return "port" if getattr(params, "bus", None) is None else "bus"
+
+
+def connection_params(params: Any) -> CanParams | SerialParams:
+    """What is given under `connection_key`."""
+    return getattr(params, connection_key(params))
+
+
+def connection_name(params: Any) -> str:
+    """The name of the bus or serial link in messages."""
+    return connection_params(params).name
+
+
+def host(params: Any, context: DriverContext) -> BaseConnection:
+    """The program's end of the connection, not yet open."""
+    key = connection_key(params)
+    return host_link(getattr(params, key), partial(context.place, key))
+
+
+def filtered_host(params: Any, context: DriverContext, ids: set[int]) -> BaseConnection:
+    """As `host`; on a CAN bus only frames with these identifiers are received."""
+    link = host(params, context)
+    if isinstance(link, CanBus):
+        link.accept(ids)
+    return link
+
+
+def device(params: Any, context: DriverContext) -> BaseConnection:
+    """The drives' end of the connection, for an emulator, not yet open."""
+    key = connection_key(params)
+    return device_link(getattr(params, key), partial(context.place, key))
+
+
+def check_watchdog(params: Any, context: DriverContext) -> None:
+    """Raises InputError for a watchdog that would trip between two commands."""
+    if params.watchdog <= context.period:
+        what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"
+        raise InputError(what, context.place("watchdog"))
