@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.bench import (
+    report,
     rows_batch,
     rows_chain,
     rows_dynamics,
@@ -15,17 +16,16 @@ from cosim.bench import (
     rows_realtime,
     rows_start,
     rows_tick,
-    show,
 )
-from cosim.bench.rows import BenchRow, Case, measured
-from cosim.bench.states import rig_file
-from cosim.bench.timing import FULL, QUICK
+from cosim.bench.paired_timing import FULL, QUICK
+from cosim.bench.robots import sample_rig
+from cosim.bench.rows import BenchCase, BenchRow, measure_case
 from cosim.compile import interpreting
 from cosim.compile.compiled import INTERPRET_VARIABLE
 from cosim.errors import InputError, RunError, did_you_mean
 from cosim.output import console
 
-CASES: tuple[Case, ...] = (
+CASES: tuple[BenchCase, ...] = (
     *rows_dynamics.CASES,
     *rows_tick.CASES,
     *rows_batch.CASES,
@@ -47,23 +47,23 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
     console.check_targets([], json)
     if interpreting():
         raise InputError("is set, and machine code is what is measured; unset it", INTERPRET_VARIABLE)
-    cases, effort = select(CASES, only), QUICK if quick else FULL
-    rig_file()
+    cases, budget = select(CASES, only), QUICK if quick else FULL
+    sample_rig()
     # before the bench itself is what keeps the machine busy
-    machine, rows = show.machine(), []
+    machine, rows = report.machine(), []
     with console.progress("bench") as shown:
         for k, case in enumerate(cases, 1):
-            rows.append(measured(case, effort))
+            rows.append(measure_case(case, budget))
             if shown is not None:
                 shown(k / len(cases))
-    write(json, show.document(machine, rows, quick), rows)
+    write(json, report.document(machine, rows, quick), rows)
     missed = [row.case.name for row in rows if row.met is False]
     if missed:
         targets = sum(row.met is not None for row in rows)
         raise RunError(f"{len(missed)} of {targets} targets missed: {', '.join(missed)}", "bench")
 
 
-def select(cases: Sequence[Case], only: str | None) -> list[Case]:
+def select(cases: Sequence[BenchCase], only: str | None) -> list[BenchCase]:
     """The cases whose name contains `only`; all for None. Raises InputError when there are none."""
     chosen = [case for case in cases if only is None or only in case.name]
     if not chosen:
@@ -80,6 +80,6 @@ def write(json: Path, document: dict[str, Any], rows: Sequence[BenchRow]) -> Non
     if str(json) == "-":
         print(text.decode(), end="")
         return
-    show.table(rows)
+    report.print_table(rows)
     json.write_bytes(text)
     print(f"wrote    {json}")

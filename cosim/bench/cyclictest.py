@@ -23,7 +23,7 @@ class NoCyclictest(MissingPeer):
         CosimError.__init__(self, f"{PROGRAM} is not installed: apt-get install rt-tests")
 
 
-def find() -> str:
+def cyclictest_path() -> str:
     """Where the program is. Raises NoCyclictest."""
     path = shutil.which(PROGRAM)
     if path is None:
@@ -39,7 +39,7 @@ def latencies(count: int, period_us: int, cpu: int, priority: int) -> np.ndarray
     Raises NoCyclictest; NotMeasured with the last line it said when it fails.
     """
     options = f"-m -q -t 1 -a {cpu} -p {priority} -i {period_us} -l {count} -h {LONGEST}"
-    done = subprocess.run([find(), *options.split()], capture_output=True, text=True, check=False)
+    done = subprocess.run([cyclictest_path(), *options.split()], capture_output=True, text=True, check=False)
     found = histogram(done.stdout)
     if done.returncode or len(found) < count:
         said = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()

@@ -8,19 +8,19 @@ from functools import cache
 
 import numpy as np
 
-from cosim.bench.peers import robot
-from cosim.bench.states import TALOS, UR5
+from cosim.bench.peers import robot_file
+from cosim.bench.robots import TALOS, UR5
 from cosim.multibody import Model, assembly
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.urdf import parse_urdf
 from cosim.multibody.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 
 GROUND = "ground"
-DOWN, NOWHERE = (0.0, -9.81, 0.0), (0.0, 0.0, 0.0)  # gravity of planar linkages, m/s²
+PLANAR_GRAVITY, NO_GRAVITY = (0.0, -9.81, 0.0), (0.0, 0.0, 0.0)  # gravity of planar linkages, m/s²
 
-Point = tuple[float, float]
-Bar = tuple[str, str, Point, Inertial]  # link and joint, parent, where the joint is in the parent
-Pin = tuple[str, Point, str, Point]  # two links and a point in each
+PlanarPoint = tuple[float, float]
+Bar = tuple[str, str, PlanarPoint, Inertial]  # link and joint, parent, where the joint is in the parent
+Pin = tuple[str, PlanarPoint, str, PlanarPoint]  # two links and a point in each
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ def planar(name: str, bars: Sequence[Bar], pins: Sequence[Pin]) -> Mechanism:
     return Mechanism(name, GROUND, links, joints, loops=loops)
 
 
-def at(point: Point) -> Pose:
+def at(point: PlanarPoint) -> Pose:
     return Pose(np.eye(3), np.array([*point, 0.0]))
 
 
-def lamina(mass: float, com: Point, inertia: float) -> Inertial:
+def lamina(mass: float, com: PlanarPoint, inertia: float) -> Inertial:
     """A body in the plane; inertia: about its centre of mass, normal to the plane [kg m²]."""
     return Inertial(mass, np.array([*com, 0.0]), np.diag([0.5 * inertia, 0.5 * inertia, inertia]))
 
@@ -62,7 +62,7 @@ def rod(length: float) -> Inertial:
     return Inertial(length, np.array([0.5 * length, 0.0, 0.0]), np.diag([0.0, 1.0, 1.0]) * length**3 / 12.0)
 
 
-def assembled(model: Model, guess: np.ndarray) -> Linkage:
+def assemble(model: Model, guess: np.ndarray) -> Linkage:
     """Loops closed near the guess, speeds as near to random ones as the constraints allow."""
     uniform, kept = np.random.default_rng(0).uniform, np.zeros(model.nv, dtype=bool)
     q = assembly.close_loops(model, guess, kept)
@@ -79,7 +79,7 @@ def four_bar() -> Linkage:
         ("rocker", GROUND, (0.6, 0.0), rod(0.4)),
     )
     mechanism = planar("four-bar", bars, [("rocker", (0.4, 0.0), "coupler", (0.5, 0.0))])
-    return assembled(Model(mechanism, DOWN), np.array([0.5, 0.5, 2.0]))
+    return assemble(Model(mechanism, PLANAR_GRAVITY), np.array([0.5, 0.5, 2.0]))
 
 
 @cache
@@ -99,7 +99,7 @@ def andrews() -> Linkage:
     meeting = ("K3", (0.0, -0.035)), ("K4", (0.0, -0.02)), ("K6", (0.02, 0.0))
     mechanism = planar("Andrews' mechanism", bars, [("K2", (-0.028, 0.0), *end) for end in meeting])
     start = [-0.0617138900142764, 0.0, 0.455279819163070, 0.487364979543843, 0.222668390165886]
-    return assembled(Model(mechanism, NOWHERE), np.array([*start, 1.23054744454982, -0.222668390165886]))
+    return assemble(Model(mechanism, NO_GRAVITY), np.array([*start, 1.23054744454982, -0.222668390165886]))
 
 
 # --- many loops --------------------------------------------------------------------------------------------------
@@ -133,9 +133,9 @@ def ladder(n: int) -> Mechanism:
     return planar(f"{n} four-bars on top of each other", bars, pins)
 
 
-def level(mechanism: Mechanism, elimination: str = "auto") -> Linkage:
+def parallelograms(mechanism: Mechanism, elimination: str = "auto") -> Linkage:
     """Parallelograms with their bars across level: closed as they stand, however many there are."""
-    model = Model(mechanism, DOWN, elimination=elimination)
+    model = Model(mechanism, PLANAR_GRAVITY, elimination=elimination)
     way = np.where([name.startswith("up") for name in model.dof_names], 1.0, -1.0)
     return Linkage(model, TILT * way, TURN * way, np.random.default_rng(0).uniform(-10, 10, model.nv))
 
@@ -143,7 +143,7 @@ def level(mechanism: Mechanism, elimination: str = "auto") -> Linkage:
 # --- robots ------------------------------------------------------------------------------------------------------
 
 
-def welded(mechanism: Mechanism, ends: Sequence[tuple[str, str]]) -> Linkage:
+def weld_loops(mechanism: Mechanism, ends: Sequence[tuple[str, str]]) -> Linkage:
     """A tree in a random posture, with pairs of links (parent, child) joined as they are there."""
     tree = Model(mechanism)
     q = tree.random_configuration(np.random.default_rng(0))
@@ -153,14 +153,14 @@ def welded(mechanism: Mechanism, ends: Sequence[tuple[str, str]]) -> Linkage:
         pose = np.linalg.inv(above) @ below
         joint = Joint(f"weld{k}", "fixed", parent, child, Pose(pose[:3, :3], pose[:3, 3]))
         loops.append(LoopJoint(joint, Pose.identity()))
-    return assembled(Model(replace(mechanism, loops=tuple(loops))), q)
+    return assemble(Model(replace(mechanism, loops=tuple(loops))), q)
 
 
 @cache
 def two_arms() -> Linkage:
     """Two UR5 on one ground that hold a bar between their hands. Raises MissingPeer."""
     links, joints = [Link(GROUND)], []
-    arm = parse_urdf(robot(UR5).read_text())
+    arm = parse_urdf(robot_file(UR5).read_text())
     for side, place in (("left", (0.0, -0.4)), ("right", (0.0, 0.4))):
         joints.append(Joint(f"{side} mount", "fixed", GROUND, f"{side} {arm.root}", at(place)))
         links += [replace(link, name=f"{side} {link.name}") for link in arm.links]
@@ -169,11 +169,11 @@ def two_arms() -> Linkage:
             joints.append(replace(joint, **names))
     links.append(Link("bar", rod(1.0)))
     joints.append(Joint("grip", "fixed", "left ee_link", "bar", Pose.identity()))
-    return welded(Mechanism("two arms", GROUND, tuple(links), tuple(joints)), [("bar", "right ee_link")])
+    return weld_loops(Mechanism("two arms", GROUND, tuple(links), tuple(joints)), [("bar", "right ee_link")])
 
 
 @cache
 def standing() -> Linkage:
     """TALOS on a floating base with both feet held by the ground. Raises MissingPeer."""
-    mechanism = with_floating_base(parse_urdf(robot(TALOS).read_text()))
-    return welded(mechanism, [(mechanism.root, f"leg_{side}_6_link") for side in ("left", "right")])
+    mechanism = with_floating_base(parse_urdf(robot_file(TALOS).read_text()))
+    return weld_loops(mechanism, [(mechanism.root, f"leg_{side}_6_link") for side in ("left", "right")])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.bench.timing import Block
+from cosim.bench.paired_timing import RepeatedCall
 from cosim.errors import CosimError
 from cosim.multibody import Model
 from cosim.multibody.description.topology import depth_first
@@ -24,7 +24,7 @@ class MissingPeer(CosimError):
         super().__init__(f"{name} is not installed: pip install 'cosim[test]'")
 
 
-def module(name: str) -> Any:
+def import_peer(name: str) -> Any:
     """A peer's Python module. Raises MissingPeer."""
     try:
         return import_module(name)
@@ -32,7 +32,7 @@ def module(name: str) -> Any:
         raise MissingPeer(name) from None
 
 
-def robot(name: str) -> Path:
+def robot_file(name: str) -> Path:
     """A URDF file of example-robot-data, by its path in there. Raises MissingPeer."""
     path = Path(sysconfig.get_path("purelib"), "cmeel.prefix/share/example-robot-data/robots", name)
     if not path.is_file():
@@ -64,20 +64,20 @@ class Pinocchio:
     @classmethod
     def from_urdf(cls, text: str, model: Model) -> Pinocchio:
         """Raises MissingPeer."""
-        pin = module("pinocchio")
+        pin = import_peer("pinocchio")
         return cls(pin, pin.buildModelFromXML(text), model)
 
     @classmethod
     def from_mechanism(cls, mechanism: Mechanism, model: Model) -> Pinocchio:
         """Raises MissingPeer."""
-        pin = module("pinocchio")
+        pin = import_peer("pinocchio")
         return cls(pin, pinocchio_tree(pin, mechanism)[0], model)
 
     def full(self, *vectors: np.ndarray) -> list[np.ndarray]:
         """Vectors in the model's coordinates, in Pinocchio's."""
         return [self.spread @ vector for vector in vectors]
 
-    def block(self, function: str, *vectors: np.ndarray) -> Block:
+    def block(self, function: str, *vectors: np.ndarray) -> RepeatedCall:
         """n calls of `aba` or `rnea` on three vectors of the model's coordinates."""
         f, model, data, (a, b, c) = getattr(self.pin, function), self.model, self.data, self.full(*vectors)
 
@@ -133,7 +133,7 @@ def mujoco_arm(path: Path, step: float) -> tuple[Any, Any]:
 
     Raises MissingPeer.
     """
-    mujoco = module("mujoco")
+    mujoco = import_peer("mujoco")
     text = ET.parse(path).getroot()
     ET.SubElement(ET.SubElement(text, "mujoco"), "compiler", balanceinertia="false", fusestatic="true")
     model = mujoco.MjModel.from_xml_string(ET.tostring(text, encoding="unicode"))

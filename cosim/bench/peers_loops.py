@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.bench import timing
+from cosim.bench import paired_timing
 from cosim.bench.linkages import Linkage
-from cosim.bench.peers import module, pinocchio_tree, relative_difference
-from cosim.bench.timing import Block, Effort
+from cosim.bench.paired_timing import Budget, RepeatedCall
+from cosim.bench.peers import import_peer, pinocchio_tree, relative_difference
 from cosim.multibody.mechanism import LoopJoint, Mechanism
 
 
@@ -27,7 +27,7 @@ class PinocchioMethod(NamedTuple):
 
 
 # for each μ the fewest iterations that can be exact enough; `lcaba` needs μ > 0
-WAYS = (
+METHODS = (
     PinocchioMethod("constraintDynamics", 0.0, 1),
     PinocchioMethod("constraintDynamics", 1e-12, 1),
     PinocchioMethod("constraintDynamics", 1e-8, 2),
@@ -36,15 +36,15 @@ WAYS = (
     PinocchioMethod("lcaba", 1e-5, 3),
     PinocchioMethod("lcaba", 1e-4, 5),
 )
-EXACT = 1e-8  # relative difference up to which a way is exact enough to be timed
+MAX_DIFFERENCE = 1e-8  # relative difference up to which a way is exact enough to be timed
 
 
-class Peer(NamedTuple):
+class PeerMethod(NamedTuple):
     """A way, how far what it finds lies from ours, n calls of it."""
 
     way: PinocchioMethod
     difference: float
-    block: Block
+    block: RepeatedCall
 
 
 class ClosedPinocchio:
@@ -53,7 +53,7 @@ class ClosedPinocchio:
 
     def __init__(self, linkage: Linkage) -> None:
         """Raises MissingPeer."""
-        self.pin, self.linkage = module("pinocchio"), linkage
+        self.pin, self.linkage = import_peer("pinocchio"), linkage
         self.model, places = pinocchio_tree(self.pin, linkage.model.mechanism)
         self.model.gravity.linear = linkage.model.gravity
         self.contacts = self.pin.StdVec_RigidConstraintModel()
@@ -70,7 +70,7 @@ class ClosedPinocchio:
             frames += [number, place * self.pin.SE3(pose.rotation, pose.position)]
         return self.pin.RigidConstraintModel(kind[loop.joint.kind], self.model, *frames, self.pin.LOCAL)
 
-    def rival(self, way: PinocchioMethod, ours: np.ndarray) -> Peer:
+    def rival(self, way: PinocchioMethod, ours: np.ndarray) -> PeerMethod:
         """One way, ready to be timed."""
         model, data, contacts, state = self.model, self.model.createData(), self.contacts, self.linkage.state
         known = self.pin.StdVec_RigidConstraintData([contact.createData() for contact in contacts])
@@ -88,13 +88,13 @@ class ClosedPinocchio:
             for _ in range(n):
                 call(model, data, q, v, tau, contacts, known, settings)
 
-        return Peer(way, difference, block)
+        return PeerMethod(way, difference, block)
 
-    def fastest(self, ours: np.ndarray, effort: Effort) -> tuple[Peer, float]:
+    def fastest(self, ours: np.ndarray, budget: Budget) -> tuple[PeerMethod, float]:
         """(the fastest of the ways that are exact, or of all where none is; the least difference of any way)."""
-        rivals = [self.rival(way, ours) for way in WAYS]
-        exact = [rival for rival in rivals if rival.difference < EXACT] or rivals
-        chosen = min(exact, key=lambda rival: timing.briefly(rival.block, effort))
+        rivals = [self.rival(way, ours) for way in METHODS]
+        exact = [rival for rival in rivals if rival.difference < MAX_DIFFERENCE] or rivals
+        chosen = min(exact, key=lambda rival: paired_timing.shortest_time(rival.block, budget))
         return chosen, float(np.nanmin([rival.difference for rival in rivals]))
 
 
@@ -106,7 +106,7 @@ def mujoco_linkage(linkage: Linkage) -> tuple[Any, Any]:
 
     Raises MissingPeer.
     """
-    mujoco = module("mujoco")
+    mujoco = import_peer("mujoco")
     model = mujoco.MjModel.from_xml_string(_xml(linkage.model.mechanism, linkage.model.gravity))
     data = mujoco.MjData(model)
     order = [model.joint(name).dofadr[0] for name in linkage.model.dof_names]

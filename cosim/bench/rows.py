@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import MissingPeer
-from cosim.bench.timing import Effort, Samples
 from cosim.errors import CosimError
 from cosim.units import UNITS
 
-AGREEMENT = 1e-9  # largest relative difference of results that are to be the same
+MAX_DIFFERENCE = 1e-9  # largest relative difference of results that are to be the same
 
 
 class NotMeasured(CosimError):
@@ -53,13 +53,13 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """One row to be measured. about: what is timed; against: what the other column is; unit: of `cosim.units`, or what
     is counted."""
 
     name: str
     about: str
-    measure: Callable[[Effort], Measurement]
+    measure: Callable[[Budget], Measurement]
     against: str = ""
     unit: str = "us"
     target: Target | None = None
@@ -70,7 +70,7 @@ class BenchRow:
     """A measured case; `ours` and `other` in the case's unit, None where there is nothing to say. failed: the target
     is missed whatever the figure is, as the note tells."""
 
-    case: Case
+    case: BenchCase
     ours: float | None = None
     other: float | None = None
     ratio: float | None = None
@@ -87,7 +87,7 @@ class BenchRow:
         value = getattr(self, self.case.target.figure) if self.case.target else None
         if self.case.target is None or value is None:
             return None
-        agrees = self.agreement is None or self.agreement < AGREEMENT
+        agrees = self.agreement is None or self.agreement < MAX_DIFFERENCE
         return self.case.target.met_by(value) and agrees and not self.failed
 
     def figures(self) -> dict[str, Any]:
@@ -112,10 +112,10 @@ class BenchRow:
         }
 
 
-def measured(case: Case, effort: Effort) -> BenchRow:
+def measure_case(case: BenchCase, budget: Budget) -> BenchRow:
     """The row of a case; where a peer, or something else that it needs, is missing, one that says how to get it."""
     try:
-        result = case.measure(effort)
+        result = case.measure(budget)
     except (MissingPeer, NotMeasured) as missing:
         return BenchRow(case, note=str(missing))
     ours, other, factor = result.samples.ours, result.samples.other, UNITS.get(case.unit, ("1", 1.0))[1]

@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from cosim.bench import timing
+from cosim.bench import paired_timing
+from cosim.bench.paired_timing import Budget
 from cosim.bench.peers import relative_difference
-from cosim.bench.rows import Case, Measurement, Target
-from cosim.bench.states import TALOS, UR5, load, state, three
-from cosim.bench.timing import Effort
+from cosim.bench.robots import TALOS, UR5, load_robot, random_state, repeated_call
+from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.compile import Compiled, cpython_entry, emit, mathlib
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import with_callees
@@ -37,7 +37,7 @@ class OneByOne:
         self._run(*(a.ctypes.data for a in (q, v, tau, out)), len(q))
 
 
-def singly(f: Callable[..., object], *arrays: np.ndarray) -> timing.Block:
+def singly(f: Callable[..., object], *arrays: np.ndarray) -> paired_timing.RepeatedCall:
     """n times f(a, b, c, out=out) for every row of four arrays."""
     rows = list(zip(*arrays, strict=True))
 
@@ -50,17 +50,17 @@ def singly(f: Callable[..., object], *arrays: np.ndarray) -> timing.Block:
     return block
 
 
-def batch(name: str, native: bool, effort: Effort) -> Measurement:
-    model = load(name).model
+def batch(name: str, native: bool, budget: Budget) -> Measurement:
+    model = load_robot(name).model
     function = model.compiled("forward_dynamics")
     assert isinstance(function, Compiled)
-    q, v, tau = state(model, (STATES,))
+    q, v, tau = random_state(model, (STATES,))
     out, single = np.empty_like(q), np.empty_like(q)
     f = model.forward_dynamics
     f(q, v, tau, out=out)
-    other = three(OneByOne(function), q, v, tau, single) if native else singly(f, q, v, tau, single)
+    other = repeated_call(OneByOne(function), q, v, tau, single) if native else singly(f, q, v, tau, single)
     other(1)
-    samples = timing.pairs(three(f, q, v, tau, out), other, effort).per(STATES, STATES)
+    samples = paired_timing.time_pairs(repeated_call(f, q, v, tau, out), other, budget).per(STATES, STATES)
     return Measurement(samples, relative_difference(out, single), f"{vector_lanes()} states at once")
 
 
@@ -68,7 +68,7 @@ TWICE = Target("ratio", 2.0)
 PYTHON, NATIVE = "one call from Python per state", "one state at a time, loop in machine code"
 
 CASES = tuple(
-    Case(
+    BenchCase(
         f"batch {short} {how}",
         f"{robot}: {STATES} states in one call, per state",
         partial(batch, file, how == "native"),

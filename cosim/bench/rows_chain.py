@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from cosim.bench import timing
+from cosim.bench import paired_timing
+from cosim.bench.paired_timing import Budget
 from cosim.bench.peers import Pinocchio, relative_difference
-from cosim.bench.rows import Case, Measurement, Target
-from cosim.bench.states import state, three
-from cosim.bench.timing import Effort
+from cosim.bench.robots import random_state, repeated_call
+from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.multibody import Model
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
@@ -51,8 +51,8 @@ class Chain:
     def note(self) -> str:
         return f"compiled in {self.seconds:.1f} s"
 
-    def block(self) -> timing.Block:
-        return three(self.model.forward_dynamics, *state(self.model), np.empty(self.model.nv))
+    def block(self) -> paired_timing.RepeatedCall:
+        return repeated_call(self.model.forward_dynamics, *random_state(self.model), np.empty(self.model.nv))
 
 
 @cache
@@ -61,37 +61,37 @@ def chain(n: int) -> Chain:
     model = Model(mechanism(n))
     model.compiled("forward_dynamics")
     seconds = time.perf_counter() - begun
-    model.forward_dynamics(*state(model))
+    model.forward_dynamics(*random_state(model))
     return Chain(model, seconds)
 
 
-def witnessed(n: int, effort: Effort) -> Measurement:
+def witnessed(n: int, budget: Budget) -> Measurement:
     built = chain(n)
-    model, (q, v, tau) = built.model, state(built.model)
+    model, (q, v, tau) = built.model, random_state(built.model)
     pinocchio = Pinocchio.from_mechanism(model.mechanism, model)
     difference = relative_difference(model.forward_dynamics(q, v, tau), pinocchio.forward(q, v, tau))
-    samples = timing.pairs(built.block(), pinocchio.block("aba", q, v, tau), effort).per(n, n)
+    samples = paired_timing.time_pairs(built.block(), pinocchio.block("aba", q, v, tau), budget).per(n, n)
     return Measurement(samples, difference, built.note)
 
 
-def growth(effort: Effort) -> Measurement:
+def growth(budget: Budget) -> Measurement:
     """Checked by the inverse dynamics in Python: what its efforts miss, as a share of those that the posture
     and the speed alone demand, which are the terms that cancel."""
     long, short = chain(LONG), chain(SHORT)
-    model, (q, v, tau) = long.model, state(long.model)
+    model, (q, v, tau) = long.model, random_state(long.model)
     missed = model.equations.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau)) - tau
     held = model.equations.inverse_dynamics(q, v, np.zeros_like(v))
     difference = float(np.abs(missed).max() / np.abs(held).max())
-    samples = timing.pairs(long.block(), short.block(), effort).per(LONG, SHORT)
+    samples = paired_timing.time_pairs(long.block(), short.block(), budget).per(LONG, SHORT)
     return Measurement(samples, difference, long.note, growth=True)
 
 
 CASES = (
     *(
-        Case(f"chain {n}", f"chain of {n} bodies, per body", partial(witnessed, n), "pinocchio aba, per body")
+        BenchCase(f"chain {n}", f"chain of {n} bodies, per body", partial(witnessed, n), "pinocchio aba, per body")
         for n in WITNESSED
     ),
-    Case(
+    BenchCase(
         "chain growth",
         f"chain of {LONG} bodies, per body",
         growth,

@@ -6,39 +6,39 @@ from functools import partial
 
 import numpy as np
 
-from cosim.bench import timing
+from cosim.bench import paired_timing
+from cosim.bench.paired_timing import Budget
 from cosim.bench.peers import Pinocchio, relative_difference
-from cosim.bench.rows import Case, Measurement, Target
-from cosim.bench.states import PANDA, TALOS, UR5, load, state, three
-from cosim.bench.timing import Effort
+from cosim.bench.robots import PANDA, TALOS, UR5, load_robot, random_state, repeated_call
+from cosim.bench.rows import BenchCase, Measurement, Target
 
 FASTER = Target("ratio", 3.0)
 
 
-def forward(name: str, mimics: bool, effort: Effort) -> Measurement:
-    robot = load(name, mimics)
+def forward(name: str, mimics: bool, budget: Budget) -> Measurement:
+    robot = load_robot(name, mimics)
     model, pinocchio = robot.model, Pinocchio.from_urdf(robot.text, robot.model)
-    q, v, tau = state(model)
+    q, v, tau = random_state(model)
     out = np.empty(model.nv)
     difference = relative_difference(model.forward_dynamics(q, v, tau), pinocchio.forward(q, v, tau))
-    ours = three(model.forward_dynamics, q, v, tau, out)
-    return Measurement(timing.pairs(ours, pinocchio.block("aba", q, v, tau), effort), difference)
+    ours = repeated_call(model.forward_dynamics, q, v, tau, out)
+    return Measurement(paired_timing.time_pairs(ours, pinocchio.block("aba", q, v, tau), budget), difference)
 
 
-def inverse(name: str, effort: Effort) -> Measurement:
-    robot = load(name)
+def inverse(name: str, budget: Budget) -> Measurement:
+    robot = load_robot(name)
     model, pinocchio = robot.model, Pinocchio.from_urdf(robot.text, robot.model)
-    q, v, qdd = state(model)
+    q, v, qdd = random_state(model)
     out = np.empty(model.nv)
     difference = relative_difference(model.inverse_dynamics(q, v, qdd), pinocchio.inverse(q, v, qdd))
-    ours = three(model.inverse_dynamics, q, v, qdd, out)
-    return Measurement(timing.pairs(ours, pinocchio.block("rnea", q, v, qdd), effort), difference)
+    ours = repeated_call(model.inverse_dynamics, q, v, qdd, out)
+    return Measurement(paired_timing.time_pairs(ours, pinocchio.block("rnea", q, v, qdd), budget), difference)
 
 
-def hybrid(name: str, effort: Effort) -> Measurement:
+def hybrid(name: str, budget: Budget) -> Measurement:
     """Every other joint is prescribed with the acceleration that forward dynamics gives it, so both agree."""
-    model = load(name).model
-    q, v, tau = state(model)
+    model = load_robot(name).model
+    q, v, tau = random_state(model)
     expected, out = model.forward_dynamics(q, v, tau), (np.empty(model.nv), np.empty(model.nv))
     prescribed = np.arange(model.nv) % 2 == 0
     found = model.hybrid_dynamics(q, v, expected, np.where(prescribed, 0.0, tau), prescribed)
@@ -49,7 +49,9 @@ def hybrid(name: str, effort: Effort) -> Measurement:
         for _ in range(n):
             call(q, v, expected, tau, prescribed, out=out)
 
-    samples = timing.pairs(ours, three(model.forward_dynamics, q, v, tau, np.empty(model.nv)), effort)
+    samples = paired_timing.time_pairs(
+        ours, repeated_call(model.forward_dynamics, q, v, tau, np.empty(model.nv)), budget
+    )
     return Measurement(samples, relative_difference(np.concatenate(found), np.concatenate([expected, tau])))
 
 
@@ -58,24 +60,24 @@ FREE = "forward_dynamics from Python"
 FINGERS = "; the fingers coupled (8 dof) here, free (9 dof) in aba, which takes no mimic joints"
 
 CASES = (
-    Case("forward_dynamics ur5", "UR5, 6 dof, from Python", partial(forward, UR5, True), ABA, target=FASTER),
-    Case("forward_dynamics panda", "Panda" + FINGERS, partial(forward, PANDA, True), ABA, target=FASTER),
-    Case(
+    BenchCase("forward_dynamics ur5", "UR5, 6 dof, from Python", partial(forward, UR5, True), ABA, target=FASTER),
+    BenchCase("forward_dynamics panda", "Panda" + FINGERS, partial(forward, PANDA, True), ABA, target=FASTER),
+    BenchCase(
         "forward_dynamics panda free",
         "Panda, 9 dof: the file without its mimic joint in both",
         partial(forward, PANDA, False),
         ABA,
         target=FASTER,
     ),
-    Case(
+    BenchCase(
         "forward_dynamics talos",
         "TALOS, 32 dof, from Python",
         partial(forward, TALOS, True),
         ABA,
         target=FASTER,
     ),
-    Case("inverse_dynamics ur5", "UR5, 6 dof, from Python", partial(inverse, UR5), RNEA),
-    Case("inverse_dynamics talos", "TALOS, 32 dof, from Python", partial(inverse, TALOS), RNEA),
-    Case("hybrid_dynamics ur5", "UR5, every other joint prescribed", partial(hybrid, UR5), FREE),
-    Case("hybrid_dynamics talos", "TALOS, every other joint prescribed", partial(hybrid, TALOS), FREE),
+    BenchCase("inverse_dynamics ur5", "UR5, 6 dof, from Python", partial(inverse, UR5), RNEA),
+    BenchCase("inverse_dynamics talos", "TALOS, 32 dof, from Python", partial(inverse, TALOS), RNEA),
+    BenchCase("hybrid_dynamics ur5", "UR5, every other joint prescribed", partial(hybrid, UR5), FREE),
+    BenchCase("hybrid_dynamics talos", "TALOS, every other joint prescribed", partial(hybrid, TALOS), FREE),
 )

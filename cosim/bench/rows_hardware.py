@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
-from cosim.bench import codecs, emulated_rigs, faults
-from cosim.bench.emulated_rigs import EndlessCapacity
-from cosim.bench.peers import module
-from cosim.bench.rows import Case, Measurement, NotMeasured, Target
-from cosim.bench.timing import Effort, Samples, pairs, quiet
+from cosim.bench import codecs, emulated_rigs, emulation, fault_response, tick_timing
+from cosim.bench.paired_timing import Budget, Samples, time_pairs, undisturbed
+from cosim.bench.peers import import_peer
+from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
+from cosim.bench.tick_timing import BackToBackClock
 from cosim.errors import CosimError, RunError
 from cosim.rig.build.drivers import bus_params
 from cosim.rig.rig import Rig
@@ -54,17 +54,17 @@ def two_lines(interface: str, trip: float, **guard: Any) -> dict[str, Any]:
 # --- a tick ---------------------------------------------------------------------------------------------
 
 
-def tick_virtual(effort: Effort) -> Measurement:
+def tick_virtual(budget: Budget) -> Measurement:
     """Both sides in turn; the emulated drives answer between two ticks, as does what echoes the bare frames."""
-    module("can")
+    import_peer("can")
     with tempfile.TemporaryDirectory() as folder:
         path = emulated_rigs.write(Path(folder), two_lines("virtual", 10.0, **AT_EASE))
         rig = load_rig(path, interpret=False)
-        with emulated_rigs.answered_between(rig) as (engine, free), bare(rig) as frames, quiet():
+        with tick_timing.ticks_with_answers(rig) as (engine, free), bare(rig) as frames, undisturbed():
             frames(BLOCK)
-            emulated_rigs.ticks(engine, free, BLOCK)
+            tick_timing.time_ticks(engine, free, BLOCK)
             free.others.clear()
-            both = [(emulated_rigs.ticks(engine, free, BLOCK), frames(BLOCK)) for _ in range(effort.pairs)]
+            both = [(tick_timing.time_ticks(engine, free, BLOCK), frames(BLOCK)) for _ in range(budget.pairs)]
     ours, blocks = np.concatenate([a for a, _ in both]), [[np.median(a[:, -1]), np.median(b)] for a, b in both]
     note = (
         f"median of {len(ours)} ticks {shown(np.median(ours[:, -1]))}, p99 {shown(np.percentile(ours[:, -1], 99))}:"
@@ -76,7 +76,7 @@ def tick_virtual(effort: Effort) -> Measurement:
 @contextmanager
 def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
     """Times [ns] of cycles in which python-can alone sends the frames of a rig's cycle and takes as many answers."""
-    can, transport = module("can"), import_module("cosim.drivers.transport")
+    can, transport = import_peer("can"), import_module("cosim.drivers.transport")
     clock = transport.now
     buses: list[Any] = []
     plan: list[tuple[Any, Any, list[Any], list[Any]]] = []
@@ -139,10 +139,10 @@ def shown(ns: Any) -> str:
     return f"{ns / 1e3:.3g} µs" if ns < 1e6 else f"{ns / 1e6:.3g} ms"
 
 
-def tick_serial(effort: Effort) -> Measurement:
+def tick_serial(budget: Budget) -> Measurement:
     """Ticks one after the other; the drives are in another process, whose bytes take the time of a wire."""
-    module("serial")
-    count = BLOCK * effort.pairs
+    import_peer("serial")
+    count = BLOCK * budget.pairs
     with tempfile.TemporaryDirectory() as folder:
         path = emulated_rigs.write(
             Path(folder), emulated_rigs.rig([emulated_rigs.dynamixel(Path(folder, "tty"))], 4e-3, **AT_EASE)
@@ -150,13 +150,13 @@ def tick_serial(effort: Effort) -> Measurement:
         rig = load_rig(path, interpret=False)
         (spec,) = rig.spec.drivers
         out, back = cycle(rig, spec)
-        serve = f"from cosim.bench.emulated_rigs import serve_paced; serve_paced({str(path)!r})"
-        with emulated_rigs.elsewhere(["-c", serve]):
+        serve = f"from cosim.bench.paced_link import serve_paced; serve_paced({str(path)!r})"
+        with emulation.subprocess_ready(["-c", serve]):
             engine: Any = rig.engine()
             with closing(engine), quiet_interpreter(), acquire(Pacing()):
-                emulated_rigs.arm(engine)
-                emulated_rigs.ticks(engine, EndlessCapacity(), emulated_rigs.WARM)
-                ours = emulated_rigs.ticks(engine, EndlessCapacity(), count)
+                tick_timing.enable_engine(engine)
+                tick_timing.time_ticks(engine, BackToBackClock(), tick_timing.WARM_UP_TICKS)
+                ours = tick_timing.time_ticks(engine, BackToBackClock(), count)
                 lost = engine.drives.groups[0].driver.lost
     seconds = import_module("cosim.drivers.transport").seconds
     wire = sum(seconds(item, bus_params(spec)) for item in (*out, *back))
@@ -175,13 +175,13 @@ def tick_serial(effort: Effort) -> Measurement:
 # --- codecs ---------------------------------------------------------------------------------------------
 
 
-def codec_cost(effort: Effort) -> Measurement:
+def codec_cost(budget: Budget) -> Measurement:
     """The dearest of all, each way."""
     told, dearest = [], np.zeros(1)
     for name, encode, decode in codecs.samples(len(emulated_rigs.JOINTS)):
         if encode() is None or decode() in (None, []):
             raise RunError(f"the codec of {name} does not understand its own frame")
-        samples = pairs(repeated(encode), repeated(decode), effort)
+        samples = time_pairs(repeated(encode), repeated(decode), budget)
         ways = [samples.ours, samples.other]
         told.append(f"{name} {' and '.join(f'{np.median(way) * 1e6:.2f}' for way in ways)}")
         dearest = max(dearest, *ways, key=lambda way: float(np.median(way)))
@@ -208,13 +208,13 @@ class Counted:
     errors: int
 
 
-def kilohertz(effort: Effort) -> Measurement:
+def kilohertz(budget: Budget) -> Measurement:
     """Of a run at 1 kHz beside `cosim emulate` of the same rig: deadlines missed, after all frames were counted."""
-    module("can")
+    import_peer("can")
     with tempfile.TemporaryDirectory() as folder:
         path = emulated_rigs.write(Path(folder), two_lines("udp_multicast", 0.1))
-        with emulated_rigs.elsewhere(["-m", "cosim", "emulate", str(path)]) as process:
-            ran, fault, here = run_on_time(load_rig(path, interpret=False), effort.run)
+        with emulation.subprocess_ready(["-m", "cosim", "emulate", str(path)]) as process:
+            ran, fault, here = run_on_time(load_rig(path, interpret=False), budget.run)
             process.send_signal(signal.SIGTERM)
             there, lost = counted_there(process)
     return judged(ran, fault, here, there, lost)
@@ -282,18 +282,18 @@ def spread(ns: np.ndarray) -> str:
 # --- from a fault to motors off -----------------------------------------------------------------------------
 
 
-def stops(effort: Effort) -> Measurement:
+def stops(budget: Budget) -> Measurement:
     """The most ticks of all, from when a fault can be seen until `stop()` of the driver is called.
 
     A run that something else ended misses the target. Raises NotMeasured when all of a kind are.
     """
-    module("can")
+    import_peer("can")
     worst, told, wrong = 0, [], ""
-    for name, fault in faults.FAULTS.items():
+    for name, fault in fault_response.FAULTS.items():
         found = []
-        for _ in range(effort.starts):
+        for _ in range(budget.starts):
             try:
-                found.append(faults.stopped_by(fault))
+                found.append(fault_response.response_to(fault))
             except RunError as error:
                 wrong = f"{name}: {error}"
         if not found:
@@ -301,41 +301,41 @@ def stops(effort: Effort) -> Measurement:
         most = max(count for count, _ in found)
         worst = max(worst, most)
         told.append(f"{name} {most}, {shown(np.median([ns for _, ns in found]))}")
-    note = f"ticks at most, and the median of the time, of {effort.starts} each: {'; '.join(told)}"
+    note = f"ticks at most, and the median of the time, of {budget.starts} each: {'; '.join(told)}"
     return Measurement(Samples(np.array([float(worst)])), note=note, failed=wrong)
 
 
 NO_MORE_THAN = partial(Target, "ours", most=True)
 
 CASES = (
-    Case(
+    BenchCase(
         "hardware tick virtual",
         "the whole tick of six moteus drives on python-can's virtual bus, commanded and read in the Python loop",
         tick_virtual,
         "python-can alone: the same frames sent and taken",
         target=NO_MORE_THAN(TICK * 1e6),
     ),
-    Case(
+    BenchCase(
         "hardware tick serial",
         "the whole tick of six Dynamixel drives at 1 Mbit/s, on a pseudo terminal whose bytes take their time",
         tick_serial,
         f"{WIRE:g} × the wire's own time, and {TICK * 1e6:g} µs",
         target=Target("ratio", 1.0, most=True),
     ),
-    Case(
+    BenchCase(
         "hardware codec",
         "a frame of the dearest codec of all drivers, each way",
         codec_cost,
         target=NO_MORE_THAN(5.0),
     ),
-    Case(
+    BenchCase(
         "hardware 1 kHz",
         "deadlines missed by six moteus drives on time at 1 kHz, emulated by another process over udp_multicast",
         kilohertz,
         unit="%",
         target=NO_MORE_THAN(0.1),
     ),
-    Case(
+    BenchCase(
         "hardware stop",
         "from a fault that can be seen to motors commanded off, at most",
         stops,

@@ -8,34 +8,34 @@ from functools import cache, partial
 
 import numpy as np
 
-from cosim.bench import linkages, timing
+from cosim.bench import linkages, paired_timing
 from cosim.bench.linkages import Linkage
-from cosim.bench.peers import module, relative_difference
+from cosim.bench.paired_timing import Budget
+from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.peers_loops import ClosedPinocchio, mujoco_linkage
-from cosim.bench.rows import Case, Measurement, Target
-from cosim.bench.states import three
-from cosim.bench.timing import Effort
+from cosim.bench.robots import repeated_call
+from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.multibody.mechanism import Mechanism
 
 FEW, MANY = 20, 200
 CROSSING = (2, 3, 5, 10)  # four-bars, where the two eliminations are compared
 
 
-def calls(linkage: Linkage) -> timing.Block:
-    return three(linkage.model.forward_dynamics, *linkage.state, np.empty(linkage.model.nv))
+def calls(linkage: Linkage) -> paired_timing.RepeatedCall:
+    return repeated_call(linkage.model.forward_dynamics, *linkage.state, np.empty(linkage.model.nv))
 
 
-def against_pinocchio(make: Callable[[], Linkage], loops: int, effort: Effort) -> Measurement:
+def against_pinocchio(make: Callable[[], Linkage], loops: int, budget: Budget) -> Measurement:
     """Times per loop, of which there are `loops`."""
     linkage = make()
     found = linkage.model.forward_dynamics(*linkage.state)
-    rival, difference = ClosedPinocchio(linkage).fastest(found, effort)
-    samples = timing.pairs(calls(linkage), rival.block, effort).per(loops, loops)
+    rival, difference = ClosedPinocchio(linkage).fastest(found, budget)
+    samples = paired_timing.time_pairs(calls(linkage), rival.block, budget).per(loops, loops)
     return Measurement(samples, difference, f"timed: {rival.way}, {rival.difference:.0e} off")
 
 
-def against_mujoco(make: Callable[[], Linkage], effort: Effort) -> Measurement:
-    linkage, forward = make(), module("mujoco").mj_forward
+def against_mujoco(make: Callable[[], Linkage], budget: Budget) -> Measurement:
+    linkage, forward = make(), import_peer("mujoco").mj_forward
     model, data = mujoco_linkage(linkage)
     linkage.model.forward_dynamics(*linkage.state)
 
@@ -44,14 +44,16 @@ def against_mujoco(make: Callable[[], Linkage], effort: Effort) -> Measurement:
         for _ in range(n):
             call(model, data)
 
-    return Measurement(timing.pairs(calls(linkage), other, effort), note="soft loops, and more than accelerations")
+    return Measurement(
+        paired_timing.time_pairs(calls(linkage), other, budget), note="soft loops, and more than accelerations"
+    )
 
 
 @cache
 def row_of_bars(n: int) -> tuple[Linkage, float]:
     """n four-bars side by side, compiled, and the seconds that this took."""
     begun = time.perf_counter()
-    linkage = linkages.level(linkages.side_by_side(n))
+    linkage = linkages.parallelograms(linkages.side_by_side(n))
     linkage.model.compiled("forward_dynamics")
     seconds = time.perf_counter() - begun
     linkage.model.forward_dynamics(*linkage.state)
@@ -65,18 +67,18 @@ def exact(linkage: Linkage, n: int) -> np.ndarray:
     return way * (linkage.tau @ way - ((n + 1) / 2 + n) * gravity) / ((n + 1) / 3 + n)
 
 
-def growth(effort: Effort) -> Measurement:
+def growth(budget: Budget) -> Measurement:
     (many, seconds), (few, _) = row_of_bars(MANY), row_of_bars(FEW)
     found = many.model.forward_dynamics(*many.state)
-    samples = timing.pairs(calls(many), calls(few), effort).per(MANY, FEW)
+    samples = paired_timing.time_pairs(calls(many), calls(few), budget).per(MANY, FEW)
     note = f"agreement is with the exact solution; compiled in {seconds:.1f} s"
     return Measurement(samples, relative_difference(found, exact(many, MANY)), note, growth=True)
 
 
-def nested(make: Callable[[int], Mechanism], n: int, effort: Effort) -> Measurement:
-    ours, other = (linkages.level(make(n), way) for way in ("nested", "direct"))
+def nested(make: Callable[[int], Mechanism], n: int, budget: Budget) -> Measurement:
+    ours, other = (linkages.parallelograms(make(n), way) for way in ("nested", "direct"))
     found, expected = (each.model.forward_dynamics(*each.state) for each in (ours, other))
-    samples = timing.pairs(calls(ours), calls(other), effort).per(n, n)
+    samples = paired_timing.time_pairs(calls(ours), calls(other), budget).per(n, n)
     return Measurement(samples, relative_difference(found, expected), f"{len(ours.model.constraint_rows)} rows")
 
 
@@ -92,17 +94,20 @@ ROBOTS = (
 
 CASES = (
     *(
-        Case(f"loops {name}", words, partial(against_pinocchio, make, 1), PINOCCHIO, target=TWICE)
+        BenchCase(f"loops {name}", words, partial(against_pinocchio, make, 1), PINOCCHIO, target=TWICE)
         for name, words, make in ROBOTS
     ),
-    *(Case(f"loops {name} mujoco", words, partial(against_mujoco, make), MUJOCO) for name, words, make in ROBOTS[:2]),
-    Case(
+    *(
+        BenchCase(f"loops {name} mujoco", words, partial(against_mujoco, make), MUJOCO)
+        for name, words, make in ROBOTS[:2]
+    ),
+    BenchCase(
         f"loops {FEW}",
         f"{FEW} four-bars side by side, per loop",
         partial(against_pinocchio, lambda: row_of_bars(FEW)[0], FEW),
         PINOCCHIO + ", per loop",
     ),
-    Case(
+    BenchCase(
         "loops growth",
         f"{MANY} four-bars side by side, per loop",
         growth,
@@ -110,7 +115,7 @@ CASES = (
         target=Target("ratio", 1.5, most=True),
     ),
     *(
-        Case(
+        BenchCase(
             f"elimination {name} {n}",
             f"{n} four-bars {words}, rows eliminated where loops close, per loop",
             partial(nested, make, n),

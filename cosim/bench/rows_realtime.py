@@ -17,9 +17,9 @@ import numpy as np
 
 from cosim import load_rig
 from cosim.bench import cyclictest
-from cosim.bench.rows import Case, Measurement, NotMeasured, Target
-from cosim.bench.states import rig_file
-from cosim.bench.timing import Effort, Samples
+from cosim.bench.paired_timing import Budget, Samples
+from cosim.bench.robots import sample_rig
+from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.errors import CosimError, RunError
 from cosim.timing import privileges
 from cosim.timing.daemon_executor import busy
@@ -81,7 +81,7 @@ class Setup:
                 file = Path(folder, "pd.py")
                 file.write_text(CONTROLLER)
                 keys.append(f"controllers.arm.type={file}")
-            path = rig_file()
+            path = sample_rig()
             with load_rig(path, keys, interpret=False).scheduler() as scheduler:
                 try:
                     scheduler.prepare()
@@ -101,18 +101,18 @@ ONE_KHZ = Setup(1000)
 _runs: dict[tuple[Setup, float], DeadlineRecord] = {}
 
 
-def beside_cyclictest(setup: Setup, punctual: bool, effort: Effort) -> Measurement:
+def beside_cyclictest(setup: Setup, punctual: bool, budget: Budget) -> Measurement:
     """p99 of the latencies. punctual: missed deadlines count.
 
     Raises NoCyclictest; NotMeasured where nothing can be run at a fixed priority.
     """
     cpu, pacing = last_cpu(), Pacing()
-    cyclictest.find()
+    cyclictest.cyclictest_path()
     check_priority()
-    other = partial(cyclictest.latencies, setup.ticks(effort.run), setup.period, cpu, pacing.priority)
+    other = partial(cyclictest.latencies, setup.ticks(budget.run), setup.period, cpu, pacing.priority)
     with busy() if setup.busy else nullcontext():
         before = other()
-        ours = _runs[setup, effort.run] = setup.run(effort.run, cpu)
+        ours = _runs[setup, budget.run] = setup.run(budget.run, cpu)
         after = other()
     return judged(ours, before, after, punctual)
 
@@ -147,12 +147,12 @@ def spread(latencies: np.ndarray) -> str:
     return ", ".join(f"{value:.0f}" for value in np.percentile(latencies, (50, 99, 100)))
 
 
-def drift(effort: Effort) -> Measurement:
+def drift(budget: Budget) -> Measurement:
     """By how much the last tick is off the clock, counted from the first, beyond the time that was given up."""
-    timing = _runs.get((ONE_KHZ, effort.run))
+    timing = _runs.get((ONE_KHZ, budget.run))
     if timing is None:
         with busy():
-            timing = ONE_KHZ.run(effort.run, last_cpu())
+            timing = ONE_KHZ.run(budget.run, last_cpu())
     due, periods = timing.stamps[:, 0], int(timing.numbers[-1] - timing.numbers[0])
     way = int(due[-1] - due[0])
     off = way - periods * round(timing.period_ns) - timing.lost_ns
@@ -185,28 +185,28 @@ AS_LATE = Target("ratio", 1.25, most=True)
 BEFORE_AND_AFTER = "cyclictest on the same CPU at the same priority, before and after"
 
 CASES = (
-    Case(
+    BenchCase(
         "realtime native 1 kHz",
         "p99 of the wake-up latency of ur5_sim on time at 1 kHz, in machine code beside a busy thread of Python",
         partial(beside_cyclictest, ONE_KHZ, True),
         BEFORE_AND_AFTER,
         target=AS_LATE,
     ),
-    Case(
+    BenchCase(
         "realtime native 4 kHz",
         "the same at 4 kHz",
         partial(beside_cyclictest, Setup(250), True),
         BEFORE_AND_AFTER,
         target=AS_LATE,
     ),
-    Case(
+    BenchCase(
         "realtime python 1 kHz",
         "p99 of the wake-up latency of ur5_sim on time at 1 kHz, around a controller of six joints in Python",
         partial(beside_cyclictest, Setup(1000, native=False, busy=False), False),
         BEFORE_AND_AFTER,
         target=Target("ratio", 3.0, most=True),
     ),
-    Case(
+    BenchCase(
         "realtime drift",
         "what the last due time of the run at 1 kHz is off the monotonic clock",
         drift,

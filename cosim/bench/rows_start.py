@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.bench.peers import robot
-from cosim.bench.rows import Case, Measurement, Target
-from cosim.bench.states import RIG, UR5, rig_file
-from cosim.bench.timing import Effort, Samples
+from cosim.bench.paired_timing import Budget, Samples
+from cosim.bench.peers import robot_file
+from cosim.bench.robots import SAMPLE_RIG, UR5, sample_rig
+from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.errors import RunError
 
 # the monotonic clock is one for all processes of a machine
@@ -68,22 +68,22 @@ def starts(statements: tuple[str, ...], file: Path, count: int) -> tuple[np.ndar
     return np.array(first), np.array(second)
 
 
-def second_start(effort: Effort) -> Measurement:
-    first, second = starts(TICK, rig_file().resolve(), effort.starts)
+def second_start(budget: Budget) -> Measurement:
+    first, second = starts(TICK, sample_rig().resolve(), budget.starts)
     python, imports, rig, engine, _ = np.median(second, axis=0) * 1e3
     note = f"Python {python:.0f}, imports {imports:.0f}, rig {rig:.0f}, trace and link {engine:.0f} ms"
     return Measurement(Samples(second.sum(axis=1), first.sum(axis=1)), note=note)
 
 
-def stage(statements: tuple[str, ...], column: int, file: Callable[[], Path], effort: Effort) -> Measurement:
+def stage(statements: tuple[str, ...], column: int, file: Callable[[], Path], budget: Budget) -> Measurement:
     """One statement with an empty cache, against the same with the object code at hand."""
-    first, second = starts(statements, file().resolve(), effort.starts)
+    first, second = starts(statements, file().resolve(), budget.starts)
     return Measurement(Samples(first[:, column], second[:, column]))
 
 
-def imports(effort: Effort) -> Measurement:
+def imports(budget: Budget) -> Measurement:
     with tempfile.TemporaryDirectory() as folder:
-        rows = np.array([fresh(IMPORTS, Path(RIG), Path(folder)) for _ in range(effort.starts + 1)])
+        rows = np.array([fresh(IMPORTS, Path(SAMPLE_RIG), Path(folder)) for _ in range(budget.starts + 1)])
     package, parts = rows[1:, 1], np.median(rows[1:, 2]) * 1e3
     return Measurement(Samples(package), note=f"what loads models and rigs {parts:.0f} ms more")
 
@@ -91,7 +91,7 @@ def imports(effort: Effort) -> Measurement:
 CACHED = "the same with its object code cached"
 
 CASES = (
-    Case(
+    BenchCase(
         "second start",
         "new process to first tick of ur5_sim, object code cached",
         second_start,
@@ -99,24 +99,24 @@ CASES = (
         unit="s",
         target=Target("ours", 2.0, most=True),
     ),
-    Case(
+    BenchCase(
         "import cosim",
         "import cosim in a new process",
         imports,
         unit="ms",
         target=Target("ours", 100.0, most=True),
     ),
-    Case(
+    BenchCase(
         "compile tick",
         "ur5_sim: trace, compile, link the tick",
-        partial(stage, TICK, 3, rig_file),
+        partial(stage, TICK, 3, sample_rig),
         CACHED,
         "s",
     ),
-    Case(
+    BenchCase(
         "compile forward_dynamics",
         "UR5: trace, compile, link forward_dynamics",
-        partial(stage, DYNAMICS, 3, partial(robot, UR5)),
+        partial(stage, DYNAMICS, 3, partial(robot_file, UR5)),
         CACHED,
         "s",
     ),

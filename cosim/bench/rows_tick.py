@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from cosim import load_rig
-from cosim.bench import timing
-from cosim.bench.peers import module, mujoco_arm, relative_difference
-from cosim.bench.rows import Case, Measurement, Target
-from cosim.bench.states import rig_file, state
-from cosim.bench.timing import Effort
+from cosim.bench import paired_timing
+from cosim.bench.paired_timing import Budget
+from cosim.bench.peers import import_peer, mujoco_arm, relative_difference
+from cosim.bench.robots import random_state, sample_rig
+from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.errors import RunError
 
 
-def tick(effort: Effort) -> Measurement:
+def tick(budget: Budget) -> Measurement:
     """Ours: six drives with gears and friction, controller, guard, RK4 and the recorded row. MuJoCo: the
     arm falling freely from the rig's start, RK4, no contacts, no limits, its loop in C as well."""
-    mujoco = module("mujoco")
-    path = rig_file()
+    mujoco = import_peer("mujoco")
+    path = sample_rig()
     rig = load_rig(path, interpret=False)
     bare, start = rig.plant.model.with_rotor_inertia(np.zeros(rig.plant.model.nv)), rig.plant.position
     model, data = mujoco_arm(path.parent / "robots/ur5.urdf", rig.tick_model.step)
@@ -34,17 +34,17 @@ def tick(effort: Effort) -> Measurement:
         data.qpos[order] = start
         step(model, data, nstep=n)
 
-    q, v, tau = state(bare)
+    q, v, tau = random_state(bare)
     data.qpos[order], data.qvel[order], data.qfrc_applied[order] = q, v, tau
     mujoco.mj_forward(model, data)
     found = bare.forward_dynamics(q, v, tau - bare.friction_effort(v))
     difference = relative_difference(found, data.qacc[order])
     note = "agreement is that of the bare arms' accelerations"
-    return Measurement(timing.pairs(ours, other, effort), difference, note)
+    return Measurement(paired_timing.time_pairs(ours, other, budget), difference, note)
 
 
 CASES = (
-    Case(
+    BenchCase(
         "tick ur5_sim",
         "the whole tick: arm, drives, controller, guard, RK4 at 1 ms, in machine code",
         tick,

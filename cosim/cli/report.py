@@ -224,7 +224,7 @@ def write(run: Run, plots: Sequence[Path], json: Path | None, record: Path | Non
 
 def _draw(run: Run, plot: Path) -> None:
     from cosim.output.plot import plot_run
-    from cosim.output.plot.timing import plot_timing
+    from cosim.output.plot.timing_plot import plot_timing
 
     spec = run.rig.spec
     if run.timing is not None and plot.stem.endswith(TIMING):

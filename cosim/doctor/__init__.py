@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cosim.doctor.diagnosis import Diagnosis
-from cosim.doctor.latency import Instruments, RealInstruments, Tell
-from cosim.doctor.machine import ranges, read_machine, stolen_ticks
+from cosim.doctor.assessment import Assessment
+from cosim.doctor.latency import HostInstruments, Instruments, ReportProgress
+from cosim.doctor.machine import cpu_list, read_machine, steal_time
 from cosim.errors import InputError, RunError
 
 # s
@@ -19,21 +19,21 @@ def main(duration: str, cpu: int | None, json: Path | None) -> None:
 
     Raises InputError when the options are wrong, RunError where there is no Linux.
     """
-    from cosim.doctor.show import figures, show
+    from cosim.doctor.report import print_report, to_json
     from cosim.output import console
 
     seconds = _seconds(duration)
     console.check_targets([], json)
     with console.progress("doctor") as shown:
-        diagnosis = diagnose(Path("/"), seconds, cpu, RealInstruments(), shown)
+        diagnosis = diagnose(Path("/"), seconds, cpu, HostInstruments(), shown)
     quiet = json is not None and str(json) == "-"
     if not quiet:
-        show(diagnosis)
+        print_report(diagnosis)
     if json is None:
         return
     import orjson
 
-    text = orjson.dumps(figures(diagnosis), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    text = orjson.dumps(to_json(diagnosis), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     if quiet:
         print(text.decode(), end="")
     else:
@@ -42,8 +42,8 @@ def main(duration: str, cpu: int | None, json: Path | None) -> None:
 
 
 def diagnose(
-    root: Path, seconds: float, cpu: int | None, instruments: Instruments, tell: Tell | None = None
-) -> Diagnosis:
+    root: Path, seconds: float, cpu: int | None, instruments: Instruments, tell: ReportProgress | None = None
+) -> Assessment:
     """What is below `root` and what the instruments measure for so long; cpu: where the loop is to run.
 
     Raises InputError when there is no such CPU, RunError where there is no Linux.
@@ -53,12 +53,12 @@ def diagnose(
     machine = read_machine(root)
     if cpu is not None and cpu not in machine.cpus:
         n = len(machine.cpus)
-        has = f"{n} CPU{'s' * (n > 1)}, {ranges(machine.cpus)}"
+        has = f"{n} CPU{'s' * (n > 1)}, {cpu_list(machine.cpus)}"
         raise InputError(f"there is no CPU {cpu}; this machine has {has}", "--cpu")
-    cost, before = instruments.clock_cost(), stolen_ticks(root)
+    cost, before = instruments.clock_cost(), steal_time(root)
     wakes = instruments.wakes(seconds, cpu, tell)
-    stolen, passed = (after - first for after, first in zip(stolen_ticks(root), before, strict=True))
-    return Diagnosis(machine, cost, stolen / passed if passed > 0 else 0.0, wakes, cpu)
+    stolen, passed = (after - first for after, first in zip(steal_time(root), before, strict=True))
+    return Assessment(machine, cost, stolen / passed if passed > 0 else 0.0, wakes, cpu)
 
 
 def _seconds(duration: str) -> float:

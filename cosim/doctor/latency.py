@@ -26,17 +26,17 @@ CHUNK, LEAD_NS = 500, 20_000_000
 # reads of the clock at a time, and how often: the least counts, the others were disturbed
 READS, TIMES = 2000, 20
 
-PLAIN, GRANTED, PYTHON = "machine code", "with the rights", "Python's sleep"
+UNPRIVILEGED, PRIVILEGED, PYTHON_SLEEP = "machine code", "with the rights", "Python's sleep"
 # of the time of the measurement
-SHARES = {PLAIN: 0.3, GRANTED: 0.6, PYTHON: 0.1}
+DURATION_FRACTIONS = {UNPRIVILEGED: 0.3, PRIVILEGED: 0.6, PYTHON_SLEEP: 0.1}
 
 T = TypeVar("T")
-Tell = Callable[[float], object]
+ReportProgress = Callable[[float], object]
 
 
 @dataclass(frozen=True)
-class Wakes:
-    """How late each wake-up was, int64 [ns], by the way of waiting; the rights that `GRANTED` ran with."""
+class WakeupLatencies:
+    """How late each wake-up was, int64 [ns], by the way of waiting; the rights that `PRIVILEGED` ran with."""
 
     late: dict[str, np.ndarray]
     rights: tuple[Privilege, ...]
@@ -49,12 +49,12 @@ class Instruments(Protocol):
         """s per reading of the clock."""
         ...
 
-    def wakes(self, seconds: float, cpu: int | None, tell: Tell | None) -> Wakes:
+    def wakes(self, seconds: float, cpu: int | None, tell: ReportProgress | None) -> WakeupLatencies:
         """Wake up at 1 kHz for so long; cpu: of the loop with rights; tell is given the share that is done."""
         ...
 
 
-class RealInstruments:
+class HostInstruments:
     """`Instruments` of this machine. Raises RunError where the system has no absolute sleep."""
 
     def clock_cost(self) -> float:
@@ -62,20 +62,20 @@ class RealInstruments:
         read, called = (seconds / READS for seconds in times)
         return max(read - called, 0.0)
 
-    def wakes(self, seconds: float, cpu: int | None, tell: Tell | None) -> Wakes:
+    def wakes(self, seconds: float, cpu: int | None, tell: ReportProgress | None) -> WakeupLatencies:
         clock, pacing = native_clock(), Pacing(cpu=cpu)
-        counts = {way: max(1, round(share * seconds * 1e9 / PERIOD_NS)) for way, share in SHARES.items()}
+        counts = {way: max(1, round(share * seconds * 1e9 / PERIOD_NS)) for way, share in DURATION_FRACTIONS.items()}
         progress = _Progress(sum(counts.values()), tell)
 
         def granted() -> tuple[np.ndarray, tuple[Privilege, ...]]:
             with acquire(pacing) as rights:
-                return _native(clock, counts[GRANTED], progress), rights
+                return _native(clock, counts[PRIVILEGED], progress), rights
 
         with busy():
-            plain = progress.watch(lambda: _native(clock, counts[PLAIN], progress))
+            plain = progress.watch(lambda: _native(clock, counts[UNPRIVILEGED], progress))
             good, rights = progress.watch(granted)
-            python = progress.watch(lambda: _python(counts[PYTHON], progress))
-        return Wakes({PLAIN: plain, GRANTED: good, PYTHON: python}, rights)
+            python = progress.watch(lambda: _python(counts[PYTHON_SLEEP], progress))
+        return WakeupLatencies({UNPRIVILEGED: plain, PRIVILEGED: good, PYTHON_SLEEP: python}, rights)
 
 
 def _nothing() -> None: ...
@@ -84,7 +84,7 @@ def _nothing() -> None: ...
 class _Progress:
     """Runs work in a thread of its own; the work tells how far it is, and is ended there when the program is to end."""
 
-    def __init__(self, total: int, tell: Tell | None) -> None:
+    def __init__(self, total: int, tell: ReportProgress | None) -> None:
         self._total, self._tell, self._done, self._left = total, tell, 0, False
 
     def watch(self, work: Callable[[], T]) -> T:

@@ -15,11 +15,11 @@ from pathlib import Path
 CPUS = "sys/devices/system/cpu"
 CLOCKS = "sys/devices/system/clocksource/clocksource0"
 # options of a kernel's configuration, the strongest first, and the word of its `preempt=` that means the same
-MODELS = {"RT": "realtime", "LAZY": "lazy", "VOLUNTARY": "voluntary", "NONE": "none", "": "full"}
+PREEMPTION_MODELS = {"RT": "realtime", "LAZY": "lazy", "VOLUNTARY": "voluntary", "NONE": "none", "": "full"}
 
 
 @dataclass(frozen=True)
-class Idle:
+class IdleState:
     """A state in which a processor waits: its name, how long it takes to wake from it [s], whether it is used."""
 
     name: str
@@ -28,9 +28,9 @@ class Idle:
 
 
 @dataclass(frozen=True)
-class Machine:
-    """preemption: a value of `MODELS`; dynamic: it can be chosen at boot; throttle: share of the time that threads of
-    fixed priority get at most; load: threads that wanted to run, mean of a minute."""
+class MachineFacts:
+    """preemption: a value of `PREEMPTION_MODELS`; dynamic: it can be chosen at boot; throttle: largest fraction of the
+    time for threads of fixed priority; load: number of runnable threads, mean over one minute."""
 
     kernel: str
     preemption: str | None
@@ -41,17 +41,17 @@ class Machine:
     cpus: tuple[int, ...]
     isolated: tuple[int, ...]
     governors: dict[int, str]
-    idle: tuple[Idle, ...]
+    idle: tuple[IdleState, ...]
     throttle: float | None
     load: float | None
 
 
-def read_machine(root: Path) -> Machine:
+def read_machine(root: Path) -> MachineFacts:
     kernel, version = (_word(root / f"proc/sys/kernel/{name}") or "" for name in ("osrelease", "version"))
-    cpus = _numbers(_word(root / CPUS / "online")) or tuple(range(os.cpu_count() or 1))
+    cpus = _parse_cpu_list(_word(root / CPUS / "online")) or tuple(range(os.cpu_count() or 1))
     governors = {cpu: _word(root / CPUS / f"cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus}
     load = _word(root / "proc/loadavg")
-    return Machine(
+    return MachineFacts(
         kernel=kernel,
         preemption=_preemption(root, kernel, version),
         dynamic="PREEMPT_DYNAMIC" in version,
@@ -59,7 +59,7 @@ def read_machine(root: Path) -> Machine:
         clock=_word(root / CLOCKS / "current_clocksource"),
         clocks=tuple((_word(root / CLOCKS / "available_clocksource") or "").split()),
         cpus=cpus,
-        isolated=_numbers(_word(root / CPUS / "isolated")),
+        isolated=_parse_cpu_list(_word(root / CPUS / "isolated")),
         governors={cpu: governor for cpu, governor in governors.items() if governor},
         idle=tuple(_idle_states(root / CPUS / f"cpu{cpus[0]}/cpuidle")),
         throttle=_throttle(root),
@@ -67,14 +67,14 @@ def read_machine(root: Path) -> Machine:
     )
 
 
-def stolen_ticks(root: Path) -> tuple[int, int]:
+def steal_time(root: Path) -> tuple[int, int]:
     """Time since the start, on all CPUs [ticks of the system]: what the host of a virtual machine took, all of it."""
     first = (_text(root / "proc/stat") or "cpu").splitlines()[0]
     fields = [int(field) for field in first.split()[1:9]]  # those behind are parts of these
     return (fields[7], sum(fields)) if len(fields) == 8 else (0, 0)
 
 
-def ranges(cpus: Iterable[int]) -> str:
+def cpu_list(cpus: Iterable[int]) -> str:
     """`0-3,6` for 0, 1, 2, 3, 6."""
     runs: list[list[int]] = []
     for cpu in sorted(cpus):
@@ -85,8 +85,8 @@ def ranges(cpus: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def _numbers(text: str | None) -> tuple[int, ...]:
-    """The inverse of `ranges`."""
+def _parse_cpu_list(text: str | None) -> tuple[int, ...]:
+    """The inverse of `cpu_list`."""
     found: list[int] = []
     for part in (text or "").split(","):
         if part:
@@ -115,7 +115,9 @@ def _preemption(root: Path, kernel: str, version: str) -> str | None:
     if found := chosen or asked:
         return found[1]
     built = _configuration(root, kernel)
-    return next((word for name, word in MODELS.items() if f"CONFIG_PREEMPT{name and '_' + name}=y" in built), None)
+    return next(
+        (word for name, word in PREEMPTION_MODELS.items() if f"CONFIG_PREEMPT{name and '_' + name}=y" in built), None
+    )
 
 
 def _configuration(root: Path, kernel: str) -> list[str]:
@@ -134,10 +136,10 @@ def _virtual(root: Path) -> bool:
     return bool(flags and "hypervisor" in flags[1].split()) or any(_word(root / path) for path in hosted)
 
 
-def _idle_states(folder: Path) -> Iterable[Idle]:
+def _idle_states(folder: Path) -> Iterable[IdleState]:
     for state in sorted(folder.glob("state*"), key=lambda path: int(path.name[5:])):
         name, latency, disabled = (_word(state / what) for what in ("name", "latency", "disable"))
-        yield Idle(name or state.name, int(latency or 0) / 1e6, disabled != "1")
+        yield IdleState(name or state.name, int(latency or 0) / 1e6, disabled != "1")
 
 
 def _throttle(root: Path) -> float | None:

@@ -8,7 +8,6 @@ Format: https://mcap.dev/spec, messages as JSON, described by JSON schemas.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ CHUNK_BYTES = 256 * 1024  # of messages, before compression
 CHUNK_NS = 1_000_000_000
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
 RIG_GROUPS = ("energy", "timing")  # groups of signals that belong to the rig, not to a joint
-WRITE_MENDS: dict[type[CosimError], str] = {
+WRITE_FIXES: dict[type[CosimError], str] = {
     InputError: "name a file in a folder that exists and that you may write to",
     RunError: "free space on the disk and run again",
 }
@@ -181,7 +180,7 @@ class Recorder:
             raise self._failure(error, cause) from cause
 
     def _failure(self, error: type[CosimError], cause: OSError) -> CosimError:
-        return error(f"cannot write the recording: {cause.strerror}; {WRITE_MENDS[error]}", str(self._path))
+        return error(f"cannot write the recording: {cause.strerror}; {WRITE_FIXES[error]}", str(self._path))
 
 
 def _columns_by_group(channels: Channels) -> dict[str, dict[str, int]]:
@@ -194,62 +193,3 @@ def _columns_by_group(channels: Channels) -> dict[str, dict[str, int]]:
 
 
 # --- reading --------------------------------------------------------------------------------------
-
-
-def read_recording(path: str | Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The samples of a recording: t_ns (k,) int64 and, by the name of the signal, values (k,) in its unit.
-
-    Values stored as null come back as NaN. Of a file cut off by a crash, the complete chunks are read.
-    Raises InputError when the file cannot be read, is no MCAP file, is damaged or holds no samples.
-    """
-    from mcap.records import Channel, Message, Schema
-    from orjson import loads
-
-    fields: dict[int, tuple[str, ...]] = {}  # schema -> signals
-    signals: dict[int, tuple[str, ...]] = {}  # topic -> signals
-    times: dict[int, list[int]] = {}
-    rows: dict[int, list[list[float | None]]] = {}
-    for record in _records(path):
-        if isinstance(record, Message) and record.channel_id in signals:
-            times[record.channel_id].append(record.log_time)
-            rows[record.channel_id].append(list(loads(record.data).values()))
-        elif isinstance(record, Schema) and record.name.startswith(SCHEMA_PREFIX):
-            group = record.name.removeprefix(SCHEMA_PREFIX)
-            fields[record.id] = tuple(f"{group}/{field}" for field in loads(record.data)["properties"])
-        elif isinstance(record, Channel) and record.schema_id in fields and record.id not in signals:
-            signals[record.id] = fields[record.schema_id]
-            times[record.id], rows[record.id] = [], []
-    if not signals:
-        raise InputError("the recording holds no samples; record the run again", str(path))
-
-    k = min(map(len, times.values()))  # an interrupt may have left the last tick on some topics only
-    samples: dict[str, np.ndarray] = {}
-    for topic, names in signals.items():
-        columns = np.array(rows[topic][:k], dtype=float).reshape(-1, len(names)).T  # null becomes NaN
-        samples.update(zip(names, columns, strict=True))
-    t_ns = np.array(next(iter(times.values()))[:k], dtype=np.int64)
-    return t_ns, samples
-
-
-def _records(path: str | Path) -> Iterator[Any]:
-    """Every MCAP record of a file, chunks unpacked; ends early, in silence, where the file is cut off."""
-    from mcap.exceptions import McapError
-    from mcap.stream_reader import StreamReader
-    from mcap.writer import MCAP0_MAGIC
-    from zstandard import ZstdError
-
-    try:
-        file = open(path, "rb")  # noqa: SIM115 (closed by the `with` below)
-    except OSError as cause:
-        raise InputError(f"cannot read the recording: {cause.strerror}; check the path", str(path)) from cause
-    with file:
-        if file.read(len(MCAP0_MAGIC)) != MCAP0_MAGIC:
-            what = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
-            raise InputError(what, str(path))
-        file.seek(0)
-        try:
-            yield from StreamReader(file, validate_crcs=True).records
-        except (McapError, ZstdError, struct.error, ValueError) as cause:
-            # a record that is cut off takes the reader to the end of the file, a damaged one leaves it before
-            if file.read(1):
-                raise InputError("the recording is damaged; record the run again", str(path)) from cause

@@ -1,6 +1,6 @@
 """The process beside a run on time that records and publishes: `python -m cosim.output.recorder_process`.
 
-It reads frames (`cosim.output.sinks.FrameKind`) from its standard input and answers on its standard output. It ends on
+It reads frames (`cosim.output.frame_protocol`) from its standard input and answers on its standard output. It ends on
 request, or when its input ends because the process of the run died: then it finishes the recording with all it has.
 """
 
@@ -12,14 +12,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
 from cosim.errors import CosimError, InputError, RunError, describe_exception
-from cosim.output.sinks import FrameKind, Frames, Output, batch_of, frame, open_sinks, packed, unpacked
+from cosim.output.frame_protocol import (
+    FrameDecoder,
+    FrameKind,
+    decode_batch,
+    decode_fields,
+    encode_fields,
+    encode_frame,
+)
+from cosim.output.sinks import SinkConfig, open_sinks
 
 NICENESS = 10
 READ_BYTES = 1 << 16  # few: a pipe is locked while it is read from, and the run would have to wait
 SAID = {FrameKind.EVENT: "event", FrameKind.FAULT: "fault"}
-DESERTED = "the program of the run ended before it could end the run"
+RUN_DIED = "the program of the run ended before it could end the run"
 
-Tell = Callable[[FrameKind, bytes], None]
+Reply = Callable[[FrameKind, bytes], None]
 
 
 def serve(source: int, answers: int) -> None:
@@ -27,27 +35,27 @@ def serve(source: int, answers: int) -> None:
 
     def tell(kind: FrameKind, body: bytes = b"") -> None:
         with suppress(BrokenPipeError):  # nobody is left to hear it
-            os.write(answers, frame(kind, body))
+            os.write(answers, encode_frame(kind, body))
 
     try:
         with ExitStack() as stack:
-            _follow(_arriving(source), stack, tell)
+            _process_frames(_read_frames(source), stack, tell)
         tell(FrameKind.DONE)
     except Exception as error:
-        tell(FrameKind.FAILED, packed(_told(error)))
+        tell(FrameKind.FAILED, encode_fields(_error_fields(error)))
 
 
-def _arriving(source: int) -> Iterator[tuple[FrameKind, bytes]]:
-    frames = Frames()
+def _read_frames(source: int) -> Iterator[tuple[FrameKind, bytes]]:
+    frames = FrameDecoder()
     while data := os.read(source, READ_BYTES):
         yield from frames.feed(data)
 
 
-def _follow(frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack, tell: Tell) -> None:
+def _process_frames(frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack, tell: Reply) -> None:
     start = next(frames, None)
     if start is None:
         return
-    output = Output(**unpacked(start[1]))
+    output = SinkConfig(**decode_fields(start[1]))
     sinks = open_sinks(stack, output)
     tell(FrameKind.READY, b"")
     latest = 0
@@ -55,20 +63,20 @@ def _follow(frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack, tell: T
         if kind is FrameKind.END:
             return
         if kind is FrameKind.BATCH:
-            t_ns, values = batch_of(body, len(output.channels))
+            t_ns, values = decode_batch(body, len(output.channels))
             latest = int(t_ns[-1]) if len(t_ns) else latest
             for sink in sinks:
                 sink(t_ns, values)
         else:
-            words = unpacked(body)
+            words = decode_fields(body)
             latest = words[0]
             for sink in sinks:
                 getattr(sink, SAID[kind])(*words)
     for sink in sinks:
-        sink.fault(latest, DESERTED)
+        sink.fault(latest, RUN_DIED)
 
 
-def _told(error: Exception) -> tuple[int, str, str | None]:
+def _error_fields(error: Exception) -> tuple[int, str, str | None]:
     """Exit code, what and where, as the run raises it again."""
     if not isinstance(error, CosimError):
         return RunError.exit_code, f"recording failed: {describe_exception(error)}", None
@@ -76,7 +84,7 @@ def _told(error: Exception) -> tuple[int, str, str | None]:
     return kind.exit_code, error.what, str(error.place) if error.place else None
 
 
-def _step_back() -> None:
+def _detach_from_run() -> None:
     """Leave the processor to the run, and the end to it, too."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
@@ -86,7 +94,7 @@ def _step_back() -> None:
 
 
 def main() -> None:
-    _step_back()
+    _detach_from_run()
     answers = os.dup(1)
     os.dup2(2, 1)  # what a library prints is no answer
     serve(0, answers)

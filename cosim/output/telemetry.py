@@ -16,12 +16,12 @@ import numpy as np
 
 from cosim.errors import InputError
 
-CHANNELS_EVERY = 50  # samples; a subscriber that joins late learns the names within that many
-BIND_MENDS = {
+CHANNELS_INTERVAL = 50  # samples; a subscriber that joins late learns the names within that many
+BIND_FIXES = {
     errno.EADDRINUSE: "stop the other program or give another port",
     errno.EACCES: "give a port above 1023 or a folder you may write to",
 }
-BIND_MEND = "give an endpoint such as tcp://127.0.0.1:5556 or ipc:///tmp/rig"
+DEFAULT_BIND_FIX = "give an endpoint such as tcp://127.0.0.1:5556 or ipc:///tmp/rig"
 
 
 class Publisher:
@@ -50,7 +50,7 @@ class Publisher:
             self._socket.bind(endpoint)
         except zmq.ZMQError as cause:
             self._socket.close()
-            mend = BIND_MENDS.get(cause.errno or 0, BIND_MEND)
+            mend = BIND_FIXES.get(cause.errno or 0, DEFAULT_BIND_FIX)
             reason = zmq.strerror(cause.errno or 0)
             raise InputError(f"cannot publish telemetry: {reason}; {mend}", endpoint) from cause
         self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
@@ -58,8 +58,8 @@ class Publisher:
     def publish(self, t_ns: np.ndarray, rows: np.ndarray) -> None:
         """Send what is due of samples t_ns (k,) integer ns, rows (k, len(channels)); never blocks."""
         slots = (t_ns // self._period_ns).astype(np.int64)
-        for i in first_of_each(slots, self._slot):
-            if self._sent % CHANNELS_EVERY == 0:
+        for i in first_of_each_slot(slots, self._slot):
+            if self._sent % CHANNELS_INTERVAL == 0:
                 self._send("channels", self._channels)
             self._send("sample", {"t_ns": int(t_ns[i]), "values": rows[i].tolist()})
             self._sent += 1
@@ -85,7 +85,7 @@ class Publisher:
             self._socket.send_multipart([f"{self._rig_name}/{topic}".encode(), payload], zmq.NOBLOCK)
 
 
-def first_of_each(slots: np.ndarray, previous: int) -> np.ndarray:
+def first_of_each_slot(slots: np.ndarray, previous: int) -> np.ndarray:
     """Indices where `slots` (k,) differs from the element before; `previous` stands before the first.
 
     Slots are laid out from time zero, so a late sample does not shift those after it.

@@ -180,10 +180,11 @@ def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
 def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> list[Sink]:
     """The recording, and the telemetry that the rig asks for. Those of a run in real time are in a process of their
     own."""
-    from cosim.output.sinks import Output, RemoteSink, open_sinks
+    from cosim.output.remote_sink import RemoteSink
+    from cosim.output.sinks import SinkConfig, open_sinks
 
     spec = rig.spec
-    output = Output(
+    output = SinkConfig(
         name=spec.name,
         channels=channels_of(rig),
         attachment=(spec.path.name, spec.path.read_bytes()),

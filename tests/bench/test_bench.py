@@ -10,12 +10,12 @@ import orjson
 import pytest
 
 from cosim import bench
-from cosim.bench import linkages, peers, show, states, timing
-from cosim.bench.rows import BenchRow, Case, Measurement, Target, measured
-from cosim.bench.timing import Effort, Samples
+from cosim.bench import linkages, paired_timing, peers, report, robots
+from cosim.bench.paired_timing import Budget, Samples
+from cosim.bench.rows import BenchCase, BenchRow, Measurement, Target, measure_case
 from cosim.errors import InputError, RunError
 
-TINY = Effort(pairs=3, block=1e-4, starts=1)
+TINY = Budget(pairs=3, block=1e-4, starts=1)
 
 
 class Machine:
@@ -37,7 +37,7 @@ class Machine:
 
 def case(name="a row", target=None, unit="us", measurement=None, **more):
     """A case that measures nothing and finds `measurement`."""
-    return Case(name, "this", lambda effort: measurement, "that", unit, target, **more)
+    return BenchCase(name, "this", lambda effort: measurement, "that", unit, target, **more)
 
 
 def found(ours, other=None, **more):
@@ -50,7 +50,7 @@ def found(ours, other=None, **more):
 def test_the_two_are_run_in_turn_in_blocks_of_the_length_asked_for():
     machine = Machine()
     a, b = machine.work("a", 1e-6), machine.work("b", 3e-6)
-    samples = timing.pairs(a, b, Effort(pairs=4, block=1e-3, starts=0), machine.clock)
+    samples = paired_timing.time_pairs(a, b, Budget(pairs=4, block=1e-3, starts=0), machine.clock)
     assert machine.done[-8:] == [("a", 1000), ("b", 333)] * 4
     np.testing.assert_allclose(samples.ours, [1e-6] * 4, rtol=1e-9)
     np.testing.assert_allclose(samples.other, [3e-6] * 4, rtol=1e-9)
@@ -58,14 +58,14 @@ def test_the_two_are_run_in_turn_in_blocks_of_the_length_asked_for():
 
 def test_repetitions_are_found_by_doubling_and_are_at_least_one():
     machine = Machine()
-    assert timing.repetitions(machine.work("a", 1e-5), 1e-3, machine.clock) == 100
+    assert paired_timing.repetitions(machine.work("a", 1e-5), 1e-3, machine.clock) == 100
     assert [n for _, n in machine.done] == [1, 2, 4, 8, 16, 32, 64]
-    assert timing.repetitions(machine.work("slow", 5.0), 1e-3, machine.clock) == 1
+    assert paired_timing.repetitions(machine.work("slow", 5.0), 1e-3, machine.clock) == 1
 
 
 def test_the_least_of_twenty_blocks_is_enough_to_choose_by():
     machine = Machine()
-    seconds = timing.briefly(machine.work("a", 1e-5), Effort(pairs=0, block=1e-3, starts=0), machine.clock)
+    seconds = paired_timing.shortest_time(machine.work("a", 1e-5), Budget(pairs=0, block=1e-3, starts=0), machine.clock)
     assert seconds == pytest.approx(1e-5)
     assert machine.done[-21:] == [("a", 64), *[("a", 100)] * 20]
 
@@ -80,7 +80,7 @@ def test_units_of_a_repetition():
 def test_timing_is_undisturbed_and_leaves_everything_as_it_was():
     processors = os.sched_getaffinity(0)
     assert gc.isenabled()
-    with pytest.raises(KeyError), timing.quiet():
+    with pytest.raises(KeyError), paired_timing.undisturbed():
         assert not gc.isenabled()
         assert os.sched_getaffinity(0) == {max(processors)}
         raise KeyError
@@ -91,7 +91,7 @@ def test_timing_is_undisturbed_and_leaves_everything_as_it_was():
 def test_garbage_collection_that_was_off_stays_off():
     gc.disable()
     try:
-        with timing.quiet():
+        with paired_timing.undisturbed():
             pass
         assert not gc.isenabled()
     finally:
@@ -103,7 +103,7 @@ def test_garbage_collection_that_was_off_stays_off():
 
 def test_a_row_holds_medians_and_the_quotients_of_neighbours():
     result = found([1e-6, 2e-6, 4e-6], [4e-6, 6e-6, 20e-6], agreement=1e-12, note="so")
-    row = measured(case(measurement=result), TINY)
+    row = measure_case(case(measurement=result), TINY)
     assert (row.ours, row.other, row.runs) == (pytest.approx(2.0), pytest.approx(6.0), 3)
     assert row.ratio == pytest.approx(4.0)
     assert row.quartiles == pytest.approx((3.5, 4.5))
@@ -111,13 +111,13 @@ def test_a_row_holds_medians_and_the_quotients_of_neighbours():
 
 
 def test_growth_is_the_other_way_round():
-    row = measured(case(measurement=found([3e-6], [2e-6], growth=True)), TINY)
+    row = measure_case(case(measurement=found([3e-6], [2e-6], growth=True)), TINY)
     assert row.ratio == pytest.approx(1.5)
     assert row.figures()["ratio_is"] == "ours / other"
 
 
 def test_a_row_without_a_peer_has_no_ratio():
-    row = measured(case(unit="ms", measurement=found([0.25, 0.5])), TINY)
+    row = measure_case(case(unit="ms", measurement=found([0.25, 0.5])), TINY)
     assert (row.ours, row.other, row.ratio, row.quartiles) == (375.0, None, None, None)
     assert row.figures()["ratio_is"] is None
 
@@ -166,12 +166,12 @@ def test_a_row_as_json():
 
 def test_a_row_as_text():
     row = BenchRow(case(target=FASTER), 0.23456, 1234.5, 4.0, agreement=2e-16, note="so")
-    assert show.cells(row) == ["0.235 µs", "1.23e+03 µs", "4.00 ×", "≥ 3 ×"]
-    assert show.words(row) == "this; other: that; agree to 2e-16; so"
-    row = BenchRow(Case("x", "this", lambda effort: found([1.0]), unit="s", target=SOON), 1.5)
-    assert show.cells(row) == ["1.5 s", "", "", "≤ 2 s"]
-    assert show.words(row) == "this"
-    assert show.cells(BenchRow(case())) == ["", "", "", ""]
+    assert report.row_cells(row) == ["0.235 µs", "1.23e+03 µs", "4.00 ×", "≥ 3 ×"]
+    assert report.describe_row(row) == "this; other: that; agree to 2e-16; so"
+    row = BenchRow(BenchCase("x", "this", lambda effort: found([1.0]), unit="s", target=SOON), 1.5)
+    assert report.row_cells(row) == ["1.5 s", "", "", "≤ 2 s"]
+    assert report.describe_row(row) == "this"
+    assert report.row_cells(BenchRow(case())) == ["", "", "", ""]
 
 
 def test_every_row_has_a_name_and_words_of_its_own():
@@ -199,7 +199,7 @@ def named(name):
 )
 def test_a_missing_peer_is_said_in_its_row(monkeypatch, peer, row):
     monkeypatch.setitem(sys.modules, peer, None)
-    row = measured(named(row), TINY)
+    row = measure_case(named(row), TINY)
     assert row.note == f"{peer} is not installed: pip install 'cosim[test]'"
     assert (row.ours, row.other, row.ratio, row.met, row.runs) == (None, None, None, None, 0)
 
@@ -207,9 +207,9 @@ def test_a_missing_peer_is_said_in_its_row(monkeypatch, peer, row):
 @pytest.mark.parametrize("name", ["batch ur5 native", "loops two_arms", "loops talos"])
 def test_missing_robots_are_said_in_their_rows(monkeypatch, tmp_path, name):
     monkeypatch.setattr(peers.sysconfig, "get_path", lambda name: str(tmp_path))
-    for made in (states.load, linkages.two_arms, linkages.standing):
+    for made in (robots.load_robot, linkages.two_arms, linkages.standing):
         made.cache_clear()
-    row = measured(named(name), TINY)
+    row = measure_case(named(name), TINY)
     assert row.note == "example-robot-data is not installed: pip install 'cosim[test]'"
 
 
@@ -250,8 +250,8 @@ def test_the_document(run):
 
 
 def test_a_package_that_is_not_installed_has_no_version(monkeypatch):
-    monkeypatch.setattr(show, "PACKAGES", ("no-such-package",))
-    assert show.versions()["no-such-package"] is None
+    monkeypatch.setattr(report, "PACKAGES", ("no-such-package",))
+    assert report.versions()["no-such-package"] is None
 
 
 def test_only_rows_with_the_given_name(run):
@@ -278,7 +278,7 @@ def test_a_missing_peer_fails_nothing(run):
     def measure(effort):
         raise peers.MissingPeer("pinocchio")
 
-    document, printed = run([Case("peerless", "this", measure, target=FASTER)])
+    document, printed = run([BenchCase("peerless", "this", measure, target=FASTER)])
     assert document["rows"][0]["met"] is None
     assert document["rows"][0]["note"] == "pinocchio is not installed: pip install 'cosim[test]'"
     assert "not measured" in printed
@@ -295,13 +295,13 @@ def test_mistakes_are_found_before_anything_is_measured(run, monkeypatch, tmp_pa
     def measure(effort):
         raise AssertionError("measured")
 
-    cases = [Case("x", "this", measure)]
+    cases = [BenchCase("x", "this", measure)]
     with monkeypatch.context() as patch, pytest.raises(InputError) as caught:
         patch.setenv("COSIM_INTERPRET", "1")
         run(cases)
     assert str(caught.value) == "COSIM_INTERPRET: is set, and machine code is what is measured; unset it"
     with monkeypatch.context() as patch, pytest.raises(InputError) as caught:
-        patch.setattr(states, "RIG", "rigs/no.yaml")
+        patch.setattr(robots, "SAMPLE_RIG", "rigs/no.yaml")
         run(cases)
     assert str(caught.value) == "rigs/no.yaml: is not here; run `cosim bench` in a checkout of the project"
     with pytest.raises(InputError, match="there is no folder"):
@@ -310,10 +310,10 @@ def test_mistakes_are_found_before_anything_is_measured(run, monkeypatch, tmp_pa
 
 def test_the_rig_at_hand_comes_first(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    elsewhere = states.rig_file()
+    elsewhere = robots.sample_rig()
     (tmp_path / "rigs").mkdir()
-    (tmp_path / states.RIG).touch()
-    assert states.rig_file() == tmp_path / states.RIG != elsewhere
+    (tmp_path / robots.SAMPLE_RIG).touch()
+    assert robots.sample_rig() == tmp_path / robots.SAMPLE_RIG != elsewhere
 
 
 # --- real rows ------------------------------------------------------------------------------------
@@ -342,15 +342,15 @@ def test_a_real_row_from_end_to_end(run):
     ],
 )
 def test_what_is_timed_agrees_with_its_peer(name):
-    states.load.cache_clear()
-    row = measured(named(name), TINY)
+    robots.load_robot.cache_clear()
+    row = measure_case(named(name), TINY)
     assert row.agreement is not None and row.agreement < 1e-12
     assert row.runs == TINY.pairs
 
 
 @pytest.mark.parametrize("name", ["second start", "import cosim", "compile tick", "compile forward_dynamics"])
 def test_fresh_processes_are_timed(name):
-    row = measured(named(name), TINY)
+    row = measure_case(named(name), TINY)
     assert row.runs == TINY.starts
     assert row.ours is not None and row.ours > 0.0
 

@@ -12,16 +12,19 @@ import numpy as np
 import pytest
 
 from cosim import bench, load_rig
-from cosim.bench import codecs, emulated_rigs, faults, peers, rows_hardware
-from cosim.bench.emulated_rigs import BYTE_NS, JOINTS, EndlessCapacity, Paced, Paused
-from cosim.bench.faults import FaultObserver, WireFault
-from cosim.bench.rows import Case, Measurement, NotMeasured, Target, measured
+from cosim.bench import codecs, emulated_rigs, fault_response, peers, rows_hardware, tick_timing
+from cosim.bench.emulated_rigs import JOINTS
+from cosim.bench.emulation import SteppedClock, serving, subprocess_ready
+from cosim.bench.fault_response import FaultCase, FaultObserver
+from cosim.bench.paced_link import BYTE_NS, PacedLink
+from cosim.bench.paired_timing import Budget, Samples
+from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target, measure_case
 from cosim.bench.rows_hardware import Counted, judged
-from cosim.bench.timing import Effort, Samples
+from cosim.bench.tick_timing import BackToBackClock
 from cosim.errors import InputError, RunError
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 
-TINY = Effort(pairs=2, block=1e-4, starts=1, run=0.3)
+TINY = Budget(pairs=2, block=1e-4, starts=1, run=0.3)
 ROOT = Path(__file__).parents[2]
 
 
@@ -63,7 +66,7 @@ def test_keys_of_the_guard_go_into_the_rig(tmp_path):
 
 
 def test_the_time_of_the_drives_stands_still_once_it_was_moved():
-    clock = Paused()
+    clock = SteppedClock()
     before = clock()
     clock.move(5)
     there = clock()
@@ -81,7 +84,7 @@ def test_drives_are_served_meanwhile_only():
             turns.set()
 
     emulation.serve = serve
-    with emulated_rigs.served(emulation):
+    with serving(emulation):
         assert turns.wait(10)
     assert not emulation.stopped
     assert "emulation" not in [thread.name for thread in threading.enumerate()]
@@ -113,7 +116,7 @@ class Wire:
 
 def test_bytes_take_their_time_on_a_paced_line_one_after_the_other():
     wire = Wire((1_000_000, b"four"), (1_010_000, b"2."))
-    link = Paced(wire, wire.now)
+    link = PacedLink(wire, wire.now)
     assert link.receive(900_000) is None and wire.t >= 900_000
     found = []
     while len(found) < 2:
@@ -131,7 +134,7 @@ def test_bytes_take_their_time_on_a_paced_line_one_after_the_other():
 
 def test_another_process_is_there_once_it_says_so_and_gone_afterwards():
     script = "import time; print('hello'); print('emulating; and more'); print('last'); time.sleep(600)"
-    with emulated_rigs.elsewhere(["-c", script]) as process:
+    with subprocess_ready(["-c", script]) as process:
         assert process.poll() is None
         assert process.stdout.readline() == "last\n"
     assert process.returncode is not None
@@ -143,7 +146,7 @@ def test_another_process_is_there_once_it_says_so_and_gone_afterwards():
 def test_a_process_that_does_not_come_up_is_told_with_what_it_said(script, said):
     with (
         pytest.raises(NotMeasured, match=f"^the emulated drives did not come up: {said}$"),
-        emulated_rigs.elsewhere(["-c", script]),
+        subprocess_ready(["-c", script]),
     ):
         pass
 
@@ -153,18 +156,18 @@ def test_a_process_that_does_not_come_up_is_told_with_what_it_said(script, said)
 
 def test_ticks_and_what_is_between_them_are_timed_apart():
     engine, calls = load_rig(ROOT / "rigs/two_link.yaml").engine(), []
-    clock = EndlessCapacity(lambda: calls.append(engine.number))
-    found = emulated_rigs.ticks(engine, clock, 30)
+    clock = BackToBackClock(lambda: calls.append(engine.number))
+    found = tick_timing.time_ticks(engine, clock, 30)
     assert found.shape == (30, len(engine.stages) + 1)
     assert (found >= 0).all() and (found[:, -1] >= found[:, :-1].sum(axis=1)).all()
     assert len(calls) == len(clock.others) == 31 and engine.number == 31
-    assert len(emulated_rigs.ticks(engine, clock, 5)) == 5 == len(clock.ticks)
+    assert len(tick_timing.time_ticks(engine, clock, 5)) == 5 == len(clock.ticks)
 
 
 def test_ticks_that_end_before_their_time_are_told():
     engine = load_rig(ROOT / "rigs/two_link.yaml", ["joints.elbow.limits.velocity=0.001"]).engine()
     with pytest.raises(RunError, match=r"^stopped at tick .*: joint 'elbow' moves at "):
-        emulated_rigs.ticks(engine, EndlessCapacity(), 5000)
+        tick_timing.time_ticks(engine, BackToBackClock(), 5000)
 
 
 # --- codecs ---------------------------------------------------------------------------------------
@@ -191,7 +194,7 @@ def test_the_dearest_way_of_the_dearest_codec_is_the_figure(monkeypatch):
 
     samples = [("a", quick, quick), ("b", quick, slow), ("c", quick, quick)]
     monkeypatch.setattr(rows_hardware.codecs, "samples", lambda n: samples)
-    row = measured(named("hardware codec"), TINY)
+    row = measure_case(named("hardware codec"), TINY)
     assert row.ours > 50 and row.met is False
     assert re.fullmatch(r"µs to encode and to decode: a \S+ and \S+, b \S+ and (\S+), c \S+ and \S+", row.note)[1] == (
         f"{row.ours:.2f}"
@@ -219,8 +222,8 @@ def timing_of(late_us, count=1000):
 
 
 def row_of(measurement):
-    case = Case("x", "this", lambda effort: measurement, unit="%", target=Target("ours", 0.1, most=True))
-    return measured(case, TINY)
+    case = BenchCase("x", "this", lambda effort: measurement, unit="%", target=Target("ours", 0.1, most=True))
+    return measure_case(case, TINY)
 
 
 FINE = Counted(6012, 6000, 0), Counted(6000, 6012, 0)
@@ -296,7 +299,7 @@ class Parts:
 
 def test_a_witness_counts_the_ticks_that_begin_after_something_arrived(monkeypatch):
     times = iter(range(1, 100))
-    monkeypatch.setattr(faults.time, "monotonic_ns", lambda: next(times))
+    monkeypatch.setattr(fault_response.time, "monotonic_ns", lambda: next(times))
     parts, wrongs = Parts(), []
     witness = FaultObserver(parts, lambda: wrongs.append(len(parts.calls)), after=2)
     parts.driver.stop()  # before anything went wrong
@@ -317,25 +320,25 @@ def test_a_witness_counts_the_ticks_that_begin_after_something_arrived(monkeypat
 def patient(monkeypatch):
     """A machine that stands still for a while ends nothing, and takes no ticks."""
     monkeypatch.setattr(emulated_rigs, "STALE", 1.0)
-    monkeypatch.setattr(faults, "STEP", 0.04)
-    monkeypatch.setattr(faults, "CYCLES", 10)
+    monkeypatch.setattr(fault_response, "STEP", 0.04)
+    monkeypatch.setattr(fault_response, "CYCLES", 10)
 
 
-@pytest.mark.parametrize("name", faults.FAULTS)
+@pytest.mark.parametrize("name", fault_response.FAULTS)
 def test_motors_are_commanded_off_in_the_tick_after_a_fault(patient, name):
-    ticks, ns = faults.stopped_by(faults.FAULTS[name])
+    ticks, ns = fault_response.response_to(fault_response.FAULTS[name])
     assert ticks in (0, 1) and ns > 0
 
 
 def test_a_run_that_something_else_ends_is_no_figure(patient, monkeypatch):
-    monkeypatch.setattr(faults, "LASTING", 0.2)
+    monkeypatch.setattr(fault_response, "LASTING", 0.2)
     with pytest.raises(RunError, match=r"^the run was to be stopped by 'never', and was: it went on$"):
-        faults.stopped_by(WireFault(lambda *all: None, " never ", lambda seen: 0))
+        fault_response.response_to(FaultCase(lambda *all: None, " never ", lambda seen: 0))
 
 
 def test_stops_are_the_worst_of_all_and_what_was_not_one_misses(monkeypatch):
     found = {"a": [(1, 4000), (0, 2000)], "b": [(2, 9000), RunError("it fell")]}
-    monkeypatch.setattr(faults, "FAULTS", {name: name for name in found})
+    monkeypatch.setattr(fault_response, "FAULTS", {name: name for name in found})
 
     def stopped_by(name):
         result = found[name].pop(0)
@@ -343,12 +346,12 @@ def test_stops_are_the_worst_of_all_and_what_was_not_one_misses(monkeypatch):
             raise result
         return result
 
-    monkeypatch.setattr(faults, "stopped_by", stopped_by)
-    row = measured(named("hardware stop"), Effort(pairs=1, block=1e-4, starts=2))
+    monkeypatch.setattr(fault_response, "response_to", stopped_by)
+    row = measure_case(named("hardware stop"), Budget(pairs=1, block=1e-4, starts=2))
     assert (row.ours, row.met) == (2.0, False)
     assert row.note == "b: it fell; ticks at most, and the median of the time, of 2 each: a 1, 3 µs; b 2, 9 µs"
     found["a"] = [RunError("so"), RunError("or so")]
-    row = measured(named("hardware stop"), Effort(pairs=1, block=1e-4, starts=2))
+    row = measure_case(named("hardware stop"), Budget(pairs=1, block=1e-4, starts=2))
     assert (row.ours, row.met, row.note) == (None, None, "a: or so")
 
 
@@ -366,19 +369,19 @@ def test_without_their_packages_rows_are_not_measured(monkeypatch, name):
     def absent(package):
         raise peers.MissingPeer(package)
 
-    monkeypatch.setattr(rows_hardware, "module", absent)
-    row = measured(named(f"hardware {name}"), TINY)
+    monkeypatch.setattr(rows_hardware, "import_peer", absent)
+    row = measure_case(named(f"hardware {name}"), TINY)
     assert row.note == f"{'serial' if 'serial' in name else 'can'} is not installed: pip install 'cosim[test]'"
     assert row.met is None
 
 
 def test_what_is_counted_may_be_no_unit():
     one = Measurement(Samples(np.array([3.0])))
-    assert measured(Case("x", "this", lambda effort: one, unit="ticks"), TINY).ours == 3.0
+    assert measure_case(BenchCase("x", "this", lambda effort: one, unit="ticks"), TINY).ours == 3.0
 
 
 def test_a_tick_on_a_virtual_bus_beside_bare_frames():
-    row = measured(named("hardware tick virtual"), TINY)
+    row = measure_case(named("hardware tick virtual"), TINY)
     assert row.runs == 2 and row.ours > 0 and row.other > 0
     assert row.figures()["ratio_is"] == "ours / other"
     assert "median of 40 ticks " in row.note and "read " in row.note and "the drives' answers, not in it, " in row.note
@@ -386,7 +389,7 @@ def test_a_tick_on_a_virtual_bus_beside_bare_frames():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")
 def test_a_tick_on_a_serial_line():
-    row = measured(named("hardware tick serial"), TINY)
+    row = measure_case(named("hardware tick serial"), TINY)
     assert row.other == pytest.approx(1.3 * 1740 + 400)  # 174 bytes
     assert row.ours > 1740  # no tick is faster than its wire
     assert row.note.startswith("52 bytes out and 122 back are 1.74 ms on the wire; the median of 40 ticks is ")
@@ -394,7 +397,7 @@ def test_a_tick_on_a_serial_line():
 
 
 def test_a_run_at_1_khz_beside_another_process():
-    row = measured(named("hardware 1 kHz"), TINY)
+    row = measure_case(named("hardware 1 kHz"), TINY)
     if row.ours is None:  # no multicast here
         pytest.skip(row.note)
     assert " deadlines missed" in row.note and " came to the drives; " in row.note

@@ -8,14 +8,14 @@ import pytest
 
 from cosim import bench
 from cosim.bench import linkages, peers_loops, rows_loops
-from cosim.bench.rows import measured
-from cosim.bench.timing import Effort
+from cosim.bench.paired_timing import Budget
+from cosim.bench.rows import measure_case
 
-TINY = Effort(pairs=3, block=1e-4, starts=1)
+TINY = Budget(pairs=3, block=1e-4, starts=1)
 
 
 def row_of(name):
-    return measured(next(case for case in bench.CASES if case.name == name), TINY)
+    return measure_case(next(case for case in bench.CASES if case.name == name), TINY)
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def row_of(name):
         (linkages.andrews, 1),
         (linkages.two_arms, 6),
         (linkages.standing, 26),
-        (lambda: linkages.level(linkages.side_by_side(3)), 1),
-        (lambda: linkages.level(linkages.ladder(3)), 3),
+        (lambda: linkages.parallelograms(linkages.side_by_side(3)), 1),
+        (lambda: linkages.parallelograms(linkages.ladder(3)), 3),
     ],
     ids=["four-bar", "andrews", "two arms", "standing", "side by side", "ladder"],
 )
@@ -51,10 +51,10 @@ def test_pinocchio_has_the_dofs_of_the_linkage_in_its_order():
 
 def rivals_of(monkeypatch, *rivals):
     """Ways that differ by so much and take so long, (difference, seconds) each; what `fastest` says of them."""
-    monkeypatch.setattr(peers_loops, "WAYS", range(len(rivals)))
-    monkeypatch.setattr(peers_loops.timing, "briefly", lambda block, effort: rivals[block][1])
+    monkeypatch.setattr(peers_loops, "METHODS", range(len(rivals)))
+    monkeypatch.setattr(peers_loops.paired_timing, "shortest_time", lambda block, effort: rivals[block][1])
     pinocchio = peers_loops.ClosedPinocchio(linkages.four_bar())
-    monkeypatch.setattr(pinocchio, "rival", lambda way, ours: peers_loops.Peer(way, rivals[way][0], way))
+    monkeypatch.setattr(pinocchio, "rival", lambda way, ours: peers_loops.PeerMethod(way, rivals[way][0], way))
     chosen, difference = pinocchio.fastest(None, TINY)
     return chosen.way, difference
 

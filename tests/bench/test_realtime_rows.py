@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from cosim import bench
-from cosim.bench import cyclictest, rows_realtime, show
-from cosim.bench.rows import BenchRow, Case, Measurement, NotMeasured, Target, measured
+from cosim.bench import cyclictest, report, rows_realtime
+from cosim.bench.paired_timing import FULL, QUICK, Budget, Samples
+from cosim.bench.rows import BenchCase, BenchRow, Measurement, NotMeasured, Target, measure_case
 from cosim.bench.rows_realtime import Setup, judged
-from cosim.bench.timing import FULL, QUICK, Effort, Samples
 from cosim.errors import RunError
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.privileges import Privilege
 
-SHORT = Effort(pairs=1, block=1e-4, starts=1, run=0.2)
+SHORT = Budget(pairs=1, block=1e-4, starts=1, run=0.2)
 PRINTED = """\
 # /dev/cpu_dma_latency set to 0us
 # Histogram
@@ -106,7 +106,7 @@ def test_a_cyclictest_that_fails_is_no_measurement(program, prints, says, code, 
 def test_a_cyclictest_that_is_not_there_is_said_in_the_rows(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     for case in rows_realtime.CASES[:3]:
-        row = measured(case, SHORT)
+        row = measure_case(case, SHORT)
         assert row.note == "cyclictest is not installed: apt-get install rt-tests"
         assert (row.ours, row.other, row.met) == (None, None, None)
     assert cyclictest.version() is None
@@ -114,7 +114,7 @@ def test_a_cyclictest_that_is_not_there_is_said_in_the_rows(monkeypatch, tmp_pat
 
 def test_its_version_is_part_of_the_document(program):
     program("cyclictest V 2.40\nUsage:\n")
-    assert show.versions()["cyclictest"] == "2.40"
+    assert report.versions()["cyclictest"] == "2.40"
     program("Usage:\n")
     assert cyclictest.version() is None
 
@@ -129,15 +129,15 @@ def test_a_failure_beside_the_figure_misses_the_target():
         Measurement(Samples(np.array([1e-6]), np.array([1e-6])), note="so", growth=True, failed=failed)
         for failed in ("", "too many")
     )
-    rows = [measured(Case("x", "this", lambda effort, m=m: m, target=SOON), SHORT) for m in (fine, late)]
+    rows = [measure_case(BenchCase("x", "this", lambda effort, m=m: m, target=SOON), SHORT) for m in (fine, late)]
     assert [(row.met, row.note) for row in rows] == [(True, "so"), (False, "too many; so")]
     assert rows[1].figures()["note"] == "too many; so"
-    assert BenchRow(Case("x", "this", lambda effort: fine), 1.0, failed=True).met is None
+    assert BenchRow(BenchCase("x", "this", lambda effort: fine), 1.0, failed=True).met is None
 
 
 def test_quartiles_may_be_given():
     one = Measurement(Samples(np.array([1e-6]), np.array([4e-6])), quartiles=(3.0, 5.0))
-    row = measured(Case("x", "this", lambda effort: one), SHORT)
+    row = measure_case(BenchCase("x", "this", lambda effort: one), SHORT)
     assert (row.ratio, row.quartiles) == (4.0, (3.0, 5.0))
 
 
@@ -145,7 +145,7 @@ def test_what_cannot_be_measured_is_said_in_its_row():
     def measure(effort):
         raise NotMeasured("there is no time")
 
-    row = measured(Case("x", "this", measure, target=SOON), SHORT)
+    row = measure_case(BenchCase("x", "this", measure, target=SOON), SHORT)
     assert (row.note, row.met, row.runs) == ("there is no time", None, 0)
 
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_measured_is_said_in_its_row():
 def test_p99_of_ours_against_both_runs_of_cyclictest_together():
     before, after = np.full(100, 20), np.repeat([10, 40], [96, 4])
     found = judged(timing_of(np.repeat([10, 25], [950, 50])), before, after, True)
-    row = measured(Case("x", "this", lambda effort: found, target=Target("ratio", 0.7, most=True)), SHORT)
+    row = measure_case(BenchCase("x", "this", lambda effort: found, target=Target("ratio", 0.7, most=True)), SHORT)
     assert row.ours == pytest.approx(25.0)
     assert row.other == pytest.approx(np.percentile([*before, *after], 99)) == pytest.approx(40.0)
     assert row.ratio == pytest.approx(25 / 40)
@@ -199,11 +199,11 @@ def test_ticks_that_are_due_off_the_clock_are_drift(monkeypatch):
     for lost, off, met in ((0, 0.0, True), (1, 1e-3, False), (-1, 1e-3, False)):
         timing = timing_of([10, 2500, 10, 10], lost_ns=lost)
         monkeypatch.setattr(rows_realtime, "_runs", {(rows_realtime.ONE_KHZ, SHORT.run): timing})
-        row = measured(named("realtime drift"), SHORT)
+        row = measure_case(named("realtime drift"), SHORT)
         assert (row.ours, row.met) == (pytest.approx(off, abs=1e-12), met)
     timing = timing_of([10, 2500, 10, 10])
     monkeypatch.setattr(rows_realtime, "_runs", {(rows_realtime.ONE_KHZ, SHORT.run): timing})
-    assert measured(named("realtime drift"), SHORT).note == (
+    assert measure_case(named("realtime drift"), SHORT).note == (
         "3 periods and 2000000 ns given up took 5000000 ns by due times, off by 0 ns; the last tick woke 10 µs after"
         " it was due"
     )
@@ -217,7 +217,7 @@ def test_without_a_fixed_priority_nothing_is_measured(monkeypatch, program):
     right = Privilege("fixed priority (SCHED_FIFO)", False, "run as root")
     other = Privilege("processor kept awake", False, "buy another")
     monkeypatch.setattr(rows_realtime.privileges, "acquire", lambda pacing: nullcontext((other, right)))
-    row = measured(named("realtime native 1 kHz"), SHORT)
+    row = measure_case(named("realtime native 1 kHz"), SHORT)
     assert row.note == "this needs a fixed priority (SCHED_FIFO): run as root"
     assert row.met is None
 
@@ -230,7 +230,7 @@ def test_other_rights_may_be_missing_as_both_lack_them(monkeypatch):
 
 def test_where_threads_cannot_be_bound_nothing_is_measured(monkeypatch):
     monkeypatch.delattr(rows_realtime.os, "sched_getaffinity", raising=False)
-    assert {measured(case, SHORT).note for case in rows_realtime.CASES} == {"runs on time need Linux"}
+    assert {measure_case(case, SHORT).note for case in rows_realtime.CASES} == {"runs on time need Linux"}
 
 
 class Fails:
@@ -303,24 +303,24 @@ def test_runs_on_time_are_those_that_are_told(cpu, setup, lane, ticks):
 
 def test_drift_is_that_of_a_run_of_its_own_where_there_was_none(cpu, monkeypatch):
     monkeypatch.setattr(rows_realtime, "_runs", {})
-    row = measured(named("realtime drift"), SHORT)
+    row = measure_case(named("realtime drift"), SHORT)
     assert (row.ours, row.met) == (0.0, True)
     assert row.note.startswith("199 periods and ")
 
 
 def test_a_row_beside_cyclictest(cpu, monkeypatch):
     try:
-        cyclictest.find()
+        cyclictest.cyclictest_path()
         rows_realtime.check_priority()
     except (cyclictest.NoCyclictest, NotMeasured) as why:
         pytest.skip(str(why))
     monkeypatch.setattr(rows_realtime, "_runs", {})
-    row = measured(named("realtime native 1 kHz"), SHORT)
+    row = measure_case(named("realtime native 1 kHz"), SHORT)
     assert row.ours > 0 and row.other > 0 and row.ratio == pytest.approx(row.ours / row.other)
     assert row.figures()["ratio_is"] == "ours / other"
     assert "of 200, cyclictest would have missed" in row.note
     (timing,) = rows_realtime._runs.values()
-    assert measured(named("realtime drift"), SHORT).note.startswith("199 periods and ")
+    assert measure_case(named("realtime drift"), SHORT).note.startswith("199 periods and ")
     assert list(rows_realtime._runs.values()) == [timing]
 
 

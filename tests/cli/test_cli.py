@@ -212,7 +212,7 @@ def failed(command, *overrides):
     summary = orjson.loads(Path("a.json").read_bytes())
     assert line == f"rig.yaml: {summary['outcome']}"
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    from cosim.output.recorder import read_recording
+    from cosim.output.recording_reader import read_recording
 
     t_ns, samples = read_recording("a.mcap")
     assert len(t_ns) == summary["ticks"] + 1 == len(samples["hinge/position"])

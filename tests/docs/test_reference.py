@@ -24,7 +24,7 @@ from cosim.drivers.transport import CanParams, SerialParams
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.hardware import estop
 from cosim.output.limit_alarms import PAUSE
-from cosim.output.telemetry import CHANNELS_EVERY
+from cosim.output.telemetry import CHANNELS_INTERVAL
 from cosim.rig import emulate
 from cosim.rig.build.drivers import WATCHDOG, bus_report
 from cosim.rig.build.trajectory import HoldTrajectory
@@ -383,7 +383,7 @@ def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
 
 
 def test_telemetry_repeats_the_names_as_often_as_told():
-    assert f"every {CHANNELS_EVERY} samples" in TEXT
+    assert f"every {CHANNELS_INTERVAL} samples" in TEXT
 
 
 def test_a_controller_gets_every_input_that_is_listed():

@@ -14,10 +14,10 @@ import orjson
 import pytest
 
 from cosim.doctor import diagnose, latency
-from cosim.doctor.diagnosis import Diagnosis, lateness, rate_for
-from cosim.doctor.latency import Wakes
-from cosim.doctor.machine import Idle, read_machine, stolen_ticks
-from cosim.doctor.show import conclusion, facts, figures, histogram, time
+from cosim.doctor.assessment import Assessment, latency_statistics, max_rate
+from cosim.doctor.latency import WakeupLatencies
+from cosim.doctor.machine import IdleState, read_machine, steal_time
+from cosim.doctor.report import conclusion, facts, format_time, histogram, to_json
 from cosim.errors import InputError, RunError
 from cosim.timing.privileges import Privilege
 
@@ -62,7 +62,7 @@ class Instruments:
             path, text = self.stat
             path.write_text(text)
         ways = {"machine code": [70 * US, 90 * US], "with the rights": self.late, "Python's sleep": [5000 * US]}
-        return Wakes({way: np.array(late, dtype=np.int64) for way, late in ways.items()}, self.rights)
+        return WakeupLatencies({way: np.array(late, dtype=np.int64) for way, late in ways.items()}, self.rights)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_machine_is_read_from_its_files(machine):
     assert (found.clock, found.clocks) == ("tsc", ("tsc", "hpet", "acpi_pm"))
     assert (found.cpus, found.isolated) == ((0, 1, 3), (1, 3))
     assert found.governors == {0: "performance", 1: "performance", 3: "performance"}
-    assert found.idle == (Idle("C0", 0.0, True), Idle("C2", 20e-6, False), Idle("C10", 1e-4, True))
+    assert found.idle == (IdleState("C0", 0.0, True), IdleState("C2", 20e-6, False), IdleState("C10", 1e-4, True))
     assert (found.throttle, found.load) == (None, 0.1)
 
 
@@ -100,7 +100,7 @@ def test_a_machine_that_tells_nothing(tmp_path, monkeypatch):
     assert (found.kernel, found.preemption, found.clock, found.clocks) == ("", None, None, ())
     assert (found.cpus, found.isolated, found.governors, found.idle) == ((0, 1), (), {}, ())
     assert (found.dynamic, found.virtual, found.throttle, found.load) == (False, False, None, None)
-    assert stolen_ticks(tmp_path) == (0, 0)
+    assert steal_time(tmp_path) == (0, 0)
 
 
 DEBUG, CONFIG = "sys/kernel/debug/sched/preempt", "proc/config.gz"
@@ -292,7 +292,7 @@ def test_the_most_useful_change_comes_first(machine):
     [(250e-6, 1000), (251e-6, 500), (125e-6, 2000), (4e-3, 50), (13e-6, 10_000), (1e-6, 20_000), (0, 20_000), (2, 0.1)],
 )
 def test_the_rate_leaves_room_for_work_and_is_round(late, rate):
-    assert rate_for(late) == pytest.approx(rate)
+    assert max_rate(late) == pytest.approx(rate)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_the_verdict(machine, late, verdict):
 
 
 def test_lateness_in_seconds():
-    found = lateness(np.arange(101) * 1000)
+    found = latency_statistics(np.arange(101) * 1000)
     assert (found.count, found.median, found.p99, found.max) == (101, *map(pytest.approx, (50e-6, 99e-6, 100e-6)))
 
 
@@ -395,11 +395,17 @@ def test_bars_are_as_long_as_the_counts():
 
 
 def test_times_have_a_prefix_that_suits():
-    assert [time(t) for t in (0.0, 2e-8, 9.996e-7, 1.25e-3, 1.5)] == ["0 ns", "20 ns", "1 µs", "1.25 ms", "1.5 s"]
+    assert [format_time(t) for t in (0.0, 2e-8, 9.996e-7, 1.25e-3, 1.5)] == [
+        "0 ns",
+        "20 ns",
+        "1 µs",
+        "1.25 ms",
+        "1.5 s",
+    ]
 
 
 def test_json_has_all_figures(machine):
-    found = orjson.loads(orjson.dumps(figures(diagnose(machine(), 1.0, 2, Instruments(late=ALMOST)))))
+    found = orjson.loads(orjson.dumps(to_json(diagnose(machine(), 1.0, 2, Instruments(late=ALMOST)))))
     assert found["machine"]["governors"] == dict.fromkeys("0123", "performance")
     assert (found["clock_read_s"], found["stolen"], found["cpu"], found["period_s"]) == (2e-8, 0.0, 2, 1e-3)
     assert found["rights"][0] == {"name": "locked memory", "granted": True, "mend": ""}
@@ -421,7 +427,7 @@ def test_what_is_asked_for_is_measured(machine):
     tell = [].append
     found = diagnose(machine(), 2.5, 1, instruments, tell)
     assert instruments.asked == (2.5, 1, tell)
-    assert isinstance(found, Diagnosis)
+    assert isinstance(found, Assessment)
     assert found.cpu == 1
 
 
@@ -476,7 +482,7 @@ class SteadyClock:
 def test_long_measurements_are_taken_in_pieces_and_told(monkeypatch):
     clock, told = SteadyClock(), []
     monkeypatch.setattr(latency, "native_clock", lambda: clock)
-    wakes = latency.RealInstruments().wakes(2.0, None, told.append)
+    wakes = latency.HostInstruments().wakes(2.0, None, told.append)
     assert clock.counts == [1, 500, 100, 1, 500, 500, 200]
     assert [len(wakes.late[way]) for way in ("machine code", "with the rights")] == [600, 1200]
     assert told[:5] == [pytest.approx(part / 2000) for part in (500, 600, 1100, 1600, 1800)]
@@ -492,7 +498,7 @@ def test_an_interrupted_measurement_leaves_no_thread(monkeypatch):
     monkeypatch.setattr(latency, "native_clock", SteadyClock)
     threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        latency.RealInstruments().wakes(2.0, None, interrupt)
+        latency.HostInstruments().wakes(2.0, None, interrupt)
     assert threading.active_count() == threads
 
 

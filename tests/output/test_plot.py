@@ -10,7 +10,7 @@ import pytest
 
 from cosim.errors import InputError
 from cosim.output.plot import plot_run, thin
-from cosim.output.plot.curves import in_pieces
+from cosim.output.plot.curves import thin_pieces
 
 UNITS = {"position": "rad", "velocity": "rad/s", "effort": "N*m", "command_effort": "N*m"}
 
@@ -459,7 +459,7 @@ def test_pieces_are_thinned_alone_and_lose_no_peak():
     x = np.arange(100_000.0)
     y = np.sin(x / 5000)
     y[[17, 50_010]] = [5.0, -7.0]
-    kept_x, kept_y = in_pieces(x, y, np.array([20, 50_000]), columns=100)
+    kept_x, kept_y = thin_pieces(x, y, np.array([20, 50_000]), columns=100)
     gap = np.flatnonzero(np.isnan(kept_y))
     assert len(gap) == 2
     assert kept_x[gap[0] + 1] >= 20.0 and kept_x[gap[1] + 1] >= 50_000.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError
-from cosim.output.plot.timing import plot_timing
+from cosim.output.plot.timing_plot import plot_timing
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 
 US, MS = 1_000, 1_000_000
@@ -258,7 +258,7 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path):
 
 
 def test_the_module_loads_without_matplotlib():
-    code = "import sys, cosim.output.plot.timing; assert 'matplotlib' not in sys.modules"
+    code = "import sys, cosim.output.plot.timing_plot; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

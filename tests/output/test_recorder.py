@@ -13,7 +13,8 @@ import pytest
 from mcap.reader import make_reader
 
 from cosim.errors import InputError, RunError
-from cosim.output.recorder import CHUNK_BYTES, Recorder, read_recording
+from cosim.output.recorder import CHUNK_BYTES, Recorder
+from cosim.output.recording_reader import read_recording
 
 CHANNELS = (
     ("shoulder/position", "rad"),

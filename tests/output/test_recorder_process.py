@@ -19,15 +19,24 @@ import zmq
 from mcap.reader import make_reader
 from orjson import loads
 
-import cosim.output.sinks
+import cosim.output.remote_sink
 from cosim.errors import InputError, RunError
-from cosim.output.recorder import read_recording
-from cosim.output.recorder_process import DESERTED, serve
-from cosim.output.sinks import FrameKind, Frames, Output, RemoteSink, batch_of, frame, open_sinks, packed, unpacked
+from cosim.output.frame_protocol import (
+    FrameDecoder,
+    FrameKind,
+    decode_batch,
+    decode_fields,
+    encode_fields,
+    encode_frame,
+)
+from cosim.output.recorder_process import RUN_DIED, serve
+from cosim.output.recording_reader import read_recording
+from cosim.output.remote_sink import RemoteSink
+from cosim.output.sinks import SinkConfig, open_sinks
 
 ROOT = Path(__file__).parents[2]
 MS = 1_000_000
-OUTPUT = Output(
+OUTPUT = SinkConfig(
     name="arm",
     channels=(("elbow/position", "rad"), ("elbow/velocity", "rad/s"), ("energy/work", "J"), ("timing/latency", "s")),
     attachment=("arm.yaml", "name: arm # µ\n".encode()),
@@ -174,7 +183,7 @@ def test_a_neighbour_that_stands_still_holds_nobody_up_and_gets_all_of_it_later(
         for first in range(0, 60_000, 10_000):
             remote(*samples(10_000, first))
             waiting.append(remote.waiting)
-        assert (np.diff(waiting[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(frame(FrameKind.BATCH))).all()
+        assert (np.diff(waiting[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(encode_frame(FrameKind.BATCH))).all()
         assert remote.trouble == ""
         os.kill(remote._process.pid, signal.SIGCONT)
     assert remote.waiting == 0
@@ -202,7 +211,7 @@ def test_what_waits_is_handed_over_by_later_calls(tmp_path):
 def test_a_neighbour_that_never_goes_on_is_given_up_with_what_is_lost(tmp_path, monkeypatch):
     path = tmp_path / "a.mcap"
     remote = RemoteSink(recording(path))
-    monkeypatch.setattr(cosim.output.sinks, "PATIENCE", 0.1)
+    monkeypatch.setattr(cosim.output.remote_sink, "TIMEOUT", 0.1)
     stop(remote._process.pid)
     for first in range(0, 90_000, 30_000):
         remote(*samples(30_000, first))  # more than a pipe takes
@@ -309,7 +318,7 @@ def test_a_run_that_dies_leaves_a_whole_file_that_says_so(tmp_path):
     t_ns, values = read_recording(path)
     np.testing.assert_array_equal(t_ns, np.arange(900) * MS)
     np.testing.assert_array_equal(values["energy/work"][-100:], samples(100, 800)[1][:, 2])
-    assert logged(path) == [(4, DESERTED)]
+    assert logged(path) == [(4, RUN_DIED)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -363,16 +372,16 @@ def test_interrupts_lose_no_count_of_what_was_handed_over(tmp_path):
 
 def test_frames_are_found_however_they_are_cut():
     sent = [(FrameKind.START, b"abc"), (FrameKind.END, b""), (FrameKind.BATCH, bytes(range(256)))]
-    data = b"".join(frame(kind, body[:2], body[2:]) for kind, body in sent)
+    data = b"".join(encode_frame(kind, body[:2], body[2:]) for kind, body in sent)
     for size in (1, 5, 9, 100, len(data)):
-        frames = Frames()
+        frames = FrameDecoder()
         pieces = [data[i : i + size] for i in range(0, len(data), size)]
         assert [found for piece in pieces for found in frames.feed(piece)] == sent
-    assert list(Frames().feed(data[:-1])) == sent[:-1]
+    assert list(FrameDecoder().feed(data[:-1])) == sent[:-1]
 
 
 def test_a_batch_without_ticks_is_a_batch():
-    t_ns, values = batch_of(b"", 3)
+    t_ns, values = decode_batch(b"", 3)
     assert t_ns.shape == (0,) and values.shape == (0, 3)
 
 
@@ -382,7 +391,7 @@ def test_a_neighbour_without_a_run_ends():
     os.close(end)
     try:
         serve(source, heard)
-        assert list(Frames().feed(os.read(answers, 100))) == [(FrameKind.DONE, b"")]
+        assert list(FrameDecoder().feed(os.read(answers, 100))) == [(FrameKind.DONE, b"")]
     finally:
         for fd in (source, answers, heard):
             os.close(fd)
@@ -390,4 +399,4 @@ def test_a_neighbour_without_a_run_ends():
 
 def test_words_go_through_whatever_they_are():
     words = (1, "a\udcff", None, (b"\xff", 2.5))
-    assert unpacked(packed(words)) == words
+    assert decode_fields(encode_fields(words)) == words

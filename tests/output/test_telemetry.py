@@ -9,7 +9,7 @@ import pytest
 import zmq
 
 from cosim.errors import InputError
-from cosim.output.telemetry import CHANNELS_EVERY, Publisher, first_of_each
+from cosim.output.telemetry import CHANNELS_INTERVAL, Publisher, first_of_each_slot
 
 CHANNELS = (("elbow/position", "rad"), ("energy/work", "J"))
 MS = 1_000_000
@@ -83,13 +83,13 @@ def test_names_and_units_come_first_and_again_for_those_who_join_late(subscribe)
     with Publisher(endpoint, CHANNELS, 1000.0, "arm") as publisher:
         sub = subscribe(endpoint)  # inproc: connected at once, the subscription is read on the next send
         t = join(publisher, sub)
-        k = 2 * CHANNELS_EVERY
+        k = 2 * CHANNELS_INTERVAL
         publisher.publish(t + np.arange(k) * MS, np.zeros((k, 2)))
         found = received(sub)
     names = {"names": ["elbow/position", "energy/work"], "units": ["rad", "J"]}
     channels = [i for i, (topic, _) in enumerate(found) if topic == "arm/channels"]
     assert [found[i][1] for i in channels] == [names, names]
-    assert channels[1] - channels[0] == CHANNELS_EVERY + 1
+    assert channels[1] - channels[0] == CHANNELS_INTERVAL + 1
     assert [topic for topic, _ in found].count("arm/sample") == k
 
 
@@ -135,7 +135,7 @@ def test_no_samples_are_no_mistake(subscribe):
     ],
 )
 def test_first_of_each(slots, previous, indices):
-    assert first_of_each(np.array(slots, dtype=np.int64), previous).tolist() == indices
+    assert first_of_each_slot(np.array(slots, dtype=np.int64), previous).tolist() == indices
 
 
 def test_a_subscriber_that_does_not_read_loses_samples_and_blocks_nobody(subscribe):

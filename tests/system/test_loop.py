@@ -9,7 +9,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.errors import InputErrors, RunError
-from cosim.output.recorder import read_recording
+from cosim.output.recording_reader import read_recording
 from cosim.rig.run import StoppedRun
 from tests.kit.engines import python_rows
 

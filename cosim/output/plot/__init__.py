@@ -5,7 +5,7 @@ whole (of the mechanism) and marks (events) → figure (where all of it stands) 
 """
 
 from cosim.output.plot.curves import thin
-from cosim.output.plot.run import plot_run
+from cosim.output.plot.run_plot import plot_run
 from cosim.output.plot.style import check_format, save
 
 __all__ = ["check_format", "plot_run", "save", "thin"]

@@ -31,7 +31,7 @@ def thin(x: np.ndarray, y: np.ndarray, columns: int) -> tuple[np.ndarray, np.nda
     return x[keep], y[keep]
 
 
-def in_pieces(x: np.ndarray, y: np.ndarray, jumps: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
+def thin_pieces(x: np.ndarray, y: np.ndarray, jumps: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """The thinned curve with a gap before each of the samples `jumps`; every piece has its share of the columns."""
     xs, ys = [], []
     for a, b in zip(np.split(x, jumps), np.split(y, jumps), strict=True):
@@ -41,7 +41,7 @@ def in_pieces(x: np.ndarray, y: np.ndarray, jumps: np.ndarray, columns: int) -> 
     return np.concatenate(xs[:-1]), np.concatenate(ys[:-1])
 
 
-def jumps_of(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> np.ndarray:
+def angle_jumps(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> np.ndarray:
     """The samples before which an angle of a joint that turns freely in space jumps; none for other signals.
 
     A joint does so when its quaternion `<joint>.qx/position` exists. Its angles (rad) are the parts of a rotation

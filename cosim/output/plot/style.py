@@ -37,7 +37,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-NOTHING: Mapping[Any, Any] = {}
+NO_EXTRA_STYLE: Mapping[Any, Any] = {}
 
 
 def check_format(path: str | Path) -> str:
@@ -48,7 +48,9 @@ def check_format(path: str | Path) -> str:
     return form
 
 
-def save(path: str | Path, draw: Callable[[], Any], what: str = "plot", besides: Mapping[Any, Any] = NOTHING) -> None:
+def save(
+    path: str | Path, draw: Callable[[], Any], what: str = "plot", besides: Mapping[Any, Any] = NO_EXTRA_STYLE
+) -> None:
     """Write the figure that `draw` makes, in our style and what there is `besides`, whatever the user's own is.
 
     Raises InputError for a suffix that is no format, or a path that cannot be written.

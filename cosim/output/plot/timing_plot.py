@@ -13,20 +13,24 @@ import numpy as np
 
 from cosim.output.plot.curves import thin
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, PALE, ROSE, RUST, SOFT, VIOLET, save
-from cosim.output.plot.words import TITLE, PlotLegend, TextBlock, fitted
+from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
 from cosim.timing.deadlines import DeadlineRecord, figure, place, spread
 
-WIDTH, ROW, BESIDE = 9.6, 2.5, 0.75  # inches: of the picture; height of a row; of the numbers beside axes
-MARGIN, NAMES = 0.12, 0.95  # inches: around words; of the names of tasks
-LEFT = 0.42  # share of the width
-COLUMNS = 700  # points are thinned to the lowest and highest of each
+WIDTH, ROW_HEIGHT, AXIS_LABEL_WIDTH = (
+    9.6,
+    2.5,
+    0.75,
+)  # inches: of the picture; height of a row; of the numbers beside axes
+MARGIN, TASK_NAME_WIDTH = 0.12, 0.95  # inches: around words; of the names of tasks
+LEFT_FRACTION = 0.42  # share of the width
+PIXEL_COLUMNS = 700  # points are thinned to the lowest and highest of each
 BINS = 70
 MAX_TASKS = 14
-SMALLEST = 1e-9  # s, the least a logarithmic axis shows
-LINE: dict[str, Any] = {"color": BLUE, "linewidth": 0.7}
-LIMIT: dict[str, Any] = {"color": FAINT, "linewidth": 1.0, "linestyle": (0, (4.0, 2.0))}
+MIN_TIME = 1e-9  # s, the least a logarithmic axis shows
+LINE_STYLE: dict[str, Any] = {"color": BLUE, "linewidth": 0.7}
+LIMIT_STYLE: dict[str, Any] = {"color": FAINT, "linewidth": 1.0, "linestyle": (0, (4.0, 2.0))}
 # of the causes of misses, the most frequent first; the last one stands for all others
-MARKS = ((RUST, "o"), (VIOLET, "s"), (GREEN, "^"), (OCHRE, "D"), (ROSE, "v"), (INK, "x"))
+MARKER_STYLES = ((RUST, "o"), (VIOLET, "s"), (GREEN, "^"), (OCHRE, "D"), (ROSE, "v"), (INK, "x"))
 # what a distribution is told by
 QUANTILES = (("median", INK, "solid"), ("p99", OCHRE, (0, (4.0, 1.5))), ("max", RUST, (0, (1.0, 1.2))))
 
@@ -52,16 +56,16 @@ def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
     head, description, footer = (
         TextBlock.of(text, size, WIDTH) for text, size in zip(texts, (13.0, 9.5, 8.5), strict=True)
     )
-    marks = _marks(timing)
-    right = [_waking, _end_to_end, *([_behind] if timing.lost_ns or timing.pulsed else [])]
+    marks = _deadline_miss_markers(timing)
+    right = [_draw_latency, _draw_end_to_end, *([_draw_clock_slip] if timing.lost_ns or timing.pulsed else [])]
     top = MARGIN + head.height + description.height + 0.1
-    height = top + ROW * len(right) + MARGIN + footer.height
+    height = top + ROW_HEIGHT * len(right) + MARGIN + footer.height
     area = (0.0, (MARGIN + footer.height) / height, 1.0, (height - top - MARGIN - footer.height) / height)
     layout = ConstrainedLayoutEngine(rect=area, w_pad=0.08, h_pad=0.08, wspace=0.0, hspace=0.0)
     picture = Figure(figsize=(WIDTH, height), layout=layout)
-    grid = picture.add_gridspec(len(right), 2, width_ratios=[LEFT, 1.0 - LEFT])
-    _distribution(picture.add_subplot(grid[0, 0]), timing)
-    _tasks(picture.add_subplot(grid[1:, 0]), timing)
+    grid = picture.add_gridspec(len(right), 2, width_ratios=[LEFT_FRACTION, 1.0 - LEFT_FRACTION])
+    _draw_histogram(picture.add_subplot(grid[0, 0]), timing)
+    _draw_execution_times(picture.add_subplot(grid[1:, 0]), timing)
     first = None
     for k, panel in enumerate(right):
         first = axes = picture.add_subplot(grid[k, 1], sharex=first)
@@ -90,15 +94,15 @@ def _description(timing: DeadlineRecord) -> str:
 # --- distributions ---
 
 
-def _distribution(axes: Any, timing: DeadlineRecord) -> None:
+def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
     """Of wake-up latencies, or of the intervals between pulses."""
     ns = timing.latency_ns
-    key = _head(axes, "pulse interval" if timing.pulsed else "wake-up latency", LEFT)
+    key = _set_title(axes, "pulse interval" if timing.pulsed else "wake-up latency", LEFT_FRACTION)
     found = spread(ns)
     if found is None:
-        _leave(axes)
+        _mark_empty(axes)
         return
-    seconds = np.maximum(ns / 1e9, SMALLEST)
+    seconds = np.maximum(ns / 1e9, MIN_TIME)
     low, high = float(seconds.min()), float(seconds.max())
     if timing.pulsed:
         margin = 0.05 * max(high - low, 1e-3 * high)
@@ -112,34 +116,34 @@ def _distribution(axes: Any, timing: DeadlineRecord) -> None:
     axes.set_ylim(bottom=0.7)
     axes.set_ylabel("pulses" if timing.pulsed else "ticks")
     lines = [
-        axes.axvline(max(value, SMALLEST), color=color, linestyle=style, linewidth=1.3)
+        axes.axvline(max(value, MIN_TIME), color=color, linestyle=style, linewidth=1.3)
         for value, (_, color, style) in zip(found.values(), QUANTILES, strict=True)
     ]
     key(lines, [f"{name} {figure(v)}" for v, (name, *_) in zip(found.values(), QUANTILES, strict=True)])
 
 
-def _tasks(axes: Any, timing: DeadlineRecord) -> None:
+def _draw_execution_times(axes: Any, timing: DeadlineRecord) -> None:
     """Execution times: a dot at the median, a bar up to p99, a line up to the longest."""
-    key = _head(axes, "execution time", LEFT, NAMES)
+    key = _set_title(axes, "execution time", LEFT_FRACTION, TASK_NAME_WIDTH)
     each = {task.name: times for task, times in zip(timing.tasks, timing.executions, strict=True) if times}
     longest = sorted(each, key=lambda name: -each[name]["max_s"])[:MAX_TASKS]
     found = {name: times for name, times in each.items() if name in longest} | {"tick": spread(timing.busy_ns)}
     rows = {y: times for y, times in enumerate(found.values()) if times}
     if not rows:
-        _leave(axes)
+        _mark_empty(axes)
         return
     y = np.array(list(rows))
-    median, p99, longest = np.maximum([list(times.values()) for times in rows.values()], SMALLEST).T
+    median, p99, longest = np.maximum([list(times.values()) for times in rows.values()], MIN_TIME).T
     bar = axes.hlines(y, median, p99, color=BLUE, linewidth=5.0, alpha=0.55, capstyle="butt")
     axes.hlines(y, p99, longest, color=RUST, linewidth=1.0)
     (dot,) = axes.plot(median, y, "o", color=INK, markersize=4.0)
     (end,) = axes.plot(longest, y, "|", color=RUST, markersize=8.0, markeredgewidth=1.5)
-    period = axes.axvline(timing.period_ns / 1e9, **LIMIT)
+    period = axes.axvline(timing.period_ns / 1e9, **LIMIT_STYLE)
     _logarithmic(axes, "x", float(median.min()), max(float(longest.max()), timing.period_ns / 1e9))
-    names = [fitted(name, 8.5, NAMES) for name in found]
+    names = [shorten_to_width(name, 8.5, TASK_NAME_WIDTH) for name in found]
     axes.set_yticks(range(len(names)), names)
     for label in axes.get_yticklabels():  # a letter is about as high as its size
-        label.set(parse_math=False, fontsize=min(8.5, 72.0 * 0.7 * ROW / len(names)))
+        label.set(parse_math=False, fontsize=min(8.5, 72.0 * 0.7 * ROW_HEIGHT / len(names)))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
     key([dot, bar, end, period], ["median", "to p99", "max", f"period {figure(timing.period_ns / 1e9)}"])
@@ -147,72 +151,72 @@ def _tasks(axes: Any, timing: DeadlineRecord) -> None:
 
 # --- over time ---
 
-Marks = Sequence[tuple[str, np.ndarray, str, str]]  # (name, rows of late ticks, colour, marker)
+MissMarkers = Sequence[tuple[str, np.ndarray, str, str]]  # (name, rows of late ticks, colour, marker)
 
 
-def _marks(timing: DeadlineRecord) -> Marks:
+def _deadline_miss_markers(timing: DeadlineRecord) -> MissMarkers:
     """How late ticks are marked: by cause, the most frequent first."""
     missed, counts = timing.missed, np.bincount(timing.missed.cause, minlength=len(timing.causes))
     often = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
-    single = often if len(often) <= len(MARKS) else often[: len(MARKS) - 1]
+    single = often if len(often) <= len(MARKER_STYLES) else often[: len(MARKER_STYLES) - 1]
     groups = [(timing.causes[i], [i]) for i in single]
     if others := often[len(single) :]:
         groups.append(("other causes", others))
     rows = [missed.row[np.isin(missed.cause, of)] for _, of in groups]
-    return [(f"{name} ({len(r):,})", r, *mark) for (name, _), r, mark in zip(groups, rows, MARKS, strict=False)]
+    return [(f"{name} ({len(r):,})", r, *mark) for (name, _), r, mark in zip(groups, rows, MARKER_STYLES, strict=False)]
 
 
-def _waking(axes: Any, timing: DeadlineRecord, marks: Marks) -> None:
+def _draw_latency(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """Latencies or intervals; late ticks and what made them late."""
-    key = _head(axes, "pulse interval" if timing.pulsed else "wake-up latency", 1.0 - LEFT)
+    key = _set_title(axes, "pulse interval" if timing.pulsed else "wake-up latency", 1.0 - LEFT_FRACTION)
     seconds = np.full(len(timing.numbers), np.nan)
     seconds[timing.woken] = timing.latency_ns / 1e9
-    handles = _over_time(axes, timing, seconds, marks)
+    handles = _draw_time_series(axes, timing, seconds, marks)
     if handles:
         key(handles, [name for name, *_ in marks])
 
 
-def _end_to_end(axes: Any, timing: DeadlineRecord, marks: Marks) -> None:
+def _draw_end_to_end(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """From due to written."""
     written = place(timing.tasks, "write")
     task = timing.tasks[written]
     begun = "the pulse" if timing.pulsed else "due"
-    key = _head(axes, f"end to end: from {begun} to commands written", 1.0 - LEFT)
+    key = _set_title(axes, f"end to end: from {begun} to commands written", 1.0 - LEFT_FRACTION)
     seconds = np.full(len(timing.numbers), np.nan)
     seconds[task.due(timing.numbers)] = timing.end_to_end_ns / 1e9
     limit = task.deadline_ns / 1e9
-    if _over_time(axes, timing, seconds, marks, limit) is not None:
-        key([axes.axhline(limit, **LIMIT)], [f"deadline of write, {figure(limit)}"])
+    if _draw_time_series(axes, timing, seconds, marks, limit) is not None:
+        key([axes.axhline(limit, **LIMIT_STYLE)], [f"deadline of write, {figure(limit)}"])
 
 
-def _behind(axes: Any, timing: DeadlineRecord, marks: Marks) -> None:
+def _draw_clock_slip(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """What the ticks are behind the clock, in whole periods given up, or with the pulses."""
-    _head(axes, "pulses behind the clock" if timing.pulsed else "given up to late ticks", 1.0 - LEFT)
+    _set_title(axes, "pulses behind the clock" if timing.pulsed else "given up to late ticks", 1.0 - LEFT_FRACTION)
     if len(timing.numbers) < 2:
-        _leave(axes)
+        _mark_empty(axes)
         return
-    x, y = thin(timing.time_of(timing.numbers), timing.given_up_ns / 1e9, COLUMNS)
-    axes.plot(x, y, drawstyle="steps-post", **{**LINE, "linewidth": 1.4})
+    x, y = thin(timing.time_of(timing.numbers), timing.given_up_ns / 1e9, PIXEL_COLUMNS)
+    axes.plot(x, y, drawstyle="steps-post", **{**LINE_STYLE, "linewidth": 1.4})
     _linear(axes.yaxis)
 
 
-def _over_time(
-    axes: Any, timing: DeadlineRecord, seconds: np.ndarray, marks: Marks, limit: float = 0.0
+def _draw_time_series(
+    axes: Any, timing: DeadlineRecord, seconds: np.ndarray, marks: MissMarkers, limit: float = 0.0
 ) -> list[Any] | None:
     """The curve, and the points of late ticks on it; returns what stands for these, None when there is no curve.
     The axis reaches to `limit`."""
     known = np.isfinite(seconds)
     if not known.any():
-        _leave(axes)
+        _mark_empty(axes)
         return None
-    t, seconds = timing.time_of(timing.numbers), np.maximum(seconds, SMALLEST)
-    axes.plot(*thin(t[known], seconds[known], COLUMNS), **LINE)
+    t, seconds = timing.time_of(timing.numbers), np.maximum(seconds, MIN_TIME)
+    axes.plot(*thin(t[known], seconds[known], PIXEL_COLUMNS), **LINE_STYLE)
     if len(t) == 1:
         axes.plot(t, seconds, ".", color=BLUE)
     _logarithmic(axes, "y", float(seconds[known].min()), max(float(seconds[known].max()), limit))
     return [
         axes.plot(
-            *thin(t[rows], seconds[rows], COLUMNS // 4), marker, color=color, markersize=4.5, markeredgewidth=0.6,
+            *thin(t[rows], seconds[rows], PIXEL_COLUMNS // 4), marker, color=color, markersize=4.5, markeredgewidth=0.6,
             markeredgecolor=color if marker == "x" else "white",
         )[0]
         for _, rows, color, marker in marks
@@ -222,17 +226,17 @@ def _over_time(
 # --- axes ---
 
 
-def _head(axes: Any, title: str, share: float, beside: float = BESIDE) -> Any:
+def _set_title(axes: Any, title: str, share: float, beside: float = AXIS_LABEL_WIDTH) -> Any:
     """Write the title; returns what writes a key (handles, names) between it and the axes.
 
     share: of the picture's width; beside: inches of what stands beside the axes.
     """
-    axes.set_title(title, fontsize=TITLE, color=SOFT, pad=5.0)
+    axes.set_title(title, fontsize=TITLE_SIZE, color=SOFT, pad=5.0)
 
     def write(handles: Sequence[Any], names: Sequence[str]) -> None:
         key = PlotLegend.of(names, share * WIDTH - beside - 0.2)
         room = key.height + 0.06
-        axes.set_title(title, fontsize=TITLE, color=SOFT, pad=72.0 * room + 4.0)
+        axes.set_title(title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * room + 4.0)
         key.write(axes, handles, room)
 
     return write
@@ -261,7 +265,7 @@ def _linear(axis: Any) -> None:
     axis.set_major_formatter(EngFormatter("s"))
 
 
-def _leave(axes: Any) -> None:
+def _mark_empty(axes: Any) -> None:
     axes.set_yticks([])
     axes.grid(visible=False)
     axes.tick_params(labelbottom=False)

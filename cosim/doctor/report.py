@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cosim.doctor.diagnosis import Diagnosis, lateness, rate_for
-from cosim.doctor.latency import GRANTED, PERIOD_NS
-from cosim.doctor.machine import Machine, ranges
+from cosim.doctor.assessment import Assessment, latency_statistics, max_rate
+from cosim.doctor.latency import PERIOD_NS, PRIVILEGED
+from cosim.doctor.machine import MachineFacts, cpu_list
 from cosim.output.console import PIPE_WIDTH
 
 # edges of the bins, ns: 0, then 1, 2, 5 · 10ⁿ µs up to 1 s; later ones are beyond
@@ -21,7 +21,7 @@ BOOT_NOTE = (
 BAR, EIGHTHS = 12, " ▏▎▍▌▋▊▉"
 
 
-def show(diagnosis: Diagnosis) -> None:
+def print_report(diagnosis: Assessment) -> None:
     """Print what the machine is, how late it wakes up, the verdict and what to change."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -41,33 +41,37 @@ def show(diagnosis: Diagnosis) -> None:
     rows = histogram(ways)
     for k, (label, cells) in enumerate(rows):
         table.add_row(label, *cells, end_section=k == len(rows) - 1)
-    figures = [asdict(lateness(late)) for late in ways.values()]
+    figures = [asdict(latency_statistics(late)) for late in ways.values()]
     for name in ("median", "p99", "max"):
-        table.add_row(name, *(time(found[name]) for found in figures))
+        table.add_row(name, *(format_time(found[name]) for found in figures))
     console.print(table)
     console.print()
     for line in conclusion(diagnosis):
         console.print(line)
 
 
-def facts(diagnosis: Diagnosis) -> list[str]:
+def facts(diagnosis: Assessment) -> list[str]:
     """What the machine is, in lines with a heading each."""
     machine = diagnosis.machine
-    kind = f"virtual, {percent(diagnosis.stolen)} of the time stolen by its host" if machine.virtual else "not virtual"
+    kind = (
+        f"virtual, {format_percent(diagnosis.stolen)} of the time stolen by its host"
+        if machine.virtual
+        else "not virtual"
+    )
     load = "" if machine.load is None else f"; load average {machine.load:g}"
     granted = [right.name for right in diagnosis.wakes.rights if right.granted]
-    throttle = "no limit" if machine.throttle is None else f"at most {percent(machine.throttle)} of the time"
+    throttle = "no limit" if machine.throttle is None else f"at most {format_percent(machine.throttle)} of the time"
     return [
         f"kernel   {machine.kernel or 'not told'}, preemption: {machine.preemption or 'not told'}",
         f"machine  {kind}",
-        f"CPUs     {len(machine.cpus)}, isolated: {ranges(machine.isolated) or 'none'}{load}",
+        f"CPUs     {len(machine.cpus)}, isolated: {cpu_list(machine.isolated) or 'none'}{load}",
         f"power    governor: {_governors(machine)}; idle states: {_idle(machine)}",
-        f"clock    {machine.clock or 'not told'}, {time(diagnosis.clock_cost)} per reading",
+        f"clock    {machine.clock or 'not told'}, {format_time(diagnosis.clock_cost)} per reading",
         f"rights   {', '.join(granted) or 'none'}; fixed priority gets {throttle}",
     ]
 
 
-def conclusion(diagnosis: Diagnosis) -> list[str]:
+def conclusion(diagnosis: Assessment) -> list[str]:
     """The verdict and what to change."""
     loop = diagnosis.loop
     word = {
@@ -75,10 +79,13 @@ def conclusion(diagnosis: Diagnosis) -> list[str]:
         "almost": "1 kHz with late ticks now and then",
         "no": "not fit for 1 kHz",
     }[diagnosis.fit]
-    found = f"{time(loop.p99)} late at p99, {time(loop.max)} at most, of {loop.count:,} wake-ups with the rights"
-    verdict = f"verdict  {word}: {found}; loops are on time up to {frequency(diagnosis.rate)}"
-    if diagnosis.fit != "yes" and rate_for(loop.p99) > diagnosis.rate:
-        verdict += f", 99 of 100 ticks up to {frequency(rate_for(loop.p99))}"
+    found = (
+        f"{format_time(loop.p99)} late at p99, {format_time(loop.max)} at most,"
+        f" of {loop.count:,} wake-ups with the rights"
+    )
+    verdict = f"verdict  {word}: {found}; loops are on time up to {format_frequency(diagnosis.rate)}"
+    if diagnosis.fit != "yes" and max_rate(loop.p99) > diagnosis.rate:
+        verdict += f", 99 of 100 ticks up to {format_frequency(max_rate(loop.p99))}"
     changes = [f"change   {change}" for change in diagnosis.changes]
     note = [BOOT_NOTE] if any("boot with" in change for change in changes) else []
     return [verdict, *(changes or ["change   nothing: this machine is as it should be"]), *note]
@@ -95,7 +102,7 @@ def histogram(ways: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def figures(diagnosis: Diagnosis) -> dict[str, Any]:
+def to_json(diagnosis: Assessment) -> dict[str, Any]:
     """All figures, ready for JSON: SI."""
     machine = asdict(diagnosis.machine)
     machine["governors"] = {str(cpu): governor for cpu, governor in diagnosis.machine.governors.items()}
@@ -108,15 +115,15 @@ def figures(diagnosis: Diagnosis) -> dict[str, Any]:
         "rights": [asdict(right) for right in diagnosis.wakes.rights],
         "bins_from_s": [edge / 1e9 for edge in EDGES],
         "late": {
-            way: {**_with_unit(asdict(lateness(late))), "histogram": _counts(late).tolist()}
+            way: {**_with_unit(asdict(latency_statistics(late))), "histogram": _counts(late).tolist()}
             for way, late in diagnosis.wakes.late.items()
         },
-        "verdict": {"way": GRANTED, "fit": diagnosis.fit, "rate_Hz": diagnosis.rate},
+        "verdict": {"way": PRIVILEGED, "fit": diagnosis.fit, "rate_Hz": diagnosis.rate},
         "change": diagnosis.changes,
     }
 
 
-def time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """Two digits or more, with a prefix that suits."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= 0.9995 * factor:  # what rounds up to 1 of the larger unit has that unit
@@ -124,11 +131,11 @@ def time(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def frequency(hertz: float) -> str:
+def format_frequency(hertz: float) -> str:
     return f"{hertz / 1e3:g} kHz" if hertz >= 1e3 else f"{hertz:g} Hz"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
@@ -144,8 +151,8 @@ def _counts(late: np.ndarray) -> np.ndarray:
 
 def _bin(k: int) -> str:
     if k == len(EDGES) - 1:
-        return f"over {time(EDGES[k] / 1e9)}"
-    first, last = time(EDGES[k] / 1e9), time(EDGES[k + 1] / 1e9)
+        return f"over {format_time(EDGES[k] / 1e9)}"
+    first, last = format_time(EDGES[k] / 1e9), format_time(EDGES[k + 1] / 1e9)
     if k == 0:
         return f"under {last}"
     number, unit = first.split()
@@ -161,10 +168,10 @@ def _bar(count: int, most: int) -> str:
     return f"{bar:<{BAR}} {count:,}"
 
 
-def _governors(machine: Machine) -> str:
+def _governors(machine: MachineFacts) -> str:
     return ", ".join(sorted(set(machine.governors.values()))) or "not told"
 
 
-def _idle(machine: Machine) -> str:
+def _idle(machine: MachineFacts) -> str:
     used = [state for state in machine.idle if state.used]
-    return ", ".join(f"{state.name} ({time(state.latency)})" for state in used) or "not told"
+    return ", ".join(f"{state.name} ({format_time(state.latency)})" for state in used) or "not told"

@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from cosim.doctor.latency import GRANTED, PERIOD_NS, Wakes
-from cosim.doctor.machine import Machine
+from cosim.doctor.latency import PERIOD_NS, PRIVILEGED, WakeupLatencies
+from cosim.doctor.machine import MachineFacts
 
 # the period of a loop is to be so many times as long as its wake-ups are late: the rest of it is for its work
-ROOM = 4
+PERIOD_PER_LATENCY = 4
 # Hz, the highest rate of a rig
-FASTEST = 20_000.0
+MAX_RATE = 20_000.0
 # clocks that the processor reads without the kernel; others cost more, unless they turn out to be as cheap as …
 FAST_CLOCKS = ("tsc", "arch_sys_counter")
 CHEAP_NS = 100.0
@@ -25,11 +25,11 @@ CLOCK_FILE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 PREEMPT_FILE = "/sys/kernel/debug/sched/preempt"
 DEBIAN_KERNEL = "sudo apt install linux-image-rt-$(dpkg --print-architecture)"
 
-Fit = Literal["yes", "almost", "no"]
+Suitability = Literal["yes", "almost", "no"]
 
 
 @dataclass(frozen=True)
-class Lateness:
+class LatencyStatistics:
     """Of wake-ups, s."""
 
     count: int
@@ -38,65 +38,65 @@ class Lateness:
     max: float
 
 
-def lateness(late: np.ndarray) -> Lateness:
+def latency_statistics(late: np.ndarray) -> LatencyStatistics:
     """late: (n,) ns, n > 0"""
     median, p99 = np.quantile(late, [0.5, 0.99]) / 1e9
-    return Lateness(len(late), float(median), float(p99), float(np.max(late)) / 1e9)
+    return LatencyStatistics(len(late), float(median), float(p99), float(np.max(late)) / 1e9)
 
 
-def rate_for(late: float) -> float:
-    """Hz: the highest 1, 2 or 5 · 10ⁿ whose period is `ROOM` times as long as `late` [s]."""
-    most = min(1.0 / (ROOM * max(late, 1e-9)), FASTEST)
+def max_rate(late: float) -> float:
+    """Hz: the highest 1, 2 or 5 · 10ⁿ whose period is `PERIOD_PER_LATENCY` times as long as `late` [s]."""
+    most = min(1.0 / (PERIOD_PER_LATENCY * max(late, 1e-9)), MAX_RATE)
     most *= 1.0 + 1e-9  # what is a step of the series but for its rounding is that step
     decade = 10.0 ** np.floor(np.log10(most))
     return float(max(step * decade for step in (1.0, 2.0, 5.0) if step * decade <= most))
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Assessment:
     """clock_cost: s per reading; stolen: share of the time that the host took meanwhile; cpu: of the loop, if asked."""
 
-    machine: Machine
+    machine: MachineFacts
     clock_cost: float
     stolen: float
-    wakes: Wakes
+    wakes: WakeupLatencies
     cpu: int | None = None
 
     @property
-    def loop(self) -> Lateness:
+    def loop(self) -> LatencyStatistics:
         """Of a loop as this program runs it."""
-        return lateness(self.wakes.late[GRANTED])
+        return latency_statistics(self.wakes.late[PRIVILEGED])
 
     @property
-    def fit(self) -> Fit:
+    def fit(self) -> Suitability:
         """Whether a loop of 1 kHz wakes up with room for its work: every time, 99 times of 100, or less often."""
-        allowed = PERIOD_NS / 1e9 / ROOM
+        allowed = PERIOD_NS / 1e9 / PERIOD_PER_LATENCY
         return "yes" if self.loop.max <= allowed else "almost" if self.loop.p99 <= allowed else "no"
 
     @property
     def rate(self) -> float:
         """Hz at which every wake-up would have left room."""
-        return rate_for(self.loop.max)
+        return max_rate(self.loop.max)
 
     @property
     def changes(self) -> list[str]:
         """What to change, the most useful first; each says why and how."""
-        return [*_missing_rights(self), *(text for advise in ADVICE if (text := advise(self)))]
+        return [*_missing_privileges(self), *(text for advise in CHECKS if (text := advise(self)))]
 
 
-def _missing_rights(d: Diagnosis) -> list[str]:
+def _missing_privileges(d: Assessment) -> list[str]:
     # the priority, which is taken last, matters most
     return [f"no {right.name}: {right.mend}" for right in reversed(d.wakes.rights) if not right.granted]
 
 
-def _load(d: Diagnosis) -> str | None:
+def _load(d: Assessment) -> str | None:
     load, cpus = d.machine.load, len(d.machine.cpus)
     if load is None or load <= BUSY * cpus:
         return None
     return f"other programs keep {load:g} of {cpus} CPU{'s' * (cpus > 1)} busy: end them; see which with top"
 
 
-def _governor(d: Diagnosis) -> str | None:
+def _governor(d: Assessment) -> str | None:
     """Clocks that follow the load are slow when a tick begins."""
     others = sorted(set(d.machine.governors.values()) - {"performance"})
     if not others:
@@ -104,7 +104,7 @@ def _governor(d: Diagnosis) -> str | None:
     return f"the processor saves power ({', '.join(others)}): echo performance | sudo tee {CPU_FILES}"
 
 
-def _clock(d: Diagnosis) -> str | None:
+def _clock(d: Assessment) -> str | None:
     machine, cost = d.machine, d.clock_cost * 1e9
     if machine.clock is None or machine.clock in FAST_CLOCKS or cost <= CHEAP_NS:
         return None
@@ -113,7 +113,7 @@ def _clock(d: Diagnosis) -> str | None:
     return f"the clock {machine.clock} is slow, {cost:.0f} ns per reading: {mend}"
 
 
-def _isolated_cpu(d: Diagnosis) -> str | None:
+def _isolated_cpu(d: Assessment) -> str | None:
     isolated = d.machine.isolated
     if not isolated or d.cpu in isolated:
         return None
@@ -121,7 +121,7 @@ def _isolated_cpu(d: Diagnosis) -> str | None:
     return f"CPU {cpu} is isolated but not used: schedule.realtime.cpu: {cpu}; measure with cosim doctor --cpu {cpu}"
 
 
-def _host(d: Diagnosis) -> str | None:
+def _host(d: Assessment) -> str | None:
     if not d.machine.virtual or (d.fit == "yes" and d.stolen <= STOLEN):
         return None
     took = f", which took {100 * d.stolen:.2g} % of the time" if d.stolen else ""
@@ -131,7 +131,7 @@ def _host(d: Diagnosis) -> str | None:
     )
 
 
-def _preemption(d: Diagnosis) -> str | None:
+def _preemption(d: Assessment) -> str | None:
     machine = d.machine
     if d.fit == "yes" or machine.preemption == "realtime":
         return None
@@ -141,7 +141,7 @@ def _preemption(d: Diagnosis) -> str | None:
     return f"the kernel does not interrupt itself at once (preemption: {machine.preemption or 'not told'}): {how}"
 
 
-def _isolate(d: Diagnosis) -> str | None:
+def _isolate(d: Assessment) -> str | None:
     machine = d.machine
     if d.fit == "yes" or machine.isolated or len(machine.cpus) < 2:
         return None
@@ -152,7 +152,7 @@ def _isolate(d: Diagnosis) -> str | None:
     )
 
 
-def _throttle(d: Diagnosis) -> str | None:
+def _throttle(d: Assessment) -> str | None:
     if d.machine.throttle is None:
         return None
     return (
@@ -162,4 +162,4 @@ def _throttle(d: Diagnosis) -> str | None:
 
 
 # after the rights: what costs nothing, then what needs another system, then what seldom matters
-ADVICE = (_load, _governor, _clock, _isolated_cpu, _host, _preemption, _isolate, _throttle)
+CHECKS = (_load, _governor, _clock, _isolated_cpu, _host, _preemption, _isolate, _throttle)

@@ -28,7 +28,7 @@ REACTIONS = [
 FORCES, MOMENTS = "N", "N*m"
 
 
-class Curve(NamedTuple):
+class PanelCurve(NamedTuple):
     name: str
     values: np.ndarray  # (k,)
     style: dict[str, Any]
@@ -39,7 +39,7 @@ class Panel(NamedTuple):
 
     title: str
     unit: str
-    curves: list[Curve]
+    curves: list[PanelCurve]
     note: str = ""  # for the footer
 
 
@@ -53,12 +53,12 @@ def panels_of(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> li
 def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
     known = {name: entry for name, entry in ENERGIES.items() if name in signals}
     shown = {name: entry for name, entry in known.items() if name == TOTAL or np.any(signals[name])}
-    return Panel("energy", "J", [Curve(name, signals[s], style) for s, (name, style) in shown.items()])
+    return Panel("energy", "J", [PanelCurve(name, signals[s], style) for s, (name, style) in shown.items()])
 
 
 def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> Panel:
     """The size of the force of each constraint; of its moment where it has no forces."""
-    found = {name: _rows(name, signals, units) for name in _constraints(signals)}
+    found = {name: _reaction_signals(name, signals, units) for name in _constraints(signals)}
     found = {name: rows for name, rows in found.items() if any(rows.values())}
     shown = dict(list(found.items())[:MAX_REACTIONS])
     measures = {name: FORCES if rows[FORCES] else MOMENTS for name, rows in shown.items()}
@@ -66,7 +66,7 @@ def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> P
     curves = []
     for (name, unit), style in zip(measures.items(), REACTIONS, strict=False):
         label = f"{name} [{unit.replace('*', '·')}]" if mixed else name
-        curves.append(Curve(label, _size([signals[s] for s in shown[name][unit]]), style))
+        curves.append(PanelCurve(label, _norm([signals[s] for s in shown[name][unit]]), style))
     few = len(shown) < len(found)
     note = f"the reactions of the first {len(shown)} of {len(found)} constraints" if few else ""
     return Panel("reactions", " or ".join(sorted(set(measures.values()))), curves, note)
@@ -78,7 +78,7 @@ def _constraints(signals: Mapping[str, np.ndarray]) -> list[str]:
     return list(dict.fromkeys(part for part, _, what in parts if what in ("gap", "slip")))
 
 
-def _rows(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, list[str]]:
+def _reaction_signals(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, list[str]]:
     """The signals of a constraint's reactions by unit. A loop may have a dof of its name, whose effort is none."""
     of_dof = f"{name}/position" in signals
     rows = [
@@ -88,6 +88,6 @@ def _rows(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]
     return {unit: [s for s in rows if units.get(s) == unit] for unit in (FORCES, MOMENTS)}
 
 
-def _size(parts: list[np.ndarray]) -> np.ndarray:
+def _norm(parts: list[np.ndarray]) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
         return np.sqrt(sum(part * part for part in parts))

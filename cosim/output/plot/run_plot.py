@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.output.plot.columns import columns_of, position_errors
-from cosim.output.plot.figure import Content, draw
-from cosim.output.plot.marks import Events, within
+from cosim.output.plot.event_markers import PlotEvents, events_within
+from cosim.output.plot.joint_columns import columns_of, position_errors
+from cosim.output.plot.mechanism_panels import panels_of
+from cosim.output.plot.run_figure import RunFigureContent, draw_run
 from cosim.output.plot.style import check_format, save
-from cosim.output.plot.whole import panels_of
 
 MAX_JOINTS = 8
 
@@ -26,7 +26,7 @@ def plot_run(
     units: Mapping[str, str],
     note: str = "",
     description: str = "",
-    events: Events = (),
+    events: PlotEvents = (),
 ) -> None:
     """Draw a run into a png, svg or pdf file, by the suffix of `path`.
 
@@ -51,5 +51,5 @@ def plot_run(
         raise InputError("nothing to plot; no joint has a position, velocity or effort", str(path))
     few = f"the first {len(shown)} of {len(joints)} joints" if len(shown) < len(joints) else ""
     note = "  ·  ".join(filter(None, [note, few, *(panel.note for panel in panels)]))
-    content = Content(t, signals, units, shown, columns, panels, within(events, t))
-    save(path, lambda: draw(content, (title, description, note)))
+    content = RunFigureContent(t, signals, units, shown, columns, panels, events_within(events, t))
+    save(path, lambda: draw_run(content, (title, description, note)))

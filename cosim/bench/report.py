@@ -16,7 +16,7 @@ PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "example-ro
 VERDICTS = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
 
 
-def table(rows: Sequence[BenchRow]) -> None:
+def print_table(rows: Sequence[BenchRow]) -> None:
     """Print the figures, one line per row, and below them what each row compares."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -30,13 +30,13 @@ def table(rows: Sequence[BenchRow]) -> None:
     shown.add_column("", no_wrap=True)
     for row in rows:
         verdict = VERDICTS[row.met] if row.ours is not None else "[yellow]not measured[/yellow]"
-        shown.add_row(row.case.name, *cells(row), verdict)
+        shown.add_row(row.case.name, *row_cells(row), verdict)
     console.print(shown)
     for row in rows:
-        console.print(f"[bold]{row.case.name}[/bold]: {escape(words(row))}", soft_wrap=True)
+        console.print(f"[bold]{row.case.name}[/bold]: {escape(describe_row(row))}", soft_wrap=True)
 
 
-def cells(row: BenchRow) -> list[str]:
+def row_cells(row: BenchRow) -> list[str]:
     """ours, other, ratio, target as text; empty where there is nothing."""
     unit, target = row.case.unit.replace("us", "µs"), row.case.target
     times = [f"{value:.3g} {unit}" if value is not None else "" for value in (row.ours, row.other)]
@@ -47,7 +47,7 @@ def cells(row: BenchRow) -> list[str]:
     return [*times, ratio, f"{sign} {target.bound:g} {of}"]
 
 
-def words(row: BenchRow) -> str:
+def describe_row(row: BenchRow) -> str:
     """What was compared, how well the two agree, the remark."""
     case = row.case
     parts = [case.about, f"other: {case.against}" if case.against else "", row.note]

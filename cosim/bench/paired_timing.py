@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Clock = Callable[[], float]  # s
-Block = Callable[[int], object]  # does the thing n times, in a loop of its own
+StopwatchClock = Callable[[], float]  # s
+RepeatedCall = Callable[[int], object]  # does the thing n times, in a loop of its own
 
 
 @dataclass(frozen=True)
-class Effort:
+class Budget:
     """How much is measured: pairs of blocks, length of a block [s], starts of a fresh process, length of a run on
     time [s]."""
 
@@ -30,8 +30,8 @@ class Effort:
     run: float = 5.0
 
 
-FULL = Effort(pairs=200, block=4e-3, starts=5, run=60.0)
-QUICK = Effort(pairs=30, block=2e-3, starts=2)
+FULL = Budget(pairs=200, block=4e-3, starts=5, run=60.0)
+QUICK = Budget(pairs=30, block=2e-3, starts=2)
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,27 @@ class Samples:
         return Samples(self.ours / ours, None if self.other is None else self.other / other)
 
 
-def pairs(ours: Block, other: Block, effort: Effort, clock: Clock = time.perf_counter) -> Samples:
-    """Seconds per repetition of both, `effort.pairs` times each, alternating."""
+def time_pairs(
+    ours: RepeatedCall, other: RepeatedCall, budget: Budget, clock: StopwatchClock = time.perf_counter
+) -> Samples:
+    """Seconds per repetition of both, `budget.pairs` times each, alternating."""
     both = ours, other
-    with quiet():
-        counts = [repetitions(block, effort.block, clock) for block in both]
+    with undisturbed():
+        counts = [repetitions(block, budget.block, clock) for block in both]
         plan = list(zip(both, counts, strict=True))
-        rows = [[_seconds(block, n, clock) / n for block, n in plan] for _ in range(effort.pairs)]
+        rows = [[_seconds(block, n, clock) / n for block, n in plan] for _ in range(budget.pairs)]
     columns = np.array(rows).T
     return Samples(columns[0], columns[1])
 
 
-def briefly(block: Block, effort: Effort, clock: Clock = time.perf_counter) -> float:
+def shortest_time(block: RepeatedCall, budget: Budget, clock: StopwatchClock = time.perf_counter) -> float:
     """Seconds per repetition, the least of twenty blocks: enough to choose by."""
-    with quiet():
-        n = repetitions(block, effort.block, clock)
+    with undisturbed():
+        n = repetitions(block, budget.block, clock)
         return min(_seconds(block, n, clock) for _ in range(20)) / n
 
 
-def repetitions(block: Block, seconds: float, clock: Clock) -> int:
+def repetitions(block: RepeatedCall, seconds: float, clock: StopwatchClock) -> int:
     """How many repetitions fill about `seconds`; finding out warms caches and branch predictors."""
     n = 1
     while (taken := _seconds(block, n, clock)) < seconds / 2:
@@ -72,14 +74,14 @@ def repetitions(block: Block, seconds: float, clock: Clock) -> int:
     return max(1, round(n * seconds / taken))
 
 
-def _seconds(block: Block, n: int, clock: Clock) -> float:
+def _seconds(block: RepeatedCall, n: int, clock: StopwatchClock) -> float:
     begun = clock()
     block(n)
     return clock() - begun
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """No garbage collection, and one processor for this thread where the system can do that."""
     collecting = gc.isenabled()
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()

@@ -38,10 +38,10 @@ VELOCITY = PlotColumn("velocity", {"velocity": ACTUAL, "reference_velocity": REF
 def columns_of(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> list[PlotColumn]:
     """Those with something to see; the third one is the velocity where nothing is tracked."""
     tracked = any(TRACKING.of(joint, signals) for joint in joints)
-    return [c for c in (POSITION, EFFORT, TRACKING if tracked else VELOCITY) if _worth(c, joints, signals)]
+    return [c for c in (POSITION, EFFORT, TRACKING if tracked else VELOCITY) if _has_data(c, joints, signals)]
 
 
-def _worth(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
+def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
     """Whether a column has curves; joints that all swing freely have no efforts to look at."""
     curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
     return any(map(np.any, curves)) if column is EFFORT else bool(curves)

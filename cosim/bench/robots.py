@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.bench.peers import robot
-from cosim.bench.timing import Block
+from cosim.bench.paired_timing import RepeatedCall
+from cosim.bench.peers import robot_file
 from cosim.errors import InputError
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
@@ -21,7 +21,7 @@ UR5 = "ur_description/urdf/ur5_robot.urdf"
 PANDA = "panda_description/urdf/panda.urdf"
 TALOS = "talos_data/robots/talos_reduced.urdf"
 
-RIG = "rigs/ur5_sim.yaml"
+SAMPLE_RIG = "rigs/ur5_sim.yaml"
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Robot:
 
 
 @cache
-def load(name: str, mimics: bool = True) -> Robot:
+def load_robot(name: str, mimics: bool = True) -> Robot:
     """mimics=False: without its <mimic> elements, so that every joint moves by itself. Raises MissingPeer."""
-    text = robot(name).read_text()
+    text = robot_file(name).read_text()
     if not mimics:
         tree = ET.fromstring(text)
         for joint in tree.findall("joint"):
@@ -45,21 +45,21 @@ def load(name: str, mimics: bool = True) -> Robot:
     return Robot(text, Model(parse_urdf(text)))
 
 
-def state(model: Model, rows: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def random_state(model: Model, rows: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(q, v, τ), (nv,) each with `rows` in front: angles and speeds within ±1, efforts within ±10."""
     uniform, shape = np.random.default_rng(0).uniform, (*rows, model.nv)
     return uniform(-1, 1, shape), uniform(-1, 1, shape), uniform(-10, 10, shape)
 
 
-def rig_file() -> Path:
+def sample_rig() -> Path:
     """The sample rig: in this folder, else in the checkout this package is part of. Raises InputError."""
     for folder in (Path.cwd(), Path(__file__).parents[2]):
-        if (folder / RIG).is_file():
-            return folder / RIG
-    raise InputError("is not here; run `cosim bench` in a checkout of the project", RIG)
+        if (folder / SAMPLE_RIG).is_file():
+            return folder / SAMPLE_RIG
+    raise InputError("is not here; run `cosim bench` in a checkout of the project", SAMPLE_RIG)
 
 
-def three(f: Callable[..., object], a: Any, b: Any, c: Any, out: Any) -> Block:
+def repeated_call(f: Callable[..., object], a: Any, b: Any, c: Any, out: Any) -> RepeatedCall:
     """n calls of f(a, b, c, out=out)."""
 
     def block(n: int) -> None:

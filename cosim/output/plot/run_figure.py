@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from cosim.output.plot.columns import PlotColumn
-from cosim.output.plot.curves import PIXEL_COLUMNS, in_pieces, jumps_of
-from cosim.output.plot.marks import ROOM, Events, draw_lines, write_names
+from cosim.output.plot.curves import PIXEL_COLUMNS, angle_jumps, thin_pieces
+from cosim.output.plot.event_markers import NAME_HEIGHT, PlotEvents, draw_event_lines, draw_event_names
+from cosim.output.plot.joint_columns import PlotColumn
+from cosim.output.plot.mechanism_panels import Panel
 from cosim.output.plot.style import FAINT, PALE, SOFT
-from cosim.output.plot.whole import Panel
-from cosim.output.plot.words import TITLE, PlotLegend, TextBlock, name_row
+from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, draw_row_name
 
 MARGIN = 0.12  # inches beside and above the words
-BESIDE = 0.75  # inches that the numbers and the unit beside axes take at most
+AXIS_LABEL_WIDTH = 0.75  # inches that the numbers and the unit beside axes take at most
 
 
 @dataclass(frozen=True)
-class Content:
+class RunFigureContent:
     """What is drawn: a row of `columns` per joint, a row of `panels`, lines at `events`."""
 
     t: np.ndarray
@@ -29,10 +29,10 @@ class Content:
     joints: Sequence[str]
     columns: Sequence[PlotColumn]
     panels: Sequence[Panel]
-    events: Events
+    events: PlotEvents
 
 
-def draw(content: Content, words: tuple[str, str, str]) -> Any:
+def draw_run(content: RunFigureContent, words: tuple[str, str, str]) -> Any:
     """The figure; words: title, description and note."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -48,7 +48,7 @@ def draw(content: Content, words: tuple[str, str, str]) -> Any:
     places = max(len(columns), len(panels))
     spans = [places - len(panels) + 1, 1][: len(panels)]
     keys = [
-        PlotLegend.of([curve.name for curve in panel.curves], (width - 0.6) * span / places - BESIDE)
+        PlotLegend.of([curve.name for curve in panel.curves], (width - 0.6) * span / places - AXIS_LABEL_WIDTH)
         for panel, span in zip(panels, spans, strict=True)
     ]
     heading = MARGIN + title.height + description.height
@@ -61,14 +61,14 @@ def draw(content: Content, words: tuple[str, str, str]) -> Any:
     figure = Figure(figsize=(width, height), layout=layout)
     grid = figure.add_gridspec(len(joints) + bool(panels), 1 + places, width_ratios=[0.06, *[1.0] * places])
 
-    rows, handles = _joints(figure, grid, content, places // len(columns), row_height)
+    rows, handles = _draw_joint_rows(figure, grid, content, places // len(columns), row_height)
     start = 1
     for panel, key, span in zip(panels, keys, spans, strict=True):
         axes = figure.add_subplot(grid[-1, start : start + span], sharex=rows[0][0])
-        _panel(axes, content.t, panel, key, room)
+        _draw_panel(axes, content.t, panel, key, room)
         start += span
     if content.events:
-        lines = [draw_lines(axes, content.events) for axes in figure.axes if axes.axison]
+        lines = [draw_event_lines(axes, content.events) for axes in figure.axes if axes.axison]
         handles["event"] = lines[0]
     figure.align_ylabels()
     title.write(figure, MARGIN, weight="bold")
@@ -81,12 +81,12 @@ def draw(content: Content, words: tuple[str, str, str]) -> Any:
     if content.events:
         layout.execute(figure)  # the axes have their width from here on
         for axes in rows[0]:
-            write_names(axes, content.events, axes.get_position().width * width)
+            draw_event_names(axes, content.events, axes.get_position().width * width)
     return figure
 
 
-def _joints(
-    figure: Any, grid: Any, content: Content, span: int, row_height: float
+def _draw_joint_rows(
+    figure: Any, grid: Any, content: RunFigureContent, span: int, row_height: float
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """The axes of the rows of joints, and the legend."""
     handles: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def _joints(
     for row, joint in enumerate(content.joints):
         names = figure.add_subplot(grid[row, 0])
         names.set_axis_off()
-        name_row(names, joint, row_height)
+        draw_row_name(names, joint, row_height)
         rows.append([])
         for place, column in enumerate(content.columns):
             start = 1 + place * span
@@ -103,40 +103,42 @@ def _joints(
             rows[-1].append(axes)
             curves = column.of(joint, content.signals)
             for signal, style in curves:
-                jumps = jumps_of(signal, content.signals, content.units)
-                (line,) = axes.plot(*in_pieces(content.t, content.signals[signal], jumps, PIXEL_COLUMNS), **style)
+                jumps = angle_jumps(signal, content.signals, content.units)
+                (line,) = axes.plot(*thin_pieces(content.t, content.signals[signal], jumps, PIXEL_COLUMNS), **style)
                 handles.setdefault(style["label"], line)
             if curves:
-                _dress(axes, content.units.get(curves[0][0], ""))
+                _format_axes(axes, content.units.get(curves[0][0], ""))
             else:
-                _leave(axes, column.missing)
+                _mark_empty(axes, column.missing)
             axes.tick_params(labelbottom=row == len(content.joints) - 1)
             if row == 0:
-                axes.set_title(column.title, fontsize=TITLE, color=SOFT, pad=8 + (ROOM if content.events else 0.0))
+                axes.set_title(
+                    column.title, fontsize=TITLE_SIZE, color=SOFT, pad=8 + (NAME_HEIGHT if content.events else 0.0)
+                )
             if row == len(content.joints) - 1:
                 axes.set_xlabel("time [s]")
     return rows, handles
 
 
-def _panel(axes: Any, t: np.ndarray, panel: Panel, key: PlotLegend, room: float) -> None:
+def _draw_panel(axes: Any, t: np.ndarray, panel: Panel, key: PlotLegend, room: float) -> None:
     """room: for the key, inches."""
     none = np.zeros(0, dtype=int)
-    lines = [axes.plot(*in_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]
+    lines = [axes.plot(*thin_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]
     axes.update_datalim([(0.0, 0.0)], updatex=False)  # sizes are seen against 0
     axes.autoscale_view()
-    _dress(axes, panel.unit)
-    axes.set_title(panel.title, fontsize=TITLE, color=SOFT, pad=72.0 * room + 5.0)
+    _format_axes(axes, panel.unit)
+    axes.set_title(panel.title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * room + 5.0)
     axes.set_xlabel("time [s]")
     key.write(axes, lines, room)
 
 
-def _leave(axes: Any, why: str) -> None:
+def _mark_empty(axes: Any, why: str) -> None:
     """Say why axes have no curve."""
     axes.set_yticks([])
     axes.text(0.5, 0.5, why, ha="center", color=PALE, transform=axes.transAxes)
 
 
-def _dress(axes: Any, unit: str) -> None:
+def _format_axes(axes: Any, unit: str) -> None:
     """Label, margins and range of axes with curves."""
     axes.margins(x=0.0, y=0.08)
     axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)

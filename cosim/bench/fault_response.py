@@ -14,7 +14,8 @@ from typing import Any
 
 from cosim import load_rig
 from cosim.bench import emulated_rigs
-from cosim.bench.peers import module
+from cosim.bench.emulation import open_emulation, serving
+from cosim.bench.peers import import_peer
 from cosim.errors import RunError
 from cosim.hardware.emulation.server import EmulationServer
 
@@ -45,7 +46,7 @@ class FaultObserver:
             (group.driver, "stop", self._stop, None),
             (group.driver.link, "receive", None, self._heard),
         ):
-            setattr(where, name, seen(getattr(where, name), before, after_it))
+            setattr(where, name, intercept(getattr(where, name), before, after_it))
 
     def _tick(self) -> None:
         self.begun.append(time.monotonic_ns())
@@ -78,7 +79,7 @@ class FaultObserver:
         return sum(t > arrived for t in begun) + max(longer, 0)
 
 
-def seen(call: Callable[..., Any], before: Callable[[], None] | None, after: Callable[[Any], None] | None) -> Any:
+def intercept(call: Callable[..., Any], before: Callable[[], None] | None, after: Callable[[Any], None] | None) -> Any:
     """The same call, with something before it, or after it with its result."""
 
     def wrapped(*arguments: Any) -> Any:
@@ -93,7 +94,7 @@ def seen(call: Callable[..., Any], before: Callable[[], None] | None, after: Cal
 
 
 @dataclass(frozen=True)
-class WireFault:
+class FaultCase:
     """wrong: what happens, to the emulation, with the rig's folder and the channel of its bus; word: that the run is
     stopped with; arrived: when that was there for the host to see [ns]."""
 
@@ -108,7 +109,7 @@ def overheat(emulation: EmulationServer, folder: Path, channel: str) -> None:
 
 def switch_bus_off(emulation: EmulationServer, folder: Path, channel: str) -> None:
     """As a controller on the bus tells it: by an error frame."""
-    can = module("can")
+    can = import_peer("can")
     with can.Bus(interface="virtual", channel=channel, ignore_config=True) as bus:
         bus.send(can.Message(arbitration_id=import_module("cosim.drivers.transport.can").BUS_OFF, is_error_frame=True))
 
@@ -123,16 +124,16 @@ def press(emulation: EmulationServer, folder: Path, channel: str) -> None:
 
 
 FAULTS = {
-    "motor fault": WireFault(overheat, " reports ", lambda seen: seen.faulty),
-    "bus off": WireFault(switch_bus_off, "bus off", lambda seen: seen.happened),
-    "power loss": WireFault(
+    "motor fault": FaultCase(overheat, " reports ", lambda seen: seen.faulty),
+    "bus off": FaultCase(switch_bus_off, "bus off", lambda seen: seen.happened),
+    "power loss": FaultCase(
         cut_power, "not been heard of", lambda seen: min(seen.last.values()) + round(emulated_rigs.STALE * 1e9)
     ),
-    "e-stop": WireFault(press, "emergency stop", lambda seen: seen.happened),
+    "e-stop": FaultCase(press, "emergency stop", lambda seen: seen.happened),
 }
 
 
-def stopped_by(fault: WireFault) -> tuple[int, int]:
+def response_to(fault: FaultCase) -> tuple[int, int]:
     """(ticks, ns) from when the fault could be seen to when the motors were commanded off.
 
     Raises RunError when something else ended the run.
@@ -144,9 +145,9 @@ def stopped_by(fault: WireFault) -> tuple[int, int]:
         estop = {"file": str(folder / BUTTON)}
         data = emulated_rigs.rig([emulated_rigs.moteus("virtual", channel, 0, 6, 1.0)], STEP, watchdog=60, estop=estop)
         path = emulated_rigs.write(folder, data)
-        rig, emulation = load_rig(path, interpret=False), emulated_rigs.emulated(path)
+        rig, emulation = load_rig(path, interpret=False), open_emulation(path)
         emulation.open()
-        with closing(emulation), emulated_rigs.served(emulation), rig.scheduler() as scheduler:
+        with closing(emulation), serving(emulation), rig.scheduler() as scheduler:
             scheduler.prepare()
             scheduler.arm()
             witness = FaultObserver(scheduler.engine, partial(fault.wrong, emulation, folder, channel), CYCLES)

@@ -9,31 +9,31 @@ from typing import Any
 import numpy as np
 
 from cosim.output.plot.style import FAINT
-from cosim.output.plot.words import width_of
+from cosim.output.plot.text_layout import text_width
 
-Events = Sequence[tuple[float, str]]  # (time in s, name)
+PlotEvents = Sequence[tuple[float, str]]  # (time in s, name)
 
-SIZE = 7.0  # of the names, points
-ROOM = SIZE + 3.0  # for the names above the axes, points
-BETWEEN = 0.08  # inches between names
-CLOSEST = 1 / 150  # lines that are closer, in widths of the axes, are drawn as one
-LINE: dict[str, Any] = {"colors": FAINT, "linewidths": 0.8, "linestyles": (0, (1.0, 2.0)), "zorder": 1.5}
+NAME_SIZE = 7.0  # of the names, points
+NAME_HEIGHT = NAME_SIZE + 3.0  # for the names above the axes, points
+NAME_SPACING = 0.08  # inches between names
+MIN_LINE_SPACING = 1 / 150  # lines that are closer, in widths of the axes, are drawn as one
+LINE_STYLE: dict[str, Any] = {"colors": FAINT, "linewidths": 0.8, "linestyles": (0, (1.0, 2.0)), "zorder": 1.5}
 
 
-def within(events: Events, t: np.ndarray) -> list[tuple[float, str]]:
+def events_within(events: PlotEvents, t: np.ndarray) -> list[tuple[float, str]]:
     """Those that happen in a run over t (k,), in the order of time."""
     return sorted((e for e in events if len(t) and t[0] <= e[0] <= t[-1]), key=lambda e: e[0])
 
 
-def draw_lines(axes: Any, events: Events) -> Any:
+def draw_event_lines(axes: Any, events: PlotEvents) -> Any:
     """Lines over the whole height; returns what stands for them in a legend."""
     times = np.array([time for time, _ in events])
     width = np.ptp(axes.get_xlim())
-    _, first = np.unique(np.floor((times - times[0]) / (width * CLOSEST)), return_index=True)
-    return axes.vlines(times[first], 0.0, 1.0, transform=axes.get_xaxis_transform(), **LINE)
+    _, first = np.unique(np.floor((times - times[0]) / (width * MIN_LINE_SPACING)), return_index=True)
+    return axes.vlines(times[first], 0.0, 1.0, transform=axes.get_xaxis_transform(), **LINE_STYLE)
 
 
-def write_names(axes: Any, events: Events, width: float) -> None:
+def draw_event_names(axes: Any, events: PlotEvents, width: float) -> None:
     """Above axes of a width in inches. Names that are there already give way to those that are not."""
     low, high = axes.get_xlim()
     names: dict[float, list[str]] = {}
@@ -45,22 +45,22 @@ def write_names(axes: Any, events: Events, width: float) -> None:
     for time, text in texts:
         ranked.append((seen[text], time, text))
         seen[text] += 1
-    taken = [_power(axes, width)]
+    taken = [_exponent_span(axes, width)]
     for _, time, text in sorted(ranked):
-        wide = width_of(text, SIZE)
+        wide = text_width(text, NAME_SIZE)
         left = min(max((time - low) / (high - low) * width - 0.5 * wide, 0.0), width - wide)
-        right = left + wide + BETWEEN
+        right = left + wide + NAME_SPACING
         if wide <= width and all(right <= a or b <= left for a, b in taken):
             taken.append((left, right))
             axes.annotate(
                 text, (left / width, 1.0), (0.0, 2.0), xycoords="axes fraction", textcoords="offset points",
-                fontsize=SIZE, color=FAINT, parse_math=False, annotation_clip=False, in_layout=False,
+                fontsize=NAME_SIZE, color=FAINT, parse_math=False, annotation_clip=False, in_layout=False,
             )  # fmt: skip
 
 
-def _power(axes: Any, width: float) -> tuple[float, float]:
+def _exponent_span(axes: Any, width: float) -> tuple[float, float]:
     """From where to where, in inches, a power of ten stands above the axes."""
     text, box = axes.yaxis.get_offset_text(), axes.get_window_extent()
     if not text.get_text():
         return 0.0, 0.0
-    return 0.0, (text.get_window_extent().x1 - box.x0) / box.width * width + BETWEEN
+    return 0.0, (text.get_window_extent().x1 - box.x0) / box.width * width + NAME_SPACING

@@ -1,0 +1,96 @@
+"""Times of ticks that run back to back, without waiting for a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import numpy as np
+
+from cosim.bench.emulation import SteppedClock, open_emulation, serving
+from cosim.errors import RunError
+from cosim.execution.engine import Engine
+from cosim.rig.rig import Rig
+from cosim.timing.clock_sources import PythonClock
+from cosim.timing.clocks import native_clock
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.pacing import Pacing, settings
+
+SOON_NS = 5_000_000  # that drives may take to say where they are
+
+
+DEADLINE_NS = 1_000_000_000  # of every task
+WARM_UP_TICKS = 20  # ticks
+
+
+class BackToBackClock(PythonClock):
+    """Ticks follow one another; before each of them something else is done. ticks, others: how long both took [ns]."""
+
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        super().__init__()
+        self._own, self._before = native_clock(), before
+        self.ticks: list[int] = []
+        self.others: list[int] = []
+        self._begun = 0
+
+    def begin(self) -> None:
+        self._begun = 0
+
+    def now(self) -> int:
+        return self._own.now()
+
+    def cpu(self) -> int:
+        return self._own.cpu()
+
+    def wait(self, due_ns: int) -> int:
+        ended = self.now()
+        if self._begun:
+            self.ticks.append(ended - self._begun)
+        self._before()
+        self._begun = self.now()
+        self.others.append(self._begun - ended)
+        return self._begun
+
+
+def enable_engine(engine: Engine) -> None:
+    """Connect drivers, switch the motors on, begin from where the joints are."""
+    engine.open()
+    engine.arm()
+    engine.begin_from_measured(0.1, time.monotonic_ns() + SOON_NS)
+
+
+def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray:
+    """(count, tasks + 1) ns: each task of so many ticks, and the whole tick, with what the loop does around its tasks.
+
+    Raises RunError with what ended them before.
+    """
+    rings = TickRing(engine.program, count + 1, stamped=True)
+    rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
+    pace = PaceMemory(clock, settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.stages), DEADLINE_NS))
+    clock.begin()
+    clock.ticks.clear()
+    engine.take(rings, count + 1, pace)  # a tick is over when the next one begins
+    if rings.status is not LoopStatus.FINISHED:
+        raise RunError(engine.outcome(rings.status) or "the ticks ended before their time")
+    _, stamps = rings.read(count)
+    return np.column_stack([np.diff(stamps[:, 1:-1], axis=1), clock.ticks[:count]])
+
+
+@contextmanager
+def ticks_with_answers(rig: Rig) -> Iterator[tuple[Engine, BackToBackClock]]:
+    """The engine of a rig after its first ticks, and the clock for those to come: before each of them the emulated
+    drives, in the same thread, take what was sent to them, answer, and move by a step."""
+    clock = SteppedClock()
+    emulation, engine = open_emulation(rig.spec.path, clock), rig.engine()
+
+    def answer() -> None:
+        clock.move(emulation.step_ns)
+        emulation.turn()
+
+    emulation.open()
+    with closing(emulation), closing(engine):
+        with serving(emulation):  # drives are asked and waited for while they are set up
+            enable_engine(engine)
+            time_ticks(engine, BackToBackClock(), WARM_UP_TICKS)
+        yield engine, BackToBackClock(answer)
