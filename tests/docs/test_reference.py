@@ -67,7 +67,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Constraint `gear`": (constraints.GearKeys, {"type"}),
     "Constraint `knife_edge`": (constraints.KnifeEdgeKeys, {"type"}),
     "Constraint `rolling`": (constraints.RollingKeys, {"type"}),
-    "Your own constraint": (constraints.OwnKeys, {"type"}),
+    "A user constraint": (constraints.OwnKeys, {"type"}),
     "`mechanism.springs`": (loops_and_springs.SpringKeys, set()),
     "`mechanism.closing`": (mechanism.LoopClosureKeys, set()),
     "`joints.<joint>`": (joints._JointFile, set()),
@@ -221,17 +221,17 @@ def test_every_word_for_real_time_is_listed():
 
 
 def test_the_shortest_time_between_ticks_is_told():
-    assert f"there are {schedule.show_time(schedule.SHORTEST)} of the" in TEXT
+    assert f"minimum period is {schedule.show_time(schedule.SHORTEST)} of the" in TEXT
 
 
 def test_the_figures_of_real_motors_are_told():
     least = f"at least {guard.WATCHDOG_STEPS} steps"
-    assert f"{least}; without it {WATCHDOG:g} s in rigs with real motors" in TEXT
-    assert f"and {SETTLING:g} s after they rest motors are switched off" in TEXT
-    assert f"without it {emulate.EFFORT:g} times the joint's limit" in TEXT
-    assert emulate.VELOCITY == 2 and "without it twice the joint's limit" in TEXT
+    assert f"{least}; default: {WATCHDOG:g} s in rigs with real motors" in TEXT
+    assert f"and {SETTLING:g} s later the motors are disabled" in TEXT
+    assert f"default: {emulate.EFFORT:g} times the limit of the joint" in TEXT
+    assert emulate.VELOCITY == 2 and "default: twice the limit of the joint" in TEXT
     (port,) = (field for field in dataclasses.fields(SerialSettings) if field.name == "baudrate")
-    assert f"of `dynamixel` {port.default:g} unless it is given" in TEXT
+    assert f"default for `dynamixel`: {port.default:g}" in TEXT
 
 
 def test_every_kind_of_fault_is_listed_with_its_place():
@@ -246,12 +246,12 @@ def test_every_kind_of_fault_is_listed_with_its_place():
 
 def test_the_figures_of_the_guard_are_told():
     stale = schedule.show_time(guard.STALE_NS)
-    assert f"without it {guard.STALE_STEPS} steps, but at least {stale};" in TEXT
-    assert f"ask for more than {SANE:.0e} N*m or N".replace("+", "") in TEXT
+    assert f"default: {guard.STALE_STEPS} steps, at least {stale};" in TEXT
+    assert f"more than {SANE:.0e} N*m or N".replace("+", "") in TEXT
     assert f"at {DERATING:g} K below the limit to 0 at it" in TEXT
-    assert f"What comes back within {PAUSE:g} s is one spell" in TEXT
+    assert f"Violations less than {PAUSE:g} s apart are one occurrence" in TEXT
     order = ", ".join(KINDS)
-    assert f"the one told is the last of: {order}." in TEXT
+    assert f"the stop reason is the last of: {order}." in TEXT
 
 
 def test_every_unit_is_listed_with_its_quantity():
@@ -326,7 +326,7 @@ def test_every_field_of_a_line_is_listed():
     drives = SimpleNamespace(groups=[SimpleNamespace(real=True, driver=driver)], unsent=[0])
     (line,) = bus_report(rig.spec.drivers, rig.bus_loads, drives, 1.0)  # type: ignore
     fields = set(line) - {"feedforward"} | {f"feedforward.{key}" for key in line["feedforward"][0]}
-    assert names("Lines to real drives") == fields
+    assert names("Buses and serial links") == fields
 
 
 def flat(summary: dict, path: str = "") -> set[str]:
@@ -344,7 +344,7 @@ def test_every_signal_of_a_run_on_time_is_listed():
     assert {*pacing.ORDER, "arm"} - {"controllers"} == tasks
     own = [name for name, _ in channels_of(rig)[len(rig.tick_model.signals) :]]
     generic = {"timing/<task>" if name.removeprefix("timing/") in tasks else name for name in own}
-    assert names("How on time a run was") == generic
+    assert names("Timing of a run") == generic
 
 
 def told(pulsed: bool) -> tuple[dict, set[str]]:
@@ -369,16 +369,16 @@ def test_every_field_of_the_timing_is_listed_with_every_cause():
     meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
     assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))
     assert f"`{{{', '.join(deadlines.SPREAD)}}}`" in TEXT
-    assert names("Why a deadline was missed") == causes
+    assert names("Causes of missed deadlines") == causes
 
 
 def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
-    rows = {row[0].strip("`"): row[1] for row in TABLES["By hand"][1:]}
+    rows = {row[0].strip("`"): row[1] for row in TABLES["The scheduler"][1:]}
     assert set(ALLOWED) | {"read", "stop", "close"} == set(rows)
     assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
         method: {str(state) for state in states} for method, states in ALLOWED.items()
     }
-    (sentence,) = re.findall(r"goes through its states one by one: ([^.]*)\.", TEXT)
+    (sentence,) = re.findall(r"The states are: ([^.]*)\.", TEXT)
     assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in SchedulerState} - {"stopping"}
 
 
