@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import re
 import shlex
 import shutil
@@ -53,13 +54,25 @@ def test_links_lead_somewhere(name):
             assert anchor in {slug(found) for found in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}, target
 
 
-def test_the_architecture_names_every_module_and_nothing_else():
-    rows = tables(ARCHITECTURE)["Where things are"][1:]
-    named = {word for row in rows for word in re.findall(r"`([^`]+)`", row[0])}
+def test_the_architecture_names_every_room_in_the_order_of_the_import_contract():
+    rows = tables(ARCHITECTURE)["Rooms"][1:]
+    listed = [[word for word in re.findall(r"`([^`]+)`", row[0])] for row in rows]
     package = ROOT / "cosim"
     files = {file.name for file in package.glob("*.py") if not file.name.startswith("__")}
     rooms = {f"cosim/{init.parent.name}/" for init in package.glob("*/__init__.py") if not init.parent.is_symlink()}
+    named = {word for words in listed for word in words}
     assert named == {f"cosim/{name}" for name in files} | rooms | {"controllers/", "drivers/", "rigs/", "tests/"}
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    height = {room: place for place, layer in enumerate(reversed(layers)) for room in re.findall(r"\w+", layer)}
+    heights = [
+        {height[word.removeprefix("cosim/").strip("/").removesuffix(".py")] for word in words}
+        for words in listed
+        if not {"rigs/", "tests/"} & set(words)
+    ]
+    assert all(max(below) <= min(above) for below, above in itertools.pairwise(heights))
 
 
 # --- real motors ------------------------------------------------------------------------------------
