@@ -11,7 +11,6 @@ from cosim.drivers import sim
 from cosim.errors import RunError
 from cosim.execution.engine import NativeEngine, PythonEngine
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import JointCommand, JointState
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import armed, python_engine
 from tests.kit.rigs import rig_in
@@ -202,40 +201,3 @@ def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_can
         engine.open()
         engine.arm()
     assert done == closed and good.log[-1] == "stop a"
-
-
-# --- the simulated world and its motors --------------------------------------------------------------
-
-
-def test_a_world_is_measured_once_per_tick_however_often_it_is_asked(rig_of):
-    world = VirtualPlant(rig_of("joints.a={encoder: {noise: 0.1}}").tick_model)
-    first = [values.copy() for values in world.measure()]
-    np.testing.assert_array_equal(world.measure(), first)
-    world.advance()
-    np.testing.assert_array_equal(world.measure(), first)
-    world.begin(1_000_000)
-    assert world.measure()[0][0] != first[0][0]
-
-
-def test_motors_turn_only_when_enabled_and_a_stopped_one_asks_for_nothing(rig_of):
-    world = VirtualPlant(rig_of().tick_model)
-    driver = sim.load(("a", "b"), np.array([0, 1]), None, world)
-    command = JointCommand.zeros(2)
-    command.effort[:] = [1.0, 2.0]
-    state = JointState.zeros(2)
-    driver.open()
-    driver.read(state, 0)
-    with pytest.raises(RunError, match=r"^simulated motors of a, b are off; enable the driver first$"):
-        driver.write(command, 0)
-    with pytest.raises(
-        RunError, match=r"^simulated motors have no mode 'torque'; use one of effort, position, velocity$"
-    ):
-        driver.enable("torque")
-    driver.enable("effort")
-    driver.write(command, 0)
-    assert world.view("request").tolist() == [1.0, 2.0]
-    driver.stop()
-    driver.stop()
-    assert world.view("request").tolist() == [0.0, 0.0]
-    with pytest.raises(RunError, match="are off"):
-        driver.write(command, 0)

@@ -1,0 +1,38 @@
+"""The hash of the emitted code is the same in every process, and changes when the code does."""
+
+import subprocess
+import sys
+
+from tests.kit.emitted_code import emitted_code, numbered
+from tests.kit.samples import FOLDER
+
+RIG = FOLDER / "two_link.yaml"
+
+
+def test_another_process_emits_the_same():
+    count, code = emitted_code(RIG)
+    assert count > 1
+    command = [sys.executable, "-m", "tests.kit.emitted_code", str(RIG)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True, cwd=FOLDER.parent, timeout=60).stdout
+    assert out == f"rigs/two_link.yaml {count} {code}\n"
+
+
+def test_a_change_of_the_code_is_noticed_and_a_change_of_a_parameter_is_not():
+    count, code = emitted_code(RIG)
+    other = emitted_code(RIG, ["schedule.integrator=semi_implicit_euler"])
+    assert other[0] == count and other[1] != code
+    assert emitted_code(RIG, ["schedule.duration=1 s"]) == (count, code)
+
+
+def test_symbols_count_by_their_order():
+    text = "define void @{a}() {{ call void @{b}() call double @llvm.sin() call void @{a}() }}"
+    first, second = (numbered(text.format(a=a, b=b)) for a, b in (("f.1", "g"), ("x", "y_2")))
+    assert first == second == text.format(a="s0", b="s1")
+    assert numbered("call @f @f") != numbered("call @f @g")
+
+
+def test_a_rig_that_is_wrong_fails(tmp_path):
+    (tmp_path / "rig.yaml").write_text("mechanism: {}\n")
+    command = [sys.executable, "-m", "tests.kit.emitted_code", str(tmp_path / "rig.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER.parent, timeout=60)
+    assert done.returncode == 1 and "InputErrors: " in done.stdout

@@ -1,0 +1,114 @@
+"""Where things stand in the repository: rooms, their purpose, their tests, and names that mean one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLAT = {"__init__", "__main__", "errors", "layout", "ops", "types", "units"}  # the shared words
+PLUGINS = ("controllers", "drivers")  # folders of the repository, linked into `cosim`
+# folders of tests that belong to no single room
+ACROSS = {"conformance", "docs", "kit", "oracle", "shared", "system"}
+# names that every plug-in of a kind gives to its own part
+CONTRACT = {"Client", "Emulator", "JointParams", "Node", "Params"}
+
+
+def rooms(root: Path) -> list[Path]:
+    return sorted(path.parent for path in (root / "cosim").glob("*/__init__.py"))
+
+
+def sources(root: Path) -> Iterator[Path]:
+    """Every module of the product once."""
+    for path in sorted((root / "cosim").rglob("*.py")):
+        if path.relative_to(root / "cosim").parts[0] not in PLUGINS:
+            yield path
+    for folder in PLUGINS:
+        yield from sorted((root / folder).rglob("*.py"))
+
+
+def flat_modules(root: Path) -> set[str]:
+    return {path.stem for path in (root / "cosim").glob("*.py")} - FLAT
+
+
+def rooms_without_purpose(root: Path) -> list[str]:
+    """Rooms whose `__init__` has no docstring that begins with a sentence of its own."""
+    docs = {room.name: ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or "" for room in rooms(root)}
+    return [name for name, doc in docs.items() if not doc.split("\n\n")[0].rstrip().endswith((".", ":"))]
+
+
+def folders_without_counterpart(root: Path) -> tuple[set[str], set[str]]:
+    """(rooms without a folder of tests, folders of tests without a room)."""
+    names = {room.name for room in rooms(root)}
+    folders = {path.parent.name for path in (root / "tests").glob("*/__init__.py")}
+    return names - folders, folders - names - ACROSS
+
+
+def ambiguous_classes(root: Path) -> dict[str, list[str]]:
+    """Class name -> the modules that define it, where there are several. Names in CONTRACT may recur among plug-ins."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in sources(root):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name not in CONTRACT:
+                places[node.name].append(path.relative_to(root).as_posix())
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_only_the_shared_words_lie_flat():
+    assert flat_modules(ROOT) == set()
+
+
+def test_every_room_states_its_purpose():
+    assert rooms_without_purpose(ROOT) == []
+
+
+def test_every_room_has_a_folder_of_tests_of_the_same_name():
+    assert folders_without_counterpart(ROOT) == (set(), set())
+
+
+def test_a_class_name_means_one_thing():
+    assert ambiguous_classes(ROOT) == {}
+
+
+@pytest.fixture
+def tree(tmp_path: Path):
+    """A small repository: path -> text."""
+
+    def write(files: dict[str, str]) -> Path:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    return write
+
+
+def test_a_module_outside_the_rooms_is_found(tree):
+    assert flat_modules(tree({"cosim/types.py": "", "cosim/clock.py": "", "cosim/timing/clocks.py": ""})) == {"clock"}
+
+
+def test_a_room_without_purpose_is_found(tree):
+    root = tree(
+        {"cosim/timing/__init__.py": '"""Clocks."""', "cosim/plot/__init__.py": "", "cosim/rig/__init__.py": "x = 1"}
+    )
+    assert rooms_without_purpose(root) == ["plot", "rig"]
+
+
+def test_a_room_without_tests_and_tests_without_a_room_are_found(tree):
+    names = ("cosim/rig", "cosim/timing", "tests/kit", "tests/timing", "tests/clock")
+    assert folders_without_counterpart(tree({f"{name}/__init__.py": "" for name in names})) == ({"rig"}, {"clock"})
+
+
+def test_a_class_name_with_two_meanings_is_found(tree):
+    files = {
+        "cosim/rig/a.py": "class Place: ...\nclass Params: ...",
+        "cosim/drivers/b.py": "class Place: ...",  # a link to the next in the real repository
+        "drivers/b.py": "def f():\n    class Place: ...",
+        "controllers/c.py": "class Params: ...\nclass Other: ...",
+    }
+    assert ambiguous_classes(tree(files)) == {"Place": ["cosim/rig/a.py", "drivers/b.py"]}

@@ -1,0 +1,58 @@
+"""The simulated plant as drivers see it: measured once per tick, moved only by motors that are on."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from cosim.drivers import sim
+from cosim.errors import RunError
+from cosim.tick.virtual_plant import VirtualPlant
+from cosim.types import JointCommand, JointState
+from tests.kit.rigs import rig_in
+
+RIG = """
+mechanism:
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+    - {name: b, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
+"""
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    return partial(rig_in, tmp_path, RIG)
+
+
+def test_a_plant_is_measured_once_per_tick_however_often_it_is_read(rig_of):
+    plant = VirtualPlant(rig_of("joints.a={encoder: {noise: 0.1}}").tick_model)
+    first = [values.copy() for values in plant.measure()]
+    np.testing.assert_array_equal(plant.measure(), first)
+    plant.advance()
+    np.testing.assert_array_equal(plant.measure(), first)
+    plant.begin(1_000_000)
+    assert plant.measure()[0][0] != first[0][0]
+
+
+def test_motors_move_only_when_enabled_and_a_stopped_one_commands_no_effort(rig_of):
+    plant = VirtualPlant(rig_of().tick_model)
+    driver = sim.load(("a", "b"), np.array([0, 1]), None, plant)
+    command = JointCommand.zeros(2)
+    command.effort[:] = [1.0, 2.0]
+    state = JointState.zeros(2)
+    driver.open()
+    driver.read(state, 0)
+    with pytest.raises(RunError, match=r"^simulated motors of a, b are off; enable the driver first$"):
+        driver.write(command, 0)
+    with pytest.raises(
+        RunError, match=r"^simulated motors have no mode 'torque'; use one of effort, position, velocity$"
+    ):
+        driver.enable("torque")
+    driver.enable("effort")
+    driver.write(command, 0)
+    assert plant.view("request").tolist() == [1.0, 2.0]
+    driver.stop()
+    driver.stop()
+    assert plant.view("request").tolist() == [0.0, 0.0]
+    with pytest.raises(RunError, match="are off"):
+        driver.write(command, 0)
