@@ -16,7 +16,7 @@ from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
 from cosim.rig.sections.rig_spec import read_rig
 
-LARGEST = 20  # bodies besides body 0 whose matrices are printed
+MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
 SIGNS = {1: "+1", -1: "-1", 0: "·"}
 
 
@@ -45,7 +45,7 @@ def read_mechanism(path: Path) -> Mechanism:
 
 def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:
     """Lists of bodies and joints; S and T unless they are large; loops in words; the mobility."""
-    small = 0 < structure.size <= LARGEST
+    small = 0 < structure.size <= MAX_PRINTED_BODIES
     return [
         f"{mechanism.name}: {count(structure)}",
         "",

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.derive.graph_drawing import GAP, RADIUS, THIN, WIDEST, broken, lay_out, plot_graph
+from cosim.derive.graph_drawing import plot_graph
+from cosim.derive.graph_layout import GAP, MAX_WIDTH, RADIUS, WAYPOINT_GAP, break_name, lay_out
 from cosim.derive.graph_report import graph_lines, loop_words
 from cosim.errors import InputError
 from cosim.multibody.constraint_laws import distance
@@ -201,14 +202,14 @@ def test_bodies_and_cut_joints_that_pass_keep_apart(name):
     places = lay_out(structure_of(SHAPES[name])).places
     for one, p in places.items():
         for other, q in places.items():
-            least = GAP if isinstance(one, int) and isinstance(other, int) else THIN
+            least = GAP if isinstance(one, int) and isinstance(other, int) else WAYPOINT_GAP
             assert one == other or abs(p[0] - q[0]) > 2 * RADIUS or abs(p[1] - q[1]) > least - 1e-9
 
 
 def test_layers_follow_the_depth_and_a_cut_joint_goes_around_the_bodies():
     layout = lay_out(structure_of(mechanism("a: base x", "b: x y", "c: y z", cuts=["d: base z"])))
     assert layout.places[0][0] < layout.places[1][0] < layout.places[2][0] < layout.places[3][0]
-    route = [leg.start for leg in layout.legs[4]] + [layout.legs[4][-1].end]
+    route = [leg.start for leg in layout.segments[4]] + [layout.segments[4][-1].end]
     assert route == [0, (4, 1), (4, 2), 3]
     assert layout.places[4, 1][0] == layout.places[1][0] and layout.places[4, 2][0] == layout.places[2][0]
     heights = [layout.places[k][1] for k in range(4)]
@@ -227,7 +228,7 @@ def test_branches_are_ordered_so_that_cut_joints_do_not_cross_them():
 def test_long_chains_go_on_below():
     places = lay_out(structure_of(CHAIN)).places
     xs = [places[k][0] for k in range(41)]
-    assert max(xs) - min(xs) < WIDEST
+    assert max(xs) - min(xs) < MAX_WIDTH
     directions = [1 if b > a else -1 for a, b in pairwise(xs) if a != b]
     assert {1, -1} == set(directions)
 
@@ -242,4 +243,4 @@ def test_long_chains_go_on_below():
     ],
 )
 def test_long_names_are_broken_at_their_joints(name, lines):
-    assert broken(name) == lines
+    assert break_name(name) == lines
