@@ -80,3 +80,12 @@ def parse_quantity(text: str, unit: str) -> float:
         fitting = ", ".join(u for u, (d, _) in UNITS.items() if d in allowed)
         raise ValueError(f"unit '{given}' does not fit here; use {fitting}")
     return number * factor
+
+
+def format_seconds(seconds: float) -> str:
+    """A time with three significant digits: `17.2 µs`."""
+    for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
+        if abs(seconds) >= factor * (1.0 - 0.5e-3):  # what rounds up to 1 of the larger unit has that unit
+            size = seconds / factor
+            return f"{size:,.0f} {prefix}s" if abs(size) >= 100.0 else f"{size:.3g} {prefix}s"
+    return "0 s"

@@ -32,7 +32,7 @@ class FaultObserver:
     """
 
     def __init__(self, engine: Any, wrong: Callable[[], object], after: int) -> None:
-        (group,) = engine.drives.groups
+        (group,) = engine.hardware_manager.groups
         self._wrong, self._left, self._step_ns = wrong, after, engine.simulation.step_ns
         self.begun: list[int] = []
         self.happened = self.stopped = 0

@@ -157,7 +157,7 @@ def tick_serial(budget: Budget) -> Measurement:
                 tick_timing.enable_engine(engine)
                 tick_timing.time_ticks(engine, BackToBackClock(), tick_timing.WARM_UP_TICKS)
                 ours = tick_timing.time_ticks(engine, BackToBackClock(), count)
-                lost = engine.drives.groups[0].driver.lost
+                lost = engine.hardware_manager.groups[0].driver.lost
     seconds = import_module("cosim.drivers.transport").seconds
     wire = sum(seconds(item, bus_params(spec)) for item in (*out, *back))
     median = float(np.median(ours[:, -1])) * 1e-9
@@ -231,7 +231,7 @@ def run_on_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, str
         scheduler.start(round(seconds / rig.tick_model.step))
         while scheduler.read() is not None:
             pass
-        drivers: list[Any] = [group.driver for group in scheduler.engine.drives.groups]
+        drivers: list[Any] = [group.driver for group in scheduler.engine.hardware_manager.groups]
         links = [driver.link for driver in drivers]
         for link in links:  # answers to the last command
             with suppress(RunError):

@@ -57,7 +57,7 @@ def enable_engine(engine: Engine) -> None:
     """Connect drivers, switch the motors on, begin from where the joints are."""
     engine.open()
     engine.arm()
-    engine.begin_from_measured(0.1, time.monotonic_ns() + SOON_NS)
+    engine.start_from_measured(0.1, time.monotonic_ns() + SOON_NS)
 
 
 def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray:
@@ -67,12 +67,12 @@ def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray
     """
     rings = TickRing(engine.program, count + 1, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
-    pace = PaceMemory(clock, settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.stages), DEADLINE_NS))
+    pace = PaceMemory(clock, settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.tasks), DEADLINE_NS))
     clock.begin()
     clock.ticks.clear()
-    engine.take(rings, count + 1, pace)  # a tick is over when the next one begins
+    engine.run_ticks(rings, count + 1, pace)  # a tick is over when the next one begins
     if rings.status is not LoopStatus.FINISHED:
-        raise RunError(engine.outcome(rings.status) or "the ticks ended before their time")
+        raise RunError(engine.fault_message(rings.status) or "the ticks ended before their time")
     _, stamps = rings.read(count)
     return np.column_stack([np.diff(stamps[:, 1:-1], axis=1), clock.ticks[:count]])
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cosim.errors import InputError, plural
 from cosim.output.console import PIPE_WIDTH
+from cosim.output.timing_report import timing_lines
 from cosim.rig.run import Run, signal_units
-from cosim.timing import deadlines
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
@@ -64,7 +64,7 @@ def show(run: Run, quiet: bool = False) -> None:
         ]
         table.add_row(name, joint["role"], *figures)
     console.print(table)
-    timed = [] if summary["timing"] is None else deadlines.lines(summary["timing"])
+    timed = [] if summary["timing"] is None else timing_lines(summary["timing"])
     for line in [*structure_lines(summary, units), *guard_lines(summary), *lines(summary), *timed]:
         console.print(line, soft_wrap=True)
 
@@ -230,7 +230,7 @@ def _draw(run: Run, plot: Path) -> None:
     if run.timing is not None and plot.stem.endswith(TIMING):
         plot_timing(plot, run.timing, spec.name, run.fault or spec.description)
         return
-    signals = {name: run[name] for name in run.rig.tick_model.signals}
+    signals = {name: run[name] for name in run.rig.tick_model.signals.names}
     energy = run.summary["energy"]
     residual = f"; energy residual {energy['residual_relative']:.1e}" if energy else ""
     note = run.fault or f"{_speed(run.summary)}{residual}"

@@ -25,7 +25,7 @@ FIRST_BLOCK = 32  # ticks; blocks as fast as possible grow until one takes BLOCK
 BLOCK_TIME = 0.02
 RING_TIME = 8.0  # s that a ring holds of a run on time
 LEAST_PLACES = 1 << 12
-POLL = {"machine code": 0.02, "Python": 0.25}  # s between looks at the ring; of a loop in Python each look takes time
+POLL = {"compiled": 0.02, "Python": 0.25}  # s between looks at the ring; of a loop in Python each look takes time
 PATIENCE = 2.0  # s; a tick that was told to stop and takes longer hangs
 LEAD_NS = 5_000_000  # from the order to start to the first tick: the loop's thread is up by then
 
@@ -104,7 +104,7 @@ def run_block(engine: Engine, most: int, left: int, keep: Keep) -> LoopStatus:
     count = min(most, left)
     rings = TickRing(engine.program, count)
     try:
-        engine.take(rings, count)
+        engine.run_ticks(rings, count)
     finally:
         keep(*rings.read(count))  # also what there was before an interrupt
     return LoopStatus.RUNNING if rings.status is LoopStatus.FINISHED and count < left else rings.status
@@ -140,7 +140,7 @@ class Paced:
         if not self.taking.done():
             raise RunError("the last run has not ended: what it waits for goes on; close it and make a new scheduler")
         if not self.rights:
-            if self._engine.lane == "Python":
+            if self._engine.kind == "Python":
                 self._stack.enter_context(privileges.quiet_interpreter())
             self.rights = self._worker.submit(self._take_rights).result()
         if self.pacing.strict:
@@ -155,7 +155,7 @@ class Paced:
     @property
     def _patience(self) -> float:
         """For the thread of the loop [s]; one that hangs was waited for already."""
-        return 0.0 if self._engine.left and not self.taking.done() else PATIENCE
+        return 0.0 if self._engine.force_stopped and not self.taking.done() else PATIENCE
 
     @property
     def soon(self) -> int:
@@ -181,20 +181,20 @@ class Paced:
     def _take(self, ticks: int) -> None:
         """In the thread of the loop: unless the loop was told to stop, motors are off as soon as it has ended."""
         try:
-            self._engine.take(self.rings, ticks, self._pace)
+            self._engine.run_ticks(self.rings, ticks, self._pace)
         finally:
             if self.rings.status is not LoopStatus.STOPPED:
                 self._engine.stop()
 
     def more(self, left: int, keep: Keep) -> LoopStatus:
         # a loop that was abandoned, by the watchdog, may never end
-        if self._engine.left or self.taking.done():
+        if self._engine.force_stopped or self.taking.done():
             status = self._settle(keep)
             if self.taking.done():
                 self.taking.result()  # raises an interrupt that met the loop
             return status
         if not self._read(keep):
-            wait([self.taking], POLL[self._engine.lane])
+            wait([self.taking], POLL[self._engine.kind])
         return LoopStatus.RUNNING
 
     def hold(self, keep: Keep) -> LoopStatus:
@@ -218,7 +218,7 @@ class Paced:
         """The loop ends: take what it left, and what it says of its time."""
         self._going = False
         if not wait([self.taking], PATIENCE).done:
-            self._engine.abandon(PATIENCE)  # the cause that a watchdog gave stays
+            self._engine.force_stop(PATIENCE)  # the cause that a watchdog gave stays
             self._read(keep)
             return LoopStatus.FAULT
         self._read(keep)
@@ -259,7 +259,7 @@ class Paced:
             grace_ns=round(self.pacing.grace * 1e9),
             rate=self.pacing.rate,
             pulsed=self.pacing.pulse is not None,
-            lane=self._engine.lane,
+            lane=self._engine.kind,
             rights=self.rights,
         )
 

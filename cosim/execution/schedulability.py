@@ -15,9 +15,10 @@ from cosim.errors import InputError
 from cosim.execution.engine import Engine
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import native_clock
-from cosim.timing.deadlines import TaskTime, figure
+from cosim.timing.deadlines import TaskTime
 from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
+from cosim.units import format_seconds
 
 LEAST, MOST = 40, 4000  # ticks
 PATIENCE = 1.0  # s, after which no more ticks are taken
@@ -49,22 +50,22 @@ def measure_ticks(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
 
     None with real motors: they would move.
     """
-    nothing = np.zeros(0, np.int64), np.zeros((0, 3 + len(engine.stages)), np.int64)
+    nothing = np.zeros(0, np.int64), np.zeros((0, 3 + len(engine.tasks)), np.int64)
     if engine.hardware:
         return nothing
-    begun, wanted = time.perf_counter(), min(max(LEAST, 4 * max(stage.ticks for stage in engine.stages)), MOST)
+    begun, wanted = time.perf_counter(), min(max(LEAST, 4 * max(stage.ticks for stage in engine.tasks)), MOST)
     rings = TickRing(engine.program, wanted, stamped=True)
     rings.words[SharedWord.PULSED] = 1
     first, snapshot = engine.number, engine.snapshot()
-    with _set_aside([stage.loop for stage in engine.stages if stage.loop is not None]):
+    with _set_aside([stage.loop for stage in engine.tasks if stage.loop is not None]):
         engine.open()
         engine.arm()
         while rings.waiting < wanted and time.perf_counter() - begun < PATIENCE:
             rings.words[SharedWord.START] = native_clock().now()
             pace = PaceMemory(
-                NonWaitingClock(), settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.stages), 2**62)
+                NonWaitingClock(), settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.tasks), 2**62)
             )
-            engine.take(rings, min(AT_ONCE, wanted - rings.waiting), pace)
+            engine.run_ticks(rings, min(AT_ONCE, wanted - rings.waiting), pace)
             if rings.status is not LoopStatus.FINISHED:
                 break
         engine.close()
@@ -111,11 +112,11 @@ def check_schedulable(
     controllers = [loop.name for loop in engine.simulation.loops]  # as in the file
     needs = ends[worst, -1]
     shares = sorted(((usual[j], task.name) for j, task in enumerate(tasks) if due[worst, j]), reverse=True)
-    named = ", ".join(f"{name} {figure(size * 1e-9)}" for size, name in shares[:TOLD] if size > WORTH * needs)
+    named = ", ".join(f"{name} {format_seconds(size * 1e-9)}" for size, name in shares[:TOLD] if size > WORTH * needs)
     heaviest = shares[0][1]
     less = f" or give '{heaviest}' a longer period" if heaviest in controllers else ""
     if needs > period_ns:
-        what = f"a tick takes {figure(needs * 1e-9)} and has {figure(period_ns * 1e-9)}: {named}"
+        what = f"a tick takes {format_seconds(needs * 1e-9)} and has {format_seconds(period_ns * 1e-9)}: {named}"
         raise InputError(f"{what}; make the step longer{less}", place(("schedule", "step")))
     for j, task in enumerate(tasks):
         end = float(np.max(ends[due[:, j], j], initial=0.0))
@@ -123,5 +124,5 @@ def check_schedulable(
             key = ("schedule", "deadlines", task.name)
             if task.name in controllers:
                 key = ("controllers", controllers.index(task.name), "deadline")
-            what = f"'{task.name}' is done {figure(end * 1e-9)} after its tick has begun: {named}"
-            raise InputError(f"{what}; give it more than {figure(task.deadline_ns * 1e-9)}{less}", place(key))
+            what = f"'{task.name}' is done {format_seconds(end * 1e-9)} after its tick has begun: {named}"
+            raise InputError(f"{what}; give it more than {format_seconds(task.deadline_ns * 1e-9)}{less}", place(key))

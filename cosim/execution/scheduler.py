@@ -65,13 +65,13 @@ ALLOWED = {
 
 @dataclass(frozen=True)
 class TickBlock:
-    """Finished ticks: their numbers (k,), rows (k, nr), stamps (k, 3 + tasks) or none (k, 0), and the `Arming` (flat)
-    that their references began with."""
+    """Finished ticks: numbers (k,), rows (k, nr), stamps (k, 3 + tasks) or (k, 0) without a clock, and the flat
+    `BumplessStart` of their run."""
 
     numbers: np.ndarray
     rows: np.ndarray
     stamps: np.ndarray
-    arming: np.ndarray
+    bumpless_start: np.ndarray
 
 
 class Scheduler:
@@ -147,8 +147,8 @@ class Scheduler:
         self.engine.arm()
         try:
             if self.engine.number or self.engine.hardware:
-                self.engine.begin_from_measured(self._blend, self.way.soon)
-                self.engine.hold()
+                self.engine.start_from_measured(self._blend, self.way.soon)
+                self.engine.keep_enabled()
         except BaseException:
             self.engine.stop()
             raise
@@ -189,13 +189,13 @@ class Scheduler:
     def _keep(self, rows: np.ndarray, stamps: np.ndarray) -> None:
         if len(rows):
             numbers = self.engine.numbers(rows)
-            self._done.append(TickBlock(numbers, rows, stamps, self.engine.view("arming").copy()))
+            self._done.append(TickBlock(numbers, rows, stamps, self.engine.view("bumpless_start").copy()))
 
     def _end(self, status: LoopStatus) -> None:
         """→ stopped or fault, motors off."""
         self.state = SchedulerState.STOPPING
         self.engine.stop()
-        self.fault = self.engine.outcome(status) or self.way.explain(status)
+        self.fault = self.engine.fault_message(status) or self.way.explain(status)
         self.state = SchedulerState.FAULT if self.fault else SchedulerState.STOPPED
 
     def pause(self) -> None:
@@ -233,7 +233,7 @@ class Scheduler:
             slowing = float(np.max(fastest[np.isfinite(fastest)], initial=0.0)) / deceleration + SETTLING
             rate = 1.0 if self.pacing is None else self.pacing.rate
             until = time.monotonic() + slowing / rate + PATIENCE
-            self.engine.halt()
+            self.engine.request_controlled_stop()
             while self.state is SchedulerState.RUNNING and time.monotonic() < until:
                 status = self.way.more(self._left, self._keep)
                 if status is not LoopStatus.RUNNING:

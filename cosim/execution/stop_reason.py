@@ -22,20 +22,20 @@ TOUCHED = 1e-9
 def stop_reason(simulation: TickModel, tick: int, memory: np.ndarray) -> str:
     """`memory` is what the tick left behind; its verdicts are not all FINE, or the plant is in trouble."""
     parts, t = simulation.layout.unpack(memory), tick * simulation.step
-    trouble = float(simulation.trouble(t, simulation.plant.layout.pack(parts["plant"])))
+    trouble = float(simulation.plant_fault(t, simulation.plant.layout.pack(parts["plant"])))
     broken = guard.NOT_FINITE in parts["verdict"]
     told = _guarded if broken else {ENDLESS: _endless, OPEN: _open}.get(trouble, _guarded)
-    if told is _guarded and parts["halted"]["reason"] and parts["fault"] == parts["halted"]["reason"]:
+    if told is _guarded and parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]:
         told = _rested
     return f"stopped at tick {tick} (t = {t:.6g} s): {told(simulation, t, parts)}"
 
 
 def _rested(simulation: TickModel, t: float, parts: dict) -> str:
     """What the guard found first, before the joints were brought to rest."""
-    joint = _Seen(simulation, parts, int(np.argmax(parts["halted"]["first"])))
-    halting = BumplessStart.of(parts["arming"], simulation.nv).halting
+    joint = _Seen(simulation, parts, int(np.argmax(parts["controlled_stop"]["first_verdict"])))
+    halting = BumplessStart.of(parts["bumpless_start"], simulation.nv).halting
     assert halting is not None
-    what = _RESTED[int(parts["halted"]["reason"])](joint)
+    what = _RESTED[int(parts["controlled_stop"]["reason"])](joint)
     mend = f"change the trajectory or joints.{joint.name}.limits"
     return f"joint '{joint.name}' {what} at t = {float(halting.t):.6g} s, and all were brought to rest; {mend}"
 
@@ -57,9 +57,9 @@ class _Seen:
         self.force = JOINT_DIMENSIONS["joint effort"][self.unit == "m"]
         self.position, self.velocity = (float(parts["measured"][what][k]) for what in ("position", "velocity"))
         asked = requested_effort(parts["command"], parts["measured"])[k]
-        self.asked, self.change = float(asked), float(abs(asked - parts["before"][k]) / simulation.step)
+        self.asked, self.change = float(asked), float(abs(asked - parts["previous_request"][k]) / simulation.step)
         self.temperature, self.age = float(parts["temperature"][k]), float(parts["age"][k])
-        self.off = float(abs(parts["reference"][k] - self.position))
+        self.off = float(abs(parts["reference_position"][k] - self.position))
         self.lower, self.upper = float(self.held.limits.lower[k]), float(self.held.limits.upper[k])
         self._k = k
 

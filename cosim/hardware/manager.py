@@ -40,12 +40,12 @@ class HardwareManager:
         self._states = [JointState.zeros(len(group.index)) for group in self.groups]
         self._commands = [JointCommand.zeros(len(group.index)) for group in self.groups]
         self._fields = {name: world.view("command", name) for name in COMMAND}
-        paths = (("measured", "position"), ("measured", "velocity"), ("effort",))
+        paths = (("measured", "position"), ("measured", "velocity"), ("measured_effort",))
         self._feedback = {name: world.view(*path) for name, path in zip(FEEDBACK, paths, strict=True)}
         self._temperature, self._age, self._fresh, self._lag = (
-            world.view(name) for name in ("temperature", "age", "fresh", "lag")
+            world.view(name) for name in ("temperature", "age", "sample_interval", "sample_delay")
         )
-        self._load = world.view("load")
+        self._load = world.view("load_effort")
         self.unsent = [0] * len(self.groups)  # commands that were too late to be sent
         self._before: list[np.ndarray | None] = [None] * len(self.groups)  # positions measured last
         self._speed = world.simulation.limits.velocity

@@ -63,7 +63,7 @@ class EventMonitor:
         if not self._loops:
             return []
         row = self.simulation.row
-        fallen = np.hstack([rows[:, row.index("fallen", loop.name)] for loop in self._loops])
+        fallen = np.hstack([rows[:, row.index("fallback_active", loop.name)] for loop in self._loops])
         begun = np.diff(fallen, axis=0, prepend=self._fallen[None]) > 0.0
         self._fallen, times = fallen[-1], rows[:, row.index("t")[0]]
         found = []

@@ -35,7 +35,7 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
         known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
         known |= {f"{coupling.name}/gap": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
     units = {}
-    for name in rig.tick_model.signals:
+    for name in rig.tick_model.signals.names:
         part, what = name.rsplit("/", 1)
         actuator = rig.plant.actuators.get(part)
         if name in known or part in known:

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
-from cosim.execution.engine import Engine, NativeEngine, PythonEngine
+from cosim.execution.engine import Engine
+from cosim.execution.native_engine import NativeEngine
 from cosim.execution.posix_signals import termination_signals
+from cosim.execution.python_engine import PythonEngine
 from cosim.execution.schedulability import check_schedulable
 from cosim.execution.scheduler import FOREVER, Scheduler, TickBlock
 from cosim.output.events import EventMonitor, RunEvent
+from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.run import Run, StoppedRun, signal_units
@@ -26,20 +29,19 @@ from cosim.rig.sections.schedule import LONGEST
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import deadlines
 from cosim.types import Sink
+from cosim.units import format_seconds
 
 SHOWN = 4096  # ticks back from a missed deadline by which its cause is judged while the run goes on
 
 
 def make_engine(rig: WiredRig) -> Engine:
     """A new engine at t = 0: compiled when every part of a tick can be, else the Python engine."""
-    spec, model, order = rig.spec, rig.tick_model, rig.spec.schedule.order
+    spec, model = rig.spec, rig.tick_model
     if rig.native:
-        return NativeEngine(model, order)
+        return NativeEngine(model)
     plant = VirtualPlant(model)
     groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant)
-    return PythonEngine(
-        model, plant, groups, order, **safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
-    )
+    return PythonEngine(model, plant, groups, **safety_of(spec.guard, rig.hardware, model.step, spec.source.place))
 
 
 def make_scheduler(rig: WiredRig) -> Scheduler:
@@ -76,7 +78,7 @@ def run_session(
         taken = _taken(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
             taken.lines = bus_report(
-                rig.spec.drivers, rig.bus_loads, scheduler.engine.drives, time.perf_counter() - taken.begun
+                rig.spec.drivers, rig.bus_loads, scheduler.engine.hardware_manager, time.perf_counter() - taken.begun
             )
     if not taken.t_ns:
         raise RunError(taken.fault, str(rig.spec.path))
@@ -131,7 +133,7 @@ class RunRecorder:
 
     def _digest(self, block: TickBlock) -> None:
         t_ns = block.numbers * self.rig.spec.schedule.step_ns
-        values = self.rig.observe(block.arming, block.rows)
+        values = self.rig.observe(block.bumpless_start, block.rows)
         if self.scheduler.pacing is not None:
             values = np.hstack([values, deadlines.values(self.rig.tasks, block.numbers, block.stamps)])
         self.blocks.append(values)
@@ -153,7 +155,7 @@ class RunRecorder:
             return  # which is cheaper to see than to judge
         for miss in self.scheduler.recent(SHOWN).misses():
             if miss.number > self._told:
-                what = f"missed a deadline by {deadlines.figure(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
+                what = f"missed a deadline by {format_seconds(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
                 for sink in self.sinks:
                     sink.event(miss.number * self.rig.spec.schedule.step_ns, what, "warning")
                 self._told = miss.number
@@ -218,7 +220,7 @@ def _taken(
                     raise
                 taken.begun = time.perf_counter()
                 # real joints are brought to rest after the last tick, where the rig says how
-                scheduler.start(FOREVER if rig.hardware and rig.tick_model.halts else ticks)
+                scheduler.start(FOREVER if rig.hardware and rig.tick_model.has_controlled_stop else ticks)
                 _follow(taken, ticks, progress)
             except KeyboardInterrupt:
                 scheduler.halt()
@@ -231,7 +233,7 @@ def _taken(
                 if taken.fault:
                     sink.fault(taken.now_ns, taken.fault)
                 if scheduler.pacing is not None and taken.t_ns:
-                    for line in deadlines.lines(scheduler.timing.summary()):
+                    for line in timing_lines(scheduler.timing.summary()):
                         sink.event(taken.now_ns, line)
     except RunError as error:
         # what was being recorded may be lost, the run is not

@@ -1,4 +1,4 @@
-"""Pure functions whose arguments have their places in one memory, as calls without arguments."""
+"""A pure function bound to one memory: a call without arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cosim.layout import Region
 
 
 class MemoryCall(NamedTuple):
-    """A pure function, and where in the memory its arguments are: inputs, then outputs."""
+    """A pure function, and the regions of its arguments in the memory: inputs, then outputs."""
 
     name: str
     fn: Callable[..., Any]
@@ -20,18 +20,18 @@ class MemoryCall(NamedTuple):
     outputs: tuple[Region, ...]
 
 
-def bind(part: MemoryCall, memory: np.ndarray, interpret: bool) -> Callable[[], object]:
-    """The part on this memory. interpret: run the Python function itself."""
+def bind(call: MemoryCall, memory: np.ndarray, interpret: bool) -> Callable[[], object]:
+    """The call on this memory; interpret: run the Python function itself."""
     inputs, outputs = (
-        [memory[where].reshape(shape) for where, shape in places] for places in (part.inputs, part.outputs)
+        [memory[where].reshape(shape) for where, shape in regions] for regions in (call.inputs, call.outputs)
     )
     ports, results = (
-        [ArrayPort(f"{word}{k}", place.shape) for k, place in enumerate(places)]
-        for word, places in (("in", part.inputs), ("out", part.outputs))
+        [ArrayPort(f"{side}{k}", region.shape) for k, region in enumerate(regions)]
+        for side, regions in (("in", call.inputs), ("out", call.outputs))
     )
-    call = compile(part.fn, ports, part.name, results, interpret)
+    run = compile(call.fn, ports, call.name, results, interpret)
     target = outputs[0] if len(outputs) == 1 else tuple(outputs)
-    if isinstance(call, Compiled):
-        return lambda: call.native(*inputs, out=target)
-    # what the function returns may be part of what it was given
-    return lambda: call(*(array.copy() for array in inputs), out=target)
+    if isinstance(run, Compiled):
+        return lambda: run.native(*inputs, out=target)
+    # copies: the function may return an array that it was given
+    return lambda: run(*(array.copy() for array in inputs), out=target)

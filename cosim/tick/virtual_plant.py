@@ -1,4 +1,4 @@
-"""The simulated part of a rig as seen from the Python loop: it can be measured, commanded and stepped."""
+"""The memory of a tick for the Python engine: measured, commanded and stepped call by call."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from cosim.tick.tick_model import TickModel
 
 
 class VirtualPlant:
-    """The memory of a `TickModel` in Python, with the parts of its ticks to be called one by one. Time is the
-    tick's, in ns."""
+    """The simulated plant of a `TickModel` on a memory of its own. Time is the tick's, in ns."""
 
     def __init__(self, simulation: TickModel) -> None:
         self.simulation = simulation
         self.memory = simulation.memory()
-        parts = {part.name: part for stage in simulation.stages() for part in stage.parts}
-        self._measure, self._advance = self.bound(parts["measure"]), self.bound(parts["advance"])
-        self.sample = tuple(  # what was measured last
-            self.view(*path) for path in (("measured", "position"), ("measured", "velocity"), ("effort",))
+        calls = {call.name: call for task in simulation.tasks for call in task.calls}
+        self._measure, self._advance = self.bind(calls["measure"]), self.bind(calls["advance"])
+        # the last sample
+        self.sample = (
+            self.view("measured", "position"),
+            self.view("measured", "velocity"),
+            self.view("measured_effort"),
         )
         self._request = self.view("request")
         self._measured_ns: int | None = None
@@ -31,31 +33,31 @@ class VirtualPlant:
         where, shape = self.simulation.layout.place(*path)
         return self.memory[where].reshape(shape)
 
-    def bound(self, part: MemoryCall, interpret: bool = False) -> Callable[[], object]:
-        """A part of the tick as a call without arguments, in machine code where the simulation wants that."""
-        return bind(part, self.memory, interpret or not self.simulation.compiled)
+    def bind(self, call: MemoryCall, interpret: bool = False) -> Callable[[], object]:
+        """A call of the tick on this memory, compiled unless the run or `interpret` says otherwise."""
+        return bind(call, self.memory, interpret or not self.simulation.compiled)
 
     def begin(self, t_ns: int) -> None:
-        """It is this time now."""
+        """Begin the tick at this time."""
         self.t_ns = t_ns
-        # tick number times step, as in the native loop: equal to the bit
+        # tick number times step, equal to the bit to the compiled loop
         self.view("t")[...] = round(t_ns / self.simulation.step_ns) * self.simulation.step
 
     def measure(self) -> tuple[np.ndarray, ...]:
-        """Position, velocity, effort (nv,) of every joint, sampled once per tick however often it is asked for."""
+        """Position, velocity, effort (nv,) of every joint, sampled once per tick."""
         if self._measured_ns != self.t_ns:
             self._measure()
             self._measured_ns = self.t_ns
         return self.sample
 
-    def ask(self, index: np.ndarray, request: np.ndarray) -> None:
-        """Set the effort that the drives of the joints at `index` are asked for until further notice."""
-        self._request[index] = request
+    def request(self, index: np.ndarray, effort: np.ndarray) -> None:
+        """Request this effort of the drives of the joints at `index` until the next request."""
+        self._request[index] = effort
 
     def advance(self) -> None:
-        """Move on by one tick."""
+        """Step the plant by one tick."""
         self._advance()
 
-    def restored(self) -> None:
-        """The memory is that of another time now: nothing has been measured in it."""
+    def discard_sample(self) -> None:
+        """Forget the last sample; the next `measure` takes a new one, as after the memory was replaced."""
         self._measured_ns = None

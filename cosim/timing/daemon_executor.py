@@ -1,4 +1,4 @@
-"""Threads: one that does what it is given, and that nobody has to wait for; one that only keeps Python busy."""
+"""Threads: an executor that never delays the exit of the program, and a thread that keeps Python busy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class DaemonExecutor:
-    """The executors of the standard library are waited for at exit, however long what they do takes; this is not."""
+    """One thread that runs jobs in order. Unlike the standard library's executors it is not joined at exit."""
 
     def __init__(self, name: str) -> None:
         self._jobs: SimpleQueue[tuple[Future, Callable[..., Any], tuple] | None] = SimpleQueue()
@@ -19,15 +19,15 @@ class DaemonExecutor:
         self._thread.start()
 
     def submit(self, fn: Callable[..., Any], *arguments: Any) -> Future:
-        """What becomes of fn(*arguments), once all that was submitted before is done."""
+        """The future of fn(*arguments), which runs after all jobs before it."""
         future: Future = Future()
         self._jobs.put((future, fn, arguments))
         return future
 
-    def close(self, patience: float) -> None:
-        """No more is submitted; wait for so long [s] until all is done."""
+    def close(self, timeout: float) -> None:
+        """Accept no more jobs; wait up to `timeout` [s] until all are done."""
         self._jobs.put(None)
-        self._thread.join(patience)
+        self._thread.join(timeout)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -36,7 +36,7 @@ class DaemonExecutor:
                 future.set_result(fn(*arguments))
             except BaseException as error:
                 future.set_exception(error)
-            del job, future, fn, arguments  # nothing is kept alive while it waits
+            del job, future, fn, arguments  # keep nothing alive while waiting
 
 
 @contextmanager

@@ -14,8 +14,6 @@ from cosim import ops
 from cosim.layout import Layout
 from cosim.types import param, params
 
-ORDER = ("read", "controllers", "guard", "write", "step", "publish")
-
 Overrun = Literal["skip", "catch_up", "stop"]
 
 

@@ -1,7 +1,7 @@
-"""The host's own watchdog: says when the loop has not finished a tick for too long.
+"""The watchdog on the host: acts when the loop has not finished a tick for too long.
 
-It runs in a thread of Python. A loop that holds the interpreter's lock for good keeps it from barking: then the
-drives' own watchdogs, which nobody feeds any more, are what stops the motors.
+It runs in a Python thread. A loop that never releases the interpreter's lock blocks it; then the drives' own
+watchdogs, which get no commands any more, stop the motors.
 """
 
 from __future__ import annotations
@@ -14,55 +14,55 @@ NEVER = 1 << 62  # ns, after any time of a clock
 
 
 class Watchdog:
-    """Calls `bark` once, from a thread of its own, when it was not fed for the timeout.
+    """Calls `on_timeout` once, from a thread of its own, when it was not fed for the timeout.
 
-    Armed from `start`, and again by every further one. A thread takes over priority and CPU of the one that starts it:
-    to be started before the loop takes its own, or a loop that never sleeps would keep it from running.
+    `start` arms it, and arms it again after a timeout. A thread inherits the priority and CPU of the thread that
+    starts it: start the watchdog before the loop acquires its own, or a loop that never sleeps starves it.
     """
 
     def __init__(
         self,
         timeout_s: float,
-        bark: Callable[[str], object],
+        on_timeout: Callable[[str], object],
         clock: Callable[[], int] = time.monotonic_ns,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
-        """timeout_s [s] > 0; bark(cause): what to do then; clock [ns]; sleep [s] (None: until `stop` at the latest)."""
+        """timeout_s [s] > 0; on_timeout(cause); clock [ns]; sleep [s] (None: until `stop` at the latest)."""
         self.timeout = timeout_s
-        self._bark, self._clock, self._sleep = bark, clock, sleep
+        self._on_timeout, self._clock, self._sleep = on_timeout, clock, sleep
         self._timeout_ns = round(timeout_s * 1e9)
         self._fed = 0
         self._lock = threading.Lock()
-        self._left = threading.Event()  # set: the thread that was given it is to end
+        self._ended = threading.Event()  # of the present thread, which ends when it is set
 
     def start(self) -> None:
-        """Armed from now on."""
+        """Arm from now on."""
         self.stop()
-        self._fed, self._left = self._clock(), threading.Event()
-        threading.Thread(target=self._watch, args=(self._left,), name="watchdog", daemon=True).start()
+        self._fed, self._ended = self._clock(), threading.Event()
+        threading.Thread(target=self._watch, args=(self._ended,), name="watchdog", daemon=True).start()
 
     def feed(self) -> None:
-        """A tick is finished; only the loop itself may say so."""
+        """Report a finished tick; only the loop itself may call this."""
         self._fed = self._clock()
 
-    def rest(self) -> None:
-        """No ticks are taken: nothing is due until the next time that it is fed."""
+    def suspend(self) -> None:
+        """Expect no ticks until the next `feed`."""
         self._fed = NEVER
 
     def stop(self) -> None:
-        """No bark begins after this; one that has begun may still be at work. From any thread, idempotent."""
+        """No call of `on_timeout` begins after this; one that began may still run. From any thread, idempotent."""
         with self._lock:
-            self._left.set()
+            self._ended.set()
 
-    def _watch(self, left: threading.Event) -> None:
-        sleep = self._sleep or left.wait
-        while not left.is_set():
+    def _watch(self, ended: threading.Event) -> None:
+        sleep = self._sleep or ended.wait
+        while not ended.is_set():
             sleep(self.timeout / 4)
             with self._lock:
-                if left.is_set() or self._clock() - self._fed < self._timeout_ns:
+                if ended.is_set() or self._clock() - self._fed < self._timeout_ns:
                     continue
-                left.set()
-            self._bark(
-                f"the loop has not finished a tick for {self.timeout:.12g} s; look for what holds it up, a controller"
-                " or a bus, or give the watchdog more time"
+                ended.set()
+            self._on_timeout(
+                f"the loop has not finished a tick for {self.timeout:.12g} s; check what blocks it, a controller or a"
+                " bus, or use a longer watchdog time"
             )

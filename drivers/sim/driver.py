@@ -18,7 +18,7 @@ class PlantPort(Protocol):
 
     def measure(self) -> tuple[Array, ...]: ...
 
-    def ask(self, index: Array, request: Array) -> None: ...
+    def request(self, index: Array, effort: Array) -> None: ...
 
 
 class SimDriver:
@@ -55,11 +55,11 @@ class SimDriver:
         if not self._enabled:
             raise RunError(f"simulated motors of {', '.join(self.joints)} are off; enable the driver first")
         position, velocity, _ = (values[self._index] for values in self._world.sample)
-        self._world.ask(self._index, requested_effort(vars(cmd), {"position": position, "velocity": velocity}))
+        self._world.request(self._index, requested_effort(vars(cmd), {"position": position, "velocity": velocity}))
 
     def stop(self) -> None:
         self._enabled = False
-        self._world.ask(self._index, np.zeros(len(self._index)))
+        self._world.request(self._index, np.zeros(len(self._index)))
 
     def close(self) -> None:
         self.stop()

@@ -158,7 +158,7 @@ def test_ticks_and_what_is_between_them_are_timed_apart():
     engine, calls = load_rig(ROOT / "rigs/two_link.yaml").engine(), []
     clock = BackToBackClock(lambda: calls.append(engine.number))
     found = tick_timing.time_ticks(engine, clock, 30)
-    assert found.shape == (30, len(engine.stages) + 1)
+    assert found.shape == (30, len(engine.tasks) + 1)
     assert (found >= 0).all() and (found[:, -1] >= found[:, :-1].sum(axis=1)).all()
     assert len(calls) == len(clock.others) == 31 and engine.number == 31
     assert len(tick_timing.time_ticks(engine, clock, 5)) == 5 == len(clock.ticks)

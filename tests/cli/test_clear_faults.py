@@ -8,7 +8,8 @@ import pytest
 from cosim import load_rig
 from cosim.drivers import sim
 from cosim.errors import InputError, RunError
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.native_engine import NativeEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
 from cosim.hardware.manager import DriverGroup
 from cosim.tick.virtual_plant import VirtualPlant
@@ -79,7 +80,7 @@ class Bench:
 
     def engine(self):
         groups = [DriverGroup(drive, np.array([k]), real=k > 0) for k, drive in enumerate(self.drives.values())]
-        return PythonEngine(self.rig.tick_model, self.world, groups, self.rig.spec.schedule.order)
+        return PythonEngine(self.rig.tick_model, self.world, groups)
 
     def refused(self, what, *arguments, **keys):
         with pytest.raises(RunError) as caught:

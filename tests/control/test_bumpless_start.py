@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import RunError
-from cosim.execution.engine import NativeEngine
+from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
 from cosim.timing.pacing import Pacing
 from tests.kit.engines import python_engine
@@ -84,10 +84,9 @@ def rig_of(tmp_path):
 
 
 def engine_of(rig, lane, hardware=False):
-    order = rig.spec.schedule.order
     if lane == "machine code":
-        return NativeEngine(rig.tick_model, order)
-    return python_engine(rig, order=order, hardware=hardware)
+        return NativeEngine(rig.tick_model)
+    return python_engine(rig, hardware=hardware)
 
 
 @pytest.fixture
@@ -131,8 +130,8 @@ def numbers_of(blocks):
 
 def signals_of(rig, blocks):
     """Signal -> its values (k,)."""
-    values = np.concatenate([rig.observe(block.arming, block.rows) for block in blocks])
-    return dict(zip(rig.tick_model.signals, values.T, strict=True))
+    values = np.concatenate([rig.observe(block.bumpless_start, block.rows) for block in blocks])
+    return dict(zip(rig.tick_model.signals.names, values.T, strict=True))
 
 
 # --- pauses -----------------------------------------------------------------------------------------
@@ -226,7 +225,7 @@ def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing)
     snapshot = scheduler.snapshot()
     with pytest.raises(RunError) as caught:
         scheduler.restore(snapshot)
-    assert str(caught.value) == "a rig with real motors cannot be put back to an earlier state; arm it again instead"
+    assert str(caught.value) == "a rig with real motors cannot return to an earlier state; arm it again instead"
 
 
 # --- snapshots --------------------------------------------------------------------------------------
@@ -243,7 +242,7 @@ def test_a_run_goes_on_from_a_snapshot_to_the_bit_as_often_as_asked(rig_of, sche
     scheduler.step(ticks)
     taken(scheduler)
     snapshot = scheduler.snapshot()
-    fallen = scheduler.engine.view("fallen", "second")[0]
+    fallen = scheduler.engine.view("fallback_active", "second")[0]
     assert (snapshot.number, fallen) == (ticks, float(ticks > 20))
     found = []
     for _ in range(2):
@@ -354,7 +353,7 @@ def test_a_rig_that_was_pushed_away_meanwhile_comes_back_within_its_limit_of_spe
     blocks = taken(begun(scheduler, 6000))
     assert scheduler.state is SchedulerState.STOPPED, scheduler.fault
     signals = signals_of(rig, blocks)
-    length = round(blocks[0].arming[1] / rig.tick_model.step + 0.5)
+    length = round(blocks[0].bumpless_start[1] / rig.tick_model.step + 0.5)
     assert 3500 < length < 5000
     for joint in rig.joints:
         begins_at_the_measured_state(signals, joint)
@@ -384,12 +383,12 @@ def test_controllers_and_fallbacks_start_afresh(rig_of, scheduler_of):
     scheduler = begun(scheduler_of(rig, "machine code"), 60)
     taken(scheduler)
     engine, loop = scheduler.engine, rig.tick_model.loops[0]
-    assert engine.view("fallen", "second") == 1.0 and np.any(engine.view("controllers", "first"))
+    assert engine.view("fallback_active", "second") == 1.0 and np.any(engine.view("controllers", "first"))
     scheduler.arm()
-    assert engine.view("fallen", "second") == 0.0
+    assert engine.view("fallback_active", "second") == 0.0
     for loop in rig.tick_model.loops:
         np.testing.assert_array_equal(engine.view("controllers", loop.name), loop.layout.pack(loop.initial()))
-        assert not np.any(engine.view("told", loop.name))
+        assert not np.any(engine.view("controller_commands", loop.name))
     assert not np.any(engine.view("command"))
 
 

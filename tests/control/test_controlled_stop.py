@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cosim.control import guard
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import ASKED, NEVER, OVERRUN, SETTLING, ControlledStop, halted
-from cosim.execution.engine import NativeEngine
+from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.run import StoppedRun
 from cosim.timing.pacing import Pacing
@@ -335,7 +335,7 @@ def begin(scheduler, clock, paced, ticks):
     """Armed and on its way; on time it waits in the middle of the motion until somebody asks it to halt."""
     scheduler.arm()
     if paced:
-        asked = scheduler.engine.view("halted", "asked")
+        asked = scheduler.engine.view("controlled_stop", "requested")
         middle = len(clock.waits) + 120
         clock.block(middle, lambda: asked > 0.0)
     scheduler.start(ticks)
@@ -358,7 +358,7 @@ def test_a_run_that_is_told_to_halt_comes_to_rest(scheduler_of, lane, paced):
     numbers, rows = read(scheduler)
     assert np.array_equal(numbers, np.arange(numbers[0], engine.number))
     _, velocity = motion(engine, rows)
-    halting = BumplessStart.of(engine.view("arming"), 2).halting
+    halting = BumplessStart.of(engine.view("bumpless_start"), 2).halting
     begun = round(float(halting.t) * RATE)
     assert numbers[-1] == pytest.approx(begun + RATE * (float(halting.length) + SETTLING), abs=2)
     assert begun in ((120, 121) if paced else (96,))
@@ -377,8 +377,8 @@ def test_a_rig_that_halted_can_be_armed_again(scheduler_of, lane, paced):
     read(scheduler)
     scheduler.arm()
     engine = scheduler.engine
-    assert [float(engine.view("halted", name)) for name in ("asked", "reason")] == [0.0, 0.0]
-    assert float(BumplessStart.of(engine.view("arming"), 2).halting.t) == NEVER
+    assert [float(engine.view("controlled_stop", name)) for name in ("requested", "reason")] == [0.0, 0.0]
+    assert float(BumplessStart.of(engine.view("bumpless_start"), 2).halting.t) == NEVER
     scheduler.start(500)
     numbers, rows = read(scheduler)
     assert len(numbers) == 500 and (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
@@ -394,7 +394,7 @@ def test_a_limit_that_brought_joints_to_rest_is_a_fault_until_it_is_reset(schedu
     assert scheduler.state is SchedulerState.FAULT and "all were brought to rest" in scheduler.fault
     scheduler.reset()
     scheduler.arm()
-    assert float(BumplessStart.of(scheduler.engine.view("arming"), 2).halting.t) == NEVER
+    assert float(BumplessStart.of(scheduler.engine.view("bumpless_start"), 2).halting.t) == NEVER
     scheduler.start(FOREVER)
     assert len(read(scheduler)[0]) == pytest.approx(RATE * SETTLING, abs=3)  # it rests outside
     assert "at t = " in scheduler.fault and scheduler.state is SchedulerState.FAULT

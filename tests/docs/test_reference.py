@@ -46,6 +46,7 @@ from cosim.rig.sections import (
     schedule,
 )
 from cosim.rig.session import channels_of
+from cosim.tick.tick_model import ORDER
 from cosim.timing import deadlines, pacing
 from cosim.types import COMMAND, joint_signals
 from cosim.units import UNITS
@@ -210,7 +211,7 @@ def test_every_type_of_joint_and_constraint_is_listed():
 
 
 def test_every_task_of_a_tick_is_listed_in_its_order():
-    assert tuple(row[0].strip("`") for row in TABLES["`schedule.order`"][1:]) == pacing.ORDER
+    assert tuple(row[0].strip("`") for row in TABLES["`schedule.order`"][1:]) == ORDER
 
 
 def test_every_word_for_real_time_is_listed():
@@ -296,7 +297,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     run = rig.run(0.01)
     generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
     assert names("Signals") == generic | set(OF_SOME) | OF_REAL
-    real = load_rig(folder / "dynamometer" / "elbow.yaml").tick_model.signals
+    real = load_rig(folder / "dynamometer" / "elbow.yaml").tick_model.signals.names
     measured = {f"elbow/measured_{what}" for what in ("position", "velocity")}
     told = {name for name in real if name.startswith("elbow/")} - {f"elbow/{name.split('/')[1]}" for name in generic}
     assert measured < set(real)
@@ -341,8 +342,8 @@ def flat(summary: dict, path: str = "") -> set[str]:
 def test_every_signal_of_a_run_on_time_is_listed():
     rig = load_rig(ROOT / "rigs" / "ur5_sim.yaml", realtime=True)
     tasks = {task.name for task in rig.tasks}
-    assert {*pacing.ORDER, "arm"} - {"controllers"} == tasks
-    own = [name for name, _ in channels_of(rig)[len(rig.tick_model.signals) :]]
+    assert {*ORDER, "arm"} - {"controllers"} == tasks
+    own = [name for name, _ in channels_of(rig)[len(rig.tick_model.signals.names) :]]
     generic = {"timing/<task>" if name.removeprefix("timing/") in tasks else name for name in own}
     assert names("Timing of a run") == generic
 

@@ -9,7 +9,8 @@ import pytest
 
 from cosim.drivers import sim
 from cosim.errors import RunError
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.native_engine import NativeEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import armed, python_engine

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.cli import report
-from cosim.execution.engine import NativeEngine
+from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.events import EventMonitor
 from cosim.rig.run import StoppedRun
@@ -130,9 +130,9 @@ def test_machine_code_the_interpreter_and_the_loop_in_python_agree(rig_of, how):
     np.testing.assert_allclose(armed(python_engine(rig)).run(80)[0], rows, atol=1e-12)
     interpreted = rig_of(FAILS[how][0], interpret=True)
     np.testing.assert_allclose(armed(python_engine(interpreted)).run(80)[0], rows, atol=1e-12)
-    fallen = rows[:, rig.tick_model.row.index("fallen", "main")[0]]
+    fallen = rows[:, rig.tick_model.row.index("fallback_active", "main")[0]]
     np.testing.assert_array_equal(fallen, np.arange(80) >= 20)
-    assert not rows[:, rig.tick_model.row.index("fallen", "other")].any()
+    assert not rows[:, rig.tick_model.row.index("fallback_active", "other")].any()
     assert np.isfinite(rows).all()
 
 
@@ -204,7 +204,7 @@ def test_a_rig_that_is_armed_again_has_its_controller_back(rig_of, how):
             rig_time = scheduler.engine.number * 1e-3
             scheduler.engine.view("parameters")[0] = after  # `after` of the first controller
             scheduler.arm()
-            assert scheduler.engine.view("fallen", "main") == 0.0 and rig.tick_model.loops[0].failure == ""
+            assert scheduler.engine.view("fallback_active", "main") == 0.0 and rig.tick_model.loops[0].failure == ""
             scheduler.start(60)
             while (block := scheduler.read()) is not None:
                 told += watch(block.rows)

@@ -132,7 +132,7 @@ def test_a_controller_that_does_not_return_is_given_up(rig_of, monkeypatch):
         rig.run(progress=lambda share: interrupt(share) if share >= 101 / 60001 else None)
     run = caught.value.run
     assert run.fault == (
-        "stopped at tick 101 (t = 0.101 s): controller 'c' has not returned for 0.05 s; look at what it waits for"
+        "stopped at tick 101 (t = 0.101 s): controller 'c' has not returned for 0.05 s; check what it waits for"
     )
     assert len(run.t) == 101
 
@@ -165,14 +165,14 @@ def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_retu
         scheduler.prepare()
         scheduler.arm()
         scheduler.start()
-        while not scheduler.engine.left:
+        while not scheduler.engine.force_stopped:
             time.sleep(0.01)
         for _ in iter(getattr(scheduler, end), None):
             pass
         assert (scheduler.state, scheduler.way.taking.done()) == (SchedulerState.FAULT, False)
         assert scheduler.fault == (
-            "stopped at tick 101 (t = 0.101 s): the loop has not finished a tick for 0.5 s; look for what holds it up,"
-            " a controller or a bus, or give the watchdog more time (it was at controller 'c')"
+            "stopped at tick 101 (t = 0.101 s): the loop has not finished a tick for 0.5 s; check what blocks it,"
+            " a controller or a bus, or use a longer watchdog time (in controller 'c')"
         )
     type(rig.tick_model.loops[0].block).update.__globals__["GO_ON"].set()
 
@@ -181,8 +181,8 @@ def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_retu
 @pytest.mark.parametrize("ignored", [False, True])
 def test_whatever_ends_a_program_interrupts_it_unless_it_is_ignored(name, ignored):
     code = (
-        "import signal\nfrom cosim.execution.posix_signals import listen\n"
-        f"signal.signal(signal.{name}, signal.{'SIG_IGN' if ignored else 'SIG_DFL'})\nlisten()\n"
+        "import signal\nfrom cosim.execution.posix_signals import raise_on_termination\n"
+        f"signal.signal(signal.{name}, signal.{'SIG_IGN' if ignored else 'SIG_DFL'})\nraise_on_termination()\n"
         f"try:\n    signal.raise_signal(signal.{name})\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -230,7 +230,7 @@ def test_a_run_that_is_refused_leaves_the_recording_alone(rig_of, tmp_path, monk
     def take(pacing):
         yield (privileges.Privilege("locked memory", False, "ulimit -l"),)
 
-    monkeypatch.setattr(privileges, "take", take)
+    monkeypatch.setattr(privileges, "acquire", take)
     kept = tmp_path / "kept.mcap"
     kept.write_bytes(b"what was recorded before")
     with pytest.raises(InputError, match="strict, but this system does not grant locked memory"):

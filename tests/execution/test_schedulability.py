@@ -11,7 +11,7 @@ import pytest
 
 import cosim.execution.schedulability
 from cosim.errors import InputError
-from cosim.execution.engine import PythonEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.execution.schedulability import check_schedulable, measure_ticks
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.clock_sources import PythonClock
@@ -106,7 +106,7 @@ def taking(loop, us):
 @pytest.fixture
 def refused(rig_of, monkeypatch, tmp_path):
     """What is said of a rig whose two controllers take so many µs; None when it fits."""
-    monkeypatch.setattr(cosim.execution.schedulability, "Free", Still)
+    monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", Still)
 
     def told(fast, slow, *overrides):
         rig = rig_of(*overrides)
@@ -248,7 +248,7 @@ def test_ticks_after_a_rehearsal_are_those_without_one_to_the_bit(rig_of, overri
     numbers, stamps = measure_ticks(engine)
     np.testing.assert_array_equal(engine.memory, before)
     assert engine.number == 0 and engine.failure == ""
-    assert numbers.tolist() == list(range(40)) and stamps.shape == (40, 3 + len(engine.stages))
+    assert numbers.tolist() == list(range(40)) and stamps.shape == (40, 3 + len(engine.tasks))
     assert (np.diff(stamps[:, 1:-1], axis=1) >= 0).all()
     np.testing.assert_array_equal(rows_of(engine), expected)
 
@@ -294,7 +294,7 @@ def test_simulated_motors_are_off_afterwards(rig_of):
 
 
 def test_a_rig_that_fails_in_rehearsal_is_told_in_the_run(rig_of, monkeypatch):
-    monkeypatch.setattr(cosim.execution.schedulability, "Free", Still)
+    monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", Still)
     rig = rig_of("controllers.fast.bad=10 ms")
     engine = rig.engine()
     numbers, _ = measure_ticks(engine)

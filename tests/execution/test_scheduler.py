@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError, RunError
-from cosim.execution.engine import NativeEngine
+from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_pacer import ClockPacer, NoPacer
 from cosim.execution.scheduler import Scheduler, SchedulerState
 from cosim.timing import privileges
@@ -88,7 +88,7 @@ class Bench:
     def engine(self):
         rig = self.rig
         if self.native:
-            return NativeEngine(rig.tick_model, rig.spec.schedule.order)
+            return NativeEngine(rig.tick_model)
 
         def logged(driver):
             self.drivers.append(LoggedDriver(driver, self.log))
@@ -124,8 +124,8 @@ class Ticks:
 
     def signals(self, rig):
         """Signal -> its values (k,)."""
-        values = np.concatenate([rig.observe(block.arming, block.rows) for block in self.blocks])
-        return dict(zip(rig.tick_model.signals, values.T, strict=True))
+        values = np.concatenate([rig.observe(block.bumpless_start, block.rows) for block in self.blocks])
+        return dict(zip(rig.tick_model.signals.names, values.T, strict=True))
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of
         yield (privileges.Privilege("priority", True, ""),)
         rights.append(("given back", threading.get_ident()))
 
-    monkeypatch.setattr(privileges, "take", take)
+    monkeypatch.setattr(privileges, "acquire", take)
     bench = bench_of(paced=paced)
     before = set(threading.enumerate())
     bench.clock.block(1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP])
@@ -304,7 +304,7 @@ def test_strict_refuses_to_start_without_its_rights_however_often_it_is_asked(be
             privileges.Privilege("fixed priority", False, "run ulimit -r 99"),
         )
 
-    monkeypatch.setattr(privileges, "take", take)
+    monkeypatch.setattr(privileges, "acquire", take)
     bench = bench_of(paced=True, hardware=True, strict=True)
     bench.scheduler.prepare()
     for _ in range(2):
@@ -324,7 +324,7 @@ def test_the_command_line_refuses_it_too(command, monkeypatch):
     def take(pacing):
         yield (privileges.Privilege("fixed priority", False, "run ulimit -r 99"),)
 
-    monkeypatch.setattr(privileges, "take", take)
+    monkeypatch.setattr(privileges, "acquire", take)
     assert command.refuses("run", "rig.yaml", "--set", "schedule.realtime=strict") == [
         "--set schedule.realtime=strict: strict, but this system does not grant fixed priority (run ulimit -r 99);"
         " grant what is missing or leave out 'strict'"
@@ -338,7 +338,7 @@ def test_without_strict_missing_rights_are_told(bench_of, monkeypatch):
     def take(pacing):
         yield (missing,)
 
-    monkeypatch.setattr(privileges, "take", take)
+    monkeypatch.setattr(privileges, "acquire", take)
     scheduler = bench_of(paced=True).start(3)
     Ticks(scheduler)
     assert scheduler.rights == (missing,) == scheduler.timing.rights
@@ -534,7 +534,7 @@ def test_a_fault_anywhere_in_a_tick_stops_the_drivers_before_anything_is_written
     assert len(again.numbers) == 5 and bench.scheduler.state is SchedulerState.STOPPED
 
 
-PARTS = {"known_acceleration": "read", "judge": "guard", "advance": "step", "measure": "read"}
+PARTS = {"known_acceleration": "read", "check_command": "guard", "advance": "step", "measure": "read"}
 
 
 @pytest.mark.parametrize("paced", [False, True])
@@ -551,6 +551,7 @@ def test_a_part_of_the_tick_that_fails_by_itself_is_a_fault_like_any_other(bench
         return original(t, *arguments)
 
     setattr(simulation, part, broken)
+    vars(simulation).pop("tasks")  # built again, with the broken function
     bench.scheduler.prepare()
     ready.append(True)
     ticks = Ticks(bench.start(20))

@@ -200,8 +200,8 @@ def test_a_stop_that_is_not_there_is_told_at_its_place(rig_of, tmp_path, command
 # --- the watchdog -----------------------------------------------------------------------------------
 
 HUNG = (
-    "stopped at tick 5 (t = 0.005 s): the loop has not finished a tick for 0.5 s; look for what holds it up, a"
-    " controller or a bus, or give the watchdog more time (it was at controller 'push')"
+    "stopped at tick 5 (t = 0.005 s): the loop has not finished a tick for 0.5 s; check what blocks it, a"
+    " controller or a bus, or use a longer watchdog time (in controller 'push')"
 )
 
 
@@ -283,11 +283,11 @@ def test_a_run_whose_motors_it_switched_off_does_not_go_on(bench_of, monkeypatch
     scheduler.arm()
     scheduler.start(FOREVER)
     assert scheduler.read() is not None
-    engine._barked("late")
+    engine._on_timeout("late")
     assert driver.stopped.is_set()
     last = engine.number
     assert all(number < last for number in numbers(scheduler))
-    assert scheduler.state is SchedulerState.FAULT and scheduler.fault.endswith(": late (it was at task 'publish')")
+    assert scheduler.state is SchedulerState.FAULT and scheduler.fault.endswith(": late (in task 'publish')")
     scheduler.reset()
     scheduler.arm()
     scheduler.start(3)
@@ -297,11 +297,11 @@ def test_a_run_whose_motors_it_switched_off_does_not_go_on(bench_of, monkeypatch
 def test_the_cause_is_there_before_the_motors_are_off_and_stays(bench_of, monkeypatch):
     scheduler, _ = bench_of("{watchdog: 30}")
     engine, found = scheduler.engine, []
-    monkeypatch.setattr(engine, "stop", lambda: found.append((engine.left, engine.failure[-20:])))
-    engine._barked("late")
-    engine.abandon(2.0)
-    assert found == [(True, "(it was at the loop)")]
-    assert engine.outcome(LoopStatus.STOPPED).endswith(": late (it was at the loop)")
+    monkeypatch.setattr(engine, "stop", lambda: found.append((engine.force_stopped, engine.failure[-13:])))
+    engine._on_timeout("late")
+    engine.force_stop(2.0)
+    assert found == [(True, "(in the loop)")]
+    assert engine.fault_message(LoopStatus.STOPPED).endswith(": late (in the loop)")
 
 
 def test_at_rest_it_does_not_bark_before_it_is_fed():
@@ -314,7 +314,7 @@ def test_at_rest_it_does_not_bark_before_it_is_fed():
             dog.stop()
             ended.set()
         elif nap == 0:
-            dog.rest()
+            dog.suspend()
         elif nap == 3:
             dog.feed()
         now[0] += 60_000_000

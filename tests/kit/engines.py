@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim import Rig
 from cosim.drivers import sim
-from cosim.execution.engine import PythonEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import Driver
 
@@ -38,4 +38,4 @@ def python_rows(rig: Rig, ticks: int) -> np.ndarray:
     """All signals (k, n) of the first k ticks of a rig, by the Python engine."""
     engine = armed(python_engine(rig))
     rows, _ = engine.run(ticks)
-    return rig.observe(engine.view("arming"), rows)
+    return rig.observe(engine.view("bumpless_start"), rows)

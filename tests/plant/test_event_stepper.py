@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from cosim.execution.engine import PythonEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.rig.build.drivers import driver_groups
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
@@ -39,9 +39,9 @@ class Ran:
         ticks = ticks or round(schedule.duration_ns / schedule.step_ns)
         rows, self.fault = engine.run(ticks + 1)
         engine.close()
-        self.rows, self.names, self.simulation = rows, simulation.signals, simulation
+        self.rows, self.names, self.simulation = rows, simulation.signals.names, simulation
         self.t = np.arange(len(rows)) * simulation.step
-        self.values = rig.observe(engine.view("arming"), rows)
+        self.values = rig.observe(engine.view("bumpless_start"), rows)
         self.switches = simulation.row.unpack(rows[-1])["plant"]["switches"] if simulation.plant.switches else {}
         self.reported = simulation.plant.switches.reported
 

@@ -537,7 +537,7 @@ def test_a_family_of_another_package_works_like_the_others(far, mistakes, comman
     far("from cosim.drivers.odrive import *\n")
     Path("rig.yaml").write_text(RIG + FAR)
     rig = load_rig("rig.yaml")
-    assert [type(group.driver).__name__ for group in rig.engine().drives.groups] == ["SimDriver", "CanDriver"]
+    assert [type(group.driver).__name__ for group in rig.engine().hardware_manager.groups] == ["SimDriver", "CanDriver"]
     code, out, _ = command("check", "rig.yaml")
     assert code == 0 and "  driver far: far_family on virtual a, effort mode, up to 70% of its bit rate" in out
     assert mistakes(FAR.replace("id: 1", "id: 1, ratoi: 3")) == [

@@ -10,7 +10,8 @@ from cosim.cli import report
 from cosim.control.guard import BITS
 from cosim.drivers import sim
 from cosim.errors import InputErrors
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.native_engine import NativeEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import PAUSE, LimitAlarms
 from cosim.rig.run import StoppedRun
@@ -227,11 +228,11 @@ def engines(rig, interpreted):
     for one in (rig, interpreted):
         world, index = VirtualPlant(one.tick_model), np.arange(2)
         driver = sim.load(one.joints, index, one.limits, world)
-        engine = PythonEngine(one.tick_model, world, [(driver, index)], one.spec.schedule.order)
+        engine = PythonEngine(one.tick_model, world, [(driver, index)])
         engine.open()
         engine.arm()
         yield engine
-    yield NativeEngine(rig.tick_model, rig.spec.schedule.order)
+    yield NativeEngine(rig.tick_model)
 
 
 @pytest.mark.parametrize("kind", STOPS)
@@ -393,7 +394,7 @@ def test_a_soft_start_begins_again_when_the_rig_is_armed_again(rig_of):
         before, _ = engine.run(100)
         engine.stop()
         engine.arm()
-        engine.begin_from_measured(0.0, 0)
+        engine.start_from_measured(0.0, 0)
         after, _ = engine.run(3)
         requests = [rig.tick_model.row.unpack(row)["request"][0] for row in (before[-1], *after)]
         assert requests == pytest.approx([5.0, 0.0, 0.16, 0.32], abs=1e-12)

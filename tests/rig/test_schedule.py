@@ -10,7 +10,8 @@ from cosim.errors import SourceLocation
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import by_priority, read_controllers
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.timing.pacing import ORDER, Pacing, Pulse
+from cosim.tick.tick_model import ORDER
+from cosim.timing.pacing import Pacing, Pulse
 
 DOCS = (Path(__file__).parents[2] / "docs" / "rig.md").read_text(encoding="utf-8")
 TASKS = "read, controllers, guard, write, step, publish"

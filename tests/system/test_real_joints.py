@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import RunError
-from cosim.execution.engine import PythonEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.manager import DriverGroup
 from cosim.rig.rig import load_rig
 from cosim.tick.virtual_plant import VirtualPlant
@@ -88,8 +88,8 @@ def played(rig, motion, ticks, late=0.0):
     begin(engine, world, motion)
     rows, fault = engine.run(ticks)
     assert not fault
-    values = rig.observe(engine.view("arming").copy(), rows)
-    return dict(zip(rig.tick_model.signals, values.T, strict=True)), engine
+    values = rig.observe(engine.view("bumpless_start").copy(), rows)
+    return dict(zip(rig.tick_model.signals.names, values.T, strict=True)), engine
 
 
 def simulated(rig, world):
@@ -164,7 +164,9 @@ def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
     begin(engine, world, exact)
     rows, fault = engine.run(2000)
     assert not fault
-    values = rig.observe(engine.view("arming").copy(), rows)[:, rig.tick_model.signals.index("elbow/position")]
+    values = rig.observe(engine.view("bumpless_start").copy(), rows)[
+        :, rig.tick_model.signals.names.index("elbow/position")
+    ]
     t = np.arange(2000) * 1e-3
     assert np.abs(values - [exact(x)[0] for x in t])[300:].max() < 2e-3
 
@@ -189,7 +191,7 @@ def test_a_drive_that_says_nothing_new_is_not_armed(arm):
     engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
     engine.open()
     with pytest.raises(RunError, match="the drives of elbow do not say where they are; look at their power and their"):
-        engine.begin_from_measured(0.5, 0)
+        engine.start_from_measured(0.5, 0)
 
 
 def test_stale_measurements_stop_the_run(arm):
@@ -260,7 +262,9 @@ def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
     begin(engine, world, lambda t: (0.0, 0.0))
     rows, fault = engine.run(4001)
     assert not fault
-    signals = dict(zip(rig.tick_model.signals, rig.observe(engine.view("arming").copy(), rows).T, strict=True))
+    signals = dict(
+        zip(rig.tick_model.signals.names, rig.observe(engine.view("bumpless_start").copy(), rows).T, strict=True)
+    )
     after = alone.t > 0.3
     error = np.abs(signals["elbow/position"] - alone["elbow/position"])[after].max()
     assert error < 0.02 * np.ptp(alone["elbow/position"])
@@ -320,9 +324,12 @@ def test_a_load_motor_that_turns_another_way_stops_the_run():
     [
         (
             (4.0, 0.0),
-            "is at 4 rad before it is commanded, outside its limits -3 to 3 rad; move it back by hand, or look",
+            "is at 4 rad before the first command, outside its limits -3 to 3 rad; move it back by hand, or check",
         ),
-        ((0.3, 25.0), "moves at 25 rad/s before it is commanded, above its limit of 20 rad/s; wait until it rests"),
+        (
+            (0.3, 25.0),
+            "moves at 25 rad/s before the first command, above its limit of 20 rad/s; wait until it is at rest",
+        ),
     ],
 )
 def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
@@ -341,7 +348,7 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
 
     engine.drivers[1][0].read = anew
     with pytest.raises(RunError, match=f"joint 'elbow' {told}"):
-        engine.begin_from_measured(0.5, 0)
+        engine.start_from_measured(0.5, 0)
 
 
 @pytest.mark.parametrize("mode", ["velocity", "position"])

@@ -10,7 +10,8 @@ import pytest
 
 from cosim.drivers import sim
 from cosim.errors import InputError
-from cosim.execution.engine import NativeEngine, PythonEngine
+from cosim.execution.native_engine import NativeEngine
+from cosim.execution.python_engine import PythonEngine
 from cosim.rig.run import StoppedRun, signal_units
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
@@ -101,9 +102,9 @@ def test_events_and_controllers_in_python_are_the_same_on_time(rig_of, push):
 @pytest.mark.parametrize("name", ["two_link", "prescribed_wrist", "ur5_sim", "ur5_realtime", "mechanisms/four_bar"])
 def test_both_lanes_agree(sample, name):
     rig = sample(name, FAST)
-    engine = NativeEngine(rig.tick_model, rig.spec.schedule.order)
+    engine = NativeEngine(rig.tick_model)
     rows, _ = engine.run(200)
-    expected = rig.observe(engine.view("arming"), rows)
+    expected = rig.observe(engine.view("bumpless_start"), rows)
     scale = np.maximum(np.abs(expected).max(axis=0), 1.0)
     assert np.abs((python_rows(rig, 200) - expected) / scale).max() < 1e-9
 
@@ -226,13 +227,12 @@ def test_writing_first_delays_every_command_by_one_tick_exactly(rig_of, push):
 
 def lanes(rig):
     """Rows of 150 ticks in machine code and in Python."""
-    order = rig.spec.schedule.order
     world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
-    python = PythonEngine(rig.tick_model, world, [(driver, index)], order)
+    python = PythonEngine(rig.tick_model, world, [(driver, index)])
     python.open()
     python.arm()
-    return NativeEngine(rig.tick_model, order).run(150), python.run(150)
+    return NativeEngine(rig.tick_model).run(150), python.run(150)
 
 
 @pytest.mark.parametrize(

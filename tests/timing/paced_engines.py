@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
-from cosim.execution.engine import Engine, NativeEngine, Snapshot
+from cosim.execution.engine import Engine, Snapshot
+from cosim.execution.native_engine import NativeEngine
 from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
 from tests.kit.clock import FakeClock
@@ -137,7 +138,7 @@ class Loops:
         within = np.zeros(self.tasks, dtype=np.int64) + deadlines
         pace = PaceMemory(clock, settings(pacing, engine.simulation.step_ns), within)
         clock.then = {k: partial(call, rings) for k, call in (then or {}).items()}
-        engine.take(rings, ticks, pace)
+        engine.run_ticks(rings, ticks, pace)
         engine.stop()
         words = rings.words.copy()
         assert engine.number == words[SharedWord.NUMBER]

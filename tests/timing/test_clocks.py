@@ -229,7 +229,7 @@ def engine_on(loops, clock, lane, ticks):
     rings = TickRing(engine.program, ticks, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
     held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
-    return engine, rings, lambda: engine.take(rings, ticks, held)
+    return engine, rings, lambda: engine.run_ticks(rings, ticks, held)
 
 
 lanes = pytest.mark.parametrize("lane", ["native", "Python"])

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from cosim.timing.deadlines import DeadlineRecord, Miss, TaskTime, channels, figure, lines, values
+from cosim.output.timing_report import timing_lines
+from cosim.timing.deadlines import DeadlineRecord, Miss, TaskTime, channels, values
+from cosim.units import format_seconds
 
 US, MS = 1_000, 1_000_000
 START = 7_000_000_000_123
@@ -257,7 +259,7 @@ def test_short_runs_have_a_summary_and_lines(k, pulsed):
     assert found.drift_ns == 0
     assert (summary["tick"] is None) == (k == 0)
     assert (
-        lines(summary)[-1]
+        timing_lines(summary)[-1]
         == ("timing   no tick was taken", "missed   none of 1 deadline", "missed   none of 2 deadlines")[k]
     )
 
@@ -307,7 +309,7 @@ def test_of_many_misses_the_worst_five_are_told():
 
 
 def test_lines_of_a_run_on_time():
-    assert lines(timing(ticks(10_000)).summary()) == [
+    assert timing_lines(timing(ticks(10_000)).summary()) == [
         "timing   wake-up latency 10 µs median, 10 µs p99, 10 µs max; end to end 155 µs median, 155 µs p99, 155 µs max",
         "tick     200 µs median, 200 µs p99, 200 µs max of 1 ms, in machine code; heaviest task arm:"
         " 100 µs median, 100 µs p99, 100 µs max",
@@ -318,7 +320,7 @@ def test_lines_of_a_run_on_time():
 def test_lines_of_misses_time_lost_and_rights():
     rights = Right("thread priority", False, "run as root"), Right("locked memory", True)
     changes = {512: {"wake": 2 * MS}, 700: {"step": MS, "off": 900 * US}}
-    found = lines(
+    found = timing_lines(
         timing(ticks(2000, changes, lost={1000: 12 * MS}), rights=rights, lost_ns=12 * MS, dropped=20).summary()
     )
     assert found[2:] == [
@@ -334,7 +336,7 @@ def test_lines_name_the_most_frequent_causes_and_the_root_of_the_worst():
     changes = {10 * k: {name: 1200 * US} for k, name in enumerate(NAMES)}
     changes[55] = {"wake": 3 * MS, "off": 0}
     changes[56] = {"step": 1500 * US}
-    missed = lines(timing(ticks(70, changes)).summary())[2]
+    missed = timing_lines(timing(ticks(70, changes)).summary())[2]
     assert missed == (
         "missed   11 of 70 deadlines: late wake 5, bus late in read 1, bus late in write 1, arm overran 1, others 3;"
         " worst 2.85 ms at tick 56 (t = 0.056 s), late wake (tick 55)"
@@ -342,12 +344,12 @@ def test_lines_name_the_most_frequent_causes_and_the_root_of_the_worst():
 
 
 def test_lines_of_pulses_and_of_a_run_within_its_grace():
-    found = lines(timing(pulses([MS] * 5), pulsed=True, grace_ns=100 * MS).summary())
+    found = timing_lines(timing(pulses([MS] * 5), pulsed=True, grace_ns=100 * MS).summary())
     assert found[0] == (
         "timing   pulse interval 1 ms median, 1 ms p99, 1 ms max; end to end 145 µs median, 145 µs p99, 145 µs max"
     )
     assert found[2:] == ["missed   nothing that counts: the run ended within its grace"]
-    (lost,) = lines(timing(ticks(1), dropped=1).summary())[3:]
+    (lost,) = timing_lines(timing(ticks(1), dropped=1).summary())[3:]
     assert lost == "lost     the rows of 1 tick, which came faster than they could be taken"
 
 
@@ -359,4 +361,4 @@ def test_lines_of_pulses_and_of_a_run_within_its_grace():
     ],
 )  # fmt: skip
 def test_times_have_three_digits_and_a_unit_that_suits(seconds, text):
-    assert figure(seconds) == text
+    assert format_seconds(seconds) == text

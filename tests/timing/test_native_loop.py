@@ -249,7 +249,7 @@ def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
     clock.rings = rings = TickRing(engine.program, 16, stamped=True)
     rings.words[SharedWord.START] = loops.start
     held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
-    read = Reader(rings, lambda: engine.take(rings, count, held))
+    read = Reader(rings, lambda: engine.run_ticks(rings, count, held))
     assert (rings.status, rings.words[SharedWord.DROPPED]) == (LoopStatus.FINISHED, 0)
     np.testing.assert_array_equal(read.rows, expected)
     np.testing.assert_array_equal(read.stamps[:, 0], loops.start + np.arange(count) * MS)

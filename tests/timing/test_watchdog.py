@@ -10,8 +10,8 @@ from cosim.timing.watchdog import Watchdog
 MS = 1_000_000
 LONG = 30.0  # s; a test that waits for it has failed
 CAUSE = (
-    "the loop has not finished a tick for 0.1 s; look for what holds it up, a controller or a bus, or give the"
-    " watchdog more time"
+    "the loop has not finished a tick for 0.1 s; check what blocks it, a controller or a bus, or use a"
+    " longer watchdog time"
 )
 
 

@@ -75,7 +75,7 @@ class EmulatedMotors:
         """What the drives ask of their motors, into the world."""
         for k, (motor, wired) in enumerate(zip(self.motors, self._wired, strict=True)):
             self._request[k] = motor.asked * wired.scale
-        self.world.ask(self._index, self._request)
+        self.world.request(self._index, self._request)
 
     def scale_of(self, motor: EmulatedMotor) -> float:
         """Of the drive's position per joint's."""

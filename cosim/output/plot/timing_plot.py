@@ -14,7 +14,8 @@ import numpy as np
 from cosim.output.plot.curves import thin
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, PALE, ROSE, RUST, SOFT, VIOLET, save
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
-from cosim.timing.deadlines import DeadlineRecord, figure, place, spread
+from cosim.timing.deadlines import DeadlineRecord, place, spread
+from cosim.units import format_seconds
 
 WIDTH, ROW_HEIGHT, AXIS_LABEL_WIDTH = (
     9.6,
@@ -87,7 +88,7 @@ def _description(timing: DeadlineRecord) -> str:
     missed = len(timing.missed.row)
     late = f"{missed:,} deadline{'s' * (missed != 1)} missed" if counted else ""
     worst = f"pace {factors.min():.4f} at worst" if len(factors) else ""
-    ticks = f"{n:,} tick{'s' * (n != 1)} of {figure(timing.period_ns / 1e9)} in {timing.lane}"
+    ticks = f"{n:,} tick{'s' * (n != 1)} of {format_seconds(timing.period_ns / 1e9)} in {timing.lane}"
     return "  ·  ".join(filter(None, [ticks, paced, late, worst]))
 
 
@@ -119,7 +120,7 @@ def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
         axes.axvline(max(value, MIN_TIME), color=color, linestyle=style, linewidth=1.3)
         for value, (_, color, style) in zip(found.values(), QUANTILES, strict=True)
     ]
-    key(lines, [f"{name} {figure(v)}" for v, (name, *_) in zip(found.values(), QUANTILES, strict=True)])
+    key(lines, [f"{name} {format_seconds(v)}" for v, (name, *_) in zip(found.values(), QUANTILES, strict=True)])
 
 
 def _draw_execution_times(axes: Any, timing: DeadlineRecord) -> None:
@@ -146,7 +147,7 @@ def _draw_execution_times(axes: Any, timing: DeadlineRecord) -> None:
         label.set(parse_math=False, fontsize=min(8.5, 72.0 * 0.7 * ROW_HEIGHT / len(names)))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
-    key([dot, bar, end, period], ["median", "to p99", "max", f"period {figure(timing.period_ns / 1e9)}"])
+    key([dot, bar, end, period], ["median", "to p99", "max", f"period {format_seconds(timing.period_ns / 1e9)}"])
 
 
 # --- over time ---
@@ -186,7 +187,7 @@ def _draw_end_to_end(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> N
     seconds[task.due(timing.numbers)] = timing.end_to_end_ns / 1e9
     limit = task.deadline_ns / 1e9
     if _draw_time_series(axes, timing, seconds, marks, limit) is not None:
-        key([axes.axhline(limit, **LIMIT_STYLE)], [f"deadline of write, {figure(limit)}"])
+        key([axes.axhline(limit, **LIMIT_STYLE)], [f"deadline of write, {format_seconds(limit)}"])
 
 
 def _draw_clock_slip(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:

@@ -69,8 +69,9 @@ class WiredRig:
             compiled=not self.interpret,
             loads=load_motors(self.joints, self.plant.rotors, drivers),
             bandwidths=observer_bandwidths(drivers),
-            self_willed=drive_controlled(self.joints, drivers),
+            drive_controlled=drive_controlled(self.joints, drivers),
             deceleration=spec.guard.deceleration,
+            order=spec.schedule.order,
         )
 
     @property
@@ -95,22 +96,22 @@ class WiredRig:
         period = round(schedule.step_ns / schedule.rate)
         return tuple(
             TaskTime(
-                stage.name,
-                stage.ticks,
-                stage.phase,
-                (stage.loop.deadline_ns if stage.loop else schedule.deadlines.get(stage.name)) or period,
-                self.hardware and stage.name in ("read", "write"),
+                task.name,
+                task.ticks,
+                task.phase,
+                (task.loop.deadline_ns if task.loop else schedule.deadlines.get(task.name)) or period,
+                self.hardware and task.name in ("read", "write"),
             )
-            for stage in self.tick_model.stages(schedule.order)
+            for task in self.tick_model.tasks
         )
 
     @cached_property
     def observe(self) -> Compiled | Interpreted:
-        """(arming, row) -> all signals, for batches of rows."""
-        arming = self.tick_model.layout.place("arming").shape
-        ports = [ArrayPort("arming", arming), ArrayPort("row", (self.tick_model.row.size,))]
-        outputs = [ArrayPort("signals", (len(self.tick_model.signals),))]
-        return compile(self.tick_model.observe, ports, "observe", outputs, self.interpret)
+        """(start, row) -> all signals, for batches of rows; start: the flat BumplessStart of their run."""
+        start = self.tick_model.layout.place("bumpless_start").shape
+        ports = [ArrayPort("start", start), ArrayPort("row", (self.tick_model.row.size,))]
+        outputs = [ArrayPort("signals", (len(self.tick_model.signals.names),))]
+        return compile(self.tick_model.signals.observe, ports, "observe", outputs, self.interpret)
 
 
 def limits_of(spec: RigSpec) -> Limits:

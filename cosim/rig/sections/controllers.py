@@ -13,7 +13,7 @@ from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugi
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.sections.joints import bound_reason, kinds_of
 from cosim.rig.sections.schedule import LONGEST, TOLERANCE, read_deadline, read_ticks, show_time
-from cosim.timing.pacing import ORDER
+from cosim.tick.tick_model import ORDER
 from cosim.types import param, params
 
 # names by which the times of a tick are told beside those of the controllers

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from cosim.errors import did_you_mean
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
-from cosim.timing.pacing import ORDER, Pacing, Pulse
+from cosim.tick.tick_model import ORDER
+from cosim.timing.pacing import Pacing, Pulse
 from cosim.types import param, params
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]

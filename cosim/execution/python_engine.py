@@ -1,0 +1,204 @@
+"""The Python engine: ticks in Python around drivers and controllers that cannot be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from cosim.errors import RunError, describe_exception
+from cosim.execution.engine import Engine, Snapshot
+from cosim.execution.python_pacer import ClockPacer, NoPacer, Pacer
+from cosim.hardware.estop import Estop
+from cosim.hardware.manager import DriverGroup, HardwareManager
+from cosim.tick.tick_model import TickModel, TickTask
+from cosim.tick.virtual_plant import VirtualPlant
+from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.watchdog import Watchdog
+from cosim.types import Driver
+
+
+class PythonEngine(Engine):
+    """Runs ticks in Python around drivers; calls that can be compiled are, except in an interpreted run."""
+
+    kind = "Python"
+    _pacer: Pacer = NoPacer()
+
+    def __init__(
+        self,
+        simulation: TickModel,
+        world: VirtualPlant,
+        drivers: Sequence[tuple[Driver, np.ndarray] | DriverGroup],
+        hardware: bool = False,
+        estop: Callable[[ExitStack], Estop] | None = None,
+        watchdog: float | None = None,
+    ) -> None:
+        """drivers: together for all joints, each with the indices (n,) of its joints in the model's order; estop: opens
+        the emergency stop; watchdog [s]: motors off when a tick takes longer."""
+        super().__init__(simulation)
+        groups = [item if isinstance(item, DriverGroup) else DriverGroup(*item) for item in drivers]
+        self.hardware_manager = HardwareManager(groups, world)
+        self.hardware = hardware or any(group.real for group in self.hardware_manager.groups)
+        self.world, self.memory = world, world.memory
+        self._runs = [self._task(task) for task in self.tasks]
+        self._names = [f"controller '{task.name}'" if task.loop else f"task '{task.name}'" for task in self.tasks]
+        self._fault = world.view("fault")
+        self._stack, self._open_estop = ExitStack(), estop
+        self._estop = Estop(())
+        self._watchdog = None if watchdog is None else Watchdog(watchdog, self._on_timeout)
+
+    @property
+    def drivers(self) -> Sequence[tuple[Driver, np.ndarray]]:
+        """Each with the indices (n,) of its joints."""
+        return [(group.driver, group.index) for group in self.hardware_manager.groups]
+
+    def open(self) -> None:
+        if self._open_estop is not None:
+            self._estop = self._open_estop(self._stack)
+        self.hardware_manager.open()
+
+    def clear(self) -> None:
+        self.hardware_manager.clear()
+
+    def arm(self) -> None:
+        self._estop.reset()
+        self.hardware_manager.enable()
+        super().arm()
+        if self._watchdog is not None:
+            self._watchdog.start()
+            self._watchdog.suspend()
+
+    def keep_enabled(self) -> None:
+        self.hardware_manager.hold()
+
+    def stop(self) -> None:
+        self.hardware_manager.stop()
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        super().stop()
+
+    def close(self) -> None:
+        super().close()  # stops first
+        self.hardware_manager.close()
+        self._stack.close()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        if self.hardware:
+            raise RunError("a rig with real motors cannot return to an earlier state; arm it again instead")
+        super().restore(snapshot)
+        self.world.discard_sample()
+
+    def _on_timeout(self, cause: str) -> None:
+        """In the watchdog's thread."""
+        self._force_stop(f"{cause} (in {self.running})")
+
+    # --- the tasks ---
+
+    def _task(self, task: TickTask) -> Callable[[int], object]:
+        """A task of the tick, called with its deadline [ns]."""
+        if task.loop is not None:
+            return self._controller(task)
+        # simulated drivers measure and set the request themselves; for real ones the request is only recorded
+        by_drivers = ("measure",) if self.simulation.plant.real else ("measure", "request")
+        calls = [self.world.bind(call) for call in task.calls if call.name not in by_drivers]
+        if task.name == "read":
+            return lambda until: (self._read(until), *(call() for call in calls))
+        if task.name == "write":
+            return lambda until: (*(call() for call in calls), self.hardware_manager.write(until, self._pacer.now))
+        return lambda _: [call() for call in calls]
+
+    def _controller(self, task: TickTask) -> Callable[[int], object]:
+        name, (call,) = task.name, task.calls
+        run = self.world.bind(call, interpret=name in self.simulation.untraceable)
+
+        def update(_: int) -> None:
+            try:
+                run()
+            except (Exception, SystemExit) as error:  # user code may raise anything
+                raise RunError(f"controller '{name}' failed: {describe_exception(error)}") from error
+
+        return update
+
+    def _read(self, until: int) -> None:
+        if cause := self._estop.pressed():
+            raise RunError(f"{cause}; release it, then arm the rig again")
+        self.hardware_manager.read(until, self._pacer.now, self._pacer.due())
+
+    def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
+        self.world.discard_sample()
+        self.world.begin(self.number * self.simulation.step_ns)
+        try:
+            self.hardware_manager.sense(until)
+        finally:
+            self.world.discard_sample()
+        return self.view("measured", "position").copy(), self.view("measured", "velocity").copy()
+
+    # --- the loop ---
+
+    def _run_ticks(self, ring: TickRing, pace: PaceMemory | None) -> None:
+        """The loop that `timing.native_loop` writes as compiled code."""
+        status, pacer = LoopStatus.FAULT, NoPacer()
+        if not self.force_stopped:  # else no tick runs until the rig is armed again
+            self.failure = ""
+        if self._watchdog is not None:
+            self._watchdog.feed()
+        try:
+            if pace is not None:
+                pacer = ClockPacer(pace, self.program, ring.words, not self.simulation.compiled)
+            # the guard reports a diverging run, not numpy's warnings
+            with np.errstate(all="ignore"):
+                status = self._loop(ring, pacer)
+        except BaseException as error:  # the ticks before it stay in the ring
+            what = str(error) if isinstance(error, RunError) else describe_exception(error)
+            if not self.force_stopped:
+                self.failure = self._stopped_at(int(ring.words[SharedWord.NUMBER]), what)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            if self._watchdog is not None:
+                self._watchdog.suspend()
+            if status is LoopStatus.FAULT:
+                self.stop()
+            ring.words[SharedWord.STATUS] = status
+
+    def _loop(self, ring: TickRing, pacer: Pacer) -> LoopStatus:
+        words, memory, program = ring.words, self.memory, self.program
+        self._pacer = pacer
+        first, count, places = (int(words[word]) for word in (SharedWord.NUMBER, SharedWord.COUNT, SharedWord.PLACES))
+        step_ns, early = self.simulation.step_ns, program.early
+        for k in range(count):
+            if (status := pacer.wait(words)) is not LoopStatus.RUNNING:
+                return status
+            number, taken = first + k, int(words[SharedWord.TAKEN])
+            room = taken - int(words[SharedWord.READ]) < places
+            place = taken % places if room else places
+            self.number = number
+            self.world.begin(number * step_ns)
+            ring.rows[place, :early] = memory[:early]
+            faulty = self._tick(number, pacer)
+            ring.rows[place, early:] = memory[early : program.row]
+            pacer.stamp(ring, place)
+            words[SharedWord.DROPPED] += not room
+            if self._watchdog is not None:
+                self._watchdog.feed()
+            words[SharedWord.NUMBER] = number + 1
+            words[SharedWord.TAKEN] = taken + room
+            if faulty:
+                return LoopStatus.FAULT
+            if (status := pacer.follow(k, number)) is not LoopStatus.RUNNING:
+                return status
+        return LoopStatus.FINISHED
+
+    def _tick(self, number: int, pacer: Pacer) -> bool:
+        """Run the tasks that are due; whether a fault ended the tick after the guard."""
+        t_ns, faulty = number * self.simulation.step_ns, False
+        for i, (task, run) in enumerate(zip(self.program.tasks, self._runs, strict=True)):
+            if not faulty and number % task.ticks == task.phase:
+                if self.force_stopped:
+                    raise RunError("the engine was stopped by force")
+                self.running = self._names[i]
+                run(pacer.deadline(i, t_ns))
+                pacer.ended(i)
+            faulty |= i == self.program.judge and bool(self._fault)
+        return faulty

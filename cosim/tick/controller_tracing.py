@@ -1,0 +1,52 @@
+"""Controllers as routines of the compiled tick; one that cannot be traced stays in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cosim.compile import ArrayPort, compile
+from cosim.compile.routine import Routine
+from cosim.control.control_loop import ControlLoop
+from cosim.errors import CompileError
+from cosim.layout import Layout
+from cosim.types import FEEDBACK
+
+
+def trace_controller(
+    loop: ControlLoop, nv: int, start_shape: tuple[int, ...], compiled: bool
+) -> tuple[Callable[..., Any], str]:
+    """(`loop.update` as a routine, "") or (`loop.update`, why it cannot be traced).
+
+    start_shape: of the flat BumplessStart of nv joints; compiled: False for plain Python.
+    """
+    if not compiled:
+        return loop.update, ""
+    joints = (nv,)
+    state = [loop.tunables.values.shape, (loop.layout.size,), loop.fallen.shape]
+    shapes = [(), *state, *[joints] * 4, start_shape]
+    name = f"controller_{loop.name}"
+    try:
+        routine = Routine(loop.update, shapes, name)
+        if Routine(loop.update, shapes, name).symbol != routine.symbol:
+            raise CompileError(
+                "does not compute the same at every call: it keeps hidden state, reads a clock or draws random numbers;"
+                " keep its state in x and take the time from t"
+            )
+        return routine, ""
+    except CompileError as error:
+        loop.rescuer = _compiled_fallback(loop, nv)
+        return loop.update, str(error)
+
+
+def _compiled_fallback(loop: ControlLoop, nv: int) -> Callable[..., Any] | None:
+    """The compiled fallback of a controller that stays in Python; None without one or where it cannot be traced."""
+    if loop.fallback is None:
+        return None
+    x = Layout(loop.fallback.initial()).size
+    sizes = {"x": (x,), **{name: (nv,) for name in (*FEEDBACK, "known")}, "held": loop.index.shape}
+    ports = [ArrayPort("t", ()), *(ArrayPort(*item) for item in sizes.items())]
+    try:
+        return compile(loop.rescue, ports, f"rescue_{loop.name}")
+    except CompileError:
+        return None

@@ -1,0 +1,246 @@
+"""The pure functions of a tick, on numbers and on symbols; times in seconds, arrays flat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.jacobian import Jacobian
+from cosim.compile.routine import Routine
+from cosim.control import guard
+from cosim.control.bumpless_start import BumplessStart
+from cosim.control.control_loop import ControlLoop
+from cosim.control.controlled_stop import cutting, halted
+from cosim.control.guard import Guard
+from cosim.control.load_emulation import LoadMotor, applied
+from cosim.control.observer import JointMotion, correct, gains, predict
+from cosim.layout import Layout
+from cosim.plant.encoder import Encoders
+from cosim.plant.event_stepper import EventStepper
+from cosim.plant.integrators import INTEGRATORS, System
+from cosim.plant.plant import Plant
+from cosim.types import COMMAND, FEEDBACK, Limits, requested_effort
+
+# longest interval between two samples of a real joint [steps] that the gains of the observer follow
+MAX_SAMPLE_STEPS = 20.0
+# what the guard reads of every joint
+GUARD_INPUTS = ("position", "velocity", "temperature", "age", "reference")
+
+
+@dataclass
+class TickFunctions:
+    """A wired rig without drivers: its parts, and what a tick computes with them."""
+
+    plant: Plant
+    encoders: Encoders
+    loops: Sequence[ControlLoop]
+    guard: Guard  # (nv,)
+    integrator: str
+    step_ns: int
+    substeps: int
+    compiled: bool = True
+    loads: Sequence[LoadMotor] = ()
+    bandwidths: np.ndarray = field(default_factory=lambda: np.zeros(0))  # Hz, of the observers of real joints
+    # (nv,) truth values: joints whose drives close their own loop; the gains of commands have no effect there
+    drive_controlled: np.ndarray | None = None
+    deceleration: float | None = None  # rad/s² or m/s² of a controlled stop; None: every stop is immediate
+
+    @property
+    def nv(self) -> int:
+        return self.plant.model.nv
+
+    @property
+    def nx(self) -> int:
+        """Size of the plant's state."""
+        return self.plant.layout.size
+
+    @property
+    def limits(self) -> Limits:
+        return self.guard.limits
+
+    @property
+    def has_controlled_stop(self) -> bool:
+        return self.deceleration is not None
+
+    @property
+    def step(self) -> float:
+        """s"""
+        return self.step_ns * 1e-9
+
+    def _part(self, fn: Callable[..., Any], shapes: Sequence[tuple[int, ...]], name: str) -> Callable[..., Any]:
+        """fn as a routine of the compiled code, fn itself in an interpreted run."""
+        return Routine(fn, shapes, name) if self.compiled else fn
+
+    # --- measurement ---
+
+    def measure(self, t: Any, x: Any, sensors: Any, request: Any) -> tuple[Any, ...]:
+        """(next state of the sensors, then the fields of FEEDBACK (nv,)); x: of the plant; request: before."""
+        state = self.plant.layout.unpack(x)
+        q, v, effort = self.plant.feedback(t, state, request)
+        true = {"position": q, "velocity": v, "effort": effort}
+        x_next, sample = self.encoders.update(t, self.encoders.params, self.sensor_layout.unpack(sensors), true)
+        return self.sensor_layout.pack(x_next), *(sample[name] for name in FEEDBACK)
+
+    @cached_property
+    def sensor_layout(self) -> Layout:
+        _, q, v = self._initial_motion
+        return Layout(self.encoders.initial(q, v))
+
+    @cached_property
+    def _initial_motion(self) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+        """(state of the plant, joint positions (nv,), velocities (nv,)) at t = 0."""
+        state = self.plant.initial()
+        q, v, _ = self.plant.motion(0.0, state)
+        return state, self.plant.model.equations.chart(q), v
+
+    def known_acceleration(self, t: Any, x: Any) -> Any:
+        """(nv,) accelerations of prescribed and real joints, 0 elsewhere."""
+        return self.plant.motion(t, self.plant.layout.unpack(x))[2]
+
+    def correct_real(self, x: Any, position: Any, interval: Any, delay: Any) -> Any:
+        """The plant's state x (nx,) with the observers of its real joints corrected by new samples of position (nv,).
+
+        interval (nv,): time [s] since the sample before, 0 where there is no new one; delay (nv,): age [s] of the
+        sample at the time of the tick. The prediction is the plant's own step.
+        """
+        state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
+        motion = JointMotion(*self.plant.observed(state))
+        new, since = interval[real] > 0.0, ops.clip(interval[real], self.step, MAX_SAMPLE_STEPS * self.step)
+        predicted = predict(motion, -delay[real]).position  # at the time of the sample
+        residual = ops.where(new, position[real] - predicted, 0.0)
+        corrected = correct(motion, residual, gains(self.bandwidths, since))
+        return self.plant.layout.pack(self.plant.corrected(state, *corrected))
+
+    # --- command ---
+
+    def reference_positions(self, t: Any, start: Any, *fallbacks: Any) -> Any:
+        """(nv,) reference positions of the joints with a tracking limit.
+
+        start: the flat BumplessStart; fallbacks: for each of these loops with a fallback in turn, whether it is active
+        (1,), and the positions that it holds.
+        """
+        reference: Any = np.zeros(self.nv)
+        remaining = iter(fallbacks)
+        for loop in self._tracked:
+            sample = BumplessStart.of(start, self.nv).at(loop.index).reference(loop.trajectory, t)["position"]
+            if loop.fallback is not None:
+                active, hold = next(remaining), next(remaining)
+                sample = ops.where(active[0] > 0.5, hold, sample)
+            reference = ops.with_elements(reference, loop.index, sample)
+        return reference
+
+    @property
+    def _tracked(self) -> list[ControlLoop]:
+        """Loops of joints with a tracking limit."""
+        bounded = np.isfinite(self.guard.tracking)
+        return [loop for loop in self.loops if loop.looks_at("position") and bounded[loop.index].any()]
+
+    def check_command(self, t: Any, x: Any, start: Any, request: Any, *inputs: Any) -> tuple[Any, ...]:
+        """(the fields of COMMAND (nv,), verdicts (nv,), warned (nv,), fault (), request before and now (nv,)): the
+        commands of all controllers after the guard.
+
+        inputs: GUARD_INPUTS, (nv,) each, then the fields of COMMAND of each loop in turn. fault is 0, or the largest
+        verdict of the guard and the fault of the plant; nothing is written after a fault, and the request is then the
+        one that would have been.
+        """
+        commands = inputs[len(GUARD_INPUTS) :]
+        command: dict[str, Any] = {name: np.zeros(self.nv) for name in COMMAND}
+        for k, loop in enumerate(self.loops):
+            for name, values in zip(COMMAND, commands[k * len(COMMAND) :], strict=False):
+                command[name] = ops.with_elements(command[name], loop.index, values)
+        if self.drive_controlled is not None:
+            command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
+        known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
+        safe, verdict, warned = guard.check(self.guard, known, command)
+        if self.has_controlled_stop:
+            safe = guard.check(cutting(self.guard), known, command)[0]
+        fault = self.plant_fault(t, x)
+        for k in range(self.nv):
+            fault = ops.maximum(fault, verdict[k])
+        fields = tuple(safe[name] for name in COMMAND)
+        requested = self.request(known["position"], known["velocity"], *fields)
+        return *fields, verdict, warned, fault, request, ops.where(fault > 0.0, requested, request)
+
+    def controlled_stop(
+        self, t: Any, start: Any, v: Any, verdict: Any, fault: Any, requested: Any, reason: Any, first: Any
+    ) -> tuple[Any, ...]:
+        """(start, reason (), first (nv,), fault ()): a stop of category 1 slows the references down, and becomes the
+        fault when the joints are at rest.
+
+        start: the flat BumplessStart; v, verdict (nv,), fault: of this tick; requested: whether a stop is requested;
+        reason, first: what began the stop in an earlier tick, and the verdicts (nv,) of that tick.
+        """
+        begun = BumplessStart.of(start, self.nv)
+        assert self.deceleration is not None and begun.halting is not None
+        position, velocity = np.zeros(self.nv), v
+        for loop in self.loops:
+            sample = begun.at(loop.index).reference(loop.trajectory, t)
+            position = ops.with_elements(position, loop.index, sample["position"])
+            if loop.looks_at("velocity"):
+                velocity = ops.with_elements(velocity, loop.index, sample["velocity"])
+        flat, *result = halted(
+            begun.halting, t, position, velocity, verdict, fault, requested, reason, first, self.deceleration, self.step
+        )
+        return ops.concatenate([start[: 2 + 2 * self.nv], flat]), *result
+
+    @staticmethod
+    def request(q: Any, v: Any, *command: Any) -> Any:
+        """(nv,) effort that the fields of COMMAND request of the drives at these positions and velocities."""
+        return requested_effort(dict(zip(COMMAND, command, strict=True)), {"position": q, "velocity": v})
+
+    def load_effort(self, t: Any, x: Any, request: Any) -> Any:
+        """(m,) efforts of the load motors."""
+        efforts = self.plant.efforts(t, self.plant.layout.unpack(x), request)
+        return applied(self.loads, efforts["effort"], efforts["v"], efforts["a"])
+
+    # --- step ---
+
+    @cached_property
+    def flow(self) -> Callable[..., Any]:
+        """ẋ (nx,) of the plant from (t, x, request)."""
+        return self._part(self._flow, [(), (self.nx,), (self.nv,)], "flow")
+
+    def _flow(self, t: Any, x: Any, request: Any) -> Any:
+        dx, _ = self.plant.flow(t, None, self.plant.layout.unpack(x), {"request": request})
+        return self.plant.layout.pack(dx)
+
+    @cached_property
+    def _slope(self) -> Jacobian:
+        """∂ẋ/∂(t, x), (nx, 1 + nx)."""
+
+        def by_all(tx: Any, request: Any) -> Any:
+            return self._flow(tx[0], tx[1:], request)
+
+        return Jacobian(by_all, [(1 + self.nx,), (self.nv,)], "slope")
+
+    @cached_property
+    def stepping(self) -> EventStepper:
+        return EventStepper(self.plant, self._integrate, self.step / self.substeps, self.compiled)
+
+    def _integrate(self, t: Any, x: Any, request: Any, h: Any) -> Any:
+        """One step of the integrator."""
+
+        def slope(t: Any, x: Any) -> tuple[Any, Any]:
+            j = self._slope(ops.concatenate([t, x]), request)
+            return j[:, 1:], j[:, 0]
+
+        def rates(t: Any, x: Any) -> Any:
+            return self.plant.coordinate_rates(t, self.plant.layout.unpack(x))
+
+        system = System(lambda t, x: self.flow(t, x, request), self.plant.coordinates, rates, slope)
+        return INTEGRATORS[self.integrator](system, t, x, h)
+
+    def advance(self, t: Any, x: Any, request: Any) -> Any:
+        """The plant's state one step later."""
+        for k in range(self.substeps):
+            x = self.stepping.advance(t + k * self.stepping.length, x, request)
+        return x
+
+    def plant_fault(self, t: Any, x: Any) -> Any:
+        """`EventStepper.trouble`: why the simulation cannot continue from the plant's state x, 0 where it can."""
+        return self.stepping.trouble(t, x)
