@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,6 @@ from cosim.timing.pacing import Pacing, Pulse
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
-    from cosim.rig.reading.plugins import Plugin
 
 
 def describe(rig: Rig) -> None:
@@ -37,7 +35,7 @@ def _lines(rig: Rig) -> Iterator[str]:
     """Lines to real drives, and the motors on them."""
     for driver in rig.spec.drivers:
         module = driver.plugin.module
-        kind, line = module.__name__.rsplit(".", 1)[-1], module.connection_name(driver.plugin.params)
+        kind, line = driver.plugin.name, module.connection_name(driver.plugin.params)
         mode = "load motors" if driver.loads else f"{driver.mode} mode"
         yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {rig.bus_loads[driver.name]:.0%} of its bit rate"
         for name, wired in driver.wiring.items():
@@ -98,7 +96,7 @@ def _parts(rig: Rig) -> Iterator[str]:
     starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
     closes = bool(rig.plant.model.constraint_rows)
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
-        kind = joint.actuator.module.__name__.rsplit(".", 1)[-1] if joint.actuator else ""
+        kind = joint.actuator.name if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
         if name in rig.plant.real:
             yield f"  {name}: real, {_limits(rig, name, joint.effort)}"
@@ -141,18 +139,14 @@ def _tick(rig: Rig) -> Iterator[str]:
 
 def _controller(controller: ControllerSpec) -> str:
     step_ns = controller.period_ns // controller.ticks
-    parts = [_kind(controller.plugin), f"every {show_time(controller.period_ns)}"]
+    parts = [controller.plugin.name, f"every {show_time(controller.period_ns)}"]
     if controller.phase:
         parts.append(f"from {show_time(controller.phase * step_ns)}")
     if controller.deadline_ns is not None:
         parts.append(f"done within {show_time(controller.deadline_ns)}")
     if controller.fallback is not None:
-        parts.append(f"fallback {_kind(controller.fallback)}")
+        parts.append(f"fallback {controller.fallback.name}")
     return f"{controller.name}: {', '.join(parts)}"
-
-
-def _kind(plugin: Plugin) -> str:
-    return Path(plugin.module.__file__ or "").stem
 
 
 def _real_time(schedule: ScheduleSpec, pacing: Pacing) -> str:

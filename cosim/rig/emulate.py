@@ -151,7 +151,7 @@ def _offered(spec: RigSpec) -> Iterator[str]:
     yield f"{spec.name}  {spec.description}".rstrip()
     for driver in spec.drivers:
         module = driver.plugin.module
-        kind, where = module.__name__.rsplit(".", 1)[-1], module.connection_name(driver.plugin.params)
+        kind, where = driver.plugin.name, module.connection_name(driver.plugin.params)
         yield f"{driver.name}: {kind} on {where}"
         for joint, wired in driver.wiring.items():
             yield f"  node {wired.address}: {joint}"

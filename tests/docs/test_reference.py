@@ -26,8 +26,8 @@ from cosim.hardware import estop
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.telemetry import CHANNELS_INTERVAL
 from cosim.rig import emulate
+from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import WATCHDOG, bus_report
-from cosim.rig.build.trajectory import HoldTrajectory
 from cosim.rig.sections import (
     bodies,
     carrier,

@@ -148,7 +148,7 @@ def test_a_mode_that_a_family_does_not_have(mistakes, monkeypatch):
     from cosim.drivers import odrive
 
     monkeypatch.setattr(odrive, "MODES", frozenset({"velocity", "position"}))
-    said = "odrive drives know position, velocity; choose one"
+    said = "odrive drives have the modes position, velocity; choose one"
     assert mistakes(driver(BUS, ELBOW)) == [f"13 drivers[0]: {said}"]
     assert mistakes(driver(BUS, ELBOW, "mode: effort")) == [f"13 drivers[0].mode: {said}"]
 
@@ -539,7 +539,7 @@ def test_a_family_of_another_package_works_like_the_others(far, mistakes, comman
     rig = load_rig("rig.yaml")
     assert [type(group.driver).__name__ for group in rig.engine().hardware_manager.groups] == ["SimDriver", "CanDriver"]
     code, out, _ = command("check", "rig.yaml")
-    assert code == 0 and "  driver far: far_family on virtual a, effort mode, up to 70% of its bit rate" in out
+    assert code == 0 and "  driver far: far on virtual a, effort mode, up to 70% of its bit rate" in out
     assert mistakes(FAR.replace("id: 1", "id: 1, ratoi: 3")) == [
         "13 drivers[0].joints.elbow: unknown key 'ratoi'; did you mean 'ratio'?"
     ]

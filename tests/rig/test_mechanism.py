@@ -106,7 +106,7 @@ def test_joints_of_both_sorts_of_coordinates_take_both_units():
         ("type: screw, pitch: 1 deg", ".pitch: unit 'deg' does not fit here; use m, cm, mm, um"),
         ("pitch: 1 mm", ".pitch: only a screw has a pitch; leave it out"),
         ("second_axis: [1, 0, 0]", ".second_axis: only a universal joint has a second axis; leave it out"),
-        ("params: {a: 1}", ".params: only a joint of a Python file has parameters; leave them out"),
+        ("params: {a: 1}", ".params: only a user-defined joint has parameters; leave them out"),
         ("type: universal, second_axis: [0, 0, 0]", ".second_axis: must not be zero; give it a direction"),
         (
             "type: universal, second_axis: [0, 1, 1]",

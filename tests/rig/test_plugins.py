@@ -12,7 +12,7 @@ from cosim.rig.reading import plugins
 from cosim.rig.reading.plugins import PluginKind, find
 
 GOOD = "from cosim.types import params\ndef load(): pass\n@params\nclass Params: pass\n"
-KIND = PluginKind("widget", "widgets_under_test", ("Params", "load"), group="cosim.widgets", files=True)
+KIND = PluginKind("widget", "widgets_under_test", ("Params", "load"), "cosim.widgets")
 PLACE = SourceLocation("rig.yaml", 7, "part.type")
 
 
@@ -87,10 +87,11 @@ def test_a_broken_module_is_known(package):
     assert mistake("xyz") == "rig.yaml:7 part.type: unknown widget 'xyz'; known: round, square"
 
 
-def test_only_some_kinds_may_be_files():
+def test_a_kind_without_a_package_of_its_own():
     Path("mine.py").write_text(GOOD)
-    kind = PluginKind("widget", "widgets_under_test", ("Params",))
-    assert mistake("mine.py", kind) == "rig.yaml:7 part.type: unknown widget 'mine.py'; known: round"
+    kind = PluginKind("widget", "", ("Params",), "cosim.widgets")
+    assert find(kind, "mine.py", Path(), PLACE).__name__ == str(Path("mine.py").absolute())
+    assert mistake("round", kind) == "rig.yaml:7 part.type: unknown widget 'round'"
 
 
 @pytest.mark.parametrize(

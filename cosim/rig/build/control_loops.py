@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
-from cosim.errors import InputError, did_you_mean
+from cosim.errors import InputError
 from cosim.plant.plant import Plant
 from cosim.rig.build.initial_state import turning
-from cosim.rig.build.trajectory import HoldTrajectory, build_trajectory
+from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, attempt
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import COMMAND, FEEDBACK, REFERENCE, Controller, ControllerContext, Limits
+from cosim.types import Array, Controller, ControllerContext, Limits, Trajectory
 
 
 def build_loops(spec: RigSpec, plant: Plant, limits: Limits, reading: Reading) -> list[ControlLoop | None]:
@@ -38,14 +38,15 @@ def _loop(
         limits=limits.at(index),
         prescribed=~plant.free,
     )
-    path, trajectory = ("controllers", number), HoldTrajectory(start)
-    if controller.trajectory is not None:
-        at = (*path, "trajectory")
-        trajectory = build_trajectory(controller.trajectory, controller.joints, start, at, reading)
+    path, plugin = ("controllers", number), controller.trajectory
+    trajectory: Trajectory | None = None
+    if plugin is not None:
+        trajectory = load_trajectory(plugin, controller.joints, start, (*path, "trajectory"), reading)
+    reference = trajectory or HoldTrajectory(start)
 
     def load(plugin: Plugin) -> Controller:
         block = plugin.module.load(plugin.params, context)
-        check_signals(block, len(index), len(names))
+        check_controller(block, len(index), len(names))
         _check_positions(block, controller.joints, spec)
         return block
 
@@ -53,7 +54,7 @@ def _loop(
         block = load(controller.plugin)
         fallback = None if controller.fallback is None else load(controller.fallback)
         timing = (controller.phase, controller.priority, controller.deadline_ns)
-        return ControlLoop(controller.name, block, index, controller.ticks, trajectory, *timing, fallback)
+        return ControlLoop(controller.name, block, index, controller.ticks, reference, *timing, fallback)
 
     return attempt(make, path, reading)
 
@@ -77,24 +78,15 @@ def check_tracking(loops: Sequence[ControlLoop | None], spec: RigSpec, reading: 
             reading.fail(("joints", name, "limits", "tracking"), what)
 
 
-def check_signals(block: Any, n: int, nv: int) -> None:
-    """Raises InputError where a controller of n joints declares other signals than a loop of a rig with nv dofs has."""
-    missing = [name for name in ("inputs", "outputs", "params", "initial", "update") if not hasattr(block, name)]
-    if missing:
-        raise InputError(
-            f"is a {type(block).__name__} without '{missing[0]}'; a controller has inputs, outputs, params,"
-            " initial and update"
-        )
-    feedback = {name: (n,) for name in (*FEEDBACK, *REFERENCE)}
-    known = feedback | {f"all_{name}": (nv,) for name in (*FEEDBACK, "acceleration")}
-    for word, declared, wired in (
-        ("input", block.inputs, known),
-        ("output", block.outputs, dict.fromkeys(COMMAND, (n,))),
-    ):
-        if not isinstance(declared, Mapping):
-            raise InputError(f"declares its {word}s as a {type(declared).__name__}; use joint_signals(names, n)")
-        for name, signal in declared.items():
-            if name not in wired:
-                raise InputError(f"declares the {word} '{name}', which does not exist{did_you_mean(name, wired)}")
-            if tuple(signal.shape) != wired[name]:
-                raise InputError(f"declares the {word} '{name}' of shape {signal.shape}; it is {wired[name]}")
+class HoldTrajectory:
+    """The reference of a controller without a trajectory: the initial position, at rest."""
+
+    end = 0.0
+
+    def __init__(self, position: Array) -> None:
+        """position: (n,), SI."""
+        zeros = {name: np.zeros(len(position)) for name in ("velocity", "acceleration", "effort")}
+        self._sample = {"position": position, **zeros}
+
+    def sample(self, t: Any) -> dict[str, Any]:
+        return dict(self._sample)

@@ -10,7 +10,7 @@ from cosim.errors import InputErrors
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
 from cosim.rig.build.initial_state import closing_of, hybrid_modes_of, turning, with_initial_state
-from cosim.rig.build.trajectory import build_trajectory
+from cosim.rig.reading.contracts import load_actuator, load_trajectory
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.units import TURN
@@ -24,14 +24,16 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     actuators, prescribed = {}, {}
     for name, joint in spec.joints.items():
         if joint.actuator is not None:
-            actuators[name] = joint.actuator.module.load(joint.actuator.params)
+            actuators[name] = load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
         if joint.prescribed is not None:
             path = ("joints", name, "prescribed")
             if turning(spec, name):
                 what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
                 reading.fail(path, f"{what}; use mechanism.carrier or a chain of revolute and prismatic joints")
             start = np.array([joint.initial_position], dtype=float)
-            prescribed[name] = build_trajectory(joint.prescribed, (name,), start, path, reading)
+            prescribed[name] = load_trajectory(joint.prescribed, (name,), start, path, reading)
+    if reading.errors:
+        raise InputErrors(reading.errors)
     mechanism = spec.mechanism
     rotors = {name: actuators.pop(name).reflected_inertia for name in real if name in actuators}
     plant = Plant(
@@ -43,8 +45,6 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         real=tuple(real),
         rotors=rotors,
     )
-    if reading.errors:
-        raise InputErrors(reading.errors)
     plant = with_initial_state(plant, spec)
     _check_redundancy(plant, spec, reading)
     return plant.switched(hybrid_modes_of(spec, plant))

@@ -1,7 +1,7 @@
-"""Actuators, trajectories, controllers, drivers, joints and laws: a section of a rig names a module by its `type`.
+"""Plug-ins: a section of a rig names a module by its `type`, and the module's `Params` declares its further keys.
 
-The module's `Params` says which further keys the section has. A new kind of part is one new file in the
-folder of its package; nothing here or elsewhere lists them.
+A type is the name of a module in the folder of its kind, the name of an entry point of another distribution, or a `.py`
+file, relative to the folder of the rig. The kinds are listed here; the plug-ins of a kind are listed nowhere.
 """
 
 from __future__ import annotations
@@ -28,34 +28,45 @@ T = TypeVar("T")
 
 
 class Plugin(NamedTuple):
-    """A module and the instance of its `Params` that a section of the rig stands for."""
+    """A section of the rig that names a module: its `type`, the module, and the parameters in the section."""
 
+    type: str
     module: ModuleType
     params: Any
+
+    @property
+    def name(self) -> str:
+        """The type without folders and suffix."""
+        return name_of(self.type)
+
+
+def name_of(type: str) -> str:
+    """What a part of this `type` is called: a name as it is, a file by its stem."""
+    return Path(type).stem if type.endswith(".py") else type
 
 
 @dataclass(frozen=True)
 class PluginKind:
-    """One kind of plug-in: where its modules are (package "": in files only) and what each must define."""
+    """A kind of plug-in. word: in messages; package: of those that come with this program ("": none); needs: names that
+    a module defines; group: of entry points of other distributions."""
 
     word: str
     package: str
     needs: tuple[str, ...]
-    group: str | None = None  # entry points of other packages
-    files: bool = False  # may the type be a path ending in `.py`?
+    group: str
 
 
-ACTUATOR = PluginKind("actuator", "cosim.actuators", ("Params", "load"))
-TRAJECTORY = PluginKind("trajectory", "cosim.trajectories", ("Params", "load"))
-CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), group="cosim.controllers", files=True)
+ACTUATOR = PluginKind("actuator", "cosim.actuators", ("Params", "load"), "cosim.actuators")
+TRAJECTORY = PluginKind("trajectory", "cosim.trajectories", ("Params", "load"), "cosim.trajectories")
+CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), "cosim.controllers")
 DRIVER = PluginKind(
     "driver",
     "cosim.drivers",
     ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "connection_name", "traffic"),
-    group="cosim.drivers",
+    "cosim.drivers",
 )
-JOINT = PluginKind("joint", "", ("Params", "load"), files=True)
-LAW = PluginKind("law", "", ("Params", "load"), files=True)
+JOINT = PluginKind("joint", "", ("Params", "load"), "cosim.joints")
+CONSTRAINT = PluginKind("constraint", "", ("Params", "load"), "cosim.constraints")
 
 
 def read_plugin(
@@ -67,7 +78,7 @@ def read_plugin(
     n: int | None = None,
     besides: Iterable[str] = (),
 ) -> Plugin | None:
-    """The plug-in that the section `data` at `path` asks for; None after mistakes, noted in `reading`.
+    """The plug-in that the section `data` at `path` names; None after mistakes, noted in `reading`.
 
     joints, n: as in `schema.Reading`; besides: as in `schema.read`. The parameters are the further keys of the section.
     """
@@ -75,7 +86,7 @@ def read_plugin(
     if module is None:
         return None
     params = schema.read(module.Params, data, path, reading.of(joints, n), besides=("type", *besides))
-    return None if params is None else Plugin(module, params)
+    return None if params is None else Plugin(data["type"], module, params)
 
 
 def read_type(kind: PluginKind, data: Mapping[str, Any], path: tuple, reading: Reading) -> ModuleType | None:
@@ -88,11 +99,11 @@ def read_type(kind: PluginKind, data: Mapping[str, Any], path: tuple, reading: R
     return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
 
 
-def read_file_plugin(kind: PluginKind, file: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
-    """The plug-in in a file that the section at `path` names by its `type`, with the parameters under `params`."""
-    module = _found(kind, file, path, reading)
+def read_named_plugin(kind: PluginKind, type: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
+    """The plug-in that the section at `path` names by its `type`, with the parameters under its key `params`."""
+    module = _found(kind, type, path, reading)
     read = None if module is None else schema.read(module.Params, params, (*path, "params"), reading)
-    return None if module is None or read is None else Plugin(module, read)
+    return None if module is None or read is None else Plugin(type, module, read)
 
 
 def load_plugin(plugin: Plugin, path: tuple, reading: Reading, *context: Any) -> Any:
@@ -124,12 +135,12 @@ def _found(kind: PluginKind, name: str, path: tuple, reading: Reading) -> Module
 
 
 def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> ModuleType:
-    """The module of the plug-in called `name`: of the package, else an entry point, or a file below `folder`.
+    """The module of the plug-in called `name`: a file relative to `folder`, a module of the package, or an entry point.
 
     Raises InputError: at `place` when there is none or it is of another kind, in the module's own file when
     it cannot be imported.
     """
-    if kind.files and name.endswith(".py"):
+    if name.endswith(".py"):
         path = folder / name
         if not path.is_file():
             raise InputError(f"no such file '{name}' beside the rig", place)
@@ -139,10 +150,15 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
         spec = importlib.util.find_spec(target)
         file = str(spec.origin if spec else target)
         return _import(kind, lambda: importlib.import_module(target), file, place)
-    for entry in entry_points(group=kind.group) if kind.group else ():
+    for entry in entry_points(group=kind.group):
         if entry.name == name:
             return _import(kind, entry.load, f"entry point {entry.value}", place)
     raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, _known(kind))}", place)
+
+
+def entry_names(kind: PluginKind) -> list[str]:
+    """Names of the plug-ins of other distributions."""
+    return sorted({entry.name for entry in entry_points(group=kind.group)})
 
 
 def _names(package: str) -> list[str]:
@@ -151,16 +167,15 @@ def _names(package: str) -> list[str]:
 
 
 def _known(kind: PluginKind) -> list[str]:
-    """What a rig may ask for; a module of the package that lacks what the kind needs is but a helper."""
-    entries = entry_points(group=kind.group) if kind.group else ()
+    """What a rig may name; a module of the package that lacks what the kind needs is a helper."""
     names = (name for name in _names(kind.package) if _is_part(kind, f"{kind.package}.{name}"))
-    return [*names, *(entry.name for entry in entries)]
+    return [*names, *entry_names(kind)]
 
 
 def _is_part(kind: PluginKind, target: str) -> bool:
     try:
         module = importlib.import_module(target)
-    except (Exception, SystemExit):  # what is wrong with it is said when a rig asks for it
+    except (Exception, SystemExit):  # reported when a rig names it
         return True
     return all(hasattr(module, name) for name in kind.needs)
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from cosim import ops
 from cosim.multibody.joints import GeneralMotion
-from cosim.rig.reading.plugins import TRAJECTORY, load_plugin, read_plugin
+from cosim.rig.reading.contracts import load_trajectory
+from cosim.rig.reading.plugins import TRAJECTORY, read_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.types import Trajectory, param, params
 
@@ -41,7 +42,9 @@ def read_carrier(keys: CarrierKeys, at: tuple, reading: Reading) -> GeneralMotio
         kind = "prismatic" if key in SLIDES else "revolute"
         plugin = read_plugin(TRAJECTORY, section, path, reading, {key: kind})
         if plugin is not None:
-            given[key] = load_plugin(plugin, path, reading, (key,), reading.folder, np.zeros(1))
+            trajectory = load_trajectory(plugin, (key,), np.zeros(1), path, reading)
+            if trajectory is not None:
+                given[key] = trajectory
     return GeneralMotion((), (), Ride(given), timed=True)
 
 

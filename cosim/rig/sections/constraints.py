@@ -9,6 +9,7 @@ from cosim.errors import did_you_mean
 from cosim.multibody import constraint_laws
 from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.mechanism import Constraint, Pose
+from cosim.rig.reading.plugins import CONSTRAINT, entry_names
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.sections.geometry import ORIGIN, Direction, Name, NotZero, Origin, Vector, along, at_point
 from cosim.rig.sections.joint_definition import like
@@ -131,13 +132,13 @@ def read_constraints(items: Sequence[Any], at: tuple, parts: Parts, reading: Rea
 def _constraint(data: Any, path: tuple, parts: Parts, reading: Reading) -> Constraint | None:
     if not isinstance(data, dict):
         return reading.fail(path, f"expected a mapping, got {show(data)}")
-    written = data.get("type")
+    written, known = data.get("type"), [*LAWS, *entry_names(CONSTRAINT)]
     if not isinstance(written, str):
         wrong = f"expected text, got {show(written)}" if "type" in data else "missing key 'type'"
         at = (*path, "type") if "type" in data else path
-        return reading.fail(at, f"{wrong}; known: {', '.join(LAWS)}")
-    if not written.endswith(".py") and written not in LAWS:
-        return reading.fail((*path, "type"), f"unknown constraint '{written}'{did_you_mean(written, LAWS)}")
+        return reading.fail(at, f"{wrong}; known: {', '.join(known)}")
+    if not written.endswith(".py") and written not in known:
+        return reading.fail((*path, "type"), f"unknown constraint '{written}'{did_you_mean(written, known)}")
     cls, make = LAWS.get(written, (OwnKeys, None))
     named = data.get("joints")
     leader = named[0] if isinstance(named, list) and named else None

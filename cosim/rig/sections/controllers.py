@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.mechanism import Joint
-from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, read_plugin
+from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.sections.joints import bound_reason, kinds_of
 from cosim.rig.sections.schedule import LONGEST, TOLERANCE, read_deadline, read_ticks, show_time
@@ -87,7 +86,7 @@ def read_controllers(
             continue
         written = {key: data[key] for key in _KEYS if key in data}
         head: dict[str, Any] = read_fields(_ControllerFile, written, at, reading)
-        name = head.get("name") or Path(str(data.get("type", f"number {i}"))).stem
+        name = head.get("name") or name_of(str(data.get("type", f"number {i}")))
         here = _in_line(reading.place(at))
         if name in names:
             what = f"controller '{name}' exists already{names[name]}; give this one another name"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from cosim.errors import did_you_mean
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
-from cosim.rig.reading.plugins import DRIVER, Plugin, read_type
+from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.sections.joints import JointSpec, bound_reason
 from cosim.timing.pacing import Pacing
@@ -80,7 +80,7 @@ def read_drivers(
             reading.fail(at, f"expected a mapping, got {show(data)}")
             continue
         head: dict[str, Any] = read_fields(_DriverFile, {k: data[k] for k in _KEYS if k in data}, at, reading)
-        name = head.get("name") or str(data.get("type", f"number {i}"))
+        name = head.get("name") or name_of(str(data.get("type", f"number {i}")))
         if any(name == other.name for other in found):
             reading.fail((*at, "name") if "name" in data else at, f"driver '{name}' exists already; give another name")
         module = read_type(DRIVER, data, at, reading)
@@ -116,7 +116,7 @@ def read_drivers(
                 merged = {k: v for k, v in merged.items() if k not in own_keys}
             wiring[joint] = schema.read(module.JointParams, merged, path, about)
         if module is not None and params is not None and None not in (*wiring.values(), *loads.values()):
-            plugin = Plugin(module, params)
+            plugin = Plugin(data["type"], module, params)
             spec = DriverSpec(name, plugin, head.get("mode", "effort"), head.get("observer", 0.0), wiring, loads, at)
             _check_mode(spec, "mode" in data, reading)
             found.append(spec)
@@ -147,8 +147,8 @@ def _check_mode(spec: DriverSpec, given: bool, reading: Reading) -> None:
     if spec.loads and spec.mode != "effort":
         reading.fail(spec.at("mode"), "load motors follow an effort; take 'mode' out")
     elif spec.mode not in modes:
-        kind = spec.plugin.module.__name__.rsplit(".", 1)[-1]
-        reading.fail(spec.at("mode") if given else spec.key, f"{kind} drives know {', '.join(modes)}; choose one")
+        what = f"{spec.plugin.name} drives have the modes {', '.join(modes)}; choose one"
+        reading.fail(spec.at("mode") if given else spec.key, what)
 
 
 def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:

@@ -13,6 +13,7 @@ from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.joints import KINDS, GeneralMotion, kind_of
 from cosim.multibody.mechanism import Joint, Mimic, Pose
+from cosim.rig.reading.plugins import JOINT, entry_names
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.sections.geometry import Direction, Name, NotZero, Origin, across
 from cosim.rig.sections.user_code import read_motion
@@ -33,7 +34,7 @@ IDLE_KEYS = {"fixed": MOVING_KEYS, **dict.fromkeys(TURNED_NOWHERE, ("axis",))}
 KEYS_OF = {
     "second_axis": ("universal", "only a universal joint has a second axis; leave it out"),
     "pitch": ("screw", "only a screw has a pitch; leave it out"),
-    "params": (GENERAL, "only a joint of a Python file has parameters; leave them out"),
+    "params": (GENERAL, "only a user-defined joint has parameters; leave them out"),
 }
 
 
@@ -149,11 +150,12 @@ def _read_type(data: Any, path: tuple, reading: Reading) -> JointType:
     written = data.get("type", "revolute") if isinstance(data, dict) else "revolute"
     if not isinstance(written, str):
         return JointType("fixed", None)
-    if written.endswith(".py"):
+    installed = entry_names(JOINT)
+    if written.endswith(".py") or (written in installed and written not in TYPES):
         motion = read_motion(written, data.get("params"), path, reading)
         return JointType("fixed", None) if motion is None else JointType(GENERAL, motion.units, motion)
     if written not in TYPES:
-        what = f"joint type '{written}' is not supported{did_you_mean(written, TYPES)}"
+        what = f"joint type '{written}' is not supported{did_you_mean(written, [*TYPES, *installed])}"
         reading.fail((*path, "type"), what)
         return JointType("fixed", None)
     return JointType(written, units_of(written))
@@ -167,7 +169,7 @@ def _check(
     for key, (owner, what) in KEYS_OF.items():
         if data.get(key) is not None and kind != owner:
             reading.fail((*path, key), what)
-    word = "joint of a Python file" if kind == GENERAL else f"{kind} joint"
+    word = "user-defined joint" if kind == GENERAL else f"{kind} joint"
     for key in IDLE_KEYS.get(kind, ()):
         if key in data:
             findings.note(f"without effect on a {word}", reading.place((*path, key)))

@@ -1,6 +1,6 @@
-"""Joints and laws of constraints that users write in Python files: loaded, and tried before anything is built on them.
+"""User-defined joints and constraint laws: loaded, and tried before anything is built on them.
 
-What such a function returns must fit and be traceable; if not, that is said in one line with the user's own line.
+What their functions return must have the right shape and be traceable; otherwise the error names the user's line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cosim.multibody.constraint_laws import ConstraintLaw, FrameState, ReactionS
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.joints import GeneralMotion
-from cosim.rig.reading.plugins import JOINT, LAW, PluginKind, load_plugin, read_file_plugin
+from cosim.rig.reading.plugins import CONSTRAINT, JOINT, PluginKind, load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 
 SKEW = 1e-6  # by how much axes may miss right angles and length 1
@@ -25,23 +25,30 @@ LINEAR = 1e-9  # share by which sums of velocities may miss sums of rates
 INDEPENDENT = 1e-8  # least singular value of directions of length 1
 
 
-def read_motion(file: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
-    """The joint of one's own in `file`, named by the `type` of the section at `path`; None after mistakes."""
+def read_motion(type: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
+    """The user-defined joint that the section at `path` names by its `type`; None after mistakes."""
     return _read(
-        JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _try_motion, file, params, path, reading
+        JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _try_motion, type, params, path, reading
     )
 
 
 def read_law(
-    file: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int
+    type: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int
 ) -> ConstraintLaw | None:
-    """The law of one's own in `file`, tried with so many frames of links, coordinates and velocities of joints."""
+    """The user-defined constraint law, tried with so many frames of links, coordinates and velocities of joints."""
 
     def try_law(law: ConstraintLaw) -> None:
         _try_law(law, links, nq, nv)
 
     return _read(
-        LAW, ConstraintLaw, "ConstraintLaw of cosim.multibody.constraint_laws", try_law, file, params, path, reading
+        CONSTRAINT,
+        ConstraintLaw,
+        "ConstraintLaw of cosim.multibody.constraint_laws",
+        try_law,
+        type,
+        params,
+        path,
+        reading,
     )
 
 
@@ -50,12 +57,12 @@ def _read(
     cls: type,
     words: str,
     attempt: Callable[[Any], None],
-    file: str,
+    type: str,
     params: Any,
     path: tuple,
     reading: Reading,
 ) -> Any:
-    plugin = read_file_plugin(kind, file, params, path, reading)
+    plugin = read_named_plugin(kind, type, params, path, reading)
     if plugin is None:
         return None
     at, before = (*path, "type"), len(reading.errors)

@@ -1,0 +1,94 @@
+"""Whether what a plug-in loads follows its contract in `cosim.types`, before anything is built on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cosim.errors import InputError, did_you_mean
+from cosim.rig.reading.plugins import Plugin, attempt
+from cosim.rig.reading.schema import KeyPath, Reading
+from cosim.types import (
+    ACTUATOR_INPUTS,
+    ACTUATOR_OUTPUTS,
+    COMMAND,
+    FEEDBACK,
+    REFERENCE,
+    Actuator,
+    Array,
+    Signals,
+    Trajectory,
+)
+
+Shapes = Mapping[str, tuple[int, ...]]
+BLOCK = ("inputs", "outputs", "params", "initial")
+SAMPLE = ("position", "velocity", "acceleration", "effort")
+
+
+def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator | None:
+    """The actuator of the section at `path`; None after a mistake, noted in `reading`."""
+
+    def make() -> Actuator:
+        block = plugin.module.load(plugin.params)
+        _check_members(block, "an actuator", (*BLOCK, "flow", "reflected_inertia", "rates"))
+        _check_signals("input", block.inputs, _shapes(ACTUATOR_INPUTS), "ACTUATOR_INPUTS")
+        _check_signals("output", block.outputs, None, "ACTUATOR_OUTPUTS")
+        if missing := [name for name in ACTUATOR_OUTPUTS if name not in block.outputs]:
+            raise InputError(f"does not declare the output '{missing[0]}'; use ACTUATOR_OUTPUTS")
+        return block
+
+    return attempt(make, path, reading)
+
+
+def load_trajectory(
+    plugin: Plugin, joints: tuple[str, ...], start: Array, path: KeyPath, reading: Reading
+) -> Trajectory | None:
+    """The trajectory of n joints that starts at the positions `start` (n,); None after a mistake in the section at
+    `path`, noted in `reading`."""
+
+    def make() -> Trajectory:
+        trajectory = plugin.module.load(plugin.params, joints, reading.folder, start)
+        _check_members(trajectory, "a trajectory", ("end", "sample"))
+        sample, n = trajectory.sample(0.0), len(joints)
+        for name in SAMPLE:
+            if name not in sample:
+                raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")
+            if np.shape(sample[name]) != (n,):
+                raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
+        return trajectory
+
+    return attempt(make, path, reading)
+
+
+def check_controller(block: Any, n: int, nv: int) -> None:
+    """Raises InputError where a controller of n joints declares other signals than a loop of a rig with nv dofs has."""
+    _check_members(block, "a controller", (*BLOCK, "update"))
+    feedback = {name: (n,) for name in (*FEEDBACK, *REFERENCE)}
+    known = feedback | {f"all_{name}": (nv,) for name in (*FEEDBACK, "acceleration")}
+    _check_signals("input", block.inputs, known, "joint_signals(names, n)")
+    _check_signals("output", block.outputs, dict.fromkeys(COMMAND, (n,)), "joint_signals(names, n)")
+
+
+def _check_members(part: object, what: str, names: Sequence[str]) -> None:
+    """Raises InputError when the part lacks one of these attributes."""
+    if missing := [name for name in names if not hasattr(part, name)]:
+        has = f"{', '.join(names[:-1])} and {names[-1]}"
+        raise InputError(f"is a {type(part).__name__} without '{missing[0]}'; {what} has {has}")
+
+
+def _check_signals(word: str, declared: Any, known: Shapes | None, use: str) -> None:
+    """Raises InputError for declared signals that are no mapping, do not exist or have another shape than the `known`
+    ones (None: any); use: what declares them right."""
+    if not isinstance(declared, Mapping):
+        raise InputError(f"declares its {word}s as a {type(declared).__name__}; use {use}")
+    for name, signal in declared.items() if known is not None else ():
+        if known is not None and name not in known:
+            raise InputError(f"declares the {word} '{name}', which does not exist{did_you_mean(name, known)}")
+        if known is not None and tuple(signal.shape) != known[name]:
+            raise InputError(f"declares the {word} '{name}' of shape {signal.shape}; it is {known[name]}")
+
+
+def _shapes(signals: Signals) -> Shapes:
+    return {name: signal.shape for name, signal in signals.items()}
