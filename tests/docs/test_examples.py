@@ -42,7 +42,7 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("name", ["README.md", *(f"docs/{page}" for page in PAGES)])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", *(f"docs/{page}" for page in PAGES)])
 def test_links_lead_somewhere(name):
     file = ROOT / name
     for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
@@ -228,3 +228,16 @@ def test_the_controller_of_the_example_runs_in_machine_code(folder):
     assert abs(run[f"{name}/effort"]).max() > 0.0
     interpreted = load_rig(path, interpret=True).run(0.05)
     np.testing.assert_allclose(interpreted.values, run.values, rtol=0, atol=1e-9)
+
+
+# --- the command line -------------------------------------------------------------------------------
+
+
+def test_every_command_and_every_option_is_on_its_page():
+    page = PAGES["reference/cli.md"]
+    sections = {part.split()[1].strip("`"): part for part in page.split("\n## `")[1:]}
+    commands = typer.main.get_command(app).commands
+    assert set(sections) == set(commands)
+    for name, command in commands.items():
+        options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+        assert set(re.findall(r"^\| `(--[\w-]+)", sections[name], flags=re.MULTILINE)) == options, name
