@@ -1,1 +1,1 @@
-"""What follows from a mechanism alone: its graph in words, matrices and a picture."""
+"""Derivations from a mechanism alone: its graph as text, matrices and picture."""

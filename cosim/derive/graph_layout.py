@@ -63,9 +63,8 @@ def lay_out(structure: Structure) -> GraphLayout:
     ahead: dict[Vertex, int] = {}  # the side of the next layer
     x, floor, side = 0.0, 0.0, 1
     for strip in _strips(structure, rows, len(layers)):
-        heights = [
-            side * rows[v] for depth, _ in strip for v in layers[depth]
-        ]  # turned over: no crossings at the cubic
+        # every second strip is mirrored: no crossings where the direction changes
+        heights = [side * rows[v] for depth, _ in strip for v in layers[depth]]
         for depth, distance in strip:
             x += side * distance
             for v in layers[depth]:
@@ -144,8 +143,8 @@ def crossings(
 def _heights_of_vertices(
     layers: Sequence[Sequence[Vertex]], near: Mapping[Vertex, list[Vertex]]
 ) -> dict[Vertex, float]:
-    """Heights: each vertex as near to the middle of its neighbours as the distances in its layer allow. Bodies look
-    at bodies only, that cut joints which pass do not cubic a chain."""
+    """The height of each vertex, as near to the mean of its neighbours as the distances in its layer allow. Bodies
+    count bodies only, so that waypoints do not deform a chain."""
     y = {v: height for row in layers for v, height in zip(row, _separate(row, [0.0] * len(row)), strict=True)}
     beside = {v: [u for u in near[v] if isinstance(v, tuple) or not isinstance(u, tuple)] for v in y}
     for sweep in range(SWEEPS):

@@ -1,4 +1,4 @@
-"""What can be derived from a mechanism without running it, for people to read: so far its structure as a graph."""
+"""The graph of a mechanism as text: lists of bodies and joints, matrices, loops, mobility."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def derive_graph(path: Path, file: Path | None = None) -> None:
 
 
 def read_mechanism(path: Path) -> Mechanism:
-    """By its ending a URDF file, else a rig. Raises InputError as their readers do."""
+    """The mechanism of a URDF file (suffix .urdf) or a rig. Raises InputError as their readers do."""
     return read_urdf(path) if path.suffix.lower() == ".urdf" else read_rig(path).mechanism.description
 
 
 def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:
-    """Lists of bodies and joints; S and T unless they are large; loops in words; the mobility."""
+    """Lists of bodies and joints; S and T unless they are large; loops; the mobility."""
     small = 0 < structure.size <= MAX_PRINTED_BODIES
     return [
         f"{mechanism.name}: {count(structure)}",
@@ -59,19 +59,19 @@ def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:
 
 
 def count(structure: Structure) -> str:
-    """How many there are of each: `3 bodies on base, 4 joints, 1 loop`."""
+    """The counts as text: `3 bodies on base, 4 joints, 1 loop`."""
     return (
-        f"{_many(structure.size, 'body', 'bodies')} on {structure.bodies[0]}, {_many(len(structure.edges), 'joint')}, "
-        + _many(len(structure.cuts), "loop")
+        f"{_counted(structure.size, 'body', 'bodies')} on {structure.bodies[0]}, "
+        f"{_counted(len(structure.edges), 'joint')}, {_counted(len(structure.cuts), 'loop')}"
     )
 
 
-def _many(n: int, one: str, more: str = "") -> str:
+def _counted(n: int, one: str, more: str = "") -> str:
     return f"{n or 'no'} {one if n == 1 else more or one + 's'}"
 
 
 def _joint(joint: Joint) -> tuple[str, str, str]:
-    """Its name, type and freedoms."""
+    """Its name, type and number of freedoms."""
     kind = f"{joint.kind}, mimics {joint.mimic.joint}" if joint.mimic else joint.kind
     return joint.name, kind, f"{freedoms(joint)}"
 
@@ -126,23 +126,23 @@ def _signs(row: np.ndarray, n: int) -> list[str]:
 
 
 def _barred(cells: Sequence[str], n: int) -> list[str]:
-    """A bar before what follows the first n."""
+    """The cells with a bar after the first n."""
     return [*cells[:n], "|", *cells[n:]] if len(cells) > n else list(cells)
 
 
 def _loops(structure: Structure) -> list[str]:
     if not structure.loops:
         return []
-    many = f"{len(structure.edges)} joints - {_many(structure.size, 'body', 'bodies')}"
+    many = f"{len(structure.edges)} joints - {_counted(structure.size, 'body', 'bodies')}"
     return [
         "",
-        f"{_many(len(structure.loops), 'loop')} = {many}",
-        *(f"  loop {loop.cut.joint.name}: {loop_words(structure, loop)}" for loop in structure.loops),
+        f"{_counted(len(structure.loops), 'loop')} = {many}",
+        *(f"  loop {loop.cut.joint.name}: {loop_path(structure, loop)}" for loop in structure.loops),
     ]
 
 
-def loop_words(structure: Structure, loop: FundamentalLoop) -> str:
-    """The bodies along a loop, with the cut joint where it closes: `base → crank → rod → C → rocker → base`."""
+def loop_path(structure: Structure, loop: FundamentalLoop) -> str:
+    """The bodies along a loop, with the cut joint at its place: `base → crank → rod → C → rocker → base`."""
     around = [*loop.bodies, loop.bodies[0]]
     words = [structure.bodies[around[0]]]
     for edge, (_, body) in zip(loop.edges, pairwise(around), strict=True):
@@ -152,18 +152,18 @@ def loop_words(structure: Structure, loop: FundamentalLoop) -> str:
 
 def _mobility(mechanism: Mechanism, structure: Structure) -> list[str]:
     counted = mobility(mechanism, structure)
-    terms = [_many(counted.tree, "freedom") + " of the tree"]
+    terms = [_counted(counted.tree, "freedom") + " of the tree"]
     terms += [
-        f"{_many(rows, 'row')} of loop {loop.cut.joint.name}"
+        f"{_counted(rows, 'row')} of loop {loop.cut.joint.name}"
         for rows, loop in zip(counted.closure_rows, structure.loops, strict=True)
     ]
-    terms += [_many(counted.constraints, "row") + " of constraints"] * bool(counted.constraints)
+    terms += [_counted(counted.constraints, "row") + " of constraints"] * bool(counted.constraints)
     line = f"mobility {counted.estimate} = " + " - ".join(terms)
-    return [line + " (Kutzbach's estimate: every row taken for independent)" * (len(terms) > 1)]
+    return [line + " (Kutzbach's estimate: all rows assumed independent)" * (len(terms) > 1)]
 
 
 def _table(rows: Iterable[Sequence[str]], aligned: str) -> list[str]:
-    """Columns as wide as their widest cell; `aligned` are the first ones, left < or right >, the rest right."""
+    """Columns as wide as their widest cell; `aligned`: < (left) or > (right) for the first ones, others right."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     sides = aligned.ljust(len(columns), ">")

@@ -1,4 +1,4 @@
-"""Rigid-body mechanisms: description, joints, the O(n) sweeps, and `Model`."""
+"""Rigid-body mechanisms: description, joint table, O(n) sweeps, constraints, and `Model`."""
 
 from cosim.multibody.model import Model
 

@@ -1,17 +1,17 @@
 """Constrained motion by the separate-body sweeps (Popov and Vereshchagin 1974–1978; theory §1 and §6).
 
 A constraint is a row G q̈ + γ = 0 whose reaction λ acts along Gᵀ: as wrenches F on bodies and efforts g on
-joints. On the way inward the articulated force of a body becomes Q + Σ E_r λ_r. Each column s passes
-E_r − M s (s·E_r + g_r)/U on, as it does with Q, and adds u_r u_s / U to the inertia W = G M⁻¹ Gᵀ of the
+joints. In the inward sweep the articulated force of a body becomes Q + Σ E_r λ_r. Each column s transmits
+E_r − M s (s·E_r + g_r)/U, as it does with Q, and adds u_r u_s / U to the inertia W = G M⁻¹ Gᵀ of the
 constraint space, u_r = s·E_r + g_r. No mass matrix is formed.
 
-A row is eliminated at a body all of whose rows' bodies hang on it, or at the ground:
+A row is eliminated at a common ancestor of its bodies, or at the ground:
 
     W_rr λ_r + Σ W_rs λ_s + E_r·a + c_r = 0   ⇒   M += E_r E_rᵀ / W_rr,  Q −= E_r c_r / W_rr,  and so on:
 
-a closed loop makes the body that carries it heavier. With every row at the ground (`GROUND`) this is an LDLᵀ
-solution of W λ = −c; with every row where its loop closes, the cost is linear in the number of loops. A row
-that adds nothing to those before it, because it repeats them or because nothing can move, gets no multiplier.
+so a closed loop adds to the inertia of that body. With every row at the ground (`GROUND`) this is an LDLᵀ
+solution of W λ = −c; with every row where its loop closes, the cost is linear in the number of loops. The
+multiplier of a row that depends on those before it, or on which nothing can move, is 0.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Unrolled
 
 GROUND = -1
-# share of what W_rr could be below which what is left of it is rounding: the row depends on others
+# W_rr relative to its largest possible value, below which the row counts as dependent on others
 DEPENDENT = 1e-12
 
 
 class ConstraintRow(NamedTuple):
-    """G of one row by the bodies and dofs it touches, and γ, which is there without any acceleration."""
+    """One row: G by bodies and dofs, and γ, the part without accelerations."""
 
     wrenches: Mapping[int, SpatialVector]  # body -> force and moment at its origin, its axes
     efforts: Mapping[int, Any]  # dof -> effort
@@ -50,7 +50,7 @@ class Solution(NamedTuple):
     acceleration: Any  # q̈ (nv,)
     effort: Any  # τ (nv,)
     multipliers: Any  # λ (m,)
-    power: Any  # put in by joints that time moves [W]
+    power: Any  # input of joints and laws that depend on time [W]
 
 
 class Eliminated(NamedTuple):
@@ -65,13 +65,12 @@ class Eliminated(NamedTuple):
 
 @dataclass
 class _Multipliers:
-    """The rows that are not eliminated yet: W, c, and |G_r|² Σ 1/U, which W_rr would be if no column that a row feels
-    lay across it."""
+    """The rows that are not eliminated yet: W, c, and the scale |G_r|² Σ 1/U, an upper bound of W_rr."""
 
     constant: list[Any]
     sizes: list[Any]  # |G_r|²
     coupling: list[dict[int, Any]] = field(default_factory=list)
-    whole: list[Any] = field(default_factory=list)
+    scale: list[Any] = field(default_factory=list)
 
     @staticmethod
     def of(rows: Sequence[ConstraintRow]) -> _Multipliers:
@@ -86,22 +85,22 @@ class _Multipliers:
         if r != s:
             self.coupling[s][r] = self.coupling[r][s]
 
-    def admit(self, shares: Mapping[int, Any], gain: Any, acceleration: Any) -> None:
-        """A column with the given u_r that yields `gain` to an effort and accelerates without λ."""
-        given = list(shares.items())
+    def add_column(self, row_projections: Mapping[int, Any], gain: Any, acceleration: Any) -> None:
+        """Add a column with the given u_r, the acceleration `gain` per effort, and the acceleration without λ."""
+        given = list(row_projections.items())
         for k, (r, u) in enumerate(given):
             self.constant[r] = self.constant[r] + u * acceleration
-            yielding = u * gain
-            self.whole[r] = self.whole[r] + self.sizes[r] * gain
+            compliance = u * gain
+            self.scale[r] = self.scale[r] + self.sizes[r] * gain
             for s, other in given[k:]:
-                self.couple(r, s, other * yielding)
+                self.couple(r, s, other * compliance)
 
     def eliminate(self, r: int, forces: dict[int, SpatialVector]) -> Eliminated:
-        """Take row r out; `forces` are the E of rows at the body (none at the ground) and change."""
+        """Eliminate row r; updates `forces`, the E of the rows at the body (none at the ground)."""
         others = self.coupling[r]
         pivot = others.pop(r, 0.0)
-        needed = pivot > DEPENDENT * self.whole[r]
-        gain = ops.where(needed, 1.0 / ops.where(needed, pivot, 1.0), 0.0)
+        independent = pivot > DEPENDENT * self.scale[r]
+        gain = ops.where(independent, 1.0 / ops.where(independent, pivot, 1.0), 0.0)
         force = forces.pop(r, None)
         given = list(others.items())
         for k, (s, w) in enumerate(given):
@@ -115,7 +114,7 @@ class _Multipliers:
         return Eliminated(r, gain, force, self.constant[r], dict(others))
 
     def in_order(self, rows: set[int]) -> list[int]:
-        """The row with the fewest couplings first: that keeps W sparse."""
+        """The row with the fewest couplings first, to keep W sparse."""
         return sorted(rows, key=lambda r: (len(self.coupling[r]), r))
 
 
@@ -128,18 +127,18 @@ def solve_tree(
     levels: Sequence[int],
     qdd: Any,
     tau: Any,
-    held: Any,
+    prescribed: Any,
 ) -> Solution:
-    """The motion of bodies with own `forces`, `root` the acceleration of the ground.
+    """The motion of bodies under the `forces` Q of each alone; `root`: the acceleration of the ground.
 
     levels: the body at which each row is eliminated. qdd, tau, held: (nv,) as in `hybrid_dynamics`.
     """
     n, bodies, parents = len(moving), sweeps.bodies, sweeps.parents
     dofs = sweeps.by_v(list(range(len(qdd))))
     multipliers = _Multipliers.of(rows)
-    waiting: dict[int, set[int]] = {}
+    pending: dict[int, set[int]] = {}
     for r, level in enumerate(levels):
-        waiting.setdefault(level, set()).add(r)
+        pending.setdefault(level, set()).add(r)
     efforts: dict[int, dict[int, Any]] = {}  # dof -> row -> g
     for r, row in enumerate(rows):
         for dof, g in row.efforts.items():
@@ -151,12 +150,12 @@ def solve_tree(
     ]
     columns: list[list[Any]] = [[] for _ in range(n)]
     loads: list[list[Any]] = [[] for _ in range(n)]
-    shares: list[list[dict[int, Any]]] = [[] for _ in range(n)]
+    row_projections: list[list[dict[int, Any]]] = [[] for _ in range(n)]
     eliminated: dict[int, list[Eliminated]] = {}
 
     for k in reversed(range(n)):
         motion, E_k = moving[k], E[k]
-        eliminated[k] = _eliminate(multipliers, waiting.pop(k, set()), E_k)
+        eliminated[k] = _eliminate(multipliers, pending.pop(k, set()), E_k)
         for row in eliminated[k]:
             if row.force is not None:
                 M[k] = M[k].stiffened(row.force, row.gain)
@@ -167,22 +166,22 @@ def solve_tree(
             multipliers.constant[r] = multipliers.constant[r] + force.dot(motion.bias)
         for i in reversed(range(len(motion.hinge))):
             s, dof = motion.hinge[i], dofs[k][i]
-            M_k, column = release_column(M_k, s, bodies[k].rotor[i], held[dof])
+            M_k, column = release_column(M_k, s, bodies[k].rotor[i], prescribed[dof])
             u = s.dot(Q_k)
-            pivot = ops.where(held[dof], 1.0, column.U)
-            acceleration = ops.where(held[dof], qdd[dof], (tau[dof] + u) / pivot)
-            gain = ops.where(held[dof], 0.0, 1.0 / pivot)
+            pivot = ops.where(prescribed[dof], 1.0, column.U)
+            acceleration = ops.where(prescribed[dof], qdd[dof], (tau[dof] + u) / pivot)
+            gain = ops.where(prescribed[dof], 0.0, 1.0 / pivot)
             Q_k = Q_k - column.response * acceleration
-            felt = _felt(s, E_k, efforts.get(dof, {}))
-            multipliers.admit(felt, gain, acceleration)
-            for r, share in felt.items():
-                step = column.response * (share * gain)
+            projections = _projections(s, E_k, efforts.get(dof, {}))
+            multipliers.add_column(projections, gain, acceleration)
+            for r, projection in projections.items():
+                step = column.response * (projection * gain)
                 E_k[r] = E_k[r] - step if r in E_k else step * -1.0
             columns[k].insert(0, column)
             loads[k].insert(0, u)
-            shares[k].insert(0, felt)
+            row_projections[k].insert(0, projections)
         parent = parents[k]
-        passed = {r: transport_force(bodies[k], motion, force) for r, force in E_k.items() if not _is_nothing(force)}
+        passed = {r: transport_force(bodies[k], motion, force) for r, force in E_k.items() if not _is_zero_force(force)}
         if parent == GROUND:
             for r, force in passed.items():
                 multipliers.constant[r] = multipliers.constant[r] + force.dot(root)
@@ -192,26 +191,26 @@ def solve_tree(
         for r, force in passed.items():
             E[parent][r] = E[parent][r] + force if r in E[parent] else force
 
-    eliminated[GROUND] = _eliminate(multipliers, waiting.pop(GROUND, set()), {})
+    eliminated[GROUND] = _eliminate(multipliers, pending.pop(GROUND, set()), {})
     factors: dict[int, Any] = {}
     _substitute(eliminated[GROUND], root, factors)
     a: list[SpatialVector] = []
-    found: list[tuple[Any, Any]] = []
+    results: list[tuple[Any, Any]] = []
     power: Any = 0.0
     for k in range(n):
         above = root if parents[k] == GROUND else a[parents[k]]
-        given = [[vector[dof] for dof in dofs[k]] for vector in (qdd, tau, held)]
+        given = [[vector[dof] for dof in dofs[k]] for vector in (qdd, tau, prescribed)]
         total = [
-            u + ops.total(factors[r] * share for r, share in felt.items())
-            for u, felt in zip(loads[k], shares[k], strict=True)
+            u + ops.total(factors[r] * projection for r, projection in projections.items())
+            for u, projections in zip(loads[k], row_projections[k], strict=True)
         ]
         here, result = accelerate(transport(bodies[k], moving[k], above), moving[k], columns[k], total, *given)
         a.append(here + moving[k].bias)
-        found.append(result)
+        results.append(result)
         _substitute(eliminated[k], a[k], factors)
         passing = ops.total(factors[r] * force.dot(moving[k].drift) for r, force in E[k].items())
         power = power + (M[k] @ a[k] - Q[k]).dot(moving[k].drift) - passing
-    accelerations, answers = (ops.concatenate([result[i] for result in found]) for i in (0, 1))
+    accelerations, answers = (ops.concatenate([result[i] for result in results]) for i in (0, 1))
     return Solution(accelerations, answers, ops.array([factors[r] for r in range(len(rows))]), power)
 
 
@@ -235,30 +234,30 @@ def constraint_jacobian(sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Se
     return ops.array(G).reshape(len(rows), nv)
 
 
-def _felt(s: SpatialVector, forces: Mapping[int, SpatialVector], efforts: Mapping[int, Any]) -> dict[int, Any]:
-    """u_r = s·E_r + g_r of the rows that a column feels."""
-    felt = {r: s.dot(force) for r, force in forces.items()}
+def _projections(s: SpatialVector, forces: Mapping[int, SpatialVector], efforts: Mapping[int, Any]) -> dict[int, Any]:
+    """u_r = s·E_r + g_r of the rows that are not orthogonal to a column."""
+    projections = {r: s.dot(force) for r, force in forces.items()}
     for r, g in efforts.items():
-        felt[r] = felt.get(r, 0.0) + g
-    return {r: u for r, u in felt.items() if not ops.is_zero(u)}
+        projections[r] = projections.get(r, 0.0) + g
+    return {r: u for r, u in projections.items() if not ops.is_zero(u)}
 
 
-def _is_nothing(force: SpatialVector) -> bool:
+def _is_zero_force(force: SpatialVector) -> bool:
     return all(ops.is_zero(x) for part in force for x in part)
 
 
 def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, SpatialVector]) -> list[Eliminated]:
-    done = []
+    eliminations = []
     while rows:
         r = multipliers.in_order(rows)[0]
         rows.remove(r)
-        done.append(multipliers.eliminate(r, forces))
-    return done
+        eliminations.append(multipliers.eliminate(r, forces))
+    return eliminations
 
 
-def _substitute(done: Sequence[Eliminated], a: SpatialVector, factors: dict[int, Any]) -> None:
-    """λ of the rows eliminated at a body whose acceleration is a; at the ground c holds its share already."""
-    for row in reversed(done):
+def _substitute(eliminations: Sequence[Eliminated], a: SpatialVector, factors: dict[int, Any]) -> None:
+    """λ of the rows eliminated at a body whose acceleration is a; at the ground c contains E·a already."""
+    for row in reversed(eliminations):
         known = row.constant + ops.total(w * factors[s] for s, w in row.coupling.items())
         if row.force is not None:
             known = known + row.force.dot(a)
@@ -266,7 +265,7 @@ def _substitute(done: Sequence[Eliminated], a: SpatialVector, factors: dict[int,
 
 
 def lowest_common_body(parents: Sequence[int], bodies: Sequence[int]) -> int:
-    """The body nearest to the leaves on which all the given ones hang, or which is one of them."""
+    """The deepest common ancestor of the given bodies, a body counting as its own ancestor."""
     paths = []
     for k in bodies:
         path = [k]

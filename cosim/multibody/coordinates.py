@@ -1,8 +1,8 @@
 """Spaces of coordinates: numbers, rotations, rigid motions.
 
 Coordinates q (nq,) and velocities v (nv,) of a joint differ where rotations are unit quaternions (x, y, z, w).
-Each space is a few pure functions of numbers or symbols: `rate` q̇ from v, `integrate` the coordinates reached
-from q by moving with a constant velocity whose integral is d, `difference` the d that leads from one to another.
+Each space has pure functions of numbers or symbols: `rate` gives q̇ from v, `integrate` the coordinates reached
+from q with a constant velocity whose time integral is d, `difference` the d from one configuration to another.
 Velocities of rotations and rigid motions are along the moving axes, (linear, angular).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from cosim import ops
 
-# below this angle squared, series replace sin and cos: their next terms are below rounding
+# below this squared angle, series replace sin and cos; the omitted terms are below rounding
 SMALL = 1e-6
 
 
@@ -28,13 +28,13 @@ class Space:
     rate: Callable[[Any, Any], Any]  # (q, v) -> q̇ (nq,)
     integrate: Callable[[Any, Any], Any]  # (q, d) -> (nq,)
     difference: Callable[[Any, Any], Any]  # (q0, q1) -> d (nv,) with q1 = integrate(q0, d)
-    chart: Callable[[Any], Any]  # (nv,) one number per dof to look at: a rotation as its rotation vector
-    of_chart: Callable[[Any], Any]  # (nq,) of the chart's numbers
-    normalised: Callable[[Any], Any]  # q with rounding taken out of what must be of length 1
+    chart: Callable[[Any], Any]  # q -> (nv,), a rotation as its rotation vector
+    of_chart: Callable[[Any], Any]  # (nv,) -> q, the inverse of chart
+    normalised: Callable[[Any], Any]  # q -> q with quaternions of length 1
 
 
 def numbers(n: int) -> Space:
-    """n coordinates whose rates are the velocities."""
+    """The space of n coordinates whose rates are the velocities."""
 
     def itself(q: Any) -> Any:
         return q
@@ -59,7 +59,7 @@ def rotation_of(q: Any) -> Any:
 
 
 def multiplied(p: Any, q: Any) -> Any:
-    """p ⊗ q: the rotation q, then p, as seen from fixed axes."""
+    """p ⊗ q: the rotation q followed by p, both in fixed axes."""
     x, y, z, w = p
     a, b, c, d = q
     return ops.array(
@@ -95,7 +95,7 @@ def _rotated(q: Any, d: Any) -> Any:
 
 
 def _rotation_between(q0: Any, q1: Any) -> Any:
-    """The rotation vector, along the axes of q0, of the shorter way from q0 to q1."""
+    """The rotation vector of the shorter rotation from q0 to q1, along the axes of q0."""
     x, y, z, w = q0
     *vector, cosine = multiplied([-x, -y, -z, w], q1)
     vector = ops.array(vector)
@@ -106,21 +106,21 @@ def _rotation_between(q0: Any, q1: Any) -> Any:
     return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.absolute(cosine)) / sine)
 
 
-_UNTURNED = np.array([0.0, 0.0, 0.0, 1.0])
+_IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])
 
 
 def _rotation_vector(q: Any) -> Any:
-    return _rotation_between(_UNTURNED, q)
+    return _rotation_between(_IDENTITY, q)
 
 
 def _of_rotation_vector(d: Any) -> Any:
-    return _rotated(_UNTURNED, d)
+    return _rotated(_IDENTITY, d)
 
 
 ROTATION = Space(
     4,
     3,
-    _UNTURNED,
+    _IDENTITY,
     _rotating,
     _rotated,
     _rotation_between,
@@ -133,7 +133,7 @@ ROTATION = Space(
 # --- rigid motions: (position, quaternion) ---
 
 
-def _sweep(d: Any) -> tuple[Any, Any]:
+def _translation_factors(d: Any) -> tuple[Any, Any]:
     """(1 − cos θ)/θ² and (θ − sin θ)/θ³ of a rotation vector."""
     square = d @ d
     small = square < SMALL
@@ -145,7 +145,7 @@ def _sweep(d: Any) -> tuple[Any, Any]:
 
 def _moved(q: Any, d: Any) -> Any:
     linear, angular = d[:3], d[3:]
-    a, b = _sweep(angular)
+    a, b = _translation_factors(angular)
     once = ops.cross(angular, linear)
     path = linear + a * once + b * ops.cross(angular, once)
     return ops.concatenate([q[:3] + rotation_of(q[3:]) @ path, _rotated(q[3:], angular)])
@@ -169,7 +169,7 @@ def _moving(q: Any, v: Any) -> Any:
 MOTION = Space(
     7,
     6,
-    np.concatenate([np.zeros(3), _UNTURNED]),
+    np.concatenate([np.zeros(3), _IDENTITY]),
     _moving,
     _moved,
     _motion_between,

@@ -1,7 +1,7 @@
-"""Exact derivatives of what users write: the hinge of a general joint, the rows of a law of constraint.
+"""Exact derivatives of user-defined functions: the hinge of a general joint, the rows of a constraint law.
 
-The function is traced once with symbols of its own; its derivatives are then evaluated where they are needed,
-on numbers or as part of a larger expression.
+A function is traced once with its own symbols; its derivatives are evaluated on numbers or become part of a larger
+expression.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cosim.multibody.spatial import Hinge, SpatialVector
 
 
 class Derived:
-    """A function of arrays given by casadi expressions: `make(*columns, *arrays)` builds them once."""
+    """A function of arrays given by casadi expressions, which are built once."""
 
     def __init__(self, name: str, shapes: Sequence[Shape], make: Callable[..., Sequence[tuple[Any, Shape]]]) -> None:
-        """make(columns, arrays) -> (expression, shape) of each result; the columns and the arrays are the same
-        symbols, as casadi has them and as functions of users take them."""
+        """make(columns, arrays) -> (expression, shape) of each result; columns and arrays hold the same symbols, as
+        casadi columns and as arrays for user-defined functions."""
         import casadi
 
         columns, arrays = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
@@ -33,15 +33,15 @@ class Derived:
 
     def __call__(self, *arrays: Any) -> list[Any]:
         if any(map(ops.is_symbolic, arrays)):
-            found = self._fn.call([column(a) for a in arrays])
-            return [_array(value, shape) for value, shape in zip(found, self._shapes, strict=True)]
-        found = self._fn.call([np.asarray(a, dtype=float).ravel() for a in arrays])
+            values = self._fn.call([column(a) for a in arrays])
+            return [_array(value, shape) for value, shape in zip(values, self._shapes, strict=True)]
+        values = self._fn.call([np.asarray(a, dtype=float).ravel() for a in arrays])
         # casadi's matrices are stored by columns
-        return [np.array(v.full()).reshape(shape, order="F") for v, shape in zip(found, self._shapes, strict=True)]
+        return [np.array(v.full()).reshape(shape, order="F") for v, shape in zip(values, self._shapes, strict=True)]
 
 
 def _array(value: Any, shape: Shape) -> Any:
-    """An expression as an array of symbols, its exact zeros and ones as numbers."""
+    """An expression as an array of symbols, constants as numbers."""
     elements = [value[k] for k in range(value.numel())]
     elements = [float(e) if e.is_constant() else e for e in elements]
     return ops.array(np.array(elements, dtype=object).reshape(shape, order="F") if elements else np.zeros(shape))
@@ -67,26 +67,30 @@ class HingeOf:
         import casadi
 
         (q, v, t), n = columns, self._n
-        turn, r = self._place(arrays[0], arrays[2])
-        turn_t = casadi.reshape(column(turn), 3, 3)  # by columns: the transpose, ground axes seen by the child
+        rotation, r = self._place(arrays[0], arrays[2])
+        rotation_t = casadi.reshape(
+            column(rotation), 3, 3
+        )  # by columns: the transpose, from the joint's axes to the child's
         r = column(r)
-        still = casadi.DM.zeros(n), casadi.DM(1.0)
+        at_rest = casadi.DM.zeros(n), casadi.DM(1.0)
 
         def velocity(q_rate: Any, t_rate: Any) -> tuple[Any, Any]:
             moving = [(q, q_rate), (t, t_rate)]
-            spin = casadi.mtimes(turn_t, casadi.reshape(along(column(turn), moving), 3, 3).T)
-            return along(r, moving), casadi.vertcat(spin[2, 1], spin[0, 2], spin[1, 0])
+            skew_rate = casadi.mtimes(rotation_t, casadi.reshape(along(column(rotation), moving), 3, 3).T)
+            return along(r, moving), casadi.vertcat(skew_rate[2, 1], skew_rate[0, 2], skew_rate[1, 0])
 
-        columns_of = [velocity(casadi.DM.eye(n)[:, k], casadi.DM(0.0)) for k in range(n)]
-        drift, total = velocity(*still), velocity(v, casadi.DM(1.0))
+        unit_velocities = [velocity(casadi.DM.eye(n)[:, k], casadi.DM(0.0)) for k in range(n)]
+        drift, total = velocity(*at_rest), velocity(v, casadi.DM(1.0))
         moving = [(q, v), (t, casadi.DM(1.0))]
-        slides = casadi.mtimes(turn_t, casadi.horzcat(*(s for s, _ in columns_of), drift[0], along(total[0], moving)))
-        turns = casadi.horzcat(*(w for _, w in columns_of), drift[1], along(total[1], moving))
-        return [(slides, (3, n + 2)), (turns, (3, n + 2))]
+        linear = casadi.mtimes(
+            rotation_t, casadi.horzcat(*(s for s, _ in unit_velocities), drift[0], along(total[0], moving))
+        )
+        angular = casadi.horzcat(*(w for _, w in unit_velocities), drift[1], along(total[1], moving))
+        return [(linear, (3, n + 2)), (angular, (3, n + 2))]
 
     def __call__(self, q: Any, v: Any, t: Any) -> Hinge:
         if self._derived is None:
             self._derived = Derived("hinge", [(self._n,), (self._n,), ()], self._make)
-        slides, turns = self._derived(q, v, t)
-        *columns, drift, bias = (SpatialVector(slides[:, k], turns[:, k]) for k in range(self._n + 2))
+        linear, angular = self._derived(q, v, t)
+        *columns, drift, bias = (SpatialVector(linear[:, k], angular[:, k]) for k in range(self._n + 2))
         return Hinge(tuple(columns), drift, bias)

@@ -1,13 +1,13 @@
-"""The separate-body method (Vereshchagin 1974; articulated bodies) in O(n): theory §1 and §2 on one page.
+"""The separate-body method (Vereshchagin 1974; articulated bodies) in O(n): theory §1 and §2.
 
-Notation of the theory: M, Q are the articulated inertia and force of a body and all that hangs on it,
+Notation of the theory: M, Q are the articulated inertia and force of a body and its descendants,
 a = C a_p + S q̈ + a′ its acceleration, R = M a − Q the force through its joint, τ = Sᵀ R (+ rotor) the
 effort along it. A joint with several degrees of freedom is a chain of single ones: each column s of S obeys
 one scalar equation,
 
     U q̈ + (M s)·a − u = τ,      U = sᵀ M s + J_rotor,   u = s·Q̃,   Q̃ = Q − M a′,
 
-which is solved for q̈ where the joint is free and for τ where its motion is prescribed.
+which is solved for τ where the motion of the joint is prescribed and for q̈ elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cosim.multibody.sweeps import Sweeps
 
 class Body(NamedTuple):
     """Constants of a body: its joint's frame in the parent (H, d), its mass, m·c and J about its origin,
-    and the inertia of the rotor on each velocity of its joint (reflected to the joint)."""
+    and the reflected rotor inertia on each velocity of its joint."""
 
     rotation: Any
     position: Any
@@ -35,31 +35,31 @@ class Body(NamedTuple):
 
 
 class BodyMotion(NamedTuple):
-    """Where a body is and how it moves, seen from its parent."""
+    """Pose and motion of a body relative to its parent."""
 
     turn: Any  # Q: the body's axes in the joint's frame
     position: Any  # d: its origin in the parent's axes
     hinge: tuple[SpatialVector, ...]  # columns of S, body axes
     slip: Any  # velocity of its origin in the joint's frame, body axes
-    drift: SpatialVector  # the part of the velocity in the joint that time alone gives
+    drift: SpatialVector  # the part of the velocity in the joint that depends on time alone
     omega: Any  # angular velocity, body axes
     bias: SpatialVector  # a′
 
 
 class JointColumn(NamedTuple):
-    """The scalar equation of one degree of freedom, what does not depend on loads."""
+    """The load-independent part of the scalar equation of one degree of freedom."""
 
     response: SpatialVector  # M s
     U: Any
 
 
 def to_body(body: Body, motion: BodyMotion, a: Any) -> Any:
-    """A vector along the parent's axes, along the body's: Qᵀ Hᵀ a."""
+    """A vector from the parent's axes to the body's: Qᵀ Hᵀ a."""
     return motion.turn.T @ (body.rotation.T @ a)
 
 
 def to_parent(body: Body, motion: BodyMotion, a: Any) -> Any:
-    """A vector along the body's axes, along the parent's: H Q a."""
+    """A vector from the body's axes to the parent's: H Q a."""
     return body.rotation @ (motion.turn @ a)
 
 
@@ -70,21 +70,21 @@ def joint_motion(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: An
     slip = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(hinge))
     spin = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(hinge))
     motion = BodyMotion(turn, body.position + body.rotation @ slide, hinge, slip, drift, omega, bias)
-    carried = to_body(body, motion, omega)
+    from_parent = to_body(body, motion, omega)
     centripetal = ops.cross(omega, ops.cross(omega, motion.position))
-    linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(carried, slip) + bias.linear
-    angular = ops.cross(carried, spin) + bias.angular
-    return motion._replace(omega=carried + spin, bias=SpatialVector(linear, angular))
+    linear = to_body(body, motion, centripetal) + 2.0 * ops.cross(from_parent, slip) + bias.linear
+    angular = ops.cross(from_parent, spin) + bias.angular
+    return motion._replace(omega=from_parent + spin, bias=SpatialVector(linear, angular))
 
 
 def transport(body: Body, motion: BodyMotion, a: SpatialVector) -> SpatialVector:
-    """C a_p: the acceleration of the body if its joint were welded and nothing turned."""
+    """C a_p: the acceleration of the body if its joint were fixed and all angular velocities 0."""
     linear = a.linear + ops.cross(a.angular, motion.position)
     return SpatialVector(to_body(body, motion, linear), to_body(body, motion, a.angular))
 
 
 def transport_force(body: Body, motion: BodyMotion, force: SpatialVector) -> SpatialVector:
-    """Cᵀ Q: a force on the body as felt at the parent's origin."""
+    """Cᵀ Q: a force on the body, taken at the parent's origin."""
     f, n = to_parent(body, motion, force.linear), to_parent(body, motion, force.angular)
     return SpatialVector(f, n + ops.cross(motion.position, f))
 
@@ -100,7 +100,7 @@ def rigid_inertia(body: Body) -> SpatialInertia:
 
 
 def gyroscopic_force(body: Body, omega: Any) -> SpatialVector:
-    """Q of the body alone: what turning demands, −ω × (ω × m c) and −ω × J ω."""
+    """Q of the body alone: −ω × (ω × m c) and −ω × J ω."""
     centrifugal = ops.cross(omega, ops.cross(omega, body.moment))
     return SpatialVector(-centrifugal, -ops.cross(omega, body.inertia @ omega))
 
@@ -115,21 +115,25 @@ def body_motions(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
     return sweeps.outward(step, np.zeros(3), sweeps.by_q(q), sweeps.by_v(v))
 
 
-def release_column(M: SpatialInertia, s: SpatialVector, rotor: Any, held: Any) -> tuple[SpatialInertia, JointColumn]:
-    """What is left of M when the motion along s is free to follow, all of it where it is held; and its column."""
+def release_column(
+    M: SpatialInertia, s: SpatialVector, rotor: Any, prescribed_dof: Any
+) -> tuple[SpatialInertia, JointColumn]:
+    """M projected on the complement of the motion along s (M itself where s is prescribed), and the column of s."""
     response = M @ s
     U = s.dot(response) + rotor
-    pivot = ops.where(held, 1.0, U)
-    left = M.without(s, response, ops.where(held, 0.0, 1.0 / pivot), ops.where(held, 1.0, rotor / pivot))
+    pivot = ops.where(prescribed_dof, 1.0, U)
+    left = M.without(
+        s, response, ops.where(prescribed_dof, 0.0, 1.0 / pivot), ops.where(prescribed_dof, 1.0, rotor / pivot)
+    )
     return left, JointColumn(response, U)
 
 
 def articulate(
-    M: SpatialInertia, body: Body, motion: BodyMotion, held: Any
+    M: SpatialInertia, body: Body, motion: BodyMotion, prescribed_dof: Any
 ) -> tuple[SpatialInertia, tuple[JointColumn, ...]]:
-    """What is left of M once the free columns of the joint give way, and the columns themselves."""
+    """M without the motions of the joint that are not prescribed, and the columns of the joint."""
     columns: list[JointColumn] = []
-    for s, rotor, h in reversed(list(zip(motion.hinge, body.rotor, held, strict=True))):
+    for s, rotor, h in reversed(list(zip(motion.hinge, body.rotor, prescribed_dof, strict=True))):
         M, column = release_column(M, s, rotor, h)
         columns.insert(0, column)
     return M, tuple(columns)
@@ -138,11 +142,11 @@ def articulate(
 def joint_load(
     Q: SpatialVector, motion: BodyMotion, columns: Any, *given: Any
 ) -> tuple[SpatialVector, tuple[Any, ...]]:
-    """What the joint passes on of the force Q, and u of its columns; given: q̈, τ and which q̈ are prescribed."""
+    """The part of the force Q that the joint transmits, and u of its columns; given: q̈, τ and which are prescribed."""
     loads: list[Any] = []
-    for s, column, qdd, tau, held in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
+    for s, column, qdd, tau, prescribed_dof in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
         u = s.dot(Q)
-        Q = Q - column.response * ops.where(held, qdd, (tau + u) / ops.where(held, 1.0, column.U))
+        Q = Q - column.response * ops.where(prescribed_dof, qdd, (tau + u) / ops.where(prescribed_dof, 1.0, column.U))
         loads.insert(0, u)
     return Q, tuple(loads)
 
@@ -152,10 +156,10 @@ def accelerate(
 ) -> tuple[SpatialVector, Any]:
     """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
     accelerations, efforts = [], []
-    for s, column, u, qdd, tau, held in zip(motion.hinge, columns, loads, *given, strict=True):
+    for s, column, u, qdd, tau, prescribed_dof in zip(motion.hinge, columns, loads, *given, strict=True):
         known = column.response.dot(a) - u
-        q_acc = ops.where(held, qdd, (tau - known) / ops.where(held, 1.0, column.U))
-        efforts.append(ops.where(held, column.U * qdd + known, tau))
+        q_acc = ops.where(prescribed_dof, qdd, (tau - known) / ops.where(prescribed_dof, 1.0, column.U))
+        efforts.append(ops.where(prescribed_dof, column.U * qdd + known, tau))
         accelerations.append(q_acc)
         a = a + s * q_acc
     return a, (ops.array(accelerations), ops.array(efforts))
@@ -164,7 +168,7 @@ def accelerate(
 def hybrid_dynamics(
     sweeps: Sweeps, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, gravity: Any, t: Any = 0.0
 ) -> tuple[Any, Any]:
-    """(q̈, τ) of all joints from q̈ of the prescribed ones and τ of the free ones; theory §1 and §2.
+    """(q̈, τ) of all dofs from q̈ of the prescribed ones and τ of the others; theory §1 and §2.
 
     q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
     """
@@ -190,8 +194,8 @@ def hybrid_dynamics(
 
 
 def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any, t: Any = 0.0) -> Any:
-    """τ (nv,) that moves the joints with q̈; the case of §2 with every joint prescribed, where no
-    articulated inertia is needed: R = M a − Q per body, summed over what hangs on it."""
+    """τ (nv,) required for q̈ (nv,): the case of §2 with every dof prescribed, where no articulated inertia is
+    needed. R = M a − Q per body, summed over its descendants."""
 
     def accelerate(joint: JointKind, body: Body, above: Any, q: Any, v: Any, qdd: Any) -> Any:
         omega, a = above
@@ -217,9 +221,9 @@ def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any, t: 
 
 
 def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
-    """U of each degree of freedom, per body: the inertia its effort meets while joints further out are free.
+    """U of each degree of freedom, per body: the inertia against its effort while the joints of descendants are free.
 
-    A joint that meets none is passed over as if it were held, so that it does not hide the others.
+    A dof without inertia is treated as prescribed, so that it does not hide the others.
     """
 
     def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:

@@ -1,4 +1,4 @@
-"""What follows from positions and velocities alone: poses, Jacobians, energies, the mass matrix."""
+"""Functions of positions and velocities alone: poses, Jacobians, energies, the mass matrix."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def potential_energy(sweeps: Sweeps, q: Any, gravity: Any, t: Any = 0.0) -> Any:
 
 
 def mass_matrix(sweeps: Unrolled, q: Any, nv: int, t: Any = 0.0) -> Any:
-    """M(q) (nv, nv) from composite inertias: column s moves all that hangs on its joint as one rigid body,
-    and its force is felt along every hinge on the way to the ground."""
+    """M(q) (nv, nv) by the composite-rigid-body algorithm: column s moves the body and its descendants as one rigid
+    body, and its force is projected on every hinge on the path to the ground."""
 
     def own(joint: JointKind, body: Body, motion: BodyMotion) -> Any:
         return rigid_inertia(body)
@@ -85,7 +85,7 @@ def mass_matrix(sweeps: Unrolled, q: Any, nv: int, t: Any = 0.0) -> Any:
 
 
 class Placement(NamedTuple):
-    """A body in ground axes: its axes (3, 3), its origin, their velocities."""
+    """A body in ground axes: its axes (3, 3), its origin (3,), its angular velocity and the velocity of its origin."""
 
     rotation: Any
     position: Any
@@ -94,7 +94,7 @@ class Placement(NamedTuple):
 
 
 def placements(sweeps: Unrolled, moving: Any) -> list[Placement]:
-    """Where all bodies are and how they move, seen from the ground."""
+    """Poses and velocities of all bodies in ground axes."""
 
     def step(joint: JointKind, body: Body, above: Placement, motion: BodyMotion) -> Any:
         rotation = above.rotation @ body.rotation @ motion.turn

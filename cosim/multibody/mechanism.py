@@ -1,7 +1,6 @@
-"""What a mechanism file says, before any dynamics: links, joints, loops, constraints, springs, and where each
-was written.
+"""The description of a mechanism: links, joints, loops, constraints, springs, and their source locations.
 
-URDF files and the `mechanism:` of a rig both end here; `Model` starts from here.
+Read from URDF files and from the `mechanism` section of a rig; the input of `Model`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NOWHERE = SourceLocation("<inline>")
 
 @dataclass(frozen=True)
 class Pose:
-    """A frame in another: `rotation` (3, 3) takes vectors from it to the other, `position` (3,) is its origin."""
+    """A frame in another: `rotation` (3, 3) maps vectors from it to the other, `position` (3,) is its origin [m]."""
 
     rotation: np.ndarray
     position: np.ndarray
@@ -76,7 +75,7 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint as the file gives it: `pose` is the child link's frame in the parent's at position 0,
+    """A joint as in the file: `pose` is the child link's frame in the parent's at position 0,
     `axis` a unit vector in the child's frame."""
 
     name: str
@@ -85,7 +84,7 @@ class Joint:
     child: str
     pose: Pose
     axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
-    second_axis: np.ndarray | None = None  # of a universal joint, across `axis`, in the child's frame
+    second_axis: np.ndarray | None = None  # of a universal joint, orthogonal to `axis`, in the child's frame
     pitch: float = 0.0  # of a screw: advance along the axis, m per rad
     motion: GeneralMotion | None = None  # of a general joint
     lower: float = -math.inf
@@ -95,7 +94,7 @@ class Joint:
     damping: float = 0.0  # N m s/rad or N s/m
     friction: float = 0.0  # Coulomb, N m or N
     stiffness: float = 0.0  # of a spring in the joint, N m/rad or N/m, on each of its coordinates
-    rest: float = 0.0  # coordinate at which that spring is at ease
+    rest: float = 0.0  # coordinate at which that spring is unloaded
     mimic: Mimic | None = None
     place: SourceLocation = NOWHERE
 
@@ -105,8 +104,8 @@ class LoopJoint:
     """A joint that closes a loop of the tree. `joint.pose` is the joint's frame in the parent, `child_pose` its
     frame in the child: they coincide at coordinate 0. `joint.axis` is along these frames.
 
-    With `coordinates` the joint keeps coordinates of its own (for a drive, a spring, friction, limits, or because
-    its kind has no closing equations); the loop is then cut through the child, which must have mass.
+    With `coordinates` the joint has coordinates (for an actuator, a spring, friction, limits, or because its kind
+    has no closure equations); then the child link is cut, which must have mass.
     """
 
     joint: Joint
@@ -133,13 +132,13 @@ class Spring:
     ends: tuple[tuple[str, np.ndarray], tuple[str, np.ndarray]]  # link, point (3,) in the link
     stiffness: float = 0.0  # N/m
     damping: float = 0.0  # N s/m
-    length: float = 0.0  # m
+    length: float = 0.0  # m, unloaded
     place: SourceLocation = NOWHERE
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A tree of links and joints, and what couples them besides; `notes` are remarks that are not errors."""
+    """A tree of links and joints, loops, constraints and springs; `notes` are remarks that are not errors."""
 
     name: str
     root: str

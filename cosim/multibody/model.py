@@ -18,7 +18,7 @@ from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import Names
 from cosim.multibody.mechanism import Joint, Mechanism
-from cosim.multibody.tree import Tree, build_tree, refuse_massless_motion
+from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
 from cosim.types import Limits
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -83,7 +83,7 @@ class Model:
         self.nq, self.nv = len(self.coordinate_names), len(self.dof_names)
         if rotor_inertia is not None:
             tree = self._with_rotors(tree, rotor_inertia)
-        refuse_massless_motion(tree)
+        check_inertia_of_motion(tree)
         self.mechanism = mechanism
         self.gravity = np.array(gravity, dtype=float)
         if self.gravity.shape != (3,):

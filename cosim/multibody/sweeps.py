@@ -1,7 +1,7 @@
 """The two recursions of the separate-body method over a tree.
 
-Algorithms are written with these and a function per body; whether they become straight-line code or a
-loop over bodies is decided by the object that carries them out (`Unrolled` here, or `compile.rolled`).
+Algorithms are written with these and functions of one body. The object that implements them decides whether they
+become straight-line code (`Unrolled`) or a loop over bodies (`compile.rolled_sweeps`).
 Joints are numbered so that a parent comes before its children.
 """
 
@@ -19,7 +19,7 @@ Column = Any  # one value per body, as made by the functions below
 
 class Sweeps(Protocol):
     def by_q(self, q: Any) -> Column:
-        """The vector of coordinates (nq,) cut into what belongs to each joint."""
+        """The vector of coordinates (nq,) split by joint."""
         ...
 
     def by_v(self, v: Any) -> Column:
@@ -27,17 +27,17 @@ class Sweeps(Protocol):
         ...
 
     def vector(self, column: Column) -> Any:
-        """What each joint yields (nv_k,), as one vector (nv,)."""
+        """The values (nv_k,) of the joints as one vector (nv,)."""
         ...
 
     def outward(self, step: Callable[..., Any], root: Any, *columns: Column) -> Column:
-        """(down, out)[k] = step(kind, body, down[parent], *columns[k]), root to leaves; gives out.
-        The ground hands down `root`."""
+        """(down, out)[k] = step(kind, body, down[parent], *columns[k]), root to leaves; returns out.
+        `root` is the down of the ground."""
         ...
 
     def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: Column) -> Column:
         """sum[k] = own(kind, body, *columns[k]) + Σ over children of `up`;
-        (up, out)[k] = step(kind, body, sum[k], *columns[k]), leaves to root. Gives out."""
+        (up, out)[k] = step(kind, body, sum[k], *columns[k]), leaves to root. Returns out."""
         ...
 
     def gather(self, own: Callable[..., Any], *columns: Column) -> Any:
@@ -51,9 +51,9 @@ class Sweeps(Protocol):
 
 @dataclass(frozen=True)
 class Unrolled:
-    """Plain loops: on numbers the reference, on symbols straight-line code."""
+    """Python loops: on numbers the reference, on symbols straight-line code."""
 
-    parents: Sequence[int]  # −1 for the ground
+    parents: Sequence[int]  # −1: the ground
     kinds: Sequence[JointKind]
     bodies: Sequence[Any]
 
@@ -103,7 +103,7 @@ class Unrolled:
 
 
 def add(x: Any, y: Any) -> Any:
-    """The sum of two records (nested tuples of arrays) field by field."""
+    """The sum of two pytrees (nested tuples of arrays), field by field."""
     if not isinstance(x, tuple):
         return x + y
     parts = [add(a, b) for a, b in zip(x, y, strict=True)]

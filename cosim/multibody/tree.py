@@ -1,7 +1,7 @@
-"""From a description to the tree of moving bodies that the sweeps work on.
+"""From a mechanism to the tree of moving bodies for the sweeps.
 
 Links joined by fixed joints become one body. Each body's frame sits at its joint with z along the joint's
-axis, so that one row of the joint table serves every direction and constants become exact zeros and ones.
+axis, so that one entry of the joint table serves every direction and constants become exact zeros and ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cosim.multibody.sweeps import Unrolled
 
 @dataclass(frozen=True)
 class Tree:
-    """Moving bodies in depth-first order: body k hangs on `parents[k]` (−1: ground) by `joints[k]`."""
+    """Moving bodies in depth-first order: joint `joints[k]` connects body k to `parents[k]` (−1: the ground)."""
 
     mechanism: Mechanism
     joints: tuple[Joint, ...]
@@ -35,13 +35,13 @@ class Tree:
         return Unrolled(self.parents, self.kinds, self.bodies)
 
     def with_rotors(self, rotors: Sequence[np.ndarray]) -> Tree:
-        """The same tree with the given inertias of rotors, one array (nv_k,) per body."""
+        """The same tree with reflected rotor inertias, one array (nv_k,) per body."""
         bodies = tuple(b._replace(rotor=r) for b, r in zip(self.bodies, rotors, strict=True))
         return Tree(self.mechanism, self.joints, self.parents, self.kinds, bodies, self.frames)
 
 
 def build_tree(mechanism: Mechanism) -> Tree:
-    """Merge what is fixed, turn axes to z."""
+    """Merge links joined by fixed joints, rotate axes to z."""
     frames: dict[str, tuple[int, Pose]] = {mechanism.root: (-1, Pose.identity())}
     joints: list[Joint] = []
     parents: list[int] = []
@@ -79,29 +79,29 @@ def _body(mount: Pose, parts: list[Inertial], nv: int) -> Body:
 
 
 def _moved(inertial: Inertial, pose: Pose) -> Inertial:
-    """An inertial of a link's frame in the frame that `pose` leads to."""
+    """An inertial of a link's frame, in the frame in which the link has `pose`."""
     r = pose.rotation
     return Inertial(inertial.mass, pose.position + r @ inertial.com, r @ inertial.inertia @ r.T)
 
 
 def exact(pose: Pose) -> Pose:
-    """The pose with the rounding of exact zeros and ones taken back."""
+    """The pose with values within rounding of 0 and ±1 made exact."""
     rotation = pose.rotation.copy()
     for value in (-1.0, 0.0, 1.0):
         rotation[np.abs(rotation - value) < ROUNDING] = value
     return Pose(rotation, np.where(np.abs(pose.position) < 1e-16, 0.0, pose.position))
 
 
-def refuse_massless_motion(tree: Tree) -> None:
-    """Each joint must have something to accelerate: its effort must not move it without resistance.
+def check_inertia_of_motion(tree: Tree) -> None:
+    """Check that the effort of every joint meets inertia.
 
-    Raises InputErrors naming the links that could. What counts is the inertia that an effort meets while the
-    joints further out are free, the U of theory §1; it is looked at in one configuration in general position.
+    Raises InputErrors for links that can move without inertia. The criterion is the inertia against an effort while
+    the joints of descendants are free, U of theory §1, in one configuration in general position.
     """
     if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
         return
-    dice = np.random.default_rng(0)
-    q = np.concatenate([k.space.integrate(k.space.neutral, dice.uniform(0.3, 1.2, k.nv)) for k in tree.kinds])
+    rng = np.random.default_rng(0)
+    q = np.concatenate([k.space.integrate(k.space.neutral, rng.uniform(0.3, 1.2, k.nv)) for k in tree.kinds])
     resistances = articulated_resistance(tree.sweeps, q, sum(k.nv for k in tree.kinds))
     scale = max((float(r.max(initial=0.0)) for r in resistances), default=0.0)
     errors = []
@@ -109,8 +109,8 @@ def refuse_massless_motion(tree: Tree) -> None:
         if resistance.min(initial=np.inf) <= 1e-14 * scale:
             errors.append(
                 InputError(
-                    f"link '{joint.child}' can move on its own but has no inertia that resists;"
-                    f" give it (or what hangs on it) mass, or make joint '{joint.name}' fixed",
+                    f"link '{joint.child}' can move but has no inertia against the motion;"
+                    f" give it or its descendants mass, or make joint '{joint.name}' fixed",
                     joint.place,
                 )
             )

@@ -87,8 +87,8 @@ LOOP = '<joint name="strut" type="continuous"><parent link="base"/><child link="
 
 
 LIMP = (
-    "arm.urdf:{0} joint '{1}': link '{2}' can move on its own but has no inertia that resists; give it (or what"
-    " hangs on it) mass, or make joint '{1}' fixed"
+    "arm.urdf:{0} joint '{1}': link '{2}' can move but has no inertia against the motion; give it or its"
+    " descendants mass, or make joint '{1}' fixed"
 )
 BAD = "is not positive definite (smallest eigenvalue -1 kg*m^2); check the signs and the order of its elements"
 

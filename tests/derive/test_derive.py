@@ -7,7 +7,7 @@ import pytest
 
 from cosim.derive.graph_drawing import plot_graph
 from cosim.derive.graph_layout import GAP, MAX_WIDTH, RADIUS, WAYPOINT_GAP, break_name, lay_out
-from cosim.derive.graph_report import graph_lines, loop_words
+from cosim.derive.graph_report import graph_lines, loop_path
 from cosim.errors import InputError
 from cosim.multibody.constraint_laws import distance
 from cosim.multibody.description.structure import structure_of
@@ -78,7 +78,7 @@ T  1  A  -1  -1   ·
 1 loop = 4 joints - 3 bodies
   loop C: base → crank → rod → C → rocker → base
 
-mobility 1 = 3 freedoms of the tree - 2 rows of loop C (Kutzbach's estimate: every row taken for independent)
+mobility 1 = 3 freedoms of the tree - 2 rows of loop C (Kutzbach's estimate: all rows assumed independent)
 """.splitlines()
     )
 
@@ -101,8 +101,7 @@ def test_a_tree_has_no_cut_joints_and_no_bar():
 def test_constraints_take_their_rows_off_the_mobility():
     rod = Constraint("rod", distance(1.0), (("x", HERE), ("base", HERE)))
     assert lines(mechanism("a: base x", "b: x y", constraints=(rod,)))[-1] == (
-        "mobility 1 = 2 freedoms of the tree - 1 row of constraints"
-        " (Kutzbach's estimate: every row taken for independent)"
+        "mobility 1 = 2 freedoms of the tree - 1 row of constraints (Kutzbach's estimate: all rows assumed independent)"
     )
 
 
@@ -125,7 +124,7 @@ def test_a_root_alone():
 
 def test_a_loop_within_the_tree_starts_where_it_branches():
     s = structure_of(mechanism("a: base x", "b: x y", "c: x z", cuts=["d: z y", "e: x y"]))
-    assert [loop_words(s, loop) for loop in s.loops] == ["x → z → d → y → x", "x → e → y → x"]
+    assert [loop_path(s, loop) for loop in s.loops] == ["x → z → d → y → x", "x → e → y → x"]
 
 
 # --- the command ---

@@ -274,8 +274,8 @@ def test_a_massless_cross_between_two_axes_is_welcome():
 
 def massless(link, joint):
     return (
-        f"m.urdf:7: link '{link}' can move on its own but has no inertia that resists;"
-        f" give it (or what hangs on it) mass, or make joint '{joint}' fixed"
+        f"m.urdf:7: link '{link}' can move but has no inertia against the motion;"
+        f" give it or its descendants mass, or make joint '{joint}' fixed"
     )
 
 

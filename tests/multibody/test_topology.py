@@ -128,7 +128,7 @@ def test_a_joint_whose_ends_could_not_be_read_hides_what_follows_from_it():
         ({"j": "j"}, ["f:12: mimics itself; name another joint"]),
         (
             {"i": "j", "j": "i", "k": "i"},
-            ["f:12: joints 'j' -> 'i' -> 'j' mimic each other in a loop; let one of them move on its own"],
+            ["f:12: joints 'j' -> 'i' -> 'j' mimic each other in a loop; make one of them independent"],
         ),
     ],
 )
@@ -229,8 +229,8 @@ def test_two_hinges_side_by_side_are_no_mistake():
             {"loops": [loop(kind=WELD)], "constraints": [geared("i", "L")]},
             "names joint 'L', which is fixed; name a joint that moves",
         ),
-        ({"loops": [loop(ends="ab")]}, "does what joint 'i' (line 11) does already; keep one of them"),
-        ({"loops": [loop(), loop("K")]}, "does what joint 'L' (line 20) does already; keep one of them"),
+        ({"loops": [loop(ends="ab")]}, "duplicates joint 'i' (line 11); keep one of them"),
+        ({"loops": [loop(), loop("K")]}, "duplicates joint 'L' (line 20); keep one of them"),
     ],
 )
 def test_couplings_that_do_not_fit(parts, expected):

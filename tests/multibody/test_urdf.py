@@ -158,15 +158,15 @@ def test_a_chain_deeper_than_the_stack():
         ),
         (
             two_links(AXIS + '<dynamics dampin="1"/>', "continuous"),
-            "joint 'j': 'dampin' of <dynamics> is left alone; did you mean 'damping'?",
+            "joint 'j': 'dampin' of <dynamics> is ignored; did you mean 'damping'?",
         ),
         (
             robot("", "", link("a", "<inertail/>")),
-            "link 'a': <inertail> of <link> is left alone; did you mean <inertial>?",
+            "link 'a': <inertail> of <link> is ignored; did you mean <inertial>?",
         ),
         (
             robot("", "", link("a", inertial("1", ("1", "1", "3")))),
-            "link 'a': no body has the inertia of link 'a': of its principal moments 1, 1, 3 kg*m^2"
+            "link 'a': the inertia of link 'a' is physically impossible: of its principal moments 1, 1, 3 kg*m^2"
             " the largest exceeds the sum of the others",
         ),
         (
@@ -175,7 +175,7 @@ def test_a_chain_deeper_than_the_stack():
         ),
         (
             robot("", "", link("a", inertial("0"))),
-            "link 'a': an inertia without mass; kept as it is",
+            "link 'a': an inertia without mass; used as given",
         ),
     ],
 )

@@ -236,8 +236,8 @@ def test_a_base_without_mass_cannot_float(tmp_path):
     with pytest.raises(InputErrors) as caught:
         Model.from_urdf(tmp_path / "r.urdf", floating_base=True)
     assert str(caught.value) == (
-        f"{tmp_path / 'r.urdf'}:1 link 'base': link 'base' can move on its own but has no inertia that resists;"
-        " give it (or what hangs on it) mass, or make joint 'root_joint' fixed"
+        f"{tmp_path / 'r.urdf'}:1 link 'base': link 'base' can move but has no inertia against the motion;"
+        " give it or its descendants mass, or make joint 'root_joint' fixed"
     )
 
 
@@ -247,7 +247,7 @@ def test_the_names_of_a_floating_base_are_taken_once(part):
     name = "world" if part == "link" else "root_joint"
     with pytest.raises(InputError) as caught:
         with_floating_base(parse_urdf(text))
-    what = f"the name '{name}' is that of the floating base; rename the part that has it"
+    what = f"the name '{name}' is reserved for the floating base; rename the link or joint"
     assert caught.value.what == what
     part_of = {"link": "link 'world'", "joint": "joint 'root_joint'"}
     assert caught.value.place.key == part_of[part]

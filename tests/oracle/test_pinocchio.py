@@ -21,7 +21,7 @@ TOLERANCE = 1e-9
 NOT_POSITIVE = "is not positive definite"
 REFUSED = {
     "alex_description/urdf/alex_psyonic_hands.urdf": (8, "mimics joint 'index_q1', which does not exist"),
-    "romeo_description/urdf/romeo.urdf": (24, "can move on its own but has no inertia that resists"),
+    "romeo_description/urdf/romeo.urdf": (24, "can move but has no inertia against the motion"),
     "romeo_description/urdf/romeo_laas_small.urdf": (3, NOT_POSITIVE),
     "tiago_description/robots/tiago.urdf": (2, NOT_POSITIVE),
     "tiago_description/robots/tiago_dual.urdf": (2, NOT_POSITIVE),

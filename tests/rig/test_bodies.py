@@ -144,7 +144,7 @@ def test_a_fixed_body_may_have_mass_zero_and_keys_without_effect_are_remarked():
 
 def test_an_inertia_that_no_body_has_is_remarked():
     (note,) = read({"name": "a", "mass": 1, "inertia": [1, 1, 3]}).notes
-    assert note.startswith("rig.yaml:10 mechanism.bodies.0.inertia: no body has the inertia of link 'a'")
+    assert note.startswith("rig.yaml:10 mechanism.bodies.0.inertia: the inertia of link 'a' is physically impossible")
 
 
 # --- mistakes -----------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""A mechanism as it is described: read, checked, numbered, its loops cut."""
+"""Descriptions of mechanisms: reading, checking, numbering, cutting of loops."""

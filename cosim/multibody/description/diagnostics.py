@@ -1,4 +1,4 @@
-"""What is found wrong or remarkable while one mechanism is read."""
+"""Errors and notes collected while a mechanism is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 
 @dataclass
 class Diagnostics:
-    """Mistakes are gathered, so that a reader reports all of them at once; notes do no harm."""
+    """Errors are collected, so that a reader reports all of them at once; notes do not stop it."""
 
     errors: list[InputError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -21,7 +21,7 @@ class Diagnostics:
         self.notes.append(f"{place}: {what}")
 
     def raise_errors(self) -> None:
-        """Raises InputErrors with every mistake in the order of their lines, if there is one."""
+        """Raises InputErrors with every error in the order of their lines, if there is one."""
         if self.errors:
             raise InputErrors(sorted(self.errors, key=_line))
 

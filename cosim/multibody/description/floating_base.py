@@ -1,4 +1,4 @@
-"""What carries a mechanism: by itself its root link is the ground."""
+"""Floating base: without it the root link of a mechanism is the ground."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ROOT_JOINT = "root_joint"
 
 
 def with_floating_base(mechanism: Mechanism) -> Mechanism:
-    """The mechanism with its root link free to move: joint `root_joint` carries it from the ground `world`.
+    """The mechanism with a free root link: joint `root_joint` connects it to the ground `world`.
 
-    Raises InputError where these names are taken.
+    Raises InputError if these names are in use.
     """
     for part in (*mechanism.links, *mechanism.joints):
         if part.name in (GROUND_LINK, ROOT_JOINT):
-            what = f"the name '{part.name}' is that of the floating base; rename the part that has it"
+            what = f"the name '{part.name}' is reserved for the floating base; rename the link or joint"
             raise InputError(what, part.place)
     place = mechanism.links[0].place
     free = Joint(ROOT_JOINT, "free", GROUND_LINK, mechanism.root, Pose.identity(), place=place)

@@ -1,4 +1,4 @@
-"""Frames as mechanism files write them: an origin and roll, pitch, yaw."""
+"""Frames in the notation of mechanism files: an origin and roll, pitch, yaw."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from cosim.multibody.mechanism import Pose
 
-_DUST = 1e-15  # sin and cos of a right angle miss 0 by less than this
+_EXACT = 1e-15  # rounding error of sin and cos of a right angle
 
 
 def pose_of(xyz: Sequence[float], rpy: Sequence[float]) -> Pose:
-    """The frame at `xyz` (3,) [m] turned by roll, pitch, yaw (3,) [rad] about the fixed x, y, z in turn.
+    """The frame at `xyz` (3,) [m] rotated by roll, pitch, yaw (3,) [rad] about the fixed x, y, z in turn.
 
     R = Rz(yaw) Ry(pitch) Rx(roll), the convention of URDF. Right angles give exact zeros and ones, so
-    that they drop out of everything computed from the frame.
+    that terms with them vanish from the generated code.
     """
     (cr, sr), (cp, sp), (cy, sy) = ((_exact(math.cos(a)), _exact(math.sin(a))) for a in rpy)
     rotation = np.array(
@@ -30,4 +30,4 @@ def pose_of(xyz: Sequence[float], rpy: Sequence[float]) -> Pose:
 
 
 def _exact(value: float) -> float:
-    return 0.0 if abs(value) < _DUST else value
+    return 0.0 if abs(value) < _EXACT else value

@@ -1,15 +1,15 @@
-"""Inertia matrices: from six numbers, and what makes one impossible."""
+"""Inertia matrices: construction from six numbers, and the check that they are physically possible."""
 
 from __future__ import annotations
 
 import numpy as np
 
-# Relative to the largest eigenvalue: below SOLVER a negative one comes from computing it, below ROUNDING from
-# the digits of the file, above that the matrix is wrong.
+# Relative to the largest eigenvalue: a negative one below SOLVER is an error of its computation, one below ROUNDING
+# comes from the digits in the file, a larger one is an error.
 SOLVER = 1e-12
 ROUNDING = 1e-6
 TRIANGLE = 1e-3
-NEGLIGIBLE_RADIUS = 1e-6  # m; an inertia below that of the mass at this radius is a zero that was computed
+NEGLIGIBLE_RADIUS = 1e-6  # m; an inertia below that of the mass at this radius counts as zero
 
 
 def inertia_matrix(ixx: float, iyy: float, izz: float, ixy: float, ixz: float, iyz: float) -> np.ndarray:
@@ -18,11 +18,11 @@ def inertia_matrix(ixx: float, iyy: float, izz: float, ixy: float, ixz: float, i
 
 
 def check_inertia(name: str, mass: float, inertia: np.ndarray) -> tuple[str | None, str | None]:
-    """(mistake, note) about the inertia (3, 3) [kg m²] about the centre of mass of the link called `name`.
+    """(error, note) about the inertia (3, 3) [kg m²] about the centre of mass of the link called `name`.
 
-    A mistake: an eigenvalue is negative. Zero eigenvalues stand, for points and thin rods. A note: the
-    principal moments break A + B >= C, which holds for every body since A + B - C = 2 ∫ z² dm, or an
-    eigenvalue is negative by the rounding of the file's digits.
+    Error: an eigenvalue is negative. Zero eigenvalues are allowed, for points and thin rods. Note: the principal
+    moments violate A + B >= C, which holds for every body since A + B - C = 2 ∫ z² dm, or an eigenvalue is
+    negative within rounding.
     """
     smallest, middle, largest = np.linalg.eigvalsh(inertia).tolist()
     scale = max(abs(smallest), abs(largest))
@@ -37,7 +37,7 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray) -> tuple[str | No
         return None, f"inertia of link '{name}' has the eigenvalue {smallest:.3g} kg*m^2, taken as rounding"
     if smallest + middle < largest * (1.0 - TRIANGLE):
         return None, (
-            f"no body has the inertia of link '{name}': of its principal moments {smallest:.3g},"
+            f"the inertia of link '{name}' is physically impossible: of its principal moments {smallest:.3g},"
             f" {middle:.3g}, {largest:.3g} kg*m^2 the largest exceeds the sum of the others"
         )
     return None, None

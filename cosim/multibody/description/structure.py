@@ -1,8 +1,8 @@
 """The structure of a mechanism as a directed graph: bodies are vertices, joints are edges (theory §3; Wittenburg).
 
-Numbering is regular: body 0 is the root (the ground, or what carries the mechanism), every other body has a larger
-number than its parent, and every subtree has consecutive numbers. Joint a of the tree carries body a; the n* joints
-that are cut to open the loops follow as n + 1 … n + n*. Fixed joints are edges like all others.
+Numbering is regular: body 0 is the root (the ground or the moving base), every other body has a larger
+number than its parent, and every subtree has consecutive numbers. Joint a of the tree has the child a; the n* cut
+joints of the loops follow as n + 1 … n + n*. Fixed joints are edges like all others.
 
 Signs: joint a leaves its parent i⁺(a) and enters its child i⁻(a). S_ia = +1 where a leaves body i, −1 where it
 enters it. T_ai = ±1 where a lies on the path between body 0 and body i, +1 if it points to body 0; joints of the
@@ -30,9 +30,9 @@ class Edge(NamedTuple):
 
 
 class FundamentalLoop(NamedTuple):
-    """A closed walk along the tree and one cut joint, in the direction of that joint.
+    """A closed path along the tree and one cut joint, in the direction of that joint.
 
-    It starts and ends at the body nearest to body 0: edge `edges[k]` leads from `bodies[k]` to the next one (from
+    It starts and ends at its body nearest to body 0: edge `edges[k]` leads from `bodies[k]` to the next one (from
     the last back to the first), along its own direction where `signs[k]` is +1, against it where −1.
     """
 
@@ -110,7 +110,7 @@ class Structure:
 
     @cached_property
     def loops(self) -> tuple[FundamentalLoop, ...]:
-        """One per cut joint, independent of each other: as many as there are edges less bodies, body 0 not counted."""
+        """One per cut joint, independent of each other; their number is edges − bodies, without body 0."""
         return tuple(self._loop(cut) for cut in self.cuts)
 
     def _loop(self, cut: Edge) -> FundamentalLoop:
@@ -130,7 +130,7 @@ class Structure:
 
     @property
     def loop_matrix(self) -> np.ndarray:
-        """Edges × loops (n + n*, n*): the signs of the walks. It is −T S* above E, and incidence · loop_matrix = 0."""
+        """Edges × loops (n + n*, n*): the signs of the paths. It is −T S* above E, and incidence · loop_matrix = 0."""
         matrix = np.zeros((len(self.edges), len(self.cuts)), int)
         for column, loop in enumerate(self.loops):
             for edge, sign in zip(loop.edges, loop.signs, strict=True):
@@ -139,7 +139,7 @@ class Structure:
 
 
 def structure_of(mechanism: Mechanism) -> Structure:
-    """The graph of a mechanism that `graph` has checked: one tree, and loops between its links."""
+    """The graph of a mechanism that `topology` has checked: one tree, and loops between its links."""
     tree = depth_first(mechanism)
     bodies = mechanism.root, *(joint.child for joint in tree)
     number = {name: k for k, name in enumerate(bodies)}
@@ -155,8 +155,8 @@ PARALLEL = 1e-6  # sine of the angle below which axes count as parallel
 
 
 class Mobility(NamedTuple):
-    """How many ways a mechanism can move, counted by Grübler and Kutzbach. An estimate: it takes every row of closing
-    for independent of the others and holds where no singular position makes more room."""
+    """The mobility of a mechanism by the criterion of Grübler and Kutzbach. An estimate: it assumes that all closure
+    rows are independent and that the configuration is not singular."""
 
     tree: int  # freedoms of the joints of the tree
     closure_rows: tuple[
@@ -170,7 +170,7 @@ class Mobility(NamedTuple):
 
 
 def freedoms(joint: Joint) -> int:
-    """Of a joint by itself; one that mimics another has none."""
+    """Degrees of freedom of a joint by itself; a mimic has none."""
     return 0 if joint.mimic is not None else kind_of(joint).nv
 
 
@@ -182,7 +182,7 @@ def mobility(mechanism: Mechanism, structure: Structure) -> Mobility:
 
 
 def _rotations(mechanism: Mechanism, structure: Structure) -> list[np.ndarray]:
-    """The joint's frame of every edge in the axes of body 0, all coordinates being 0."""
+    """The axes (3, 3) of the joint's frame of every edge in those of body 0, at coordinates 0."""
     bodies = [np.eye(3)]
     for edge in structure.tree:
         bodies.append(bodies[edge.start] @ edge.joint.pose.rotation)
@@ -190,7 +190,7 @@ def _rotations(mechanism: Mechanism, structure: Structure) -> list[np.ndarray]:
 
 
 def _is_planar(loop: FundamentalLoop, rotations: list[np.ndarray]) -> bool:
-    """Whether all turn about one direction and slide across it; joints that do keep it so, wherever they move."""
+    """Whether all joints rotate about one direction and translate orthogonally to it, so that the loop stays planar."""
     kinds = {edge.joint.kind for edge in loop.edges}
     if not kinds <= ROTATIONAL | LINEAR | RIGID or not kinds & ROTATIONAL:
         return False

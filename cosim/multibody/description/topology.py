@@ -1,6 +1,6 @@
-"""The graph of a mechanism: is it one tree, in which order are its joints, who follows whom.
+"""The topology of a mechanism: checks that it is one tree, joint order, resolution of mimics.
 
-Shared by every reader of mechanisms. Everything here is iterative: chains may be thousands of links long.
+Shared by all readers of mechanisms. All algorithms are iterative: chains may have thousands of links.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.validation import Named, check_attachments, line_of, repeated_names
+from cosim.multibody.description.validation import NamedItem, check_attachments, line_of, repeated_names
 from cosim.multibody.joints import kind_of
 from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 
@@ -20,40 +20,40 @@ def build_mechanism(
     name: str,
     links: Sequence[Link],
     joints: Sequence[Joint],
-    findings: Diagnostics,
+    diagnostics: Diagnostics,
     loops: Sequence[LoopJoint] = (),
     constraints: Sequence[Constraint] = (),
     springs: Sequence[Spring] = (),
 ) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
-    Raises InputErrors with the mistakes in `findings` and those of the graph, in the order of their lines.
+    Raises InputErrors with the errors in `diagnostics` and those of the topology, in the order of their lines.
     """
-    named: list[Named] = [("joint", joint.name, joint.place) for joint in joints]
+    named: list[NamedItem] = [("joint", joint.name, joint.place) for joint in joints]
     named += [("loop", loop.joint.name, loop.joint.place) for loop in loops]
     named += [("constraint", constraint.name, constraint.place) for constraint in constraints]
     named += [("spring", spring.name, spring.place) for spring in springs]
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
-    findings.errors += tree_errors + repeated_names(named) + mimic_errors
-    findings.errors += check_attachments(links, joints, loops, constraints, springs)
-    findings.raise_errors()
-    notes = tuple(findings.notes)
+    diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
+    diagnostics.errors += check_attachments(links, joints, loops, constraints, springs)
+    diagnostics.raise_errors()
+    notes = tuple(diagnostics.notes)
     return Mechanism(name, root, tuple(links), resolved, notes, tuple(loops), tuple(constraints), tuple(springs))
 
 
 def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, list[InputError]]:
-    """(name of the root, mistakes): links given twice, unknown links, loops, more than one root.
+    """(name of the root, errors): links defined twice, unknown links, loops, more than one root.
 
     The name "" stands for one that could not be read; it is not reported again. Roots and loops are
-    judged only when every joint connects two known links, else one slip would give many mistakes.
+    checked only if every joint connects two known links, so that one error does not cause others.
     """
     known: dict[str, Link] = {}
     for link in links:
         known.setdefault(link.name, link)
     repeated = {name for name, count in Counter(link.name for link in links).items() if count > 1}
     errors = repeated_names([("link", link.name, link.place) for link in links])
-    above: dict[str, Joint] = {}
+    joint_above: dict[str, Joint] = {}
     connected = True
     for joint in joints:
         for role, end in (("parent", joint.parent), ("child", joint.child)):
@@ -62,7 +62,7 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, lis
                 if end:
                     what = f"{role} link '{end}' does not exist{did_you_mean(end, known)}"
                     errors.append(InputError(what, joint.place))
-        first = above.setdefault(joint.child, joint)
+        first = joint_above.setdefault(joint.child, joint)
         if joint.child in known and joint.child not in repeated and joint.name != first.name:
             connected = False
             if joint.parent == first.parent:
@@ -76,17 +76,17 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, lis
                     f" '{joint.name}': a tree is needed; cut the loop at one of them"
                 )
             errors.append(InputError(what, joint.place))
-    roots = [link for link in known.values() if link.name not in above]
+    roots = [link for link in known.values() if link.name not in joint_above]
     if connected:
-        errors += _loops_and_roots(roots, above)
+        errors += _loops_and_roots(roots, joint_above)
     return roots[0].name if roots else "", errors
 
 
-def _loops_and_roots(roots: Sequence[Link], above: Mapping[str, Joint]) -> list[InputError]:
+def _loops_and_roots(roots: Sequence[Link], joint_above: Mapping[str, Joint]) -> list[InputError]:
     errors = []
-    for loop in _loops({child: joint.parent for child, joint in above.items()}):
-        what = f"links {_circle(loop)} form a loop: a tree is needed; cut the loop at one of its joints"
-        place = min((above[name].place for name in loop), key=lambda place: place.line or 0)
+    for loop in _loops({child: joint.parent for child, joint in joint_above.items()}):
+        what = f"links {_chain(loop)} form a loop: a tree is needed; cut the loop at one of its joints"
+        place = min((joint_above[name].place for name in loop), key=lambda place: place.line or 0)
         errors.append(InputError(what, place))
     if len(roots) > 1:
         names = ", ".join(f"'{link.name}'" for link in roots)
@@ -95,12 +95,12 @@ def _loops_and_roots(roots: Sequence[Link], above: Mapping[str, Joint]) -> list[
     return errors
 
 
-def _circle(loop: Sequence[str]) -> str:
+def _chain(loop: Sequence[str]) -> str:
     return " -> ".join(f"'{name}'" for name in [*loop, loop[0]])
 
 
 def _loops(up: Mapping[str, str]) -> Iterator[list[str]]:
-    """Every loop of the walk name -> up[name], once, against the walk: from above to below."""
+    """Every cycle of name -> up[name], once, in reverse direction: from parent to child."""
     done: set[str] = set()
     for start in up:
         path: dict[str, None] = {}
@@ -115,25 +115,25 @@ def _loops(up: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def resolve_mimics(joints: Sequence[Joint]) -> tuple[tuple[Joint, ...], list[InputError]]:
-    """(joints, mistakes): the joints with each mimic led by a joint that moves on its own.
+    """(joints, errors): the joints with each mimic's leader replaced by an independent joint.
 
     With q_a = m_a q_b + o_a and q_b = m_b q_c + o_b follows q_a = m_a m_b q_c + (m_a o_b + o_a).
     """
     by_name = {joint.name: joint for joint in joints}
     errors = []
     for joint in joints:
-        if joint.mimic is not None and (what := _bad_leader(joint.name, joint.mimic.joint, by_name)):
+        if joint.mimic is not None and (what := _leader_error(joint.name, joint.mimic.joint, by_name)):
             errors.append(InputError(what, joint.place))
     leaders = {joint.name: joint.mimic.joint for joint in joints if joint.mimic}
     for loop in _loops({name: leader for name, leader in leaders.items() if leader != name}):
-        what = f"joints {_circle(loop)} mimic each other in a loop; let one of them move on its own"
+        what = f"joints {_chain(loop)} mimic each other in a loop; make one of them independent"
         errors.append(InputError(what, by_name[loop[0]].place))
     if errors:
         return tuple(joints), errors
-    return tuple(_led(joint, by_name) for joint in joints), []
+    return tuple(_with_independent_leader(joint, by_name) for joint in joints), []
 
 
-def _bad_leader(name: str, leader: str, by_name: Mapping[str, Joint]) -> str | None:
+def _leader_error(name: str, leader: str, by_name: Mapping[str, Joint]) -> str | None:
     if leader not in by_name:
         others = [other for other in by_name if other not in ("", name)]
         return f"mimics joint '{leader}', which does not exist{did_you_mean(leader, others)}"
@@ -148,7 +148,7 @@ def _bad_leader(name: str, leader: str, by_name: Mapping[str, Joint]) -> str | N
     return None
 
 
-def _led(joint: Joint, by_name: Mapping[str, Joint]) -> Joint:
+def _with_independent_leader(joint: Joint, by_name: Mapping[str, Joint]) -> Joint:
     mimic = joint.mimic
     while mimic is not None and (further := by_name[mimic.joint].mimic) is not None:
         mimic = Mimic(

@@ -1,7 +1,7 @@
 """URDF files: a strict reader of their kinematics and inertias.
 
-What it reads it reads strictly, and it reports every mistake of a file at once, each with its line. What is
-for other tools (visual, collision, transmission, gazebo, ...) and vendors' extensions are left alone.
+All errors of a file are reported at once, each with its line. Elements for other tools (visual, collision,
+transmission, gazebo, ...) and vendor extensions are ignored.
 Format: the URDF XML specification, https://wiki.ros.org/urdf/XML.
 """
 
@@ -22,7 +22,7 @@ from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.description.xmltree import Element, parse_xml
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 
-# what a file calls a joint -> its kind here
+# URDF joint type -> joint kind
 KINDS = {
     "revolute": "revolute",
     "continuous": "continuous",
@@ -31,9 +31,9 @@ KINDS = {
     "planar": "planar",
     "fixed": "fixed",
 }
-BOUNDED = ("revolute", "prismatic")  # kinds with lower and upper
+BOUNDED = ("revolute", "prismatic")  # kinds with position limits
 
-# element -> what is read of it: children, attributes
+# element -> (children, attributes) that are read
 READ = {
     "link": (("inertial",), ("name",)),
     "inertial": (("origin", "mass", "inertia"), ()),
@@ -49,12 +49,12 @@ READ = {
     "mimic": ((), ("joint", "multiplier", "offset")),
 }
 XACRO = "; expand the file with xacro first"
-UNIT_AXIS = 1e-4  # an axis this far from length 1 is more than rounded
-SLIP = 0.8  # this like a name that is read, another name is taken for a misspelt one
+UNIT_AXIS = 1e-4  # largest deviation of an axis from length 1 that counts as rounding
+SIMILARITY = 0.8  # from which a name counts as a misspelling of a known one
 
 
 def read_urdf(path: str | Path) -> Mechanism:
-    """The mechanism in the URDF file at `path`. Raises InputError (InputErrors for mistakes in the file)."""
+    """The mechanism in the URDF file at `path`. Raises InputError (InputErrors for errors in the file)."""
     try:
         text = Path(path).read_bytes()
     except FileNotFoundError:
@@ -67,54 +67,54 @@ def read_urdf(path: str | Path) -> Mechanism:
 def parse_urdf(text: str | bytes, file: str = "<string>") -> Mechanism:
     """The mechanism in the URDF `text`; `file` is its name in messages.
 
-    Lengths in m, angles in rad, masses in kg as URDF has them; the inertia of a link is turned into the axes
-    of the link frame. A link without <inertial>, or of zero mass and zero inertia, is massless.
-    Raises InputErrors with every mistake, in the order of the lines.
+    Lengths in m, angles in rad, masses in kg as in URDF; the inertia of a link is expressed along the axes of the
+    link frame. A link without <inertial>, or with zero mass and zero inertia, is massless.
+    Raises InputErrors with every error, in the order of the lines.
     """
     robot = parse_xml(text, file)
     here = SourceLocation(file, robot.line)
     if robot.tag != "robot":
         raise InputErrors([InputError(f"expected the element <robot>, got <{robot.tag}>", here)])
-    findings = Diagnostics()
+    diagnostics = Diagnostics()
     if not robot.attributes.get("name"):
-        findings.note("<robot> has no name; called 'robot'", here)
+        diagnostics.note("<robot> has no name; called 'robot'", here)
     links, joints = (
-        [_Part(element, file, findings) for element in robot.children if element.tag == tag]
+        [_ElementReader(element, file, diagnostics) for element in robot.children if element.tag == tag]
         for tag in ("link", "joint")
     )
     if not links:
         unexpanded = any(element.tag.startswith("xacro:") for element in robot.children)
-        findings.error("the robot has no <link>" + (XACRO if unexpanded else ""), here)
+        diagnostics.error("the robot has no <link>" + (XACRO if unexpanded else ""), here)
     return build_mechanism(
         robot.attributes.get("name") or "robot",
         [link for part in links if (link := _link(part)).name],
         [_joint(part) for part in joints],
-        findings,
+        diagnostics,
     )
 
 
 @dataclass
-class _Part:
-    """A link or a joint being read: gets figures out of its elements, puts what is wrong on record."""
+class _ElementReader:
+    """A link or a joint being read: parses values from its elements and records errors."""
 
     element: Element
     file: str
-    findings: Diagnostics
+    diagnostics: Diagnostics
 
     def __post_init__(self) -> None:
         self.name = self.element.attributes.get("name", "")
         if not self.name:
             self.error(self.element, f"a {self.element.tag} needs a name")
-        self._note_slips()
+        self._note_misspellings()
 
     def place(self, element: Element) -> SourceLocation:
         return SourceLocation(self.file, element.line, f"{self.element.tag} '{self.name}'" if self.name else "")
 
     def error(self, element: Element, what: str) -> None:
-        self.findings.error(what, self.place(element))
+        self.diagnostics.error(what, self.place(element))
 
     def note(self, element: Element, what: str) -> None:
-        self.findings.note(what, self.place(element))
+        self.diagnostics.note(what, self.place(element))
 
     def child(self, parent: Element, tag: str, required: bool = False) -> Element | None:
         found = [element for element in parent.children if element.tag == tag]
@@ -125,7 +125,7 @@ class _Part:
         return found[0] if found else None
 
     def text(self, element: Element | None, attribute: str) -> str:
-        """The attribute, "" (and a mistake on record) when it is missing; "" of a missing element."""
+        """The attribute, "" with an error recorded if it is missing; "" for a missing element."""
         if element is None:
             return ""
         text = element.attributes.get(attribute, "").strip()
@@ -134,21 +134,21 @@ class _Part:
         return text
 
     def numbers(self, element: Element, attribute: str, count: int, default: float | None = None) -> list[float] | None:
-        """The `count` numbers of an attribute; None (and a mistake on record) when they cannot be had."""
+        """The `count` numbers of an attribute; None with an error recorded if they cannot be read."""
         if default is not None and attribute not in element.attributes:
             return [default] * count
         text = self.text(element, attribute)
         if not text:
             return None
         try:
-            values = [float(word) for word in text.split() if "_" not in word]  # Python alone reads 1_000
+            values = [float(word) for word in text.split() if "_" not in word]  # float() accepts 1_000
         except ValueError:
             values = []
         if len(values) == count and all(map(math.isfinite, values)):
             return values
         expected = "a finite number" if count == 1 else f"{count} finite numbers"
-        mend = XACRO if "${" in text else ""
-        self.error(element, f"<{element.tag}> {attribute}: expected {expected}, got '{text}'{mend}")
+        fix = XACRO if "${" in text else ""
+        self.error(element, f"<{element.tag}> {attribute}: expected {expected}, got '{text}'{fix}")
         return None
 
     def number(self, element: Element, attribute: str, default: float | None = None) -> float | None:
@@ -156,7 +156,7 @@ class _Part:
         return values[0] if values else None
 
     def not_negative(self, element: Element, attribute: str, default: float | None = None) -> float:
-        """The number, 0 (and a mistake on record) when it is missing, unreadable or negative."""
+        """The number, 0 with an error recorded if it is missing, unreadable or negative."""
         value = self.number(element, attribute, default) or 0.0
         if value < 0.0:
             self.error(element, f"<{element.tag}> {attribute} is negative ({value:g}); it must be 0 or more")
@@ -169,8 +169,8 @@ class _Part:
         xyz, rpy = (self.numbers(origin, attribute, 3, default=0.0) for attribute in READ["origin"][1])
         return pose_of(xyz or (0.0, 0.0, 0.0), rpy or (0.0, 0.0, 0.0))
 
-    def _note_slips(self) -> None:
-        """Notes on what is left alone but looks like a misspelt name of what is read."""
+    def _note_misspellings(self) -> None:
+        """Notes on ignored elements and attributes whose names resemble known ones."""
         stack = [self.element]
         while stack:
             element = stack.pop()
@@ -181,16 +181,16 @@ class _Part:
                 ("'{}'", element.attributes, attributes),
             ):
                 for name in given:
-                    if name not in known and (close := difflib.get_close_matches(name, known, 1, SLIP)):
-                        slip, meant = form.format(name), form.format(close[0])
-                        self.note(element, f"{slip} of <{element.tag}> is left alone; did you mean {meant}?")
+                    if name not in known and (close := difflib.get_close_matches(name, known, 1, SIMILARITY)):
+                        written_as, meant = form.format(name), form.format(close[0])
+                        self.note(element, f"{written_as} of <{element.tag}> is ignored; did you mean {meant}?")
 
 
-def _link(part: _Part) -> Link:
+def _link(part: _ElementReader) -> Link:
     return Link(part.name, _inertial(part), part.place(part.element))
 
 
-def _inertial(part: _Part) -> Inertial | None:
+def _inertial(part: _ElementReader) -> Inertial | None:
     inertial = part.child(part.element, "inertial")
     if inertial is None:
         return None
@@ -210,11 +210,11 @@ def _inertial(part: _Part) -> Inertial | None:
     if note:
         part.note(inertia_element, note)
     if mass == 0.0:
-        part.note(inertia_element, "an inertia without mass; kept as it is")
+        part.note(inertia_element, "an inertia without mass; used as given")
     return Inertial(mass, pose.position, pose.rotation @ inertia @ pose.rotation.T)
 
 
-def _joint(part: _Part) -> Joint:
+def _joint(part: _ElementReader) -> Joint:
     element = part.element
     written = part.text(element, "type")
     if written and written not in KINDS:
@@ -226,7 +226,7 @@ def _joint(part: _Part) -> Joint:
     if kind == "fixed":
         return Joint(part.name, "fixed", parent, child, pose, place=place)
     lower, upper, velocity, effort = _limits(part, kind)
-    damping, friction = _losses(part)
+    damping, friction = _friction(part)
     return Joint(
         part.name,
         kind,
@@ -245,7 +245,7 @@ def _joint(part: _Part) -> Joint:
     )
 
 
-def _axis(part: _Part) -> np.ndarray:
+def _axis(part: _ElementReader) -> np.ndarray:
     default = np.array([1.0, 0.0, 0.0])
     element = part.child(part.element, "axis")
     xyz = part.numbers(element, "xyz", 3) if element else None
@@ -262,7 +262,7 @@ def _axis(part: _Part) -> np.ndarray:
     return np.array(xyz) / length
 
 
-def _limits(part: _Part, kind: str) -> tuple[float, float, float, float]:
+def _limits(part: _ElementReader, kind: str) -> tuple[float, float, float, float]:
     """(lower, upper, velocity, effort); infinite where the file sets no limit."""
     element = part.child(part.element, "limit")
     if element is None:
@@ -283,14 +283,14 @@ def _limits(part: _Part, kind: str) -> tuple[float, float, float, float]:
     return lower, upper, velocity, effort
 
 
-def _losses(part: _Part) -> tuple[float, float]:
+def _friction(part: _ElementReader) -> tuple[float, float]:
     element = part.child(part.element, "dynamics")
     if element is None:
         return 0.0, 0.0
     return part.not_negative(element, "damping", 0.0), part.not_negative(element, "friction", 0.0)
 
 
-def _mimic(part: _Part) -> Mimic | None:
+def _mimic(part: _ElementReader) -> Mimic | None:
     element = part.child(part.element, "mimic")
     if element is None:
         return None
