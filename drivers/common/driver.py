@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import ClassVar, Generic, TypeVar
@@ -41,6 +41,8 @@ Joint = TypeVar("Joint", bound=JointParams)
 MODES = frozenset({"effort", "velocity", "position"})
 STOP_NS = 20_000_000  # for sending all that switches the motors off
 ENABLE_NS = 1_000_000_000  # in which drives must be on
+MAX_BURST = 256  # items taken at once, so that a flood of them blocks nothing
+RETRY_NS = 50_000_000  # between two requests for the same answer
 HUGE = 1e30  # commands are smaller, so that 32-bit floats can hold them in the drives' units
 
 # the quantities that a drive limits by itself, with their units at the drive
@@ -87,6 +89,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._stopped = True  # no command may be sent any more
         self._gate = threading.Lock()  # held while commands are sent
         self._commanded = False  # a command was sent since the last read
+        self._pending: set[int] = set()  # joints whose drives have not answered the last request
         self._lost = 0
         self._feedback = Feedback(n)
         self._measured = {"position": np.zeros(n), "velocity": np.zeros(n)}  # of the joints, by the last read
@@ -232,6 +235,31 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             self._check_not_stopped()
             self._send_commands(position, velocity, effort, deadline_ns)
 
+    def _drain(self) -> None:
+        """Take what has come already: answers that are no longer waited for."""
+        for _ in range(MAX_BURST):
+            if (item := self.link.receive(0)) is None:
+                return
+            self._take(item)
+
+    def _wait(self, done: Callable[[], bool], seconds: float, again: Callable[[], object]) -> bool:
+        """Take items until it is done; False when it is not in time. `again` is called first and from time to time,
+        often enough for the watchdog. Outside of the cycle only."""
+        pause_ns = min(RETRY_NS, int(self.watchdog * 0.25e9))
+        end_ns = self._now() + int(seconds * 1e9)
+        while True:
+            again()
+            until_ns = self._now() + pause_ns
+            while not done():
+                item = self.link.receive(until_ns) if self._now() < until_ns else None
+                if item is None:
+                    break
+                self._take(item)
+            else:
+                return True
+            if self._now() >= end_ns:
+                return False
+
     # --- checks and messages -------------------------------------------------------------------------
 
     def _require_open(self) -> None:
@@ -333,9 +361,17 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     def _poll(self, deadline_ns: int) -> None:
         """Request feedback without feeding a watchdog."""
 
-    @abstractmethod
     def _receive(self, deadline_ns: int) -> None:
-        """Put what comes into `_feedback` until all requested feedback is there or the deadline has passed."""
+        """Take items until no joint is pending or the deadline has passed."""
+        for _ in range(MAX_BURST):
+            if not self._pending or (item := self.link.receive(deadline_ns)) is None:
+                return
+            self._take(item)
+
+    def _take(self, item: Item) -> None:
+        """Decode an item into `_feedback`; count it in `_lost` if that fails; remove joints that have answered from
+        `_pending`."""
+        raise NotImplementedError
 
     @abstractmethod
     def _fault_codes(self) -> Sequence[int] | Array | int:

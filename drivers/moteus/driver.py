@@ -38,7 +38,7 @@ from cosim.drivers.moteus.codec import (
     encode_command,
     read,
 )
-from cosim.drivers.moteus.register_client import ANSWER_NS, MAX_BURST, RegisterClient
+from cosim.drivers.moteus.register_client import ANSWER_NS, RegisterClient
 from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
 from cosim.drivers.moteus.settings import Settings, read_settings, standing_fault
 from cosim.drivers.transport import CanFrame, Connection
@@ -73,7 +73,6 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         self._kp, self._kd = np.zeros(n), np.zeros(n)  # configured in the drives, N·m/rad and N·m·s/rad
         self._voltage = np.full(n, np.nan)
         self._drive_mode, self._code, self._fault = [0] * n, [0] * n, [0] * n  # reported; faults stay until `stop`
-        self._missing: set[int] = set()  # joints whose drive has not answered yet
         self._rows = np.zeros((n, 6))  # of commands: position, velocity, effort, kp scale, kd scale, max effort
 
     # --- opening -----------------------------------------------------------------------------
@@ -142,7 +141,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             for k, drive_mode in enumerate(self._drive_mode):
                 if drive_mode == Mode.FAULT:
                     raise self._joint_error(k, f"fault: {faults.describe(self._code[k] or faults.UNNAMED)}")
-            off = [k for k, mode in enumerate(self._drive_mode) if mode != Mode.POSITION or k in self._missing]
+            off = [k for k, mode in enumerate(self._drive_mode) if mode != Mode.POSITION or k in self._pending]
             if not off:
                 return
             if self._now() >= end_ns:
@@ -205,7 +204,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     def _send(self, deadline_ns: int) -> None:
         """One command to every drive; a drive that left its mode is not switched on again by it. The gate is held."""
         send, tail, rows = self.link.send, self._tail, self._rows.tolist()
-        self._missing = set(range(len(self.nodes)))
+        self._pending = set(range(len(self.nodes)))
         for id, fault, stop, row in zip(self._drives.request_ids, self._fault, self._stop_data, rows, strict=True):
             self._check_not_stopped()
             if fault == 0:
@@ -218,21 +217,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         self._drain()
         for id in self._drives.request_ids:
             self.link.send(CanFrame(id, QUERY, True, True, True), deadline_ns)
-        self._missing = set(range(len(self.nodes)))
-
-    def _receive(self, deadline_ns: int) -> None:
-        receive, missing = self.link.receive, self._missing
-        for _ in range(MAX_BURST):
-            if not missing or (frame := receive(deadline_ns)) is None:
-                return
-            self._take(frame)
-
-    def _drain(self) -> None:
-        """Take what has come already: answers that are no longer waited for."""
-        for _ in range(MAX_BURST):
-            if (frame := self.link.receive(0)) is None:
-                return
-            self._take(frame)
+        self._pending = set(range(len(self.nodes)))
 
     def _take(self, frame: CanFrame) -> None:
         k = self._drives.index.get(frame.id)
@@ -242,7 +227,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         if reply is None:
             self._lost += 1
             return
-        self._missing.discard(k)
+        self._pending.discard(k)
         mode, feedback.position[k], feedback.velocity[k], feedback.effort[k], volts, degrees, code = reply
         self._voltage[k], feedback.temperature[k] = volts, degrees
         self._drive_mode[k], self._code[k], feedback.t_ns[k] = mode, code, frame.t_ns

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cosim.drivers.common.driver import MAX_BURST
 from cosim.drivers.moteus.codec import arbitration
 from cosim.drivers.transport import CanFrame, Connection
 
 ANSWER_NS = 20_000_000  # within which a drive answers a command while it is switched on
 PATIENCE_NS = 100_000_000  # for an answer outside of the cycle
-MAX_BURST = 256  # frames taken at once, so that a flood of them blocks nothing
 TRIES = 5
 
 

@@ -6,10 +6,10 @@ their answers are used only when all of them are there and have the expected for
 
 from __future__ import annotations
 
-from cosim.drivers.common.driver import STOP_NS
+from cosim.drivers.common.driver import RETRY_NS, STOP_NS
 from cosim.drivers.odrive import ascii_codec as ascii_
 from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.driver import ANSWER_TIME, RETRY_NS, ODrive
+from cosim.drivers.odrive.driver import ANSWER_TIME, ODrive
 from cosim.drivers.odrive.params import Params
 from cosim.drivers.transport import Connection
 from cosim.types import Array, DriverContext
@@ -156,13 +156,13 @@ class AsciiDriver(ODrive[bytes]):
 
     def _expect(self, what: tuple[str, ...]) -> None:
         self._awaited, self._answers, self._requested_ns = what, [], self._now()
-        self._pending = 1
+        self._answers_due = 1
 
     def _give_up(self) -> None:
         """Answers are missing: those that have come are dropped."""
         if self._awaited:
             self._lost += 1
-        self._awaited, self._answers, self._pending = (), [], 0
+        self._awaited, self._answers, self._answers_due = (), [], 0
         self._lines = ascii_.AsciiDecoder()
 
     def _take(self, item: bytes) -> None:
@@ -173,7 +173,7 @@ class AsciiDriver(ODrive[bytes]):
                 self._lost += 1  # damaged, an error message, or not requested
                 if line is not None and len(self._awaited) == 1:
                     self._error_text = line.text
-                    self._awaited, self._pending = (), 0
+                    self._awaited, self._answers_due = (), 0
                 continue
             self._answers.append(line.text)
             if len(self._answers) == len(self._awaited):
@@ -182,7 +182,7 @@ class AsciiDriver(ODrive[bytes]):
     def _use_answers(self, t_ns: int) -> None:
         """All answers to the last request are there."""
         awaited, answers = self._awaited, self._answers
-        self._awaited, self._answers, self._pending = (), [], 0
+        self._awaited, self._answers, self._answers_due = (), [], 0
         if len(awaited) == 1:
             self._value = ascii_.number(answers[0])
             return

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.driver import STOP_NS
+from cosim.drivers.common.driver import RETRY_NS, STOP_NS
 from cosim.drivers.odrive import can_codec as can
 from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.driver import ANSWER_TIME, RETRY_NS, ODrive
+from cosim.drivers.odrive.driver import ANSWER_TIME, ODrive
 from cosim.drivers.odrive.params import Params
 from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
 from cosim.drivers.transport import CanFrame, Connection
@@ -139,7 +139,7 @@ class CanDriver(ODrive[CanFrame]):
             send(frame, deadline_ns)
             send(self._effort_requests[k], deadline_ns)
             awaited[k] = ESTIMATE | EFFORT
-        self._pending = 2 * len(awaited)
+        self._answers_due = 2 * len(awaited)
 
     def _poll(self, deadline_ns: int) -> None:
         """Requests feed the watchdog as commands do, so of motors that are on the next cyclic message is awaited."""
@@ -147,7 +147,7 @@ class CanDriver(ODrive[CanFrame]):
             self._request_feedback(deadline_ns)
             return
         self._awaited = [ESTIMATE] * len(self._awaited)
-        self._pending = len(self._awaited)
+        self._answers_due = len(self._awaited)
 
     def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
         send, mode = self.link.send, self._mode
@@ -207,7 +207,7 @@ class CanDriver(ODrive[CanFrame]):
     def _answered(self, k: int, what: int) -> None:
         if self._awaited[k] & what:
             self._awaited[k] &= ~what
-            self._pending -= 1
+            self._answers_due -= 1
 
 
 def _fit(value: float, layout: str) -> float | int | bool:

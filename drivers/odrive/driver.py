@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from cosim.drivers.common.driver import ENABLE_NS, STOP_NS, MotorDriver
+from cosim.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, MotorDriver
 from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.params import JointParams, Params
 from cosim.drivers.transport import Connection
@@ -24,7 +24,6 @@ CONTROL = {
 }
 
 ANSWER_TIME, RESTORE_TIME = 1.0, 0.1  # s, for an answer while opening and while closing
-RETRY_NS = 50_000_000  # between two requests for the same answer
 SOFT_LIMITS = ("config.torque_soft_min", "config.torque_soft_max")
 SILENCE_NS = 500_000_000  # without a heartbeat
 GAP_NS = 250_000_000  # without reading: heartbeats of that time may have been lost here, not at the drive
@@ -50,7 +49,7 @@ class ODrive(MotorDriver[Item, JointParams]):
         self._axis_state, self._error = [codes.UNDEFINED] * count, [0] * count
         self._time_ns = 0  # the latest known time
         self._since_ns = self._read_ns = 0  # since when items are read without a gap; of the last read
-        self._pending = 0  # answers that are waited for
+        self._answers_due = 0  # answers that are waited for
 
     # --- opening ------------------------------------------------------------------------------------
 
@@ -206,7 +205,7 @@ class ODrive(MotorDriver[Item, JointParams]):
         if time_ns - self._read_ns > GAP_NS:
             self._since_ns = time_ns
         self._read_ns = time_ns
-        while self._pending > 0:
+        while self._answers_due > 0:
             item = receive(deadline_ns)
             if item is None:
                 self._time_ns = max(self._time_ns, deadline_ns)
@@ -226,23 +225,6 @@ class ODrive(MotorDriver[Item, JointParams]):
         if self._is_on and self._axis_state[k] != codes.CLOSED_LOOP:
             return codes.LEFT_CLOSED_LOOP
         return codes.SILENT if self._time_ns - max(self._heartbeat_ns[k], self._since_ns) > SILENCE_NS else 0
-
-    def _wait(self, done: Callable[[], bool], seconds: float, again: Callable[[], None]) -> bool:
-        """Whether it is done in time; `again` is called first and from time to time, often enough for the watchdog."""
-        pause = min(RETRY_NS, int(self.watchdog * 0.25e9))
-        end = self._now() + int(seconds * 1e9)
-        while True:
-            again()
-            until = self._now() + pause
-            while not done():
-                item = self.link.receive(until) if self._now() < until else None
-                if item is None:
-                    break
-                self._take(item)
-            else:
-                return True
-            if self._now() >= end:
-                return False
 
     # --- what the transports supply --------------------------------------------------------------------
 
@@ -274,11 +256,7 @@ class ODrive(MotorDriver[Item, JointParams]):
 
     @abstractmethod
     def _request_feedback(self, deadline_ns: int) -> None:
-        """Request feedback of all drives; `_pending` counts the answers to come."""
-
-    @abstractmethod
-    def _take(self, item: Item) -> None:
-        """An item from the connection."""
+        """Request feedback of all drives; `_answers_due` counts the answers to come."""
 
     @abstractmethod
     def _feedforward_of(self, mode: str) -> tuple[float, float]:

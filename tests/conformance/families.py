@@ -34,7 +34,7 @@ from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 
 FOLDER = Path(next(iter(drivers.__path__)))
-BESIDES = {"sim"}  # drivers without a protocol
+BESIDES = {"common", "sim"}  # folders that are no family of hardware
 NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic")
 
 # addresses of two drives, where they are not `id: 1` and `id: 2`; by family, or by case

@@ -54,7 +54,7 @@ def traffic(desk) -> tuple[list[Any], list[Any]]:
 def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
     """What takes an item of a line, by the annotation of its parameter: functions and incremental decoders (`feed`) in
     all modules of a family, of text in its codecs. Encoders, which give what goes over a line, are left out."""
-    found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "Frame": [], "str": []}
+    found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "CanFrame": [], "str": []}
     for info in pkgutil.iter_modules(importlib.import_module(f"cosim.drivers.{family}").__path__):
         module = importlib.import_module(f"cosim.drivers.{family}.{info.name}")
         for name, part in list(vars(module).items()):
@@ -69,7 +69,7 @@ def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
             made = [_made(vars(module).get(kind)) for kind in kinds[1:]]
             if not kinds or kinds[0] not in found or None in made:
                 continue
-            if part.__annotations__.get("return") in ("bytes", "Frame", "str", "None", "int"):
+            if part.__annotations__.get("return") in ("bytes", "CanFrame", "str", "None", "int"):
                 continue
             if kinds[0] != "str" or "codec" in info.name:
                 found[kinds[0]].append(lambda item, part=part, made=made: part(item, *made))
@@ -86,7 +86,7 @@ def _made(kind: Any) -> Any:
 def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
     sent, said = traffic
     each, found = share(case) // 4, decoders(case.family)
-    of_frames, of_bytes, of_text = found["Frame"], found["bytes"], found["str"]
+    of_frames, of_bytes, of_text = found["CanFrame"], found["bytes"], found["str"]
     assert of_frames or of_bytes, f"no decoder found in drivers/{case.family}"
     items = chain(
         nonsense(4 * shard, sent, each),

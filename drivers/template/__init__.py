@@ -1,0 +1,57 @@
+"""The template of a family of drives: a small invented protocol on CAN, with its emulator. Copy it for a new family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cosim.drivers.common import wiring
+from cosim.drivers.common.driver import MODES
+from cosim.drivers.common.family import check_watchdog, connection_name, device, host
+from cosim.drivers.common.motor import Motor
+from cosim.drivers.template import codec
+from cosim.drivers.template.driver import TemplateDriver
+from cosim.drivers.template.emulator import Emulator
+from cosim.drivers.transport import CanParams, Traffic
+from cosim.types import DriverContext, param, params
+
+__all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic"]
+
+
+@params
+class Params:
+    """The bus, and what all drives on it have in common."""
+
+    bus: CanParams = param()
+    watchdog: float = param(unit="s", min=0.01, max=2.55, default=0.1, doc="without commands a drive stops after this")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointParams(wiring.JointParams):
+    """The drive of a joint."""
+
+    id: int = param(min=1, max=127)
+
+    @property
+    def address(self) -> int:
+        """The number of the drive, unique on its bus."""
+        return self.id
+
+
+def load(params: Params, context: DriverContext) -> TemplateDriver:
+    """Raises InputError for a watchdog that would trip between two commands."""
+    check_watchdog(params, context)
+    return TemplateDriver(context, host(params, context), params.watchdog)
+
+
+def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
+    """The device side: a drive for each motor."""
+    return Emulator([joint.id for joint in context.wiring], motors)
+
+
+def traffic(params: Params, context: DriverContext) -> Traffic:
+    """What one cycle sends and receives."""
+    nodes = [joint.id for joint in context.wiring]
+    sent = [codec.encode(codec.COMMAND, node, 1, 10, 0, 0.0) for node in nodes]
+    motion = [codec.encode(codec.MOTION, node, 0.0, 0.0) for node in nodes]
+    return Traffic(sent, [*motion, *(codec.encode(codec.STATUS, node, 0.0, 0, 0, 0) for node in nodes)])

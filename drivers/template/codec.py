@@ -1,0 +1,45 @@
+"""Bytes of the template protocol: frames on classic CAN with 11 bit identifiers, numbers little endian.
+
+    identifier   sender   data
+    0x100 + id   host     mode u8, watchdog u8 [10 ms], largest effort u16 [mN·m], target f32 [N·m, rad/s or rad]
+    0x180 + id   host     request u8: STATE, WHO (answered by the identity), ENABLE or CLEAR
+    0x200 + id   drive    position f32 [rad], velocity f32 [rad/s]
+    0x280 + id   drive    effort f32 [N·m], temperature i16 [0.1 °C], mode u8, fault u8
+    0x300 + id   drive    version u8, padding, largest velocity u16 [0.1 rad/s], largest effort f32 [N·m]
+
+A drive answers commands and requests with its motion, then its status. ENABLE switches it on, in effort mode with no
+effort; commands set mode and target while it is on and feed its watchdog. A fault switches it off until CLEAR.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from cosim.drivers.transport import CanFrame
+
+COMMAND, REQUEST, MOTION, STATUS, IDENTITY = 0x100, 0x180, 0x200, 0x280, 0x300
+FORMATS = {COMMAND: "<BBHf", REQUEST: "<B", MOTION: "<ff", STATUS: "<fhBB", IDENTITY: "<BxHf"}
+STATE, WHO, ENABLE, CLEAR = range(4)  # requests
+OFF, MODES = 0, {"effort": 1, "velocity": 2, "position": 3}
+VERSION = 1
+FAULTS = {  # code -> name, fix
+    1: ("overtemperature", "let it cool down"),
+    2: ("overcurrent", "check the motor's phases for a short"),
+    3: ("undervoltage", "check the supply"),
+    4: ("encoder", "check the encoder's cable"),
+    5: ("watchdog", "find out why commands stopped"),
+}
+
+
+def encode(kind: int, node: int, *values: float) -> CanFrame:
+    """A message of a kind, to or from the drive `node`."""
+    return CanFrame(kind + node, struct.pack(FORMATS[kind], *values))
+
+
+def decode(frame: CanFrame) -> tuple[int, int, tuple] | None:
+    """(kind, node, values); None for a frame that is none of the protocol or not complete."""
+    kind, node = frame.id & ~0x7F, frame.id & 0x7F
+    layout = FORMATS.get(kind)
+    if layout is None or frame.extended or frame.remote or struct.calcsize(layout) != len(frame.data):
+        return None
+    return kind, node, struct.unpack(layout, frame.data)
