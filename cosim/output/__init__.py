@@ -1,1 +1,1 @@
-"""What leaves a run: events, alarms, recording, telemetry, plots."""
+"""What a run writes: events, the recording, telemetry, pictures, messages on the console."""

@@ -1,4 +1,4 @@
-"""Sinks of a run in a process of their own, `cosim.output.recorder_process`."""
+"""The sinks of a run in a separate process: `cosim.output.recorder_process`."""
 
 from __future__ import annotations
 
@@ -18,46 +18,45 @@ from cosim.output.frame_protocol import ERROR_TYPES, FrameDecoder, FrameKind, de
 from cosim.output.sinks import SinkConfig
 from cosim.types import Level
 
-TIMEOUT = 60.0  # s; how long the other process may take nothing, and say nothing, while it is waited for
-
-
-PIPE_BYTES = 1 << 20  # the most that the system gives to everyone
-
-
-MAX_WRITE_BYTES = 1 << 20  # bytes of the backlog that one call hands over at most, beside its own
+TIMEOUT = 60.0  # s without any progress of the recorder process, while it is waited for
+PIPE_BYTES = 1 << 20  # the largest pipe of an unprivileged process on Linux
+MAX_WRITE_BYTES = 1 << 20  # of the backlog, per call, besides the frame of the call itself
 
 
 class QueuedFrame(NamedTuple):
-    """A frame on its way: its bytes, the ticks in it, and how many bytes each write has taken."""
+    """A frame that is being written: its bytes, the number of its ticks, the sizes of the writes so far."""
 
     data: memoryview
     ticks: int
-    taken: list[int]
+    written: list[int]
 
     @property
-    def left(self) -> int:
-        return len(self.data) - sum(self.taken)
+    def remaining(self) -> int:
+        return len(self.data) - sum(self.written)
 
 
 class RemoteSink:
-    """The sinks of `output` in a process of their own; use it in a `with` statement, or call `close`.
+    """The sinks of `config` in a separate process; use it in a `with` statement, or call `close`.
 
-    Start it before the thread gets a CPU or a priority of its own: the process would inherit the CPU. It returns when
-    all is open; raises InputError when something cannot be opened, RunError when the process does not start.
+    Start it before the thread binds itself to a CPU or takes a real-time priority: the process would inherit the CPU.
+    The constructor returns when all sinks are open. It raises InputError when a sink cannot be opened, RunError when
+    the process does not start.
 
-    A call never waits: what the pipe does not take stays in a backlog, in memory, for the next call or for `close`.
-    A recording that fails does not stop the run: `trouble` tells, and further calls do nothing until `close` raises.
-    When this process dies, the other one finishes the file with everything that was handed over.
+    A call never blocks: bytes that the pipe does not accept stay in a backlog in memory until the next call or
+    `close`. A recording that fails does not stop the run: `failure` has the reason, further calls do nothing, and
+    `close` raises. When the process of the run dies, the recorder process finishes the file with everything it got.
     """
 
-    def __init__(self, output: SinkConfig) -> None:
-        self._place = output.record or output.endpoint
-        self._words = ("recorder", "recorded") if output.record is not None else ("publisher", "published")
-        self._columns = len(output.channels)
+    def __init__(self, config: SinkConfig) -> None:
+        self._place = config.record or config.endpoint
+        self._program, self._done = (
+            ("recorder", "recorded") if config.record is not None else ("publisher", "published")
+        )
+        self._columns = len(config.channels)
         self._ticks = 0
         self._backlog: deque[QueuedFrame] = deque()
-        self._heard: list[bytes] = []
-        self._answers: dict[FrameKind, bytes] = {}
+        self._received: list[bytes] = []
+        self._replies: dict[FrameKind, bytes] = {}
         self._error: CosimError | None = None
         self._closed = False
         self._process = subprocess.Popen(
@@ -66,7 +65,7 @@ class RemoteSink:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},  # the same modules
-            process_group=0,  # Ctrl-C is for the run, which then tells its neighbour to end
+            process_group=0,  # Ctrl-C reaches the run only, which then ends this process
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -74,14 +73,14 @@ class RemoteSink:
             for end in (self._in, self._out):
                 os.set_blocking(end, False)
             _enlarge_pipe(self._in)
-            self._send(FrameKind.START, encode_fields(asdict(output)))
+            self._send(FrameKind.START, encode_fields(asdict(config)))
             if not self._wait(FrameKind.READY):
-                self._error = RunError(f"the {self._words[0]} did not start within {TIMEOUT:g} s", self._place)
+                self._error = RunError(f"the {self._program} did not start within {TIMEOUT:g} s", self._place)
             if self._error is not None:
                 raise self._error
         except BaseException:
             self._closed = True
-            self._end()
+            self._end_process()
             raise
 
     def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None:
@@ -98,17 +97,17 @@ class RemoteSink:
         self._send(FrameKind.FAULT, encode_fields((int(t_ns), what)))
 
     @property
-    def trouble(self) -> str:
-        """Why nothing is taken any more, empty while all is well."""
+    def failure(self) -> str:
+        """Why calls do nothing any more; empty while the recorder process works."""
         return str(self._error) if self._error is not None else ""
 
     @property
-    def waiting(self) -> int:
-        """Bytes that the other process has not been given yet."""
-        return sum(piece.left for piece in self._backlog)
+    def backlog_bytes(self) -> int:
+        """Bytes that are not written to the pipe yet."""
+        return sum(queued.remaining for queued in self._backlog)
 
     def close(self) -> None:
-        """Hand over all that waits and let the other process finish; idempotent.
+        """Write the backlog and wait until the recorder process has finished; idempotent.
 
         Raises RunError when something was not recorded, now or earlier in the run.
         """
@@ -118,14 +117,14 @@ class RemoteSink:
             self._send(FrameKind.END)
             self._closed = True
             if not self._wait(FrameKind.DONE):
-                lost = sum(piece.ticks for piece in self._backlog)
-                what = f"the {self._words[0]} took nothing for {TIMEOUT:g} s and was ended"
-                missing = f"at least {lost:,} of {self._ticks:,} ticks are not {self._words[1]}"
+                unwritten = sum(queued.ticks for queued in self._backlog)
+                what = f"the {self._program} made no progress for {TIMEOUT:g} s and was terminated"
+                missing = f"at least {unwritten:,} of {self._ticks:,} ticks are not {self._done}"
                 self._error = RunError(f"{what}; {missing}; use a faster disk and run again", self._place)
                 self._process.kill()
         finally:
             self._closed = True
-            self._end()
+            self._end_process()
         if self._error is not None:
             raise self._error
 
@@ -139,65 +138,65 @@ class RemoteSink:
         if self._error is not None:
             return
         if self._closed:
-            raise RunError(f"the {self._words[0]} has ended; nothing can be added", self._place)
+            raise RunError(f"the {self._program} has ended; nothing can be added", self._place)
         data = encode_frame(kind, *parts)
         self._backlog.append(QueuedFrame(memoryview(data), ticks, []))
-        self._hand_over(MAX_WRITE_BYTES + len(data))
-        self._listen()
+        self._write(MAX_WRITE_BYTES + len(data))
+        self._receive()
 
-    def _hand_over(self, most: int) -> None:
-        """Write what the pipe takes of the backlog, `most` bytes at most."""
-        # An interrupt may raise between any two steps of Python. So the call that writes also notes how much was
-        # taken, and a piece leaves the backlog by what is noted: nothing is sent twice or left out.
+    def _write(self, limit: int) -> None:
+        """Write as much of the backlog as the pipe accepts, at most `limit` bytes."""
+        # An interrupt may raise between any two steps of Python. The call that writes therefore also notes the number
+        # of bytes, and a frame leaves the backlog by what is noted: nothing is sent twice or left out.
         with suppress(BlockingIOError, BrokenPipeError):
-            while self._backlog and most > 0:
-                piece = self._backlog[0]
-                if not piece.left:
+            while self._backlog and limit > 0:
+                queued = self._backlog[0]
+                if not queued.remaining:
                     self._backlog.popleft()
                     continue
-                rest = piece.data[-piece.left :][:most]
-                piece.taken.extend(map(os.write, (self._in,), (rest,)))
-                most -= piece.taken[-1]
+                rest = queued.data[-queued.remaining :][:limit]
+                queued.written.extend(map(os.write, (self._in,), (rest,)))
+                limit -= queued.written[-1]
 
-    def _listen(self, patience: float = 0.0) -> None:
-        """Take in answers; when the other process has ended, say why, waiting up to `patience` [s] for its reason."""
+    def _receive(self, timeout: float = 0.0) -> None:
+        """Read replies. If the process has ended, set the error, waiting up to `timeout` [s] for its exit code."""
         with suppress(BlockingIOError):
-            self._heard.extend(map(os.read, (self._out,), (1 << 16,)))
-            self._answers = dict(FrameDecoder().feed(b"".join(self._heard)))
-        if FrameKind.FAILED in self._answers:
-            code, what, place = decode_fields(self._answers[FrameKind.FAILED])
+            self._received.extend(map(os.read, (self._out,), (1 << 16,)))
+            self._replies = dict(FrameDecoder().feed(b"".join(self._received)))
+        if FrameKind.FAILED in self._replies:
+            code, what, place = decode_fields(self._replies[FrameKind.FAILED])
             self._error = ERROR_TYPES[code](what, place)
-        elif self._ended and FrameKind.DONE not in self._answers:
+        elif self._at_end and FrameKind.DONE not in self._replies:
             with suppress(subprocess.TimeoutExpired):
-                code = self._process.wait(patience)
+                code = self._process.wait(timeout)
                 how = f"signal {-code}" if code < 0 else f"exit code {code}"
-                what = f"the {self._words[0]} ended on its own ({how}); the end of the run is not {self._words[1]}"
+                what = f"the {self._program} ended unexpectedly ({how}); the end of the run is not {self._done}"
                 self._error = RunError(f"{what}; run again", self._place)
         if self._error is not None:
             self._backlog.clear()
 
     @property
-    def _ended(self) -> bool:
-        """Nothing can come any more: the last read found the end."""
-        return bool(self._heard) and not self._heard[-1]
+    def _at_end(self) -> bool:
+        """The last read found the end of the stream."""
+        return bool(self._received) and not self._received[-1]
 
-    def _wait(self, answer: FrameKind) -> bool:
-        """Go on until `answer` or an error comes; False when nothing has moved for PATIENCE."""
-        while answer not in self._answers and self._error is None:
+    def _wait(self, reply: FrameKind) -> bool:
+        """Write and read until `reply` or an error arrives; False after TIMEOUT without progress."""
+        while reply not in self._replies and self._error is None:
             poller = select.poll()
             poller.register(self._out, select.POLLIN)
             if self._backlog:
                 poller.register(self._in, select.POLLOUT)
             if not poller.poll(TIMEOUT * 1e3):
                 break
-            self._hand_over(MAX_WRITE_BYTES)
-            self._listen(TIMEOUT)
-            if self._ended:
+            self._write(MAX_WRITE_BYTES)
+            self._receive(TIMEOUT)
+            if self._at_end:
                 break
-        return answer in self._answers or self._error is not None
+        return reply in self._replies or self._error is not None
 
-    def _end(self) -> None:
-        """Close the pipes, which ends the other process, and see it off."""
+    def _end_process(self) -> None:
+        """Close the pipes, which ends the recorder process, and wait for it."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         stdin.close()
@@ -211,7 +210,7 @@ class RemoteSink:
 
 
 def _enlarge_pipe(pipe: int) -> None:
-    """A wider pipe, where the system has it to give."""
+    """Enlarge a pipe to PIPE_BYTES where the system supports it."""
     import fcntl
 
     if hasattr(fcntl, "F_SETPIPE_SZ"):

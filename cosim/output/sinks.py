@@ -1,8 +1,7 @@
-"""Where finished ticks of a run go while it runs: the recording, the telemetry.
+"""Sinks receive the finished ticks of a run while it runs: the recording and the telemetry.
 
-A run as fast as possible feeds them itself (`open_sinks`). A run on time hands everything to a process of its own
-(`RemoteSink`, whose other end is `cosim.output.recorder_process`), so that packing and compressing never hold the
-interpreter up.
+A run as fast as possible feeds them itself (`open_sinks`). A real-time run sends everything to a separate process
+(`cosim.output.remote_sink`), so that encoding and compression never block its interpreter.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from cosim.types import Level, Sink
 
 @dataclass(frozen=True)
 class SinkConfig:
-    """What leaves a run while it goes, in plain data.
+    """The sinks of a run, as plain data.
 
-    channels: (signal, unit) of every column. attachment: (name, content) of the rig's file, kept in the recording.
-    record: the MCAP file, None for none. endpoint: where to publish samples, None for nowhere; rate: of these [Hz].
+    channels: (signal, unit) of every column. attachment: (name, content) of the rig file, stored in the recording.
+    record: the MCAP file, None for none. endpoint: ZeroMQ endpoint of the telemetry, None for none; rate: of its
+    samples [Hz].
     """
 
     name: str
@@ -34,11 +34,11 @@ class SinkConfig:
 
 
 class RecordingSink:
-    """An MCAP file with every tick, and the rig file that made it."""
+    """An MCAP file with every tick and the rig file."""
 
-    def __init__(self, stack: ExitStack, path: str, output: SinkConfig) -> None:
-        self._recorder = stack.enter_context(Recorder(path, output.channels, {"rig": output.name}))
-        self._recorder.attach(*output.attachment, "application/yaml")
+    def __init__(self, stack: ExitStack, path: str, config: SinkConfig) -> None:
+        self._recorder = stack.enter_context(Recorder(path, config.channels, {"rig": config.name}))
+        self._recorder.attach(*config.attachment, "application/yaml")
 
     def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None:
         self._recorder.append(t_ns, values)
@@ -51,32 +51,26 @@ class RecordingSink:
 
 
 class TelemetrySink:
-    """Samples over ZeroMQ at the rig's rate."""
+    """Samples over ZeroMQ at the rate of `config`."""
 
-    def __init__(self, stack: ExitStack, endpoint: str, output: SinkConfig) -> None:
-        self._publisher = stack.enter_context(Publisher(endpoint, output.channels, output.rate, output.name))
+    def __init__(self, stack: ExitStack, endpoint: str, config: SinkConfig) -> None:
+        self._publisher = stack.enter_context(Publisher(endpoint, config.channels, config.rate, config.name))
 
     def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None:
         self._publisher.publish(t_ns, values)
 
     def event(self, t_ns: int, what: str, level: Level = "info") -> None:
-        """Samples carry what events change."""
+        """Ignored: telemetry has samples only."""
 
     def fault(self, t_ns: int, what: str) -> None:
-        """Samples end, which is what a subscriber sees."""
+        """Ignored: a subscriber notices that the samples end."""
 
 
-def open_sinks(stack: ExitStack, output: SinkConfig) -> list[Sink]:
-    """The sinks that `output` asks for, closed by `stack`; raises InputError when one cannot be opened."""
+def open_sinks(stack: ExitStack, config: SinkConfig) -> list[Sink]:
+    """The sinks of `config`, closed by `stack`; raises InputError when one cannot be opened."""
     sinks: list[Sink] = []
-    if output.endpoint is not None:  # before anything is written over
-        sinks.append(TelemetrySink(stack, output.endpoint, output))
-    if output.record is not None:
-        sinks.append(RecordingSink(stack, output.record, output))
+    if config.endpoint is not None:  # first: a failure here must not overwrite an existing recording
+        sinks.append(TelemetrySink(stack, config.endpoint, config))
+    if config.record is not None:
+        sinks.append(RecordingSink(stack, config.record, config))
     return sinks
-
-
-# --- what goes between the two processes ----------------------------------------------------------
-
-
-# --- the end of the run ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The recorder in a process of its own: it records and publishes the same, and its troubles do not hold up a run."""
+"""The recorder process: it records and publishes the same as one process, and its failures do not block a run."""
 
 import gc
 import os
@@ -55,7 +55,7 @@ def recording(path):
 
 
 def feed(sink):
-    """A short run, with all that can happen in it."""
+    """A short run with every kind of call."""
     for first in range(0, 3000, 500):
         sink(*samples(500, first))
     sink.event(3000 * MS, "elbow latched")
@@ -72,7 +72,7 @@ def logged(path):
 
 
 def died(pid):
-    """Wait for the end of a process that its owner has not seen yet."""
+    """Wait until a process has ended, without reaping it."""
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
@@ -81,16 +81,16 @@ def stop(pid):
     os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
 
 
-# --- the same as in one process -------------------------------------------------------------------
+# --- the same output as in one process ------------------------------------------------------------
 
 
-def test_a_recording_is_the_same_to_the_byte(tmp_path):
+def test_a_recording_has_the_same_bytes_as_one_of_a_single_process(tmp_path):
     with ExitStack() as stack:
         (sink,) = open_sinks(stack, recording(tmp_path / "here.mcap"))
         feed(sink)
     with RemoteSink(recording(tmp_path / "there.mcap")) as remote:
         feed(remote)
-    assert remote.trouble == "" and remote.waiting == 0
+    assert remote.failure == "" and remote.backlog_bytes == 0
     assert (tmp_path / "there.mcap").read_bytes() == (tmp_path / "here.mcap").read_bytes()
     t_ns, values = read_recording(tmp_path / "there.mcap")
     assert len(t_ns) == 3001 and values.keys() == dict(OUTPUT.channels).keys()
@@ -98,7 +98,7 @@ def test_a_recording_is_the_same_to_the_byte(tmp_path):
     assert logged(tmp_path / "there.mcap") == expected
 
 
-def test_arrays_may_lie_in_memory_as_they_like_and_change_afterwards(tmp_path):
+def test_arrays_may_have_any_memory_layout_and_change_after_the_call(tmp_path):
     t_ns, values = samples(40)
     wide = np.asfortranarray(np.repeat(values, 2, axis=1))
     times = np.repeat(t_ns, 2)
@@ -113,29 +113,29 @@ def test_arrays_may_lie_in_memory_as_they_like_and_change_afterwards(tmp_path):
         np.testing.assert_array_equal(read[name], values[:, column])
 
 
-def test_a_subscriber_hears_samples_while_the_run_goes_on(tmp_path):
+def test_a_subscriber_receives_samples_during_the_run(tmp_path):
     output = replace(OUTPUT, endpoint=f"ipc://{tmp_path / 'rig'}", rate=1000.0, record=str(tmp_path / "a.mcap"))
-    heard = []
+    received = []
     with zmq.Context() as context, context.socket(zmq.SUB) as subscriber, RemoteSink(output) as remote:
         subscriber.setsockopt(zmq.SUBSCRIBE, b"arm/")
         subscriber.connect(output.endpoint)
         for k in range(500):
             remote(*samples(1, k))
             if subscriber.poll(20):
-                heard = [subscriber.recv_multipart()]
+                received = [subscriber.recv_multipart()]
                 break
-        assert heard, "the subscriber heard nothing"
-        while heard[-1][0] != b"arm/sample":
+        assert received, "the subscriber received nothing"
+        while received[-1][0] != b"arm/sample":
             assert subscriber.poll(5000)
-            heard.append(subscriber.recv_multipart())
-    body = msgpack.unpackb(heard[-1][1])
+            received.append(subscriber.recv_multipart())
+    body = msgpack.unpackb(received[-1][1])
     k = body["t_ns"] // MS
     np.testing.assert_array_equal(body["values"], samples(1, k)[1][0])
     assert k < len(read_recording(output.record)[0])
 
 
 @pytest.mark.parametrize("name", ["missing/a.mcap", "", b"missing\xff/\xfe.mcap".decode(errors="surrogateescape")])
-def test_a_file_that_cannot_be_made_is_told_at_once_and_alike(tmp_path, name):
+def test_a_file_that_cannot_be_created_raises_the_same_error_as_in_one_process(tmp_path, name):
     output = recording(tmp_path / name)
     with ExitStack() as stack, pytest.raises(InputError) as here:
         open_sinks(stack, output)
@@ -146,69 +146,69 @@ def test_a_file_that_cannot_be_made_is_told_at_once_and_alike(tmp_path, name):
     assert there.value.place == output.record
 
 
-def test_a_full_disk_at_the_start_is_told_at_once_and_alike():
+def test_a_full_disk_at_the_start_raises_the_same_error_as_in_one_process():
     with ExitStack() as stack, pytest.raises(InputError) as here:
         open_sinks(stack, recording("/dev/full"))
     with pytest.raises(InputError) as there:
         RemoteSink(recording("/dev/full"))
-    mend = "name a file in a folder that exists and that you may write to"
-    expected = f"/dev/full: cannot write the recording: No space left on device; {mend}"
+    fix = "name a file in a folder that exists and that you may write to"
+    expected = f"/dev/full: cannot write the recording: No space left on device; {fix}"
     assert str(there.value) == str(here.value) == expected
 
 
-def test_a_port_that_is_taken_is_told_at_once_and_alike(tmp_path):
+def test_a_port_in_use_raises_the_same_error_as_in_one_process(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(InputError) as error:
             RemoteSink(replace(recording(tmp_path / "a.mcap"), endpoint=endpoint))
-    mend = "stop the other program or give another port"
-    assert str(error.value) == f"{endpoint}: cannot publish telemetry: Address already in use; {mend}"
+    fix = "stop the other program or give another port"
+    assert str(error.value) == f"{endpoint}: cannot publish telemetry: Address already in use; {fix}"
     assert error.value.place == endpoint
 
 
-def test_the_neighbour_loads_little():
+def test_the_recorder_process_imports_no_heavy_packages():
     heavy = {"casadi", "llvmlite", "matplotlib", "scipy", "yaml", "typer", "rich", "cosim.rig", "cosim.compile"}
     script = f"import sys, cosim.output.recorder_process\nprint(*({heavy} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
-# --- a slow neighbour -----------------------------------------------------------------------------
+# --- a slow recorder process ----------------------------------------------------------------------
 
 
-def test_a_neighbour_that_stands_still_holds_nobody_up_and_gets_all_of_it_later(tmp_path):
+def test_a_stopped_recorder_process_blocks_nothing_and_gets_all_ticks_later(tmp_path):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
-        waiting = []
+        backlog = []
         for first in range(0, 60_000, 10_000):
             remote(*samples(10_000, first))
-            waiting.append(remote.waiting)
-        assert (np.diff(waiting[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(encode_frame(FrameKind.BATCH))).all()
-        assert remote.trouble == ""
+            backlog.append(remote.backlog_bytes)
+        assert (np.diff(backlog[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(encode_frame(FrameKind.BATCH))).all()
+        assert remote.failure == ""
         os.kill(remote._process.pid, signal.SIGCONT)
-    assert remote.waiting == 0
+    assert remote.backlog_bytes == 0
     t_ns, values = read_recording(tmp_path / "a.mcap")
     np.testing.assert_array_equal(t_ns, np.arange(60_000) * MS)
     np.testing.assert_array_equal(values["energy/work"][-10_000:], samples(10_000, 50_000)[1][:, 2])
 
 
-def test_what_waits_is_handed_over_by_later_calls(tmp_path):
+def test_later_calls_write_the_backlog(tmp_path):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
         for first in range(0, 40_000, 10_000):
             remote(*samples(10_000, first))
-        assert remote.waiting > 0
+        assert remote.backlog_bytes > 0
         os.kill(remote._process.pid, signal.SIGCONT)
         for k in range(40_000, 45_000):
             remote(*samples(1, k))
-            if not remote.waiting:
+            if not remote.backlog_bytes:
                 break
             select.select([], [remote._in], [], 60)
-        assert remote.waiting == 0
+        assert remote.backlog_bytes == 0
     np.testing.assert_array_equal(read_recording(tmp_path / "a.mcap")[0], np.arange(k + 1) * MS)
 
 
-def test_a_neighbour_that_never_goes_on_is_given_up_with_what_is_lost(tmp_path, monkeypatch):
+def test_a_recorder_process_without_progress_is_terminated_and_lost_ticks_are_reported(tmp_path, monkeypatch):
     path = tmp_path / "a.mcap"
     remote = RemoteSink(recording(path))
     monkeypatch.setattr(cosim.output.remote_sink, "TIMEOUT", 0.1)
@@ -217,12 +217,14 @@ def test_a_neighbour_that_never_goes_on_is_given_up_with_what_is_lost(tmp_path, 
         remote(*samples(30_000, first))  # more than a pipe takes
     with pytest.raises(RunError) as error:
         remote.close()
-    what = "the recorder took nothing for 0.1 s and was ended; at least 90,000 of 90,000 ticks are not recorded"
+    what = (
+        "the recorder made no progress for 0.1 s and was terminated; at least 90,000 of 90,000 ticks are not recorded"
+    )
     assert str(error.value) == f"{path}: {what}; use a faster disk and run again"
-    assert remote.trouble == str(error.value)
+    assert remote.failure == str(error.value)
 
 
-# --- a neighbour in trouble -----------------------------------------------------------------------
+# --- failures of the recorder process -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -232,28 +234,28 @@ def test_a_neighbour_that_never_goes_on_is_given_up_with_what_is_lost(tmp_path, 
         ({"endpoint": "ipc://rig"}, ("publisher", "published")),
     ],
 )
-def test_a_neighbour_that_is_killed_is_told_at_the_next_call_and_at_the_end(tmp_path, monkeypatch, output, words):
+def test_a_killed_recorder_process_is_reported_by_the_next_call_and_by_close(tmp_path, monkeypatch, output, words):
     monkeypatch.chdir(tmp_path)
     remote = RemoteSink(replace(OUTPUT, **output))
     remote(*samples(10))
     os.kill(remote._process.pid, signal.SIGKILL)
     died(remote._process.pid)
-    assert remote.trouble == ""
+    assert remote.failure == ""
     remote(*samples(10, 10))
-    what = f"the {words[0]} ended on its own (signal 9); the end of the run is not {words[1]}; run again"
-    assert remote.trouble == f"{next(iter(output.values()))}: {what}"
+    what = f"the {words[0]} ended unexpectedly (signal 9); the end of the run is not {words[1]}; run again"
+    assert remote.failure == f"{next(iter(output.values()))}: {what}"
     for _ in range(3):
         remote(*samples(10, 20))
         remote.event(30 * MS, "more")
         remote.fault(30 * MS, "and more")
-    assert remote.waiting == 0
+    assert remote.backlog_bytes == 0
     with pytest.raises(RunError) as error:
         remote.close()
-    assert str(error.value) == remote.trouble
+    assert str(error.value) == remote.failure
     remote.close()
 
 
-def test_a_disk_that_fills_up_does_not_stop_the_run_and_is_told_at_its_end(tmp_path):
+def test_a_disk_that_fills_up_does_not_stop_the_run_and_close_raises(tmp_path):
     path = tmp_path / "a.mcap"
     with pytest.raises(RunError) as error, RemoteSink(recording(path)) as remote:
         pid = remote._process.pid
@@ -262,14 +264,14 @@ def test_a_disk_that_fills_up_does_not_stop_the_run_and_is_told_at_its_end(tmp_p
             remote(*samples(1000, first))
         died(pid)
         remote(*samples(1, 20_000))
-        assert remote.trouble != ""
+        assert remote.failure != ""
         remote(*samples(1, 20_001))
     what = "cannot write the recording: File too large; free space on the disk and run again"
-    assert str(error.value) == remote.trouble == f"{path}: {what}"
+    assert str(error.value) == remote.failure == f"{path}: {what}"
     assert 0 < len(read_recording(path)[0]) < 20_000
 
 
-def test_what_goes_wrong_unforeseen_is_told_in_one_line(tmp_path):
+def test_an_unexpected_error_is_reported_in_one_line(tmp_path):
     remote = RemoteSink(recording(tmp_path / "a.mcap"))
     remote.event(0, "a level that does not exist", "grave")
     with pytest.raises(RunError) as error:
@@ -278,7 +280,7 @@ def test_what_goes_wrong_unforeseen_is_told_in_one_line(tmp_path):
     assert "\n" not in str(error.value) and "recorder.py:" in str(error.value)
 
 
-def test_values_of_another_shape_are_refused_here(tmp_path):
+def test_values_of_another_shape_raise_in_the_process_of_the_run(tmp_path):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         with pytest.raises(ValueError, match=r"values are \(3, 2\), not \(3, 4\)"):
             remote(np.arange(3), np.zeros((3, 2)))
@@ -286,7 +288,7 @@ def test_values_of_another_shape_are_refused_here(tmp_path):
     assert len(read_recording(tmp_path / "a.mcap")[0]) == 5
 
 
-def test_nothing_can_be_added_after_the_end(tmp_path):
+def test_a_call_after_close_raises(tmp_path):
     remote = RemoteSink(recording(tmp_path / "a.mcap"))
     remote.close()
     remote.close()
@@ -305,14 +307,14 @@ from test_recorder_process import RemoteSink, recording, samples
 remote = RemoteSink(recording(sys.argv[1]))
 for first in range(0, 900, 100):
     remote(*samples(100, first))
-assert remote.waiting == 0
+assert remote.backlog_bytes == 0
 os._exit(1)
 """
 
 
-def test_a_run_that_dies_leaves_a_whole_file_that_says_so(tmp_path):
+def test_a_run_that_dies_leaves_a_complete_file_with_an_error_event(tmp_path):
     path = tmp_path / "a.mcap"
-    # the end of its output is the end of the neighbour, which has it too
+    # its output ends when the recorder process ends, which inherits it
     done = subprocess.run([sys.executable, "-c", DYING, path], cwd=ROOT, capture_output=True)
     assert (done.returncode, done.stderr) == (1, b"")
     t_ns, values = read_recording(path)
@@ -322,7 +324,7 @@ def test_a_run_that_dies_leaves_a_whole_file_that_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_that_end_the_run_do_not_end_its_recorder(tmp_path, number):
+def test_signals_that_end_the_run_do_not_end_the_recorder_process(tmp_path, number):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         pid = remote._process.pid
         assert os.getpgid(pid) != os.getpgid(0)
@@ -332,7 +334,7 @@ def test_signals_that_end_the_run_do_not_end_its_recorder(tmp_path, number):
     assert len(read_recording(tmp_path / "a.mcap")[0]) == 20
 
 
-def test_interrupts_lose_no_count_of_what_was_handed_over(tmp_path):
+def test_interrupts_neither_lose_nor_repeat_ticks(tmp_path):
     class Interrupt(Exception):
         pass
 
@@ -342,11 +344,11 @@ def test_interrupts_lose_no_count_of_what_was_handed_over(tmp_path):
     path, handed, interrupts = tmp_path / "a.mcap", [], 0
     with RemoteSink(recording(path)) as remote:
         previous = signal.signal(signal.SIGALRM, interrupt)
-        gc.disable()  # what interrupts a collector's own call is swallowed there
+        gc.disable()  # an exception inside a collection is swallowed
         try:
             for k in range(4000):
-                t_ns, values = samples(20, 20 * k)
                 try:
+                    t_ns, values = samples(20, 20 * k)
                     signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + k % 60))
                     remote(t_ns, values)
                     handed.append(k)
@@ -367,10 +369,10 @@ def test_interrupts_lose_no_count_of_what_was_handed_over(tmp_path):
     assert set(handed) <= set(recorded)
 
 
-# --- what goes between the two --------------------------------------------------------------------
+# --- frames ---------------------------------------------------------------------------------------
 
 
-def test_frames_are_found_however_they_are_cut():
+def test_frames_are_decoded_wherever_the_stream_is_split():
     sent = [(FrameKind.START, b"abc"), (FrameKind.END, b""), (FrameKind.BATCH, bytes(range(256)))]
     data = b"".join(encode_frame(kind, body[:2], body[2:]) for kind, body in sent)
     for size in (1, 5, 9, 100, len(data)):
@@ -385,18 +387,18 @@ def test_a_batch_without_ticks_is_a_batch():
     assert t_ns.shape == (0,) and values.shape == (0, 3)
 
 
-def test_a_neighbour_without_a_run_ends():
+def test_the_recorder_process_ends_at_the_end_of_its_input():
     source, end = os.pipe()
-    answers, heard = os.pipe()
+    answers, received = os.pipe()
     os.close(end)
     try:
-        serve(source, heard)
+        serve(source, received)
         assert list(FrameDecoder().feed(os.read(answers, 100))) == [(FrameKind.DONE, b"")]
     finally:
-        for fd in (source, answers, heard):
+        for fd in (source, answers, received):
             os.close(fd)
 
 
-def test_words_go_through_whatever_they_are():
+def test_fields_are_decoded_as_they_were_encoded():
     words = (1, "a\udcff", None, (b"\xff", 2.5))
     assert decode_fields(encode_fields(words)) == words
