@@ -1,89 +1,43 @@
-"""What rows of hardware share: an arm of six real joints, who answers at the other end, ticks without a clock."""
+"""The rigs with emulated drives that hardware rows measure: files of `rigs/bench`, and the overrides of their keys."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from cosim.bench.paced_link import LINE_SPEED
+from cosim.bench.robots import rig_path
 
-JOINTS = tuple(f"joint{k}" for k in range(1, 7))
-GEAR = 9.0  # turns of a rotor per turn of its joint
-STALE = 0.1  # s: a machine that stands still for less does not end a run
-DEADLINE_NS = 1_000_000_000  # of what ticks without a clock wait for
+TWO_CAN_BUSES = "rigs/bench/two_can_buses.yaml"
+ONE_CAN_BUS = "rigs/bench/one_can_bus.yaml"
+ONE_SERIAL_LINK = "rigs/bench/one_serial_link.yaml"
 
-
-# --- the rig ----------------------------------------------------------------------------------------
+DRIVES = 6  # of each of these rigs
 
 
-def rig(drivers: Sequence[dict[str, Any]], step: float, **guard: Any) -> dict[str, Any]:
-    """A small arm that swings under computed torque, every joint behind one of `drivers`; guard: keys of its guard."""
-    bodies = [
-        {
-            "name": f"link{k}",
-            "joint": joint,
-            "axis": [0, k % 2, 1 - k % 2],
-            "origin": {"xyz": [0, 0, 0.05 * bool(k)]},
-            "mass": 0.05,
-            "com": [0, 0, 0.025],
-            "inertia": [2e-5, 2e-5, 1e-5],
-            **({"parent": f"link{k - 1}"} if k else {}),
-        }
-        for k, joint in enumerate(JOINTS)
+def can_rig(name: str, interface: str, buses: int) -> tuple[Path, list[str]]:
+    """A rig and the overrides that put its drivers `bus1`, … on channels that no other process uses now."""
+    keys = [
+        f"drivers.bus{k + 1}.bus.{key}={value}"
+        for k, channel in enumerate(free_channels(interface, buses))
+        for key, value in (("interface", interface), ("channel", channel))
     ]
-    motor = {"type": "dc_motor", "resistance": 0.1, "inductance": 2e-4, "torque_constant": 0.1, "ratio": GEAR}
-    motor |= {"rotor_inertia": 4e-5, "viscous": 0.05, "bandwidth": 200}
-    limits = {"lower": -2, "upper": 2, "velocity": 3, "effort": 2}
-    sine = {"type": "sine", "amplitude": 0.2, "frequency": 0.5, "ramp": 0.5}
-    return {
-        "mechanism": {"bodies": bodies},
-        "joints": {"all": {"actuator": motor, "limits": limits}},
-        "controllers": [{"name": "arm", "type": "computed_torque", "kp": 6, "kd": 0.3, "trajectory": sine}],
-        "guard": {"stale": STALE} | guard,
-        "drivers": list(drivers),
-        "schedule": {
-            "step": step,
-            "integrator": "rk4",
-            "substeps": 2,
-            "realtime": {"overrun": "skip", "grace": 0.2},
-            "blend": 0.1,
-        },
-    }
+    return rig_path(name), keys
 
 
-def moteus(interface: str, channel: str, first: int, n: int, watchdog: float = 0.1) -> dict[str, Any]:
-    """n drives on a CAN bus, those of the joints from the `first`."""
-    bus = {"interface": interface, "channel": channel, "fd": True, "bitrate": 1e6, "data_bitrate": 5e6}
-    joints = {JOINTS[k]: {"id": k + 1, "ratio": GEAR} for k in range(first, first + n)}
-    return {"name": f"line{first}", "type": "moteus", "bus": bus, "watchdog": watchdog, "joints": joints}
+def serial_rig(port: Path) -> tuple[Path, list[str]]:
+    """The rig on a serial link and the override of its port."""
+    return rig_path(ONE_SERIAL_LINK), [f"drivers.link1.port.port={port}"]
 
 
-def dynamixel(port: Path) -> dict[str, Any]:
-    """All drives on a serial line."""
-    line = {"port": str(port), "baudrate": LINE_SPEED}
-    joints = {joint: {"id": k + 1} for k, joint in enumerate(JOINTS)}
-    return {"name": "line", "type": "dynamixel", "port": line, "watchdog": 1.0, "joints": joints}
+def free_channels(interface: str, count: int) -> list[str]:
+    """Channels of python-can named after this process."""
+    high, low = os.getpid() >> 8 & 0xFF, os.getpid() & 0xFF
+    if interface == "udp_multicast":
+        return [f"239.{200 + k}.{high}.{low}" for k in range(count)]
+    return [f"bench {os.getpid()} {k}" for k in range(count)]
 
 
-def write(folder: Path, data: dict[str, Any]) -> Path:
-    """The rig as a file."""
-    path = folder / "rig.yaml"
-    path.write_text(json.dumps(data))  # which is YAML too
-    return path
-
-
-def channels(interface: str) -> tuple[str, str]:
-    """Two lines that no other process uses at the moment."""
-    a, b = os.getpid() >> 8 & 0xFF, os.getpid() & 0xFF
-    multicast = interface == "udp_multicast"
-    one, other = (f"239.{200 + k}.{a}.{b}" if multicast else f"bench {os.getpid()} {k}" for k in range(2))
-    return one, other
-
-
-# --- the other end ------------------------------------------------------------------------------------
-
-
-# --- ticks without a clock ------------------------------------------------------------------------------
+def set_options(keys: Iterable[str]) -> list[str]:
+    """Overrides as options of the command line."""
+    return [text for key in keys for text in ("--set", key)]

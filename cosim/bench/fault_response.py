@@ -1,4 +1,4 @@
-"""Things that go wrong with real motors, and how many ticks pass until they are commanded off."""
+"""Faults of real motors, and the number of ticks until the motors are commanded off."""
 
 from __future__ import annotations
 
@@ -8,86 +8,90 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from cosim import load_rig
-from cosim.bench import emulated_rigs
-from cosim.bench.emulation import open_emulation, serving
+from cosim.bench.emulated_rigs import ONE_CAN_BUS, can_rig
+from cosim.bench.emulation import emulation_for, serving
 from cosim.bench.peers import import_peer
 from cosim.errors import RunError
 from cosim.hardware.emulation.server import EmulationServer
 
-STEP = 5e-3  # s
-CYCLES = 100  # of a rig, before something goes wrong
-LASTING = 4.0  # s until a rig that does not see it ends by itself
+COMMANDS = 100  # of a run, before the fault is injected
+LIMIT = 4.0  # s; a run that does not notice the fault ends by itself
 BUTTON = "button"  # file of the emergency stop
+CAN_ERR_BUSOFF = 0x40  # linux/can/error.h
+TIMING: tuple[str, ...] = ()  # overrides of the rig's step and limits of time
 
 
 class FaultObserver:
-    """Sees an engine from outside: when its ticks begin, what its driver hears, when it is stopped [ns].
+    """Records times [ns] of a running engine by intercepting calls: ticks, received frames, the stop of its driver.
 
-    `after` so many commands something goes wrong.
+    `inject` is called after so many `commands`.
+
+    ticks: begins of ticks. injected, stopped: of the fault and of the first `stop` after it. last: by identifier, when
+    the last frame was received. reported: when the earliest frame of the read arrived that first reported a fault.
+    Zero stands for never.
     """
 
-    def __init__(self, engine: Any, wrong: Callable[[], object], after: int) -> None:
+    def __init__(self, engine: Any, inject: Callable[[], object], commands: int) -> None:
         (group,) = engine.hardware_manager.groups
-        self._wrong, self._left, self._step_ns = wrong, after, engine.simulation.step_ns
-        self.begun: list[int] = []
-        self.happened = self.stopped = 0
-        self.last: dict[int, int] = {}  # by identifier of the frame, when it was heard last
-        self.faulty = 0  # when a drive first told of a fault
-        self._decode = import_module("cosim.drivers.moteus.codec").decode_feedback
-        self._fault = import_module("cosim.drivers.moteus.registers").Mode.FAULT
-        for where, name, before, after_it in (
-            (engine.world, "begin", self._tick, None),
-            (group.driver, "write", None, self._commanded),
-            (group.driver, "stop", self._stop, None),
-            (group.driver.link, "receive", None, self._heard),
-        ):
-            setattr(where, name, intercept(getattr(where, name), before, after_it))
+        driver = group.driver
+        self._inject, self._commands, self._step_ns = inject, commands, engine.simulation.step_ns
+        self._frames_ns: list[int] = []  # of the current read
+        self.ticks: list[int] = []
+        self.injected = self.stopped = self.reported = 0
+        self.last: dict[int, int] = {}
+        engine.world.begin = intercept(engine.world.begin, before=self._tick)
+        driver.link.receive = intercept(driver.link.receive, after=self._received)
+        driver.read = intercept(driver.read, before=self._frames_ns.clear, after=self._read)
+        driver.write = intercept(driver.write, after=self._written)
+        driver.stop = intercept(driver.stop, before=self._stop)
 
     def _tick(self) -> None:
-        self.begun.append(time.monotonic_ns())
+        self.ticks.append(time.monotonic_ns())
 
-    def _commanded(self, _: Any) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._wrong()
-            self.happened = time.monotonic_ns()
+    def _received(self, frame: Any, *_: Any) -> None:
+        if frame is not None:
+            self.last[frame.id] = frame.t_ns
+            self._frames_ns.append(frame.t_ns)
+
+    def _read(self, _: None, out: Any, deadline_ns: int) -> None:
+        if not self.reported and self._frames_ns and out.fault.any():
+            self.reported = min(self._frames_ns)
+
+    def _written(self, *_: Any) -> None:
+        self._commands -= 1
+        if self._commands == 0:
+            self._inject()
+            self.injected = time.monotonic_ns()
 
     def _stop(self) -> None:
-        if self.happened and not self.stopped:
+        if self.injected and not self.stopped:
             self.stopped = time.monotonic_ns()
 
-    def _heard(self, frame: Any) -> None:
-        if frame is None:
-            return
-        self.last[frame.id] = frame.t_ns
-        told = None if self.faulty else self._decode(frame.data)
-        if told is not None and told.mode == self._fault:
-            self.faulty = frame.t_ns
+    def ticks_since(self, visible: int) -> int:
+        """Number of ticks that began after the time `visible` [ns], up to the one that commanded the motors off.
 
-    def ticks_since(self, arrived: int) -> int:
-        """Ticks from the one in which something arrived to the one in which the motors were commanded off.
-
-        The last of them may take until the next would be due; it counts again for every step that it takes longer.
+        The last tick may take until the next one would be due; every further step counts as one tick more.
         """
-        begun = [t for t in self.begun if t <= self.stopped]
-        longer = (self.stopped - begun[-1]) // self._step_ns - 1
-        return sum(t > arrived for t in begun) + max(longer, 0)
+        begun = [t for t in self.ticks if t <= self.stopped]
+        extra = (self.stopped - begun[-1]) // self._step_ns - 1
+        return sum(t > visible for t in begun) + max(extra, 0)
 
 
-def intercept(call: Callable[..., Any], before: Callable[[], None] | None, after: Callable[[Any], None] | None) -> Any:
-    """The same call, with something before it, or after it with its result."""
+def intercept(
+    call: Callable[..., Any],
+    before: Callable[[], None] = lambda: None,
+    after: Callable[..., None] = lambda *_: None,
+) -> Callable[..., Any]:
+    """`call`, with `before()` before it and `after(result, *arguments)` after it."""
 
     def wrapped(*arguments: Any) -> Any:
-        if before is not None:
-            before()
+        before()
         result = call(*arguments)
-        if after is not None:
-            after(result)
+        after(result, *arguments)
         return result
 
     return wrapped
@@ -95,12 +99,12 @@ def intercept(call: Callable[..., Any], before: Callable[[], None] | None, after
 
 @dataclass(frozen=True)
 class FaultCase:
-    """wrong: what happens, to the emulation, with the rig's folder and the channel of its bus; word: that the run is
-    stopped with; arrived: when that was there for the host to see [ns]."""
+    """inject: causes the fault; it gets the emulation, the folder of the emergency stop and the channel of the bus.
+    message: part of the reason that must stop the run. visible: time [ns] from which the host can notice the fault."""
 
-    wrong: Callable[[EmulationServer, Path, str], object]
-    word: str
-    arrived: Callable[[FaultObserver], int]
+    inject: Callable[[EmulationServer, Path, str], object]
+    message: str
+    visible: Callable[[FaultObserver, float], int]
 
 
 def overheat(emulation: EmulationServer, folder: Path, channel: str) -> None:
@@ -108,56 +112,58 @@ def overheat(emulation: EmulationServer, folder: Path, channel: str) -> None:
 
 
 def switch_bus_off(emulation: EmulationServer, folder: Path, channel: str) -> None:
-    """As a controller on the bus tells it: by an error frame."""
+    """Send the error frame with which a CAN controller reports that it is bus off."""
     can = import_peer("can")
     with can.Bus(interface="virtual", channel=channel, ignore_config=True) as bus:
-        bus.send(can.Message(arbitration_id=import_module("cosim.drivers.transport.can").BUS_OFF, is_error_frame=True))
+        bus.send(can.Message(arbitration_id=CAN_ERR_BUSOFF, is_error_frame=True))
 
 
 def cut_power(emulation: EmulationServer, folder: Path, channel: str) -> None:
-    """Drives without power say nothing."""
+    """Drives without power do not reply."""
     emulation.stopped = True
 
 
-def press(emulation: EmulationServer, folder: Path, channel: str) -> None:
+def press_button(emulation: EmulationServer, folder: Path, channel: str) -> None:
     (folder / BUTTON).write_text("1")
 
 
 FAULTS = {
-    "motor fault": FaultCase(overheat, " reports ", lambda seen: seen.faulty),
-    "bus off": FaultCase(switch_bus_off, "bus off", lambda seen: seen.happened),
+    "motor fault": FaultCase(overheat, " reports ", lambda observer, stale: observer.reported),
+    "bus off": FaultCase(switch_bus_off, "bus off", lambda observer, stale: observer.injected),
     "power loss": FaultCase(
-        cut_power, "not been heard of", lambda seen: min(seen.last.values()) + round(emulated_rigs.STALE * 1e9)
+        cut_power, "not been heard of", lambda observer, stale: min(observer.last.values()) + round(stale * 1e9)
     ),
-    "e-stop": FaultCase(press, "emergency stop", lambda seen: seen.happened),
+    "e-stop": FaultCase(press_button, "emergency stop", lambda observer, stale: observer.injected),
 }
 
 
 def response_to(fault: FaultCase) -> tuple[int, int]:
-    """(ticks, ns) from when the fault could be seen to when the motors were commanded off.
+    """(ticks, ns) from when the fault is visible to when the motors are commanded off.
 
-    Raises RunError when something else ended the run.
+    Raises RunError when the run ends for another reason.
     """
-    channel, _ = emulated_rigs.channels("virtual")
+    path, keys = can_rig(ONE_CAN_BUS, "virtual", 1)
+    channel = keys[-1].partition("=")[2]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / BUTTON).write_text("0")
-        estop = {"file": str(folder / BUTTON)}
-        data = emulated_rigs.rig([emulated_rigs.moteus("virtual", channel, 0, 6, 1.0)], STEP, watchdog=60, estop=estop)
-        path = emulated_rigs.write(folder, data)
-        rig, emulation = load_rig(path, interpret=False), open_emulation(path)
+        keys += [f"guard.estop={{file: {folder / BUTTON}}}", "guard.watchdog=60 s", *TIMING]
+        rig, emulation = load_rig(path, keys, interpret=False), emulation_for(path, keys)
         emulation.open()
         with closing(emulation), serving(emulation), rig.scheduler() as scheduler:
             scheduler.prepare()
             scheduler.arm()
-            witness = FaultObserver(scheduler.engine, partial(fault.wrong, emulation, folder, channel), CYCLES)
-            scheduler.start(round(LASTING / STEP))
+            inject = partial(fault.inject, emulation, folder, channel)
+            observer = FaultObserver(scheduler.engine, inject, COMMANDS)
+            scheduler.start(round(LIMIT / rig.tick_model.step))
             while scheduler.read() is not None:
                 pass
-            told = scheduler.fault
-    if fault.word not in told:
-        raise RunError(f"the run was to be stopped by '{fault.word.strip()}', and was: {told or 'it went on'}")
-    if not witness.stopped:
-        raise RunError(f"the motors were never commanded off after: {told}")
-    arrived = fault.arrived(witness)
-    return witness.ticks_since(arrived), witness.stopped - arrived
+            reason = scheduler.fault
+    if fault.message not in reason:
+        raise RunError(f"expected a stop with '{fault.message.strip()}', got: {reason or 'no stop'}")
+    if not observer.stopped:
+        raise RunError(f"the motors were not commanded off after: {reason}")
+    stale = rig.spec.guard.stale
+    assert stale is not None
+    visible = fault.visible(observer, stale)
+    return observer.ticks_since(visible), observer.stopped - visible

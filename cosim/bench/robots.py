@@ -1,4 +1,4 @@
-"""Robots and states that several rows share: built once, the same numbers every time."""
+"""Robots and random states that several rows share: built once, with fixed seeds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Robot:
 
 @cache
 def load_robot(name: str, mimics: bool = True) -> Robot:
-    """mimics=False: without its <mimic> elements, so that every joint moves by itself. Raises MissingPeer."""
+    """mimics=False: without its <mimic> elements, so that all joints are independent. Raises MissingPeer."""
     text = robot_file(name).read_text()
     if not mimics:
         tree = ET.fromstring(text)
@@ -46,17 +46,22 @@ def load_robot(name: str, mimics: bool = True) -> Robot:
 
 
 def random_state(model: Model, rows: tuple[int, ...] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(q, v, τ), (nv,) each with `rows` in front: angles and speeds within ±1, efforts within ±10."""
+    """(q, v, τ) of shape (*rows, nv) each: positions and velocities within ±1, efforts within ±10."""
     uniform, shape = np.random.default_rng(0).uniform, (*rows, model.nv)
     return uniform(-1, 1, shape), uniform(-1, 1, shape), uniform(-10, 10, shape)
 
 
 def sample_rig() -> Path:
-    """The sample rig: in this folder, else in the checkout this package is part of. Raises InputError."""
+    """The file of the sample rig. Raises InputError."""
+    return rig_path(SAMPLE_RIG)
+
+
+def rig_path(name: str) -> Path:
+    """A rig file, in the working directory or else in the checkout of this package. Raises InputError."""
     for folder in (Path.cwd(), Path(__file__).parents[2]):
-        if (folder / SAMPLE_RIG).is_file():
-            return folder / SAMPLE_RIG
-    raise InputError("is not here; run `cosim bench` in a checkout of the project", SAMPLE_RIG)
+        if (folder / name).is_file():
+            return folder / name
+    raise InputError("not found; run `cosim bench` in a checkout of the project", name)
 
 
 def repeated_call(f: Callable[..., object], a: Any, b: Any, c: Any, out: Any) -> RepeatedCall:

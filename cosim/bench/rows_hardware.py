@@ -1,5 +1,4 @@
-"""Rigs with real motors, whose drives are emulated: what a tick costs, what codecs cost, what is lost at 1 kHz, and how
-soon motors are off after a fault."""
+"""Rigs with emulated drives: duration of a tick, cost of codecs, frames lost at 1 kHz, response to faults."""
 
 from __future__ import annotations
 
@@ -28,56 +27,45 @@ from cosim.bench.tick_timing import BackToBackClock
 from cosim.errors import CosimError, RunError
 from cosim.rig.build.drivers import bus_params
 from cosim.rig.rig import Rig
+from cosim.rig.sections.drivers import DriverSpec
 from cosim.timing import deadlines
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
 
-TICK = 400e-6  # s that a tick of six motors may take
-WIRE = 1.3  # times the wire's own time, for a tick on a serial line
-AT_EASE = {"watchdog": 60.0, "stale": 10.0}  # a guard that a machine which stands still does not alarm
-BLOCK = 20  # ticks between two turns of the peer
-LAST_NS = 50_000_000  # after which no more answers come
-
-
-def two_lines(interface: str, trip: float, **guard: Any) -> dict[str, Any]:
-    """The arm behind two lines of three moteus drives: six at 1 kHz are more than a CAN FD bus can carry.
-
-    trip: time without commands after which a drive stops [s]; guard: keys of the guard.
-    """
-    drivers = [
-        emulated_rigs.moteus(interface, name, 3 * k, 3, trip)
-        for k, name in enumerate(emulated_rigs.channels(interface))
-    ]
-    return emulated_rigs.rig(drivers, 1e-3, **guard)
+TICK = 400e-6  # s for a tick with six motors
+WIRE_FACTOR = 1.3  # times the transmission time, for a tick on a serial link
+RELAXED_GUARD = ["guard.watchdog=60 s", "guard.stale=10 s"]  # no alarms when the machine stalls
+LONG_WATCHDOG = ["drivers.bus1.watchdog=10 s", "drivers.bus2.watchdog=10 s"]
+BLOCK = 20  # ticks between two blocks of the peer
+LAST_REPLY_NS = 50_000_000  # after the last command, in which replies still arrive
 
 
 # --- a tick ---------------------------------------------------------------------------------------------
 
 
 def tick_virtual(budget: Budget) -> Measurement:
-    """Both sides in turn; the emulated drives answer between two ticks, as does what echoes the bare frames."""
+    """Alternating blocks of ticks and of bare frames; the drives' replies are computed between two ticks."""
     import_peer("can")
-    with tempfile.TemporaryDirectory() as folder:
-        path = emulated_rigs.write(Path(folder), two_lines("virtual", 10.0, **AT_EASE))
-        rig = load_rig(path, interpret=False)
-        with tick_timing.ticks_with_answers(rig) as (engine, free), bare(rig) as frames, undisturbed():
-            frames(BLOCK)
-            tick_timing.time_ticks(engine, free, BLOCK)
-            free.others.clear()
-            both = [(tick_timing.time_ticks(engine, free, BLOCK), frames(BLOCK)) for _ in range(budget.pairs)]
+    path, keys = emulated_rigs.can_rig(emulated_rigs.TWO_CAN_BUSES, "virtual", 2)
+    keys += [*RELAXED_GUARD, *LONG_WATCHDOG]
+    rig = load_rig(path, keys, interpret=False)
+    with tick_timing.ticks_with_answers(rig, keys) as (engine, clock), bare_frames(rig) as frames, undisturbed():
+        frames(BLOCK)
+        tick_timing.time_ticks(engine, clock, BLOCK)
+        clock.others.clear()
+        both = [(tick_timing.time_ticks(engine, clock, BLOCK), frames(BLOCK)) for _ in range(budget.pairs)]
     ours, blocks = np.concatenate([a for a, _ in both]), [[np.median(a[:, -1]), np.median(b)] for a, b in both]
     note = (
         f"median of {len(ours)} ticks {shown(np.median(ours[:, -1]))}, p99 {shown(np.percentile(ours[:, -1], 99))}:"
-        f" {parts(rig, ours)}; the drives' answers, not in it, {shown(np.median(free.others))}"
+        f" {task_medians(rig, ours)}; not included: the drives' replies, {shown(np.median(clock.others))}"
     )
     return Measurement(Samples(*np.array(blocks).T * 1e-9), note=note, growth=True)
 
 
 @contextmanager
-def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
-    """Times [ns] of cycles in which python-can alone sends the frames of a rig's cycle and takes as many answers."""
-    can, transport = import_peer("can"), import_module("cosim.drivers.transport")
-    clock = transport.now
+def bare_frames(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
+    """Times [ns] of cycles in which python-can alone sends the frames of a rig's cycle and receives the replies."""
+    can, clock = import_peer("can"), time.monotonic_ns
     buses: list[Any] = []
     plan: list[tuple[Any, Any, list[Any], list[Any]]] = []
 
@@ -116,21 +104,21 @@ def bare(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
     try:
         for spec in rig.spec.drivers:
             name = f"bare {os.getpid()} {spec.name}"
-            plan.append((bus(name), bus(name), *cycle(rig, spec)))
+            plan.append((bus(name), bus(name), *cycle_items(rig, spec)))
         yield cycles
     finally:
         for each in buses:
             each.shutdown()
 
 
-def cycle(rig: Rig, spec: Any) -> tuple[list[Any], list[Any]]:
-    """What a cycle of a driver sends and gets back."""
-    found = spec.plugin.module.traffic(spec.plugin.params, rig.contexts[spec.name])
-    return list(found.out), list(found.back)
+def cycle_items(rig: Rig, spec: DriverSpec) -> tuple[list[Any], list[Any]]:
+    """What a driver sends and receives in one cycle: CAN frames or packets."""
+    traffic = spec.plugin.module.traffic(spec.plugin.params, rig.contexts[spec.name])
+    return list(traffic.out), list(traffic.back)
 
 
-def parts(rig: Rig, ticks: np.ndarray) -> str:
-    """The medians of the tasks that a tick consists of."""
+def task_medians(rig: Rig, ticks: np.ndarray) -> str:
+    """The median of each task of a tick, as text."""
     medians = np.median(ticks[:, :-1], axis=0)
     return ", ".join(f"{task.name} {shown(ns)}" for task, ns in zip(rig.tasks, medians, strict=True))
 
@@ -140,17 +128,16 @@ def shown(ns: Any) -> str:
 
 
 def tick_serial(budget: Budget) -> Measurement:
-    """Ticks one after the other; the drives are in another process, whose bytes take the time of a wire."""
+    """Ticks back to back; the drives are in another process, behind a link with the bit rate of the rig."""
     import_peer("serial")
     count = BLOCK * budget.pairs
     with tempfile.TemporaryDirectory() as folder:
-        path = emulated_rigs.write(
-            Path(folder), emulated_rigs.rig([emulated_rigs.dynamixel(Path(folder, "tty"))], 4e-3, **AT_EASE)
-        )
-        rig = load_rig(path, interpret=False)
+        path, keys = emulated_rigs.serial_rig(Path(folder, "tty"))
+        keys += RELAXED_GUARD
+        rig = load_rig(path, keys, interpret=False)
         (spec,) = rig.spec.drivers
-        out, back = cycle(rig, spec)
-        serve = f"from cosim.bench.paced_link import serve_paced; serve_paced({str(path)!r})"
+        out, back = cycle_items(rig, spec)
+        serve = f"from cosim.bench.paced_link import serve_paced; serve_paced{(str(path), *keys)!r}"
         with emulation.subprocess_ready(["-c", serve]):
             engine: Any = rig.engine()
             with closing(engine), quiet_interpreter(), acquire(Pacing()):
@@ -163,12 +150,12 @@ def tick_serial(budget: Budget) -> Measurement:
     median = float(np.median(ours[:, -1])) * 1e-9
     size = [sum(map(len, items)) for items in (out, back)]
     note = (
-        f"{size[0]} bytes out and {size[1]} back are {shown(wire * 1e9)} on the wire; the median of {count} ticks is"
+        f"{size[0]} bytes out and {size[1]} back take {shown(wire * 1e9)} on the wire; the median of {count} ticks is"
         f" {median / wire:.2f} × that, {shown((median - wire) * 1e9)} more, p99"
-        f" {shown(np.percentile(ours[:, -1], 99))}: {parts(rig, ours)}; {lost} packets damaged"
+        f" {shown(np.percentile(ours[:, -1], 99))}: {task_medians(rig, ours)}; {lost} packets damaged"
     )
     blocks = np.median(ours[:, -1].reshape(-1, BLOCK), axis=1) * 1e-9
-    allowed = np.full(len(blocks), WIRE * wire + TICK)
+    allowed = np.full(len(blocks), WIRE_FACTOR * wire + TICK)
     return Measurement(Samples(blocks, allowed), note=note, growth=True)
 
 
@@ -176,16 +163,16 @@ def tick_serial(budget: Budget) -> Measurement:
 
 
 def codec_cost(budget: Budget) -> Measurement:
-    """The dearest of all, each way."""
-    told, dearest = [], np.zeros(1)
-    for name, encode, decode in codecs.samples(len(emulated_rigs.JOINTS)):
+    """The slowest codec and direction."""
+    texts, slowest = [], np.zeros(1)
+    for name, encode, decode in codecs.samples(emulated_rigs.DRIVES):
         if encode() is None or decode() in (None, []):
-            raise RunError(f"the codec of {name} does not understand its own frame")
+            raise RunError(f"the codec of {name} does not decode its own frame")
         samples = time_pairs(repeated(encode), repeated(decode), budget)
-        ways = [samples.ours, samples.other]
-        told.append(f"{name} {' and '.join(f'{np.median(way) * 1e6:.2f}' for way in ways)}")
-        dearest = max(dearest, *ways, key=lambda way: float(np.median(way)))
-    return Measurement(Samples(dearest), note=f"µs to encode and to decode: {', '.join(told)}")
+        directions = [samples.ours, samples.other]
+        texts.append(f"{name} {' and '.join(f'{np.median(times) * 1e6:.2f}' for times in directions)}")
+        slowest = max(slowest, *directions, key=lambda times: float(np.median(times)))
+    return Measurement(Samples(slowest), note=f"µs to encode and to decode: {', '.join(texts)}")
 
 
 def repeated(call: Callable[[], object]) -> Callable[[int], None]:
@@ -196,12 +183,12 @@ def repeated(call: Callable[[], object]) -> Callable[[int], None]:
     return block
 
 
-# --- on time ----------------------------------------------------------------------------------------------
+# --- real time ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What went over all lines of one end."""
+class FrameCounts:
+    """Frames of all buses, counted at one end."""
 
     sent: int
     received: int
@@ -209,19 +196,19 @@ class Counted:
 
 
 def kilohertz(budget: Budget) -> Measurement:
-    """Of a run at 1 kHz beside `cosim emulate` of the same rig: deadlines missed, after all frames were counted."""
+    """Deadlines missed in a run at 1 kHz beside `cosim emulate` of the same rig; lost frames miss the target."""
     import_peer("can")
-    with tempfile.TemporaryDirectory() as folder:
-        path = emulated_rigs.write(Path(folder), two_lines("udp_multicast", 0.1))
-        with emulation.subprocess_ready(["-m", "cosim", "emulate", str(path)]) as process:
-            ran, fault, here = run_on_time(load_rig(path, interpret=False), budget.run)
-            process.send_signal(signal.SIGTERM)
-            there, lost = counted_there(process)
-    return judged(ran, fault, here, there, lost)
+    path, keys = emulated_rigs.can_rig(emulated_rigs.TWO_CAN_BUSES, "udp_multicast", 2)
+    arguments = ["-m", "cosim", "emulate", str(path), *emulated_rigs.set_options(keys)]
+    with emulation.subprocess_ready(arguments) as process:
+        timing, fault, host = run_real_time(load_rig(path, keys, interpret=False), budget.run)
+        process.send_signal(signal.SIGTERM)
+        device, slip = device_counts(process)
+    return judge_frames(timing, fault, host, device, slip)
 
 
-def run_on_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, str, Counted]:
-    """How on time it was, what stopped it, and what went over its lines. Raises NotMeasured when it cannot begin."""
+def run_real_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, str, FrameCounts]:
+    """(timing, reason of a stop, frames of all buses) of a run. Raises NotMeasured when it cannot begin."""
     with rig.scheduler() as scheduler:
         try:
             scheduler.prepare()
@@ -233,46 +220,48 @@ def run_on_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, str
             pass
         drivers: list[Any] = [group.driver for group in scheduler.engine.hardware_manager.groups]
         links = [driver.link for driver in drivers]
-        for link in links:  # answers to the last command
+        for link in links:  # replies to the last command
             with suppress(RunError):
-                while link.receive(time.monotonic_ns() + LAST_NS) is not None:
+                while link.receive(time.monotonic_ns() + LAST_REPLY_NS) is not None:
                     pass
     meters = [link.meter for link in links]
-    found = [sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")]
-    return scheduler.timing, scheduler.fault, Counted(*found)
+    counts = [sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")]
+    return scheduler.timing, scheduler.fault, FrameCounts(*counts)
 
 
-def counted_there(process: subprocess.Popen[str]) -> tuple[Counted, str]:
-    """What the emulator says at its end: what went over its lines, and whether its physics gave up time."""
+def device_counts(process: subprocess.Popen[str]) -> tuple[FrameCounts, str]:
+    """What the emulator prints at its end: the frames of its connections, and whether its physics fell behind."""
     assert process.stdout is not None
-    said = process.stdout.read()
-    rows = re.findall(r"^\w+: (\d+) received, (\d+) sent, (\d+) errors", said, re.MULTILINE)
+    printed = process.stdout.read()
+    rows = re.findall(r"^\w+: (\d+) received, (\d+) sent, (\d+) errors?", printed, re.MULTILINE)
     if not rows:
-        raise RunError(f"the emulated drives told nothing of their lines: {said.strip() or 'they said nothing'}")
+        raise RunError(f"the emulated drives reported no frame counts: {printed.strip() or 'no output'}")
     received, sent, errors = (sum(map(int, column)) for column in zip(*rows, strict=True))
-    lost = re.search(r"^emulated .*?, (.* given up)", said, re.MULTILINE)
-    return Counted(sent, received, errors), f"; {lost[1]} by the emulated drives" if lost else ""
+    slip = re.search(r"^emulated [^,\n]*, (.+)$", printed, re.MULTILINE)
+    return FrameCounts(sent, received, errors), f"; emulated drives: {slip[1]}" if slip else ""
 
 
-def judged(ran: deadlines.DeadlineRecord, fault: str, here: Counted, there: Counted, lost: str = "") -> Measurement:
-    """The share of deadlines that were missed; frames that got lost, or a run that was stopped, miss the target."""
-    summary = ran.summary()
-    missed, of = summary["missed"]["count"], summary["missed"]["of"]
-    wrong = [
+def judge_frames(
+    timing: deadlines.DeadlineRecord, fault: str, host: FrameCounts, device: FrameCounts, slip: str = ""
+) -> Measurement:
+    """The fraction of missed deadlines; lost frames or a stopped run miss the target."""
+    missed = timing.summary()["missed"]
+    failures = [
         fault,
-        f"{here.sent - there.received} commands lost" if here.sent != there.received else "",
-        f"{there.sent - here.received} answers lost" if there.sent != here.received else "",
-        f"{here.errors + there.errors} errors on the lines" if here.errors + there.errors else "",
+        f"{host.sent - device.received} commands lost" if host.sent != device.received else "",
+        f"{device.sent - host.received} replies lost" if device.sent != host.received else "",
+        f"{host.errors + device.errors} bus errors" if host.errors + device.errors else "",
     ]
-    causes = ", ".join(f"{cause} {count}" for cause, count in summary["missed"]["causes"].items())
-    refused = ", ".join(name for name, granted in summary["rights"].items() if not granted)
+    causes = ", ".join(f"{cause} {count}" for cause, count in missed["causes"].items())
+    refused = ", ".join(privilege.name for privilege in timing.rights if not privilege.granted)
     note = (
-        f"{missed} of {of} deadlines missed{causes and f' ({causes})'}; {here.sent} frames sent, {there.received} came"
-        f" to the drives; {there.sent} answers, {here.received} came back; tick {spread(ran.busy_ns)}, latency"
-        f" {spread(ran.latency_ns)} (median, p99, max){refused and f'; without {refused}'}{lost}"
+        f"{missed['count']} of {missed['of']} deadlines missed{causes and f' ({causes})'}; {host.sent} frames sent,"
+        f" {device.received} received by the drives; {device.sent} replies, {host.received} received; tick"
+        f" {spread(timing.busy_ns)}, latency {spread(timing.latency_ns)} (median, p99, max)"
+        f"{refused and f'; without {refused}'}{slip}"
     )
-    share = np.array([missed / of if of else np.nan])
-    return Measurement(Samples(share), note=note, failed="; ".join(filter(None, wrong)))
+    fraction = np.array([missed["count"] / missed["of"] if missed["of"] else np.nan])
+    return Measurement(Samples(fraction), note=note, failed="; ".join(filter(None, failures)))
 
 
 def spread(ns: np.ndarray) -> str:
@@ -283,63 +272,66 @@ def spread(ns: np.ndarray) -> str:
 
 
 def stops(budget: Budget) -> Measurement:
-    """The most ticks of all, from when a fault can be seen until `stop()` of the driver is called.
+    """The largest number of ticks from when a fault is visible until `stop()` of the driver is called.
 
-    A run that something else ended misses the target. Raises NotMeasured when all of a kind are.
+    A run that ends for another reason misses the target. Raises NotMeasured when all runs of a fault do.
     """
     import_peer("can")
-    worst, told, wrong = 0, [], ""
+    worst, texts, failed = 0, [], ""
     for name, fault in fault_response.FAULTS.items():
-        found = []
+        responses = []
         for _ in range(budget.starts):
             try:
-                found.append(fault_response.response_to(fault))
+                responses.append(fault_response.response_to(fault))
             except RunError as error:
-                wrong = f"{name}: {error}"
-        if not found:
-            raise NotMeasured(wrong)
-        most = max(count for count, _ in found)
-        worst = max(worst, most)
-        told.append(f"{name} {most}, {shown(np.median([ns for _, ns in found]))}")
-    note = f"ticks at most, and the median of the time, of {budget.starts} each: {'; '.join(told)}"
-    return Measurement(Samples(np.array([float(worst)])), note=note, failed=wrong)
+                failed = f"{name}: {error}"
+        if not responses:
+            raise NotMeasured(failed)
+        largest = max(ticks for ticks, _ in responses)
+        worst = max(worst, largest)
+        texts.append(f"{name} {largest}, {shown(np.median([ns for _, ns in responses]))}")
+    note = f"largest number of ticks and median time of {budget.starts} runs each: {'; '.join(texts)}"
+    return Measurement(Samples(np.array([float(worst)])), note=note, failed=failed)
 
 
-NO_MORE_THAN = partial(Target, "ours", most=True)
+AT_MOST = partial(Target, "ours", most=True)
 
 CASES = (
     BenchCase(
         "hardware tick virtual",
-        "the whole tick of six moteus drives on python-can's virtual bus, commanded and read in the Python loop",
+        f"the whole tick of the drives of {emulated_rigs.TWO_CAN_BUSES} on python-can's virtual buses, in the Python"
+        " engine",
         tick_virtual,
-        "python-can alone: the same frames sent and taken",
-        target=NO_MORE_THAN(TICK * 1e6),
+        "python-can alone: the same frames sent and received",
+        target=AT_MOST(TICK * 1e6),
     ),
     BenchCase(
         "hardware tick serial",
-        "the whole tick of six Dynamixel drives at 1 Mbit/s, on a pseudo terminal whose bytes take their time",
+        f"the whole tick of the drives of {emulated_rigs.ONE_SERIAL_LINK}, on a pseudo terminal with the bit rate of"
+        " the link",
         tick_serial,
-        f"{WIRE:g} × the wire's own time, and {TICK * 1e6:g} µs",
+        f"{WIRE_FACTOR:g} × the transmission time, plus {TICK * 1e6:g} µs",
         target=Target("ratio", 1.0, most=True),
     ),
     BenchCase(
         "hardware codec",
-        "a frame of the dearest codec of all drivers, each way",
+        "one frame of the slowest codec of all drivers, to encode or to decode",
         codec_cost,
-        target=NO_MORE_THAN(5.0),
+        target=AT_MOST(5.0),
     ),
     BenchCase(
         "hardware 1 kHz",
-        "deadlines missed by six moteus drives on time at 1 kHz, emulated by another process over udp_multicast",
+        f"deadlines missed by {emulated_rigs.TWO_CAN_BUSES} in real time at 1 kHz, its drives emulated by another"
+        " process over udp_multicast",
         kilohertz,
         unit="%",
-        target=NO_MORE_THAN(0.1),
+        target=AT_MOST(0.1),
     ),
     BenchCase(
         "hardware stop",
-        "from a fault that can be seen to motors commanded off, at most",
+        "from a visible fault to motors commanded off, at most",
         stops,
         unit="ticks",
-        target=NO_MORE_THAN(1.0),
+        target=AT_MOST(1.0),
     ),
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 
 import numpy as np
 
-from cosim.bench.emulation import SteppedClock, open_emulation, serving
+from cosim.bench.emulation import SteppedClock, emulation_for, serving
 from cosim.errors import RunError
 from cosim.execution.engine import Engine
 from cosim.rig.rig import Rig
@@ -17,15 +17,13 @@ from cosim.timing.clocks import native_clock
 from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
 
-SOON_NS = 5_000_000  # that drives may take to say where they are
-
-
+FEEDBACK_NS = 5_000_000  # in which drives must report their position after they are enabled
 DEADLINE_NS = 1_000_000_000  # of every task
-WARM_UP_TICKS = 20  # ticks
+WARM_UP_TICKS = 20
 
 
 class BackToBackClock(PythonClock):
-    """Ticks follow one another; before each of them something else is done. ticks, others: how long both took [ns]."""
+    """Ticks follow each other without a wait; `before` is called before each. ticks, others: durations of both [ns]."""
 
     def __init__(self, before: Callable[[], object] = lambda: None) -> None:
         super().__init__()
@@ -54,16 +52,16 @@ class BackToBackClock(PythonClock):
 
 
 def enable_engine(engine: Engine) -> None:
-    """Connect drivers, switch the motors on, begin from where the joints are."""
+    """Open the drivers, enable the motors and start from the measured positions."""
     engine.open()
     engine.arm()
-    engine.start_from_measured(0.1, time.monotonic_ns() + SOON_NS)
+    engine.start_from_measured(0.1, time.monotonic_ns() + FEEDBACK_NS)
 
 
 def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray:
-    """(count, tasks + 1) ns: each task of so many ticks, and the whole tick, with what the loop does around its tasks.
+    """(count, tasks + 1) durations [ns] of `count` ticks: of every task, and of the whole tick with the loop around it.
 
-    Raises RunError with what ended them before.
+    Raises RunError with the reason when the ticks end before.
     """
     rings = TickRing(engine.program, count + 1, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
@@ -72,25 +70,27 @@ def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray
     clock.ticks.clear()
     engine.run_ticks(rings, count + 1, pace)  # a tick is over when the next one begins
     if rings.status is not LoopStatus.FINISHED:
-        raise RunError(engine.fault_message(rings.status) or "the ticks ended before their time")
+        raise RunError(engine.fault_message(rings.status) or "the ticks ended early")
     _, stamps = rings.read(count)
     return np.column_stack([np.diff(stamps[:, 1:-1], axis=1), clock.ticks[:count]])
 
 
 @contextmanager
-def ticks_with_answers(rig: Rig) -> Iterator[tuple[Engine, BackToBackClock]]:
-    """The engine of a rig after its first ticks, and the clock for those to come: before each of them the emulated
-    drives, in the same thread, take what was sent to them, answer, and move by a step."""
+def ticks_with_answers(rig: Rig, keys: Iterable[str]) -> Iterator[tuple[Engine, BackToBackClock]]:
+    """The engine of a rig of a file and overrides, after its first ticks, and the clock of the ticks to come.
+
+    Before each tick the emulated drives, in the same thread, receive their commands, reply and advance by a step.
+    """
     clock = SteppedClock()
-    emulation, engine = open_emulation(rig.spec.path, clock), rig.engine()
+    emulation, engine = emulation_for(rig.spec.path, keys, clock), rig.engine()
 
     def answer() -> None:
-        clock.move(emulation.step_ns)
+        clock.advance(emulation.step_ns)
         emulation.turn()
 
     emulation.open()
     with closing(emulation), closing(engine):
-        with serving(emulation):  # drives are asked and waited for while they are set up
+        with serving(emulation):  # opening and enabling wait for replies
             enable_engine(engine)
             time_ticks(engine, BackToBackClock(), WARM_UP_TICKS)
         yield engine, BackToBackClock(answer)

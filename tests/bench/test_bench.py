@@ -303,7 +303,7 @@ def test_mistakes_are_found_before_anything_is_measured(run, monkeypatch, tmp_pa
     with monkeypatch.context() as patch, pytest.raises(InputError) as caught:
         patch.setattr(robots, "SAMPLE_RIG", "rigs/no.yaml")
         run(cases)
-    assert str(caught.value) == "rigs/no.yaml: is not here; run `cosim bench` in a checkout of the project"
+    assert str(caught.value) == "rigs/no.yaml: not found; run `cosim bench` in a checkout of the project"
     with pytest.raises(InputError, match="there is no folder"):
         bench.main(tmp_path / "no" / "out.json", None, True)
 

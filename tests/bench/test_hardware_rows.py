@@ -1,4 +1,4 @@
-"""The rows of hardware: what a line is made to be, what is counted and judged; short runs of all of them."""
+"""Hardware rows of the bench: paced links, frame counts, fault response; short runs of all rows."""
 
 import io
 import re
@@ -13,16 +13,16 @@ import pytest
 
 from cosim import bench, load_rig
 from cosim.bench import codecs, emulated_rigs, fault_response, peers, rows_hardware, tick_timing
-from cosim.bench.emulated_rigs import JOINTS
 from cosim.bench.emulation import SteppedClock, serving, subprocess_ready
 from cosim.bench.fault_response import FaultCase, FaultObserver
 from cosim.bench.paced_link import BYTE_NS, PacedLink
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target, measure_case
-from cosim.bench.rows_hardware import Counted, judged
+from cosim.bench.rows_hardware import FrameCounts, judge_frames
 from cosim.bench.tick_timing import BackToBackClock
 from cosim.errors import InputError, RunError
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.types import JointState
 
 TINY = Budget(pairs=2, block=1e-4, starts=1, run=0.3)
 ROOT = Path(__file__).parents[2]
@@ -32,50 +32,53 @@ def named(name):
     return next(case for case in bench.CASES if case.name == name)
 
 
-def written(folder, data):
-    return load_rig(emulated_rigs.write(folder, data))
+# --- the rigs -------------------------------------------------------------------------------------
 
 
-# --- the rig --------------------------------------------------------------------------------------
+def test_six_drives_at_1_khz_fit_on_two_buses_and_not_on_one():
+    path, keys = emulated_rigs.can_rig(emulated_rigs.TWO_CAN_BUSES, "virtual", 2)
+    two = load_rig(path, keys)
+    assert len(two.joints) == emulated_rigs.DRIVES
+    assert [spec.joints for spec in two.spec.drivers] == [two.joints[:3], two.joints[3:]]
+    assert two.spec.guard.stale == 0.1 and two.spec.schedule.step_ns == 1_000_000
+    assert all(load < 0.8 for load in two.bus_loads.values())
+    path, keys = emulated_rigs.can_rig(emulated_rigs.ONE_CAN_BUS, "virtual", 1)
+    assert load_rig(path, keys).spec.schedule.step_ns == 5_000_000
+    with pytest.raises(InputError, match=r"6 drives every 1 ms need 1\.49 times what the "):
+        load_rig(path, [*keys, "schedule.step=1 ms"])
 
 
-def test_six_drives_at_1_khz_fit_on_two_buses_and_not_on_one(tmp_path):
-    two = written(tmp_path, rows_hardware.two_lines("virtual", 0.1))
-    assert two.joints == JOINTS
-    assert [spec.joints for spec in two.spec.drivers] == [JOINTS[:3], JOINTS[3:]]
-    assert two.spec.guard.stale == emulated_rigs.STALE and two.spec.schedule.step_ns == 1_000_000
-    assert all(share < 0.8 for share in two.bus_loads.values())
-    with pytest.raises(InputError, match=r"6 drives every 1 ms need 1\.49 times what the line can carry"):
-        written(tmp_path, emulated_rigs.rig([emulated_rigs.moteus("virtual", "one", 0, 6)], 1e-3))
-
-
-def test_lines_are_those_of_this_process():
+def test_channels_are_named_after_this_process():
     for interface, pattern in (("virtual", "bench "), ("udp_multicast", "239.20")):
-        one, other = emulated_rigs.channels(interface)
+        one, other = emulated_rigs.free_channels(interface, 2)
         assert one != other and one.startswith(pattern) and other.startswith(pattern)
 
 
-def test_keys_of_the_guard_go_into_the_rig(tmp_path):
-    rig = written(
-        tmp_path, emulated_rigs.rig([emulated_rigs.dynamixel(tmp_path / "tty")], 4e-3, stale=0.5, watchdog=60)
-    )
-    assert (rig.spec.guard.stale, rig.spec.guard.watchdog) == (0.5, 60.0)
+def test_overrides_replace_channels_and_port(tmp_path):
+    path, keys = emulated_rigs.can_rig(emulated_rigs.TWO_CAN_BUSES, "virtual", 2)
+    assert path == ROOT / emulated_rigs.TWO_CAN_BUSES
+    channels = [spec.plugin.params.bus.channel for spec in load_rig(path, keys).spec.drivers]
+    assert channels == emulated_rigs.free_channels("virtual", 2)
+    path, keys = emulated_rigs.serial_rig(tmp_path / "tty")
+    (spec,) = load_rig(path, keys).spec.drivers
+    assert len(spec.joints) == emulated_rigs.DRIVES and spec.plugin.params.port.port == str(tmp_path / "tty")
+    assert emulated_rigs.set_options(["a=1", "b=2"]) == ["--set", "a=1", "--set", "b=2"]
 
 
-# --- the other end --------------------------------------------------------------------------------
+# --- emulated drives ------------------------------------------------------------------------------
 
 
-def test_the_time_of_the_drives_stands_still_once_it_was_moved():
+def test_a_stepped_clock_stands_still_after_the_first_advance():
     clock = SteppedClock()
     before = clock()
-    clock.move(5)
+    clock.advance(5)
     there = clock()
     assert there >= before + 5 and clock() == there
-    clock.move(1_000_000)
+    clock.advance(1_000_000)
     assert clock() == there + 1_000_000
 
 
-def test_drives_are_served_meanwhile_only():
+def test_drives_are_served_inside_the_block_only():
     emulation = SimpleNamespace(stopped=False)
     turns = threading.Event()
 
@@ -91,7 +94,7 @@ def test_drives_are_served_meanwhile_only():
 
 
 class Wire:
-    """A link in a time that passes only where somebody waits: chunks that come at their times, what was sent when."""
+    """A link whose time passes only in `receive`: chunks that arrive at given times, and what was sent when."""
 
     name, meter = "wire", None
     open = close = reopen = None
@@ -114,7 +117,7 @@ class Wire:
         self.sent.append((self.t, item))
 
 
-def test_bytes_take_their_time_on_a_paced_line_one_after_the_other():
+def test_bytes_on_a_paced_link_are_delayed_one_after_the_other():
     wire = Wire((1_000_000, b"four"), (1_010_000, b"2."))
     link = PacedLink(wire, wire.now)
     assert link.receive(900_000) is None and wire.t >= 900_000
@@ -132,7 +135,7 @@ def test_bytes_take_their_time_on_a_paced_line_one_after_the_other():
     assert wire.sent == [(pytest.approx(begun + 6 * BYTE_NS, abs=2000), b"answer")]
 
 
-def test_another_process_is_there_once_it_says_so_and_gone_afterwards():
+def test_a_process_is_ready_after_its_line_and_killed_at_the_end_of_the_block():
     script = "import time; print('hello'); print('emulating; and more'); print('last'); time.sleep(600)"
     with subprocess_ready(["-c", script]) as process:
         assert process.poll() is None
@@ -141,20 +144,20 @@ def test_another_process_is_there_once_it_says_so_and_gone_afterwards():
 
 
 @pytest.mark.parametrize(
-    ("script", "said"), [("print('a'); print('b')", "b"), ("", "nothing was said"), ("1/0", "ZeroDivisionError:.*")]
+    ("script", "said"), [("print('a'); print('b')", "b"), ("", "no output"), ("1/0", "ZeroDivisionError:.*")]
 )
-def test_a_process_that_does_not_come_up_is_told_with_what_it_said(script, said):
+def test_a_process_that_does_not_start_is_reported_with_its_last_line(script, said):
     with (
-        pytest.raises(NotMeasured, match=f"^the emulated drives did not come up: {said}$"),
+        pytest.raises(NotMeasured, match=f"^the emulated drives did not start: {said}$"),
         subprocess_ready(["-c", script]),
     ):
         pass
 
 
-# --- ticks without a clock --------------------------------------------------------------------------
+# --- ticks back to back ---------------------------------------------------------------------------
 
 
-def test_ticks_and_what_is_between_them_are_timed_apart():
+def test_ticks_and_the_calls_between_them_are_timed_separately():
     engine, calls = load_rig(ROOT / "rigs/two_link.yaml").engine(), []
     clock = BackToBackClock(lambda: calls.append(engine.number))
     found = tick_timing.time_ticks(engine, clock, 30)
@@ -164,7 +167,7 @@ def test_ticks_and_what_is_between_them_are_timed_apart():
     assert len(tick_timing.time_ticks(engine, clock, 5)) == 5 == len(clock.ticks)
 
 
-def test_ticks_that_end_before_their_time_are_told():
+def test_ticks_that_end_early_raise_the_reason():
     engine = load_rig(ROOT / "rigs/two_link.yaml", ["joints.elbow.limits.velocity=0.001"]).engine()
     with pytest.raises(RunError, match=r"^stopped at tick .*: joint 'elbow' moves at "):
         tick_timing.time_ticks(engine, BackToBackClock(), 5000)
@@ -185,7 +188,7 @@ def test_every_family_has_a_codec_that_understands_itself():
     assert name == "Dynamixel, 6 drives in one packet" and len(decode()[0].params) == 6 * 19
 
 
-def test_the_dearest_way_of_the_dearest_codec_is_the_figure(monkeypatch):
+def test_the_slowest_direction_of_the_slowest_codec_is_the_result(monkeypatch):
     def slow():
         return sum(range(20_000))
 
@@ -201,10 +204,10 @@ def test_the_dearest_way_of_the_dearest_codec_is_the_figure(monkeypatch):
     )
 
 
-def test_a_codec_that_does_not_understand_itself_is_no_figure(monkeypatch):
+def test_a_codec_that_does_not_decode_its_own_frame_raises(monkeypatch):
     for wrong in (lambda: None, lambda: []):
         monkeypatch.setattr(rows_hardware.codecs, "samples", lambda n, wrong=wrong: [("x", lambda: b"1", wrong)])
-        with pytest.raises(RunError, match=r"^the codec of x does not understand its own frame$"):
+        with pytest.raises(RunError, match=r"^the codec of x does not decode its own frame$"):
             rows_hardware.codec_cost(TINY)
 
 
@@ -222,106 +225,120 @@ def timing_of(late_us, count=1000):
 
 
 def row_of(measurement):
-    case = BenchCase("x", "this", lambda effort: measurement, unit="%", target=Target("ours", 0.1, most=True))
+    case = BenchCase("x", "this", lambda budget: measurement, unit="%", target=Target("ours", 0.1, most=True))
     return measure_case(case, TINY)
 
 
-FINE = Counted(6012, 6000, 0), Counted(6000, 6012, 0)
+COMPLETE = FrameCounts(6012, 6000, 0), FrameCounts(6000, 6012, 0)
 
 
-@pytest.mark.parametrize(("late", "share", "met"), [([], 0.0, True), ([900], 0.1, True), ([900] * 2, 0.2, False)])
-def test_the_share_of_missed_deadlines_is_the_figure(late, share, met):
-    row = row_of(judged(timing_of(late), "", *FINE))
-    assert (row.ours, row.met) == (pytest.approx(share), met)
+@pytest.mark.parametrize(("late", "percent", "met"), [([], 0.0, True), ([900], 0.1, True), ([900] * 2, 0.2, False)])
+def test_the_result_is_the_percentage_of_missed_deadlines(late, percent, met):
+    row = row_of(judge_frames(timing_of(late), "", *COMPLETE))
+    assert (row.ours, row.met) == (pytest.approx(percent), met)
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "fault", "failed"),
+    ("host", "device", "fault", "failed"),
     [
-        (*FINE, "it fell", "it fell"),
-        (FINE[0], Counted(6000, 6010, 0), "", "2 commands lost"),
-        (Counted(6012, 5999, 0), FINE[1], "", "1 answers lost"),
-        (Counted(6012, 6000, 1), Counted(6000, 6012, 2), "", "3 errors on the lines"),
-        (Counted(3, 2, 0), Counted(4, 1, 0), "it fell", "it fell; 2 commands lost; 2 answers lost"),
+        (*COMPLETE, "it fell", "it fell"),
+        (COMPLETE[0], FrameCounts(6000, 6010, 0), "", "2 commands lost"),
+        (FrameCounts(6012, 5999, 0), COMPLETE[1], "", "1 replies lost"),
+        (FrameCounts(6012, 6000, 1), FrameCounts(6000, 6012, 2), "", "3 bus errors"),
+        (FrameCounts(3, 2, 0), FrameCounts(4, 1, 0), "it fell", "it fell; 2 commands lost; 2 replies lost"),
     ],
 )
-def test_what_was_lost_or_stopped_misses_the_target(here, there, fault, failed):
-    row = row_of(judged(timing_of([]), fault, here, there))
+def test_lost_frames_and_stops_miss_the_target(host, device, fault, failed):
+    row = row_of(judge_frames(timing_of([]), fault, host, device))
     assert row.met is False and row.note.startswith(f"{failed}; 0 of 1000 deadlines missed; ")
 
 
-def test_what_was_counted_is_told():
-    row = row_of(judged(timing_of([900]), "", *FINE, "; 1 s given up by the emulated drives"))
+def test_the_note_has_all_counts():
+    row = row_of(judge_frames(timing_of([900]), "", *COMPLETE, "; emulated drives: 1 s slip"))
     assert row.note == (
-        "1 of 1000 deadlines missed (bus late in write 1); 6012 frames sent, 6012 came to the drives; 6000 answers,"
-        " 6000 came back; tick 280 µs, 280 µs, 1.18 ms, latency 20 µs, 20 µs, 20 µs (median, p99, max);"
-        " 1 s given up by the emulated drives"
+        "1 of 1000 deadlines missed (bus late in write 1); 6012 frames sent, 6012 received by the drives; 6000"
+        " replies, 6000 received; tick 280 µs, 280 µs, 1.18 ms, latency 20 µs, 20 µs, 20 µs (median, p99, max);"
+        " emulated drives: 1 s slip"
     )
-    none = judged(timing_of([], 0), "it fell", *FINE)
+    none = judge_frames(timing_of([], 0), "it fell", *COMPLETE)
     assert np.isnan(none.samples.ours[0]) and row_of(none).met is False
 
 
 def ended(said):
-    return rows_hardware.counted_there(SimpleNamespace(stdout=io.StringIO(said)))
+    return rows_hardware.device_counts(SimpleNamespace(stdout=io.StringIO(said)))
 
 
-def test_what_the_emulator_says_of_its_lines_is_added_up():
+def test_frame_counts_of_the_emulator_are_added_up():
     said = "\nemulated 5 s\nline0: 10 received, 8 sent, 1 errors\nline3: 20 received, 19 sent, 0 errors, 2 answers\n"
-    assert ended(said) == (Counted(27, 30, 1), "")
+    assert ended(said) == (FrameCounts(27, 30, 1), "")
     late = said.replace("5 s", "5 s, 0.25 s given up to be on time")
-    assert ended(late)[1] == "; 0.25 s given up by the emulated drives"
-    for said, told in (("", "they said nothing"), ("interrupted\n", "interrupted")):
-        with pytest.raises(RunError, match=f"^the emulated drives told nothing of their lines: {told}$"):
+    assert ended(late)[1] == "; emulated drives: 0.25 s given up to be on time"
+    for said, last in (("", "no output"), ("interrupted\n", "interrupted")):
+        with pytest.raises(RunError, match=f"^the emulated drives reported no frame counts: {last}$"):
             ended(said)
 
 
-# --- from a fault to motors off ---------------------------------------------------------------------
+# --- from a fault to motors off -------------------------------------------------------------------
 
 
-class Parts:
-    """The parts of an engine that a witness looks at."""
+class FakeEngine:
+    """The parts of an engine that `FaultObserver` intercepts."""
 
     def __init__(self):
-        self.calls, self.simulation = [], SimpleNamespace(step_ns=5)
+        self.calls, self.simulation, self.frame, self.fault = [], SimpleNamespace(step_ns=5), None, 0
         note = self.calls.append
         self.world = SimpleNamespace(begin=lambda t: note("begin"))
         link = SimpleNamespace(receive=lambda until: self.frame)
-        driver = SimpleNamespace(write=lambda *a: note("write"), stop=lambda: note("stop"), link=link)
-        self.driver, self.drives = driver, SimpleNamespace(groups=(SimpleNamespace(driver=driver),))
-        self.frame = None
+        stop, write = lambda: note("stop"), lambda *arguments: note("write")
+        self.driver = SimpleNamespace(read=self.read, write=write, stop=stop, link=link)
+        self.hardware_manager = SimpleNamespace(groups=(SimpleNamespace(driver=self.driver),))
+
+    def read(self, out, deadline_ns):
+        self.driver.link.receive(deadline_ns)
+        out.fault[:] = self.fault
 
     def tick(self):
         self.world.begin(0)
-        found = self.driver.link.receive(0)
+        self.driver.read(JointState.zeros(1), 0)
         self.driver.write(None, 0)
-        return found
 
 
-def test_a_witness_counts_the_ticks_that_begin_after_something_arrived(monkeypatch):
+def test_an_observer_counts_the_ticks_that_begin_after_a_fault_is_visible(monkeypatch):
     times = iter(range(1, 100))
     monkeypatch.setattr(fault_response.time, "monotonic_ns", lambda: next(times))
-    parts, wrongs = Parts(), []
-    witness = FaultObserver(parts, lambda: wrongs.append(len(parts.calls)), after=2)
-    parts.driver.stop()  # before anything went wrong
-    parts.tick()
-    parts.frame = SimpleNamespace(id=7, t_ns=2, data=b"")
-    assert parts.tick() is parts.frame
-    assert wrongs == [5] and witness.happened == 3  # after the second command
-    parts.tick(), parts.driver.stop(), parts.tick(), parts.driver.stop()
-    assert parts.calls == ["stop", *["begin", "write"] * 3, "stop", "begin", "write", "stop"]
-    assert (witness.begun, witness.stopped, witness.last, witness.faulty) == ([1, 2, 4, 6], 5, {7: 2}, 0)
-    assert [witness.ticks_since(t) for t in (0, 1, 3, 4, 5)] == [3, 2, 1, 0, 0]
+    engine, injections = FakeEngine(), []
+    observer = FaultObserver(engine, lambda: injections.append(len(engine.calls)), commands=2)
+    engine.driver.stop()  # before the fault
+    engine.tick()
+    engine.frame = SimpleNamespace(id=7, t_ns=2)
+    engine.tick()
+    assert injections == [5] and observer.injected == 3  # after the second command
+    engine.tick(), engine.driver.stop(), engine.tick(), engine.driver.stop()
+    assert engine.calls == ["stop", *["begin", "write"] * 3, "stop", "begin", "write", "stop"]
+    assert (observer.ticks, observer.stopped, observer.last, observer.reported) == ([1, 2, 4, 6], 5, {7: 2}, 0)
+    assert [observer.ticks_since(t) for t in (0, 1, 3, 4, 5)] == [3, 2, 1, 0, 0]
     for stopped, ticks in ((13, 2), (15, 2), (16, 3), (21, 4)):  # the last tick began at 6 and may take until 16
-        witness.stopped = stopped
-        assert witness.ticks_since(3) == ticks
+        observer.stopped = stopped
+        assert observer.ticks_since(3) == ticks
+
+
+def test_a_fault_is_reported_by_the_earliest_frame_of_its_read():
+    engine = FakeEngine()
+    observer = FaultObserver(engine, lambda: None, commands=2)
+    engine.fault = 3
+    engine.tick()  # without a frame
+    assert observer.reported == 0
+    for t_ns in (5, 9):
+        engine.frame = SimpleNamespace(id=7, t_ns=t_ns)
+        engine.tick()
+    assert observer.reported == 5 and observer.last == {7: 9}
 
 
 @pytest.fixture
 def patient(monkeypatch):
-    """A machine that stands still for a while ends nothing, and takes no ticks."""
-    monkeypatch.setattr(emulated_rigs, "STALE", 1.0)
-    monkeypatch.setattr(fault_response, "STEP", 0.04)
-    monkeypatch.setattr(fault_response, "CYCLES", 10)
+    """A long step and stale time, so that stalls of the machine cost no ticks and end no run."""
+    monkeypatch.setattr(fault_response, "TIMING", ("guard.stale=1 s", "schedule.step=40 ms"))
+    monkeypatch.setattr(fault_response, "COMMANDS", 10)
 
 
 @pytest.mark.parametrize("name", fault_response.FAULTS)
@@ -330,42 +347,42 @@ def test_motors_are_commanded_off_in_the_tick_after_a_fault(patient, name):
     assert ticks in (0, 1) and ns > 0
 
 
-def test_a_run_that_something_else_ends_is_no_figure(patient, monkeypatch):
-    monkeypatch.setattr(fault_response, "LASTING", 0.2)
-    with pytest.raises(RunError, match=r"^the run was to be stopped by 'never', and was: it went on$"):
-        fault_response.response_to(FaultCase(lambda *all: None, " never ", lambda seen: 0))
+def test_a_run_that_ends_for_another_reason_raises(patient, monkeypatch):
+    monkeypatch.setattr(fault_response, "LIMIT", 0.2)
+    with pytest.raises(RunError, match=r"^expected a stop with 'never', got: no stop$"):
+        fault_response.response_to(FaultCase(lambda *all: None, " never ", lambda observer, stale: 0))
 
 
-def test_stops_are_the_worst_of_all_and_what_was_not_one_misses(monkeypatch):
+def test_the_result_is_the_slowest_response_and_another_reason_misses_the_target(monkeypatch):
     found = {"a": [(1, 4000), (0, 2000)], "b": [(2, 9000), RunError("it fell")]}
     monkeypatch.setattr(fault_response, "FAULTS", {name: name for name in found})
 
-    def stopped_by(name):
+    def response_to(name):
         result = found[name].pop(0)
         if isinstance(result, Exception):
             raise result
         return result
 
-    monkeypatch.setattr(fault_response, "response_to", stopped_by)
+    monkeypatch.setattr(fault_response, "response_to", response_to)
     row = measure_case(named("hardware stop"), Budget(pairs=1, block=1e-4, starts=2))
     assert (row.ours, row.met) == (2.0, False)
-    assert row.note == "b: it fell; ticks at most, and the median of the time, of 2 each: a 1, 3 µs; b 2, 9 µs"
+    assert row.note == "b: it fell; largest number of ticks and median time of 2 runs each: a 1, 3 µs; b 2, 9 µs"
     found["a"] = [RunError("so"), RunError("or so")]
     row = measure_case(named("hardware stop"), Budget(pairs=1, block=1e-4, starts=2))
     assert (row.ours, row.met, row.note) == (None, None, "a: or so")
 
 
-# --- the rows ---------------------------------------------------------------------------------------
+# --- the rows -------------------------------------------------------------------------------------
 
 
-def test_all_rows_are_chosen_by_one_word():
+def test_one_word_selects_all_hardware_rows():
     cases = bench.select(bench.CASES, "hardware")
     assert [case.name.rsplit(" ", 1)[-1] for case in cases] == ["virtual", "serial", "codec", "kHz", "stop"]
     assert all(case.target is not None for case in cases)
 
 
 @pytest.mark.parametrize("name", ["tick virtual", "tick serial", "1 kHz", "stop"])
-def test_without_their_packages_rows_are_not_measured(monkeypatch, name):
+def test_rows_whose_packages_are_missing_are_not_measured(monkeypatch, name):
     def absent(package):
         raise peers.MissingPeer(package)
 
@@ -375,24 +392,28 @@ def test_without_their_packages_rows_are_not_measured(monkeypatch, name):
     assert row.met is None
 
 
-def test_what_is_counted_may_be_no_unit():
+def test_the_unit_of_a_row_may_be_a_count():
     one = Measurement(Samples(np.array([3.0])))
-    assert measure_case(BenchCase("x", "this", lambda effort: one, unit="ticks"), TINY).ours == 3.0
+    assert measure_case(BenchCase("x", "this", lambda budget: one, unit="ticks"), TINY).ours == 3.0
 
 
-def test_a_tick_on_a_virtual_bus_beside_bare_frames():
+def test_a_tick_on_a_virtual_bus_against_bare_frames():
     row = measure_case(named("hardware tick virtual"), TINY)
     assert row.runs == 2 and row.ours > 0 and row.other > 0
     assert row.figures()["ratio_is"] == "ours / other"
-    assert "median of 40 ticks " in row.note and "read " in row.note and "the drives' answers, not in it, " in row.note
+    assert (
+        "median of 40 ticks " in row.note
+        and "read " in row.note
+        and "; not included: the drives' replies, " in row.note
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are emulated ports on Linux only")
-def test_a_tick_on_a_serial_line():
+def test_a_tick_on_a_serial_link():
     row = measure_case(named("hardware tick serial"), TINY)
     assert row.other == pytest.approx(1.3 * 1740 + 400)  # 174 bytes
     assert row.ours > 1740  # no tick is faster than its wire
-    assert row.note.startswith("52 bytes out and 122 back are 1.74 ms on the wire; the median of 40 ticks is ")
+    assert row.note.startswith("52 bytes out and 122 back take 1.74 ms on the wire; the median of 40 ticks is ")
     assert row.note.endswith("; 0 packets damaged")
 
 
@@ -400,10 +421,10 @@ def test_a_run_at_1_khz_beside_another_process():
     row = measure_case(named("hardware 1 kHz"), TINY)
     if row.ours is None:  # no multicast here
         pytest.skip(row.note)
-    assert " deadlines missed" in row.note and " came to the drives; " in row.note
+    assert " deadlines missed" in row.note and " received by the drives; " in row.note
 
 
 def test_a_run_that_cannot_begin_is_not_measured(tmp_path):
-    rig = written(tmp_path, emulated_rigs.rig([emulated_rigs.dynamixel(tmp_path / "tty")], 4e-3))
+    path, keys = emulated_rigs.serial_rig(tmp_path / "tty")
     with pytest.raises(NotMeasured, match=f"no such port '{tmp_path}/tty'"):
-        rows_hardware.run_on_time(rig, 0.1)
+        rows_hardware.run_real_time(load_rig(path, keys), 0.1)
