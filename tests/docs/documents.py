@@ -1,4 +1,4 @@
-"""The documents, their tables and examples, and how a field of a parameter dataclass shows in a row."""
+"""The pages, their tables and examples, and the row of a field of a parameter dataclass."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def shown_bounds(meta: Any) -> str:
 
 
 def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
-    """The cells of a field's row, without its meaning; a dash where there is nothing to say."""
+    """The cells of a field's row, without its meaning; a dash means not applicable."""
     hint = get_type_hints(cls, include_extras=True)[field.name]
     unit = "" if field.metadata["unit"] == "1" else field.metadata["unit"]
     default = "none" if dataclasses.is_dataclass(field.default) else shown_default(field.default)

@@ -1,4 +1,4 @@
-"""Links lead somewhere, modules are where the documents say, and examples are rigs that work."""
+"""Links have targets, the table of rooms matches the folders, and examples run."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def slug(heading: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", *(f"docs/{page}" for page in PAGES)])
-def test_links_lead_somewhere(name):
+def test_every_link_has_a_target(name):
     file = ROOT / name
     for target in re.findall(r"\]\(([^)\s]+)\)", file.read_text(encoding="utf-8")):
         path, _, anchor = target.partition("#")
@@ -81,7 +81,7 @@ FAMILIES = TABLES["Families"][1:]
 
 
 @pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row[0].strip("`"))
-def test_a_family_is_told_with_its_modes(row):
+def test_a_family_is_listed_with_its_modes(row):
     module = importlib.import_module(f"cosim.drivers.{row[0].strip('`')}")
     modes, *_ = row[3].split(";")
     assert set(re.findall(r"`(\w+)`", modes)) == module.MODES
@@ -101,18 +101,18 @@ def test_every_table_of_families_has_all_of_them():
 
 
 def motors_off() -> list[list[str]]:
-    """The second table of what stops a run."""
+    """The table of torque off and watchdogs."""
     text = DOCS.partition("| family | off |")
     return next(iter(tables(f"# off\n{text[1]}{text[2]}").values()))
 
 
-def test_an_author_is_told_every_name_that_a_family_defines():
+def test_every_name_that_a_family_defines_is_listed():
     assert {row[0].strip("`") for row in TABLES["6. Define the contract of the family"][1:]} == set(DRIVER.needs)
     (text,) = (text for text in blocks(DOCS, "toml") if DRIVER.group in text)
     assert list(tomllib.loads(text)["project"]["entry-points"]) == [DRIVER.group]
 
 
-def test_the_worked_example_of_wiring_is_right():
+def test_the_example_of_wiring_is_correct():
     (keys,) = re.findall(r"`elbow: (\{.*?\})` is an elbow", TEXT)
     joint = yaml.safe_load(keys)
     zero = parse_quantity(joint.pop("zero"), "rad")
@@ -158,13 +158,13 @@ def complete_rigs() -> list[str]:
     return [text for text in texts if "mechanism" in (yaml.safe_load(text) or {})]
 
 
-def own_controller() -> str:
+def example_controller() -> str:
     return next(text for text in blocks(DOCS, "python") if "class PdSpring" in text)
 
 
-def beside(folder: Path) -> Path:
+def write_files(folder: Path) -> Path:
     """Write the files that examples name into the folder of the rigs."""
-    (folder / "pd_spring.py").write_text(own_controller())
+    (folder / "pd_spring.py").write_text(example_controller())
     (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
     for file, word in (("crank.py", "GeneralMotion("), ("parallel.py", "Law("), ("spring.py", "class Spring")):
         (folder / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
@@ -176,8 +176,8 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("text", complete_rigs())
-def test_an_example_is_a_rig_that_runs_well(folder, text):
-    path = beside(folder)
+def test_an_example_runs_with_small_errors(folder, text):
+    path = write_files(folder)
     path.write_text(text)
     summary = load_rig(path).run().summary
     assert summary["outcome"] == "finished"
@@ -186,7 +186,7 @@ def test_an_example_is_a_rig_that_runs_well(folder, text):
     assert max(errors, default=0.0) < 0.1
 
 
-def test_a_rig_goes_through_its_states_as_the_example_says(folder, monkeypatch, capsys):
+def test_the_example_of_the_scheduler_runs(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder.parent)
     (text,) = (text for text in blocks(DOCS, "python") if "scheduler()" in text)
     found: dict[str, Any] = {}
@@ -198,7 +198,7 @@ def test_a_rig_goes_through_its_states_as_the_example_says(folder, monkeypatch, 
     assert found["scheduler"].state == SchedulerState.STOPPED
 
 
-def test_the_example_with_a_real_motor_is_a_rig_and_runs_without_it(folder):
+def test_the_example_with_a_real_motor_loads_and_runs_simulated(folder):
     (real,) = (text for text in blocks(DOCS, "yaml") if "drivers:" in text and "mechanism:" in text)
     (wrong,) = (text for text in blocks(DOCS, "yaml") if text.startswith("emulator:"))
     path = folder / "example.yaml"
@@ -207,20 +207,20 @@ def test_the_example_with_a_real_motor_is_a_rig_and_runs_without_it(folder):
     assert load_rig(path, ["drivers=[]", "emulator=null", "guard.estop=null"]).run().summary["outcome"] == "finished"
 
 
-def test_every_example_of_yaml_is_yaml():
+def test_every_yaml_example_is_valid():
     for text in [*blocks(DOCS, "yaml"), *blocks(README, "yaml")]:
         assert isinstance(yaml.safe_load(text), dict)
 
 
-def test_the_csv_example_holds_waypoints(tmp_path):
+def test_the_csv_example_has_waypoints(tmp_path):
     path = tmp_path / "path.csv"
     path.write_text(blocks(DOCS, "csv")[0])
     times, positions = read_waypoints(path, ("shoulder", "elbow"))
     assert positions.shape == (len(times), 2)
 
 
-def test_the_controller_of_the_example_runs_in_machine_code(folder):
-    path = beside(folder)
+def test_the_example_of_a_controller_is_compiled(folder):
+    path = write_files(folder)
     path.write_text(next(text for text in complete_rigs() if "pd_spring.py" in text))
     run = load_rig(path).run(0.05)
     assert set(run.summary["compiled"].values()) == {"machine code"}

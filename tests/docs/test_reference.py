@@ -77,7 +77,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`joints.<joint>.limits`": (joints._Limits, set()),
     "`joints.<joint>.stops`": (joints._Stops, set()),
     "Joints of several dofs": (joints._SeveralFile, set()),
-    "The start of such a joint": (joints._SeveralInitial, set()),
+    "Initial state of a joint with several dofs": (joints._SeveralInitial, set()),
     "`events`": (events.EventKeys, set()),
     "The condition of an event": (events.WhenKeys, set()),
     "`drivers`": (drivers._DriverFile, {"type"}),
@@ -164,7 +164,7 @@ def test_every_dataclass_of_a_section_has_its_table():
     assert schemas - common == {cls for cls, _ in SECTIONS.values() if not cls.__module__.startswith("cosim.drivers")}
 
 
-def test_every_part_in_the_folders_is_documented_and_no_other():
+def test_every_plugin_is_documented_and_no_other():
     documented = {heading for heading in TABLES if heading.split()[0] in PACKAGES}
     without_keys = {heading for heading, cls in plugins().items() if not dataclasses.fields(cls)}
     assert documented == set(plugins()) - without_keys
@@ -173,7 +173,7 @@ def test_every_part_in_the_folders_is_documented_and_no_other():
 
 
 @pytest.mark.parametrize("heading", [h for h, cls in CLASSES.items() if dataclasses.fields(cls)])
-def test_a_table_says_what_the_dataclass_says(heading):
+def test_a_table_agrees_with_its_dataclass(heading):
     assert heading in TABLES, f"no page of docs/ has a table under the heading '{heading}'"
     header, *rows = TABLES[heading]
     assert header == HEADER
@@ -214,18 +214,18 @@ def test_every_task_of_a_tick_is_listed_in_its_order():
     assert tuple(row[0].strip("`") for row in TABLES["`schedule.order`"][1:]) == ORDER
 
 
-def test_every_word_for_real_time_is_listed():
+def test_every_value_of_realtime_is_listed():
     (row,) = (row for row in TABLES["`schedule`"] if row[0] == "`realtime`")
     words = {word for word in schedule._WORDS if isinstance(word, str)}
     assert set(re.findall(r"`(\w+)`", row[1])) == words
     assert schedule._WORDS[row[3].strip("`")] is None
 
 
-def test_the_shortest_time_between_ticks_is_told():
+def test_the_minimum_period_is_stated():
     assert f"minimum period is {schedule.show_time(schedule.SHORTEST)} of the" in TEXT
 
 
-def test_the_figures_of_real_motors_are_told():
+def test_the_figures_of_real_motors_are_stated():
     least = f"at least {guard.WATCHDOG_STEPS} steps"
     assert f"{least}; default: {WATCHDOG:g} s in rigs with real motors" in TEXT
     assert f"and {SETTLING:g} s later the motors are disabled" in TEXT
@@ -237,7 +237,7 @@ def test_the_figures_of_real_motors_are_told():
 
 def test_every_kind_of_fault_is_listed_with_its_place():
     rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
-    kinds = dict.fromkeys(get_args(emulator.OnLine), "a line") | dict.fromkeys(get_args(emulator.AtJoint), "a joint")
+    kinds = dict.fromkeys(get_args(emulator.OnLine), "bus") | dict.fromkeys(get_args(emulator.AtJoint), "joint")
     assert rows == kinds
     assert get_args(emulator.Trouble) == TROUBLES
     meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
@@ -245,7 +245,7 @@ def test_every_kind_of_fault_is_listed_with_its_place():
         assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"
 
 
-def test_the_figures_of_the_guard_are_told():
+def test_the_figures_of_the_guard_are_stated():
     stale = schedule.show_time(guard.STALE_NS)
     assert f"default: {guard.STALE_STEPS} steps, at least {stale};" in TEXT
     assert f"more than {SANE:.0e} N*m or N".replace("+", "") in TEXT
@@ -299,9 +299,11 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     assert names("Signals") == generic | set(OF_SOME) | OF_REAL
     real = load_rig(folder / "dynamometer" / "elbow.yaml").tick_model.signals.names
     measured = {f"elbow/measured_{what}" for what in ("position", "velocity")}
-    told = {name for name in real if name.startswith("elbow/")} - {f"elbow/{name.split('/')[1]}" for name in generic}
+    measured_only = {name for name in real if name.startswith("elbow/")} - {
+        f"elbow/{name.split('/')[1]}" for name in generic
+    }
     assert measured < set(real)
-    assert {name.replace("elbow", "<joint>") for name in told} == OF_REAL
+    assert {name.replace("elbow", "<joint>") for name in measured_only} == OF_REAL
     (tmp_path / "skate.yaml").write_text(SKATE)
     skate = load_rig(tmp_path / "skate.yaml").run(0.01)
     for pattern in OF_SOME.values():
@@ -319,7 +321,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     assert set(cut["elbow_joint"]["effort"]) == set(re.findall(r"`(\w+)`", meaning))
 
 
-def test_every_field_of_a_line_is_listed():
+def test_every_field_of_a_bus_is_listed():
     rig = load_rig(ROOT / "rigs" / "arm_can.yaml")
     meter = SimpleNamespace(load=lambda seconds, bitrate: 0.0, items_out=0, items_in=0, errors=0)
     slot = FeedforwardField(("base",))
@@ -331,7 +333,7 @@ def test_every_field_of_a_line_is_listed():
 
 
 def flat(summary: dict, path: str = "") -> set[str]:
-    """Names of the fields of a summary, with dots; a time told as a spread is one field."""
+    """Names of the fields of a summary, with dots; a distribution of times is one field."""
     found: set[str] = set()
     for key, value in summary.items():
         inner = isinstance(value, dict) and not set(deadlines.SPREAD) <= set(value)
@@ -339,7 +341,7 @@ def flat(summary: dict, path: str = "") -> set[str]:
     return found
 
 
-def test_every_signal_of_a_run_on_time_is_listed():
+def test_every_timing_signal_is_listed():
     rig = load_rig(ROOT / "rigs" / "ur5_sim.yaml", realtime=True)
     tasks = {task.name for task in rig.tasks}
     assert {*ORDER, "arm"} - {"controllers"} == tasks
@@ -348,12 +350,12 @@ def test_every_signal_of_a_run_on_time_is_listed():
     assert names("Timing of a run") == generic
 
 
-def told(pulsed: bool) -> tuple[dict, set[str]]:
-    """The summary of two ticks, each a second late in its only task, and the causes that such a run may name."""
+def late_summary(triggered: bool) -> tuple[dict, set[str]]:
+    """The summary of two ticks, each late by 1 s in its only task, and the possible causes."""
     task = deadlines.TaskTime("write", 1, 0, 1, bus=False)
     stamps = np.array([[0, 0, 10**9, 10**9], [10**6, 10**9, 2 * 10**9, 2 * 10**9]])
     right = SimpleNamespace(name="<right>", granted=False, mend="ask")
-    settings = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": pulsed, "lane": "Python"}
+    settings = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": triggered, "lane": "Python"}
     found = deadlines.DeadlineRecord((task,), 1e6, np.arange(2), stamps, **settings, rights=(right,))
     buses = deadlines.DeadlineRecord(
         (deadlines.TaskTime("write", 1, 0, 1, bus=True),), 1e6, np.arange(2), stamps, **settings, rights=()
@@ -362,7 +364,7 @@ def told(pulsed: bool) -> tuple[dict, set[str]]:
 
 
 def test_every_field_of_the_timing_is_listed_with_every_cause():
-    (fields, causes), (pulsed, _) = told(False), told(True)
+    (fields, causes), (pulsed, _) = late_summary(False), late_summary(True)
     assert fields["missed"]["causes"] == {"write overran": 2}
     listed = [re.findall(r"`([^`]+)`", row[0]) for row in TABLES["`timing`"][1:]]
     generic = {re.sub(r"^(missed\.causes)\..*", r"\1", name) for name in flat(fields) | flat(pulsed)}
@@ -373,7 +375,7 @@ def test_every_field_of_the_timing_is_listed_with_every_cause():
     assert names("Causes of missed deadlines") == causes
 
 
-def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
+def test_every_state_and_every_method_of_the_scheduler_is_listed():
     rows = {row[0].strip("`"): row[1] for row in TABLES["The scheduler"][1:]}
     assert set(ALLOWED) | {"read", "stop", "close"} == set(rows)
     assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
@@ -383,11 +385,11 @@ def test_every_state_is_told_and_from_which_of_them_a_scheduler_takes_a_call():
     assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in SchedulerState} - {"stopping"}
 
 
-def test_telemetry_repeats_the_names_as_often_as_told():
+def test_the_repetition_of_names_in_telemetry_is_stated():
     assert f"every {CHANNELS_INTERVAL} samples" in TEXT
 
 
-def test_a_controller_gets_every_input_that_is_listed():
+def test_a_controller_gets_every_listed_input():
     nv, index = 3, np.array([0, 2])
     listed = [row[0].strip("`") for row in TABLES["Inputs"][1:]]
     shapes = {row[0].strip("`"): {"(n,)": (2,), "(nv,)": (nv,)}[row[1]] for row in TABLES["Inputs"][1:]}
