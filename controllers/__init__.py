@@ -1,1 +1,1 @@
-"""Controllers, one per file: `Params`, the keys of a rig's section, and `load(params, context)`, a block."""
+"""Controllers, one file per type: `Params`, the keys of its section, and `load(params, context) -> Controller`."""

@@ -1,7 +1,7 @@
-"""Computed torque: the effort the reference needs by the model, and a PD loop in the drive for the rest.
+"""Computed torque: the required effort of the reference by the model, and a PD loop in the drive for the error.
 
 effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ comes from the hybrid dynamics:
-the controlled joints move as the reference says, prescribed ones as prescribed, and the rest is free at its
+the controlled joints follow the reference, prescribed ones their motion, and the others are passive at their
 measured position and velocity (Featherstone, Rigid Body Dynamics Algorithms, §9.1; Spong et al., Robot
 Modeling and Control, §8.3).
 """
@@ -21,7 +21,7 @@ from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, 
 class Params:
     kp: PerJoint = param(unit="joint stiffness", min=0, doc="effort per position error")
     kd: PerJoint = param(unit="joint damping", min=0, doc="effort per velocity error")
-    friction: bool = param(default=True, doc="overcome the joints' friction at the reference velocity")
+    friction: bool = param(default=True, doc="compensate the joints' friction at the reference velocity")
 
 
 class ComputedTorque:
@@ -41,11 +41,11 @@ class ComputedTorque:
         return {}
 
     def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
-        model, nothing = self._model.equations, ops.zeros(len(self._prescribed))
+        model, zero = self._model.equations, ops.zeros(len(self._prescribed))
         q = model.coordinates(ops.with_elements(u["all_position"], self._index, u["reference_position"]))
         v = ops.with_elements(u["all_velocity"], self._index, u["reference_velocity"])
         a = ops.with_elements(u["all_acceleration"], self._index, u["reference_acceleration"])
-        _, effort = model.hybrid_dynamics(q, v, a, nothing, self._prescribed, t)
+        _, effort = model.hybrid_dynamics(q, v, a, zero, self._prescribed, t)
         if p.friction:
             effort = effort + model.friction_effort(v)
         return {}, {

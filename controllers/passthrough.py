@@ -1,7 +1,7 @@
-"""Hands the reference on to the drive, by the interface the drive is to follow.
+"""Passes the reference to the drive, for the selected command interface.
 
 `position`: kp and kd about the reference position and velocity; `velocity`: kd about the reference velocity;
-`effort`: the reference effort alone. The reference effort is added whatever the interface.
+`effort`: the reference effort alone. The reference effort is added for every interface.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from cosim import ops
 from cosim.errors import InputError
 from cosim.types import COMMAND, ControllerContext, PerJoint, State, joint_signals, param, params
 
-# interface -> the gains that close its loop; the first of them must not be zero
+# interface -> the gains of its loop; the first must not be zero
 GAINS: dict[str, tuple[str, ...]] = {"position": ("kp", "kd"), "velocity": ("kd",), "effort": ()}
-# … and the parts of the reference that it looks at
+# interface -> the parts of the reference that it uses
 USED: dict[str, tuple[str, ...]] = {
     "position": ("reference_position", "reference_velocity", "reference_effort"),
     "velocity": ("reference_velocity", "reference_effort"),
@@ -25,7 +25,7 @@ USED: dict[str, tuple[str, ...]] = {
 
 @params
 class Params:
-    interface: Literal["position", "velocity", "effort"] = param(default="position", doc="followed by the drive")
+    interface: Literal["position", "velocity", "effort"] = param(default="position", doc="command interface")
     kp: PerJoint = param(unit="joint stiffness", min=0, default=0.0, doc="effort per position error")
     kd: PerJoint = param(unit="joint damping", min=0, default=0.0, doc="effort per velocity error")
 
@@ -41,21 +41,21 @@ class Passthrough:
         return {}
 
     def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
-        used, nothing = GAINS[p.interface], ops.zeros(self._n)
+        used, zero = GAINS[p.interface], ops.zeros(self._n)
         return {}, {
-            "position": u.get("reference_position", nothing),
-            "velocity": u.get("reference_velocity", nothing),
+            "position": u.get("reference_position", zero),
+            "velocity": u.get("reference_velocity", zero),
             "effort": u["reference_effort"],
-            "kp": ops.array(p.kp) if "kp" in used else nothing,
-            "kd": ops.array(p.kd) if "kd" in used else nothing,
+            "kp": ops.array(p.kp) if "kp" in used else zero,
+            "kd": ops.array(p.kd) if "kd" in used else zero,
         }
 
 
 def load(params: Params, context: ControllerContext) -> Passthrough:
-    """Raises InputError when the gain that the interface lives on is zero: the joint would be left limp."""
+    """Raises InputError if the main gain of the interface is zero: the joint would have no closed loop."""
     for gain in GAINS[params.interface][:1]:
-        limp = [name for name, value in zip(context.joints, getattr(params, gain), strict=True) if value == 0]
-        if limp:
-            what = f"interface '{params.interface}' needs {gain} above 0 for joint '{limp[0]}'; set {gain}"
+        without_gain = [name for name, value in zip(context.joints, getattr(params, gain), strict=True) if value == 0]
+        if without_gain:
+            what = f"interface '{params.interface}' needs {gain} above 0 for joint '{without_gain[0]}'; set {gain}"
             raise InputError(what)
     return Passthrough(params, context)

@@ -1,7 +1,7 @@
-"""PD with gravity compensation: the drive's PD loop about the reference, the weight carried by the model.
+"""PD with gravity compensation: a PD loop about the reference in the drive, gravity compensated by the model.
 
 effort = g(q) at the measured position + reference effort (Takegaki and Arimoto, 1981). In a mechanism with loops
-g(q) is what holds the commanded joints still at rest while the loops carry the others.
+g(q) is the effort of the commanded joints at rest, with the reactions of the loops.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PdGravity:
         self.outputs = joint_signals(COMMAND, n)
         self._model = context.model
         self._index = context.index
-        self._held = np.isin(np.arange(context.model.nv), context.index) | context.prescribed
+        self._prescribed = np.isin(np.arange(context.model.nv), context.index) | context.prescribed
 
     def initial(self) -> State:
         return {}
@@ -38,7 +38,7 @@ class PdGravity:
         model, rest = self._model.equations, ops.zeros(self._model.nv)
         q = model.coordinates(u["all_position"])
         if self._model.constraint_rows:
-            _, gravity = model.hybrid_dynamics(q, rest, rest, rest, self._held, t)
+            _, gravity = model.hybrid_dynamics(q, rest, rest, rest, self._prescribed, t)
         else:
             gravity = model.inverse_dynamics(q, rest, rest, t)
         return {}, {

@@ -1,7 +1,7 @@
-"""PID without a model: the drive closes the proportional and derivative loops, the integral is added here.
+"""PID without a model: proportional and derivative loops in the drive, the integral term here.
 
-The integral is kept in units of effort, so a change of `ki` does not make it jump. It stands still while
-the request is beyond the effort limit and the error would push it further (conditional integration,
+The state is the integral in units of effort, so that a change of `ki` causes no jump. It is held while the
+requested effort exceeds the effort limit and the error would increase it (conditional integration,
 Åström and Hägglund, Advanced PID Control, §3.5).
 """
 
@@ -18,7 +18,7 @@ from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, 
 @params
 class Params:
     kp: PerJoint = param(unit="joint stiffness", min=0, doc="effort per position error")
-    ki: PerJoint = param(unit="1", min=0, doc="growth of effort per position error, N·m/(rad·s)")
+    ki: PerJoint = param(unit="1", min=0, doc="integral gain: effort per position error and time, N·m/(rad·s)")
     kd: PerJoint = param(unit="joint damping", min=0, doc="effort per velocity error")
     integral_limit: PerJoint = param(unit="joint effort", min=0, default=math.inf, doc="bound of the integral")
 

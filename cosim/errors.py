@@ -1,4 +1,4 @@
-"""Errors for people: one line each, the place, what is wrong, the mend.
+"""Errors for users: one line each, with the place, the error and the fix.
 
 Exit codes: 2 when the input is wrong (`InputError`), 1 when the run failed (`RunError`).
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """Where a mistake stands: a file, a line of it (1-based), a dotted key or an element."""
+    """The place of an error: a file, a line (1-based), a dotted key or an element."""
 
     file: str
     line: int | None = None
@@ -25,9 +25,9 @@ class SourceLocation:
 
 
 class CosimError(Exception):
-    """Base of every error this package raises on purpose.
+    """Base of all errors that this package raises deliberately.
 
-    `what` says what is wrong and, after a semicolon, how to mend it; `place` says where.
+    `what`: the error and, after a semicolon, the fix; `place`: the source location.
     """
 
     exit_code = 1
@@ -45,7 +45,7 @@ class InputError(CosimError):
 
 
 class InputErrors(InputError):
-    """Every mistake found in one input, one line each, in the order of their lines."""
+    """All errors of one input, one line each, in the order of their lines."""
 
     def __init__(self, errors: Iterable[InputError]) -> None:
         self.errors = tuple(errors)
@@ -57,23 +57,23 @@ class CompileError(CosimError):
 
 
 class RunError(CosimError):
-    """A run stopped: a limit, a fault, a value that is not finite."""
+    """A run failed: a limit, a fault, a value that is not finite."""
 
 
 def where_raised(error: BaseException, but: Iterable[str] = ()) -> str:
-    """file:line of the line of Python that raised, or that called the library (or file of `but`) which did."""
+    """file:line of the Python line that raised the error, or that called the library (or file in `but`) that did."""
     frames, inner = traceback.extract_tb(error.__traceback__), set(but)
     own = [f for f in frames if "site-packages" not in f.filename and f.filename not in inner] or frames
     return f"{own[-1].filename}:{own[-1].lineno}" if own else "unknown place"
 
 
 def describe_exception(error: BaseException) -> str:
-    """An exception of someone else's code in one line."""
+    """An exception of user or library code in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` when a known name is close, else `; known: a, b, c`."""
+    """`; did you mean 'x'?` if a known name is similar, else `; known: a, b, c`."""
     known = list(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
@@ -82,5 +82,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def plural(n: int, word: str) -> str:
-    """The word for so many of them."""
+    """The singular or plural of a word for n items."""
     return word if n == 1 else f"{word}s"

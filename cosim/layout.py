@@ -11,14 +11,14 @@ from cosim import ops
 
 
 class Region(NamedTuple):
-    """A part of a flat vector, and the shape of what stands there."""
+    """A slice of a flat vector, and the shape of the array in it."""
 
     where: slice
     shape: tuple[int, ...]
 
 
 class Layout:
-    """Where each array of a nested dict lies in the flat vector; made from an example of the dict."""
+    """The location of each array of a nested dict in the flat vector, from an example of the dict."""
 
     def __init__(self, example: dict[str, Any]) -> None:
         self.places: dict[tuple[str, ...], tuple[slice, tuple[int, ...]]] = {}
@@ -31,14 +31,14 @@ class Layout:
         self._example = example
 
     def pack(self, tree: dict[str, Any]) -> Any:
-        """The flat vector (size,) of a tree of the example's form. Raises ValueError where it differs."""
+        """The flat vector (size,) of a tree with the keys and shapes of the example. Raises ValueError for others."""
         leaves = dict(_leaves(tree))
         if leaves.keys() != self.places.keys():
             odd = sorted(".".join(p) for p in leaves.keys() ^ self.places.keys())
-            raise ValueError(f"state has other parts than it began with: {', '.join(odd)}")
+            raise ValueError(f"the keys of the state differ from the initial ones: {', '.join(odd)}")
         for path, (_, shape) in self.places.items():
             if np.shape(leaves[path]) != shape:
-                raise ValueError(f"{'.'.join(path)} has shape {np.shape(leaves[path])}; it began with {shape}")
+                raise ValueError(f"{'.'.join(path)} has shape {np.shape(leaves[path])}; its initial shape is {shape}")
         return ops.concatenate([_flat(leaves[path]) for path in self.places])
 
     def unpack(self, vector: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Layout:
         return tree
 
     def place(self, *path: str) -> Region:
-        """Where everything under `path` stands: one array in its shape, several or none as a flat vector."""
+        """The region of `path`: one array in its shape, several or none as a flat vector."""
         if path in self.places:
             return Region(*self.places[path])
         found = [place for leaf, (place, _) in self.places.items() if leaf[: len(path)] == path]
@@ -60,7 +60,7 @@ class Layout:
         return Region(where, (where.stop - where.start,))
 
     def index(self, *path: str) -> np.ndarray:
-        """Where the elements of one leaf stand in the flat vector."""
+        """Indices of the elements of one leaf in the flat vector."""
         place, _ = self.places[path]
         return np.arange(place.start, place.stop)
 

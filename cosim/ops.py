@@ -17,7 +17,7 @@ import numpy as np
 
 
 def _operator(name: str, reflected: bool = False) -> Any:
-    """A method of `Traced`: the operation on self and another, or the other way round."""
+    """A method of `Traced`: the operation on (self, other), or on (other, self) if reflected."""
 
     def method(self: Traced, other: Any) -> Any:
         pair = (_boxed(other), self) if reflected else (self, _boxed(other))
@@ -29,11 +29,11 @@ def _operator(name: str, reflected: bool = False) -> Any:
 class Traced(np.ndarray):
     """An array of symbols (dtype object) whose comparisons give symbols instead of truth values.
 
-    Its elements are arrays too, of no dimension: a bare casadi scalar beside a numpy array would make
-    casadi take over and turn vectors into its own column matrices.
+    Its elements are 0-dimensional arrays: in an operation of a plain casadi scalar with a numpy array, casadi would
+    convert vectors to its own column matrices.
     """
 
-    # casadi's scalars leave an operation to us when we claim precedence
+    # casadi's scalars leave an operation to the operand with the higher priority
     __array_priority__ = 1e6  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
@@ -72,7 +72,7 @@ def is_symbolic(x: Any) -> bool:
 
 
 def _boxed(x: Any) -> np.ndarray:
-    """x as an array that numpy's element-wise machinery does not try to convert."""
+    """x as an array that numpy's ufuncs do not convert."""
     if isinstance(x, np.ndarray):
         return x
     if isinstance(x, (list, tuple)):
@@ -86,7 +86,7 @@ def _traced(x: Any) -> Any:
     return x.view(Traced) if isinstance(x, np.ndarray) and x.dtype == object else x
 
 
-# what an operation does to two numbers among symbols, where numpy's way would be slow or another
+# operations on two numbers among symbols
 _NUMERIC: dict[str, Callable[[Any, Any], Any]] = {"ADD": operator.add, "SUB": operator.sub, "MUL": operator.mul}
 
 
@@ -94,7 +94,7 @@ _NUMERIC: dict[str, Callable[[Any, Any], Any]] = {"ADD": operator.add, "SUB": op
 def _scalar(name: str, arity: int) -> Callable[..., Any]:
     """casadi's operation on one element each, numbers or symbols.
 
-    The operators of casadi's Python classes try every overload there is; `SX.binary` takes a tenth of their time.
+    The operators of casadi's Python classes try every overload; `SX.binary` takes a tenth of their time.
     """
     import casadi
 
@@ -114,15 +114,15 @@ def _scalar(name: str, arity: int) -> Callable[..., Any]:
 
 @cache
 def _symbolic(name: str, arity: int) -> np.ufunc:
-    """The same on arrays, element by element."""
+    """casadi's operation on arrays, element by element."""
     return np.frompyfunc(_scalar(name, arity), arity, 1)
 
 
 def _matrix_product(a: Any, b: Any) -> Any:
-    """a @ b of vectors and matrices; products with 0 are not even made."""
+    """a @ b of vectors and matrices, without products with 0."""
     left, right = (np.asarray(_boxed(x), dtype=object) for x in (a, b))
     if left.shape[-1:] != right.shape[:1] or not 1 <= left.ndim <= 2 >= right.ndim >= 1:
-        raise ValueError(f"matmul: shapes {left.shape} and {right.shape} do not fit")
+        raise ValueError(f"matmul: shapes {left.shape} and {right.shape} do not match")
     add, multiply = _scalar("ADD", 2), _scalar("MUL", 2)
     rows = left.reshape(-1, left.shape[-1]).tolist()
     columns = right.reshape(right.shape[0], -1).T.tolist()
@@ -142,7 +142,7 @@ def _is_zero(x: Any) -> bool:
 
 
 def is_zero(x: Any) -> bool:
-    """Whether a scalar is 0 whatever the symbols in it are."""
+    """Whether a scalar is 0 for all values of its symbols."""
     x = np.ndarray.item(x) if isinstance(x, np.ndarray) else x
     return bool(x.is_zero()) if is_symbolic(x) else x == 0.0
 
@@ -259,7 +259,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def smooth_sign(x: Any, width: float) -> Any:
-    """x / √(x² + width²): the sign of x, rounded off over |x| < width."""
+    """x / √(x² + width²): the sign of x, smoothed over |x| < width."""
     return x / sqrt(x * x + width * width)
 
 
@@ -276,26 +276,26 @@ def logical_not(a: Any) -> Any:
 
 
 def array(elements: Any) -> Any:
-    """An array of the elements (nested sequences of scalars and arrays), symbolic when any of them is."""
+    """An array of the elements (nested sequences of scalars and arrays), symbolic if any of them is."""
     result = np.array(elements)
     if result.dtype != object:
         return result
     flat = np.empty(result.size, dtype=object)
     for k, element in enumerate(result.ravel()):
-        # numpy keeps arrays of no dimension as elements
+        # numpy keeps 0-dimensional arrays as elements
         flat[k] = np.ndarray.item(element) if isinstance(element, np.ndarray) else element
     return flat.reshape(result.shape).view(Traced)
 
 
 def concatenate(parts: Sequence[Any]) -> Any:
-    """The 1-D arrays one behind the other."""
+    """The concatenation of 1-D arrays."""
     if not parts:
         return np.zeros(0)
     return _traced(np.concatenate([np.atleast_1d(_boxed(p) if is_symbolic(p) else p) for p in parts]))
 
 
 def with_elements(vector: Any, index: Iterable[int], values: Any) -> Any:
-    """The vector with the elements at `index` replaced by `values`, one each."""
+    """The vector with the elements at the indices `index` replaced by `values`."""
     elements = list(vector)
     for k, value in zip(index, values, strict=True):
         elements[k] = value
@@ -307,7 +307,7 @@ def zeros(shape: int | tuple[int, ...]) -> np.ndarray:
 
 
 def total(items: Iterable[Any]) -> Any:
-    """The sum of the items, 0 when there are none."""
+    """The sum of the items, 0 for none."""
     result: Any = 0.0
     for item in items:
         result = result + item
@@ -329,10 +329,10 @@ def skew(a: Any) -> Any:
 
 
 def solve(a: Any, b: Any) -> Any:
-    """x with a x = b by elimination without row exchanges.
+    """x with a x = b by Gaussian elimination without pivoting.
 
-    For matrices whose leading minors do not vanish (positive definite ones, I − γhJ with a small h):
-    straight-line code cannot choose pivots while it runs. a: (n, n); b: (n,) or (n, m).
+    For matrices with nonzero leading minors (positive definite ones, I − γhJ with a small h): straight-line code
+    cannot choose pivots at run time. a: (n, n); b: (n,) or (n, m).
     """
     n = len(b)
     a = array(np.array(a, dtype=object)) if is_symbolic(a) or is_symbolic(b) else np.array(a, dtype=float)

@@ -1,6 +1,6 @@
-"""Units at the border of the program: SI inside, `27 V`, `90 deg` or `6000 rpm` in files.
+"""Conversion of units: SI inside the program; `27 V`, `90 deg` or `6000 rpm` in files.
 
-The only home of 2π, degrees, rpm and turns.
+The only module with factors of 2π, degrees, rpm and turns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ UNITS: dict[str, tuple[str, float]] = {
     "N/s": ("N/s", 1.0),
 }
 
-# what a joint's own coordinate may be: an angle or a length, with the rates and efforts that belong to it
+# quantities of a joint: rotational or linear
 JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint position": ("rad", "m"),
     "joint velocity": ("rad/s", "m/s"),
@@ -64,8 +64,8 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?
 def parse_quantity(text: str, unit: str) -> float:
     """The SI value of `text`, a number with an optional unit of the dimension that `unit` names.
 
-    `unit` is a unit of `UNITS` or a key of `JOINT_DIMENSIONS`. A bare number is SI already.
-    Raises ValueError with a message for people.
+    `unit` is a unit of `UNITS` or a key of `JOINT_DIMENSIONS`. A number without a unit is SI.
+    Raises ValueError with a message for the user.
     """
     allowed = JOINT_DIMENSIONS.get(unit) or (UNITS[unit][0],)
     match = _QUANTITY.fullmatch(text)

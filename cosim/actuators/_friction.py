@@ -1,8 +1,8 @@
-"""Friction of a gear: viscous, Coulomb, and a part that grows with the load (theory §8, §9).
+"""Friction of a gear: viscous, Coulomb, and load-dependent (theory §8, §9).
 
-M_T = b ω + (M_0 + μ |M|) s(ω) with s(ω) = ω / √(ω² + ω_s²), smooth around standstill. A mesh of efficiency
-η loses the share 1 − η of what the motor puts in when it drives, and 1/η − 1 of what reaches the motor when
-the load drives it back.
+M_T = b ω + (M_0 + μ |M|) s(ω) with s(ω) = ω / √(ω² + ω_s²), smooth around standstill. A gear mesh of efficiency
+η loses the fraction 1 − η of the motor's power when the motor drives, and 1/η − 1 of the power that reaches the
+motor when the load drives it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 from cosim import ops
 
-CREEP_SPEED = 0.01  # ω_s: below about this speed [rad/s or m/s, joint side] friction fades
+CREEP_SPEED = 0.01  # ω_s [rad/s or m/s, joint side], below which Coulomb friction decreases to 0
 
 
 def gear_friction(load: Any, speed: Any, viscous: float, coulomb: float, efficiency: float) -> Any:
-    """The effort that friction takes along +speed, for a gear through which `load` passes; joint side."""
+    """The friction effort, opposing +speed, of a gear that transmits `load`; joint side."""
     friction = viscous * speed if viscous else 0.0
     if coulomb or efficiency < 1.0:
-        share = ops.where(load * speed > 0.0, 1.0 - efficiency, 1.0 / efficiency - 1.0) if efficiency < 1.0 else 0.0
-        friction = friction + (coulomb + share * ops.absolute(load)) * ops.smooth_sign(speed, CREEP_SPEED)
+        fraction = ops.where(load * speed > 0.0, 1.0 - efficiency, 1.0 / efficiency - 1.0) if efficiency < 1.0 else 0.0
+        friction = friction + (coulomb + fraction * ops.absolute(load)) * ops.smooth_sign(speed, CREEP_SPEED)
     return friction

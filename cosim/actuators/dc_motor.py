@@ -1,12 +1,12 @@
 """Permanent-magnet DC motor with drive electronics and a gear (theory §9).
 
     L i̇ = U − R i − K ω        torque K i        ω = u θ̇
-    rigid gear:    effort = u K i − friction(θ̇), the rotor's u² J moves with the joint
+    rigid gear:    effort = u K i − friction(θ̇), the reflected inertia u² J is added to the joint
     elastic gear:  u² J θ̈ = u K i − friction(θ̇) − M_s,   effort = M_s = k (θ − q) + b (θ̇ − q̇)
 
 θ is the motor's angle divided by the ratio u. The drive turns the requested effort into a current and, with
-`drive: current`, closes a current loop of the given bandwidth with the back-EMF compensated; with
-`drive: voltage` it applies the voltage that would give that effort at standstill. Both saturate.
+`drive: current`, closes a current loop of the given bandwidth with back-EMF compensation; with
+`drive: voltage` it applies the voltage that gives that effort at standstill. Both saturate.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Params:
     voltage_limit: float = param(unit="V", above=0.0, default=math.inf)
     current_limit: float = param(unit="A", above=0.0, default=math.inf)
     ratio: float = param(above=0.0, default=1.0, doc="turns of the motor per turn of the joint")
-    efficiency: float = param(above=0.0, max=1.0, default=1.0, doc="of the gear's mesh, both ways")
+    efficiency: float = param(above=0.0, max=1.0, default=1.0, doc="of the gear mesh, in both directions")
     viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="friction at the joint")
     coulomb: float = param(unit="N*m", min=0.0, default=0.0, doc="friction at the joint")
     stiffness: float = param(unit="N*m/rad", above=0.0, default=math.inf, doc="of the gear, at the joint")
-    damping: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the gear's twist, at the joint")
+    damping: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the gear's elasticity, at the joint")
     drive: Literal["current", "voltage"] = param(default="current")
     bandwidth: float = param(unit="Hz", above=0.0, default=200.0, doc="of the current loop")
 
     def __post_init__(self) -> None:
         elastic = math.isfinite(self.stiffness)
         if elastic and self.rotor_inertia == 0.0:
-            raise ValueError("an elastic gear needs a rotor_inertia above 0; give it, or leave stiffness out")
+            raise ValueError("an elastic gear needs a rotor_inertia above 0; set it, or remove stiffness")
         if self.damping and not elastic:
             raise ValueError("damping is that of an elastic gear; give stiffness too, or leave damping out")
 
@@ -66,13 +66,13 @@ class DcMotor:
         return state
 
     def voltage(self, p: Params, request: Any, current: Any, speed: Any) -> Any:
-        """What the drive puts on the motor; `speed` is the motor's, divided by the ratio."""
-        target = _limited(request / (p.torque_constant * p.ratio), p.current_limit)
+        """The motor voltage [V]; `speed` is that of the motor, divided by the ratio."""
+        target = _saturate(request / (p.torque_constant * p.ratio), p.current_limit)
         voltage = p.resistance * target
         if p.drive == "current":
             back_emf = p.torque_constant * p.ratio * speed
             voltage = voltage + back_emf + p.inductance * TURN * p.bandwidth * (target - current)
-        return _limited(voltage, p.voltage_limit)
+        return _saturate(voltage, p.voltage_limit)
 
     def flow(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
         current = x["current"]
@@ -87,17 +87,17 @@ class DcMotor:
         dx: State = {"current": change}
         effort = torque - friction
         if self.elastic:
-            twist, slip = x["angle"] - u["position"], speed - u["velocity"]
+            twist, relative_speed = x["angle"] - u["position"], speed - u["velocity"]
             rotor = p.rotor_inertia * p.ratio**2
-            driven, effort = effort, p.stiffness * twist + p.damping * slip
-            dx |= {"angle": speed, "speed": (driven - effort) / rotor}
-            loss = loss + p.damping * slip * slip
+            motor_effort, effort = effort, p.stiffness * twist + p.damping * relative_speed
+            dx |= {"angle": speed, "speed": (motor_effort - effort) / rotor}
+            loss = loss + p.damping * relative_speed * relative_speed
             stored = stored + 0.5 * rotor * speed * speed + 0.5 * p.stiffness * twist * twist
         y = {"effort": effort, "power": voltage * current, "loss": loss, "stored": stored}
         return dx, {**y, "current": current, "voltage": voltage}
 
 
-def _limited(value: Any, limit: float) -> Any:
+def _saturate(value: Any, limit: float) -> Any:
     return ops.clip(value, -limit, limit) if math.isfinite(limit) else value
 
 

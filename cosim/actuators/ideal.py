@@ -1,4 +1,4 @@
-"""An ideal source of torque or force: the requested effort, at once and without loss."""
+"""An ideal source of torque or force: the requested effort without delay or loss."""
 
 from __future__ import annotations
 

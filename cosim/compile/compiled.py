@@ -1,4 +1,4 @@
-"""The callable that users get: numpy arrays of one state or of a batch in, numpy arrays out."""
+"""Compiled functions as Python callables: numpy arrays of one state or of a batch in, numpy arrays out."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 
 
 def interpreting() -> bool:
-    """Whether the environment asks for the Python reference instead of machine code."""
+    """Whether the environment variable COSIM_INTERPRET selects the Python reference instead of machine code."""
     return os.environ.get(INTERPRET_VARIABLE, "") not in ("", "0")
 
 
 class _Function(ABC):
-    """What the interpreted and the compiled form share: the checks of arguments and outputs."""
+    """The common part of the interpreted and the compiled form: checks of arguments and outputs."""
 
     def __init__(self, name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]) -> None:
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
@@ -38,11 +38,11 @@ class _Function(ABC):
         """Fill the targets from the arrays; k rows of each, or one state (None)."""
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
-        """One state: arrays of the ports' shapes; a batch: with k rows in front (single arrays are
-        repeated). Returns a new array (a tuple when there are several outputs), or `out` filled.
-        `out` may be an input itself, but must not overlap one otherwise.
+        """One state: arrays of the ports' shapes. A batch: arrays with a leading dimension k (single arrays are
+        repeated). Returns a new array (a tuple for several outputs), or `out` after filling it.
+        `out` may be an input array, but must not overlap one otherwise.
 
-        Raises TypeError or ValueError naming the argument that does not fit.
+        Raises TypeError or ValueError that names the argument.
         """
         if len(arguments) == len(self.inputs) + 1 and out is None:
             arguments, out = arguments[:-1], arguments[-1]
@@ -108,7 +108,7 @@ class Interpreted(_Function):
 
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
         for row in [()] if k is None else np.ndindex(k):
-            with np.errstate(all="ignore"):  # as machine code, which knows no warnings
+            with np.errstate(all="ignore"):  # machine code gives no warnings
                 results = self.fn(*(a[row] for a in arrays))
             results = results if isinstance(results, tuple) else (results,)
             for target, result in zip(targets, results, strict=True):
@@ -117,7 +117,7 @@ class Interpreted(_Function):
 
 class Compiled(_Function):
     """Machine code. `native` is the same function as a CPython builtin with the shortest call path:
-    exact float64 arrays and `out=` are checked and run without any Python code."""
+    float64 arrays of exact shape and `out=` are checked and processed without Python code."""
 
     def __init__(self, routine: Routine, inputs: Sequence[ArrayPort]) -> None:
         outputs = [ArrayPort(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
@@ -132,7 +132,7 @@ class Compiled(_Function):
         self.native = self._builtin(call) if cpython_entry.layout_is_known() else self
 
     def _compiled(self, lanes: int, texts: list[str], names: list[str]) -> Library:
-        """The routine in one form, with the entries that `texts` define."""
+        """The routine for this number of SIMD lanes, with the entries that `texts` define."""
         parts = [emit.declarations({lanes}), cpython_entry.declarations(), mathlib.sincos(lanes)]
         parts += [item.definition(lanes) for item in with_callees(self.routine)]
         exports = [f"{self.routine.symbol}.{name}" for name in names]
@@ -140,7 +140,7 @@ class Compiled(_Function):
 
     @property
     def _batch(self) -> Any:
-        """The entry for batches, compiled when the first one comes; from then on `native` finds it too."""
+        """The entry for batches, compiled at the first batch; afterwards `native` calls it too."""
         with self._lock:
             if self._many is None:
                 symbol, lanes = self.routine.symbol, vector_lanes()
@@ -159,7 +159,7 @@ class Compiled(_Function):
             self._batch(*pointers, k)
 
     def _builtin(self, address: int) -> Any:
-        """A builtin function object on the generated entry; its `__self__`, this object, keeps the code alive."""
+        """A builtin function object of the generated entry; its `__self__`, this object, keeps the code alive."""
 
         class MethodDef(ctypes.Structure):
             _fields_ = [
@@ -185,8 +185,8 @@ def compile(
     """A callable on numpy arrays from a pure function.
 
     fn: takes one array per port and returns an array or a tuple of arrays, or a ready `Routine`.
-    interpret: run the Python function instead of machine code (default: the environment's word);
-    then `outputs` must say the shapes, unless fn is a Routine.
+    interpret: run the Python function instead of machine code (default: by the environment); `outputs` gives the
+    shapes of its results, by default they are traced.
     Raises CompileError when the function cannot be traced or uses an operation without machine code.
     """
     name = name or getattr(fn, "name", None) or getattr(fn, "__name__", "function")

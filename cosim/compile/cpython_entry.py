@@ -1,9 +1,9 @@
-"""How Python gets into a routine: IR of its batch loop and of its call by CPython's fast calling convention.
+"""Entries of a routine for Python: IR of its batch loop and of its call by CPython's fast calling convention.
 
 `ndarray.ctypes.data` alone costs several hundred nanoseconds, so the generated entry reads the arrays'
 headers itself (the layout of PyArrayObject is part of numpy's stable ABI and is verified at start-up by
-`layout_is_known`). Whatever is not an exact match of shape, dtype, contiguity and alignment goes to the
-Python fallback, which converts what can be converted and reports what is wrong.
+`layout_is_known`). Arguments that do not match exactly in shape, dtype, contiguity and alignment go to the
+Python fallback, which converts them or raises an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WRITEABLE = READABLE | 0x0400
 
 @dataclass(frozen=True)
 class ArrayPort:
-    """One array argument: its name, the shape of one state, and whether it holds truth values."""
+    """One array argument: its name, the shape of one state, and whether its elements are booleans."""
 
     name: str
     shape: tuple[int, ...]
@@ -53,12 +53,12 @@ def symbol_addresses() -> dict[str, int]:
     }
 
 
-_OUT = next(iter({"out": None}))  # the interned name that keyword calls carry
+_OUT = next(iter({"out": None}))  # the interned name that keyword calls pass
 
 
 @cache
 def layout_is_known() -> bool:
-    """Whether this interpreter's arrays and tuples lie in memory as the entries expect."""
+    """Whether arrays and tuples of this interpreter have the memory layout that the entries expect."""
     if ctypes.sizeof(ctypes.c_void_p) != 8 or np.dtype(np.intp).itemsize != 8:
         return False
     probe, pair = np.zeros((3, 5)), (probe_item := object(), None)
@@ -78,9 +78,9 @@ def layout_is_known() -> bool:
 
 
 def batch(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort], lanes: int) -> str:
-    """IR of `@symbol.batch(in…, out…, i64 k)`: k states, one per row, in blocks of `lanes`.
+    """IR of `@symbol.batch(in…, out…, i64 k)`: k states, one per row, in blocks of `lanes` (SIMD lanes).
 
-    The last block repeats the last row in its idle lanes, so every row is computed by the same code.
+    The last block repeats the last row in its idle lanes, so that every row is computed by the same code.
     """
     t, ports = real(lanes), [*inputs, *outputs]
     parameters = [f"ptr %p{i}" for i in range(len(ports))] + ["i64 %k"]
@@ -107,7 +107,7 @@ def batch(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]
 
 
 def _columns(i: int, port: ArrayPort, previous: str, lanes: int, reading: bool) -> list[str]:
-    """IR that moves array i between rows in memory and lanes on the stack, element by element."""
+    """IR that copies array i between rows in memory and SIMD lanes on the stack, element by element."""
     t, lines = real(lanes), []
     element = "i8" if port.boolean else "double"
     lines += [f"  %any{i} = icmp sgt i64 {port.size}, 0", f"  br i1 %any{i}, label %loop{i}, label %done{i}"]
@@ -146,8 +146,8 @@ def _columns(i: int, port: ArrayPort, previous: str, lanes: int, reading: bool) 
 
 
 def python_call(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]) -> str:
-    """IR of `@symbol.call`, a METH_FASTCALL | METH_KEYWORDS function `f(*inputs, out=…)`, and of `@symbol.many`, where
-    it looks for the address of `@symbol.batch`; as long as that is null, batches go to the fallback."""
+    """IR of `@symbol.call`, a METH_FASTCALL | METH_KEYWORDS function `f(*inputs, out=…)`, and of `@symbol.many`, the
+    address of `@symbol.batch`; while it is null, batches go to the fallback."""
     n, ports = len(inputs), [*inputs, *outputs]
     w = _Writer()
     w(f"@{symbol}.many = global ptr null")
@@ -221,7 +221,7 @@ def python_call(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[Arra
 
 
 def single(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]) -> str:
-    """IR of `@symbol.one(in…, out…)`: one state straight from the arrays' memory (truth values widened)."""
+    """IR of `@symbol.one(in…, out…)`: one state straight from the arrays' memory (booleans converted to doubles)."""
     ports = [*inputs, *outputs]
     w = _Writer()
     w(f"define void @{symbol}.one({', '.join(f'ptr %p{i}' for i in range(len(ports)))}) nounwind {{")
@@ -248,7 +248,7 @@ def declarations() -> str:
 
 
 class _Writer:
-    """Lines of IR with fresh names."""
+    """Lines of IR with unique names."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -1,7 +1,7 @@
-"""From a graph of operations to LLVM IR, for one state or for a vector of lanes at a time.
+"""From a graph of operations to LLVM IR, for one state or for several states in SIMD lanes.
 
 Every routine is `void @symbol.<lanes>(ptr in_0, …, ptr out_0, …)`; arrays are contiguous values of type T.
-All inputs are loaded before anything is stored, so an output may share memory with an input.
+All inputs are loaded before the first store, so that an output may share memory with an input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def supported(operation: str) -> bool:
 
 
 class Emitter:
-    """Writes one function; a node is emitted when it is first needed."""
+    """Writes one function; a node is emitted at its first use."""
 
     def __init__(
         self, nodes: Sequence[GraphNode], lanes: int, input_pointers: list[str], uniform: Sequence[int]
@@ -57,7 +57,7 @@ class Emitter:
         return self.add(f"load {self.t}, ptr {address}, align 8")
 
     def load_for_all(self, pointer: str, index: int) -> str:
-        """One double for every lane."""
+        """One double, repeated in every lane."""
         address = self.add(f"getelementptr inbounds double, ptr {pointer}, i64 {index}")
         value = self.add(f"load double, ptr {address}, align 8")
         if self.lanes == 1:
@@ -70,22 +70,22 @@ class Emitter:
         self.lines.append(f"  store {self.t} {value}, ptr {address}, align 8")
 
     def real(self, node: int) -> str:
-        """The node as a float: conditions become 0 or 1."""
+        """The node as a float; conditions become 0 or 1."""
         self.need(node)
         if node in self.boolean:
             return self.add(f"uitofp {self.bit} {self.value[node]} to {self.t}")
         return self.value[node]
 
     def condition(self, node: int) -> str:
-        """The node as a condition: floats hold when they are not 0."""
+        """The node as a condition; floats are true if they are not 0."""
         self.need(node)
         if node in self.boolean:
             return self.value[node]
         return self.add(f"fcmp une {self.t} {self.value[node]}, {constant(0.0, self.lanes)}")
 
     def whole(self, nodes: list[int], kind: str) -> tuple[str, int] | None:
-        """(pointer, length) where the nodes are the elements, in order, of one input or of one call's result:
-        it can then be handed on as it lies in memory."""
+        """(pointer, length) if the nodes are the elements, in order, of one input or of one call's result, which then
+        needs no copy of its elements."""
         leaves = [self.nodes[node] for node in nodes]
         if len(leaves) < 2 or leaves[0][0] != kind:
             return None
@@ -99,13 +99,13 @@ class Emitter:
         self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
     def any_lane(self, condition: str) -> str:
-        """A condition of lanes as one truth value: conditional calls are made for all lanes alike."""
+        """Whether a condition holds in any lane: conditional calls are made for all lanes together."""
         if self.lanes == 1:
             return condition
         return self.add(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.bit} {condition})")
 
     def need(self, node: int) -> None:
-        """Emit the node and all it depends on."""
+        """Emit the node and its dependencies."""
         if node in self.value:
             return
         for number in dependencies_first(self.nodes, node, self.value):
@@ -194,7 +194,7 @@ def _text(symbol: str, parameters: list[str], lines: list[str]) -> str:
 def _in_parts(
     symbol: str, graph: Graph, calls: Sequence[RecordedCall], lanes: int, n_inputs: int, uniform: Sequence[int]
 ) -> str:
-    """The text of `@symbol.<lanes>`, which runs its parts one after the other and then fills the outputs."""
+    """The text of `@symbol.<lanes>`, which calls its parts in sequence and then fills the outputs."""
     whole = split(graph, calls, n_inputs, uniform)
     ins = [f"%in{k}" for k in range(n_inputs)]
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
@@ -223,7 +223,7 @@ def _in_parts(
 
 
 def _call(e: Emitter, number: int, call: RecordedCall, needed: list[list[int]]) -> None:
-    """Emit one call: its arguments and results live on the stack."""
+    """Emit one call with arguments and results on the stack."""
     n = len(call.arguments)
     given = [e.whole(argument, "INPUT") for argument in needed[:n]]
     slots = [e.add(f"alloca [{max(size, 1)} x {e.t}], align 64") for size in call.routine.output_sizes]
@@ -236,7 +236,7 @@ def _call(e: Emitter, number: int, call: RecordedCall, needed: list[list[int]]) 
             arguments.append(source[0])
     condition = None
     if call.condition is not None:
-        # every value is computed before the branch, so all of them are known on both ways
+        # every value is computed before the branch, so that both paths have it
         *otherwise, (condition,) = needed[n:]
         for slot, values in zip(slots, otherwise, strict=True):
             _fill(e, slot, values)
@@ -245,7 +245,7 @@ def _call(e: Emitter, number: int, call: RecordedCall, needed: list[list[int]]) 
 
 
 def _make(e: Emitter, number: int, call: RecordedCall, pointers: list[str], condition: int | None) -> None:
-    """Emit the call itself, where the condition holds."""
+    """Emit the call instruction, under its condition if it has one."""
     typed = ", ".join(f"ptr {p}" for p in pointers)
     line = f"  call void @{call.routine.symbol}.{e.lanes}({typed})"
     if condition is None:
@@ -262,13 +262,13 @@ def _fill(e: Emitter, pointer: str, nodes: list[int]) -> None:
 
 
 def _allocations_first(lines: list[str]) -> list[str]:
-    """Stack slots belong to the entry of a function, before everything else."""
+    """The lines with stack allocations moved to the entry of the function."""
     slots = [line for line in lines if "= alloca " in line]
     return slots + [line for line in lines if "= alloca " not in line] if slots else lines
 
 
 def declarations(lanes: set[int]) -> str:
-    """What the routines of a module may call."""
+    """Declarations of the functions that routines of a module may call."""
     lines = ['!0 = !{!"branch_weights", i32 1, i32 1000000}']
     binary = {"llvm.copysign", "llvm.minnum", "llvm.maxnum"}
     for n in sorted(lanes):

@@ -14,13 +14,13 @@ from cosim.compile.trace import Shape, column, inlined, symbols
 
 
 class Jacobian:
-    """J = ∂fn(x, *others)/∂x for fn: (n,) -> (m,). On symbols it is one call, whose zeros are known.
+    """J = ∂fn(x, *others)/∂x for fn: (n,) -> (m,). On symbols it is one call, with structural zeros.
 
     Built by tracing fn; on numbers it is evaluated by casadi, without machine code.
     """
 
     def __init__(self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> None:
-        """Raises CompileError when fn cannot be traced."""
+        """Raises CompileError if fn cannot be traced."""
         self.fn, self.shapes, self.name = fn, tuple(shapes), name
         self._columns, boxes = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
         import casadi

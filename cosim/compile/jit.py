@@ -18,7 +18,7 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """Where object code is kept: $COSIM_CACHE_DIR, else the user's cache folder."""
+    """The folder of cached object code: $COSIM_CACHE_DIR, else the user's cache folder."""
     given = os.environ.get("COSIM_CACHE_DIR")
     if given:
         return Path(given)
@@ -62,12 +62,12 @@ def _jit() -> Any:
 
 
 class Library:
-    """Machine code of one module; functions by name. Keep it alive as long as its code may run."""
+    """Machine code of one module; functions by name. Must stay referenced while its code may run."""
 
     def __init__(self, ir: str, exports: list[str], imports: Mapping[str, int]) -> None:
         """Compile `ir` (or take it from the cache), link it against `imports` and the process.
 
-        Raises CompileError when LLVM does not take the IR.
+        Raises CompileError if LLVM rejects the IR.
         """
         import llvmlite
 
@@ -76,7 +76,7 @@ class Library:
         code, self.from_cache = _cached(self.key), True
         if code is None:
             code, self.from_cache = _object_code(ir), False
-            _keep(self.key, code)
+            _store(self.key, code)
         builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
         for name, address in imports.items():
             builder.import_symbol(name, address)
@@ -93,7 +93,7 @@ _links = itertools.count()
 
 
 def _unique_name(key: str) -> str:
-    """The same code may be linked several times in one process, also at the same time."""
+    """A name per link: the same code may be linked several times in one process, also concurrently."""
     return f"{key[:16]}_{next(_links)}"
 
 
@@ -104,7 +104,7 @@ def _object_code(ir: str) -> bytes:
     except RuntimeError as error:
         raise CompileError(f"LLVM does not accept the generated code: {str(error).splitlines()[0]}") from error
     module.triple = _host()[0]
-    # the graph is already free of repeated and constant work: more passes cost time and find nothing
+    # the graph has no repeated or constant operations: more passes cost time without effect
     tuning = llvm.create_pipeline_tuning_options(speed_level=0)
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
@@ -112,17 +112,17 @@ def _object_code(ir: str) -> bytes:
 
 
 def _cached(key: str) -> bytes | None:
-    """The object code kept under the key; a file that is not whole counts as none."""
+    """The object code cached under the key; an incomplete file is ignored."""
     with contextlib.suppress(OSError):
-        kept = (cache_folder() / f"{key}.o").read_bytes()
-        digest, code = kept[:DIGEST_SIZE], kept[DIGEST_SIZE:]
+        content = (cache_folder() / f"{key}.o").read_bytes()
+        digest, code = content[:DIGEST_SIZE], content[DIGEST_SIZE:]
         if hashlib.sha256(code).digest() == digest:
             return code
     return None
 
 
-def _keep(key: str, code: bytes) -> None:
-    """Write the object whole or not at all; a folder that cannot be written only costs time."""
+def _store(key: str, code: bytes) -> None:
+    """Write the object atomically; a folder without write access is no error."""
     with contextlib.suppress(OSError):
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""IR of loops over bodies: calls of per-body kernels on rows of buffers."""
+"""IR of loops over bodies: calls of the kernel of each body on rows of buffers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cosim.compile.mathlib import constant, real
 class Buffer:
     """Rows of scalars, one row per body.
 
-    A table holds constants (doubles); a workspace lives on the heap while the routine runs; slices are parts
-    of an input vector, which begin at `starts`.
+    A table holds constants (doubles); a workspace is allocated while the routine runs; slices are parts of an input
+    vector that begin at `starts`.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Buffer:
     count: int = 0
     values: Any = None  # of a table
     starts: Any = None  # of slices
-    offset: int = 0  # scalars before the first one of interest in each row
+    offset: int = 0  # index in each row of the first scalar used
 
     @property
     def constant(self) -> bool:
@@ -43,7 +43,7 @@ class Buffer:
     def slices(vector: str, starts: np.ndarray, known: list[Buffer]) -> Buffer:
         return _noted(Buffer(vector, 0, starts=tuple(int(s) for s in starts)), known)
 
-    def moved(self, by: int) -> Buffer:
+    def shifted(self, by: int) -> Buffer:
         return replace(self, offset=self.offset + by)
 
 
@@ -124,7 +124,7 @@ class LoopWriter:
         self.block = name
 
     def begin(self, backwards: bool = False) -> str:
-        """Open a loop over the bodies; the index of the present one."""
+        """Open a loop over the bodies; returns the name of its index."""
         self.loops += 1
         n, before = self.loops, self.block
         first, step = (self.bodies - 1, -1) if backwards else (0, 1)
@@ -209,12 +209,12 @@ class LoopWriter:
         k = self.begin()
         table, *columns = given
         pointers = [self.row(table, k), f"%{total.name}", *(self.row(c, k) for c in columns)]
-        # nothing is kept per body: the last pointer is never written
+        # no result per body: the last pointer is never written
         self.call(kernels, classes, k, [*pointers, f"%{total.name}", f"%{total.name}"])
         self.end()
 
     def scatter(self, source: Buffer, constants: Sequence[Any], target: str, starts: np.ndarray) -> None:
-        """target[starts[k] + i] = element i of the record of body k."""
+        """target[starts[k] + i] = element i of the pytree of body k."""
         k = self.begin()
         row = self.row(source, k)
         out = self.row(Buffer(target.lstrip("%"), 0, starts=tuple(int(s) for s in starts)), k)

@@ -1,4 +1,4 @@
-"""From a trace to a graph of operations in which every value is computed once."""
+"""From a trace to a graph of operations without common subexpressions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ GraphNode = tuple[Any, ...]  # (operation, operand, operand); operands are node 
 
 @dataclass
 class Graph:
-    """Nodes in an order in which operands come first.
+    """Nodes in topological order, operands first.
 
-    `outputs[k][i]` is the node of element i of output k; `arguments[c][k][i]` the same for what call c
-    needs (`Call.expressions`). Leaves are ("INPUT", k, i), ("RESULT", c, k, i) and ("CONST", value).
+    `outputs[k][i]` is the node of element i of output k; `arguments[c][k][i]` the same for the inputs of
+    call c (`RecordedCall.expressions`). Leaves are ("INPUT", k, i), ("RESULT", c, k, i) and ("CONST", value).
     """
 
     nodes: list[GraphNode] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Graph:
 
 
 def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
-    """The graph of a trace. Raises CompileError for an operation that has no machine code, naming it."""
+    """The graph of a trace. Raises CompileError for an operation without machine code."""
     import casadi
 
     leaves = [("INPUT", k) for k in range(len(trace.inputs))]
@@ -89,10 +89,9 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
 
 
 def _fuse(graph: Graph) -> None:
-    """Join a product that is used once with the sum it goes into.
+    """Fuse a product that is used once with the sum that uses it.
 
-    Left to LLVM, this would depend on what stands next to it, and one state would differ from a batch in
-    the last bit.
+    LLVM would fuse depending on neighbouring instructions, and one state would differ from a batch in the last bit.
     """
     uses = Counter(i for kind, *operands in graph.nodes if kind not in LEAVES for i in operands)
     uses.update(i for output in graph.outputs for i in output)
@@ -106,7 +105,7 @@ def _fuse(graph: Graph) -> None:
 
 
 def _simplified(graph: Graph, name: str, operands: list[int]) -> int:
-    """The node of an operation, with casadi's composed forms taken apart."""
+    """The node of an operation; casadi's composed operations are decomposed."""
     if name == "ASSIGN":
         return operands[0]
     if name == "SQ":

@@ -1,8 +1,8 @@
-"""sin and cos in LLVM IR, for one double or a vector of lanes, both from one range reduction.
+"""sin and cos in LLVM IR, for one double or a vector of SIMD lanes, with a common range reduction.
 
 Argument reduction by three parts of π/2 with fused multiply-adds (Cody and Waite), then the minimax
-polynomials of fdlibm on [−π/4, π/4]. Within 1.3 ulp for |x| < 2³¹; a lane beyond that (or not
-finite) takes the C library's way.
+polynomials of fdlibm on [−π/4, π/4]. Within 1.3 ulp for |x| < 2³¹; lanes beyond that range (or not
+finite) use the C library.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def sincos(lanes: int) -> str:
         f"  %near.1 = insertvalue {{ {t}, {t} }} %near.0, {t} %cos, 1",
         "  br i1 %any, label %slow, label %done, !prof !0",
         "slow:",
-        # lane by lane, so that no row of a batch depends on the others
+        # per lane, so that no row of a batch depends on the others
         f"  %libm = call {{ {t}, {t} }} @cosim.sincos.libm.{n}({t} %x)",
         f"  %libm.sin = extractvalue {{ {t}, {t} }} %libm, 0",
         f"  %libm.cos = extractvalue {{ {t}, {t} }} %libm, 1",

@@ -1,4 +1,4 @@
-"""The one table of operations: what each casadi operation becomes in LLVM IR.
+"""The table of operations: the LLVM IR of each casadi operation.
 
 Every value is of type T, a double or a vector of doubles; conditions are i1 or a vector of i1.
 """
@@ -10,7 +10,7 @@ from functools import cache
 # casadi name -> LLVM instruction on two floats
 INSTRUCTIONS = {"ADD": "fadd", "SUB": "fsub", "MUL": "fmul", "DIV": "fdiv"}
 
-# casadi name -> LLVM intrinsic of the same meaning (works on lanes)
+# casadi name -> LLVM intrinsic of the same meaning (works on SIMD lanes)
 INTRINSICS = {
     "SQRT": "llvm.sqrt",
     "FABS": "llvm.fabs",
@@ -21,7 +21,7 @@ INTRINSICS = {
     "FMAX": "llvm.maxnum",
 }
 
-# casadi name -> function of the C library (called lane by lane)
+# casadi name -> function of the C library (called per lane)
 LIBM = {
     "EXP": "exp",
     "LOG": "log",
@@ -53,10 +53,10 @@ LOGIC = {"AND": "and", "OR": "or"}
 # functions of the C library with two arguments
 OF_TWO = frozenset({"pow", "atan2", "hypot", "fmod", "remainder"})
 
-# nodes that are not computed
+# nodes without an operation
 LEAVES = frozenset({"INPUT", "RESULT", "CONST"})
 
-# sum or difference -> (which operand is the product, the fused operation): a b + c, a b − c, c − a b
+# sum or difference -> (index of the operand that is the product, the fused operation): a b + c, a b − c, c − a b
 FUSED = {"ADD": ((0, "MULADD"), (1, "MULADD")), "SUB": ((0, "MULSUB"), (1, "SUBMUL"))}
 
 COMMUTATIVE = frozenset({"ADD", "MUL", "FMIN", "FMAX", "AND", "OR", "EQ", "NE", "HYPOT"})

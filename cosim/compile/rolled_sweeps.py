@@ -1,10 +1,9 @@
 """Sweeps over many bodies as loops in machine code.
 
-Straight-line code of a thousand bodies takes long to compile and does not fit the instruction cache. Here
-the function of one body is traced once per class of bodies (same kind of joint; same constants too, when
-there are few distinct bodies) and called in a loop. What is the same for all bodies of a class is a
-constant in its code. What stays zero all along a sweep is found by tracing until nothing new varies, so a
-planar chain costs the operations of a planar chain.
+Straight-line code of a thousand bodies compiles slowly and exceeds the instruction cache. Here the function of one
+body is traced once per class of bodies (same kind of joint; also same constants if there are few distinct bodies)
+and called in a loop. Values common to all bodies of a class are constants in its code. Values that stay zero along a
+sweep are found by tracing to a fixed point, so that a planar chain costs the operations of a planar chain.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from cosim.compile.pytree import VARIES, Form, count, flatten, unflatten
 from cosim.compile.routine import Routine
 from cosim.compile.trace import Shape, is_recorded, record_call, symbols
 
-# with more distinct bodies than this, constants that differ are read from a table instead
+# with more distinct bodies, differing constants are read from a table
 MAX_CLASSES = 12
 
 
 @dataclass(frozen=True)
 class BodyColumn:
-    """One record per body: its form, and where the varying scalars of each body lie."""
+    """One pytree per body: its form, and the buffer of the varying scalars of each body."""
 
     form: Form
     buffer: Buffer
@@ -37,14 +36,14 @@ class BodyColumn:
 
 @dataclass(frozen=True)
 class Input:
-    """A vector that the routine is given; `index` counts the routine's inputs."""
+    """An input vector of the routine; `index`: among its inputs."""
 
     index: int
 
 
 @dataclass
 class Result:
-    """A vector that the routine returns: (nv,) from a column, or a sum over bodies."""
+    """An output of the routine: (nv,) from a column, or a sum over bodies."""
 
     shape: Shape
     write: Callable[[LoopWriter, str], None]
@@ -52,7 +51,7 @@ class Result:
 
 @dataclass
 class RolledSweeps:
-    """Carries out `multibody.sweeps.Sweeps` by writing loops; vectors are `Input`s or constant arrays."""
+    """Implements `multibody.sweeps.Sweeps` by writing loops; vectors are `Input`s or constant arrays."""
 
     parents: Sequence[int]
     kinds: Sequence[str]
@@ -79,12 +78,12 @@ class RolledSweeps:
 
     @cached_property
     def _constants(self) -> tuple[list[Form], Buffer]:
-        """The form of the bodies of each class, and the table of what differs within them."""
+        """The form of the bodies of each class, and the table of the differing constants."""
         forms, rows = [], [[] for _ in self.bodies]
         for members in self.members:
             form, _ = Form.of(self.bodies[members[0]])
             for k in members[1:]:
-                form = form.joined(Form.of(self.bodies[k])[0])
+                form = form.merged(Form.of(self.bodies[k])[0])
             forms.append(form)
             for k in members:
                 rows[k] = form.row(flatten(self.bodies[k])[0])
@@ -113,7 +112,7 @@ class RolledSweeps:
         pieces = [vector[a : a + n] for a, n in zip(starts, sizes, strict=True)]
         form, _ = Form.of(pieces[0])
         for piece in pieces[1:]:
-            form = form.joined(Form.of(piece)[0])
+            form = form.merged(Form.of(piece)[0])
         return BodyColumn(form, self._table([form.row(flatten(piece)[0]) for piece in pieces]))
 
     def pick(self, column: BodyColumn, index: int) -> BodyColumn:
@@ -122,7 +121,7 @@ class RolledSweeps:
         first = sum(counts[:index])
         chosen = column.form.constants[first : first + counts[index]]
         skipped = sum(c is VARIES for c in column.form.constants[:first])
-        return BodyColumn(Form(fields[index], chosen), column.buffer.moved(skipped))
+        return BodyColumn(Form(fields[index], chosen), column.buffer.shifted(skipped))
 
     def vector(self, column: BodyColumn) -> Result:
         starts = np.cumsum([0, *[nv for _, nv in self.sizes][:-1]])
@@ -131,27 +130,27 @@ class RolledSweeps:
 
     def outward(self, step: Callable[..., Any], root: Any, *columns: BodyColumn) -> BodyColumn:
         start, scalars = Form.of(root)
-        handed, kept = self._settled(step, start, columns)
-        down, out = self._rows(handed, len(self.bodies) + 1), self._rows(kept, len(self.bodies))
-        kernels = self._kernels(step, handed, columns, (handed, kept))
-        first, given = handed.row(scalars), self._given(columns)
+        passed, stored = self._fixed_point(step, start, columns)
+        down, out = self._rows(passed, len(self.bodies) + 1), self._rows(stored, len(self.bodies))
+        kernels = self._kernels(step, passed, columns, (passed, stored))
+        first, given = passed.row(scalars), self._given(columns)
         self.stages.append(lambda w: w.outward(kernels, self.classes, self.parents, given, first, down, out))
-        return BodyColumn(kept, out)
+        return BodyColumn(stored, out)
 
     def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: BodyColumn) -> BodyColumn:
-        def with_own(kind: str, body: Any, handed: Any, *values: Any) -> Any:
-            return step(kind, body, _sum(own(kind, body, *values), handed), *values)
+        def with_own(kind: str, body: Any, passed: Any, *values: Any) -> Any:
+            return step(kind, body, _sum(own(kind, body, *values), passed), *values)
 
-        handed, kept = self._settled(with_own, self._nothing(own, columns), columns)
-        sums, out = self._rows(handed, len(self.bodies) + 1), self._rows(kept, len(self.bodies))
-        kernels = self._kernels(with_own, handed, columns, (handed, kept), adding=True)
+        passed, stored = self._fixed_point(with_own, self._zero_form(own, columns), columns)
+        sums, out = self._rows(passed, len(self.bodies) + 1), self._rows(stored, len(self.bodies))
+        kernels = self._kernels(with_own, passed, columns, (passed, stored), adding=True)
         given = self._given(columns)
         self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out))
-        return BodyColumn(kept, out)
+        return BodyColumn(stored, out)
 
     def gather(self, own: Callable[..., Any], *columns: BodyColumn) -> Result:
-        nothing = self._nothing(own, columns)
-        form = Form(nothing.structure, (VARIES,) * len(nothing.constants))
+        zero = self._zero_form(own, columns)
+        form = Form(zero.structure, (VARIES,) * len(zero.constants))
         total = self._rows(form, 1)
 
         def counted(kind: str, body: Any, so_far: Any, *values: Any) -> Any:
@@ -164,15 +163,15 @@ class RolledSweeps:
 
     # --- tracing the function of one body ---
 
-    def _settled(self, step: Callable[..., Any], first: Form, columns: Sequence[BodyColumn]) -> tuple[Form, Form]:
-        """(form of what is handed on, form of what is kept) by any body, starting from `first`: what a step
-        turns out to vary is traced as varying, until nothing new does."""
+    def _fixed_point(self, step: Callable[..., Any], first: Form, columns: Sequence[BodyColumn]) -> tuple[Form, Form]:
+        """(form of the value passed on, form of the value stored) for every body, starting from `first`: values that
+        vary after a step are traced as varying, until the form does not change."""
         while True:
             traced = [self._trace(step, c, first, columns) for c in range(len(self.members))]
-            wider = _all_joined([first, *(handed for handed, _ in traced)])
-            if wider == first:
-                return first, _all_joined([kept for _, kept in traced])
-            first = wider
+            widened = _merge_all([first, *(passed for passed, _ in traced)])
+            if widened == first:
+                return first, _merge_all([stored for _, stored in traced])
+            first = widened
 
     def _given(self, columns: Sequence[BodyColumn]) -> list[Buffer]:
         return [self._constants[1], *(c.buffer for c in columns)]
@@ -181,7 +180,7 @@ class RolledSweeps:
         return Buffer.workspace(f"rows{len(self.buffers)}", count, len(form.places), self.buffers)
 
     def _call(self, fn: Callable[..., Any], number: int, forms: Sequence[Form], rows: Sequence[Any]) -> Any:
-        """fn of a body of class `number` with the varying scalars of body and records in `rows`."""
+        """fn of a body of class `number` with the varying scalars of the body and its arguments in `rows`."""
         kind = self.kinds[self.members[number][0]]
         body = self._constants[0][number].fill(rows[0])
         return fn(kind, body, *(form.fill(row) for form, row in zip(forms, rows[1:], strict=True)))
@@ -192,14 +191,14 @@ class RolledSweeps:
     def _trace(
         self, step: Callable[..., Any], number: int, first: Form, columns: Sequence[BodyColumn]
     ) -> tuple[Form, Form]:
-        """The forms of what one step hands on and of what it keeps."""
+        """The forms of the value that one step passes on and of the value it stores."""
         forms = [first, *(c.form for c in columns)]
         rows = [symbols("s", shape)[1] for shape in self._shapes(number, forms)]
-        handed, kept = self._call(step, number, forms, rows)
-        return Form.of(handed)[0], Form.of(kept)[0]
+        passed, stored = self._call(step, number, forms, rows)
+        return Form.of(passed)[0], Form.of(stored)[0]
 
-    def _nothing(self, own: Callable[..., Any], columns: Sequence[BodyColumn]) -> Form:
-        """The form of the record that `own` gives, with every scalar 0."""
+    def _zero_form(self, own: Callable[..., Any], columns: Sequence[BodyColumn]) -> Form:
+        """The form of the result of `own`, with every scalar 0."""
         forms = [c.form for c in columns]
         rows = [symbols("s", shape)[1] for shape in self._shapes(0, forms)]
         _, structure = flatten(self._call(own, 0, forms, rows))
@@ -213,9 +212,9 @@ class RolledSweeps:
         given: tuple[Form, Form],
         adding: bool = False,
     ) -> list[Routine]:
-        """One routine per class: (body, first, columns…) -> rows of what is handed on and of what is kept.
+        """One routine per class: (body, first, columns…) -> rows of the values passed on and stored.
 
-        adding: the last argument is a row to which what is handed on is added.
+        adding: the last argument is a row to which the value passed on is added.
         """
         numbers = range(len(self.members))
         routines = [self._kernel(step, number, first, columns, given, adding) for number in numbers]
@@ -236,11 +235,11 @@ class RolledSweeps:
 
         def kernel(*rows: Any) -> tuple[Any, ...]:
             results = self._call(step, number, forms, rows[: len(forms) + 1])
-            handed, kept = (
+            passed, stored = (
                 ops.array(form.row([ops._boxed(x) for x in flatten(r)[0]]))
                 for form, r in zip(given, results, strict=True)
             )
-            return (rows[-1] + handed if adding else handed), kept
+            return (rows[-1] + passed if adding else passed), stored
 
         if adding:
             shapes = [*shapes, (len(given[0].places),)]
@@ -248,19 +247,19 @@ class RolledSweeps:
 
     @staticmethod
     def _uniform(columns: Sequence[BodyColumn]) -> list[int]:
-        """Inputs of a kernel that are tables, the same for every lane."""
+        """Inputs of a kernel that are tables: one value for all SIMD lanes."""
         return [0, *(k for k, c in enumerate(columns, 2) if c.buffer.constant)]
 
 
-def _all_joined(forms: list[Form]) -> Form:
+def _merge_all(forms: list[Form]) -> Form:
     result = forms[0]
     for form in forms[1:]:
-        result = result.joined(form)
+        result = result.merged(form)
     return result
 
 
 def _sum(x: Any, y: Any) -> Any:
-    """The sum of two records of one structure."""
+    """The sum of two pytrees of one structure."""
     (a, structure), (b, _) = flatten(x), flatten(y)
     return unflatten(structure, iter([ops._boxed(p) + ops._boxed(q) for p, q in zip(a, b, strict=True)]))
 
@@ -324,7 +323,7 @@ class RolledRoutine:
         return self._sweeps.bodies
 
     def fn(self, *vectors: Any) -> Any:
-        """On numbers, or written out: the same algorithm over plain sweeps."""
+        """On numbers, or inlined in an expression: the same algorithm over unrolled sweeps."""
         given = iter(vectors)
         return self.algorithm(self.reference, *(next(given) if c is None else c for c in self.constants))
 

@@ -17,14 +17,14 @@ from cosim.compile.trace import Shape, Trace, is_recorded, origin, record_call, 
 
 
 class Routine:
-    """A traced function. Called with numbers it is the Python function; called with symbols while
-    another function is traced it becomes one call in that function's code."""
+    """A traced function. Called with numbers it is the Python function; called with symbols during the trace of
+    another function it becomes one call in the code of that function."""
 
     def __init__(self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str, uniform: Sequence[int] = ()) -> None:
         """`fn` takes one array per shape and returns an array or a tuple of arrays.
 
-        uniform: inputs that in a batch are one array of doubles for all lanes.
-        Raises CompileError when it cannot be traced.
+        uniform: inputs that in a batch are one array of doubles for all SIMD lanes.
+        Raises CompileError if it cannot be traced.
         """
         self.fn, self.name, self.shapes = fn, _identifier(name), tuple(shapes)
         self.uniform = tuple(uniform)
@@ -50,12 +50,12 @@ class Routine:
 
     @cached_property
     def _nameless(self) -> str:
-        """The code of one lane, under the symbol `_`."""
+        """The code for one lane, under the symbol `_`."""
         return emit.function("_", self.graph, self._trace.calls, 1, len(self.shapes), self.uniform)
 
     @cached_property
     def symbol(self) -> str:
-        """A name in LLVM that is the same for the same code and differs for different code."""
+        """The name in LLVM, with a hash of the code."""
         return f"{self.name}_{hashlib.sha256(self._nameless.encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:
@@ -72,12 +72,12 @@ class Routine:
 def call_when(condition: Any, fn: Any, arguments: Sequence[Any], otherwise: Sequence[Any]) -> Any:
     """fn(*arguments) where the condition holds, else `otherwise` (one array per output of fn).
 
-    On symbols fn is a Routine, and its code is skipped when the condition does not hold; in a batch it is
-    run for all lanes when any of them needs it, so the condition must be the same for every row.
+    On symbols fn is a Routine, and its code is skipped if the condition does not hold; in a batch it runs for all
+    lanes if the condition holds in any, so the condition must be the same for every row.
     """
     if is_recorded((condition,)):
         return _plain(record_call(fn, arguments, condition, otherwise))
-    if ops.is_symbolic(condition):  # written out: both are expressions, and one is chosen
+    if ops.is_symbolic(condition):  # inlined: both are expressions, one is selected
         results = fn(*arguments)
         results = results if isinstance(results, tuple) else (results,)
         return _plain([ops.where(condition, a, b) for a, b in zip(results, otherwise, strict=True)])
@@ -89,12 +89,12 @@ def _plain(results: list[Any]) -> Any:
 
 
 def _identifier(name: str) -> str:
-    """The name with everything that LLVM would not take in a symbol replaced."""
+    """The name with characters that LLVM does not allow replaced."""
     return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
 
 
 def with_callees(routine: Any) -> list[Any]:
-    """The routine and all it calls, each once, callees first."""
+    """The routine and all routines it calls, each once, callees first."""
     found: dict[str, Any] = {}
 
     def visit(item: Any) -> None:

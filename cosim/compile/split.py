@@ -1,10 +1,9 @@
-"""A long graph cut into parts: LLVM's time grows faster than the length of a function.
+"""A long graph split into parts: the compile time of LLVM grows faster than the length of a function.
 
-The tasks of a routine (values to compute, values to store where they are wanted, calls to make) are taken in the order
-in which they would be carried out at once, and cut where few values are needed on both sides. Parts hand values on
-through a workspace, an array that each of them gets behind the routine's inputs. It holds the arguments and the
-results of every call, all outputs (inputs may share memory with them, and must stay until the last part has run), and
-slots for values, each taken again when its value is needed no more.
+The tasks of a routine (values to compute, values to store, calls to make) are listed in order of execution and split
+where few values are live. Parts exchange values through a workspace, an array that each of them receives after the
+routine's inputs. It holds the arguments and results of every call, all outputs (inputs may share memory with them and
+must stay unchanged until the last part has run), and slots for live values, which are reused.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from cosim.compile.lower import Graph, GraphNode
 from cosim.compile.operations import LEAVES
 from cosim.compile.trace import RecordedCall
 
-# the length of one function: between half and twice as much, times of compiling and of running hardly differ
+# of one function; compile time and run time hardly differ between half and twice this length
 LONGEST = 3000
 
-# sin and cos are written out; every store is held against every load before it
+# sin and cos are inlined; LLVM compares every store with every load before it
 WEIGHTS = {"SIN": 20, "COS": 20, "STORE": 4}
 
 # ("VALUE", node), ("STORE", node, place in the workspace), ("COPY", Array, place in the workspace, count)
@@ -32,7 +31,7 @@ Task = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class ArraySlice:
-    """Elements of an input from a place on; the workspace is the input behind the last."""
+    """Elements of an input from an index on; the workspace is the input after the last."""
 
     input: int
     place: int
@@ -40,8 +39,8 @@ class ArraySlice:
 
 @dataclass(frozen=True)
 class GraphPart:
-    """One function: what it stores and calls, and the nodes of the graph as it sees them, where results of calls and
-    what earlier parts have computed are elements of the workspace."""
+    """One function: its tasks, and the nodes of the graph for it, in which results of calls and values of earlier
+    parts are elements of the workspace."""
 
     nodes: Sequence[GraphNode]
     tasks: Sequence[Task]
@@ -49,7 +48,7 @@ class GraphPart:
 
 @dataclass
 class Split:
-    """Parts in the order in which they are carried out, and where the arrays of calls and the outputs lie."""
+    """Parts in order of execution, and the locations of the arrays of calls and of the outputs."""
 
     parts: list[GraphPart] = field(default_factory=list)
     arguments: list[list[ArraySlice]] = field(default_factory=list)
@@ -59,9 +58,9 @@ class Split:
 
 
 def dependencies_first(nodes: Sequence[GraphNode], wanted: int, known: Container[int]) -> Iterator[int]:
-    """The wanted node and all it depends on that is not known, operands first.
+    """The wanted node and its dependencies that are not known, operands first.
 
-    Whoever is given a node must make it known. Iterative, as expressions can be deep.
+    The caller adds each node to `known` before it takes the next. Iterative, because expressions can be deep.
     """
     stack = [wanted]
     while stack:
@@ -79,13 +78,13 @@ def dependencies_first(nodes: Sequence[GraphNode], wanted: int, known: Container
 
 
 def is_long(graph: Graph) -> bool:
-    """Whether cutting a graph pays."""
+    """Whether a graph is long enough to be split."""
     stored = WEIGHTS["STORE"] * sum(map(len, chain(graph.outputs, *graph.arguments)))
     return stored + sum(WEIGHTS.get(node[0], 1) for node in graph.nodes) > 2 * LONGEST
 
 
 def split(graph: Graph, calls: Sequence[RecordedCall], n_inputs: int, uniform: Sequence[int]) -> Split:
-    """uniform: inputs of one array for all lanes, which no call can be given as they are."""
+    """uniform: inputs of one array for all SIMD lanes, which cannot be passed to calls directly."""
     tasks = _Tasks(graph, calls, n_inputs, uniform)
     whole, nodes = tasks.whole, tasks.nodes
     last_use = {node: place for place, task in enumerate(tasks.list) for node in tasks.operands(task)}
@@ -111,7 +110,7 @@ def split(graph: Graph, calls: Sequence[RecordedCall], n_inputs: int, uniform: S
 
 
 class _Tasks:
-    """All there is to do, in order."""
+    """The tasks of a routine in order of execution."""
 
     def __init__(self, graph: Graph, calls: Sequence[RecordedCall], n_inputs: int, uniform: Sequence[int]) -> None:
         self.graph, self.workspace = graph, n_inputs
@@ -127,7 +126,7 @@ class _Tasks:
         for call, needed, slots in zip(calls, graph.arguments, results, strict=True):
             self.whole.results.append(slots)
             self.call(call, needed)
-        # an input cannot be left where it lies: it may share memory with an output that is filled before
+        # an input must be copied: it may share memory with an output that is filled before
         self.whole.outputs = [self.array(output, (n_inputs,)) for output in graph.outputs]
 
     def room(self, size: int) -> ArraySlice:
@@ -145,7 +144,7 @@ class _Tasks:
                 continue
             self.list.append(("VALUE", number))
             if kind in ("SIN", "COS"):
-                # both are found at once, so neither is left to another part
+                # both are computed together, so they belong to one part
                 other = self.graph.known.get(("COS" if kind == "SIN" else "SIN", *operands))
                 if other is not None and other not in self.known:
                     self.known.add(other)
@@ -161,8 +160,8 @@ class _Tasks:
                 self.list.append(("STORE", nodes[index], target.place + index))
 
     def runs(self, nodes: Sequence[int]) -> list[tuple[ArraySlice | None, list[int]]]:
-        """The indices of the nodes, taken apart into runs: such as lie side by side, with the place of the first,
-        and such as do not lie in memory."""
+        """The indices of the nodes in runs: nodes that are adjacent in memory, with the location of the first, or nodes
+        that are not in memory."""
 
         def origin(index: int) -> tuple[int, int] | None:
             kind, *where = self.nodes[nodes[index]]
@@ -172,7 +171,7 @@ class _Tasks:
         return [(start and ArraySlice(start[0], start[1] + run[0]), run) for start, run in runs]
 
     def array(self, nodes: Sequence[int], inputs: Sequence[int]) -> ArraySlice:
-        """The nodes as an array: as they lie in one of the inputs, or else stored."""
+        """The nodes as an array: a slice of one of the inputs, or else stored in the workspace."""
         runs = self.runs(nodes)
         if len(runs) == 1 and runs[0][0] and runs[0][0].input in inputs:
             return runs[0][0]
@@ -200,7 +199,7 @@ class _Tasks:
 
 
 def _ends(tasks: _Tasks, last_use: dict[int, int]) -> Iterator[int]:
-    """Where each part ends: the place of the first task that is not its own."""
+    """The end of each part: the index of the first task after it."""
     changes = [0] * (len(tasks.list) + 1)
     weights = []
     for place, (kind, number, *_) in enumerate(tasks.list):
@@ -208,7 +207,7 @@ def _ends(tasks: _Tasks, last_use: dict[int, int]) -> Iterator[int]:
         if kind == "VALUE":
             changes[place + 1] += 1
             changes[last_use.get(number, place) + 1] -= 1
-    crossing = list(accumulate(changes))  # values that are computed before a place and needed there or later
+    crossing = list(accumulate(changes))  # number of live values before each task
     lengths = list(accumulate(weights, initial=0))
     start = 0
     while lengths[-1] - lengths[start] > LONGEST:

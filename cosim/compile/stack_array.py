@@ -1,13 +1,13 @@
-"""IR of an array that lives while a function runs."""
+"""IR of an array that is local to a function call."""
 
 from __future__ import annotations
 
-# a larger array is taken from the heap: threads may have small stacks
+# larger arrays are allocated on the heap: threads may have small stacks
 STACK_BYTES = 1 << 16
 
 
 def stack_array(pointer: str, size: int) -> tuple[list[str], list[str]]:
-    """(first lines, last lines) of a function with an array of `size` bytes, which begins with a cache line."""
+    """(first lines, last lines) of a function with an array of `size` bytes, aligned to cache lines."""
     if size <= STACK_BYTES:
         return [f"  {pointer} = alloca [{max(size, 1)} x i8], align 64"], []
     return [

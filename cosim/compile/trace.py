@@ -1,7 +1,7 @@
-"""From a pure function to an expression: call it with symbols, keep what it did as a list of operations.
+"""From a pure function to an expression: the function is called with symbols, which record its operations.
 
-A function is traced on flat arrays of known shapes. A `Routine` called while another one is traced is not
-inlined but recorded as a call, so that four evaluations of the same dynamics are one piece of code.
+A function is traced with arrays of known shapes. A `Routine` called during the trace of another one is not inlined
+but recorded as a call, so that four evaluations of the same dynamics share one piece of code.
 """
 
 from __future__ import annotations
@@ -23,38 +23,37 @@ from cosim.errors import CompileError, where_raised
 Shape = tuple[int, ...]
 
 
-class _Here(threading.local):
-    """What is being traced in this thread, innermost last."""
+class _ThreadState(threading.local):
+    """The traces in progress in this thread, innermost last."""
 
     def __init__(self) -> None:
         self.active: list[Trace] = []
         self.inlining: list[None] = []
 
 
-_here = _Here()
+_state = _ThreadState()
 
 
 @contextmanager
 def inlined() -> Iterator[None]:
-    """Within this block routines that are called are written out instead of recorded: derivatives are taken
-    of expressions, and a call is none."""
-    _here.inlining.append(None)
+    """Within this block calls of routines are inlined instead of recorded, because derivatives need expressions."""
+    _state.inlining.append(None)
     try:
         yield
     finally:
-        _here.inlining.pop()
+        _state.inlining.pop()
 
 
 def is_recorded(arguments: Sequence[Any]) -> bool:
-    """Whether a routine called with these arguments is to become a call in generated code."""
-    return not _here.inlining and any(map(ops.is_symbolic, arguments))
+    """Whether a routine called with these arguments becomes a call in generated code."""
+    return not _state.inlining and any(map(ops.is_symbolic, arguments))
 
 
 @dataclass(frozen=True)
 class RecordedCall:
     """One recorded call: `arguments` are expressions, `results` the fresh symbols that stand for its outputs.
 
-    With a condition the call is made only when it holds; otherwise the results are `otherwise`.
+    With a condition the call is made only if it holds; otherwise the results are `otherwise`.
     """
 
     routine: Any
@@ -65,7 +64,7 @@ class RecordedCall:
 
     @property
     def expressions(self) -> tuple[Any, ...]:
-        """All that must be known before the call."""
+        """All expressions that must be computed before the call."""
         return (*self.arguments, *self.otherwise, *([] if self.condition is None else [self.condition]))
 
 
@@ -102,8 +101,8 @@ def column(value: Any) -> Any:
 def record_call(
     routine: Any, arguments: Sequence[Any], condition: Any = None, otherwise: Sequence[Any] = ()
 ) -> list[Any]:
-    """Note a call of `routine` in the function that is being traced; its outputs as symbols."""
-    if not _here.active:
+    """Record a call of `routine` in the current trace; returns its outputs as symbols."""
+    if not _state.active:
         raise CompileError(f"routine '{routine.name}' was called with symbols outside of a trace")
     given = tuple(np.shape(ops._boxed(a)) for a in arguments)
     if given != tuple(routine.shapes):
@@ -116,14 +115,14 @@ def record_call(
         None if condition is None else column(condition),
         tuple(column(value) for value in otherwise),
     )
-    _here.active[-1].calls.append(call)
+    _state.active[-1].calls.append(call)
     return [box for _, box in fresh]
 
 
 def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
     """Call `fn` with symbols of the given shapes; it returns one array or a tuple of arrays.
 
-    Raises CompileError where the function does what symbols cannot, such as an `if` on a traced value.
+    Raises CompileError if the function uses symbols in a way that cannot be traced, such as an `if` on them.
     """
     result = Trace(name)
     boxes = []
@@ -131,10 +130,10 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
         col, box = symbols(f"x{k}", shape)
         result.inputs.append(col)
         boxes.append(box)
-    _refuse_floats()
-    _here.active.append(result)
+    _forbid_float_conversion()
+    _state.active.append(result)
     try:
-        # arithmetic on constants (an infinite limit) is no business of numpy's warnings here
+        # no numpy warnings for arithmetic on constants, such as an infinite limit
         with np.errstate(all="ignore"):
             outputs = fn(*boxes)
     except CompileError:
@@ -142,7 +141,7 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
     except Exception as error:
         raise CompileError(_why_untraceable(error), where_raised(error, but=(ops.__file__, __file__))) from error
     finally:
-        _here.active.pop()
+        _state.active.pop()
     for value in outputs if isinstance(outputs, tuple) else (outputs,):
         array = _returned(value, fn)
         result.outputs.append(column(array))
@@ -151,7 +150,7 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
 
 
 def _returned(value: Any, fn: Callable[..., Any]) -> np.ndarray:
-    """What a function returned, as an array. Raises CompileError where it is none."""
+    """The value returned by a function, as an array. Raises CompileError if it is none."""
     try:
         array = ops.array(value if isinstance(value, (list, np.ndarray)) else ops._boxed(value))
         elements = np.asarray(array).ravel()
@@ -165,8 +164,8 @@ def _returned(value: Any, fn: Callable[..., Any]) -> np.ndarray:
 
 
 @cache
-def _refuse_floats() -> None:
-    """Casadi turns a symbol into NaN where a float is needed: by float(), by math, in an array of floats."""
+def _forbid_float_conversion() -> None:
+    """Make the conversion of a symbol to float an error: casadi gives NaN in float(), math and float arrays."""
     import casadi
 
     def strict(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -189,7 +188,7 @@ def _why_untraceable(error: Exception) -> str:
 
 
 def origin(fn: Callable[..., Any]) -> str:
-    """Where a function is written: file:line name."""
+    """The definition of a function: file:line name."""
     fn = getattr(fn, "func", fn)
     code = getattr(getattr(fn, "__func__", fn), "__code__", None)
     name = getattr(fn, "__qualname__", "") or repr(fn)  # a repr may take long

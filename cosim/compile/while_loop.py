@@ -1,4 +1,4 @@
-"""A loop in machine code that goes on for as long as the values ask for: root finding, chains of events."""
+"""A while loop in machine code with a data-dependent number of iterations: root finding, chains of events."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ from cosim.errors import CompileError
 
 
 class WhileLoop:
-    """x, count, more = Repeated(body, most)(x, *others), a routine like `Routine`.
+    """x, count, more = WhileLoop(body, max_iterations)(x, *others), a routine like `Routine`.
 
-    body: a routine of (x (n,), *others) that returns (x (n,), more ()). It is carried out once, and again with
-    the x it returned and the same others while more is not 0 (NaN is not 0 either), at most `most` times. count () is
-    how often that was, more () what it said last: not 0 when `most` was reached too early.
+    body: a routine of (x (n,), *others) that returns (x (n,), more ()). It runs once, and again with the returned x
+    and the same others while more is not 0 (NaN counts as not 0), at most `max_iterations` times. count () is the
+    number of iterations, more () the last value: not 0 if the loop was ended by `max_iterations`.
 
-    In a batch the loop goes on while any lane needs it; a lane that is done keeps its x, count and more. Lanes
-    have different x, so in the body what depends on x is chosen by `ops.where`: `call_when` decides for all alike.
+    In a batch the loop continues while any SIMD lane needs it; finished lanes keep their x, count and more. Lanes
+    have different x, so choices that depend on x need `ops.where` in the body; `call_when` decides for all lanes.
     """
 
-    def __init__(self, body: Any, most: int) -> None:
-        """Raises CompileError when the body's results cannot be its next arguments, or `most` is below 1."""
+    def __init__(self, body: Any, max_iterations: int) -> None:
+        """Raises CompileError if the body's results cannot be its next arguments, or `max_iterations` is below 1."""
         place = origin(body.fn)
         if not body.shapes or tuple(body.output_shapes) != (body.shapes[0], ()):
             shapes = f"takes {tuple(body.shapes)} and returns {tuple(body.output_shapes)}"
-            raise CompileError(f"'{body.name}' {shapes}; to be repeated it must return (x, more ())", place)
-        if most < 1:
-            raise CompileError(f"'{body.name}' is to be repeated at most {most} times; it must be 1 or more", place)
+            raise CompileError(f"'{body.name}' {shapes}; the body of a loop must return (x, more ())", place)
+        if max_iterations < 1:
+            raise CompileError(f"'{body.name}' has max_iterations {max_iterations}; it must be 1 or more", place)
         self.uniform: tuple[int, ...] = getattr(body, "uniform", ())
         if 0 in self.uniform:
-            raise CompileError(f"'{body.name}' has one x for all lanes; to be repeated each needs its own", place)
-        self.body, self.most, self.name = body, most, f"{body.name}_repeated"
+            raise CompileError(
+                f"'{body.name}' has one x for all SIMD lanes; the body of a loop needs one per lane", place
+            )
+        self.body, self.max_iterations, self.name = body, max_iterations, f"{body.name}_repeated"
         self.shapes: tuple[Shape, ...] = tuple(body.shapes)
         self.output_shapes: tuple[Shape, ...] = (self.shapes[0], (), ())
 
@@ -50,7 +52,7 @@ class WhileLoop:
 
     @property
     def operations(self) -> int:
-        """Arithmetic operations of the body carried out once."""
+        """Arithmetic operations of one iteration."""
         return self.body.operations
 
     @cached_property
@@ -61,12 +63,12 @@ class WhileLoop:
         return self._text(self.symbol, lanes)
 
     def fn(self, x: Any, *others: Any) -> tuple[Any, float, float]:
-        """On numbers: the loop in Python. Raises CompileError on symbols, of which no loop can be written out."""
+        """On numbers: the loop in Python. Raises CompileError on symbols, for which a loop has no expression."""
         if any(map(ops.is_symbolic, (x, *others))):
             what = f"'{self.name}' is a loop and has no expression, so no derivative can be taken through it"
             raise CompileError(what, origin(self.body.fn))
         count, more = 0, True
-        while more != 0 and count < self.most:
+        while more != 0 and count < self.max_iterations:
             x, more = self.body.fn(x, *others)
             x, count = ops.array(x), count + 1
         return x, float(count), float(more)
@@ -78,7 +80,7 @@ class WhileLoop:
         return x, count, more
 
     def _text(self, symbol: str, lanes: int) -> str:
-        """IR of `@symbol.<lanes>`. x has memory of its own, as outputs may share theirs with inputs."""
+        """IR of `@symbol.<lanes>`. x has its own memory, because outputs may share theirs with inputs."""
         n, t, zero, one = self.output_sizes[0], real(lanes), constant(0.0, lanes), constant(1.0, lanes)
         ins = [f"ptr %in{k}" for k in range(len(self.shapes))]
         if lanes == 1:
@@ -101,7 +103,7 @@ again:
   %count = phi {t} [ {zero}, %entry ], [ %count.next, %again ]
   %more = phi {t} [ {zero}, %entry ], [ %more.next, %again ]
   call void @{self.body.symbol}.{lanes}({", ".join(["ptr %x", *ins[1:], "ptr %x.next", "ptr %said"])})
-{"".join(_kept(index, t, bit) for index in range(n))}\
+{"".join(_update_element(index, t, bit) for index in range(n))}\
   %said.value = load {t}, ptr %said, align 8
   %more.next = select {bit} %active, {t} %said.value, {t} %more
   %count.more = fadd {t} %count, {one}
@@ -110,7 +112,7 @@ again:
   %active.next = and {bit} %active, %wanted
   %any = {any_lane}
   %k.next = add i64 %k, 1
-  %left = icmp slt i64 %k.next, {self.most}
+  %left = icmp slt i64 %k.next, {self.max_iterations}
   %repeat = and i1 %any, %left
   br i1 %repeat, label %again, label %finish
 finish:
@@ -122,8 +124,8 @@ finish:
 """
 
 
-def _kept(index: int, t: str, bit: str) -> str:
-    """IR that takes over element `index` of the new x in the lanes that are not done."""
+def _update_element(index: int, t: str, bit: str) -> str:
+    """IR that updates element `index` of x in the lanes that are not finished."""
     return f"""\
   %old.at{index} = getelementptr inbounds {t}, ptr %x, i64 {index}
   %new.at{index} = getelementptr inbounds {t}, ptr %x.next, i64 {index}

@@ -20,8 +20,8 @@ class Params:
     f0: float = param(unit="Hz", min=0, doc="frequency at time 0")
     f1: float = param(unit="Hz", min=0, doc="frequency at the end")
     duration: float = param(unit="s", above=0, doc="time of the sweep")
-    of: Literal["position", "effort"] = param(default="position", doc="what is swept")
-    ramp: float = param(unit="s", min=0, default=0.0, doc="time to grow, and to shrink at the end")
+    of: Literal["position", "effort"] = param(default="position", doc="quantity of the sweep")
+    ramp: float = param(unit="s", min=0, default=0.0, doc="fade-in time, and fade-out time at the end")
 
     def __post_init__(self) -> None:
         if 2 * self.ramp > self.duration:
@@ -32,7 +32,7 @@ class Params:
 class Chirp:
     """start + amplitude · (faded in and out) · sin 2π (f0 t + (f1 − f0) t² / (2 duration)).
 
-    Afterwards the position stays as it is and the effort is zero. All joints swing in phase.
+    Afterwards the position is constant and the effort is zero. All joints have the same phase.
     """
 
     start: Array  # (n,)
@@ -47,30 +47,30 @@ class Chirp:
         time = ops.clip(t, 0.0, self.end)
         slope = (self.f1 - self.f0) / self.end
         angle = (TURN * (self.f0 + 0.5 * slope * time) * time, TURN * (self.f0 + slope * time), TURN * slope)
-        value, rate, bend = modulated_sine(self._strength(time), angle)
+        value, rate, bend = modulated_sine(self._envelope(time), angle)
         moving = ops.where(t < self.end, 1.0, 0.0)
-        still = np.zeros(len(self.start))
+        zero = np.zeros(len(self.start))
         if self.of == "effort":
             return {
                 "position": self.start,
-                "velocity": still,
-                "acceleration": still,
+                "velocity": zero,
+                "acceleration": zero,
                 "effort": self.amplitude * value * moving,
             }
         return {
             "position": self.start + self.amplitude * value,
             "velocity": self.amplitude * rate * moving,
             "acceleration": self.amplitude * bend * moving,
-            "effort": still,
+            "effort": zero,
         }
 
-    def _strength(self, time: Any) -> Jet:
-        """Grows from 0 to 1 in the first ramp and shrinks back in the last one."""
+    def _envelope(self, time: Any) -> Jet:
+        """The amplitude factor: from 0 to 1 during the first ramp, back to 0 during the last one."""
         value, rate, bend = fade(time, self.ramp)
         if self.ramp == 0:
             return value, rate, bend
-        lost = fade(time - (self.end - self.ramp), self.ramp)
-        return value - lost[0], rate - lost[1], bend - lost[2]
+        fade_out = fade(time - (self.end - self.ramp), self.ramp)
+        return value - fade_out[0], rate - fade_out[1], bend - fade_out[2]
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Chirp:

@@ -1,4 +1,4 @@
-"""From rest to rest along a polynomial of the fifth degree, the path of least jerk."""
+"""From rest to rest along a polynomial of degree five: the minimum-jerk motion."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cosim.types import Array, PerJoint, param, params
 
 @params
 class Params:
-    goal: PerJoint = param(unit="joint position", doc="where the joints go")
+    goal: PerJoint = param(unit="joint position", doc="final positions")
     duration: float = param(unit="s", above=0, doc="time of the motion")
     start: PerJoint | None = param(unit="joint position", default=None, doc="default: the initial positions")
-    delay: float = param(unit="s", min=0, default=0.0, doc="time to wait before the motion")
+    delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")
     back: bool = param(default=False, doc="return to the start afterwards, in the same time")
 
 
 def minimum_jerk(s: Any) -> tuple[Any, Any, Any]:
-    """10s³ − 15s⁴ + 6s⁵ and its first two derivatives for s in [0, 1], resting at 0 and 1 outside.
+    """10s³ − 15s⁴ + 6s⁵ and its first two derivatives for s in [0, 1], constant outside.
 
     The straight path that minimises the integral of the squared jerk (Flash and Hogan, 1985).
     """
@@ -37,7 +37,7 @@ def minimum_jerk(s: Any) -> tuple[Any, Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Quintic:
-    """start + (goal − start) · minimum_jerk, and the same way back when asked for."""
+    """start + (goal − start) · minimum_jerk, and the reverse motion if `back` is set."""
 
     start: Array  # (n,)
     goal: Array  # (n,)
@@ -53,14 +53,14 @@ class Quintic:
         s = (t - self.delay) / self.duration
         value, rate, bend = minimum_jerk(s)
         if self.back:
-            returned = minimum_jerk(s - 1.0)
-            value, rate, bend = value - returned[0], rate - returned[1], bend - returned[2]
-        way = self.goal - self.start
+            back = minimum_jerk(s - 1.0)
+            value, rate, bend = value - back[0], rate - back[1], bend - back[2]
+        distance = self.goal - self.start
         return {
-            "position": self.start + way * value,
-            "velocity": way / self.duration * rate,
-            "acceleration": way / self.duration**2 * bend,
-            "effort": np.zeros(len(way)),
+            "position": self.start + distance * value,
+            "velocity": distance / self.duration * rate,
+            "acceleration": distance / self.duration**2 * bend,
+            "effort": np.zeros(len(distance)),
         }
 
 

@@ -19,15 +19,15 @@ Jet = tuple[Any, Any, Any]  # a function of time at one instant: value, first an
 
 @params
 class Params:
-    amplitude: PerJoint = param(unit="joint position", doc="half of the way from end to end")
-    frequency: PerJoint = param(unit="Hz", min=0, doc="swings per second")
+    amplitude: PerJoint = param(unit="joint position", doc="half of the peak-to-peak distance")
+    frequency: PerJoint = param(unit="Hz", min=0, doc="periods per second")
     phase: PerJoint = param(unit="rad", default=0.0, doc="at time 0")
-    offset: PerJoint = param(unit="joint position", default=0.0, doc="middle from initial position")
-    ramp: float = param(unit="s", min=0, default=0.0, doc="time in which the amplitude grows from zero")
+    offset: PerJoint = param(unit="joint position", default=0.0, doc="of the centre from the initial position")
+    ramp: float = param(unit="s", min=0, default=0.0, doc="fade-in time of the amplitude")
 
 
 def fade(t: Any, ramp: float) -> Jet:
-    """From 0 at t = 0 to 1 at t = ramp along a quintic; a ramp of 0 is 1 throughout."""
+    """From 0 at t = 0 to 1 at t = ramp along a quintic; 1 for a ramp of 0."""
     if ramp == 0:
         return 1.0, 0.0, 0.0
     value, rate, bend = minimum_jerk(t / ramp)
@@ -35,7 +35,7 @@ def fade(t: Any, ramp: float) -> Jet:
 
 
 def modulated_sine(amplitude: Jet, angle: Jet) -> Jet:
-    """a(t) sin φ(t) with the derivatives that the product and the chain rule give."""
+    """a(t) sin φ(t) and its first two derivatives."""
     (a, da, dda), (phi, dphi, ddphi) = amplitude, angle
     sine, cosine = ops.sin(phi), ops.cos(phi)
     return (
@@ -47,9 +47,9 @@ def modulated_sine(amplitude: Jet, angle: Jet) -> Jet:
 
 @dataclass(frozen=True, eq=False)
 class Sine:
-    """middle + fade(t) · amplitude · sin(ω t + phase)."""
+    """centre + fade(t) · amplitude · sin(ω t + phase)."""
 
-    middle: Array  # (n,)
+    centre: Array  # (n,)
     amplitude: Array  # (n,)
     omega: Array  # (n,), rad/s
     phase: Array  # (n,)
@@ -61,16 +61,16 @@ class Sine:
         angle = (self.omega * t + self.phase, self.omega, 0.0)
         value, rate, bend = modulated_sine(growth, angle)
         return {
-            "position": self.middle + self.amplitude * value,
+            "position": self.centre + self.amplitude * value,
             "velocity": self.amplitude * rate,
             "acceleration": self.amplitude * bend,
-            "effort": np.zeros(len(self.middle)),
+            "effort": np.zeros(len(self.centre)),
         }
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Sine:
     return Sine(
-        middle=start + np.array(params.offset),
+        centre=start + np.array(params.offset),
         amplitude=np.array(params.amplitude),
         omega=TURN * np.array(params.frequency),
         phase=np.array(params.phase),

@@ -1,4 +1,4 @@
-"""From rest to rest with bounded velocity and acceleration; all joints arrive together."""
+"""From rest to rest with bounded velocity and acceleration; all joints arrive at the same time."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from cosim.types import Array, PerJoint, param, params
 
 @params
 class Params:
-    goal: PerJoint = param(unit="joint position", doc="where the joints go")
+    goal: PerJoint = param(unit="joint position", doc="final positions")
     max_velocity: PerJoint = param(unit="joint velocity", above=0, doc="never exceeded")
     max_acceleration: PerJoint = param(unit="joint acceleration", above=0, doc="never exceeded")
-    delay: float = param(unit="s", min=0, default=0.0, doc="time to wait before the motion")
+    delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")
 
 
 @dataclass(frozen=True, eq=False)
 class Trapezoidal:
-    """start + way · h(s), s in [0, 1] the time since the delay over the duration of the slowest joint.
+    """start + distance · h(s), s in [0, 1] the time since the delay over the duration of the slowest joint.
 
     h' is a trapezoid of area 1: it rises during `ramp`, stays at 1 / (1 − ramp), falls during `ramp`.
-    With ramp = 1/2 it is a triangle, the profile of a way too short to reach the top velocity.
+    With ramp = 1/2 it is a triangle, the profile of a distance too short to reach the maximum velocity.
     """
 
     start: Array  # (n,)
-    way: Array  # (n,)
+    distance: Array  # (n,)
     ramp: Array  # (n,), in (0, 1/2]
     delay: float
     duration: float
@@ -39,9 +39,9 @@ class Trapezoidal:
         return self.delay + self.duration
 
     def sample(self, t: Any) -> dict[str, Any]:
-        # joints that have no way to go have no duration: any pace keeps them where they are
-        pace = 1.0 / self.duration if self.duration > 0 else 1.0
-        time = (t - self.delay) * pace
+        # with zero distances the duration is 0: any rate keeps the positions
+        rate = 1.0 / self.duration if self.duration > 0 else 1.0
+        time = (t - self.delay) * rate
         s = ops.clip(time, 0.0, 1.0)
         rise = ops.clip(s / self.ramp, 0.0, 1.0)
         fall = ops.clip((s - (1.0 - self.ramp)) / self.ramp, 0.0, 1.0)
@@ -51,23 +51,23 @@ class Trapezoidal:
         bend = ops.where(time < self.ramp, slope, bend)
         bend = ops.where(ops.logical_or(time < 0.0, time >= 1.0), 0.0, bend)
         return {
-            "position": self.start + self.way * top * (s + self.ramp * (0.5 * (rise**2 - fall**2) - rise)),
-            "velocity": self.way * pace * top * (rise - fall),
-            "acceleration": self.way * pace**2 * bend,
-            "effort": np.zeros(len(self.way)),
+            "position": self.start + self.distance * top * (s + self.ramp * (0.5 * (rise**2 - fall**2) - rise)),
+            "velocity": self.distance * rate * top * (rise - fall),
+            "acceleration": self.distance * rate**2 * bend,
+            "effort": np.zeros(len(self.distance)),
         }
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Trapezoidal:
-    """Each joint's fastest profile, stretched in time to the duration of the slowest one.
+    """Each joint's fastest profile, scaled in time to the duration of the slowest one.
 
-    A joint that reaches its top velocity v takes |way| / v + v / a, of which v / a is the rise; a shorter
-    way takes 2 √(|way| / a), half of it rising (Biagiotti and Melchiorri, Trajectory Planning, §3.2).
+    A joint that reaches its maximum velocity v takes |distance| / v + v / a, of which v / a is the rise; a shorter
+    distance takes 2 √(|distance| / a), half of it rising (Biagiotti and Melchiorri, Trajectory Planning, §3.2).
     """
-    way = np.array(params.goal) - start
+    distance = np.array(params.goal) - start
     velocity, acceleration = np.array(params.max_velocity), np.array(params.max_acceleration)
-    rise = np.minimum(velocity / acceleration, np.sqrt(np.abs(way) / acceleration))
+    rise = np.minimum(velocity / acceleration, np.sqrt(np.abs(distance) / acceleration))
     top = rise * acceleration
-    duration = np.divide(np.abs(way), top, out=np.zeros(len(way)), where=top > 0) + rise
-    ramp = np.divide(rise, duration, out=np.full(len(way), 0.5), where=duration > 0)
-    return Trapezoidal(start, way, ramp, params.delay, float(duration.max(initial=0.0)))
+    duration = np.divide(np.abs(distance), top, out=np.zeros(len(distance)), where=top > 0) + rise
+    ramp = np.divide(rise, duration, out=np.full(len(distance), 0.5), where=duration > 0)
+    return Trapezoidal(start, distance, ramp, params.delay, float(duration.max(initial=0.0)))

@@ -1,6 +1,6 @@
-"""Through the rows of a CSV file along a cubic spline that starts and ends at rest.
+"""A cubic spline through the rows of a CSV file that starts and ends at rest.
 
-The header names the columns, `t` [s] and the joints (SI), in any order; other columns are left alone.
+The header names the columns, `t` [s] and the joints (SI), in any order; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Params:
 
 @dataclass(frozen=True, eq=False)
 class Waypoints:
-    """Pieces of cubic polynomials in the time since each piece began, a constant one before and behind.
+    """Cubic polynomials in the time since the start of each piece, constant before the first and after the last.
 
-    `table` (pieces, 1 + 4 n): the time when the piece begins, then the coefficients of the powers 3, 2, 1, 0
+    `table` (pieces, 1 + 4 n): the start time of the piece, then the coefficients of the powers 3, 2, 1, 0
     of the n joints.
     """
 
@@ -49,8 +49,8 @@ class Waypoints:
 
 
 def _row_at(t: Any, begins: Array, rows: Any) -> Any:
-    """The row whose piece t is in: of each two neighbours the right one stays if t is past its begin, else
-    the left one, until one row is left. Symbols cannot index a table; this takes one choice per row."""
+    """The row of the piece that contains t: of each two neighbours the right one is chosen if t is past its start,
+    else the left one, until one row remains. Symbols cannot index a table; this takes one `where` per row."""
     while len(rows) > 1:
         pairs = len(rows) // 2
         passed = t >= begins[1::2]
@@ -61,7 +61,7 @@ def _row_at(t: Any, begins: Array, rows: Any) -> Any:
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Waypoints:
-    """Raises InputError (or InputErrors, one per wrong cell) for a file that is not as described."""
+    """Raises InputError (or InputErrors, one per wrong cell) for an invalid file."""
     from scipy.interpolate import CubicSpline
 
     times, positions = read_waypoints(folder / params.file, joints)
@@ -76,7 +76,7 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
 
 
 def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
-    """Times (m,) and positions (m, n) of the joints, in their order. Raises InputError, InputErrors."""
+    """Times (m,) and positions (m, n) in the order of `joints`. Raises InputError, InputErrors."""
     lines = _lines(path)
     if not lines:
         raise InputError(
@@ -101,7 +101,7 @@ def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
 
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of the lines that are not blank."""
+    """(line number, cells) of the non-blank lines."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
@@ -115,7 +115,7 @@ def _lines(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _columns(header: list[str], joints: tuple[str, ...], place: SourceLocation) -> list[int]:
-    """Where `t` and the joints stand in the header."""
+    """Column indices of `t` and the joints."""
     wanted = ("t", *joints)
     errors = [
         InputError(f"no column '{name}'{did_you_mean(name, header)}", place) for name in wanted if name not in header
@@ -129,7 +129,7 @@ def _columns(header: list[str], joints: tuple[str, ...], place: SourceLocation) 
 def _numbers(
     row: list[str], header: list[str], columns: list[int], place: SourceLocation, errors: list[InputError]
 ) -> list[float]:
-    """The numbers of one row at the columns; mistakes are added to `errors`."""
+    """The numbers of one row at the columns; errors are added to `errors`."""
     if len(row) != len(header):
         errors.append(InputError(f"expected {len(header)} cells as in the header, got {len(row)}", place))
         return []

@@ -219,7 +219,7 @@ def test_joints_may_not_take_the_names_of_sections(command):
 @pytest.mark.parametrize(
     ("actuator", "message"),
     [
-        ("stiffness: 100", "an elastic gear needs a rotor_inertia above 0; give it, or leave stiffness out"),
+        ("stiffness: 100", "an elastic gear needs a rotor_inertia above 0; set it, or remove stiffness"),
         ("damping: 1", "damping is that of an elastic gear; give stiffness too, or leave damping out"),
     ],
 )

@@ -342,23 +342,21 @@ MISFITS = [
 def test_a_body_whose_results_are_not_its_arguments_is_told(fn, shapes, what):
     with pytest.raises(CompileError) as caught:
         WhileLoop(Routine(fn, shapes, "body"), 5)
-    assert str(caught.value) == f"{place(fn)}: 'body' {what}; to be repeated it must return (x, more ())"
+    assert str(caught.value) == f"{place(fn)}: 'body' {what}; the body of a loop must return (x, more ())"
 
 
 @pytest.mark.parametrize("most", [0, -1])
 def test_a_loop_of_no_times_is_refused(most):
     with pytest.raises(CompileError) as caught:
         WhileLoop(COLLATZ.body, most)
-    assert str(caught.value) == (
-        f"{place(collatz)}: 'collatz' is to be repeated at most {most} times; it must be 1 or more"
-    )
+    assert str(caught.value) == (f"{place(collatz)}: 'collatz' has max_iterations {most}; it must be 1 or more")
 
 
 def test_an_x_for_all_lanes_is_refused():
     with pytest.raises(CompileError) as caught:
         WhileLoop(Routine(collatz, [(2,)], "collatz", uniform=[0]), 5)
     assert str(caught.value) == (
-        f"{place(collatz)}: 'collatz' has one x for all lanes; to be repeated each needs its own"
+        f"{place(collatz)}: 'collatz' has one x for all SIMD lanes; the body of a loop needs one per lane"
     )
 
 

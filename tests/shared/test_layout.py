@@ -64,14 +64,14 @@ def test_an_empty_tree_is_an_empty_vector():
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({"a": np.zeros(2)}, "state has other parts than it began with: b, part.inner.s, part.m"),
-        ({**TREE, "c": 1.0, "d": {"e": 1.0}}, "state has other parts than it began with: c, d.e"),
-        ({**TREE, "a": np.zeros(3)}, r"a has shape \(3,\); it began with \(2,\)"),
+        ({"a": np.zeros(2)}, "the keys of the state differ from the initial ones: b, part.inner.s, part.m"),
+        ({**TREE, "c": 1.0, "d": {"e": 1.0}}, "the keys of the state differ from the initial ones: c, d.e"),
+        ({**TREE, "a": np.zeros(3)}, r"a has shape \(3,\); its initial shape is \(2,\)"),
         (
             {**TREE, "part": {**TREE["part"], "m": np.zeros((3, 2))}},
-            r"part.m has shape \(3, 2\); it began with \(2, 3\)",
+            r"part.m has shape \(3, 2\); its initial shape is \(2, 3\)",
         ),
-        ({**TREE, "a": 1.0}, r"a has shape \(\); it began with \(2,\)"),
+        ({**TREE, "a": 1.0}, r"a has shape \(\); its initial shape is \(2,\)"),
     ],
 )
 def test_another_tree_does_not_fit(layout, tree, message):

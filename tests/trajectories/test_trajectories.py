@@ -189,9 +189,9 @@ def test_a_short_way_gives_a_triangle() -> None:
         "trapezoidal", goal=(START[0] - way, START[1]), max_velocity=(9.0, 1.0), max_acceleration=(4.0, 1.0)
     )
     assert trajectory.end == pytest.approx(2 * math.sqrt(way / 4.0))
-    middle = trajectory.sample(trajectory.end / 2)
-    np.testing.assert_allclose(middle["position"], START - [way / 2, 0.0])
-    np.testing.assert_allclose(middle["velocity"], [-math.sqrt(way * 4.0), 0.0])
+    centre = trajectory.sample(trajectory.end / 2)
+    np.testing.assert_allclose(centre["position"], START - [way / 2, 0.0])
+    np.testing.assert_allclose(centre["velocity"], [-math.sqrt(way * 4.0), 0.0])
     for part, sign in ((0.25, -1), (0.75, 1)):
         np.testing.assert_allclose(trajectory.sample(part * trajectory.end)["acceleration"], [sign * 4.0, 0.0])
 
