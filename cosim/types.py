@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Annotated, Any, Literal, Protocol, TypeVar, dataclass_transform, runtime_checkable
 
 import numpy as np
@@ -156,23 +155,6 @@ class Trajectory(Protocol):
         """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
         `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
         ...
-
-
-class FaultCode(IntEnum):
-    """Why a tick ends the run, in the order of precedence: verdicts of the guard, then faults of the plant's state."""
-
-    OK = 0
-    EFFORT = 1
-    RATE = 2
-    POWER = 3
-    TEMPERATURE = 4
-    POSITION = 5
-    TRACKING = 6
-    VELOCITY = 7
-    STALE = 8
-    NOT_FINITE = 9
-    OPEN = 10  # a constraint is violated
-    ENDLESS = 11  # events without end within one instant
 
 
 # --- joints: what drivers read and write -----------------------------------------------------------

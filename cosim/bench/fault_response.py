@@ -131,7 +131,7 @@ FAULTS = {
     "motor fault": FaultCase(overheat, " reports ", lambda observer, stale: observer.reported),
     "bus off": FaultCase(switch_bus_off, "bus off", lambda observer, stale: observer.injected),
     "power loss": FaultCase(
-        cut_power, "not been heard of", lambda observer, stale: min(observer.last.values()) + round(stale * 1e9)
+        cut_power, "no feedback", lambda observer, stale: min(observer.last.values()) + round(stale * 1e9)
     ),
     "e-stop": FaultCase(press_button, "emergency stop", lambda observer, stale: observer.injected),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.control.guard import KINDS, STOP
+from cosim.control.limits import LIMITS, STOP
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.schedule import ScheduleSpec, show_time
 from cosim.timing.pacing import Pacing, Pulse
@@ -39,32 +39,31 @@ def _lines(rig: Rig) -> Iterator[str]:
         mode = "load motors" if driver.loads else f"{driver.mode} mode"
         yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {rig.bus_loads[driver.name]:.0%} of its bit rate"
         for name, wired in driver.wiring.items():
-            effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].effort
+            effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].limits["effort"]
             of = f"load of {name}" if driver.loads else name
             yield f"  node {wired.address}, {of}: {_limits(rig, name, effort)}"
 
 
 def _limits(rig: Rig, name: str, effort: float) -> str:
     """What a real motor may do."""
-    joint, unit = rig.spec.joints[name], rig.plant.model.dof_units[rig.joints.index(name)]
-    force = "N" if unit == "m" else "N·m"
-    given = [f"{joint.lower:.4g} to {joint.upper:.4g} {unit}"] if isfinite(joint.upper - joint.lower) else []
-    given += [f"up to {joint.velocity:.4g} {unit}/s", f"{effort:.4g} {force}"]
-    more = {"rate": f"{force}/s", "temperature": "°C", "power": "W", "tracking": f"{unit} off its reference"}
-    given += [f"{getattr(joint, key):.4g} {u}" for key, u in more.items() if isfinite(getattr(joint, key))]
-    return ", ".join(given)
+    bounds, unit = rig.spec.joints[name].limits | {"effort": effort}, rig.plant.model.dof_units[rig.joints.index(name)]
+    given = {row: [bounds[key] for key in row.bound_keys] for row in LIMITS}
+    shown = [f"{row.key} {row.show(values, unit, 4)}" for row, values in given.items() if any(map(isfinite, values))]
+    return ", ".join(shown).replace("*", "·").replace("degC", "°C")
 
 
 def _guard(rig: Rig) -> Iterator[str]:
     """How a run with real motors is stopped."""
-    guard, stop = rig.spec.guard, "at once"
-    if guard.deceleration is not None:
-        stop = f"after all joints came to rest with {guard.deceleration:.4g} rad/s^2, where that can wait"
-    held = [kind for kind in KINDS if (rig.guard.does(STOP, kind) & np.isin(rig.joints, rig.plant.real)).any()]
-    yield f"stops by {_either(held)}, {stop}"
-    yield f"stops when a drive is not heard of for {guard.stale * 1e3:.4g} ms, or reports a fault"
+    guard, real = rig.spec.guard, np.isin(rig.joints, rig.plant.real)
+    stopping = [row for row in LIMITS if (rig.guard.has_action(STOP, row.key) & real).any()]
+    controlled = [row.key for row in stopping if row.stop_category == 1 and guard.deceleration is not None]
+    if controlled:
+        yield f"controlled stop at {guard.deceleration:.4g} rad/s^2: limits of {_either(controlled)}"
+    if immediate := [row.key for row in stopping if row.key not in controlled]:
+        yield f"immediate stop: limits of {_either(immediate)}"
+    yield f"immediate stop: no feedback of a drive for {guard.stale * 1e3:.4g} ms, or a fault of a drive"
     if guard.soft_start:
-        yield f"efforts come up within {guard.soft_start:.4g} s"
+        yield f"soft start: the effort limit ramps up within {guard.soft_start:.4g} s"
     estop = guard.estop
     inputs = [] if estop is None else [f"key {estop.key}"] * bool(estop.key) + [f"file {estop.file}"] * bool(estop.file)
     inputs += [f"message {estop.id:#x} on {estop.interface} {estop.channel}"] if estop and estop.id is not None else []
@@ -99,7 +98,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         kind = joint.actuator.name if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
         if name in rig.plant.real:
-            yield f"  {name}: real, {_limits(rig, name, joint.effort)}"
+            yield f"  {name}: real, {_limits(rig, name, joint.limits['effort'])}"
             continue
         latched = ", latched" if joint.latched else ""
         found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""

@@ -174,8 +174,8 @@ def guard_lines(summary: dict[str, Any]) -> list[str]:
     for kinds in summary["guard"].values():
         for count in kinds.values():
             ticks = f"{count['ticks']} {plural(count['ticks'], 'tick')}"
-            spells = f" ({count['spells']} spells)" if count["spells"] > 1 else ""
-            found.append(f"guard    {count['what']}, in {ticks}{spells}, first at {count['first_s']:.6g} s")
+            times = f" ({count['occurrences']} occurrences)" if count["occurrences"] > 1 else ""
+            found.append(f"guard    {count['what']}, in {ticks}{times}, first at {count['first_s']:.6g} s")
     return found
 
 

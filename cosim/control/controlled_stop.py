@@ -1,4 +1,6 @@
-"""Coming to rest under control: references that slow down from where they are, each joint in the same time."""
+"""Controlled stop (IEC 60204-1 stop category 1): references decelerate, all joints in the same time,
+and motors are switched off when the joints are at rest. Other stops are immediate (category 0).
+"""
 
 from __future__ import annotations
 
@@ -8,33 +10,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.control import guard
+from cosim.control.guard import Guard
+from cosim.control.limits import CODES, LIMIT_OF, LIMITS, NOT_FINITE, SATURATE, STOP
+from cosim.types import Array
 
-# verdicts that can wait until the joints rest: the drives obey, and are to go on obeying
-PATIENT = (guard.EFFORT, guard.RATE, guard.POWER, guard.TEMPERATURE, guard.POSITION)
-ASKED = 0.5  # no verdict: somebody asked for a stop
-NEVER = 1e300  # s; a time that does not come
-LONGEST = 3.0  # s; a stop that would take longer is one at once
-OVERRUN = 0.1  # rad or m; a joint that would come to rest further beyond its limits is stopped at once
+CONTROLLED = tuple(CODES[row.key] for row in LIMITS if row.stop_category == 1)
+REQUESTED = 0.5  # the reason of a stop that was requested, below all fault codes
+NEVER = 1e300  # s; the start of a stop that is not active
+MAX_DURATION = 3.0  # s; a stop that would take longer is immediate
+MAX_OVERRUN = 0.1  # rad or m; a joint that would stop further outside its limits is stopped immediately
 SETTLING = 0.1  # s at rest before motors are switched off
 
 
-def cutting(held: guard.Guard) -> guard.Guard:
-    """What is commanded while the joints come to rest: what would have stopped the run, and waits, saturates. Not so
-    positions: outside them a joint is led by its reference, and must be free to brake to either side."""
-    patient = {guard.KINDS[code - 1] for code in PATIENT} - {"position"}
-    softer = {
-        kind: np.where((actions == guard.STOP) & (kind in patient), guard.SATURATE, actions)
-        for kind, actions in held.actions.items()
-    }
-    return dataclasses.replace(held, actions=softer)
+def while_stopping(guard: Guard) -> Guard:
+    """The guard of commands during a controlled stop: limits that may cause one saturate instead."""
+
+    def softer(key: str, actions: Array) -> Array:
+        row = LIMIT_OF[key]
+        soft = row.stop_category == 1 and row.saturates_while_stopping and SATURATE in row.actions
+        return np.where((actions == STOP) & soft, SATURATE, actions)
+
+    return dataclasses.replace(guard, actions={key: softer(key, each) for key, each in guard.actions.items()})
 
 
 class ControlledStop(NamedTuple):
-    """References slow down from position and velocity (n,), which they have at t [s], to rest within `length` [s]."""
+    """References decelerate from position and velocity (n,), which they have at t [s], to rest within duration [s]."""
 
     t: Any
-    length: Any
+    duration: Any
     position: Any
     velocity: Any
 
@@ -45,69 +48,72 @@ class ControlledStop(NamedTuple):
         return cls(flat[0], flat[1], flat[2 : 2 + n], flat[2 + n :])
 
     @classmethod
-    def none(cls, n: int) -> np.ndarray:
-        """The flat array of n joints that are not to stop."""
+    def inactive(cls, n: int) -> np.ndarray:
+        """The flat array of n joints without a stop."""
         return np.concatenate([[NEVER, 1.0], np.zeros(2 * n)])
 
     def at(self, index: np.ndarray) -> ControlledStop:
-        return ControlledStop(self.t, self.length, self.position[index], self.velocity[index])
+        """The stop of the joints at these indices."""
+        return ControlledStop(self.t, self.duration, self.position[index], self.velocity[index])
 
     def reference(self, sample: dict[str, Any], t: Any) -> dict[str, Any]:
-        """The sample of a trajectory until then; afterwards constant deceleration, and rest."""
-        u = ops.clip(t - self.t, 0.0, self.length)
-        left = 1.0 - u / self.length
-        slowing = {
+        """The sample of a trajectory before the stop; after its start constant deceleration, then rest."""
+        u = ops.clip(t - self.t, 0.0, self.duration)
+        left = 1.0 - u / self.duration
+        decelerating = {
             "position": self.position + self.velocity * (u * (0.5 + 0.5 * left)),
             "velocity": self.velocity * left,
-            "acceleration": ops.where(left > 0.0, -self.velocity / self.length, 0.0),
+            "acceleration": ops.where(left > 0.0, -self.velocity / self.duration, 0.0),
             "effort": sample["effort"] * left,
         }
-        return {what: ops.where(t >= self.t, value, sample[what]) for what, value in slowing.items()}
+        return {name: ops.where(t >= self.t, value, sample[name]) for name, value in decelerating.items()}
 
-    def over(self, t: Any) -> Any:
-        """Whether everything rests by t."""
-        return t >= self.t + self.length + SETTLING
+    def finished(self, t: Any) -> Any:
+        """Whether all joints are at rest by t."""
+        return t >= self.t + self.duration + SETTLING
 
     @property
     def flat(self) -> Any:
         """As one array (2 + 2 n,)."""
-        return ops.concatenate([ops.array([self.t, self.length]), self.position, self.velocity])
+        return ops.concatenate([ops.array([self.t, self.duration]), self.position, self.velocity])
 
 
-def halted(
-    halting: ControlledStop,
+def update_stop(
+    stop: ControlledStop,
     t: Any,
     position: Any,
     velocity: Any,
     verdict: Any,
     fault: Any,
-    asked: Any,
+    requested: Any,
     reason: Any,
-    first: Any,
+    first_verdict: Any,
     deceleration: float,
     step: float,
 ) -> tuple[Any, ...]:
-    """(halting (2 + 2 n,), reason (), first (n,), fault ()): what a tick makes of the stops that it found.
+    """(stop (2 + 2 n,), reason (), first verdict (n,), fault ()) after the stops of this tick.
 
-    position, velocity (n,): of the references; verdict (n,), fault: of this tick; asked: whether somebody asked for a
-    stop; reason, first: what began the halting before, and the verdicts (n,) of that tick; deceleration [rad/s² or
-    m/s²] > 0; step [s]. A stop that can wait begins to bring the joints to rest, and is the fault when they do; any
-    other is the fault at once, as is one that would take longer than LONGEST, or lead a joint further than OVERRUN.
+    position, velocity (n,): of the references; verdict (n,), fault: of this tick; requested: whether a stop was
+    requested; reason, first_verdict: what started the stop, and the verdicts (n,) of that tick; deceleration
+    [rad/s² or m/s²] > 0; step [s]. A verdict of stop category 1 starts a controlled stop and becomes the fault when
+    that has finished. Any other is the fault immediately; so is one whose stop would take longer than MAX_DURATION or
+    move a joint further than MAX_OVERRUN outside its limits.
     """
-    patient: Any = np.zeros(len(first))
-    for code in PATIENT:
-        patient = ops.where(verdict == float(code), verdict, patient)
-    way = velocity * velocity / (2.0 * deceleration)  # to rest
-    too_far = ops.logical_and(verdict == float(guard.POSITION), way > OVERRUN)
-    patient = ops.where(too_far, 0.0, patient)
-    wanted, hard = asked * ASKED, ops.where(fault > float(guard.NOT_FINITE), fault, 0.0)
-    length: Any = step
-    for k in range(len(first)):
-        wanted, hard = ops.maximum(wanted, patient[k]), ops.maximum(hard, verdict[k] - patient[k])
-        length = ops.maximum(length, ops.absolute(velocity[k]) / deceleration)
-    begins = ops.logical_and(wanted > 0.0, t < halting.t)
-    hard = ops.maximum(hard, ops.where(ops.logical_and(begins, length > LONGEST), wanted, 0.0))
-    flat = ops.where(begins, ControlledStop(t, length, position, velocity).flat, halting.flat)
-    reason, first = ops.where(begins, wanted, reason), ops.where(begins, verdict, first)
-    rested = ops.where(ControlledStop.of(flat).over(t), reason, 0.0)
-    return flat, reason, first, ops.where(hard > 0.0, hard, rested)
+    controlled: Any = np.zeros(len(first_verdict))
+    for code in CONTROLLED:
+        controlled = ops.where(verdict == float(code), verdict, controlled)
+    distance = velocity * velocity / (2.0 * deceleration)  # to rest
+    too_far = ops.logical_and(verdict == float(CODES["position"]), distance > MAX_OVERRUN)
+    controlled = ops.where(too_far, 0.0, controlled)
+    cause, immediate = requested * REQUESTED, ops.where(fault > float(NOT_FINITE), fault, 0.0)
+    duration: Any = step
+    for k in range(len(first_verdict)):
+        cause = ops.maximum(cause, controlled[k])
+        immediate = ops.maximum(immediate, verdict[k] - controlled[k])
+        duration = ops.maximum(duration, ops.absolute(velocity[k]) / deceleration)
+    starts = ops.logical_and(cause > 0.0, t < stop.t)
+    immediate = ops.maximum(immediate, ops.where(ops.logical_and(starts, duration > MAX_DURATION), cause, 0.0))
+    flat = ops.where(starts, ControlledStop(t, duration, position, velocity).flat, stop.flat)
+    reason, first_verdict = ops.where(starts, cause, reason), ops.where(starts, verdict, first_verdict)
+    finished = ops.where(ControlledStop.of(flat).finished(t), reason, 0.0)
+    return flat, reason, first_verdict, ops.where(immediate > 0.0, immediate, finished)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
-from cosim.control.controlled_stop import ASKED, ControlledStop
-from cosim.control.guard import STOP
+from cosim.control.controlled_stop import REQUESTED, ControlledStop
+from cosim.control.limits import STOP
 from cosim.errors import RunError
 from cosim.execution.stop_reason import stop_reason
 from cosim.hardware.manager import HardwareManager
@@ -81,7 +81,7 @@ class Engine(ABC):
 
     def fault_message(self, status: LoopStatus) -> str:
         """Why a fault ended the ticks; empty where none did."""
-        faulty = status is LoopStatus.FAULT and (self.failure or self.view("fault") != ASKED)
+        faulty = status is LoopStatus.FAULT and (self.failure or self.view("fault") != REQUESTED)
         if not self.force_stopped and not faulty:
             return ""
         return self.failure or stop_reason(self.simulation, self.number - 1, self.memory)
@@ -163,7 +163,7 @@ class Engine(ABC):
             self.view("plant")[:] = plant.layout.pack(state)
         needed = float(np.max(np.abs(offset.position) / (BLEND_SPEED * simulation.limits.velocity), initial=0.0))
         length = max(blend, simulation.step, QUINTIC_SPEED * needed)
-        stop = ControlledStop.none(nv) if simulation.has_controlled_stop else []
+        stop = ControlledStop.inactive(nv) if simulation.has_controlled_stop else []
         self.view("bumpless_start")[:] = np.concatenate([[offset.t, length], offset.position, offset.velocity, stop])
         for name in ("requested", "reason", "first_verdict"):
             self.view("controlled_stop", name)[...] = 0.0
@@ -175,11 +175,11 @@ class Engine(ABC):
             k = model.dof_index(name)
             limits, unit = guard.limits, model.dof_units[k]
             lower, upper, fastest = limits.lower[k], limits.upper[k], limits.velocity[k]
-            if guard.does(STOP, "position")[k] and not lower <= position[k] <= upper:
+            if guard.has_action(STOP, "position")[k] and not lower <= position[k] <= upper:
                 what = f"joint '{name}' is at {position[k]:.6g} {unit} before the first command, outside its limits"
                 fix = "move it back by hand, or check its zero"
                 raise RunError(f"{what} {lower:.6g} to {upper:.6g} {unit}; {fix}")
-            if guard.does(STOP, "velocity")[k] and abs(velocity[k]) > fastest:
+            if guard.has_action(STOP, "velocity")[k] and abs(velocity[k]) > fastest:
                 what = f"joint '{name}' moves at {velocity[k]:.6g} {unit}/s before the first command"
                 raise RunError(f"{what}, above its limit of {fastest:.6g} {unit}/s; wait until it is at rest")
 

@@ -165,9 +165,9 @@ class HardwareManager:
     def _check_load(self, joints: tuple[str, ...], age_ns: int) -> None:
         """Load motors are not in the model, and are heard of all the same. Raises RunError where they are not."""
         if age_ns > self._stale_ns:
-            what = f"the load motor of '{', '.join(joints)}' has not been heard of for {age_ns * 1e-6:.6g} ms"
+            what = f"the load motor of '{', '.join(joints)}' has sent no feedback for {age_ns * 1e-6:.6g} ms"
             raise RunError(
-                f"{what}, more than the {self._stale_ns * 1e-6:.6g} ms of guard.stale; look at its cable and its bus"
+                f"{what}, more than the {self._stale_ns * 1e-6:.6g} ms of guard.stale; check its cable and its bus"
             )
 
     def sense(self, until: int) -> None:

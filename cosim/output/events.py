@@ -33,7 +33,7 @@ class EventMonitor:
     def __post_init__(self) -> None:
         self._loops = [loop for loop in self.simulation.loops if loop.fallback is not None]
         self._fallen = np.zeros(len(self._loops))
-        self.spells = LimitAlarms(self.simulation)
+        self.limit_alarms = LimitAlarms(self.simulation)
         self.names = self.simulation.plant.switches.reported if self.simulation.plant.switches else ()
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
@@ -41,7 +41,7 @@ class EventMonitor:
         """What happened by the time of these rows (k, nr) and was not told yet, in order of time."""
         if not len(rows):
             return []
-        cut = [RunEvent(t, what, 0.0, level="warning") for t, what in self.spells(rows)]
+        cut = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows)]
         return sorted(self._events(rows) + self._takeovers(rows) + cut)
 
     def _events(self, rows: np.ndarray) -> list[RunEvent]:

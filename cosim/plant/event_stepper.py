@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ from cosim import ops
 from cosim.compile.routine import Routine, call_when
 from cosim.compile.while_loop import WhileLoop
 from cosim.plant.plant import Plant
-from cosim.types import FaultCode, State
+from cosim.types import State
 
 # events are located to this share of a step, in at most SEARCH evaluations; more than CHAIN of them in one step
 # mean that they go on for ever
@@ -27,23 +28,29 @@ SEARCH, CHAIN = 80, 50
 # how often an impact is looked at again without the stops that would have to pull in it
 LETTING_GO = 2
 
-# what makes it pointless to go on, above the verdicts of the guard: a constraint is off by more than GAP [m, rad, m/s
-# or rad/s], events went on for ever
-SOUND, OPEN, ENDLESS = float(FaultCode.OK), float(FaultCode.OPEN), float(FaultCode.ENDLESS)
-GAP = 1e-2
+# m, rad, m/s or rad/s; the greatest violation of a constraint
+MAX_VIOLATION = 1e-2
 
 Step = Callable[[Any, Any, Any, Any], Any]  # (t, x, request, h) -> x at t + h
+
+
+class PlantFault(IntEnum):
+    """Why a state of the plant cannot be continued from, in order of precedence."""
+
+    CONSTRAINT_VIOLATED = 1
+    ENDLESS_EVENTS = 2
 
 
 @dataclass
 class EventStepper:
     """`step` is the integrator's on the flat state of the plant, `length` [s] that of steps; compiled: parts become
-    routines of their own."""
+    routines of their own; first_code: added to a `PlantFault`, so that it takes precedence over lower fault codes."""
 
     plant: Plant
     step: Step
     length: float
     compiled: bool = True
+    first_code: int = 0
 
     def advance(self, t: Any, x: Any, request: Any) -> Any:
         """The flat state one step later."""
@@ -59,16 +66,17 @@ class EventStepper:
         endless = ops.where(ops.logical_and(sound, more > 0.5), end[0], plant["switches"]["endless"])
         return self.plant.layout.pack(plant | {"switches": plant["switches"] | {"endless": endless}})
 
-    def trouble(self, t: Any, x: Any) -> Any:
-        """SOUND, OPEN or ENDLESS: whether the flat state can be gone on from."""
+    def fault(self, t: Any, x: Any) -> Any:
+        """0, or the code of the fault that the flat state has."""
+        violated, endless = (float(self.first_code + fault) for fault in PlantFault)
         state = self.plant.layout.unpack(x)
-        found = ops.array([SOUND])[0]
+        found = ops.array([0.0])[0]
         if self.plant.model.constraint_rows:
             worst = ops.array([0.0])[0]
             for gap in self.gaps(t, state):
                 worst = ops.maximum(worst, gap)
-            found = ops.where(worst > GAP, OPEN, found)
-        return ops.where(state["switches"]["endless"] < 0.0, found, ENDLESS) if self.plant.switches else found
+            found = ops.where(worst > MAX_VIOLATION, violated, found)
+        return ops.where(state["switches"]["endless"] < 0.0, found, endless) if self.plant.switches else found
 
     def _once(self, t: Any, x: Any, request: Any, h: Any) -> Any:
         x = self.step(t, x, request, h)

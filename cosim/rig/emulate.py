@@ -89,8 +89,8 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
     scale = wiring.direction * wiring.ratio
     actuator = joint.actuator.params if joint.actuator else None
     constant = getattr(wiring, "torque_constant", None) or getattr(actuator, "torque_constant", None)
-    effort = own.max_effort if own.max_effort is not None else EFFORT * joint.effort
-    velocity = own.max_velocity if own.max_velocity is not None else VELOCITY * joint.velocity
+    effort = own.max_effort if own.max_effort is not None else EFFORT * joint.limits["effort"]
+    velocity = own.max_velocity if own.max_velocity is not None else VELOCITY * joint.limits["velocity"]
     motor = EmulatedMotor(
         torque_constant=constant or TORQUE_CONSTANT,
         max_effort=effort / abs(scale),

@@ -169,7 +169,7 @@ class RunRecorder:
         found = self.scheduler.timing if paced else None
         busy = self.busy if found is None else float(found.busy_ns.sum()) * 1e-9
         names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
-        events, counts = tuple(self.events), self._watch.spells.counts
+        events, counts = tuple(self.events), self._watch.limit_alarms.counts
         return Run(self.rig, t, values, names, busy, wall, self.fault, events, found, counts, self.lines)
 
 

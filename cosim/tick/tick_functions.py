@@ -15,8 +15,9 @@ from cosim.compile.routine import Routine
 from cosim.control import guard
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
-from cosim.control.controlled_stop import cutting, halted
+from cosim.control.controlled_stop import update_stop, while_stopping
 from cosim.control.guard import Guard
+from cosim.control.limits import NOT_FINITE
 from cosim.control.load_emulation import LoadMotor, applied
 from cosim.control.observer import JointMotion, correct, gains, predict
 from cosim.layout import Layout
@@ -137,7 +138,7 @@ class TickFunctions:
     @property
     def _tracked(self) -> list[ControlLoop]:
         """Loops of joints with a tracking limit."""
-        bounded = np.isfinite(self.guard.tracking)
+        bounded = np.isfinite(self.guard.bounds["tracking"])
         return [loop for loop in self.loops if loop.looks_at("position") and bounded[loop.index].any()]
 
     def check_command(self, t: Any, x: Any, start: Any, request: Any, *inputs: Any) -> tuple[Any, ...]:
@@ -158,7 +159,7 @@ class TickFunctions:
         known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
         safe, verdict, warned = guard.check(self.guard, known, command)
         if self.has_controlled_stop:
-            safe = guard.check(cutting(self.guard), known, command)[0]
+            safe = guard.check(while_stopping(self.guard), known, command)[0]
         fault = self.plant_fault(t, x)
         for k in range(self.nv):
             fault = ops.maximum(fault, verdict[k])
@@ -176,15 +177,15 @@ class TickFunctions:
         reason, first: what began the stop in an earlier tick, and the verdicts (nv,) of that tick.
         """
         begun = BumplessStart.of(start, self.nv)
-        assert self.deceleration is not None and begun.halting is not None
+        assert self.deceleration is not None and begun.stop is not None
         position, velocity = np.zeros(self.nv), v
         for loop in self.loops:
             sample = begun.at(loop.index).reference(loop.trajectory, t)
             position = ops.with_elements(position, loop.index, sample["position"])
             if loop.looks_at("velocity"):
                 velocity = ops.with_elements(velocity, loop.index, sample["velocity"])
-        flat, *result = halted(
-            begun.halting, t, position, velocity, verdict, fault, requested, reason, first, self.deceleration, self.step
+        flat, *result = update_stop(
+            begun.stop, t, position, velocity, verdict, fault, requested, reason, first, self.deceleration, self.step
         )
         return ops.concatenate([start[: 2 + 2 * self.nv], flat]), *result
 
@@ -220,7 +221,7 @@ class TickFunctions:
 
     @cached_property
     def stepping(self) -> EventStepper:
-        return EventStepper(self.plant, self._integrate, self.step / self.substeps, self.compiled)
+        return EventStepper(self.plant, self._integrate, self.step / self.substeps, self.compiled, NOT_FINITE)
 
     def _integrate(self, t: Any, x: Any, request: Any, h: Any) -> Any:
         """One step of the integrator."""
@@ -242,5 +243,5 @@ class TickFunctions:
         return x
 
     def plant_fault(self, t: Any, x: Any) -> Any:
-        """`EventStepper.trouble`: why the simulation cannot continue from the plant's state x, 0 where it can."""
-        return self.stepping.trouble(t, x)
+        """0, or the fault code of the plant's state x: NOT_FINITE + a `PlantFault`."""
+        return self.stepping.fault(t, x)

@@ -86,7 +86,7 @@ class TickModel(TickFunctions):
             "parameters": self.parameters,
             # flat
             "bumpless_start": np.concatenate(
-                [[0.0, 1.0], n, n, ControlledStop.none(self.nv) if self.has_controlled_stop else []]
+                [[0.0, 1.0], n, n, ControlledStop.inactive(self.nv) if self.has_controlled_stop else []]
             ),
             "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_verdict": n},
             "fault": np.zeros(()),

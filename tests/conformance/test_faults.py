@@ -31,7 +31,7 @@ STEP, STALE, WATCHDOG = 0.04, 0.3, 1.0  # s
 BEGIN = 3.0  # s after the start of the emulation
 LATE = {"at": 0.0, "when": {"signal": "a/velocity", "above": 0.02}}  # once the run moves the joint
 OFF = 1e-6  # N·m: some drives damp their motor after their watchdog, ever less as it comes to rest
-SILENT = "has not been heard of for"
+SILENT = "has sent no feedback for"
 
 
 class Scene:
@@ -90,7 +90,7 @@ class Scene:
 
 def silence(run: Run) -> None:
     """The run ended in the first tick in which the feedback was too old."""
-    assert SILENT in run.fault and "guard.stale; look at its cable and its bus" in run.fault, run.fault
+    assert SILENT in run.fault and "guard.stale; check its cable and its bus" in run.fault, run.fault
     joint = run.fault.split("'")[1]
     age = run[f"{joint}/age"]
     assert age[-1] > STALE

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import yaml
 
-from cosim.types import COMMAND, Limits
+from cosim.types import COMMAND
 
 DATA = yaml.safe_load(Path(__file__).with_name("guard_cases.yaml").read_text())
-STEP, SOFT = 0.01, 0.5  # s
+STEP, SOFT_START = 0.01, 0.5  # s
 # codes and bits as they are recorded
-VERDICTS = ("fine", "effort", "rate", "power", "temperature", "position", "tracking", "velocity", "stale", "not_finite")
-SEEN = {"position": 0.0, "velocity": 0.0, "temperature": math.nan, "age": 0.0, "request": 0.0, "reference": 0.0}
+LIMITS = ("effort", "rate", "power", "temperature", "position", "tracking", "velocity")
+VERDICTS = ("ok", *LIMITS, "stale", "not_finite")
+BOUNDS = {"lower": -math.inf} | dict.fromkeys(
+    ("upper", "velocity", "effort", "rate", "power", "tracking", "temperature"), math.inf
+)
+FEEDBACK = {"position": 0.0, "velocity": 0.0, "temperature": math.nan, "age": 0.0, "request": 0.0, "reference": 0.0}
 
 
 def column(cases: list[dict], section: str, key: str, default: Any) -> np.ndarray:
@@ -22,21 +26,19 @@ def column(cases: list[dict], section: str, key: str, default: Any) -> np.ndarra
     return np.array(values) if isinstance(default, str) else np.array(values, dtype=float)
 
 
-def held(cases: list[dict], soft_start: float = 0.0) -> dict[str, Any]:
-    """What a Guard of the cases is made of."""
-    bounds = {"lower": -math.inf, "upper": math.inf, "velocity": math.inf, "effort": math.inf}
-    rest = ("rate", "power", "tracking", "temperature", "stale")
+def guard_fields(cases: list[dict], soft_start: float = 0.0) -> dict[str, Any]:
+    """The fields of a Guard of the cases."""
     return dict(
-        limits=Limits(*(column(cases, "held", *item) for item in bounds.items())),
-        **{name: column(cases, "held", name, math.inf) for name in rest},
-        actions={kind: column(cases, "do", kind, action) for kind, action in DATA["defaults"].items()},
+        bounds={key: column(cases, "bounds", key, default) for key, default in BOUNDS.items()},
+        actions={key: column(cases, "actions", key, action) for key, action in DATA["defaults"].items()},
+        stale=column(cases, "bounds", "stale", math.inf),
         soft_start=soft_start,
         step=STEP,
     )
 
 
-def seen(cases: list[dict]) -> dict[str, np.ndarray]:
-    return {name: column(cases, "seen", name, default) for name, default in SEEN.items()}
+def feedback(cases: list[dict]) -> dict[str, np.ndarray]:
+    return {name: column(cases, "feedback", name, default) for name, default in FEEDBACK.items()}
 
 
 def command(cases: list[dict]) -> dict[str, np.ndarray]:
@@ -45,20 +47,20 @@ def command(cases: list[dict]) -> dict[str, np.ndarray]:
 
 def groups() -> list[tuple[float, float, list[dict]]]:
     """(soft start, time since arming, cases)."""
-    soft = itertools.groupby(DATA["soft"], lambda case: case["armed"])
-    return [(0.0, 0.0, DATA["cases"]), *((SOFT, float(armed), list(cases)) for armed, cases in soft)]
+    ramps = itertools.groupby(DATA["soft_start"], lambda case: case["armed"])
+    return [(0.0, 0.0, DATA["cases"]), *((SOFT_START, float(armed), list(cases)) for armed, cases in ramps)]
 
 
-def verify(cases: list[dict], safe: Any, verdict: Any, warned: Any) -> None:
-    """What `check` gave is what the cases say: to the bit but for the sums of a cut."""
-    told = command(cases)
+def verify(cases: list[dict], safe: Any, verdict: Any, alarms: Any) -> None:
+    """The result of `check` is that of the cases, to the bit."""
+    commanded = command(cases)
     for k, case in enumerate(cases):
-        gives = case.get("gives", {})
-        assert verdict[k] == VERDICTS.index(gives.get("verdict", "fine")), (case, verdict[k])
-        if gives.get("verdict") == "not_finite":
+        expect = case.get("expect", {})
+        assert verdict[k] == VERDICTS.index(expect.get("verdict", "ok")), (case, verdict[k])
+        if expect.get("verdict") == "not_finite":
             continue
-        bits = sum(2.0 ** (VERDICTS.index(kind) - 1) for kind in gives.get("warned", ()))
-        assert warned[k] == bits, (case, warned[k])
+        bits = sum(2.0 ** LIMITS.index(key) for key in expect.get("alarms", ()))
+        assert alarms[k] == bits, (case, alarms[k])
         for name in COMMAND:
-            expected = gives.get(name, told[name][k])
+            expected = expect.get(name, commanded[name][k])
             assert safe[name][k] == expected, (case, name, safe[name][k])

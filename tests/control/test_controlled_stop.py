@@ -1,5 +1,4 @@
-"""Stops that bring the joints to rest: the references, what begins and what ends them, in both loops and both ways of
-taking ticks."""
+"""Controlled stops: their references, what starts and ends them, in both engines, free-running and paced."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.control import guard
 from cosim.control.bumpless_start import BumplessStart
-from cosim.control.controlled_stop import ASKED, NEVER, OVERRUN, SETTLING, ControlledStop, halted
+from cosim.control.controlled_stop import MAX_OVERRUN, NEVER, REQUESTED, SETTLING, ControlledStop, update_stop
+from cosim.control.limits import CODES, NOT_FINITE, STALE
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.run import StoppedRun
@@ -24,7 +23,7 @@ from tests.kit.rigs import rig_in
 
 MS = 1_000_000  # ns
 RATE = 200  # ticks per second
-# a rail and a link that do not feel each other
+# a rail and a link without coupling
 RIG = """
 name: pair
 mechanism:
@@ -57,32 +56,32 @@ lengths = st.floats(1e-3, 100.0)
 SAMPLE = {what: np.array([9.0]) for what in ("position", "velocity", "acceleration", "effort")}
 
 
-def reference(halting, t):
-    return {what: float(value[0]) for what, value in halting.reference(SAMPLE, t).items()}
+def reference(stop, t):
+    return {what: float(value[0]) for what, value in stop.reference(SAMPLE, t).items()}
 
 
-def halting_of(position, velocity, length, t=1.0):
+def stop_of(position, velocity, length, t=1.0):
     return ControlledStop(t, length, np.array([position]), np.array([velocity]))
 
 
 @given(position=amounts, velocity=amounts, length=lengths)
-def test_references_go_on_where_they_were(position, velocity, length):
-    """Position and velocity have no jump, and no later one is far from what they would have been without the stop."""
-    halting = halting_of(position, velocity, length)
-    begun = reference(halting, 1.0)
+def test_references_continue_from_where_they_were(position, velocity, length):
+    """Position and velocity have no jump, and change little just after the start."""
+    stop = stop_of(position, velocity, length)
+    begun = reference(stop, 1.0)
     assert (begun["position"], begun["velocity"], begun["effort"]) == (position, velocity, 9.0)
     h = 1e-6 * length
-    after = reference(halting, 1.0 + h)
+    after = reference(stop, 1.0 + h)
     tolerance = 1e-9 * (abs(position) + abs(velocity) * length + 1.0)
     assert after["position"] == pytest.approx(position + h * velocity, abs=tolerance)
     assert after["velocity"] == pytest.approx(velocity, abs=1e-5 * (abs(velocity) + 1.0))
 
 
 @given(position=amounts, velocity=amounts, length=lengths)
-def test_references_end_at_rest_after_half_the_way(position, velocity, length):
-    halting = halting_of(position, velocity, length)
+def test_references_end_at_rest_after_half_the_distance(position, velocity, length):
+    stop = stop_of(position, velocity, length)
     for t in (1.0 + length * (1.0 + 1e-12) + 1e-12, 2.0 + length, 1e6):
-        rest = reference(halting, t)
+        rest = reference(stop, t)
         assert rest["position"] == pytest.approx(position + 0.5 * velocity * length, rel=1e-9, abs=1e-9)
         assert rest["velocity"] == pytest.approx(0.0, abs=1e-6)
         assert rest["acceleration"] == 0.0 or t < 1.0 + length + 1e-9
@@ -91,108 +90,108 @@ def test_references_end_at_rest_after_half_the_way(position, velocity, length):
 
 @given(position=amounts, velocity=amounts, length=lengths, share=st.floats(0.01, 0.98))
 def test_velocity_and_acceleration_are_the_derivatives_of_the_position(position, velocity, length, share):
-    halting, h = halting_of(position, velocity, length, t=0.0), 1e-3 * length
-    before, now, after = (reference(halting, share * length + k * h) for k in (-1, 0, 1))
+    stop, h = stop_of(position, velocity, length, t=0.0), 1e-3 * length
+    before, now, after = (reference(stop, share * length + k * h) for k in (-1, 0, 1))
     scale = abs(velocity) + 1e-6 * (1.0 + abs(position) / h)
     assert (after["position"] - before["position"]) / (2 * h) == pytest.approx(now["velocity"], abs=1e-6 * scale)
     assert now["acceleration"] == pytest.approx(-velocity / length)
 
 
-def test_before_it_begins_a_trajectory_is_what_it_is():
-    assert reference(halting_of(1.0, 2.0, 0.5), 0.999) == dict.fromkeys(SAMPLE, 9.0)
-    none = ControlledStop.of(ControlledStop.none(1))
-    assert reference(none, 1e9) == dict.fromkeys(SAMPLE, 9.0) and not none.over(1e9)
+def test_a_trajectory_is_unchanged_before_the_stop():
+    assert reference(stop_of(1.0, 2.0, 0.5), 0.999) == dict.fromkeys(SAMPLE, 9.0)
+    none = ControlledStop.of(ControlledStop.inactive(1))
+    assert reference(none, 1e9) == dict.fromkeys(SAMPLE, 9.0) and not none.finished(1e9)
 
 
-def test_it_is_over_when_everything_has_rested_for_a_while():
-    halting = halting_of(0.0, 1.0, 0.5)
-    assert not halting.over(1.5 + SETTLING - 1e-9) and halting.over(1.5 + SETTLING + 1e-9)
+def test_it_has_finished_when_all_joints_have_settled():
+    stop = stop_of(0.0, 1.0, 0.5)
+    assert not stop.finished(1.5 + SETTLING - 1e-9) and stop.finished(1.5 + SETTLING + 1e-9)
 
 
-# --- what begins it and what ends it ----------------------------------------------------------------
+# --- what starts and ends it ----------------------------------------------------------------
 
-NONE = ControlledStop.of(ControlledStop.none(2))
+NONE = ControlledStop.of(ControlledStop.inactive(2))
 
 
 @pytest.fixture(autouse=True)
-def room(monkeypatch):
-    """Joints of this page may go far while they slow down."""
-    monkeypatch.setattr("cosim.control.controlled_stop.OVERRUN", 10.0)
+def distance(monkeypatch):
+    """Joints of this module may travel far while they decelerate."""
+    monkeypatch.setattr("cosim.control.controlled_stop.MAX_OVERRUN", 10.0)
 
 
-def tick(verdict=(0, 0), fault=None, asked=0.0, halting=NONE, reason=0.0, t=3.0, velocity=(0.0, -5.0)):
-    """(halting, reason, first, fault) after a tick at t."""
+def tick(verdict=(0, 0), fault=None, requested=0.0, stop=NONE, reason=0.0, t=3.0, velocity=(0.0, -5.0)):
+    """(stop, reason, first verdict, fault) after a tick at t."""
     verdict = np.array(verdict, dtype=float)
     fault = verdict.max() if fault is None else fault
-    flat, *rest = halted(
-        halting, t, np.array([1.0, 2.0]), np.array(velocity), verdict, fault, asked, reason, np.zeros(2), 10.0, 1e-3
+    flat, *rest = update_stop(
+        stop, t, np.array([1.0, 2.0]), np.array(velocity), verdict, fault, requested, reason, np.zeros(2), 10.0, 1e-3
     )
     return ControlledStop.of(flat), *rest
 
 
-@pytest.mark.parametrize(("speed", "waits"), [(1.3, True), (-1.3, True), (1.5, False), (-1.5, False)])
-def test_a_limit_of_position_waits_only_where_the_joint_stays_near(monkeypatch, speed, waits):
-    """By v²/2a: 0.0845 and 0.1125 of the 0.1 that it may go on."""
-    monkeypatch.setattr("cosim.control.controlled_stop.OVERRUN", OVERRUN)
-    _, reason, _, fault = tick((0, guard.POSITION), velocity=(0.0, speed))
-    assert (reason, fault) == ((guard.POSITION, 0.0) if waits else (0.0, guard.POSITION))
+@pytest.mark.parametrize(("speed", "controlled"), [(1.3, True), (-1.3, True), (1.5, False), (-1.5, False)])
+def test_a_position_limit_starts_it_only_within_the_greatest_overrun(monkeypatch, speed, controlled):
+    """v²/2a is 0.0845 and 0.1125, the greatest overrun 0.1."""
+    monkeypatch.setattr("cosim.control.controlled_stop.MAX_OVERRUN", MAX_OVERRUN)
+    _, reason, _, fault = tick((0, CODES["position"]), velocity=(0.0, speed))
+    assert (reason, fault) == ((CODES["position"], 0.0) if controlled else (0.0, CODES["position"]))
 
 
-@pytest.mark.parametrize("verdict", [0, guard.EFFORT])
-def test_a_stop_that_would_take_long_is_one_at_once(verdict):
+@pytest.mark.parametrize("verdict", [0, CODES["effort"]])
+def test_a_stop_that_would_take_too_long_is_immediate(verdict):
     for speed, fault in ((29.0, 0.0), (31.0, max(verdict, 0.5))):
-        assert tick((0, verdict), asked=1.0, velocity=(0.0, speed))[3] == fault
+        assert tick((0, verdict), requested=1.0, velocity=(0.0, speed))[3] == fault
 
 
-PATIENT = (guard.EFFORT, guard.RATE, guard.POWER, guard.TEMPERATURE, guard.POSITION)
-IMPATIENT = (guard.TRACKING, guard.VELOCITY, guard.STALE, guard.NOT_FINITE)
+CONTROLLED = [CODES[key] for key in ("effort", "rate", "power", "temperature", "position")]
+IMMEDIATE = (CODES["tracking"], CODES["velocity"], STALE, NOT_FINITE)
 
 
-@pytest.mark.parametrize("verdict", PATIENT)
-def test_a_verdict_that_can_wait_begins_to_slow_down(verdict):
-    halting, reason, first, fault = tick((0, verdict))
-    assert (halting.t, halting.length, reason, fault) == (3.0, 0.5, verdict, 0.0)
-    assert (halting.position.tolist(), halting.velocity.tolist()) == ([1.0, 2.0], [0.0, -5.0])
+@pytest.mark.parametrize("verdict", CONTROLLED)
+def test_a_verdict_of_stop_category_1_starts_it(verdict):
+    stop, reason, first, fault = tick((0, verdict))
+    assert (stop.t, stop.duration, reason, fault) == (3.0, 0.5, verdict, 0.0)
+    assert (stop.position.tolist(), stop.velocity.tolist()) == ([1.0, 2.0], [0.0, -5.0])
     assert first.tolist() == [0.0, verdict]
 
 
-@pytest.mark.parametrize("verdict", IMPATIENT)
-@pytest.mark.parametrize("other", [0, guard.POSITION])
-def test_a_verdict_that_cannot_wait_stops_at_once_whatever_else_there_is(verdict, other):
+@pytest.mark.parametrize("verdict", IMMEDIATE)
+@pytest.mark.parametrize("other", [0, CODES["position"]])
+def test_a_verdict_of_stop_category_0_stops_immediately_beside_any_other(verdict, other):
     assert tick((other, verdict))[-1] == verdict
-    going = tick((0, guard.EFFORT))[0]
-    assert tick((verdict, other), halting=going, reason=guard.EFFORT, t=3.1)[-1] == verdict
+    going = tick((0, CODES["effort"]))[0]
+    assert tick((verdict, other), stop=going, reason=CODES["effort"], t=3.1)[-1] == verdict
 
 
-def test_what_became_of_the_plant_stops_at_once():
-    trouble = guard.NOT_FINITE + 1.0
-    assert tick(fault=trouble)[-1] == trouble
-    assert tick((0, guard.POSITION), fault=trouble)[-1] == trouble
+def test_a_fault_of_the_plant_stops_immediately():
+    plant_fault = NOT_FINITE + 1.0
+    assert tick(fault=plant_fault)[-1] == plant_fault
+    assert tick((0, CODES["position"]), fault=plant_fault)[-1] == plant_fault
 
 
-def test_nothing_begins_without_a_reason():
-    halting, reason, first, fault = tick()
-    assert (halting.t, reason, first.tolist(), fault) == (NEVER, 0.0, [0.0, 0.0], 0.0)
+def test_nothing_starts_without_a_reason():
+    stop, reason, first, fault = tick()
+    assert (stop.t, reason, first.tolist(), fault) == (NEVER, 0.0, [0.0, 0.0], 0.0)
 
 
-def test_what_comes_later_does_not_begin_it_anew():
-    """… and joints come to rest for the first reason."""
-    begun, reason, *_ = tick((guard.RATE, 0))
-    later, same, _, fault = tick((0, guard.POSITION), asked=1.0, halting=begun, reason=reason, t=3.2)
-    assert (later.t, later.length, same, fault) == (3.0, 0.5, guard.RATE, 0.0)
-    rested = tick(asked=1.0, halting=later, reason=same, t=3.5 + SETTLING + 1e-9)
-    assert rested[-1] == guard.RATE
+def test_a_later_verdict_does_not_restart_it():
+    """The first reason is kept."""
+    begun, reason, *_ = tick((CODES["rate"], 0))
+    later, same, _, fault = tick((0, CODES["position"]), requested=1.0, stop=begun, reason=reason, t=3.2)
+    assert (later.t, later.duration, same, fault) == (3.0, 0.5, CODES["rate"], 0.0)
+    rested = tick(requested=1.0, stop=later, reason=same, t=3.5 + SETTLING + 1e-9)
+    assert rested[-1] == CODES["rate"]
 
 
-def test_somebody_may_ask_for_it():
-    begun, reason, _, fault = tick(asked=1.0)
-    assert (begun.t, reason, fault) == (3.0, ASKED, 0.0)
-    assert tick(halting=begun, reason=reason, t=3.59)[-1] == 0.0
-    assert tick(halting=begun, reason=reason, t=3.61)[-1] == ASKED
+def test_it_can_be_requested():
+    begun, reason, _, fault = tick(requested=1.0)
+    assert (begun.t, reason, fault) == (3.0, REQUESTED, 0.0)
+    assert tick(stop=begun, reason=reason, t=3.59)[-1] == 0.0
+    assert tick(stop=begun, reason=reason, t=3.61)[-1] == REQUESTED
 
 
-def test_what_rests_already_takes_a_step():
-    assert tick(asked=1.0, velocity=(0.0, 0.0))[0].length == 1e-3
+def test_a_stop_at_rest_takes_one_step():
+    assert tick(requested=1.0, velocity=(0.0, 0.0))[0].duration == 1e-3
 
 
 # --- in a rig ---------------------------------------------------------------------------------------
@@ -223,7 +222,7 @@ def motion(engine, rows):
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_a_limit_of_position_brings_all_joints_to_rest(rig_of, lane):
+def test_a_position_limit_stops_all_joints(rig_of, lane):
     engine = engine_of(rig_of, lane, LIMIT)
     rows, fault = engine.run(400)
     position, velocity = motion(engine, rows)
@@ -233,7 +232,8 @@ def test_a_limit_of_position_brings_all_joints_to_rest(rig_of, lane):
     assert len(rows) == pytest.approx(rest + RATE * SETTLING, abs=3)
     assert fault == (
         f"stopped at tick {len(rows) - 1} (t = {(len(rows) - 1) / RATE:.6g} s): joint 'a' left its limits -inf to"
-        f" 0.5 m at t = {trip / RATE:.6g} s, and all were brought to rest; change the trajectory or joints.a.limits"
+        f" 0.5 m at t = {trip / RATE:.6g} s, followed by a controlled stop of all joints; change the trajectory or"
+        " joints.a.limits"
     )
     assert np.abs(velocity[-1]).max() < 0.005 * speed.max()
     slow = np.diff(velocity[trip + 1 : int(rest) - 2], axis=0) * RATE  # the faster one by the deceleration itself
@@ -243,7 +243,7 @@ def test_a_limit_of_position_brings_all_joints_to_rest(rig_of, lane):
 
 
 @pytest.mark.parametrize("lane", ["machine code", "interpreted"])
-def test_all_lanes_come_to_rest_alike(rig_of, lane):
+def test_all_engines_stop_alike(rig_of, lane):
     rows, fault = engine_of(rig_of, lane, LIMIT).run(400)
     same, told = engine_of(rig_of, "Python", LIMIT).run(400)
     np.testing.assert_allclose(rows, same, rtol=1e-9, atol=1e-11)
@@ -251,7 +251,7 @@ def test_all_lanes_come_to_rest_alike(rig_of, lane):
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_a_limit_of_speed_stops_at_once(rig_of, lane):
+def test_a_velocity_limit_stops_immediately(rig_of, lane):
     engine = engine_of(rig_of, lane, "joints.b.limits={velocity: 3, effort: 500}")
     rows, fault = engine.run(400)
     _, velocity = motion(engine, rows)
@@ -262,7 +262,7 @@ def test_a_limit_of_speed_stops_at_once(rig_of, lane):
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_what_cannot_wait_stops_joints_that_slow_down(rig_of, lane):
+def test_an_immediate_stop_ends_a_controlled_one(rig_of, lane):
     def stale(simulation):  # as if there was a real motor
         simulation.guard = dataclasses.replace(simulation.guard, stale=np.array([0.005, np.inf]))
 
@@ -275,13 +275,13 @@ def test_what_cannot_wait_stops_joints_that_slow_down(rig_of, lane):
     rows, fault = engine.run(400)
     assert len(rows) == 1
     assert fault == (
-        f"stopped at tick {trip + 20} (t = {(trip + 20) / RATE:.6g} s): joint 'a' has not been heard of for 12 ms, more"
-        " than the 5 ms of guard.stale; look at its cable and its bus"
+        f"stopped at tick {trip + 20} (t = {(trip + 20) / RATE:.6g} s): joint 'a' has sent no feedback for 12 ms, more"
+        " than the 5 ms of guard.stale; check its cable and its bus"
     )
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_without_a_deceleration_every_limit_stops_at_once(rig_of, lane):
+def test_without_a_deceleration_every_limit_stops_immediately(rig_of, lane):
     engine = engine_of(rig_of, lane, LIMIT, "guard.deceleration=")
     rows, fault = engine.run(400)
     assert len(rows) == np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0] + 1
@@ -289,7 +289,7 @@ def test_without_a_deceleration_every_limit_stops_at_once(rig_of, lane):
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_a_snapshot_of_joints_that_slow_down_goes_on_to_the_bit(rig_of, lane):
+def test_a_snapshot_during_a_stop_continues_to_the_bit(rig_of, lane):
     engine = engine_of(rig_of, lane, LIMIT)
     rows, _ = engine.run(400)
     trip = int(np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0])
@@ -300,7 +300,7 @@ def test_a_snapshot_of_joints_that_slow_down_goes_on_to_the_bit(rig_of, lane):
     engine.restore(kept)
     engine.arm()
     again, told = engine.run(400)
-    assert np.array_equal(again, rest) and told == fault and "brought to rest" in fault
+    assert np.array_equal(again, rest) and told == fault and "controlled stop" in fault
     np.testing.assert_array_equal(rest, rows[trip + 20 :])
 
 
@@ -332,7 +332,7 @@ def read(scheduler):
 
 
 def begin(scheduler, clock, paced, ticks):
-    """Armed and on its way; on time it waits in the middle of the motion until somebody asks it to halt."""
+    """Armed and running; a paced run waits in the middle of the motion until a stop is requested."""
     scheduler.arm()
     if paced:
         asked = scheduler.engine.view("controlled_stop", "requested")
@@ -347,9 +347,9 @@ def begin(scheduler, clock, paced, ticks):
             assert scheduler.read() is not None
 
 
-@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
+@pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
 @pytest.mark.parametrize("lane", LANES)
-def test_a_run_that_is_told_to_halt_comes_to_rest(scheduler_of, lane, paced):
+def test_halting_a_run_is_a_controlled_stop(scheduler_of, lane, paced):
     scheduler, clock = scheduler_of(lane, paced)
     engine = scheduler.engine
     begin(scheduler, clock, paced, FOREVER)
@@ -358,19 +358,19 @@ def test_a_run_that_is_told_to_halt_comes_to_rest(scheduler_of, lane, paced):
     numbers, rows = read(scheduler)
     assert np.array_equal(numbers, np.arange(numbers[0], engine.number))
     _, velocity = motion(engine, rows)
-    halting = BumplessStart.of(engine.view("bumpless_start"), 2).halting
-    begun = round(float(halting.t) * RATE)
-    assert numbers[-1] == pytest.approx(begun + RATE * (float(halting.length) + SETTLING), abs=2)
+    stop = BumplessStart.of(engine.view("bumpless_start"), 2).stop
+    begun = round(float(stop.t) * RATE)
+    assert numbers[-1] == pytest.approx(begun + RATE * (float(stop.duration) + SETTLING), abs=2)
     assert begun in ((120, 121) if paced else (96,))
     moving = np.abs(velocity[begun - numbers[0]]).max()
     assert moving > 3.0 and np.abs(velocity[-1]).max() < 0.005 * moving
     assert engine.view("request").tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
+@pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
 @pytest.mark.parametrize("lane", LANES)
-def test_a_rig_that_halted_can_be_armed_again(scheduler_of, lane, paced):
-    """Nothing of the halting is left: the trajectory is led to and followed to its end."""
+def test_a_rig_can_be_armed_again_after_a_stop(scheduler_of, lane, paced):
+    """The stop is cleared: references lead to the trajectory and follow it to its end."""
     scheduler, clock = scheduler_of(lane, paced)
     begin(scheduler, clock, paced, FOREVER)
     scheduler.halt()
@@ -378,30 +378,30 @@ def test_a_rig_that_halted_can_be_armed_again(scheduler_of, lane, paced):
     scheduler.arm()
     engine = scheduler.engine
     assert [float(engine.view("controlled_stop", name)) for name in ("requested", "reason")] == [0.0, 0.0]
-    assert float(BumplessStart.of(engine.view("bumpless_start"), 2).halting.t) == NEVER
+    assert float(BumplessStart.of(engine.view("bumpless_start"), 2).stop.t) == NEVER
     scheduler.start(500)
     numbers, rows = read(scheduler)
     assert len(numbers) == 500 and (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
     assert motion(engine, rows)[0][-1] == pytest.approx([2.0, -3.0], abs=1e-3)
 
 
-@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
-def test_a_limit_that_brought_joints_to_rest_is_a_fault_until_it_is_reset(scheduler_of, paced):
+@pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
+def test_a_controlled_stop_by_a_limit_is_a_fault_until_it_is_reset(scheduler_of, paced):
     scheduler, _ = scheduler_of("Python", paced, LIMIT)
     scheduler.arm()
     scheduler.start(FOREVER)
     read(scheduler)
-    assert scheduler.state is SchedulerState.FAULT and "all were brought to rest" in scheduler.fault
+    assert scheduler.state is SchedulerState.FAULT and "controlled stop" in scheduler.fault
     scheduler.reset()
     scheduler.arm()
-    assert float(BumplessStart.of(scheduler.engine.view("bumpless_start"), 2).halting.t) == NEVER
+    assert float(BumplessStart.of(scheduler.engine.view("bumpless_start"), 2).stop.t) == NEVER
     scheduler.start(FOREVER)
-    assert len(read(scheduler)[0]) == pytest.approx(RATE * SETTLING, abs=3)  # it rests outside
+    assert len(read(scheduler)[0]) == pytest.approx(RATE * SETTLING, abs=3)  # at rest outside its limits
     assert "at t = " in scheduler.fault and scheduler.state is SchedulerState.FAULT
 
 
-@pytest.mark.parametrize("paced", [False, True], ids=["hurried", "on time"])
-def test_a_rig_without_a_deceleration_just_stops(scheduler_of, paced):
+@pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
+def test_a_rig_without_a_deceleration_stops_immediately(scheduler_of, paced):
     scheduler, _ = scheduler_of("Python", paced, "guard.deceleration=")
     scheduler.arm()
     scheduler.start(FOREVER)
@@ -411,7 +411,7 @@ def test_a_rig_without_a_deceleration_just_stops(scheduler_of, paced):
 
 
 @pytest.mark.parametrize("state", ["ready", "armed", "stopped"])
-def test_a_rig_that_does_not_run_has_nothing_to_halt(scheduler_of, state):
+def test_halting_a_rig_that_does_not_run_has_no_effect(scheduler_of, state):
     scheduler, _ = scheduler_of("Python", False)
     if state != "ready":
         scheduler.arm()
@@ -430,8 +430,8 @@ def interrupt(share):
 
 
 @pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
-def test_an_interrupted_run_comes_to_rest(rig_of, interpret):
-    """A goal of long ago, so that the first block ends in motion."""
+def test_an_interrupted_run_is_a_controlled_stop(rig_of, interpret):
+    """A periodic trajectory, so that the first block ends in motion."""
     motion = "controllers.both.trajectory={type: sine, amplitude: 0.5, frequency: 2}"
     rig = rig_of(motion, interpret=interpret)
     with pytest.raises(StoppedRun) as stopped:
@@ -471,7 +471,7 @@ def load(params, context):
 
 
 def test_an_interrupt_within_a_tick_leaves_the_motors_off(rig_of, tmp_path):
-    """The loop in Python has let go of its drivers by then."""
+    """The Python engine has stopped its drivers by then."""
     (tmp_path / "broken.py").write_text(BROKEN)
     with pytest.raises(StoppedRun) as stopped:
         rig_of("controllers=[{type: broken.py}]").run()

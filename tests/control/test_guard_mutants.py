@@ -1,13 +1,15 @@
-"""Every small mistake in the guard is noticed: each mutant of its code fails a battery of checks on plain numbers."""
+"""Each mutant of the guard, its table of limits and its plausibility checks fails a battery of checks on numbers."""
 
 import ast
 import math
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,11 +17,12 @@ import pytest
 from cosim.compile import ArrayPort
 from cosim.compile import compile as compiling
 from cosim.compile.routine import Routine
-from cosim.control import guard
+from cosim.control import guard, limits, plausibility
 from cosim.types import COMMAND
 
-SOURCE = Path(guard.__file__).read_text(encoding="utf-8")
-LIMIT = 20.0  # s of processor time for all mutants
+SOURCES = {m.__name__: Path(m.__file__ or "").read_text(encoding="utf-8") for m in (guard, limits, plausibility)}
+LIMIT = 40.0  # s of processor time for all mutants of a module
+MESSAGES = ("meaning", "reason", "warning", "saturation", "controlled_stop")  # fields of a row
 
 # --- mutants ----------------------------------------------------------------------------------------
 
@@ -38,7 +41,7 @@ OPERATORS: dict[type, tuple[type, ...]] = {
     ast.BitAnd: (ast.BitOr,),
     ast.BitOr: (ast.BitAnd,),
 }
-# functions that stand for each other; those that are left out, with the place of the argument that stays
+# functions that are exchanged; those that are left out, with the place of the argument that stays
 SWAPPED = {"minimum": "maximum", "maximum": "minimum", "logical_and": "logical_or", "logical_or": "logical_and"}
 SWAPPED |= {"any": "all"}
 LEFT_OUT = {"absolute": (0,), "clip": (0,), "where": (1, 2), "logical_and": (0, 1), "logical_or": (0, 1)}
@@ -78,20 +81,22 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def prose(tree: ast.Module) -> set[int]:
-    """The nodes that are words for people: docstrings and annotations."""
+    """The nodes that are docstrings, types or messages."""
     found: set[int] = set()
     for node in ast.walk(tree):
         parts = [node.annotation] if isinstance(node, (ast.AnnAssign, ast.arg)) and node.annotation else []
         parts += [node.returns] if isinstance(node, ast.FunctionDef) and node.returns else []
         parts += [node.value] if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else []
+        parts += [node.value] if isinstance(node, ast.keyword) and node.arg in MESSAGES else []
+        parts += [node] if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Literal[") else []
         for part in parts:
             found |= {id(inner) for inner in ast.walk(part)}
     return found
 
 
-def mutants() -> Iterator[tuple[str, ast.Module]]:
-    """(name, code): `place: what stood there -> what stands there`, numbered where there are several."""
-    tree = ast.parse(SOURCE)
+def mutants(source: str) -> Iterator[tuple[str, ast.Module]]:
+    """(name, code): `place: before -> after`, numbered where there are several."""
+    tree = ast.parse(source)
     words = prose(tree)
     places: list[tuple[str, list[tuple[str, int | None]]]] = []
 
@@ -104,7 +109,7 @@ def mutants() -> Iterator[tuple[str, ast.Module]]:
                 if isinstance(child, ast.AST):
                     visit(child, name, [*path, (field, k)])
 
-    visit(tree, "guard", [])
+    visit(tree, "module", [])
     seen: Counter[str] = Counter()
     for name, path in places[1:]:
         node = at(tree, path)
@@ -130,106 +135,163 @@ def at(node: Any, path: list[tuple[str, int | None]]) -> Any:
     return node
 
 
-def loaded(code: ast.Module) -> ModuleType:
-    module = ModuleType("cosim.control.guard")
-    exec(compile(code, "guard.py", "exec"), vars(module))
+def loaded(name: str, code: ast.Module) -> ModuleType:
+    module = ModuleType(name)
+    with mock.patch.dict(sys.modules, {name: module}):
+        exec(compile(code, name, "exec"), vars(module))
     return module
+
+
+def guard_with(table: ModuleType) -> ModuleType:
+    """The guard with this table of limits."""
+    with mock.patch.dict(sys.modules, {limits.__name__: table}):
+        return loaded(guard.__name__, ast.parse(SOURCES[guard.__name__]))
 
 
 # --- the battery ------------------------------------------------------------------------------------
 
 ENDS = np.array([1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan])
-KINDS = ("effort", "rate", "power", "temperature", "position", "tracking", "velocity")
 ACTIONS = ("warn", "saturate", "stop")
-# one limit each, and what it does
-SINGLE = [{"held": {}}, {"held": {"lower": -1.0}}, {"held": {"upper": 2.0}}, {"held": {"lower": -1.0, "upper": 2.0}}]
-SINGLE += [{"held": {"stale": 1.0}}, {"held": {"lower": -1.0, "upper": 2.0}, "do": {"position": "saturate"}}]
-SINGLE += [{"held": {kind: 1.0}, "do": {kind: do}} for kind in KINDS if kind != "position" for do in ACTIONS]
+KEYS = ("effort", "rate", "power", "temperature", "position", "tracking", "velocity")
+# one limit each, and its action
+SINGLE = [{"bounds": {}}, *({"bounds": bounds} for bounds in ({"lower": -1.0}, {"upper": 2.0}))]
+SINGLE += [{"bounds": {"lower": -1.0, "upper": 2.0}}, {"bounds": {"stale": 1.0}}]
+SINGLE += [{"bounds": {"lower": -1.0, "upper": 2.0}, "actions": {"position": "saturate"}}]
+SINGLE += [{"bounds": {key: 1.0}, "actions": {key: do}} for key in KEYS if key != "position" for do in ACTIONS]
+# key -> unit, keys of its bounds, whether they must be above 0, where they are inherited from, default action, stop
+# category, whether it saturates during a controlled stop
+TABLE = {
+    "effort": ("joint effort", ("effort",), True, ("max_effort",), "saturate", 1, True),
+    "rate": ("joint effort rate", ("rate",), True, (), "saturate", 1, True),
+    "power": ("W", ("power",), True, (), "saturate", 1, True),
+    "temperature": ("degC", ("temperature",), False, (), "stop", 1, True),
+    "position": ("joint position", ("lower", "upper"), False, ("lower", "upper"), "stop", 1, False),
+    "tracking": ("joint position", ("tracking",), True, (), "stop", 0, True),
+    "velocity": ("joint velocity", ("velocity",), True, ("max_velocity",), "stop", 0, True),
+}
 
 
 class Checks:
-    """What a guard must do, as a function on the module."""
+    """What a guard must do, as a function of the modules."""
 
     def __init__(self, battery: ModuleType) -> None:
         self.battery = battery
         self.groups = [
-            (cases, battery.held(cases, soft), battery.seen(cases) | {"armed": armed}, battery.command(cases))
-            for soft, armed, cases in battery.groups()
+            (
+                group,
+                battery.guard_fields(group, soft),
+                battery.feedback(group) | {"armed": armed},
+                battery.command(group),
+            )
+            for soft, armed, group in battery.groups()
         ]
-        self.codes = {name.upper(): code for code, name in enumerate(battery.VERDICTS)}
         self.costs = self.operations(guard)
 
-    def __call__(self, m: ModuleType) -> None:
-        assert KINDS == m.KINDS and {name: getattr(m, name) for name in self.codes} == self.codes
-        assert {kind: 2.0**k for k, kind in enumerate(KINDS)} == m.BITS
+    def guard(self, m: ModuleType) -> None:
         assert m.is_finite(ENDS).tolist() == [True, True, False, False, False]
-        for cases, held, seen, command in self.groups:
-            self.battery.verify(cases, *m.check(m.Guard(**held), seen, command))
-        self.held(m)
+        for cases, fields, feedback, command in self.groups:
+            self.battery.verify(cases, *m.check(m.Guard(**fields), feedback, command))
+        self.actions(m)
         self.uncommanded(m)
         assert self.operations(m) == self.costs
 
-    def held(self, m: ModuleType) -> None:
-        """Which limits there are, and what they do."""
-        held = m.Guard(**self.battery.held(SINGLE))
+    def limits(self, m: ModuleType) -> None:
+        """The table, and the guard with it."""
+        fields = ("unit", "bound_keys", "positive", "inherited", "default_action", "stop_category")
+        fields = (*fields, "saturates_while_stopping")
+        assert {row.key: tuple(getattr(row, field) for field in fields) for row in m.LIMITS} == TABLE
+        assert list(m.LIMIT_OF) == list(KEYS)
+        assert all(m.LIMIT_OF[key] is row and row.actions == ACTIONS for key, row in zip(KEYS, m.LIMITS, strict=True))
+        codes = {"ok": m.OK, **m.CODES, "stale": m.STALE, "not_finite": m.NOT_FINITE}
+        assert list(codes.items()) == list(zip(self.battery.VERDICTS, range(10), strict=True))
+        assert {key: 2.0**k for k, key in enumerate(KEYS)} == m.BITS
+        assert (m.WARN, m.SATURATE, m.STOP) == ACTIONS
+        self.row(m)
+        self.guard(guard_with(m))
+
+    def row(self, m: ModuleType) -> None:
+        """A row by itself: its defaults and its units."""
+        fields = dict.fromkeys(("meaning", "default_action", "stop_category", "exceeded", "reason", "warning"), "")
+        row = m.GuardLimit("stiffness", "joint stiffness", **fields)
+        assert row.bound_keys == ("stiffness",) and row.actions == ("warn", "stop")
+        assert (row.inherited, row.positive, row.controlled_stop, row.saturates_while_stopping) == ((), True, "", True)
+        assert (row.effort_bounds, row.position_bounds, row.derating) == (None, None, None)
+        assert [row.unit_of(unit) for unit in ("rad", "m")] == ["N*m/rad", "N/m"]
+        assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
+        assert m.LIMIT_OF["position"].show([-math.pi, 1.0], "rad") == "-3.14159 to 1 rad"
+        assert m.LIMIT_OF["velocity"].show([math.pi], "m", 3) == "3.14 m/s"
+        assert all(cls.__dataclass_params__.frozen for cls in (m.GuardLimit, m.GuardInputs))
+        with pytest.raises(TypeError):
+            m.GuardLimit("stiffness", "joint stiffness", "positional", **fields)
+
+    def plausibility(self, m: ModuleType) -> None:
+        for case in self.battery.DATA["plausibility"]:
+            (name, arguments), (_, expected) = case.items()
+            assert bool(getattr(m, name)(*map(np.float64, arguments))) == expected, case
+
+    def actions(self, m: ModuleType) -> None:
+        """Which limits have a bound, and their actions."""
+        held = m.Guard(**self.battery.guard_fields(SINGLE))
         assert m.Guard.__dataclass_params__.frozen
-        assert held.bound("position").tolist()[:4] == [math.inf, 1.0, 2.0, 1.0]
-        for kind in KINDS:
-            default = self.battery.DATA["defaults"][kind]
-            names = {"lower", "upper"} if kind == "position" else {kind}
-            found = [c.get("do", {}).get(kind, default) if names & set(c["held"]) else None for c in SINGLE]
+        expected = (held.bounds[key] for key in ("lower", "upper", "velocity", "effort"))
+        assert all(a is b for a, b in zip(vars(held.limits).values(), expected, strict=True))
+        for key in KEYS:
+            default = self.battery.DATA["defaults"][key]
+            names = {"lower", "upper"} if key == "position" else {key}
+            found = [c.get("actions", {}).get(key, default) if names & set(c["bounds"]) else None for c in SINGLE]
             for action in ACTIONS:
-                assert held.does(action, kind).tolist() == [action == each for each in found]
-            assert held.tells(kind).tolist() == [each in ("warn", "saturate") for each in found]
+                assert held.has_action(action, key).tolist() == [action == each for each in found]
+            assert held.raises_alarm(key).tolist() == [each in ("warn", "saturate") for each in found]
 
     def uncommanded(self, m: ModuleType) -> None:
-        """A joint without controller: its command is nothing but zeros, and what is made of them vanishes."""
+        """A joint without controller: its command is all zeros, and terms with it vanish."""
         names, zeros = ("position", "velocity"), dict.fromkeys(COMMAND, np.zeros(1))
-        held, rest = m.Guard(**self.battery.held([{}])), {name: np.zeros(1) for name in self.battery.SEEN}
+        free, rest = m.Guard(**self.battery.guard_fields([{}])), {name: np.zeros(1) for name in self.battery.FEEDBACK}
 
         def verdict(*values: Any) -> Any:
-            return m.check(held, {**rest, **dict(zip(names, values, strict=True)), "armed": 0.0}, zeros)[1]
+            return m.check(free, {**rest, **dict(zip(names, values, strict=True)), "armed": 0.0}, zeros)[1]
 
         compiled = compiling(verdict, [ArrayPort(name, (1,)) for name in names], interpret=False)
         for values in ((math.nan, 0.0), (math.inf, 0.0), (0.0, math.nan), (0.0, -math.inf), (math.nan, math.nan)):
-            assert compiled(*np.array(values)[:, None]).tolist() == [self.codes["NOT_FINITE"]]
+            assert compiled(*np.array(values)[:, None]).tolist() == [self.battery.VERDICTS.index("not_finite")]
         assert compiled(*np.zeros((2, 1))).tolist() == [0.0]
 
     def operations(self, m: ModuleType) -> list[int]:
-        """Of each limit in machine code: those that are not there cost nothing."""
-        shapes, found = [(1,)] * (len(self.battery.SEEN) + len(COMMAND)), []
+        """Of each limit in machine code: one without a bound costs nothing."""
+        n, found = len(self.battery.FEEDBACK), []
         for case in SINGLE:
-            held = m.Guard(**self.battery.held([case]))
+            single = m.Guard(**self.battery.guard_fields([case]))
 
-            def judge(*values: Any, held: Any = held) -> Any:
-                seen = dict(zip(self.battery.SEEN, values, strict=False)) | {"armed": 0.0}
-                safe, *rest = m.check(held, seen, dict(zip(COMMAND, values[len(self.battery.SEEN) :], strict=True)))
+            def judge(*values: Any, single: Any = single) -> Any:
+                feedback = dict(zip(self.battery.FEEDBACK, values, strict=False)) | {"armed": 0.0}
+                safe, *rest = m.check(single, feedback, dict(zip(COMMAND, values[n:], strict=True)))
                 return *safe.values(), *rest
 
-            found.append(Routine(judge, shapes, "guard").operations)
+            found.append(Routine(judge, [(1,)] * (n + len(COMMAND)), "guard").operations)
         return found
 
 
 @pytest.fixture(scope="module")
-def verify(battery):
+def checks(battery):
     return Checks(battery)
 
 
-def test_the_guard_passes_its_battery(verify):
-    with np.errstate(all="ignore"):
-        verify(loaded(ast.parse(SOURCE)))
+MODULES = {guard: 180, limits: 200, plausibility: 25}  # least number of mutants
 
 
-def test_every_mutant_is_noticed(verify):
-    begun, alive, count = time.process_time(), [], 0
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_every_mutant_is_noticed(checks, module):
+    name, begun, alive, count = module.__name__, time.process_time(), [], 0
+    verify = getattr(checks, name.rpartition(".")[2])
     with np.errstate(all="ignore"):
-        for name, code in mutants():
+        verify(loaded(name, ast.parse(SOURCES[name])))
+        for what, code in mutants(SOURCES[name]):
             count += 1
             try:
-                verify(loaded(code))
+                verify(loaded(name, code))
             except Exception:
                 continue
-            alive.append(name)
+            alive.append(what)
     assert alive == []  # one that nobody could notice is code that is not needed
-    assert count > 300
+    assert count > MODULES[module]
     assert time.process_time() - begun < LIMIT

@@ -14,7 +14,8 @@ import pytest
 from cosim import load_rig
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
-from cosim.control.guard import DERATING, KINDS, SANE
+from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
+from cosim.control.limits import DERATING, LIMITS
 from cosim.drivers import cia402
 from cosim.drivers.common import wiring
 from cosim.drivers.common.feedforward_field import FeedforwardField
@@ -40,6 +41,7 @@ from cosim.rig.sections import (
     guard,
     joint_definition,
     joints,
+    limits,
     loops_and_springs,
     mechanism,
     rig_spec,
@@ -74,7 +76,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`joints.<joint>`": (joints._JointFile, set()),
     "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
     "`joints.<joint>.initial`": (joints._Initial, set()),
-    "`joints.<joint>.limits`": (joints._Limits, set()),
+    "`joints.<joint>.limits`": (limits.JointLimits, set()),
     "`joints.<joint>.stops`": (joints._Stops, set()),
     "Joints of several dofs": (joints._SeveralFile, set()),
     "Initial state of a joint with several dofs": (joints._SeveralInitial, set()),
@@ -91,9 +93,9 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`emulator.faults`": (emulator._FaultKeys, set()),
     "The condition of a fault": (emulator._WhenKeys, set()),
     "`controllers`": (controllers._ControllerFile, {"type"}),
-    "Actions of a joint": (guard.JointActions, set()),
+    "Actions of a joint": (limits.JointActions, set()),
     "`guard`": (guard.GuardKeys, set()),
-    "`guard.actions`": (guard.Actions, set()),
+    "`guard.actions`": (limits.Actions, set()),
     "`guard.estop`": (estop.EstopParams, set()),
     "`schedule`": (schedule._ScheduleFile, {"realtime"}),
     "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
@@ -153,7 +155,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         constraints,
         geometry,
     )
-    modules += (carrier, events, pacing, guard, drivers, emulator, estop)
+    modules += (carrier, events, pacing, guard, limits, drivers, emulator, estop)
     schemas = {
         cls
         for module in modules
@@ -248,10 +250,10 @@ def test_every_kind_of_fault_is_listed_with_its_place():
 def test_the_figures_of_the_guard_are_stated():
     stale = schedule.show_time(guard.STALE_NS)
     assert f"default: {guard.STALE_STEPS} steps, at least {stale};" in TEXT
-    assert f"more than {SANE:.0e} N*m or N".replace("+", "") in TEXT
+    assert f"more than {LARGEST_FEEDBACK_EFFORT:.0e} N*m or N".replace("+", "") in TEXT
     assert f"at {DERATING:g} K below the limit to 0 at it" in TEXT
     assert f"Violations less than {PAUSE:g} s apart are one occurrence" in TEXT
-    order = ", ".join(KINDS)
+    order = ", ".join(row.key for row in LIMITS)
     assert f"the stop reason is the last of: {order}." in TEXT
 
 

@@ -587,8 +587,8 @@ def test_events_without_end(rig_of, interpret):
     text = SLIDER + "joints: {a: {initial: {velocity: 1}}}\n"
     text = text.replace("gravity: [2, 0, 0]", "gravity: [0, 0, 0]") + PUSHED[PUSHED.index("controllers") :]
     run = stopped(rig_of(closed(CHASE[:1] + CHASE[2:], text), interpret=interpret))
-    found = run.fault.split(": events go on without end at t = ")
-    assert found[1].endswith(" s: 'go' and 'again'; change their conditions so that none sets off the others again")
+    found = run.fault.split(": events trigger each other without end at t = ")
+    assert found[1].endswith(" s: 'go' and 'again'; change their conditions so that none triggers the others again")
     tick = len(run.t) - 1
     assert found[0] == f"stopped at tick {tick} (t = {tick / 1000:.6g} s)"
     # 10 sin(π t/2)/3 is 1 m/s² then
@@ -604,8 +604,8 @@ joints: {a: {initial: {velocity: 1}, stops: {lower: -1e-6, upper: 1e-6, restitut
 schedule: {duration: 0.1}
 """
     assert stopped(rig_of(text)).fault == (
-        "stopped at tick 1 (t = 0.001 s): events go on without end at t = 9.9e-05 s: 'a at its lower stop' and 'a at"
-        " its upper stop'; change their conditions so that none sets off the others again"
+        "stopped at tick 1 (t = 0.001 s): events trigger each other without end at t = 9.9e-05 s: 'a at its lower"
+        " stop' and 'a at its upper stop'; change their conditions so that none triggers the others again"
     )
 
 
@@ -624,8 +624,8 @@ def test_prescribed_motions_that_contradict_a_loop(rig_of, interpret):
     text = FOUR_BAR.replace("position: 60 deg}", f"position: 60 deg}}, prescribed: {motion}")
     run = stopped(rig_of(closed(["do: latch, of: B, at: 0.0005"], text, "duration: 0.4"), interpret=interpret))
     assert re.fullmatch(
-        r"stopped at tick \d+ \(t = 0.0\d* s\): 'pin' came open by 0\.\d+ m: it does not fit the motion given to 'A'"
-        r" and 'B'; change that or try a smaller schedule.step",
+        r"stopped at tick \d+ \(t = 0.0\d* s\): constraint 'pin' is violated by 0\.\d+ m: it does not fit the motion"
+        r" given to 'A' and 'B'; change that or try a smaller schedule.step",
         run.fault,
     )
     assert np.isfinite(run.values).all()

@@ -229,7 +229,9 @@ joints: {a: {initial: {velocity: 1}, stops: {lower: -1e-6, upper: 1e-6, restitut
     Path("rig.yaml").write_text(text)
     code, _, err = command("run", "rig.yaml")
     assert code == 1
-    assert err[-1].startswith("rig.yaml: stopped at tick 1 (t = 0.001 s): events go on without end at t = ")
+    assert err[-1].startswith(
+        "rig.yaml: stopped at tick 1 (t = 0.001 s): events trigger each other without end at t = "
+    )
 
 
 # --- files of one's own ---------------------------------------------------------------------------------------

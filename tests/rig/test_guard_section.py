@@ -1,4 +1,4 @@
-"""The guard in a rig: what its section takes, how a run stops, and what is told of a run that was warned or cut."""
+"""The guard in a rig: its section, how a run stops, and the alarms of limits that warn or saturate."""
 
 import dataclasses
 import json
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.cli import report
-from cosim.control.guard import BITS
+from cosim.control.limits import BITS
 from cosim.drivers import sim
 from cosim.errors import InputErrors
 from cosim.execution.native_engine import NativeEngine
@@ -79,10 +79,10 @@ def mistakes(rig_of, tmp_path):
     return of
 
 
-# --- what may stand in the file ---------------------------------------------------------------------
+# --- the section ---------------------------------------------------------------------
 
 
-def test_without_a_word_limits_do_what_the_docs_say(rig_of):
+def test_default_actions_are_those_of_the_docs(rig_of):
     spec = rig_of().spec.guard
     assert spec.actions == {
         "position": "stop", "velocity": "stop", "effort": "saturate", "rate": "saturate", "temperature": "stop",
@@ -91,7 +91,7 @@ def test_without_a_word_limits_do_what_the_docs_say(rig_of):
     assert spec.soft_start == 0.0
 
 
-def test_feedback_may_be_five_steps_old_but_at_least_some_milliseconds(rig_of):
+def test_feedback_may_be_five_steps_old_but_at_least_20_ms(rig_of):
     assert rig_of().spec.guard.stale == pytest.approx(0.020)
     assert rig_of("schedule.step=10 ms").spec.guard.stale == pytest.approx(0.050)
     assert rig_of("guard.stale=7 ms").spec.guard.stale == pytest.approx(0.007)
@@ -104,7 +104,7 @@ def test_feedback_of_simulated_joints_is_never_stale(rig_of):
 def test_a_joint_has_limits_and_actions_of_its_own(rig_of):
     limits = "joints.a.limits={rate: 5, temperature: 60 degC, power: 1 kW, tracking: 2 mm, actions: {power: warn}}"
     guard = rig_of(limits, "guard.actions={power: stop, rate: warn}").guard
-    assert [getattr(guard, kind).tolist() for kind in ("rate", "temperature", "power", "tracking")] == [
+    assert [guard.bounds[key].tolist() for key in ("rate", "temperature", "power", "tracking")] == [
         [5.0, np.inf], [60.0, np.inf], [1000.0, np.inf], [0.002, np.inf]
     ]  # fmt: skip
     assert guard.actions["power"].tolist() == ["warn", "stop"]
@@ -121,7 +121,7 @@ LIMITS = "joints.a.limits"
         ("guard={actons: {}}", "unknown key 'actons'; did you mean 'actions'?"),
         (
             "guard.actions={torque: warn}",
-            "unknown key 'torque'; known: position, velocity, effort, rate, temperature, power, tracking",
+            "unknown key 'torque'; known: effort, rate, power, temperature, position, tracking, velocity",
         ),
         ("guard.actions={effort: cut}", "expected one of warn, saturate, stop; got 'cut'"),
         (
@@ -142,21 +142,21 @@ LIMITS = "joints.a.limits"
         (f"{LIMITS}.tracking=0", "must be above 0 m, is 0 m"),
         (
             "joints.b.limits.tracking=1 deg",
-            "no controller follows a position of joint 'b'; take the limit of tracking out",
+            "no controller follows a position of joint 'b'; remove its tracking limit",
         ),
         (
             f"{LIMITS}={{temperature: 80, actions: {{temperature: saturate}}}}",
-            "a temperature that saturates lowers the limit of effort, and joint 'a' has"
+            "a temperature limit that saturates derates the effort limit, and joint 'a' has"
             " none; give joints.a.limits.effort",
         ),
         (
             f"{LIMITS}={{effort: 2, temperature: 80, actions: {{temperature: saturate, effort: warn}}}}",
-            "a temperature that saturates lowers the limit of effort, and that of joint"
-            " 'a' is to warn; let it saturate",
+            "a temperature limit that saturates derates the effort limit, and that of joint"
+            " 'a' has the action warn; use saturate",
         ),
         (
             "guard.soft_start=1 s",
-            "a soft start brings up the limit of effort, and joint 'a' has none; give joints.a.limits.effort",
+            "a soft start ramps the effort limit up, and joint 'a' has none; give joints.a.limits.effort",
         ),
     ],
 )
@@ -164,11 +164,11 @@ def test_a_mistake_in_the_section_or_in_limits(mistakes, override, message):
     assert mistakes(override) == [f"--set {override}: {message}"]
 
 
-def test_a_mistake_is_told_with_its_line(mistakes):
+def test_a_mistake_is_reported_with_its_line(mistakes):
     text = RIG + "joints:\n  a: {limits: {power: 0}}\nguard: {soft_start: 1}\n"
     assert mistakes(text=text) == [
         "rig.yaml:11 joints.a.limits.power: must be above 0 W, is 0 W",
-        "rig.yaml:12 guard.soft_start: a soft start brings up the limit of effort, and joint 'a' has none; give"
+        "rig.yaml:12 guard.soft_start: a soft start ramps the effort limit up, and joint 'a' has none; give"
         " joints.a.limits.effort",
     ]
 
@@ -176,28 +176,29 @@ def test_a_mistake_is_told_with_its_line(mistakes):
 # --- runs that stop ---------------------------------------------------------------------------------
 
 CHANGE = "change joints.a.limits"
-# limits of joint a, tick in which it stops, what is said
+# limits of joint a, tick in which it stops, reason
 STOPS = {
     "effort": (
         "{effort: 5, actions: {effort: stop}}",
         0,
-        f"is asked for 10 N, above its limit of 5 N; soften the controller or {CHANGE}",
+        f"is commanded 10 N, above its limit of 5 N; lower the controller gains or {CHANGE}",
     ),
     "rate": (
         "{rate: 1000, actions: {rate: stop}}",
         0,
-        "is asked for an effort that changes by 10000 N/s, above its limit of 1000 N/s; smooth the reference, soften"
-        f" the controller or {CHANGE}",
+        "is commanded an effort that changes by 10000 N/s, above its limit of 1000 N/s; smooth the reference, lower"
+        f" the controller gains or {CHANGE}",
     ),
     "power": (
         "{power: 4.05, actions: {power: stop}}",
         41,
-        f"is asked for 4.1 W (10 N at 0.41 m/s), above its limit of 4.05 W; slow the trajectory down or {CHANGE}",
+        f"is commanded 4.1 W (10 N at 0.41 m/s), above its limit of 4.05 W; slow the trajectory down or {CHANGE}",
     ),
     "velocity": (
         "{velocity: 0.305}",
         31,
-        f"moves at 0.31 m/s, above its limit of 0.305 m/s; slow the trajectory down, soften the controller or {CHANGE}",
+        "moves at 0.31 m/s, above its limit of 0.305 m/s; slow the trajectory down, lower the controller gains or"
+        f" {CHANGE}",
     ),
     "position": (
         "{upper: 2 cm}",
@@ -207,24 +208,24 @@ STOPS = {
     "tracking": (
         "{tracking: 1 cm}",
         45,
-        "is 0.010125 m from its reference, more than its limit of 0.01 m; look for what holds it back, slow the"
-        f" trajectory down, stiffen the controller or {CHANGE}",
+        "is 0.010125 m from its reference, more than its limit of 0.01 m; check for an obstruction, slow the"
+        f" trajectory down, raise the controller gains or {CHANGE}",
     ),
     "temperature": (
         "{temperature: 80}",
         0,
-        f"is at 81.5 degC, above its limit of 80 degC; let it cool down, ask for less effort or {CHANGE}",
+        f"is at 81.5 degC, above its limit of 80 degC; let it cool down, command less effort or {CHANGE}",
     ),
     "stale": (
         "{effort: 99}",
         0,
-        "has not been heard of for 12 ms, more than the 5 ms of guard.stale; look at its cable and its bus",
+        "has sent no feedback for 12 ms, more than the 5 ms of guard.stale; check its cable and its bus",
     ),
 }
 
 
 def engines(rig, interpreted):
-    """In machine code, in Python with parts in machine code, and all in Python."""
+    """Compiled, in Python with compiled parts, and all in Python."""
     for one in (rig, interpreted):
         world, index = VirtualPlant(one.tick_model), np.arange(2)
         driver = sim.load(one.joints, index, one.limits, world)
@@ -236,7 +237,7 @@ def engines(rig, interpreted):
 
 
 @pytest.mark.parametrize("kind", STOPS)
-def test_a_limit_that_stops_ends_the_run_with_a_sentence(rig_of, kind):
+def test_a_limit_that_stops_ends_the_run_with_its_reason(rig_of, kind):
     limits, tick, sentence = STOPS[kind]
     rigs = [rig_of(f"{LIMITS}={limits}", interpret=interpret) for interpret in (False, True)]
     if kind == "stale":
@@ -253,28 +254,28 @@ def test_a_limit_that_stops_ends_the_run_with_a_sentence(rig_of, kind):
         np.testing.assert_allclose(rows, found[0], rtol=1e-12, atol=1e-14)
 
 
-KEPT = {"effort": "effort: 10", "rate": "rate: 10000", "power": "power: 20", "velocity": "velocity: 2"}
-KEPT |= {"position": "upper: 2, lower: 0", "tracking": "tracking: 1"}
+WITHIN = {"effort": "effort: 10", "rate": "rate: 10000", "power": "power: 20", "velocity": "velocity: 2"}
+WITHIN |= {"position": "upper: 2, lower: 0", "tracking": "tracking: 1"}
 
 
 @pytest.mark.parametrize("action", ["warn", "saturate", "stop"])
-@pytest.mark.parametrize("kind", KEPT)
-def test_a_limit_that_is_kept_is_not_told(rig_of, kind, action):
-    run = rig_of(f"{LIMITS}={{{KEPT[kind]}, actions: {{{kind}: {action}}}}}").run()
+@pytest.mark.parametrize("kind", WITHIN)
+def test_a_limit_that_is_not_exceeded_raises_no_alarm(rig_of, kind, action):
+    run = rig_of(f"{LIMITS}={{{WITHIN[kind]}, actions: {{{kind}: {action}}}}}").run()
     assert run.summary["outcome"] == "finished"
     assert (run.summary["guard"], run.events) == ({}, ())
 
 
-def test_a_run_that_is_stopped_says_so(rig_of):
+def test_a_stopped_run_raises_with_the_reason(rig_of):
     with pytest.raises(StoppedRun, match=r"joint 'a' is 0\.010125 m from its reference"):
         rig_of(f"{LIMITS}={{tracking: 1 cm}}").run()
 
 
-# --- runs that are warned or cut --------------------------------------------------------------------
+# --- runs with alarms --------------------------------------------------------------------
 
 
-# limits of joint a, what is told, in how many ticks of 101, the first time, the greatest request
-TOLD = {
+# limits of joint a, message, in how many ticks of 101, the first time, the greatest request
+ALARMS = {
     "position warn": (
         "{upper: 2 cm, actions: {position: warn}}",
         "position beyond its limits of -inf to 0.02 m (warned)",
@@ -282,7 +283,7 @@ TOLD = {
     ),
     "position saturate": (
         "{upper: 2 cm, actions: {position: saturate}}",
-        "position beyond its limits of -inf to 0.02 m: command held within them, effort further out cut",
+        "position beyond its limits of -inf to 0.02 m: commanded position clamped, outward effort cut",
         (37, 0.064, 10.0),
     ),
     "velocity warn": (
@@ -292,7 +293,7 @@ TOLD = {
     ),
     "velocity saturate": (
         "{velocity: 0.305, actions: {velocity: saturate}}",
-        "velocity beyond its limit of 0.305 m/s: effort that adds to it cut",
+        "velocity beyond its limit of 0.305 m/s: accelerating effort cut",
         (70, 0.031, 10.0),
     ),
     "effort warn": (
@@ -312,42 +313,42 @@ TOLD = {
         "power beyond its limit of 4.05 W (warned)",
         (60, 0.041, 10.0),
     ),
-    "power saturate": ("{power: 4.05}", "effort cut to its limit of power of 4.05 W", (60, 0.041, 10.0)),
+    "power saturate": ("{power: 4.05}", "effort cut to its power limit of 4.05 W", (60, 0.041, 10.0)),
     "tracking warn": (
         "{tracking: 1 cm, actions: {tracking: warn}}",
-        "further from its reference than its limit of 0.01 m (warned)",
+        "tracking error beyond its limit of 0.01 m (warned)",
         (56, 0.045, 10.0),
     ),
     "tracking saturate": (
         "{tracking: 1 cm, actions: {tracking: saturate}}",
-        "further from its reference than its limit of 0.01 m: commanded position held within that",
+        "tracking error beyond its limit of 0.01 m: commanded position clamped to it",
         (56, 0.045, 10.0),
     ),
 }
 
 
 @pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
-@pytest.mark.parametrize("case", TOLD)
-def test_what_was_warned_of_or_cut_is_told(rig_of, case, interpret):
-    limits, words, (ticks, first, most) = TOLD[case]
+@pytest.mark.parametrize("case", ALARMS)
+def test_a_limit_that_warns_or_saturates_raises_an_alarm(rig_of, case, interpret):
+    limits, words, (ticks, first, most) = ALARMS[case]
     run = rig_of(f"{LIMITS}={limits}", interpret=interpret).run()
     kind, what = case.split()[0], f"a: {words}"
     assert run.fault == ""
     assert run.events == (RunEvent(pytest.approx(first), what, 0.0, 1, "warning"),)
-    counts = {"what": what, "ticks": ticks, "spells": 1, "first_s": pytest.approx(first)}
+    counts = {"what": what, "ticks": ticks, "occurrences": 1, "first_s": pytest.approx(first)}
     assert run.summary["guard"] == {"a": {kind: counts}}
     assert abs(run["a/command_effort"]).max() == pytest.approx(most)
     line = f"guard    {what}, in {ticks} tick{'s' * (ticks > 1)}, first at {first:g} s"
     assert report.guard_lines(run.summary) == [line]
 
 
-def test_a_joint_that_is_too_fast_is_not_pushed_on(rig_of):
+def test_a_joint_that_is_too_fast_is_not_accelerated(rig_of):
     run = rig_of(f"{LIMITS}={{velocity: 0.305, actions: {{velocity: saturate}}}}").run()
     assert run["a/velocity"].max() == pytest.approx(0.31)
     assert set(run["a/command_effort"][:31]) == {10.0} and set(run["a/command_effort"][31:]) == {0.0}
 
 
-def test_power_is_kept_by_the_effort(rig_of):
+def test_the_effort_keeps_the_power_limit(rig_of):
     run = rig_of(f"{LIMITS}.power=4").run()
     power = run["a/command_effort"] * run["a/velocity"]
     assert power.max() <= 4.0 + 1e-12 and power[50:] == pytest.approx(4.0)
@@ -358,7 +359,7 @@ def test_the_effort_goes_up_at_its_rate(rig_of):
     assert run["a/command_effort"][:12] == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10])
 
 
-def test_the_limit_of_effort_falls_with_the_temperature(rig_of):
+def test_the_effort_limit_is_derated_by_temperature(rig_of):
     rig = rig_of(f"{LIMITS}={{effort: 8, temperature: 80, actions: {{temperature: saturate}}}}")
     for engine in engines(rig, rig):
         requests = []
@@ -373,7 +374,7 @@ def test_the_limit_of_effort_falls_with_the_temperature(rig_of):
         assert [warned for _, warned in requests] == [effort, both, both, both, effort]
 
 
-def test_a_commanded_position_is_held_near_the_joint(rig_of):
+def test_a_commanded_position_is_clamped_to_the_tracking_limit(rig_of):
     limits = f"{LIMITS}={{tracking: 1 cm, actions: {{tracking: saturate}}}}"
     rest = [f"controllers.main.{key}" for key in ("aim=1", "kp=100", "push=0")]
     run = rig_of(limits, *rest).run()
@@ -381,10 +382,10 @@ def test_a_commanded_position_is_held_near_the_joint(rig_of):
     assert list(run.summary["guard"]["a"]) == ["tracking"]
 
 
-def test_the_limit_of_effort_comes_up_after_arming(rig_of):
+def test_the_effort_limit_ramps_up_after_arming(rig_of):
     run = rig_of(f"{LIMITS}.effort=8", "guard.soft_start=50 ms").run()
-    share = np.clip(run.t / 0.05, 0.0, 1.0)
-    assert run["a/command_effort"] == pytest.approx(8.0 * share, abs=1e-12)
+    ramp = np.clip(run.t / 0.05, 0.0, 1.0)
+    assert run["a/command_effort"] == pytest.approx(8.0 * ramp, abs=1e-12)
     assert run.summary["guard"]["a"]["effort"]["ticks"] == 101
 
 
@@ -400,8 +401,8 @@ def test_a_soft_start_begins_again_when_the_rig_is_armed_again(rig_of):
         assert requests == pytest.approx([5.0, 0.0, 0.16, 0.32], abs=1e-12)
 
 
-def test_a_fallback_that_has_taken_over_is_led_by_what_it_holds(rig_of):
-    """The trajectory has long gone on when the controller fails, in tick 20."""
+def test_the_reference_of_an_active_fallback_is_the_position_it_holds(rig_of):
+    """The trajectory is far ahead when the controller fails, in tick 20."""
     rest = "fails: 0.0195, push: 1, trajectory: {type: quintic, goal: 1, duration: 0.08}"
     text = RIG.replace("joints: [a]", f"joints: [a], fallback: {{type: pid, kp: 500, ki: 0, kd: 60}}, {rest}")
     with pytest.raises(StoppedRun, match="from its reference"):
@@ -411,15 +412,17 @@ def test_a_fallback_that_has_taken_over_is_led_by_what_it_holds(rig_of):
     assert abs(run["a/reference_position"] - run["a/position"]).max() > 0.9
 
 
-def test_spells_are_told_in_the_recording_and_counted(rig_of, tmp_path):
+def test_alarms_are_recorded_and_counted(rig_of, tmp_path):
     rig = rig_of(f"{LIMITS}.effort=15", "controllers.main.swing=10", "schedule.duration=1 s")
     run = rig.run(record=tmp_path / "run.mcap")
     count = run.summary["guard"]["a"]["effort"]
     beyond = np.flatnonzero(abs(10.0 + 10.0 * np.sin(40.0 * run.t)) > 15.0)
     begins = beyond[np.diff(beyond, prepend=-1000) > PAUSE * 1000.0]
-    assert (count["ticks"], count["spells"]) == (len(beyond), len(begins)) and len(begins) > 5
+    assert (count["ticks"], count["occurrences"]) == (len(beyond), len(begins)) and len(begins) > 5
     assert [event.t for event in run.events] == pytest.approx(run.t[begins])
-    assert report.guard_lines(run.summary)[0].endswith(f" ({len(begins)} spells), first at {run.t[begins[0]]:.6g} s")
+    assert report.guard_lines(run.summary)[0].endswith(
+        f" ({len(begins)} occurrences), first at {run.t[begins[0]]:.6g} s"
+    )
     assert report.structure_lines(run.summary, {}) == []  # told once
 
     from mcap.reader import make_reader
@@ -430,7 +433,7 @@ def test_spells_are_told_in_the_recording_and_counted(rig_of, tmp_path):
     assert told == ["a: effort cut to its limit of 15 N"] * len(begins)
 
 
-def test_what_comes_back_soon_is_the_same_spell_also_from_block_to_block(rig_of):
+def test_an_alarm_that_returns_soon_is_the_same_occurrence_also_across_blocks(rig_of):
     simulation = rig_of(f"{LIMITS}={{effort: 5, velocity: 1, actions: {{velocity: warn}}}}").tick_model
     rows = np.zeros((1000, simulation.row.size))
     rows[:, simulation.row.index("t")[0]] = np.arange(1000) * 0.001
@@ -447,9 +450,9 @@ def test_what_comes_back_soon_is_the_same_spell_also_from_block_to_block(rig_of)
         (0.600, "a: effort cut to its limit of 5 N"),
     ]
     parts = LimitAlarms(simulation)
-    pieces = [spell for block in np.split(rows, [1, 60, 151, 400]) for spell in parts(block)]
+    pieces = [alarm for block in np.split(rows, [1, 60, 151, 400]) for alarm in parts(block)]
     assert sorted(pieces) == sorted(found)
     assert parts.counts == whole.counts
-    assert {kind: (count["ticks"], count["spells"]) for kind, count in whole.counts["a"].items()} == {
+    assert {kind: (count["ticks"], count["occurrences"]) for kind, count in whole.counts["a"].items()} == {
         "effort": (6, 3), "velocity": (550, 1)
     }  # fmt: skip

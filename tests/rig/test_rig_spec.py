@@ -48,8 +48,8 @@ def test_a_joint_without_settings_is_free(rigs):
     joint = rigs.read(rigs.mechanism).joints["elbow"]
     assert joint.actuator is joint.encoder is joint.prescribed is None
     assert (joint.initial_position, joint.initial_velocity, joint.driver) == (0.0, 0.0, "sim")
-    assert (joint.lower, joint.upper) == (-math.inf, math.inf)
-    assert joint.velocity == joint.effort == math.inf
+    assert joint.limits.pop("lower") == -math.inf
+    assert set(joint.limits.values()) == {math.inf}
 
 
 FULL = """\
@@ -89,8 +89,11 @@ def test_joints_of_a_full_rig(rigs):
     assert (elbow.encoder.counts, elbow.encoder.delay) == (4096, 0)
     assert shoulder.initial_position == pytest.approx(math.pi / 6)
     assert shoulder.initial_velocity == 0.5
-    assert (shoulder.lower, shoulder.effort) == (-1.0, 9.0)
-    assert (shoulder.upper, shoulder.velocity) == (pytest.approx(math.pi / 3), pytest.approx(math.pi / 2))
+    assert (shoulder.limits["lower"], shoulder.limits["effort"]) == (-1.0, 9.0)
+    assert (shoulder.limits["upper"], shoulder.limits["velocity"]) == (
+        pytest.approx(math.pi / 3),
+        pytest.approx(math.pi / 2),
+    )
     assert (shoulder.driver, elbow.driver) == ("bus", "sim")
     assert lift.actuator is None
     assert lift.prescribed.params.goal == (0.005,)
@@ -108,8 +111,9 @@ joints:
 
 def test_limits_of_a_joint_go_one_by_one_before_those_of_all(rigs):
     joints = rigs.read(rigs.mechanism + LIMITS).joints
-    said = {name: (joint.lower, joint.velocity, joint.effort) for name, joint in joints.items()}
-    assert said == {
+    keys = ("lower", "velocity", "effort")
+    found = {name: tuple(joint.limits[key] for key in keys) for name, joint in joints.items()}
+    assert found == {
         "shoulder": (-0.5, math.inf, 5.0),
         "elbow": (-0.5, 3.0, 4.0),
         "lift": (-math.inf, math.inf, math.inf),
@@ -125,7 +129,8 @@ def test_limits_of_a_joint_go_one_by_one_before_those_of_all(rigs):
 def test_an_override_of_one_limit_keeps_those_of_all(rigs):
     text = rigs.mechanism + "joints: {all: {limits: {velocity: 3, effort: 4}}}\n"
     joints = rigs.read(text, "joints.elbow.limits.effort=5").joints
-    assert [(joint.velocity, joint.effort) for joint in joints.values()] == [(3.0, 4.0), (3.0, 5.0), (3.0, 4.0)]
+    found = [(joint.limits["velocity"], joint.limits["effort"]) for joint in joints.values()]
+    assert found == [(3.0, 4.0), (3.0, 5.0), (3.0, 4.0)]
 
 
 def test_the_rest_of_a_full_rig(rigs):

@@ -185,7 +185,7 @@ def signals(path):
 # --- runs that go well ------------------------------------------------------------------------------
 
 
-LIMITS = "-2.967 to 2.967 rad, up to 8 rad/s, 10 N·m"
+LIMITS = "effort 10 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s"
 
 
 def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
@@ -204,8 +204,8 @@ def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
     assert re.fullmatch(where, shown[1])
     assert shown[2:] == [
         *(f"    node {k + 1}, {name}: {LIMITS}" for k, name in enumerate(("base", "shoulder", "elbow"))),
-        "  stops by position or velocity, at once",
-        "  stops when a drive is not heard of for 500 ms, or reports a fault",
+        "  immediate stop: limits of position or velocity",
+        "  immediate stop: no feedback of a drive for 500 ms, or a fault of a drive",
         "  emergency stop: none but Ctrl-C; see guard.estop",
         "Type yes to switch the motors on: ",
     ]
@@ -246,7 +246,7 @@ def test_a_dynamometer(tmp_path):
         code, out, err = ended(start("run", elbow, *words, *sets(*easy), "--yes", "--duration", SHORT))
     assert (code, err) == (0, [])
     assert f"    node 1, elbow: {LIMITS}" in out
-    assert "    node 2, load of elbow: -2.967 to 2.967 rad, up to 8 rad/s, 8 N·m" in out
+    assert "    node 2, load of elbow: effort 8 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s" in out
     assert [line.split()[1] for line in out if line.startswith("line ")] == ["test", "load"]
 
 

@@ -205,8 +205,8 @@ def test_stale_measurements_stop_the_run(arm):
     rows, fault = engine.run(100)
     assert len(rows) == 4 + 20 + 2
     assert fault == (
-        "stopped at tick 25 (t = 0.025 s): joint 'elbow' has not been heard of for 21 ms, more than the 20 ms of"
-        " guard.stale; look at its cable and its bus"
+        "stopped at tick 25 (t = 0.025 s): joint 'elbow' has sent no feedback for 21 ms, more than the 20 ms of"
+        " guard.stale; check its cable and its bus"
     )
 
 

@@ -73,8 +73,8 @@ def check_tracking(loops: Sequence[ControlLoop | None], spec: RigSpec, reading: 
         return  # its mistake is noted
     tracked = {int(k) for loop in loops if loop is not None and loop.looks_at("position") for k in loop.index}
     for k, (name, joint) in enumerate(spec.joints.items()):
-        if joint.tracking < np.inf and k not in tracked:
-            what = f"no controller follows a position of joint '{name}'; take the limit of tracking out"
+        if joint.limits["tracking"] < np.inf and k not in tracked:
+            what = f"no controller follows a position of joint '{name}'; remove its tracking limit"
             reading.fail(("joints", name, "limits", "tracking"), what)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from cosim.compile import ArrayPort, Interpreted, compile, interpreting
 from cosim.compile.compiled import Compiled
-from cosim.control.guard import KINDS, Guard
+from cosim.control.guard import Guard
+from cosim.control.limits import LIMITS
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.rig.build.control_loops import build_loops, check_tracking
 from cosim.rig.build.driver_context import (
@@ -25,7 +26,6 @@ from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.tick.tick_model import TickModel
 from cosim.timing.deadlines import TaskTime
-from cosim.types import Limits
 
 
 class WiredRig:
@@ -45,8 +45,8 @@ class WiredRig:
         self.joints = tuple(spec.joints)
         schedule, drivers = spec.schedule, spec.drivers
         reading = Reading(spec.source.place, [], spec.path.parent)
-        self.limits = limits_of(spec)
-        self.guard = guard_of(spec, self.limits)
+        self.guard = guard_of(spec)
+        self.limits = self.guard.limits
         self.plant = build_plant(spec, real_joints(drivers), reading)
         loops = build_loops(spec, self.plant, self.limits, reading)
         _check_real_joints(spec, reading)
@@ -114,22 +114,15 @@ class WiredRig:
         return compile(self.tick_model.signals.observe, ports, "observe", outputs, self.interpret)
 
 
-def limits_of(spec: RigSpec) -> Limits:
-    """The limits (nv,) of all dofs."""
-    columns = [(s.lower, s.upper, s.velocity, s.effort) for s in spec.joints.values()]
-    return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
-
-
-def guard_of(spec: RigSpec, limits: Limits) -> Guard:
+def guard_of(spec: RigSpec) -> Guard:
     """The guard of all dofs; feedback of simulated motors is never stale."""
     joints, real, guard = spec.joints.values(), real_joints(spec.drivers), spec.guard
     actions = [guard.actions | joint.actions for joint in joints]
-    columns = ("rate", "power", "tracking", "temperature")
+    keys = [key for row in LIMITS for key in row.bound_keys]
     return Guard(
-        limits=limits,
-        **{name: np.array([getattr(joint, name) for joint in joints], dtype=float) for name in columns},
+        bounds={key: np.array([joint.limits[key] for joint in joints], dtype=float) for key in keys},
+        actions={row.key: np.array([action[row.key] for action in actions]) for row in LIMITS},
         stale=np.array([guard.stale if name in real else np.inf for name in spec.joints]),
-        actions={kind: np.array([action[kind] for action in actions]) for kind in KINDS},
         soft_start=guard.soft_start,
         step=spec.schedule.step_ns * 1e-9,
     )

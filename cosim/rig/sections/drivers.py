@@ -187,7 +187,7 @@ def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec
             if joint is None or spec.loads:  # which is at a joint that another driver has too
                 continue
             for key in ("velocity", "effort"):
-                if not math.isfinite(getattr(joint, key)):
+                if not math.isfinite(joint.limits[key]):
                     what = f"joint '{name}' is behind driver '{spec.name}' and has no limit of {key}; give it one"
                     reading.fail(("joints", name, "limits"), what)
             if joint.latched:

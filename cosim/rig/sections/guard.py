@@ -1,69 +1,38 @@
-"""The guard of a rig: what each kind of limit does, how old feedback may be, how efforts come up."""
+"""The section `guard` of a rig: actions of limits, age of feedback, soft start, controlled stop, watchdog, e-stop."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from cosim.hardware.estop import EstopParams
 from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.sections.limits import Actions
 from cosim.rig.sections.schedule import show_time
 from cosim.types import param, params
 
-Action = Literal["warn", "saturate", "stop"]
-
-# unless the rig says how old feedback may be: steps, and the least time [ns]
 WATCHDOG_STEPS = 5  # least time of the watchdog
-STALE_STEPS, STALE_NS = 5, 20_000_000
-
-
-@params
-class JointActions:
-    """What the limits of one joint do, where that is another than in the rest of the rig."""
-
-    position: Action | None = param(default=None)
-    velocity: Action | None = param(default=None)
-    effort: Action | None = param(default=None)
-    rate: Action | None = param(default=None)
-    temperature: Action | None = param(default=None)
-    power: Action | None = param(default=None)
-    tracking: Action | None = param(default=None)
-
-    @property
-    def given(self) -> dict[str, str]:
-        """Kind -> action."""
-        return {kind: action for kind, action in dataclasses.asdict(self).items() if action is not None}
-
-
-@params
-class Actions:
-    position: Action = param(default="stop")
-    velocity: Action = param(default="stop")
-    effort: Action = param(default="saturate")
-    rate: Action = param(default="saturate")
-    temperature: Action = param(default="stop")
-    power: Action = param(default="saturate")
-    tracking: Action = param(default="stop")
+STALE_STEPS, STALE_NS = 5, 20_000_000  # default age of feedback: steps, at least ns
 
 
 @params
 class GuardKeys:
     actions: Actions = param(default=Actions())
-    stale: float | None = param(unit="s", above=0, default=None, doc="age of feedback that stops a run")
-    soft_start: float = param(unit="s", min=0, default=0.0, doc="in which efforts come up after arming")
+    stale: float | None = param(unit="s", above=0, default=None, doc="age of feedback above which a run stops")
+    soft_start: float = param(unit="s", min=0, default=0.0, doc="ramp of the effort limit after arming")
     deceleration: float | None = param(
-        unit="joint acceleration", above=0, default=None, doc="with which a stop that can wait brings joints to rest"
+        unit="joint acceleration", above=0, default=None, doc="of controlled stops; without it all stops are immediate"
     )
     watchdog: float | None = param(
-        unit="s", above=0, default=None, doc="time without a tick after which motors are off"
+        unit="s", above=0, default=None, doc="time without a tick after which motors are switched off"
     )
     estop: EstopParams | None = param(default=None, doc="the emergency stop")
 
 
 @dataclass(frozen=True)
 class GuardSpec:
-    """actions: of every kind of limit; stale: the greatest age of feedback [s]; soft_start: time [s]."""
+    """actions: of every limit; stale: greatest age of feedback [s]; soft_start: time [s]."""
 
     actions: dict[str, str]
     stale: float
@@ -74,7 +43,7 @@ class GuardSpec:
 
 
 def read_guard(data: Any, step_ns: int | None, reading: Reading) -> GuardSpec:
-    """The section `guard`; what is wrong in it has its default. step_ns: None when it is not known."""
+    """The section `guard`, with defaults for wrong values. step_ns: None when it is not known."""
     at = ("guard",)
     values = read_fields(GuardKeys, data, at, reading)
     stale_ns = float(max(STALE_STEPS * (step_ns or 0), STALE_NS))

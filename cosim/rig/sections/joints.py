@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -12,7 +11,7 @@ from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
-from cosim.rig.sections.guard import JointActions
+from cosim.rig.sections.limits import JointLimits
 from cosim.types import param, params
 
 
@@ -50,24 +49,11 @@ class _SeveralFile:
 
 
 @params
-class _Limits:
-    lower: float | None = param(unit="joint position", default=None)
-    upper: float | None = param(unit="joint position", default=None)
-    velocity: float | None = param(unit="joint velocity", above=0, default=None)
-    effort: float | None = param(unit="joint effort", above=0, default=None)
-    rate: float | None = param(unit="joint effort rate", above=0, default=None, doc="of the effort")
-    temperature: float | None = param(unit="degC", default=None)
-    power: float | None = param(unit="W", above=0, default=None, doc="|requested effort · measured velocity|")
-    tracking: float | None = param(unit="joint position", above=0, default=None, doc="|reference − measured|")
-    actions: JointActions = param(default=JointActions())
-
-
-@params
 class _JointFile:
     actuator: dict | None = param(default=None)
     encoder: EncoderSpec | None = param(default=None)
     initial: _Initial = param(default=_Initial())
-    limits: _Limits = param(default=_Limits())
+    limits: JointLimits = param(default=JointLimits())
     prescribed: dict | None = param(default=None)
     driver: str = param(default="sim")
     latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
@@ -76,22 +62,16 @@ class _JointFile:
 
 @dataclass(frozen=True)
 class JointSpec:
-    """A dof. The limits are those the guard holds, infinite where there is none; `actions` are its own. Positions and
-    velocities that are `kept` were given; others are found when loops are closed."""
+    """A dof. limits: bounds of the guard by key, infinite where there is none; actions: by limit, where they differ
+    from those of the rig. Positions and velocities that are `kept` were given, others are found when loops are closed.
+    """
 
     actuator: Plugin | None
     encoder: EncoderSpec | None
     initial_position: float
     initial_velocity: float
     kept: tuple[bool, bool]
-    lower: float
-    upper: float
-    velocity: float
-    effort: float
-    rate: float
-    temperature: float
-    power: float
-    tracking: float
+    limits: dict[str, float]
     actions: dict[str, str]
     prescribed: Plugin | None
     driver: str
@@ -193,8 +173,8 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
     actuator = values.get("actuator")
     if commanded and actuator is None:
         actuator = {"type": "ideal"}
-    written = values.get("limits") or _Limits()
-    limits = _limits(written, joint)
+    written = values.get("limits") or JointLimits()
+    limits = written.bounds(joint)
     initial = values.get("initial") or _Initial()
     position = initial.guess if initial.position is None else initial.position
     key = "guess" if initial.position is None and initial.guess else "position"
@@ -206,7 +186,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
         initial_position=position,
         initial_velocity=initial.velocity or 0.0,
         kept=(initial.position is not None, initial.velocity is not None),
-        **limits,
+        limits=limits,
         actions=written.actions.given,
         prescribed=plugin(TRAJECTORY, "prescribed", values.get("prescribed")),
         driver=values.get("driver", ""),
@@ -250,19 +230,6 @@ def read_several(data: dict[str, Any], several: Mapping[str, JointKind], reading
             reading.fail((*at, "initial", "position"), "the quaternion is zero; use 0, 0, 0, 1 for no rotation")
         specs[name] = SeveralSpec(initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv)
     return specs
-
-
-def _limits(written: _Limits, joint: Joint | None) -> dict[str, float]:
-    """The rig's limits, else the mechanism's."""
-    inherited = {
-        "lower": joint.lower if joint else -math.inf,
-        "upper": joint.upper if joint else math.inf,
-        "velocity": joint.max_velocity if joint else math.inf,
-        "effort": joint.max_effort if joint else math.inf,
-        **dict.fromkeys(("rate", "temperature", "power", "tracking"), math.inf),
-    }
-    given = {key: getattr(written, key) for key in inherited}
-    return {key: inherited[key] if value is None else value for key, value in given.items()}
 
 
 def _check_limits(

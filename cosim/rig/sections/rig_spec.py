@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.control.guard import SATURATE
+from cosim.control.limits import LIMITS, SATURATE
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, override
@@ -157,19 +157,20 @@ def _check_guard(
     commanded: Iterable[str],
     reading: Reading,
 ) -> None:
-    """What lowers the limit of effort needs one that cuts."""
+    """Derating and soft start need an effort limit that saturates."""
     commanded = set(commanded)
     for name, joint in joints.items():
         actions = guard.actions | joint.actions
         lack = ""
-        if joint.effort == float("inf"):
+        if joint.limits["effort"] == float("inf"):
             lack = f"joint '{name}' has none; give joints.{name}.limits.effort"
         elif actions["effort"] != SATURATE:
-            lack = f"that of joint '{name}' is to {actions['effort']}; let it saturate"
+            lack = f"that of joint '{name}' has the action {actions['effort']}; use saturate"
         if not lack:
             continue
-        if joint.temperature < float("inf") and actions["temperature"] == SATURATE:
-            at: KeyPath = ("joints", name, "limits", "temperature")
-            entries[name].reading.fail(at, f"a temperature that saturates lowers the limit of effort, and {lack}")
+        for row in LIMITS:
+            if row.derating and joint.limits[row.key] < float("inf") and actions[row.key] == SATURATE:
+                at: KeyPath = ("joints", name, "limits", row.key)
+                entries[name].reading.fail(at, f"a {row.key} limit that saturates derates the effort limit, and {lack}")
         if guard.soft_start > 0.0 and name in commanded:
-            reading.fail(("guard", "soft_start"), f"a soft start brings up the limit of effort, and {lack}")
+            reading.fail(("guard", "soft_start"), f"a soft start ramps the effort limit up, and {lack}")

@@ -1,0 +1,264 @@
+"""The table of limits: one row per kind of limit that the guard holds.
+
+A row gives the rig keys of a limit, its unit, default action, stop category, predicate, what it cuts and its messages.
+The guard, the reader of the rig, stop reasons, limit alarms and the description of a rig all read this table.
+A fault code is the place of a limit in the table, counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+from cosim import ops
+from cosim.types import Array
+from cosim.units import JOINT_DIMENSIONS
+
+Action = Literal["warn", "saturate", "stop"]
+WARN: Action = "warn"
+SATURATE: Action = "saturate"
+STOP: Action = "stop"
+
+# K below the temperature limit at which derating of the effort limit begins
+DERATING = 10.0
+# rad/s or m/s; the power limit takes slower joints to move at this speed
+MIN_SPEED = 1e-9
+
+
+@dataclass(frozen=True)
+class GuardInputs:
+    """What limits are checked against, (n,) each, SI.
+
+    bounds: by rig key, infinite where unbounded; previous_effort: requested in the tick before; effort_limit: the
+    limit of effort after soft start and derating; requested_effort: of the command as it came; bounded_effort: within
+    the bounds of limits that saturate; allowed_effort: within the limit of its rate too; step [s].
+    """
+
+    bounds: Mapping[str, Array]
+    position: Any
+    velocity: Any
+    temperature: Any  # degC, NaN where it is not measured
+    reference: Any
+    previous_effort: Any
+    step: float
+    effort_limit: Any = None
+    requested_effort: Any = None
+    bounded_effort: Any = None
+    allowed_effort: Any = None
+
+    def judged_effort(self, saturates: Array) -> Any:
+        """A limit that saturates judges the effort requested, any other what limits that saturate leave of it."""
+        return ops.where(saturates, self.requested_effort, self.allowed_effort)
+
+
+@dataclass(frozen=True)
+class GuardLimit:
+    """A row of the table.
+
+    key: of its action, and of its bound unless `keys` names others. unit: of the bound. inherited: attributes of a
+    `Joint` of the mechanism that give bounds the rig leaves out. stop_category: of IEC 60204-1, 1: controlled stop,
+    0: immediate stop. exceeded: from the inputs and where it saturates (n,).
+    What it does when it saturates: effort_bounds, from the inputs and (lowest, highest) so far; position_bounds of the
+    commanded position; derating, the factor of the effort limit. 0 is always within the effort bounds.
+    Messages are templates with the fields of `stop_reason.figures`; a limit without `saturation` cannot saturate, and
+    one of category 1 needs `controlled_stop`.
+    """
+
+    key: str
+    unit: str
+    _: KW_ONLY
+    meaning: str  # of the bound
+    default_action: Action
+    stop_category: Literal[0, 1]
+    exceeded: Callable[[GuardInputs, Array], Any]
+    reason: str
+    warning: str
+    saturation: str = ""
+    controlled_stop: str = ""
+    keys: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
+    positive: bool = True  # whether a bound must be above 0
+    effort_bounds: Callable[[GuardInputs, Any, Any], tuple[Any, Any]] | None = None
+    position_bounds: Callable[[GuardInputs], tuple[Any, Any]] | None = None
+    derating: Callable[[GuardInputs], Any] | None = None
+    # whether it saturates during a controlled stop that it caused
+    saturates_while_stopping: bool = True
+
+    @property
+    def bound_keys(self) -> tuple[str, ...]:
+        """The rig keys of its bounds."""
+        return self.keys or (self.key,)
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        return (WARN, SATURATE, STOP) if self.saturation else (WARN, STOP)
+
+    def unit_of(self, joint_unit: str) -> str:
+        """The unit of its bound for a joint whose position has this unit."""
+        return JOINT_DIMENSIONS[self.unit][joint_unit == "m"] if self.unit in JOINT_DIMENSIONS else self.unit
+
+    def show(self, values: list[float], joint_unit: str, digits: int = 6) -> str:
+        """Its bounds of one joint in words: `5 N*m`, `-1 to 1 rad`."""
+        return f"{' to '.join(f'{value:.{digits}g}' for value in values)} {self.unit_of(joint_unit)}"
+
+
+def _effort_bounds(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+    """The first of the table: there are no bounds yet."""
+    return -x.effort_limit, x.effort_limit
+
+
+def _power_bounds(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+    effort = x.bounds["power"] / ops.maximum(ops.absolute(x.velocity), MIN_SPEED)
+    return ops.maximum(lowest, -effort), ops.minimum(highest, effort)
+
+
+def _velocity_bounds(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+    """No effort that accelerates a joint beyond its limit further."""
+    limit = x.bounds["velocity"]
+    return ops.where(x.velocity < -limit, 0.0, lowest), ops.where(x.velocity > limit, 0.0, highest)
+
+
+def _inward_effort(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+    """No effort that drives a joint outside its limits further out."""
+    lower, upper = x.bounds["lower"], x.bounds["upper"]
+    return ops.where(x.position < lower, 0.0, lowest), ops.where(x.position > upper, 0.0, highest)
+
+
+def _derating(x: GuardInputs) -> Any:
+    """1 until DERATING below the limit, 0 at it; 1 for a temperature that is not measured (NaN)."""
+    # this order of the arguments makes NaN 1
+    return ops.maximum(ops.minimum((x.bounds["temperature"] - x.temperature) / DERATING, 1.0), 0.0)
+
+
+def _derated(x: GuardInputs, saturates: Array) -> Any:
+    return x.temperature > x.bounds["temperature"] - ops.where(saturates, DERATING, 0.0)
+
+
+# In order of precedence: the stop reason is that of the last limit exceeded. Limits of stop category 1 come first, so
+# that none of them hides one that stops immediately.
+LIMITS: tuple[GuardLimit, ...] = (
+    GuardLimit(
+        "effort",
+        "joint effort",
+        meaning="greatest requested effort, either way",
+        default_action=SATURATE,
+        stop_category=1,
+        exceeded=lambda x, saturates: ops.absolute(x.judged_effort(saturates)) > x.bounds["effort"],
+        effort_bounds=_effort_bounds,
+        inherited=("max_effort",),
+        reason=(
+            "is commanded {effort}, above its limit of {limit}; lower the controller gains or change"
+            " joints.{joint}.limits"
+        ),
+        controlled_stop="was commanded more than its limit of {limit}",
+        warning="effort beyond its limit of {limit} (warned)",
+        saturation="effort cut to its limit of {limit}",
+    ),
+    GuardLimit(
+        "rate",
+        "joint effort rate",
+        meaning="greatest rate of change of the requested effort, either way",
+        default_action=SATURATE,
+        stop_category=1,
+        exceeded=lambda x, _: ops.absolute(x.bounded_effort - x.previous_effort) > x.bounds["rate"] * x.step,
+        reason=(
+            "is commanded an effort that changes by {effort_rate}, above its limit of {limit}; smooth the reference,"
+            " lower the controller gains or change joints.{joint}.limits"
+        ),
+        controlled_stop="was commanded an effort that changes faster than its limit of {limit}",
+        warning="effort changes faster than its limit of {limit} (warned)",
+        saturation="change of effort cut to its limit of {limit}",
+    ),
+    GuardLimit(
+        "power",
+        "W",
+        meaning="greatest |requested effort · measured velocity|",
+        default_action=SATURATE,
+        stop_category=1,
+        exceeded=lambda x, saturates: ops.absolute(x.judged_effort(saturates) * x.velocity) > x.bounds["power"],
+        effort_bounds=_power_bounds,
+        reason=(
+            "is commanded {power} ({effort} at {velocity}), above its limit of {limit}; slow the trajectory down or"
+            " change joints.{joint}.limits"
+        ),
+        controlled_stop="was commanded more than its limit of {limit}",
+        warning="power beyond its limit of {limit} (warned)",
+        saturation="effort cut to its power limit of {limit}",
+    ),
+    GuardLimit(
+        "temperature",
+        "degC",
+        meaning="greatest measured temperature of the drive; ignored where none is measured",
+        default_action=STOP,
+        stop_category=1,
+        positive=False,
+        exceeded=_derated,
+        derating=_derating,
+        reason=(
+            "is at {temperature}, above its limit of {limit}; let it cool down, command less effort or change"
+            " joints.{joint}.limits"
+        ),
+        controlled_stop="was hotter than its limit of {limit}",
+        warning="temperature beyond its limit of {limit} (warned)",
+        saturation="temperature close to its limit of {limit}: effort limit derated",
+    ),
+    GuardLimit(
+        "position",
+        "joint position",
+        meaning="range of the measured position",
+        default_action=STOP,
+        stop_category=1,
+        keys=("lower", "upper"),
+        positive=False,
+        exceeded=lambda x, _: ops.logical_or(x.position < x.bounds["lower"], x.position > x.bounds["upper"]),
+        effort_bounds=_inward_effort,
+        position_bounds=lambda x: (x.bounds["lower"], x.bounds["upper"]),
+        inherited=("lower", "upper"),
+        # outside its limits a joint follows the references of the stop, and must be free to brake either way
+        saturates_while_stopping=False,
+        reason="is at {position}, outside its limits {limit}; change the trajectory or joints.{joint}.limits",
+        controlled_stop="left its limits {limit}",
+        warning="position beyond its limits of {limit} (warned)",
+        saturation="position beyond its limits of {limit}: commanded position clamped, outward effort cut",
+    ),
+    GuardLimit(
+        "tracking",
+        "joint position",
+        meaning="greatest |reference − measured position|; needs a controller that follows positions",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: ops.absolute(x.reference - x.position) > x.bounds["tracking"],
+        position_bounds=lambda x: (x.position - x.bounds["tracking"], x.position + x.bounds["tracking"]),
+        reason=(
+            "is {tracking_error} from its reference, more than its limit of {limit}; check for an obstruction, slow"
+            " the trajectory down, raise the controller gains or change joints.{joint}.limits"
+        ),
+        warning="tracking error beyond its limit of {limit} (warned)",
+        saturation="tracking error beyond its limit of {limit}: commanded position clamped to it",
+    ),
+    GuardLimit(
+        "velocity",
+        "joint velocity",
+        meaning="greatest measured speed, either way",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: ops.absolute(x.velocity) > x.bounds["velocity"],
+        effort_bounds=_velocity_bounds,
+        inherited=("max_velocity",),
+        reason=(
+            "moves at {velocity}, above its limit of {limit}; slow the trajectory down, lower the controller gains or"
+            " change joints.{joint}.limits"
+        ),
+        warning="velocity beyond its limit of {limit} (warned)",
+        saturation="velocity beyond its limit of {limit}: accelerating effort cut",
+    ),
+)
+
+LIMIT_OF: dict[str, GuardLimit] = {limit.key: limit for limit in LIMITS}
+# fault codes in order of precedence; faults of the plant's state (`event_stepper.PlantFault`) come after NOT_FINITE
+OK = 0
+CODES: dict[str, int] = {limit.key: code for code, limit in enumerate(LIMITS, 1)}
+STALE = len(LIMITS) + 1  # feedback is too old
+NOT_FINITE = STALE + 1  # a measurement or a command is not finite
+BITS: dict[str, float] = {limit.key: 2.0**k for k, limit in enumerate(LIMITS)}  # of a mask of limits
