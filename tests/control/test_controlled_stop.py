@@ -198,7 +198,7 @@ def test_a_stop_at_rest_takes_one_step():
 
 
 def python(rig):
-    return python_engine(rig, order=rig.spec.schedule.order)
+    return python_engine(rig)
 
 
 LANES = ("machine code", "Python")
