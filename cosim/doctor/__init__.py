@@ -1,4 +1,4 @@
-"""Can this machine keep loops on time, and what would help: `cosim doctor`. Nothing on the machine is changed."""
+"""`cosim doctor`: measures whether this machine can run real-time loops and recommends changes. It changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHORTEST, LONGEST = 0.05, 600.0
 
 
 def main(duration: str, cpu: int | None, json: Path | None) -> None:
-    """Measure this machine for `duration` and print what it is fit for and what to change.
+    """Measure this machine for `duration`; print the rates it is suitable for and what to change.
 
     Raises InputError when the options are wrong, RunError where there is no Linux.
     """
@@ -25,40 +25,40 @@ def main(duration: str, cpu: int | None, json: Path | None) -> None:
     seconds = _seconds(duration)
     console.check_targets([], json)
     with console.progress("doctor") as shown:
-        diagnosis = diagnose(Path("/"), seconds, cpu, HostInstruments(), shown)
+        assessment = assess(Path("/"), seconds, cpu, HostInstruments(), shown)
     quiet = json is not None and str(json) == "-"
     if not quiet:
-        print_report(diagnosis)
+        print_report(assessment)
     if json is None:
         return
     import orjson
 
-    text = orjson.dumps(to_json(diagnosis), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    text = orjson.dumps(to_json(assessment), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     if quiet:
         print(text.decode(), end="")
     else:
         json.write_bytes(text)
-        print(f"wrote    figures {json}")
+        print(f"wrote      {json}")
 
 
-def diagnose(
-    root: Path, seconds: float, cpu: int | None, instruments: Instruments, tell: ReportProgress | None = None
+def assess(
+    root: Path, seconds: float, cpu: int | None, instruments: Instruments, progress: ReportProgress | None = None
 ) -> Assessment:
-    """What is below `root` and what the instruments measure for so long; cpu: where the loop is to run.
+    """The machine whose system files are below `root`, measured for so many seconds; cpu: of the loop.
 
     Raises InputError when there is no such CPU, RunError where there is no Linux.
     """
     if sys.platform != "linux":
-        raise RunError("cosim doctor needs Linux: it is the only system with loops on time")
+        raise RunError("cosim doctor needs Linux, the only system with real-time loops")
     machine = read_machine(root)
     if cpu is not None and cpu not in machine.cpus:
         n = len(machine.cpus)
         has = f"{n} CPU{'s' * (n > 1)}, {cpu_list(machine.cpus)}"
         raise InputError(f"there is no CPU {cpu}; this machine has {has}", "--cpu")
     cost, before = instruments.clock_cost(), steal_time(root)
-    wakes = instruments.wakes(seconds, cpu, tell)
-    stolen, passed = (after - first for after, first in zip(steal_time(root), before, strict=True))
-    return Assessment(machine, cost, stolen / passed if passed > 0 else 0.0, wakes, cpu)
+    wakeups = instruments.wakeups(seconds, cpu, progress)
+    stolen, elapsed = (after - first for after, first in zip(steal_time(root), before, strict=True))
+    return Assessment(machine, cost, stolen / elapsed if elapsed > 0 else 0.0, wakeups, cpu)
 
 
 def _seconds(duration: str) -> float:

@@ -1,4 +1,4 @@
-"""What follows from what a machine says and from what was measured: a verdict, and what to change."""
+"""The assessment of a machine from its properties and measurements: suitable rates, and what to change."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from cosim.doctor.latency import PERIOD_NS, PRIVILEGED, WakeupLatencies
 from cosim.doctor.machine import MachineFacts
 
-# the period of a loop is to be so many times as long as its wake-ups are late: the rest of it is for its work
+# the period of a loop must be so many times its wake-up latency: the rest is for its work
 PERIOD_PER_LATENCY = 4
 # Hz, the highest rate of a rig
 MAX_RATE = 20_000.0
-# clocks that the processor reads without the kernel; others cost more, unless they turn out to be as cheap as …
+# clock sources that are read without a system call; others are slow unless a reading costs at most …
 FAST_CLOCKS = ("tsc", "arch_sys_counter")
 CHEAP_NS = 100.0
-# runnable threads per CPU, and share of the time stolen by the host, that loops feel
-BUSY, STOLEN = 0.7, 0.001
+# runnable threads per CPU, and fraction of steal time, that disturb loops
+BUSY, STEAL_FRACTION = 0.7, 0.001
 
 CPU_FILES = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 CLOCK_FILE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -30,7 +30,7 @@ Suitability = Literal["yes", "almost", "no"]
 
 @dataclass(frozen=True)
 class LatencyStatistics:
-    """Of wake-ups, s."""
+    """Of wake-up latencies [s]."""
 
     count: int
     median: float
@@ -38,79 +38,83 @@ class LatencyStatistics:
     max: float
 
 
-def latency_statistics(late: np.ndarray) -> LatencyStatistics:
-    """late: (n,) ns, n > 0"""
-    median, p99 = np.quantile(late, [0.5, 0.99]) / 1e9
-    return LatencyStatistics(len(late), float(median), float(p99), float(np.max(late)) / 1e9)
+def latency_statistics(latency: np.ndarray) -> LatencyStatistics:
+    """latency: (n,) ns, n > 0"""
+    median, p99 = np.quantile(latency, [0.5, 0.99]) / 1e9
+    return LatencyStatistics(len(latency), float(median), float(p99), float(np.max(latency)) / 1e9)
 
 
-def max_rate(late: float) -> float:
-    """Hz: the highest 1, 2 or 5 · 10ⁿ whose period is `PERIOD_PER_LATENCY` times as long as `late` [s]."""
-    most = min(1.0 / (PERIOD_PER_LATENCY * max(late, 1e-9)), MAX_RATE)
-    most *= 1.0 + 1e-9  # what is a step of the series but for its rounding is that step
-    decade = 10.0 ** np.floor(np.log10(most))
-    return float(max(step * decade for step in (1.0, 2.0, 5.0) if step * decade <= most))
+def max_rate(latency: float) -> float:
+    """Hz: the highest 1, 2 or 5 · 10ⁿ whose period is at least `PERIOD_PER_LATENCY` times `latency` [s]."""
+    limit = min(1.0 / (PERIOD_PER_LATENCY * max(latency, 1e-9)), MAX_RATE)
+    limit *= 1.0 + 1e-9  # against rounding
+    decade = 10.0 ** np.floor(np.log10(limit))
+    return float(max(step * decade for step in (1.0, 2.0, 5.0) if step * decade <= limit))
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """clock_cost: s per reading; stolen: share of the time that the host took meanwhile; cpu: of the loop, if asked."""
+    """clock_cost: s per reading; steal_fraction: of the time, for the host of a VM; cpu: of the loop, if chosen."""
 
     machine: MachineFacts
     clock_cost: float
-    stolen: float
-    wakes: WakeupLatencies
+    steal_fraction: float
+    wakeups: WakeupLatencies
     cpu: int | None = None
 
     @property
     def loop(self) -> LatencyStatistics:
-        """Of a loop as this program runs it."""
-        return latency_statistics(self.wakes.late[PRIVILEGED])
+        """Of a loop with real-time privileges."""
+        return latency_statistics(self.wakeups.latency[PRIVILEGED])
 
     @property
-    def fit(self) -> Suitability:
-        """Whether a loop of 1 kHz wakes up with room for its work: every time, 99 times of 100, or less often."""
+    def suitable(self) -> Suitability:
+        """Whether wake-ups at 1 kHz leave time for the work of a tick: all of them, 99 of 100, or fewer."""
         allowed = PERIOD_NS / 1e9 / PERIOD_PER_LATENCY
         return "yes" if self.loop.max <= allowed else "almost" if self.loop.p99 <= allowed else "no"
 
     @property
     def rate(self) -> float:
-        """Hz at which every wake-up would have left room."""
+        """Hz at which every wake-up would have left enough time."""
         return max_rate(self.loop.max)
 
     @property
-    def changes(self) -> list[str]:
-        """What to change, the most useful first; each says why and how."""
-        return [*_missing_privileges(self), *(text for advise in CHECKS if (text := advise(self)))]
+    def recommendations(self) -> list[str]:
+        """What to change, the most useful first: the cause and the fix."""
+        return [*_missing_privileges(self), *(text for check in CHECKS if (text := check(self)))]
 
 
 def _missing_privileges(d: Assessment) -> list[str]:
-    # the priority, which is taken last, matters most
-    return [f"no {right.name}: {right.mend}" for right in reversed(d.wakes.rights) if not right.granted]
+    # the priority, which is acquired last, matters most
+    return [
+        f"no {privilege.name}: {privilege.mend}"
+        for privilege in reversed(d.wakeups.privileges)
+        if not privilege.granted
+    ]
 
 
 def _load(d: Assessment) -> str | None:
-    load, cpus = d.machine.load, len(d.machine.cpus)
+    load, cpus = d.machine.load_average, len(d.machine.cpus)
     if load is None or load <= BUSY * cpus:
         return None
-    return f"other programs keep {load:g} of {cpus} CPU{'s' * (cpus > 1)} busy: end them; see which with top"
+    return f"other programs use {load:g} of {cpus} CPU{'s' * (cpus > 1)}: stop them; find them with top"
 
 
 def _governor(d: Assessment) -> str | None:
-    """Clocks that follow the load are slow when a tick begins."""
+    """A frequency that follows the load is low when a tick begins."""
     others = sorted(set(d.machine.governors.values()) - {"performance"})
     if not others:
         return None
-    return f"the processor saves power ({', '.join(others)}): echo performance | sudo tee {CPU_FILES}"
+    return f"the CPU frequency follows the load ({', '.join(others)}): echo performance | sudo tee {CPU_FILES}"
 
 
 def _clock(d: Assessment) -> str | None:
     machine, cost = d.machine, d.clock_cost * 1e9
-    if machine.clock is None or machine.clock in FAST_CLOCKS or cost <= CHEAP_NS:
+    if machine.clock_source is None or machine.clock_source in FAST_CLOCKS or cost <= CHEAP_NS:
         return None
-    fast = next((clock for clock in FAST_CLOCKS if clock in machine.clocks), None)
-    mend = f"echo {fast} | sudo tee {CLOCK_FILE}" if fast else "boot with clocksource=tsc tsc=reliable"
-    return f"the clock {machine.clock} is slow, {cost:.0f} ns per reading: {mend}"
+    fast = next((clock for clock in FAST_CLOCKS if clock in machine.clock_sources), None)
+    fix = f"echo {fast} | sudo tee {CLOCK_FILE}" if fast else "boot with clocksource=tsc tsc=reliable"
+    return f"the clock source {machine.clock_source} is slow, {cost:.0f} ns per reading: {fix}"
 
 
 def _isolated_cpu(d: Assessment) -> str | None:
@@ -118,48 +122,49 @@ def _isolated_cpu(d: Assessment) -> str | None:
     if not isolated or d.cpu in isolated:
         return None
     cpu = isolated[-1]
-    return f"CPU {cpu} is isolated but not used: schedule.realtime.cpu: {cpu}; measure with cosim doctor --cpu {cpu}"
+    return (
+        f"CPU {cpu} is isolated but not used: set schedule.realtime.cpu: {cpu}; measure with cosim doctor --cpu {cpu}"
+    )
 
 
 def _host(d: Assessment) -> str | None:
-    if not d.machine.virtual or (d.fit == "yes" and d.stolen <= STOLEN):
+    if not d.machine.virtual or (d.suitable == "yes" and d.steal_fraction <= STEAL_FRACTION):
         return None
-    took = f", which took {100 * d.stolen:.2g} % of the time" if d.stolen else ""
+    steal = f" ({100 * d.steal_fraction:.2g} % steal time)" if d.steal_fraction else ""
     return (
-        f"a virtual machine waits for its host{took}: run without one, or give each of its CPUs one of the host's"
-        " (virsh vcpupin)"
+        f"a virtual machine waits for its host{steal}: run on bare metal, or pin its CPUs to host CPUs (virsh vcpupin)"
     )
 
 
 def _preemption(d: Assessment) -> str | None:
     machine = d.machine
-    if d.fit == "yes" or machine.preemption == "realtime":
+    if d.suitable == "yes" or machine.preemption == "realtime":
         return None
     how = f"install a kernel with PREEMPT_RT (Debian: {DEBIAN_KERNEL}; Ubuntu: sudo pro enable realtime-kernel)"
-    if machine.dynamic and machine.preemption != "full":
+    if machine.dynamic_preemption and machine.preemption != "full":
         how = f"echo full | sudo tee {PREEMPT_FILE}, or boot with preempt=full; if that is not enough, {how}"
-    return f"the kernel does not interrupt itself at once (preemption: {machine.preemption or 'not told'}): {how}"
+    return f"the kernel is not fully preemptible (preemption: {machine.preemption or 'unknown'}): {how}"
 
 
 def _isolate(d: Assessment) -> str | None:
     machine = d.machine
-    if d.fit == "yes" or machine.isolated or len(machine.cpus) < 2:
+    if d.suitable == "yes" or machine.isolated or len(machine.cpus) < 2:
         return None
-    cpu = d.cpu or machine.cpus[-1]  # CPU 0 has to do the system's own work
+    cpu = d.cpu or machine.cpus[-1]  # CPU 0 does the system's own work
     return (
-        f"other work runs on every CPU: boot with isolcpus={cpu} nohz_full={cpu} rcu_nocbs={cpu}, then"
+        f"no CPU is isolated: boot with isolcpus={cpu} nohz_full={cpu} rcu_nocbs={cpu}, then set"
         f" schedule.realtime.cpu: {cpu}"
     )
 
 
-def _throttle(d: Assessment) -> str | None:
-    if d.machine.throttle is None:
+def _throttling(d: Assessment) -> str | None:
+    if d.machine.realtime_fraction is None:
         return None
     return (
-        f"fixed priority is held up after {100 * d.machine.throttle:g} % of each second, which matters only to ticks"
-        " and spins that fill more of it: sudo sysctl -w kernel.sched_rt_runtime_us=-1"
+        f"real-time threads are throttled above {100 * d.machine.realtime_fraction:g} % of the time, which matters only"
+        " to loops that use more: sudo sysctl -w kernel.sched_rt_runtime_us=-1"
     )
 
 
-# after the rights: what costs nothing, then what needs another system, then what seldom matters
-CHECKS = (_load, _governor, _clock, _isolated_cpu, _host, _preemption, _isolate, _throttle)
+# after the privileges: free changes first, then those of the system, then those that seldom matter
+CHECKS = (_load, _governor, _clock, _isolated_cpu, _host, _preemption, _isolate, _throttling)

@@ -1,6 +1,6 @@
-"""Measured on this machine: what reading the clock costs, and how late a loop of 1 kHz wakes up.
+"""Measurements on this machine: the cost of reading the clock, and the wake-up latency of a loop at 1 kHz.
 
-The ways to wait are measured in turn, each in a thread of its own beside a thread that keeps Python busy, as
+The methods to wait are measured one after the other, each in its own thread beside a thread that keeps Python busy, as
 the rest of a program does.
 """
 
@@ -21,13 +21,13 @@ from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import Privilege, acquire
 
 PERIOD_NS = 1_000_000
-# ticks in machine code between looks at whether to go on; ns from such a look to the next tick, for Python to be there
+# ticks of the compiled loop between two progress reports; ns from a report to the next tick, for Python to return
 CHUNK, LEAD_NS = 500, 20_000_000
-# reads of the clock at a time, and how often: the least counts, the others were disturbed
+# reads of the clock per repetition, and repetitions; the fastest one counts, the others were disturbed
 READS, TIMES = 2000, 20
 
-UNPRIVILEGED, PRIVILEGED, PYTHON_SLEEP = "machine code", "with the rights", "Python's sleep"
-# of the time of the measurement
+UNPRIVILEGED, PRIVILEGED, PYTHON_SLEEP = "compiled loop", "with privileges", "Python sleep"
+# of the duration of the measurement
 DURATION_FRACTIONS = {UNPRIVILEGED: 0.3, PRIVILEGED: 0.6, PYTHON_SLEEP: 0.1}
 
 T = TypeVar("T")
@@ -36,10 +36,10 @@ ReportProgress = Callable[[float], object]
 
 @dataclass(frozen=True)
 class WakeupLatencies:
-    """How late each wake-up was, int64 [ns], by the way of waiting; the rights that `PRIVILEGED` ran with."""
+    """Latency of each wake-up, int64 [ns], by method; the real-time privileges that `PRIVILEGED` ran with."""
 
-    late: dict[str, np.ndarray]
-    rights: tuple[Privilege, ...]
+    latency: dict[str, np.ndarray]
+    privileges: tuple[Privilege, ...]
 
 
 class Instruments(Protocol):
@@ -49,8 +49,8 @@ class Instruments(Protocol):
         """s per reading of the clock."""
         ...
 
-    def wakes(self, seconds: float, cpu: int | None, tell: ReportProgress | None) -> WakeupLatencies:
-        """Wake up at 1 kHz for so long; cpu: of the loop with rights; tell is given the share that is done."""
+    def wakeups(self, seconds: float, cpu: int | None, progress: ReportProgress | None) -> WakeupLatencies:
+        """Wake up at 1 kHz for so long; cpu: of the loop with privileges; progress gets the fraction that is done."""
         ...
 
 
@@ -62,64 +62,67 @@ class HostInstruments:
         read, called = (seconds / READS for seconds in times)
         return max(read - called, 0.0)
 
-    def wakes(self, seconds: float, cpu: int | None, tell: ReportProgress | None) -> WakeupLatencies:
+    def wakeups(self, seconds: float, cpu: int | None, progress: ReportProgress | None) -> WakeupLatencies:
         clock, pacing = native_clock(), Pacing(cpu=cpu)
-        counts = {way: max(1, round(share * seconds * 1e9 / PERIOD_NS)) for way, share in DURATION_FRACTIONS.items()}
-        progress = _Progress(sum(counts.values()), tell)
+        counts = {
+            method: max(1, round(fraction * seconds * 1e9 / PERIOD_NS))
+            for method, fraction in DURATION_FRACTIONS.items()
+        }
+        worker = _Worker(sum(counts.values()), progress)
 
-        def granted() -> tuple[np.ndarray, tuple[Privilege, ...]]:
-            with acquire(pacing) as rights:
-                return _native(clock, counts[PRIVILEGED], progress), rights
+        def privileged() -> tuple[np.ndarray, tuple[Privilege, ...]]:
+            with acquire(pacing) as privileges:
+                return _native(clock, counts[PRIVILEGED], worker), privileges
 
         with busy():
-            plain = progress.watch(lambda: _native(clock, counts[UNPRIVILEGED], progress))
-            good, rights = progress.watch(granted)
-            python = progress.watch(lambda: _python(counts[PYTHON_SLEEP], progress))
-        return WakeupLatencies({UNPRIVILEGED: plain, PRIVILEGED: good, PYTHON_SLEEP: python}, rights)
+            plain = worker.run(lambda: _native(clock, counts[UNPRIVILEGED], worker))
+            good, privileges = worker.run(privileged)
+            python = worker.run(lambda: _python(counts[PYTHON_SLEEP], worker))
+        return WakeupLatencies({UNPRIVILEGED: plain, PRIVILEGED: good, PYTHON_SLEEP: python}, privileges)
 
 
 def _nothing() -> None: ...
 
 
-class _Progress:
-    """Runs work in a thread of its own; the work tells how far it is, and is ended there when the program is to end."""
+class _Worker:
+    """Runs functions in a separate thread; they report ticks with `add`, which raises when the program ends."""
 
-    def __init__(self, total: int, tell: ReportProgress | None) -> None:
-        self._total, self._tell, self._done, self._left = total, tell, 0, False
+    def __init__(self, total: int, report: ReportProgress | None) -> None:
+        self._total, self._report, self._done, self._cancelled = total, report, 0, False
 
-    def watch(self, work: Callable[[], T]) -> T:
+    def run(self, work: Callable[[], T]) -> T:
         with ThreadPoolExecutor(1, "ticks") as pool:
             try:
                 return pool.submit(work).result()
             except BaseException:
-                self._left = True
+                self._cancelled = True
                 raise
 
     def add(self, ticks: int) -> None:
-        if self._left:
+        if self._cancelled:
             raise InterruptedError
         self._done += ticks
-        if self._tell is not None:
-            self._tell(self._done / self._total)
+        if self._report is not None:
+            self._report(self._done / self._total)
 
 
-def _native(clock: NativeClock, count: int, progress: _Progress) -> np.ndarray:
-    clock.latencies(clock.now(), PERIOD_NS, 1)  # its code is linked when it is first used
+def _native(clock: NativeClock, count: int, worker: _Worker) -> np.ndarray:
+    clock.latencies(clock.now(), PERIOD_NS, 1)  # the first use links its code
     parts = []
     for first in range(0, count, CHUNK):
         parts.append(clock.latencies(clock.now() + LEAD_NS, PERIOD_NS, min(CHUNK, count - first)))
-        progress.add(len(parts[-1]))
+        worker.add(len(parts[-1]))
     return np.concatenate(parts)
 
 
-def _python(count: int, progress: _Progress) -> np.ndarray:
-    """As a loop in Python does it: sleep for what is left of the period; periods that were missed are left out."""
-    found, due, left = [], time.monotonic_ns() + PERIOD_NS, count
+def _python(count: int, worker: _Worker) -> np.ndarray:
+    """A loop in Python: sleep for the rest of the period; missed periods are skipped."""
+    latencies, due, left = [], time.monotonic_ns() + PERIOD_NS, count
     while left > 0:
         time.sleep(max(due - time.monotonic_ns(), 0) / 1e9)
         late = time.monotonic_ns() - due
-        found.append(late)
+        latencies.append(late)
         periods = min(late // PERIOD_NS + 1, left)
         due, left = due + periods * PERIOD_NS, left - periods
-        progress.add(periods)
-    return np.array(found, dtype=np.int64)
+        worker.add(periods)
+    return np.array(latencies, dtype=np.int64)

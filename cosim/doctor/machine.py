@@ -1,6 +1,6 @@
-"""What a machine says of itself that matters to loops on time, read from its files and nothing changed.
+"""Properties of a machine that matter to real-time loops, read from its system files.
 
-Every path is taken below a root, `/` for the machine itself. What a machine does not tell is None or empty.
+Every path is relative to a root, `/` for the machine itself. Unknown properties are None or empty.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from pathlib import Path
 
 CPUS = "sys/devices/system/cpu"
 CLOCKS = "sys/devices/system/clocksource/clocksource0"
-# options of a kernel's configuration, the strongest first, and the word of its `preempt=` that means the same
+# suffixes of CONFIG_PREEMPT, the strongest first, and the value of the kernel's `preempt=` that means the same
 PREEMPTION_MODELS = {"RT": "realtime", "LAZY": "lazy", "VOLUNTARY": "voluntary", "NONE": "none", "": "full"}
 
 
 @dataclass(frozen=True)
 class IdleState:
-    """A state in which a processor waits: its name, how long it takes to wake from it [s], whether it is used."""
+    """An idle state of a processor: its name, its exit latency [s], whether it is enabled."""
 
     name: str
     latency: float
-    used: bool
+    enabled: bool
 
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """preemption: a value of `PREEMPTION_MODELS`; dynamic: it can be chosen at boot; throttle: largest fraction of the
-    time for threads of fixed priority; load: number of runnable threads, mean over one minute."""
+    """preemption: a value of `PREEMPTION_MODELS`; dynamic_preemption: it can be chosen at boot; realtime_fraction: the
+    largest fraction of the time for threads of fixed priority, None for no limit; load_average: of one minute."""
 
     kernel: str
     preemption: str | None
-    dynamic: bool
+    dynamic_preemption: bool
     virtual: bool
-    clock: str | None
-    clocks: tuple[str, ...]
+    clock_source: str | None
+    clock_sources: tuple[str, ...]
     cpus: tuple[int, ...]
     isolated: tuple[int, ...]
     governors: dict[int, str]
-    idle: tuple[IdleState, ...]
-    throttle: float | None
-    load: float | None
+    idle_states: tuple[IdleState, ...]
+    realtime_fraction: float | None
+    load_average: float | None
 
 
 def read_machine(root: Path) -> MachineFacts:
@@ -54,23 +54,23 @@ def read_machine(root: Path) -> MachineFacts:
     return MachineFacts(
         kernel=kernel,
         preemption=_preemption(root, kernel, version),
-        dynamic="PREEMPT_DYNAMIC" in version,
+        dynamic_preemption="PREEMPT_DYNAMIC" in version,
         virtual=_virtual(root),
-        clock=_word(root / CLOCKS / "current_clocksource"),
-        clocks=tuple((_word(root / CLOCKS / "available_clocksource") or "").split()),
+        clock_source=_word(root / CLOCKS / "current_clocksource"),
+        clock_sources=tuple((_word(root / CLOCKS / "available_clocksource") or "").split()),
         cpus=cpus,
         isolated=_parse_cpu_list(_word(root / CPUS / "isolated")),
         governors={cpu: governor for cpu, governor in governors.items() if governor},
-        idle=tuple(_idle_states(root / CPUS / f"cpu{cpus[0]}/cpuidle")),
-        throttle=_throttle(root),
-        load=float(load.split()[0]) if load else None,
+        idle_states=tuple(_idle_states(root / CPUS / f"cpu{cpus[0]}/cpuidle")),
+        realtime_fraction=_realtime_fraction(root),
+        load_average=float(load.split()[0]) if load else None,
     )
 
 
 def steal_time(root: Path) -> tuple[int, int]:
-    """Time since the start, on all CPUs [ticks of the system]: what the host of a virtual machine took, all of it."""
+    """(steal time, total time) of all CPUs since the system started [jiffies]; steal: taken by the host of a VM."""
     first = (_text(root / "proc/stat") or "cpu").splitlines()[0]
-    fields = [int(field) for field in first.split()[1:9]]  # those behind are parts of these
+    fields = [int(field) for field in first.split()[1:9]]  # later fields are parts of these
     return (fields[7], sum(fields)) if len(fields) == 8 else (0, 0)
 
 
@@ -107,12 +107,12 @@ def _word(path: Path) -> str | None:
 
 
 def _preemption(root: Path, kernel: str, version: str) -> str | None:
-    """How readily the kernel interrupts itself, from the surest source that can be read."""
+    """The preemption model of the kernel, from the most reliable source that can be read."""
     if _word(root / "sys/kernel/realtime") == "1" or "PREEMPT_RT" in version:
         return "realtime"
     chosen = re.search(r"\((\w+)\)", _word(root / "sys/kernel/debug/sched/preempt") or "")
-    asked = re.search(r"(?:^|\s)preempt=(\w+)", _word(root / "proc/cmdline") or "")
-    if found := chosen or asked:
+    requested = re.search(r"(?:^|\s)preempt=(\w+)", _word(root / "proc/cmdline") or "")
+    if found := chosen or requested:
         return found[1]
     built = _configuration(root, kernel)
     return next(
@@ -121,7 +121,7 @@ def _preemption(root: Path, kernel: str, version: str) -> str | None:
 
 
 def _configuration(root: Path, kernel: str) -> list[str]:
-    """The lines that the kernel was built with."""
+    """The lines of the configuration that the kernel was built with."""
     packed = root / "proc/config.gz"
     try:
         text = gzip.decompress(packed.read_bytes()).decode()
@@ -142,7 +142,7 @@ def _idle_states(folder: Path) -> Iterable[IdleState]:
         yield IdleState(name or state.name, int(latency or 0) / 1e6, disabled != "1")
 
 
-def _throttle(root: Path) -> float | None:
+def _realtime_fraction(root: Path) -> float | None:
     runtime, period = (_word(root / f"proc/sys/kernel/sched_rt_{name}_us") for name in ("runtime", "period"))
     if runtime is None or int(runtime) < 0:
         return None
