@@ -96,14 +96,14 @@ def _parts(rig: Rig) -> Iterator[str]:
     closes = bool(rig.plant.model.constraint_rows)
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
         kind = joint.actuator.name if joint.actuator else ""
-        role = "prescribed" if name in rig.plant.prescribed else f"driven by {kind}" if kind else "free"
+        role = "prescribed" if name in rig.plant.prescribed else f"actuated by {kind}" if kind else "passive"
         if name in rig.plant.real:
             yield f"  {name}: real, {_limits(rig, name, joint.limits['effort'])}"
             continue
         latched = ", latched" if joint.latched else ""
         found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
-        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}, driver {joint.driver}"
+        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}"
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"

@@ -57,7 +57,7 @@ def show(run: Run, quiet: bool = False) -> None:
     for heading, _, _ in columns:
         table.add_column(heading, justify="right")
     for name, joint in joints.items():
-        none = {"effort"} if joint["role"] == "free" else set()
+        none = {"effort"} if joint["role"] == "passive" else set()
         figures = [
             _figure(None if what in none else joint[key], units[f"{name}/{what}"].replace("*", "·"))
             for _, key, what in columns
@@ -122,9 +122,9 @@ def _line(line: dict[str, Any]) -> str:
     slots = f"; {line['unsent']:,} {plural(line['unsent'], 'command')} too late to be sent" if line["unsent"] else ""
     slots += f"; efforts cut by the drive's slot: {', '.join(cut)}" if cut else ""
     slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""
-    load = f"{line['share']:.1%} of its bit rate, {line['share_estimated']:.1%} estimated"
+    load = f"{line['bus_load']:.1%} of its bit rate, {line['bus_load_estimated']:.1%} estimated"
     return (
-        f"line     {line['driver']} on {line['line']}: {line['sent']:,} sent, {line['received']:,} received,"
+        f"line     {line['driver']} on {line['connection']}: {line['sent']:,} sent, {line['received']:,} received,"
         f" {line['errors']:,} {plural(line['errors'], 'error')}; {load}{slots}"
     )
 
@@ -146,7 +146,7 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
         reactions = ", ".join(_figure(size, unit) for unit, size in sizes.items() if size)
         drift = " and ".join(
             f"{constraint[f'{what}_max']:.1e} {units[f'{name}/{what}']}"
-            for what in ("gap", "slip")
+            for what in ("violation", "slip")
             if f"{what}_max" in constraint
         )
         found.append(f"{'closing':<8} {name}: off by {drift} at most, carries up to {reactions or 'nothing'}")

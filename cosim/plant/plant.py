@@ -327,7 +327,7 @@ class Plant:
         return signals | self._reactions(t, q, v, found["multipliers"], self.active(x))
 
     def _reactions(self, t: Any, q: Any, v: Any, multipliers: Any, active: Any) -> dict[str, Any]:
-        """`<constraint>/force_x` and so on, and `<constraint>/gap`: how far it is from being satisfied."""
+        """`<constraint>/force_x` and so on, and `<constraint>/violation`: how far it is from being satisfied."""
         model = self.model
         if not model.constraint_rows:
             return {}
@@ -337,10 +337,10 @@ class Plant:
         first = row = 0
         for k, coupling in enumerate(model.equations.constraints.members):
             holds = 1.0 if active is None else active[k]
-            gap, n = residual[first : first + coupling.holonomic], len(coupling.law.rows)
+            violation, n = residual[first : first + coupling.holonomic], len(coupling.law.rows)
             slip = rate[row + coupling.holonomic : row + n]
             if coupling.holonomic:
-                signals[f"{coupling.name}/gap"] = holds * ops.sqrt(gap @ gap)
+                signals[f"{coupling.name}/violation"] = holds * ops.sqrt(violation @ violation)
             if n > coupling.holonomic:
                 signals[f"{coupling.name}/slip"] = holds * ops.sqrt(slip @ slip)
             first, row = first + coupling.holonomic, row + n

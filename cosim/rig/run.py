@@ -33,7 +33,7 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
     for coupling in model.equations.constraints.members:
         rows = coupling.law.rows
         known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
-        known |= {f"{coupling.name}/gap": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
+        known |= {f"{coupling.name}/violation": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
     units = {}
     for name in rig.tick_model.signals.names:
         part, what = name.rsplit("/", 1)
@@ -125,8 +125,8 @@ class Run:
         }
 
     def _constraint(self, coupling: Any) -> dict[str, Any]:
-        """Largest gap [m, rad] and slip [per s] from it, and the peaks of its reactions [N, N·m]."""
-        peaks = {what: f"{coupling.name}/{what}" for what in ("gap", "slip")}
+        """Largest violation [m, rad] and slip [per s], and the peaks of its reactions [N, N·m]."""
+        peaks = {what: f"{coupling.name}/{what}" for what in ("violation", "slip")}
         drift = {f"{what}_max": _peak(self[name]) for what, name in peaks.items() if name in self}
         names = [row.name for row in coupling.law.rows]
         return drift | {"reaction_peak": {name: _peak(self[f"{coupling.name}/{name}"]) for name in names}}
@@ -136,7 +136,7 @@ class Run:
             return "prescribed"
         if name in self.rig.plant.real:
             return "real"
-        return "driven" if name in self.rig.plant.actuators else "free"
+        return "actuated" if name in self.rig.plant.actuators else "passive"
 
     def _energy(self) -> dict[str, float]:
         """The balance from start to end [J]: residual = work − dissipated − change of what is stored; relative

@@ -47,7 +47,7 @@ def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command
     lines = out.splitlines()
     assert lines[0] == "swing  A link is held by a PID controller."
     assert re.fullmatch(r"joint +role +error RMS +error max +effort RMS +effort peak", lines[1])
-    assert re.fullmatch(r"hinge +driven +[\d.]+ mrad +[\d.]+ mrad +[\d.]+ N·m +[\d.]+ N·m", lines[3])
+    assert re.fullmatch(r"hinge +actuated +[\d.]+ mrad +[\d.]+ mrad +[\d.]+ N·m +[\d.]+ N·m", lines[3])
     assert re.fullmatch(r"energy   work in \S+ J, dissipated 0 J, stored \+\S+ J, residual \S+ J \(\S+\)", lines[4])
     assert re.fullmatch(r"speed    400 ticks of 1 ms \(rk4\), [\d,]+ ticks/s, [\d,.]+ × real time", lines[5])
     assert lines[6:] == ["ran as   plant, controller hold, loop: machine code"]
@@ -60,8 +60,8 @@ def test_a_run_by_the_clock_has_no_speed_of_its_own():
 
 def test_one_of_anything_is_told_as_one():
     slots = [{"joint": "a", "saturated": 1, "resolution": 0.0}, {"joint": "b", "saturated": 2, "resolution": 0.0}]
-    counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "share": 0.1, "share_estimated": 0.2}
-    assert report._line({"driver": "arm", "line": "can0", "feedforward": slots} | counts) == (
+    counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "bus_load": 0.1, "bus_load_estimated": 0.2}
+    assert report._line({"driver": "arm", "connection": "can0", "feedforward": slots} | counts) == (
         "line     arm on can0: 2 sent, 3 received, 1 error; 10.0% of its bit rate, 20.0% estimated;"
         " 1 command too late to be sent; efforts cut by the drive's slot: a 1 time, b 2 times"
     )
@@ -77,7 +77,7 @@ schedule: {duration: 3}
     assert code == 0
     heading, _, row = out.splitlines()[1:4]
     assert re.fullmatch(r"joint +role +from +to +top speed", heading)
-    assert re.fullmatch(r"link +free +-523\.6 mrad +523\.6 mrad +1\.6\d* rad/s", row)
+    assert re.fullmatch(r"link +passive +-523\.6 mrad +523\.6 mrad +1\.6\d* rad/s", row)
 
 
 def test_names_are_never_cut_and_lines_never_broken_in_a_pipe(command):
@@ -89,7 +89,7 @@ def test_names_are_never_cut_and_lines_never_broken_in_a_pipe(command):
     code, out, _ = command("run", "rig.yaml")
     lines = out.splitlines()
     assert code == 0 and len(lines) == 7
-    assert lines[0].endswith("held by a PID controller.") and lines[3].startswith(f"{name}  driven ")
+    assert lines[0].endswith("held by a PID controller.") and lines[3].startswith(f"{name}  actuated ")
     assert max(map(len, lines[1:4])) <= 80
 
 
@@ -151,7 +151,7 @@ def test_check_says_what_the_rig_is_without_running_it(command):
         "rig.yaml: fine",
         "  A link is held by a PID controller.",
         "  mechanism swing: 1 joint, gravity (0, 0, -9.81) m/s^2",
-        "    hinge: driven by ideal, from 0.174533 rad, driver sim",
+        "    hinge: actuated by ideal, from 0.174533 rad",
         "  controller hold: pid, every 1 ms",
         "  each tick of 1 ms: read → hold → guard → write → step → publish",
         "  step: rk4, 1 per tick; run of 0.4 s",

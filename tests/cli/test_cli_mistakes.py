@@ -50,7 +50,7 @@ mechanism:
   bodies:
     - {name: link, joint: hinge, mass: 1 s, inertia: [1, 1, 1]}
 joints:
-  hinge: {encoder: {counts: 1.5}}
+  hinge: {encoder: {cpr: 1.5}}
   hinje: {}
 controllers:
   - {name: hold, type: pidd, kp: 1}
@@ -61,7 +61,7 @@ telemetry: 5
     assert command.refuses("run", "rig.yaml") == [
         "rig.yaml:2 mechanism.gravity: expected 3 numbers, got 2",
         "rig.yaml:4 mechanism.bodies[0].mass: unit 's' does not fit here; use kg, g, t",
-        "rig.yaml:6 joints.hinge.encoder.counts: expected a whole number, got 1.5",
+        "rig.yaml:6 joints.hinge.encoder.cpr: expected a whole number, got 1.5",
         "rig.yaml:9 controllers[0].type: unknown controller 'pidd'; did you mean 'pid'?",
         "rig.yaml:10 controllers[1]: unknown key 'gain'; known: kp, ki, kd, integral_limit, type, name, joints, period,"
         " phase, deadline, priority, trajectory, fallback",
@@ -162,7 +162,10 @@ def test_durations_that_are_none(command, duration, message):
             " guard, schedule, telemetry",
         ),
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
-        ("joints.hinge.driver=simm", "unknown driver 'simm'; did you mean 'sim'?"),
+        (
+            "joints.hinge.driver=sim",
+            "unknown key 'driver'; known: actuator, encoder, initial, limits, prescribed, latched, stops",
+        ),
         ("kp", "expected key=value, for example schedule.step=2ms"),
         ("schedule.step=[", "broken YAML: expected the node content, but found '<stream end>'"),
     ],

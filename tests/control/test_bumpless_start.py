@@ -23,7 +23,7 @@ mechanism:
     - {name: c, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
 joints:
   a:
-    encoder: {counts: 20000, noise: 0.0001, delay: 1}
+    encoder: {cpr: 20000, noise: 0.0001, delay: 1}
     actuator: {type: dc_motor, resistance: 0.8, inductance: 1 mH, torque_constant: 0.05, rotor_inertia: 2e-5, ratio: 20,
                stiffness: 400, damping: 0.5}
   b: {encoder: {noise: 0.0001}}

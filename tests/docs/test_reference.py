@@ -31,7 +31,6 @@ from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import WATCHDOG, bus_report
 from cosim.rig.sections import (
     bodies,
-    carrier,
     constraints,
     controllers,
     drivers,
@@ -44,6 +43,7 @@ from cosim.rig.sections import (
     limits,
     loops_and_springs,
     mechanism,
+    moving_base,
     rig_spec,
     schedule,
 )
@@ -63,7 +63,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "A frame": (geometry.Origin, set()),
     "Limits of a joint": (joint_definition.LimitKeys, set()),
     "A mimic": (bodies.MimicKeys, set()),
-    "`mechanism.carrier`": (carrier.CarrierKeys, set()),
+    "`mechanism.moving_base`": (moving_base.MovingBaseKeys, set()),
     "`mechanism.loops`": (loops_and_springs.LoopKeys, set()),
     "Constraint `distance`": (constraints.DistanceKeys, {"type"}),
     "Constraint `curve`": (constraints.CurveKeys, {"type"}),
@@ -72,7 +72,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Constraint `rolling`": (constraints.RollingKeys, {"type"}),
     "A user constraint": (constraints.OwnKeys, {"type"}),
     "`mechanism.springs`": (loops_and_springs.SpringKeys, set()),
-    "`mechanism.closing`": (mechanism.LoopClosureKeys, set()),
+    "`mechanism.loop_closure`": (mechanism.LoopClosureKeys, set()),
     "`joints.<joint>`": (joints._JointFile, set()),
     "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
     "`joints.<joint>.initial`": (joints._Initial, set()),
@@ -155,7 +155,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         constraints,
         geometry,
     )
-    modules += (carrier, events, pacing, guard, limits, drivers, emulator, estop)
+    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop)
     schemas = {
         cls
         for module in modules
@@ -271,7 +271,7 @@ def test_every_unit_is_listed_with_its_quantity():
 
 SKATE = """
 mechanism:
-  carrier: {z: {type: sine, amplitude: 0, frequency: 1}}
+  moving_base: {z: {type: sine, amplitude: 0, frequency: 1}}
   bodies: [{name: skate, joint: body, type: free, mass: 1, inertia: [1, 1, 1]}]
   constraints:
     - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
@@ -282,10 +282,10 @@ joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
 # signals of some mechanisms, as the table names them
 OF_SOME = {
     "<dof>/…": r"body\.(x|rz)/(position|velocity|acceleration|effort)",
-    "carrier.x/position": r"carrier\.(y|z|roll|pitch|yaw)/position",
+    "moving_base.x/position": r"moving_base\.(y|z|roll|pitch|yaw)/position",
     "<joint>.qx/position": r"body\.q[xyzw]/position",
     "<constraint>/force_x": r"\w+/force",
-    "<constraint>/gap": r"leash/gap",
+    "<constraint>/violation": r"leash/violation",
     "energy/elastic": r"energy/elastic",
     "<constraint>/slip": r"edge/slip",
 }
@@ -295,7 +295,7 @@ OF_REAL = {f"<joint>/{what}" for what in ("model_effort", "temperature", "age", 
 
 def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     folder = ROOT / "rigs"
-    rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={counts: 4096}"])
+    rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={cpr: 4096}"])
     run = rig.run(0.01)
     generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
     assert names("Signals") == generic | set(OF_SOME) | OF_REAL
@@ -310,12 +310,12 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     skate = load_rig(tmp_path / "skate.yaml").run(0.01)
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in skate.signals), pattern
-    assert {"gap_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])
+    assert {"violation_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])
     assert {"slip_max", "reaction_peak"} == set(skate.summary["constraints"]["edge"])
     fields = {key for key, value in run.summary.items() if not isinstance(value, dict)}
     fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
-    fields |= {f"constraints.<name>.{key}" for key in ("gap_max", "reaction_peak")}
+    fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
     fields.add("guard.<joint>.<limit>")
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"compiled"}
     cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]

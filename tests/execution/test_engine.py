@@ -22,7 +22,7 @@ mechanism:
     - {name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
     - {name: b, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
 joints:
-  b: {limits: {upper: 0.5, effort: 4}, encoder: {counts: 1000}}
+  b: {limits: {upper: 0.5, effort: 4}, encoder: {cpr: 1000}}
 controllers:
   - {type: pid, kp: 40, ki: 20, kd: 4, period: 3 ms, trajectory: {type: quintic, goal: [0.3, 0.2], duration: 0.2}}
 """

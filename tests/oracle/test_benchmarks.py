@@ -31,7 +31,7 @@ def mechanical(run):
 
 
 def widest_gap(run):
-    return max(run[name].max() for name in run.signals if name.endswith("/gap"))
+    return max(run[name].max() for name in run.signals if name.endswith("/violation"))
 
 
 # --- simple pendulum in Cartesian coordinates: IFToMM A01; values recomputed with tight tolerances, 12 decimals ---

@@ -290,7 +290,7 @@ def mechanism(reactions, interfaces=("position", "velocity"), joint="a", **energ
     t, signals, units = run([joint], interfaces)
     signals |= {f"energy/{name}": np.full_like(t, value) for name, value in energies.items()}
     for row, (value, unit) in reactions.items():
-        gap = f"{row.rpartition('/')[0]}/gap"
+        gap = f"{row.rpartition('/')[0]}/violation"
         signals |= {row: np.full_like(t, value), gap: np.zeros_like(t)}
         units |= {row: unit, gap: "m"}
     return t, signals, units

@@ -367,13 +367,13 @@ def test_a_brake_turns_with_its_body(rig_of):
 
 
 def driven_wall(restitution, moved):
-    """A cart at rest in space that a wall catches after 0.5 s, at 1 m/s all along: by a joint or a carrier."""
+    """A cart at rest in space that a wall catches after 0.5 s, at 1 m/s all along: by a joint or a moving_base."""
     sine = "{type: sine, amplitude: 1000, frequency: 0.00015915494309189535}"
     wall = "    - {name: wall, type: prismatic, axis: [1, 0, 0], mass: 1 kg}\n" if moved == "joint" else ""
     return f"""
 mechanism:
   gravity: [0, 0, 0]
-{"  carrier: {x: " + sine + "}" if moved == "carrier" else ""}
+{"  moving_base: {x: " + sine + "}" if moved == "moving_base" else ""}
   bodies:
 {wall}    - {{name: cart, type: prismatic, axis: [1, 0, 0], mass: 3 kg}}
 joints:
@@ -383,7 +383,7 @@ schedule: {{duration: 1 s}}
 """
 
 
-@pytest.mark.parametrize("moved", ["joint", "carrier"])
+@pytest.mark.parametrize("moved", ["joint", "moving_base"])
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_what_is_driven_does_work_in_an_impact(rig_of, moved, share):
     """The loss is that of the relative motion, ½ m u² (1 − e²); the wall puts in its speed times m u (1 + e)."""
@@ -422,7 +422,7 @@ def test_a_latch_in_a_loop(rig_of):
     assert abs(ran["A/velocity"][123]) > 0.5
     for name in "ABC":
         np.testing.assert_allclose(ran[f"{name}/velocity"][124:], 0, atol=1e-12)
-    assert ran["pin/gap"].max() < 1e-12
+    assert ran["pin/violation"].max() < 1e-12
     assert ran.event("latch B")[2] == pytest.approx(ran["energy/kinetic"][123], rel=0.05)
     stored, lost = ran["energy/stored"], ran["energy/dissipated"]
     np.testing.assert_allclose(stored + lost, stored[0], atol=1e-9)
@@ -433,7 +433,7 @@ def test_a_stop_in_a_loop(rig_of):
     ran = Ran(rig_of(text + "schedule: {duration: 0.4}\n"))
     assert ran["C/position"].min() > 0.9 - 1e-6
     assert ran.event("C at its lower stop")[0] > 0
-    assert ran["pin/gap"].max() < 1e-12
+    assert ran["pin/violation"].max() < 1e-12
     stored, lost = ran["energy/stored"], ran["energy/dissipated"]
     np.testing.assert_allclose(stored + lost, stored[0], atol=1e-6)
 
@@ -451,7 +451,7 @@ def test_a_released_loop_is_an_open_chain(rig_of):
     alone = Ran(rig_of(tree))
     for name in "ABC":
         np.testing.assert_allclose(ran[f"{name}/position"][100:], alone[f"{name}/position"], atol=1e-9)
-    assert not ran["pin/gap"][101:].any()  # it is closed no more, so it is no gap
+    assert not ran["pin/violation"][101:].any()  # released, so there is no violation
     assert ran.event("release pin") == (1, pytest.approx(0.1), 0)
     np.testing.assert_allclose(ran["pin/force_x"][101:], 0, atol=1e-12)
     assert ran.fault == ""
@@ -629,10 +629,10 @@ def test_prescribed_motions_that_contradict_a_loop(rig_of, interpret):
         run.fault,
     )
     assert np.isfinite(run.values).all()
-    assert run["pin/gap"][:-1].max() < 1e-2 * math.sqrt(2)
+    assert run["pin/violation"][:-1].max() < 1e-2 * math.sqrt(2)
 
 
 def test_constraints_that_drift_away(rig_of):
     text = FOUR_BAR + "schedule: {duration: 4 s, step: 20 ms, integrator: semi_implicit_euler}\n"
-    run = stopped(rig_of(text, "mechanism.closing.drift=none"))
-    assert run.fault.endswith(" m; try a smaller schedule.step, or mechanism.closing.drift: projection")
+    run = stopped(rig_of(text, "mechanism.loop_closure.drift=none"))
+    assert run.fault.endswith(" m; try a smaller schedule.step, or mechanism.loop_closure.drift: projection")

@@ -336,7 +336,7 @@ KEYS = {
     "events": "do of name at when effort",
     "loops": "name type parent child origin child_origin axis damping coordinates limits pitch",
     "constraints": "name type between joints length points body polynomial ratio on radius axle normal plane offset",
-    "springs": "name between points stiffness damping length",
+    "springs": "name between points stiffness damping unloaded_length",
     "joints": "initial stops latched limits prescribed actuator encoder",
 }
 

@@ -67,7 +67,7 @@ def test_a_loop_with_coordinates(keys):
 
 
 def test_the_figures_of_the_joint_of_a_loop():
-    joint = loop("type: prismatic, stiffness: 2 N/mm, rest: 5 mm, limits: {lower: -1 cm}").joint
+    joint = loop("type: prismatic, stiffness: 2 N/mm, unloaded_position: 5 mm, limits: {lower: -1 cm}").joint
     assert (joint.stiffness, joint.rest, joint.lower) == (2000, 0.005, -0.01)
 
 
@@ -260,7 +260,7 @@ def test_a_gear_on_the_joint_of_a_loop():
 
 
 def test_a_spring():
-    keys = "stiffness: 800 N/mm, damping: 4e4, length: 50 cm, points: [[0, 0, 0], [0, 10 cm, 0]]"
+    keys = "stiffness: 800 N/mm, damping: 4e4, unloaded_length: 50 cm, points: [[0, 0, 0], [0, 10 cm, 0]]"
     (found,) = read("springs", f"name: s, between: [base, rod], {keys}").springs
     (ground, point), (link, other) = found.ends
     assert (found.name, ground, link, point.tolist(), other.tolist()) == ("s", "base", "rod", [0, 0, 0], [0, 0.1, 0])
@@ -272,7 +272,7 @@ def test_a_spring():
     [
         ("name: s", ": missing key 'between'"),
         ("name: s, between: [base, rod], stiffness: -1", ".stiffness: must be at least 0 N/m, is -1 N/m"),
-        ("name: s, between: [base, rod], length: -1", ".length: must be at least 0 m, is -1 m"),
+        ("name: s, between: [base, rod], unloaded_length: -1", ".unloaded_length: must be at least 0 m, is -1 m"),
         ("name: s, between: [base, base]", ": couples link 'base' with itself; name two links"),
         ("name: s, between: [base, rad]", ": link 'rad' does not exist; did you mean 'rod'?"),
         ("name: cart, between: [base, rod]", ": spring 'cart' has the name of a joint (line 4); names must be unique"),

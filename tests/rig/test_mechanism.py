@@ -58,9 +58,9 @@ def test_every_kind_is_read(kind):
 
 
 def test_a_spring_in_a_joint():
-    found = joint("stiffness: 3, rest: 90 deg")
+    found = joint("stiffness: 3, unloaded_position: 90 deg")
     assert (found.stiffness, found.rest) == (3, pytest.approx(math.pi / 2))
-    found = joint("type: prismatic, stiffness: 2 N/mm, rest: 5 mm")
+    found = joint("type: prismatic, stiffness: 2 N/mm, unloaded_position: 5 mm")
     assert (found.stiffness, found.rest) == (2000, 0.005)
 
 
@@ -121,7 +121,10 @@ def test_joints_of_both_sorts_of_coordinates_take_both_units():
             ".limits: lower and upper are for joints with one coordinate, type 'spherical' has 3; leave them out",
         ),
         ("type: spherical, damping: 1 N*s/m", ".damping: unit 'N*s/m' does not fit here; use N*m*s/rad"),
-        ("type: screw, pitch: 1, rest: 1 mm", ".rest: unit 'mm' does not fit here; use rad, mrad, deg, turn"),
+        (
+            "type: screw, pitch: 1, unloaded_position: 1 mm",
+            ".unloaded_position: unit 'mm' does not fit here; use rad, mrad, deg, turn",
+        ),
         ("stiffness: -1", ".stiffness: must be at least 0 N*m/rad, is -1 N*m/rad"),
         (
             "type: planar, mimic: {joint: a}",
@@ -144,23 +147,23 @@ def test_keys_that_do_not_go_with_the_type(keys, message):
 
 
 def test_closing():
-    assert read(body("type: free")).closing == LoopClosureKeys("projection", 20.0, "resolve", "auto")
-    given = "  closing: {drift: stabilisation, frequency: 1 kHz, redundant: refuse, elimination: nested}\n"
-    assert read(body("type: free") + given).closing == LoopClosureKeys("stabilisation", 1000.0, "refuse", "nested")
+    assert read(body("type: free")).loop_closure == LoopClosureKeys("projection", 20.0, "resolve", "auto")
+    given = "  loop_closure: {drift: baumgarte, frequency: 1 kHz, redundant: refuse, elimination: nested}\n"
+    assert read(body("type: free") + given).loop_closure == LoopClosureKeys("baumgarte", 1000.0, "refuse", "nested")
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("{drift: no}", "closing.drift: expected one of projection, stabilisation, none; got 'no'"),
-        ("{frequency: 0}", "closing.frequency: must be above 0 Hz, is 0 Hz"),
-        ("{redundant: drop}", "closing.redundant: expected one of resolve, refuse; got 'drop'"),
-        ("{elimination: no}", "closing.elimination: expected one of auto, direct, nested; got 'no'"),
-        ("{drifts: none}", "closing: unknown key 'drifts'; did you mean 'drift'?"),
+        ("{drift: no}", "loop_closure.drift: expected one of projection, baumgarte, none; got 'no'"),
+        ("{frequency: 0}", "loop_closure.frequency: must be above 0 Hz, is 0 Hz"),
+        ("{redundant: drop}", "loop_closure.redundant: expected one of resolve, refuse; got 'drop'"),
+        ("{elimination: no}", "loop_closure.elimination: expected one of auto, direct, nested; got 'no'"),
+        ("{drifts: none}", "loop_closure: unknown key 'drifts'; did you mean 'drift'?"),
     ],
 )
 def test_closing_mistakes(given, message):
-    assert mistakes(f"{body('type: free')}  closing: {given}\n") == [f"rig.yaml:4 mechanism.{message}"]
+    assert mistakes(f"{body('type: free')}  loop_closure: {given}\n") == [f"rig.yaml:4 mechanism.{message}"]
 
 
 # --- carriers ---------------------------------------------------------------------------------------------
@@ -170,16 +173,21 @@ SLIDE = "{type: quintic, goal: 20 cm, duration: 2 s}"
 
 
 def test_a_carrier_moves_the_first_body():
-    carrier = f"  carrier: {{y: {SLIDE}, roll: {QUARTER}, yaw: {QUARTER}}}\n"
-    mechanism = read(body("type: revolute") + carrier).description
+    moving_base = f"  moving_base: {{y: {SLIDE}, roll: {QUARTER}, yaw: {QUARTER}}}\n"
+    mechanism = read(body("type: revolute") + moving_base).description
     assert [(link.name, link.inertial is None) for link in mechanism.links] == [
         ("base", True),
-        ("carrier", True),
+        ("moving_base", True),
         ("a", False),
     ]
     carried, hinge = mechanism.joints
-    assert (carried.name, carried.kind, carried.parent, carried.child) == ("carrier", "general", "base", "carrier")
-    assert (hinge.parent, hinge.child) == ("carrier", "a")
+    assert (carried.name, carried.kind, carried.parent, carried.child) == (
+        "moving_base",
+        "general",
+        "base",
+        "moving_base",
+    )
+    assert (hinge.parent, hinge.child) == ("moving_base", "a")
     motion = carried.motion
     assert (motion.names, motion.units, motion.timed) == ((), (), True)
     axes, origin = motion.place((), 0.0)
@@ -192,53 +200,55 @@ def test_a_carrier_moves_the_first_body():
 
 
 def test_pitch_of_a_carrier_turns_about_y():
-    carried = read(body("type: revolute") + f"  carrier: {{pitch: {QUARTER}}}\n").description.joints[0]
+    carried = read(body("type: revolute") + f"  moving_base: {{pitch: {QUARTER}}}\n").description.joints[0]
     axes, _ = carried.motion.place((), 2.0)
     np.testing.assert_allclose(axes, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-15)
 
 
 def test_a_urdf_on_a_carrier():
-    mechanism = read(f"mechanism: {{urdf: two.urdf, carrier: {{x: {SLIDE}}}}}\n").description
+    mechanism = read(f"mechanism: {{urdf: two.urdf, moving_base: {{x: {SLIDE}}}}}\n").description
     assert mechanism.root == "world"
-    assert [link.name for link in mechanism.links] == ["world", "carrier", "body", "arm"]
+    assert [link.name for link in mechanism.links] == ["world", "moving_base", "body", "arm"]
     assert [(j.name, j.kind, j.parent, j.child) for j in mechanism.joints] == [
-        ("carrier", "general", "world", "carrier"),
-        ("root_joint", "fixed", "carrier", "body"),
+        ("moving_base", "general", "world", "moving_base"),
+        ("root_joint", "fixed", "moving_base", "body"),
         ("hinge", "continuous", "body", "arm"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("carrier", "message"),
+    ("moving_base", "message"),
     [
-        ("{}", "carrier: the carrier does not move; give it one of x, y, z, roll, pitch, yaw"),
-        ("{u: {type: quintic}}", "carrier: unknown key 'u'; known: x, y, z, roll, pitch, yaw"),
-        ("{x: {type: quintik}}", "carrier.x.type: unknown trajectory 'quintik'; did you mean 'quintic'?"),
-        ("{x: 3}", "carrier.x: expected a mapping, got 3"),
+        ("{}", "moving_base: the base does not move; give it one of x, y, z, roll, pitch, yaw"),
+        ("{u: {type: quintic}}", "moving_base: unknown key 'u'; known: x, y, z, roll, pitch, yaw"),
+        ("{x: {type: quintik}}", "moving_base.x.type: unknown trajectory 'quintik'; did you mean 'quintic'?"),
+        ("{x: 3}", "moving_base.x: expected a mapping, got 3"),
         (
             "{x: {type: quintic, goal: 1 deg, duration: 1}}",
-            "carrier.x.goal: unit 'deg' does not fit here; use m, cm, mm, um",
+            "moving_base.x.goal: unit 'deg' does not fit here; use m, cm, mm, um",
         ),
         (
             "{yaw: {type: quintic, goal: 1 mm, duration: 1}}",
-            "carrier.yaw.goal: unit 'mm' does not fit here; use rad, mrad, deg, turn",
+            "moving_base.yaw.goal: unit 'mm' does not fit here; use rad, mrad, deg, turn",
         ),
     ],
 )
-def test_carrier_mistakes(carrier, message):
-    assert mistakes(f"{body('type: free')}  carrier: {carrier}\n") == [f"rig.yaml:4 mechanism.{message}"]
+def test_moving_base_mistakes(moving_base, message):
+    assert mistakes(f"{body('type: free')}  moving_base: {moving_base}\n") == [f"rig.yaml:4 mechanism.{message}"]
 
 
-def test_a_trajectory_of_the_carrier_that_cannot_be_loaded():
-    text = f"{body('type: free')}  carrier: {{x: {{type: waypoints, file: none.csv}}}}\n"
+def test_a_trajectory_of_the_moving_base_that_cannot_be_loaded():
+    text = f"{body('type: free')}  moving_base: {{x: {{type: waypoints, file: none.csv}}}}\n"
     assert mistakes(text) == ["none.csv: no such file; `file` is relative to the rig's folder"]
 
 
-def test_a_body_called_carrier():
-    text = "mechanism:\n  carrier: {x: {type: quintic, goal: 1, duration: 1}}\n  bodies:\n    - {name: carrier}\n"
+def test_a_body_called_moving_base():
+    text = (
+        "mechanism:\n  moving_base: {x: {type: quintic, goal: 1, duration: 1}}\n  bodies:\n    - {name: moving_base}\n"
+    )
     assert mistakes(text) == [
-        "rig.yaml:4 mechanism.bodies[0]: link 'carrier' exists already (line 2); names must be unique",
-        "rig.yaml:4 mechanism.bodies[0]: joint 'carrier' exists already (line 2); names must be unique",
+        "rig.yaml:4 mechanism.bodies[0]: link 'moving_base' exists already (line 2); names must be unique",
+        "rig.yaml:4 mechanism.bodies[0]: joint 'moving_base' exists already (line 2); names must be unique",
     ]
 
 
@@ -266,7 +276,7 @@ def test_what_a_floating_base_does_not_go_with():
     assert mistakes(f"{body('type: free')}  floating_base: true\n") == [
         "rig.yaml:4 mechanism.floating_base: floating_base is for a URDF; give the first body the type free"
     ]
-    assert mistakes(f"mechanism: {{urdf: two.urdf, floating_base: true, carrier: {{x: {SLIDE}}}}}\n") == [
-        "rig.yaml:1 mechanism.floating_base: a floating base does not ride on a carrier;"
-        " take out 'floating_base' or 'carrier'"
+    assert mistakes(f"mechanism: {{urdf: two.urdf, floating_base: true, moving_base: {{x: {SLIDE}}}}}\n") == [
+        "rig.yaml:1 mechanism.floating_base: a mechanism has a floating or a moving base;"
+        " take out 'floating_base' or 'moving_base'"
     ]

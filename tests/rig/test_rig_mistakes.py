@@ -54,7 +54,7 @@ def test_a_mistake_in_the_bodies(rigs):
         ("{all: {actuatr: {}}}", "joints.all: unknown key 'actuatr'; did you mean 'actuator'?"),
         ("{elbow: {encoder: {delay: 2}}}", "joints.elbow.encoder.delay: expected one of 0, 1; got 2"),
         ("{all: {encoder: {delay: 2}}}", "joints.all.encoder.delay: expected one of 0, 1; got 2"),
-        ("{elbow: {encoder: {counts: 0}}}", "joints.elbow.encoder.counts: must be at least 1, is 0"),
+        ("{elbow: {encoder: {cpr: 0}}}", "joints.elbow.encoder.cpr: must be at least 1, is 0"),
         ("{elbow: {limits: {effort: 0}}}", "joints.elbow.limits.effort: must be above 0 N*m, is 0 N*m"),
         (
             "{all: {limits: {effort: 0}}, elbow: {limits: {velocity: 1}}, lift: {limits: null}}",

@@ -47,7 +47,7 @@ def test_a_small_rig_has_defaults(rigs):
 def test_a_joint_without_settings_is_free(rigs):
     joint = rigs.read(rigs.mechanism).joints["elbow"]
     assert joint.actuator is joint.encoder is joint.prescribed is None
-    assert (joint.initial_position, joint.initial_velocity, joint.driver) == (0.0, 0.0, "sim")
+    assert (joint.initial_position, joint.initial_velocity) == (0.0, 0.0)
     assert joint.limits.pop("lower") == -math.inf
     assert set(joint.limits.values()) == {math.inf}
 
@@ -58,15 +58,13 @@ description: every section
 joints:
   all:
     actuator: {type: motor, resistance: 2}
-    encoder: {counts: 4096}
-    driver: bus
+    encoder: {cpr: 4096}
   shoulder:
     initial: {position: 30 deg, velocity: 0.5}
     limits: {upper: 60 deg, velocity: 90 deg/s}
     encoder: {delay: 1}
   elbow:
     actuator: {type: motor, resistance: 500 mohm, gear: 100}
-    driver: sim
   lift:
     prescribed: {type: line, goal: 5 mm}
 controllers:
@@ -85,8 +83,8 @@ def test_joints_of_a_full_rig(rigs):
     assert shoulder.actuator.module.__name__ == "cosim.actuators.motor"
     assert (shoulder.actuator.params.resistance, shoulder.actuator.params.gear) == (2.0, 1.0)
     assert (elbow.actuator.params.resistance, elbow.actuator.params.gear) == (0.5, 100.0)
-    assert (shoulder.encoder.counts, shoulder.encoder.delay) == (None, 1)
-    assert (elbow.encoder.counts, elbow.encoder.delay) == (4096, 0)
+    assert (shoulder.encoder.cpr, shoulder.encoder.delay) == (None, 1)
+    assert (elbow.encoder.cpr, elbow.encoder.delay) == (4096, 0)
     assert shoulder.initial_position == pytest.approx(math.pi / 6)
     assert shoulder.initial_velocity == 0.5
     assert (shoulder.limits["lower"], shoulder.limits["effort"]) == (-1.0, 9.0)
@@ -94,7 +92,6 @@ def test_joints_of_a_full_rig(rigs):
         pytest.approx(math.pi / 3),
         pytest.approx(math.pi / 2),
     )
-    assert (shoulder.driver, elbow.driver) == ("bus", "sim")
     assert lift.actuator is None
     assert lift.prescribed.params.goal == (0.005,)
 
@@ -203,10 +200,10 @@ mechanism:
   gravity: [0, 0, down]
 joints:
   all:
-    encoder: {counts: many}
+    encoder: {cpr: many}
   hinge:
     initial: {position: 1 V}
-    drvier: sim
+    latchde: true
   hing:
     actuator: {type: motor}
 controllers:
@@ -227,9 +224,9 @@ telemetry: {port: 3}
 MISTAKES = """\
 rig.yaml:1 name: expected text, got 7; put it in quotes
 rig.yaml:4 mechanism.gravity[2]: expected a number, got 'down'
-rig.yaml:7 joints.all.encoder.counts: expected a number, got 'many'
+rig.yaml:7 joints.all.encoder.cpr: expected a number, got 'many'
 rig.yaml:9 joints.hinge.initial.position: unit 'V' does not fit here; use rad, mrad, deg, turn
-rig.yaml:10 joints.hinge: unknown key 'drvier'; did you mean 'driver'?
+rig.yaml:10 joints.hinge: unknown key 'latchde'; did you mean 'latched'?
 rig.yaml:11 joints.hing: unknown joint 'hing'; did you mean 'hinge'?
 rig.yaml:12 joints.hing.actuator: missing key 'resistance'
 rig.yaml:16 controllers[0].period: 1.5 ms is no whole multiple of the step of 1 ms; nearest: 1 ms or 2 ms

@@ -13,7 +13,7 @@ base: &gains
   on: off
 joints:
   elbow:
-    encoder: {counts: 4096,
+    encoder: {cpr: 4096,
               delay: 1}
 controllers:
   - name: arm

@@ -54,7 +54,7 @@ def test_ur5_follows_its_reference_and_comes_back(ur5):
     for joint in joints:
         summary = ur5.summary["joints"][joint]
         own = ur5[f"{joint}/reference_position"] - ur5[f"{joint}/position"]
-        assert summary["role"] == "driven"
+        assert summary["role"] == "actuated"
         assert summary["error_max"] == np.abs(own).max()
         assert summary["error_rms"] == pytest.approx(np.sqrt(np.mean(own**2)), rel=1e-12)
         assert summary["effort_peak"] == np.abs(ur5[f"{joint}/effort"]).max()
@@ -127,7 +127,7 @@ def test_wrist_efforts_and_the_arms_accelerations_are_those_of_the_hybrid_dynami
 def test_wrist_is_shown_as_prescribed_with_the_torque_it_needs(wrist):
     joints = wrist.summary["joints"]
     assert {name: joint["role"] for name, joint in joints.items()} == {
-        **dict.fromkeys(DRIVEN, "driven"),
+        **dict.fromkeys(DRIVEN, "actuated"),
         **dict.fromkeys(WRIST, "prescribed"),
     }
     for name in WRIST:
@@ -232,4 +232,4 @@ def test_the_pendulum_is_too_heavy_to_be_lifted_but_swings_up_and_stays(sample):
 def test_a_pendulum_without_its_controller_hangs(sample):
     run = sample("user_controller", "controllers=[]").run()
     assert np.abs(run["pivot/position"] - math.pi).max() < 5.001 * DEGREE
-    assert run.summary["joints"]["pivot"]["role"] == "free"
+    assert run.summary["joints"]["pivot"]["role"] == "passive"

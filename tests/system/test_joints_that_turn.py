@@ -93,8 +93,8 @@ TURNS = "'b.x' is one dof of 'b', which turns"
         ),
         (
             "joints: {b.x: {prescribed: {type: sine, amplitude: 1, frequency: 1}}}",
-            f"rig.yaml:8 joints.b.x.prescribed: {TURNS}, and cannot be prescribed by itself; use mechanism.carrier or a"
-            " chain of revolute and prismatic joints",
+            f"rig.yaml:8 joints.b.x.prescribed: {TURNS}, and cannot be prescribed by itself; use"
+            " mechanism.moving_base or a chain of revolute and prismatic joints",
         ),
         (
             "events: [{do: latch, of: b.x, at: 1}]",

@@ -97,7 +97,7 @@ def test_parameters_are_inputs_of_the_compiled_code(rig_of):
 
 
 def test_an_encoder_counts_and_its_velocity_is_that_of_the_counts(rig_of):
-    joint = "joints={one: {initial: {velocity: 2}, encoder: {counts: 500}}}"
+    joint = "joints={one: {initial: {velocity: 2}, encoder: {cpr: 500}}}"
     rig = rig_of(RIG, joint, push="effort = 100.0 * q + v")
     size = 2 * math.pi / 500
     for run in both_ways(rig, 150):
@@ -132,7 +132,7 @@ def test_noise_is_the_seeds_and_only_the_seeds(rig_of):
 
 
 def test_exact_joints_have_no_measured_signals(rig_of):
-    run = rig_of(RIG, "joints={one: {encoder: {counts: 500}}}").run(0.01)
+    run = rig_of(RIG, "joints={one: {encoder: {cpr: 500}}}").run(0.01)
     assert "one/measured_position" in run and "two/measured_position" not in run
     with pytest.raises(KeyError, match=r"no signal 'two/measured_position'; did you mean 'one/measured_position'\?"):
         run["two/measured_position"]

@@ -100,7 +100,7 @@ def turned(axis, angle):
     return ca.vertcat(*(ca.horzcat(*row) for row in rows))
 
 
-# (mass, centre of mass, inertia, joint's origin, axis) of the bodies of arm_on_carrier
+# (mass, centre of mass, inertia, joint's origin, axis) of the bodies of arm_on_moving_base
 ARM = (
     (4.0, [0.02, 0.0, 0.1], [0.03, 0.03, 0.02], [0.0, 0.0, 0.0], "z"),
     (3.0, [0.2, 0.0, 0.0], [0.004, 0.04, 0.04], [0.0, 0.0, 0.2], "y"),
@@ -136,7 +136,7 @@ def arm():
 
 
 def test_the_efforts_of_the_arm_on_its_carrier_are_those_of_lagranges_equations(sample, arm):
-    run = sample("mechanisms/arm_on_carrier").run()
+    run = sample("mechanisms/arm_on_moving_base").run()
     assert run.summary["energy"]["residual_relative"] < 1e-9
     q, v, a, effort = (of(run, ARM_JOINTS, what) for what in ("position", "velocity", "acceleration", "effort"))
     for k in range(0, len(run.t), 100):
@@ -174,7 +174,7 @@ def load(params, context):
 
 @pytest.mark.parametrize(
     ("name", "joints", "seconds", "tolerance"),
-    [("arm_on_carrier", ("turret", "shoulder", "elbow"), 1.0, 2e-4), ("slider_crank", ("crank",), 1.0, 2e-4)],
+    [("arm_on_moving_base", ("turret", "shoulder", "elbow"), 1.0, 2e-4), ("slider_crank", ("crank",), 1.0, 2e-4)],
 )
 def test_efforts_that_come_out_give_the_same_motion_when_they_go_in(sample, tmp_path, name, joints, seconds, tolerance):
     rig = sample(f"mechanisms/{name}")
@@ -191,4 +191,4 @@ def test_efforts_that_come_out_give_the_same_motion_when_they_go_in(sample, tmp_
     every = rig.joints
     np.testing.assert_allclose(of(free, every), of(prescribed, every), atol=tolerance)
     assert np.ptp(of(prescribed, joints), axis=0).min() > 0.05
-    assert {free.summary["joints"][j]["role"] for j in joints} == {"driven"}
+    assert {free.summary["joints"][j]["role"] for j in joints} == {"actuated"}

@@ -73,9 +73,9 @@ def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> P
 
 
 def _constraints(signals: Mapping[str, np.ndarray]) -> list[str]:
-    """Names of what has a gap or slips, each once."""
+    """Names of constraints with a violation or slip, each once."""
     parts = (name.rpartition("/") for name in signals)
-    return list(dict.fromkeys(part for part, _, what in parts if what in ("gap", "slip")))
+    return list(dict.fromkeys(part for part, _, what in parts if what in ("violation", "slip")))
 
 
 def _reaction_signals(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, list[str]]:

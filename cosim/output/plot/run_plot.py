@@ -37,7 +37,7 @@ def plot_run(
     recorded is left out, and so are efforts that are all zero. Of more than 8 joints the first 8 are drawn
     and the footer, which also holds `note`, says so.
     When no joint has a reference, a row below shows the energies `energy/…` and the sizes of the reactions of
-    constraints, the parts `<name>` with a signal `<name>/gap` or `<name>/slip`, of 6 at most.
+    constraints, the parts `<name>` with a signal `<name>/violation` or `<name>/slip`, of 6 at most.
 
     Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
     """

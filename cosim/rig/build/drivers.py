@@ -116,9 +116,9 @@ def bus_report(
         report.append(
             {
                 "driver": spec.name,
-                "line": driver.link.name,
-                "share": meter.load(seconds, bitrate),
-                "share_estimated": estimated[spec.name],
+                "connection": driver.link.name,
+                "bus_load": meter.load(seconds, bitrate),
+                "bus_load_estimated": estimated[spec.name],
                 "sent": meter.items_out,
                 "received": meter.items_in,
                 "errors": meter.errors + driver.lost,

@@ -12,7 +12,7 @@ from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.plant.hybrid_modes import HardStop, HybridModes, PlantEvent, Seen
 from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
-from cosim.rig.sections.mechanism import LoopClosureKeys as ClosingKeys
+from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.units import TURN
 
@@ -49,9 +49,9 @@ def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
     return replace(plant, position=q, velocity=v, kept=kept, released=released)
 
 
-def closing_of(keys: ClosingKeys) -> LoopClosure:
+def loop_closure_of(keys: LoopClosureKeys) -> LoopClosure:
     """How constraints are held, as the rig says."""
-    stabilised = TURN * keys.frequency if keys.drift == "stabilisation" else 0.0
+    stabilised = TURN * keys.frequency if keys.drift == "baumgarte" else 0.0
     return LoopClosure(keys.drift == "projection", stabilised, keys.elimination)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from cosim.errors import InputErrors
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
-from cosim.rig.build.initial_state import closing_of, hybrid_modes_of, turning, with_initial_state
+from cosim.rig.build.initial_state import hybrid_modes_of, loop_closure_of, turning, with_initial_state
 from cosim.rig.reading.contracts import load_actuator, load_trajectory
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
@@ -29,7 +29,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
             path = ("joints", name, "prescribed")
             if turning(spec, name):
                 what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
-                reading.fail(path, f"{what}; use mechanism.carrier or a chain of revolute and prismatic joints")
+                reading.fail(path, f"{what}; use mechanism.moving_base or a chain of revolute and prismatic joints")
             start = np.array([joint.initial_position], dtype=float)
             prescribed[name] = load_trajectory(joint.prescribed, (name,), start, path, reading)
     if reading.errors:
@@ -41,7 +41,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         mechanism.gravity,
         actuators,
         prescribed,
-        closing=closing_of(mechanism.closing),
+        closing=loop_closure_of(mechanism.loop_closure),
         real=tuple(real),
         rotors=rotors,
     )
@@ -53,10 +53,10 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
 def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:
     """With `redundant: refuse` no constraint may follow from others."""
     redundant = plant.start.redundant
-    if redundant and spec.mechanism.closing.redundant == "refuse":
+    if redundant and spec.mechanism.loop_closure.redundant == "refuse":
         rows = ", ".join(plant.model.constraint_rows[r] for r in redundant)
         what = f"{rows} follow from the other constraints; take them out or use redundant: resolve"
-        reading.fail(("mechanism", "closing", "redundant"), what)
+        reading.fail(("mechanism", "loop_closure", "redundant"), what)
 
 
 def build_encoders(spec: RigSpec, dof_units: Sequence[str]) -> Encoders:
@@ -64,8 +64,8 @@ def build_encoders(spec: RigSpec, dof_units: Sequence[str]) -> Encoders:
     resolution, noise, late = [], [], []
     for joint, unit in zip(spec.joints.values(), dof_units, strict=True):
         full = 1.0 if unit == "m" else TURN
-        counts = joint.encoder.counts if joint.encoder else None
-        resolution.append(full / counts if counts else 0.0)
+        cpr = joint.encoder.cpr if joint.encoder else None
+        resolution.append(full / cpr if cpr else 0.0)
         noise.append(joint.encoder.noise if joint.encoder else 0.0)
         late.append(bool(joint.encoder and joint.encoder.delay))
     return Encoders(resolution, noise, late, spec.schedule.step_ns * 1e-9, spec.schedule.seed)

@@ -10,7 +10,7 @@ from cosim.compile import ArrayPort, Interpreted, compile, interpreting
 from cosim.compile.compiled import Compiled
 from cosim.control.guard import Guard
 from cosim.control.limits import LIMITS
-from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.errors import InputError, InputErrors
 from cosim.rig.build.control_loops import build_loops, check_tracking
 from cosim.rig.build.driver_context import (
     drive_controlled,
@@ -130,10 +130,6 @@ def guard_of(spec: RigSpec) -> Guard:
 
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
     """No dof of a joint with a quaternion has a real drive."""
-    for name, joint in spec.joints.items():
-        if joint.driver != "sim":
-            what = f"unknown driver '{joint.driver}'{did_you_mean(joint.driver, ['sim'])}"
-            reading.fail(("joints", name, "driver"), what)
     for driver in spec.drivers:
         for name in (name for name in driver.joints if turning(spec, name)):
             what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be real by itself"

@@ -28,7 +28,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound="JointKeys")
 
 # keys that a type has no use for, and keys of one type alone
-MOVING_KEYS = ("axis", "damping", "friction", "stiffness", "rest", "limits", "mimic")
+MOVING_KEYS = ("axis", "damping", "friction", "stiffness", "unloaded_position", "limits", "mimic")
 TURNED_NOWHERE = ("spherical", "free", GENERAL)  # their coordinates are along the joint's frame
 IDLE_KEYS = {"fixed": MOVING_KEYS, **dict.fromkeys(TURNED_NOWHERE, ("axis",))}
 KEYS_OF = {
@@ -68,7 +68,7 @@ class JointKeys:
     damping: float = param(unit="joint damping", min=0, default=0.0)
     friction: float = param(unit="joint effort", min=0, default=0.0)
     stiffness: float = param(unit="joint stiffness", min=0, default=0.0)
-    rest: float = param(unit="joint position", default=0.0)
+    unloaded_position: float = param(unit="joint position", default=0.0)
     limits: LimitKeys = param(default=LimitKeys())
 
 
@@ -127,7 +127,7 @@ def as_joint(
         damping=keys.damping,
         friction=keys.friction,
         stiffness=keys.stiffness,
-        rest=keys.rest,
+        rest=keys.unloaded_position,
         mimic=mimic,
         place=place,
     )

@@ -17,7 +17,7 @@ from cosim.types import param, params
 
 @params
 class EncoderSpec:
-    counts: int | None = param(min=1, default=None, doc="per turn or metre; default: no rounding")
+    cpr: int | None = param(min=1, default=None, doc="counts per revolution, or per metre; default: no rounding")
     noise: float = param(unit="joint position", min=0, default=0.0, doc="standard deviation of the position")
     delay: Literal[0, 1] = param(default=0, doc="ticks by which the measurement is late")
 
@@ -55,7 +55,6 @@ class _JointFile:
     initial: _Initial = param(default=_Initial())
     limits: JointLimits = param(default=JointLimits())
     prescribed: dict | None = param(default=None)
-    driver: str = param(default="sim")
     latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
     stops: _Stops = param(default=_Stops())
 
@@ -74,7 +73,6 @@ class JointSpec:
     limits: dict[str, float]
     actions: dict[str, str]
     prescribed: Plugin | None
-    driver: str
     latched: bool
     stops: tuple[tuple[float, float], ...]  # (side, bound)
     restitution: float
@@ -189,7 +187,6 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
         limits=limits,
         actions=written.actions.given,
         prescribed=plugin(TRAJECTORY, "prescribed", values.get("prescribed")),
-        driver=values.get("driver", ""),
         latched=values.get("latched", False),
         stops=_stops(stops, position, joint, at, reading),
         restitution=stops.restitution,

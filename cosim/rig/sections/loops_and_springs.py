@@ -95,7 +95,7 @@ class SpringKeys:
     points: tuple[Vector, Vector] = param(unit="m", default=(ORIGIN, ORIGIN))
     stiffness: float = param(unit="N/m", min=0, default=0.0)
     damping: float = param(unit="N*s/m", min=0, default=0.0)
-    length: float = param(unit="m", min=0, default=0.0)
+    unloaded_length: float = param(unit="m", min=0, default=0.0)
 
 
 def read_springs(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading) -> list[Spring]:
@@ -107,5 +107,5 @@ def read_springs(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading
             (a, b), (p, r) = keys.between, keys.points
             ends = (parts.link(a), np.array(p)), (parts.link(b), np.array(r))
             place = reading.place((*at, i))
-            springs.append(Spring(keys.name, ends, keys.stiffness, keys.damping, keys.length, place))
+            springs.append(Spring(keys.name, ends, keys.stiffness, keys.damping, keys.unloaded_length, place))
     return springs

@@ -14,19 +14,19 @@ from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.sections.bodies import BASE, read_bodies
-from cosim.rig.sections.carrier import CarrierKeys, read_carrier
 from cosim.rig.sections.constraints import read_constraints
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_loops, read_springs
+from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
 from cosim.types import param, params
 
-CARRIER = "carrier"  # the link and the joint of what moves as given
+MOVING_BASE = "moving_base"  # its link and its joint
 
 
 @params
 class LoopClosureKeys:
-    drift: Literal["projection", "stabilisation", "none"] = param(default="projection")
-    frequency: float = param(unit="Hz", above=0, default=20.0, doc="of the stabilisation")
+    drift: Literal["projection", "baumgarte", "none"] = param(default="projection")
+    frequency: float = param(unit="Hz", above=0, default=20.0, doc="of the Baumgarte stabilisation")
     redundant: Literal["resolve", "refuse"] = param(default="resolve")
     elimination: Literal["auto", "direct", "nested"] = param(default="auto")
 
@@ -37,11 +37,11 @@ class MechanismFile:
     bodies: list | None = param(default=None)
     gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
     floating_base: bool = param(default=False)
-    carrier: CarrierKeys | None = param(default=None)
+    moving_base: MovingBaseKeys | None = param(default=None)
     loops: list | None = param(default=None)
     constraints: list | None = param(default=None)
     springs: list | None = param(default=None)
-    closing: LoopClosureKeys = param(default=LoopClosureKeys())
+    loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class MechanismSpec:
     description: Mechanism
     gravity: tuple[float, float, float]  # m/s^2
     urdf: Path | None  # None: given inline
-    closing: LoopClosureKeys
+    loop_closure: LoopClosureKeys
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> Mechani
     except InputError as error:
         reading.errors.append(error)
         return None
-    return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("closing", LoopClosureKeys()))
+    return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("loop_closure", LoopClosureKeys()))
 
 
 def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
@@ -97,42 +97,42 @@ def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: D
         what = "floating_base is for a URDF; give the first body the type free"
         reading.fail(("mechanism", "floating_base"), what)
     ground = _Tree(name, BASE, [base], [])
-    if section.get("carrier") is not None:
-        ground = _on_carrier(ground, section["carrier"], reading)
+    if section.get("moving_base") is not None:
+        ground = _on_moving_base(ground, section["moving_base"], reading)
     links, joints = read_bodies(section["bodies"], at, ground.links[-1].name, reading, findings)
     return _Tree(name, BASE, ground.links + links, ground.joints + joints)
 
 
 def _of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> _Tree:
-    """The links and joints of a URDF file, hung on a new ground when the base floats or rides on a carrier."""
+    """The links and joints of a URDF file, on a new ground when the base floats or moves."""
     mechanism = read_urdf(file)
     findings.notes.extend(mechanism.notes)
     links, joints = list(mechanism.links), list(mechanism.joints)
-    floating, carrier = section.get("floating_base"), section.get("carrier")
-    if not floating and carrier is None:
+    floating, moving_base = section.get("floating_base"), section.get("moving_base")
+    if not floating and moving_base is None:
         return _Tree(mechanism.name, mechanism.root, links, joints)
-    key = ("mechanism", "floating_base" if floating else "carrier")
+    key = ("mechanism", "floating_base" if floating else "moving_base")
     place = reading.place(key)
-    if floating and carrier is not None:
-        reading.fail(key, "a floating base does not ride on a carrier; take out 'floating_base' or 'carrier'")
+    if floating and moving_base is not None:
+        reading.fail(key, "a mechanism has a floating or a moving base; take out 'floating_base' or 'moving_base'")
     if any(link.name == GROUND_LINK for link in links):
         reading.fail(key, f"the ground is called '{GROUND_LINK}', and so is a link of the URDF; rename the link")
     findings.raise_errors()
     ground = _Tree(mechanism.name, GROUND_LINK, [Link(GROUND_LINK, place=place)], [])
-    if carrier is None:
+    if moving_base is None:
         root = Joint(ROOT_JOINT, "free", GROUND_LINK, mechanism.root, Pose.identity(), place=place)
     else:
-        ground = _on_carrier(ground, carrier, reading)
-        root = Joint(ROOT_JOINT, "fixed", CARRIER, mechanism.root, Pose.identity(), place=place)
+        ground = _on_moving_base(ground, moving_base, reading)
+        root = Joint(ROOT_JOINT, "fixed", MOVING_BASE, mechanism.root, Pose.identity(), place=place)
     return _Tree(mechanism.name, GROUND_LINK, ground.links + links, [*ground.joints, root, *joints])
 
 
-def _on_carrier(tree: _Tree, keys: CarrierKeys, reading: Reading) -> _Tree:
+def _on_moving_base(tree: _Tree, keys: MovingBaseKeys, reading: Reading) -> _Tree:
     """The ground with a massless link on it that moves as given."""
-    at = ("mechanism", "carrier")
-    place, motion = reading.place(at), read_carrier(keys, at, reading)
-    joint = Joint(CARRIER, GENERAL, tree.ground, CARRIER, Pose.identity(), motion=motion, place=place)
-    return _Tree(tree.name, tree.ground, [*tree.links, Link(CARRIER, place=place)], [*tree.joints, joint])
+    at = ("mechanism", "moving_base")
+    place, motion = reading.place(at), read_moving_base(keys, at, reading)
+    joint = Joint(MOVING_BASE, GENERAL, tree.ground, MOVING_BASE, Pose.identity(), motion=motion, place=place)
+    return _Tree(tree.name, tree.ground, [*tree.links, Link(MOVING_BASE, place=place)], [*tree.joints, joint])
 
 
 def _coupled(tree: _Tree, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> Mechanism:

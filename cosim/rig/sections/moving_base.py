@@ -1,4 +1,4 @@
-"""A carrier: the given motion of what a mechanism stands on, from `mechanism.carrier`."""
+"""A moving base: the given motion of what a mechanism stands on, from `mechanism.moving_base`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cosim.rig.reading.plugins import TRAJECTORY, read_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.types import Trajectory, param, params
 
-SLIDES, TURNS = ("x", "y", "z"), ("roll", "pitch", "yaw")
+LINEAR, ANGULAR = ("x", "y", "z"), ("roll", "pitch", "yaw")
 
 
 @params
-class CarrierKeys:
+class MovingBaseKeys:
     x: dict | None = param(default=None)
     y: dict | None = param(default=None)
     z: dict | None = param(default=None)
@@ -28,28 +28,28 @@ class CarrierKeys:
     yaw: dict | None = param(default=None)
 
 
-def read_carrier(keys: CarrierKeys, at: tuple, reading: Reading) -> GeneralMotion:
+def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> GeneralMotion:
     """The motion of a joint without coordinates: x, y, z [m], then roll, pitch, yaw [rad] about the fixed x, y, z
     in turn, each a trajectory from 0; those that are not given stay 0. Mistakes are noted."""
     given: dict[str, Trajectory] = {}
     sections = {field.name: getattr(keys, field.name) for field in fields(keys)}
     if all(section is None for section in sections.values()):
-        reading.fail(at, f"the carrier does not move; give it one of {', '.join(sections)}")
+        reading.fail(at, f"the base does not move; give it one of {', '.join(sections)}")
     for key, section in sections.items():
         if section is None:
             continue
         path = (*at, key)
-        kind = "prismatic" if key in SLIDES else "revolute"
+        kind = "prismatic" if key in LINEAR else "revolute"
         plugin = read_plugin(TRAJECTORY, section, path, reading, {key: kind})
         if plugin is not None:
             trajectory = load_trajectory(plugin, (key,), np.zeros(1), path, reading)
             if trajectory is not None:
                 given[key] = trajectory
-    return GeneralMotion((), (), Ride(given), timed=True)
+    return GeneralMotion((), (), BaseMotion(given), timed=True)
 
 
-class Ride:
-    """place(q, t) of trajectories by their coordinate."""
+class BaseMotion:
+    """`place(q, t)` of a joint that follows a trajectory in each of its coordinates."""
 
     def __init__(self, given: Mapping[str, Trajectory]) -> None:
         self._given = given
@@ -57,10 +57,10 @@ class Ride:
     def __call__(self, q: Any, t: Any) -> tuple[Any, Any]:
         at = {key: trajectory.sample(t)["position"][0] for key, trajectory in self._given.items()}
         axes: Any = np.eye(3)
-        for k, key in enumerate(TURNS):  # R = Rz(yaw) Ry(pitch) Rx(roll), as in `frames.pose_of`
+        for k, key in enumerate(ANGULAR):  # R = Rz(yaw) Ry(pitch) Rx(roll), as in `frames.pose_of`
             if key in at:
                 axes = _turn(k, at[key]) @ axes
-        return axes, ops.array([at.get(key, 0.0) for key in SLIDES])
+        return axes, ops.array([at.get(key, 0.0) for key in LINEAR])
 
 
 def _turn(k: int, angle: Any) -> Any:
