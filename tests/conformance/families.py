@@ -33,6 +33,8 @@ from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
 
+from .rules import prompt, steps_of
+
 FOLDER = Path(next(iter(drivers.__path__)))
 BESIDES = {"common", "sim"}  # folders that are no family of hardware
 NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic")
@@ -41,6 +43,7 @@ NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulat
 ADDRESSES: dict[Any, tuple[dict, dict]] = {("odrive", "pty"): ({"axis": 0}, {"axis": 1})}
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
 PATIENCE = 20.0  # s: nothing takes so long on the slowest machine
+BUDGET = 3000  # steps of 1 ms of the emulation, fewer of which are made on a machine that stalls
 QUIET = 20  # ms without effort, after which a motor that was led to a standstill counts as off
 JOINTS = ("a", "b")
 SCALES = {"a": -2.0, "b": 1.0}  # of the drive's position per joint's
@@ -213,14 +216,21 @@ class Bench:
     def __enter__(self) -> Bench:
         self.emulation.open()
         self._thread.start()
+        steps_of.append(self._steps)
         return self
 
+    def _steps(self) -> int:
+        return self.emulation.steps
+
     def __exit__(self, *_: object) -> None:
-        self.driver.close()
-        self.emulation.stopped = True
-        if self._thread.is_alive():
-            self._thread.join(PATIENCE)
-        self.emulation.close()
+        steps_of.remove(self._steps)
+        try:
+            self.driver.close()
+        finally:
+            self.emulation.stopped = True
+            if self._thread.is_alive():
+                self._thread.join(PATIENCE)
+            self.emulation.close()
         assert not self._thread.is_alive()
         if self.failure is not None:
             raise self.failure
@@ -248,7 +258,8 @@ class Bench:
         self.driver.write(self.command(**fields), now() + 100_000_000)
 
     def read(self, within: float = 0.1) -> JointState:
-        self.driver.read(self.out, now() + round(within * 1e9))
+        with prompt(7):
+            self.driver.read(self.out, now() + round(within * 1e9))
         return self.out
 
     def fresh(self) -> JointState:
@@ -267,10 +278,11 @@ class Bench:
 
     def until(self, seen: Callable[[], object], seconds: float = PATIENCE) -> Iterator[None]:
         """Turns of a loop, every 4 ms, until it is seen."""
-        end = time.monotonic() + seconds
+        end, steps = time.monotonic() + seconds, self.emulation.steps + BUDGET
         while not seen():
             assert self.failure is None, self.failure
-            assert time.monotonic() < end, f"never seen; {self.out}, asked {self.asked}"
+            in_time = time.monotonic() < end and self.emulation.steps < steps
+            assert in_time, f"never seen; {self.out}, asked {self.asked}"
             yield
             time.sleep(0.004)
 

@@ -1,0 +1,100 @@
+"""The rules of the driver contract. A conformance test that fails names the broken rule, within LIMIT seconds."""
+
+from __future__ import annotations
+
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+RULES = {
+    1: "open connects, checks and leaves the motors off",
+    2: "nothing is commanded before enable, nor after stop",
+    3: "enable switches on in a mode of `modes`, and the motors hold still",
+    4: "stop switches the motors off, from any state and thread, and never raises",
+    5: "commands and measurements are in the joint's units, with its sign, ratio and zero",
+    6: "a position is reached, a velocity is held",
+    7: "read never blocks past its deadline, and returns when all drives have answered",
+    8: "a measurement has the time at which it came; when feedback is late, values and time stay as they were",
+    9: "without commands the drives stop by themselves, however often they are read",
+    10: "a command that has expired or is not finite is not sent",
+    11: "a fault is reported in words with its fix, stays until it is cleared, and prevents enable",
+    12: "a drive that does not answer or is another one is refused by open, at its place in the rig",
+    13: "limits beyond the drive's own are refused by open; efforts beyond its command are clipped and counted",
+    14: "spoiled data are counted, and change nothing",
+    15: "a lost connection raises ConnectionLost until it is opened again; drives that were left on are taken over",
+}
+LIMIT = 3.5  # s
+
+
+class RuleBroken(AssertionError):
+    """A driver does not keep the contract."""
+
+
+class TookTooLong(BaseException):
+    """Not an Exception, so that no driver takes it for an error of its connection."""
+
+
+@contextmanager
+def enforced(number: int) -> Iterator[None]:
+    """Whatever fails inside is reported as this rule; a rule enforced further inside comes first."""
+    try:
+        yield
+    except RuleBroken:
+        raise
+    except (Exception, TookTooLong, pytest.fail.Exception) as error:
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise RuleBroken(f"rule {number}: {RULES[number]} ({type(error).__name__}: {why})") from error
+
+
+def rule(number: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A test of a rule, with the time limit."""
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(test)
+        def checked(*args: Any, **keys: Any) -> Any:
+            with enforced(number), time_limit():
+                return test(*args, **keys)
+
+        checked.rule = number  # type: ignore[attr-defined]
+        return checked
+
+    return decorate
+
+
+steps_of: list[Callable[[], int]] = []  # steps of the emulations that run: 1 per ms, fewer when the machine stalls
+
+
+@contextmanager
+def prompt(number: int) -> Iterator[None]:
+    """A driver that blocks inside breaks this rule."""
+    try:
+        yield
+    except TookTooLong as error:
+        raise RuleBroken(f"rule {number}: {RULES[number]} ({error})") from error
+
+
+@contextmanager
+def time_limit(seconds: float = LIMIT) -> Iterator[None]:
+    """Raises TookTooLong in a test whose driver blocks; time in which the machine ran nothing does not count."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def expired(*_: object) -> None:
+        if steps_of and steps_of[-1]() < 600 * seconds:  # the machine stalls
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            return
+        raise TookTooLong(f"not done within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
