@@ -176,30 +176,36 @@ def test_the_recorder_process_imports_no_heavy_packages():
 # --- a slow recorder process ----------------------------------------------------------------------
 
 
-def test_a_stopped_recorder_process_blocks_nothing_and_gets_all_ticks_later(tmp_path):
+@pytest.fixture
+def small_pipe(monkeypatch):
+    """A pipe that few ticks fill."""
+    monkeypatch.setattr(cosim.output.remote_sink, "PIPE_BYTES", 1 << 16)
+
+
+def test_a_stopped_recorder_process_blocks_nothing_and_gets_all_ticks_later(tmp_path, small_pipe):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
         backlog = []
-        for first in range(0, 60_000, 10_000):
-            remote(*samples(10_000, first))
+        for first in range(0, 6_000, 1_000):
+            remote(*samples(1_000, first))
             backlog.append(remote.backlog_bytes)
-        assert (np.diff(backlog[2:]) == 10_000 * 8 * (COLUMNS + 1) + len(encode_frame(FrameKind.BATCH))).all()
+        assert (np.diff(backlog[2:]) == 1_000 * 8 * (COLUMNS + 1) + len(encode_frame(FrameKind.BATCH))).all()
         assert remote.failure == ""
         os.kill(remote._process.pid, signal.SIGCONT)
     assert remote.backlog_bytes == 0
     t_ns, values = read_recording(tmp_path / "a.mcap")
-    np.testing.assert_array_equal(t_ns, np.arange(60_000) * MS)
-    np.testing.assert_array_equal(values["energy/work"][-10_000:], samples(10_000, 50_000)[1][:, 2])
+    np.testing.assert_array_equal(t_ns, np.arange(6_000) * MS)
+    np.testing.assert_array_equal(values["energy/work"][-1_000:], samples(1_000, 5_000)[1][:, 2])
 
 
-def test_later_calls_write_the_backlog(tmp_path):
+def test_later_calls_write_the_backlog(tmp_path, small_pipe):
     with RemoteSink(recording(tmp_path / "a.mcap")) as remote:
         stop(remote._process.pid)
-        for first in range(0, 40_000, 10_000):
-            remote(*samples(10_000, first))
+        for first in range(0, 4_000, 1_000):
+            remote(*samples(1_000, first))
         assert remote.backlog_bytes > 0
         os.kill(remote._process.pid, signal.SIGCONT)
-        for k in range(40_000, 45_000):
+        for k in range(4_000, 9_000):
             remote(*samples(1, k))
             if not remote.backlog_bytes:
                 break
@@ -348,7 +354,7 @@ def test_interrupts_neither_lose_nor_repeat_ticks(tmp_path):
         try:
             for k in range(4000):
                 try:
-                    t_ns, values = samples(20, 20 * k)
+                    t_ns, values = samples(2, 2 * k)
                     signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + k % 60))
                     remote(t_ns, values)
                     handed.append(k)
@@ -362,7 +368,7 @@ def test_interrupts_neither_lose_nor_repeat_ticks(tmp_path):
             gc.enable()
     assert interrupts > 20
     t_ns, _ = read_recording(path)
-    whole = t_ns.reshape(-1, 20) // (20 * MS)
+    whole = t_ns.reshape(-1, 2) // (2 * MS)
     assert (whole == whole[:, :1]).all()
     recorded = whole[:, 0].tolist()
     assert recorded == sorted(set(recorded))

@@ -37,6 +37,7 @@ controllers:
     period: 3 ms
     phase: 1 ms
     trajectory: {type: quintic, goal: 0.2, duration: 0.2}
+schedule: {integrator: semi_implicit_euler}
 """
 START = 5_000_000_000_123  # ns, when the first tick is due
 NEVER = 1 << 60
