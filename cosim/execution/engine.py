@@ -14,6 +14,7 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import REQUESTED, ControlledStop
 from cosim.control.limits import STOP
+from cosim.control.plausibility import starts_moving, starts_outside
 from cosim.errors import RunError
 from cosim.execution.stop_reason import stop_reason
 from cosim.hardware.manager import HardwareManager
@@ -175,11 +176,11 @@ class Engine(ABC):
             k = model.dof_index(name)
             limits, unit = guard.limits, model.dof_units[k]
             lower, upper, fastest = limits.lower[k], limits.upper[k], limits.velocity[k]
-            if guard.has_action(STOP, "position")[k] and not lower <= position[k] <= upper:
+            if guard.has_action(STOP, "position")[k] and starts_outside(position[k], lower, upper):
                 what = f"joint '{name}' is at {position[k]:.6g} {unit} before the first command, outside its limits"
                 fix = "move it back by hand, or check its zero"
                 raise RunError(f"{what} {lower:.6g} to {upper:.6g} {unit}; {fix}")
-            if guard.has_action(STOP, "velocity")[k] and abs(velocity[k]) > fastest:
+            if guard.has_action(STOP, "velocity")[k] and starts_moving(velocity[k], fastest):
                 what = f"joint '{name}' moves at {velocity[k]:.6g} {unit}/s before the first command"
                 raise RunError(f"{what}, above its limit of {fastest:.6g} {unit}/s; wait until it is at rest")
 

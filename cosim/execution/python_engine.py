@@ -10,8 +10,9 @@ import numpy as np
 from cosim.errors import RunError, describe_exception
 from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.python_pacer import ClockPacer, NoPacer, Pacer
+from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop
-from cosim.hardware.manager import DriverGroup, HardwareManager
+from cosim.hardware.manager import HardwareManager
 from cosim.tick.tick_model import TickModel, TickTask
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
@@ -70,7 +71,7 @@ class PythonEngine(Engine):
             self._watchdog.suspend()
 
     def keep_enabled(self) -> None:
-        self.hardware_manager.hold()
+        self.hardware_manager.keep_enabled()
 
     def stop(self) -> None:
         self.hardware_manager.stop()
@@ -129,7 +130,7 @@ class PythonEngine(Engine):
         self.world.discard_sample()
         self.world.begin(self.number * self.simulation.step_ns)
         try:
-            self.hardware_manager.sense(until)
+            self.hardware_manager.measure_once(until)
         finally:
             self.world.discard_sample()
         return self.view("measured", "position").copy(), self.view("measured", "velocity").copy()

@@ -11,8 +11,9 @@ from cosim.errors import InputError, RunError
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.hardware.manager import DriverGroup
+from cosim.hardware.driver_group import DriverGroup
 from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit.hardware import HardwareStub
 
 RIG = """
 mechanism:
@@ -30,7 +31,7 @@ ALONE = "--clear-faults: there are no real motors in this rig; take it out"
 HOT = "joint 'b': the fault persists: over temperature; let it cool down"
 
 
-class Drive:
+class Drive(HardwareStub):
     """A driver that notes what is done with it; `refusal` is raised by `enable`, `stands` by `clear`."""
 
     def __init__(self, inner, log):
@@ -161,7 +162,7 @@ def test_in_machine_code_there_is_nothing_to_clear(bench):
 def test_a_latched_fault_is_told_with_the_mend(bench, place):
     bench.scheduler.prepare()
     bench.drives["b"].refusal, bench.drives["b"].latched = RunError("watchdog; look at the line", place), True
-    told = "watchdog; look at the line; see to the cause, then run with --clear-faults"
+    told = "watchdog; look at the line; fix the cause, then run with --clear-faults"
     assert bench.refused("arm") == (f"{place}: {told}" if place else told)
     assert "enable b" in bench.log and bench.log[-3:] == ["stop a", "stop b", "stop c"]
 

@@ -23,7 +23,7 @@ QUANTUM = 2e-3  # rad: no encoder is coarser
 FORGIVING = {"cia402", "dynamixel"}
 # look for what is wrong with a motor only while it is on
 BLIND = {"moteus"}
-MEND = "; see to the cause, then run with --clear-faults"
+MEND = "; fix the cause, then run with --clear-faults"
 
 
 @pytest.fixture

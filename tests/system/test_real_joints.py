@@ -9,10 +9,11 @@ import pytest
 
 from cosim.errors import RunError
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.manager import DriverGroup
+from cosim.hardware.driver_group import DriverGroup
 from cosim.rig.rig import load_rig
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import Limits
+from tests.kit.hardware import HardwareStub
 
 ARM = """
 mechanism:
@@ -36,7 +37,7 @@ drivers:
 SINE = "{type: sine, amplitude: 0.5, frequency: 0.7, ramp: 0.4}"
 
 
-class Played:
+class Played(HardwareStub):
     """A driver whose joints move as a function of time says, and are measured `late` s ago."""
 
     modes = frozenset({"effort"})
@@ -190,7 +191,7 @@ def test_a_drive_that_says_nothing_new_is_not_armed(arm):
     group = real(rig, world, lambda t: (0.0, 0.0))
     engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
     engine.open()
-    with pytest.raises(RunError, match="the drives of elbow do not say where they are; look at their power and their"):
+    with pytest.raises(RunError, match="the drives of elbow report no position; check their power and their bus"):
         engine.start_from_measured(0.5, 0)
 
 
@@ -215,7 +216,7 @@ def test_stale_measurements_stop_the_run(arm):
 BENCH = Path(__file__).parents[2] / "rigs" / "dynamometer"
 
 
-class OnBench:
+class OnBench(HardwareStub):
     """A motor of the simulated bench, commanded without a protocol."""
 
     modes = frozenset({"effort"})
@@ -242,7 +243,7 @@ class OnBench:
     def write(self, cmd, deadline_ns):
         position, velocity = (values[self.k] for values in self.bench.sample[:2])
         asked = cmd.kp * (cmd.position - position) + cmd.kd * (cmd.velocity - velocity) + cmd.effort
-        self.bench.ask(np.array([self.k]), asked)
+        self.bench.request(np.array([self.k]), asked)
 
     def stop(self):
         pass
@@ -298,8 +299,8 @@ def test_a_joint_that_jumps_stops_the_run(arm):
     rows, fault = engine.run(100)
     assert len(rows) == 11
     assert fault == (
-        "stopped at tick 11 (t = 0.011 s): joint 'elbow' is 0.4 rad from where it was 1 ms ago, more than its limit of"
-        " 20 rad/s allows; look at its encoder and its supply"
+        "stopped at tick 11 (t = 0.011 s): joint 'elbow' jumped by 0.4 rad in 1 ms, more than its limit of 20 rad/s"
+        " allows; check its encoder and its supply"
     )
 
 
@@ -314,8 +315,8 @@ def test_a_load_motor_that_turns_another_way_stops_the_run():
         _, fault = engine.run(20)
         assert bool(fault) == trips
     assert fault.endswith(
-        "the load motor of 'elbow' turns at -1 rad/s, the joint at 0.5 rad/s; look at its direction and ratio, and at"
-        " the coupling"
+        "the load motor of 'elbow' turns at -1 rad/s, the joint at 0.5 rad/s; check its direction and ratio, and the"
+        " coupling"
     )
 
 

@@ -11,8 +11,9 @@ from typing import Any, Protocol, TypedDict
 import numpy as np
 
 from cosim.errors import InputError, SourceLocation
+from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop, open_estop
-from cosim.hardware.manager import DriverGroup, HardwareManager
+from cosim.hardware.manager import HardwareManager
 from cosim.rig.build.driver_context import real_joints
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec

@@ -1,0 +1,75 @@
+"""A driver with its joints' places in the model, and the wording of its failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from cosim.errors import CosimError, RunError, describe_exception
+from cosim.types import Driver, HardwareDriver, JointState
+
+CLEARABLE = "fix the cause, then run with --clear-faults"
+
+
+class DriverGroup(NamedTuple):
+    """A driver and the places (n,) of its joints in the model's order.
+
+    mode: to enable; real: it moves real motors, then it is a HardwareDriver; load: they are load motors, which apply
+    the efforts that the joints carry.
+    """
+
+    driver: Driver
+    index: np.ndarray
+    mode: str = "effort"
+    real: bool = False
+    load: bool = False
+
+    @property
+    def hardware(self) -> HardwareDriver | None:
+        """Its driver if it moves real motors."""
+        return cast(HardwareDriver, self.driver) if self.real else None
+
+    @property
+    def joints(self) -> str:
+        """The names of its joints."""
+        return ", ".join(self.driver.joints)
+
+    def disconnected(self) -> bool:
+        """Whether the connection of its driver was lost."""
+        return self.hardware is not None and self.hardware.link.lost
+
+    def enable(self) -> None:
+        """Enable the motors. Raises RunError, with the fix where the drive has a fault that can be cleared."""
+        try:
+            self.driver.enable(self.mode)
+        except RunError as error:
+            if self.hardware is not None and self.hardware.latched:
+                raise RunError(f"{error.what}; {CLEARABLE}", error.place) from error
+            raise
+
+    def clear(self) -> None:
+        """Clear faults that real drives report; motors stay off. Raises RunError for a fault that persists."""
+        if self.hardware is not None:
+            self.hardware.clear()
+
+    def check_faults(self, state: JointState) -> None:
+        """Raises RunError for a fault that a drive reports, with its fix."""
+        for j in np.flatnonzero(state.fault)[:1]:
+            code, device = int(state.fault[j]), "load motor" if self.load else "drive"
+            fault = f"fault {code}; clear it first"
+            if self.hardware is not None:
+                fault = self.hardware.describe_fault(int(j), code)
+            raise RunError(f"the {device} of joint '{self.driver.joints[j]}' reports {fault}")
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Any failure of the driver becomes a CosimError that names its joints."""
+        try:
+            yield
+        except CosimError:
+            raise
+        except Exception as error:
+            raise RunError(f"the driver of {self.joints} failed: {describe_exception(error)}") from error

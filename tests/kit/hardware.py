@@ -1,0 +1,19 @@
+"""What a HardwareDriver has beside a Driver, for test doubles of real drives without faults."""
+
+from types import SimpleNamespace
+
+
+class HardwareStub:
+    link = SimpleNamespace(name="stub", lost=False)
+    watchdog = 0.1  # s
+    lost = 0
+    latched = False
+
+    def clear(self) -> None:
+        return None
+
+    def describe_fault(self, joint_index: int, code: int) -> str:
+        return f"fault {code}"
+
+    def report(self) -> list[dict[str, object]]:
+        return []
