@@ -37,7 +37,7 @@ PROSE: dict[str, str] = {
     r"`most`|`grace`|\bgrace\b": "max_consecutive, warm_up",
     r"\bat once\b|\bc[oa]me?s? to rest\b|\bcoming to rest\b": "immediate stop; controlled stop; together",
     r"\blet(s|ting)? go\b|\bshorted phases\b": "torque off, coasting; dynamic braking",
-    r"\bask(s|ed|ing)? for\b(?! confirmation)": "commanded, setpoint; requests",
+    r"\bask(s|ed|ing)? for\b(?!\s+confirmation)": "commanded, setpoint; requests",
     r"\beffort (that )?(a|its|the|this) motion takes\b": "required effort",
     r"\bobserved (position|velocity|acceleration|motion|one)\b|\bare observed\b": "estimated",
     r"\bdriven, free\b|`driven`": "actuated, passive",
