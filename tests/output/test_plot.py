@@ -1,4 +1,4 @@
-"""Plots of runs: what is drawn and labelled, that peaks survive thinning, and errors for people."""
+"""Plots of runs: curves, labels and legends, thinning without loss of peaks, error messages."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ UNITS = {"position": "rad", "velocity": "rad/s", "effort": "N*m", "command_effor
 
 
 def run(joints, interfaces, k=200):
-    """Times and made-up signals of a run, with their units."""
+    """Times, artificial signals and units of a run."""
     t = np.linspace(0.0, 1.0, k)
     names = [f"{joint}/{interface}" for joint in joints for interface in interfaces]
     signals = {name: np.sin(t * (3 + i)) for i, name in enumerate(names)}
@@ -54,8 +54,8 @@ def drawn(monkeypatch):
     return figures
 
 
-def pictures(figure):
-    """The axes that have curves: row by row, those of the whole mechanism last."""
+def axes_of(figure):
+    """The axes with curves, row by row; the panels of the mechanism are last."""
     return [axes for axes in figure.axes if axes.axison]
 
 
@@ -66,7 +66,7 @@ def keys(legend):
 ALL = ("position", "reference_position", "velocity", "effort", "command_effort")
 
 
-def test_joints_columns_units_legend_and_note_are_on_the_picture(tmp_path):
+def test_joints_columns_units_legend_and_note_are_on_the_plot(tmp_path):
     path = tmp_path / "run.svg"
     t, signals, units = run(["shoulder", "elbow"], ALL)
     plot_run(path, t, signals, ["shoulder", "elbow"], "arm", units, "5 s in 0.1 s")
@@ -86,7 +86,7 @@ LONG = "an arm of two links that follows a point-to-point motion under computed 
 @pytest.mark.parametrize("title", ["arm", "a_rig_with_a_rather_long_name_" * 5])
 @pytest.mark.parametrize("description", ["", "short", LONG])
 @pytest.mark.parametrize("interfaces", [ALL, ("position",)])
-def test_title_description_legend_note_and_axes_stay_on_the_picture_and_apart(
+def test_texts_legend_and_axes_are_inside_the_figure_and_do_not_overlap(
     tmp_path, drawn, title, description, interfaces
 ):
     t, signals, units = run(["elbow"], interfaces)
@@ -111,7 +111,7 @@ def test_without_a_reference_the_third_column_is_the_velocity(tmp_path):
     assert found[-1:] == ["actual"]
 
 
-def test_columns_nobody_recorded_are_left_out_and_gaps_are_marked(tmp_path):
+def test_columns_without_signals_are_left_out_and_missing_signals_are_marked(tmp_path):
     path = tmp_path / "run.svg"
     t, signals, units = run(["a", "b"], ("position", "effort"))
     del signals["b/effort"]
@@ -121,7 +121,7 @@ def test_columns_nobody_recorded_are_left_out_and_gaps_are_marked(tmp_path):
     assert found.count("not recorded") == 1
 
 
-def test_a_joint_without_a_reference_among_others_says_so(tmp_path):
+def test_a_joint_without_a_reference_among_others_is_marked(tmp_path):
     path = tmp_path / "run.svg"
     t, signals, units = run(["a", "b"], ALL)
     del signals["b/reference_position"]
@@ -139,7 +139,7 @@ def test_efforts_of_joints_that_swing_freely_are_not_drawn(tmp_path, effort, dra
     assert ("effort" in labels(path)) is drawn
 
 
-def test_of_many_joints_the_first_eight_are_drawn_and_the_footer_says_so(tmp_path):
+def test_of_many_joints_the_first_eight_are_drawn_and_the_footer_states_it(tmp_path):
     path = tmp_path / "run.svg"
     joints = [f"j{i}" for i in range(10)]
     t, signals, units = run(joints, ("position",))
@@ -178,7 +178,7 @@ def test_short_runs_are_drawn_without_a_warning(tmp_path, k):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, 1e99, 1e300, -1.7e308, 1.5])
-def test_dull_and_broken_signals_are_drawn_without_a_warning(tmp_path, value):
+def test_constant_and_diverged_signals_are_drawn_without_a_warning(tmp_path, value):
     t, signals, units = run(["elbow"], ALL)
     signals["elbow/position"][:] = value
     plot_run(tmp_path / "a.png", t, signals, ["elbow"], "arm", units)
@@ -198,7 +198,7 @@ def test_dollars_and_underscores_in_names_stay_as_they_are(tmp_path):
     assert {"wrist_1$a$", "rig $x_1$", "$5 and $6"} <= set(texts(path))
 
 
-def test_the_settings_of_the_user_neither_change_the_picture_nor_are_changed(tmp_path):
+def test_matplotlib_settings_of_the_user_have_no_effect_and_are_kept(tmp_path):
     import matplotlib
 
     t, signals, units = run(["elbow"], ALL)
@@ -223,7 +223,7 @@ def test_pyplot_with_its_windows_is_not_imported(tmp_path):
 
 
 def names_of_events(figure):
-    return [[text.get_text() for text in axes.texts] for axes in pictures(figure)]
+    return [[text.get_text() for text in axes.texts] for axes in axes_of(figure)]
 
 
 def test_events_are_lines_in_all_axes_an_entry_of_the_legend_and_names_above_the_first_row(tmp_path, drawn):
@@ -232,7 +232,7 @@ def test_events_are_lines_in_all_axes_an_entry_of_the_legend_and_names_above_the
     events = [(0.7, "unlatch $a$"), (0.25, "latch a"), (1.5, "too late"), (0.7, "_brake b")]
     plot_run(tmp_path / "a.png", t, signals, ["a", "b"], "arm", units, events=events)
     (figure,) = drawn
-    axes = pictures(figure)
+    axes = axes_of(figure)
     assert len(axes) == 5
     for a in axes:
         (lines,) = a.collections
@@ -247,16 +247,16 @@ def test_without_events_in_the_run_nothing_is_marked(tmp_path, drawn, events):
     t, signals, units = run(["a"], ("position",))
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=events)
     assert keys(drawn[0].legends[0]) == ["actual"]
-    assert not pictures(drawn[0])[0].collections
+    assert not axes_of(drawn[0])[0].collections
 
 
-def test_names_of_events_keep_clear_of_each_other_and_of_powers_of_ten_and_new_ones_go_first(tmp_path, drawn):
+def test_names_of_events_do_not_overlap_and_first_occurrences_have_priority(tmp_path, drawn):
     t, signals, units = run(["a"], ("position", "velocity"))
     signals["a/velocity"] *= 1e-7
     rare = {"begin": 0.0, "latch": 0.3, "slip": 0.45, "stick": 0.6, "unlatch": 0.75}
     events = [(0.005 + 0.01 * k, "stop") for k in range(97)] + [(time, name) for name, time in rare.items()]
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=events)
-    position, velocity = pictures(drawn[0])
+    position, velocity = axes_of(drawn[0])
     assert set(names_of_events(drawn[0])[0]) == {*rare, "stop"}
     for axes in (position, velocity):
         boxes = [text.get_window_extent() for text in (*axes.texts, axes.yaxis.get_offset_text(), axes.title)]
@@ -276,7 +276,7 @@ def test_of_very_many_events_the_lines_stay_apart(tmp_path, drawn):
     t, signals, units = run(["a"], ("position",))
     events = [(0.5 + 5e-5 * k, "stop") for k in range(10_000)]
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=events)
-    (lines,) = pictures(drawn[0])[0].collections
+    (lines,) = axes_of(drawn[0])[0].collections
     times = [x for (x, _), _ in lines.get_segments()]
     assert len(times) == 75
     assert times[0] == 0.5 and np.diff(times).min() > 0.99 / 150
@@ -304,11 +304,11 @@ def test_energies_span_the_width_and_those_that_stay_zero_are_left_out(tmp_path,
     energies = {"kinetic": 1.0, "potential": 0.0, "stored": 3.0, "dissipated": 4.0, "work": 0.0}
     t, signals, units = mechanism({}, **energies)
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
-    position, velocity, energy = pictures(drawn[0])
+    position, velocity, energy = axes_of(drawn[0])
     assert (energy.get_title(), energy.get_ylabel()) == ("energy", "J")
     assert keys(energy.get_legend()) == ["kinetic", "total", "dissipated"]
     assert heights(energy) == [1.0, 3.0, 4.0]
-    assert energy.get_ylim()[0] < 0.0  # seen against nothing
+    assert energy.get_ylim()[0] < 0.0  # the axis includes 0
     assert energy.bbox.x0 == pytest.approx(position.bbox.x0)
     assert energy.bbox.x1 == pytest.approx(velocity.bbox.x1)
 
@@ -316,7 +316,7 @@ def test_energies_span_the_width_and_those_that_stay_zero_are_left_out(tmp_path,
 def test_a_total_that_is_zero_is_drawn(tmp_path, drawn):
     t, signals, units = mechanism({}, kinetic=0.0, stored=0.0)
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
-    assert keys(pictures(drawn[0])[-1].get_legend()) == ["total"]
+    assert keys(axes_of(drawn[0])[-1].get_legend()) == ["total"]
 
 
 FORCES = {"pin/force_x": (3.0, "N"), "pin/force_y": (-4.0, "N"), "pin/moment_z": (100.0, "N*m")}
@@ -326,7 +326,7 @@ FORCES = {"pin/force_x": (3.0, "N"), "pin/force_y": (-4.0, "N"), "pin/moment_z":
 def test_reactions_stand_beside_the_energies_in_line_with_the_columns(tmp_path, drawn, interfaces):
     t, signals, units = mechanism(FORCES, interfaces, stored=1.0)
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
-    *row, energy, reactions = pictures(drawn[0])
+    *row, energy, reactions = axes_of(drawn[0])
     assert [a.get_title() for a in (energy, reactions)] == ["energy", "reactions"]
     assert reactions.get_ylabel() == "N"
     assert keys(reactions.get_legend()) == ["pin"]
@@ -342,7 +342,7 @@ def test_the_moment_is_shown_where_there_is_no_force_and_names_tell_units_that_d
     rows = FORCES | {"mesh/effort": (-7.0, "N*m"), "own/count": (1.0, "1")}
     t, signals, units = mechanism(rows, stored=1.0)
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
-    reactions = pictures(drawn[0])[-1]
+    reactions = axes_of(drawn[0])[-1]
     assert keys(reactions.get_legend()) == ["pin [N]", "mesh [N·m]"]
     assert heights(reactions) == [5.0, 7.0]
     assert reactions.get_ylabel() == "N or N·m"
@@ -352,24 +352,24 @@ def test_the_effort_of_a_loop_that_has_a_coordinate_is_not_a_reaction(tmp_path, 
     t, signals, units = mechanism({"pin/force_x": (3.0, "N")}, ("position", "effort"), "pin", stored=1.0)
     units["pin/effort"] = "N"
     plot_run(tmp_path / "a.png", t, signals, ["pin"], "arm", units)
-    assert heights(pictures(drawn[0])[-1]) == [3.0]
+    assert heights(axes_of(drawn[0])[-1]) == [3.0]
 
 
 def test_a_constraint_that_only_slips_has_a_reaction(tmp_path, drawn):
     t, signals, units = mechanism({})
     signals |= {"skate/force": 2.0 + t, "skate/slip": 0.0 * t}
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units | {"skate/force": "N", "skate/slip": "m/s"})
-    assert keys(pictures(drawn[0])[-1].get_legend()) == ["skate"]
+    assert keys(axes_of(drawn[0])[-1].get_legend()) == ["skate"]
 
 
 def test_of_many_constraints_the_first_six_are_drawn_and_the_footer_says_so(tmp_path, drawn):
     path = tmp_path / "a.svg"
     t, signals, units = mechanism({f"_c{k}$x$/force": (float(k), "N") for k in range(8)}, stored=1.0)
     plot_run(path, t, signals, ["a"], "arm", units, "done")
-    reactions = pictures(drawn[0])[-1]
+    reactions = axes_of(drawn[0])[-1]
     assert keys(reactions.get_legend()) == [f"_c{k}$x$" for k in range(6)]
     assert len({line.get_color() for line in reactions.lines}) == 6
-    assert {"done  ·  the reactions of the first 6 of 8 constraints", "_c0$x$"} <= set(texts(path))
+    assert {"done  ·  reactions of the first 6 of 8 constraints", "_c0$x$"} <= set(texts(path))
 
 
 @pytest.mark.parametrize("what", ["reference_position", "reference_velocity"])
@@ -377,7 +377,7 @@ def test_where_anything_is_tracked_there_is_no_row_of_the_whole(tmp_path, drawn,
     t, signals, units = mechanism(FORCES, stored=1.0)
     signals[f"other/{what}"] = t
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
-    assert [axes.get_title() for axes in pictures(drawn[0])] == ["position", "velocity"]
+    assert [axes.get_title() for axes in axes_of(drawn[0])] == ["position", "velocity"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
@@ -438,7 +438,7 @@ def gaps(axes):
 def test_angles_of_a_rotation_break_where_it_jumps_in_all_parts_at_once(tmp_path, drawn):
     t, signals, units = tumbling()
     plot_run(tmp_path / "a.png", t, signals, ["ball.rx", "ball.ry", "ball.x"], "arm", units)
-    axes = pictures(drawn[0])
+    axes = axes_of(drawn[0])
     assert [gaps(a) for a in axes[::2]] == [[1], [1], [0]]
     assert gaps(axes[1]) == [0]  # the velocity
     (line,) = axes[0].lines
@@ -452,7 +452,7 @@ def test_joints_without_a_quaternion_do_not_break(tmp_path, drawn, other):
     t, signals, units = tumbling()
     signals = {name.replace("ball.rx", f"{other}.rx"): values for name, values in signals.items()}
     plot_run(tmp_path / "a.png", t, signals, [f"{other}.rx"], "arm", units | {f"{other}.rx/position": "rad"})
-    assert gaps(pictures(drawn[0])[0]) == [0]
+    assert gaps(axes_of(drawn[0])[0]) == [0]
 
 
 def test_pieces_are_thinned_alone_and_lose_no_peak():
@@ -521,8 +521,8 @@ def test_a_path_that_cannot_be_written_is_an_input_error(tmp_path):
     with pytest.raises(InputError) as error:
         plot_run(path, t, signals, ["elbow"], "arm", units)
     what = "cannot write the plot: No such file or directory"
-    mend = "name a file in a folder that exists and that you may write to"
-    assert str(error.value) == f"{path}: {what}; {mend}"
+    fix = "name a file in a folder that exists and that you may write to"
+    assert str(error.value) == f"{path}: {what}; {fix}"
 
 
 def test_nothing_to_draw_is_an_input_error(tmp_path):

@@ -1,7 +1,7 @@
-"""The picture of a run: one row per joint, below them the whole mechanism.
+"""Plots of a run: `plot_run` (a row of axes per joint, and one of the whole mechanism), `timing_plot.plot_timing`.
 
-style (formats, colours) → curves (points of a line) and words (texts that fit) → columns (what is shown of a joint),
-whole (of the mechanism) and marks (events) → figure (where all of it stands) → run (the file).
+style (formats, colours) → curves (points of a line) and text_layout → joint_columns, mechanism_panels and event_markers
+→ run_figure (the layout) → run_plot (the file).
 """
 
 from cosim.output.plot.curves import thin

@@ -1,4 +1,4 @@
-"""Events on a picture: a line through all axes at each, and names above the first row where they fit."""
+"""Events on a plot: a vertical line in all axes at each, and names above the first row where they fit."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from cosim.output.plot.text_layout import text_width
 
 PlotEvents = Sequence[tuple[float, str]]  # (time in s, name)
 
-NAME_SIZE = 7.0  # of the names, points
-NAME_HEIGHT = NAME_SIZE + 3.0  # for the names above the axes, points
+NAME_SIZE = 7.0  # points
+NAME_HEIGHT = NAME_SIZE + 3.0  # of the space for names above the axes, points
 NAME_SPACING = 0.08  # inches between names
-MIN_LINE_SPACING = 1 / 150  # lines that are closer, in widths of the axes, are drawn as one
+MIN_LINE_SPACING = 1 / 150  # fraction of the axes' width; closer lines are drawn as one
 LINE_STYLE: dict[str, Any] = {"colors": FAINT, "linewidths": 0.8, "linestyles": (0, (1.0, 2.0)), "zorder": 1.5}
 
 
 def events_within(events: PlotEvents, t: np.ndarray) -> list[tuple[float, str]]:
-    """Those that happen in a run over t (k,), in the order of time."""
+    """The events within the times t (k,), sorted by time."""
     return sorted((e for e in events if len(t) and t[0] <= e[0] <= t[-1]), key=lambda e: e[0])
 
 
 def draw_event_lines(axes: Any, events: PlotEvents) -> Any:
-    """Lines over the whole height; returns what stands for them in a legend."""
+    """Draw lines over the whole height; returns their handle for a legend."""
     times = np.array([time for time, _ in events])
     width = np.ptp(axes.get_xlim())
     _, first = np.unique(np.floor((times - times[0]) / (width * MIN_LINE_SPACING)), return_index=True)
@@ -34,17 +34,17 @@ def draw_event_lines(axes: Any, events: PlotEvents) -> Any:
 
 
 def draw_event_names(axes: Any, events: PlotEvents, width: float) -> None:
-    """Above axes of a width in inches. Names that are there already give way to those that are not."""
+    """Write names above axes of a width in inches. The first occurrence of a name has priority over repetitions."""
     low, high = axes.get_xlim()
     names: dict[float, list[str]] = {}
     for time, name in events:
         names.setdefault(time, []).append(name)
     texts = [(time, ", ".join(dict.fromkeys(several))) for time, several in names.items()]
-    seen: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     ranked = []
     for time, text in texts:
-        ranked.append((seen[text], time, text))
-        seen[text] += 1
+        ranked.append((occurrences[text], time, text))
+        occurrences[text] += 1
     taken = [_exponent_span(axes, width)]
     for _, time, text in sorted(ranked):
         wide = text_width(text, NAME_SIZE)
@@ -59,7 +59,7 @@ def draw_event_names(axes: Any, events: PlotEvents, width: float) -> None:
 
 
 def _exponent_span(axes: Any, width: float) -> tuple[float, float]:
-    """From where to where, in inches, a power of ten stands above the axes."""
+    """The start and the end, in inches, of the power of ten above the axes."""
     text, box = axes.yaxis.get_offset_text(), axes.get_window_extent()
     if not text.get_text():
         return 0.0, 0.0

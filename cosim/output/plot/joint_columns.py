@@ -1,4 +1,4 @@
-"""The columns of a picture: what is shown of each joint."""
+"""The columns of the plot of a run: the quantities of a joint."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ERROR = {"label": "reference − actual", "color": ROSE, "linewidth": 1.2, "zord
 
 @dataclass(frozen=True)
 class PlotColumn:
-    """A column of axes: its title and, by interface, how the curves are drawn; the first gives the unit."""
+    """A column of axes: its title and, by interface, the styles of its curves; the first curve gives the unit."""
 
     title: str
     curves: dict[str, dict[str, Any]]
-    missing: str = "not recorded"  # what stands where a joint has none of them
+    missing: str = "not recorded"  # the text in axes without curves
 
     def of(self, joint: str, signals: Mapping[str, np.ndarray]) -> list[tuple[str, dict[str, Any]]]:
-        """(signal, style) of the curves that were recorded of a joint."""
+        """(signal, style) of the recorded curves of a joint."""
         return [(f"{joint}/{i}", style) for i, style in self.curves.items() if f"{joint}/{i}" in signals]
 
 
@@ -36,17 +36,18 @@ VELOCITY = PlotColumn("velocity", {"velocity": ACTUAL, "reference_velocity": REF
 
 
 def columns_of(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> list[PlotColumn]:
-    """Those with something to see; the third one is the velocity where nothing is tracked."""
+    """The columns with data; the third one is the velocity if no joint has a reference."""
     tracked = any(TRACKING.of(joint, signals) for joint in joints)
     return [c for c in (POSITION, EFFORT, TRACKING if tracked else VELOCITY) if _has_data(c, joints, signals)]
 
 
 def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
-    """Whether a column has curves; joints that all swing freely have no efforts to look at."""
+    """Whether a column has curves; efforts that are all zero do not count."""
     curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
     return any(map(np.any, curves)) if column is EFFORT else bool(curves)
 
 
 def position_errors(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """`<joint>/position_error` = reference − position, of the joints that have both."""
     pairs = {j: (signals.get(f"{j}/reference_position"), signals.get(f"{j}/position")) for j in joints}
     return {f"{j}/position_error": r - q for j, (r, q) in pairs.items() if r is not None and q is not None}

@@ -1,4 +1,4 @@
-"""What is shown of a mechanism as a whole, where nothing is tracked: its energy and what holds it together."""
+"""Panels of the whole mechanism for runs without a reference: its energies and the reactions of its constraints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 
 MAX_REACTIONS = 6
 
-# signal -> name and style; those that stay 0 are left out, but for the total
+# signal -> name and style; energies that stay 0 are left out, except the total
 TOTAL = "energy/stored"
 ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "energy/kinetic": ("kinetic", {"color": BLUE, "linewidth": 1.5}),
@@ -21,7 +21,7 @@ ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "energy/dissipated": ("dissipated", {"color": RUST, "linewidth": 1.2}),
     "energy/work": ("work", {"color": VIOLET, "linewidth": 1.2}),
 }
-# the later, the thinner: of curves that coincide all are seen
+# each thinner than the one before, so that coinciding curves are all visible
 REACTIONS = [
     {"color": color, "linewidth": 1.8 - 0.2 * k} for k, color in enumerate((BLUE, RUST, GREEN, VIOLET, OCHRE, FAINT))
 ]
@@ -44,7 +44,7 @@ class Panel(NamedTuple):
 
 
 def panels_of(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> list[Panel]:
-    """None where anything is tracked: then the errors are what matters."""
+    """The panels with data; none if any joint has a reference, whose plot shows the tracking errors instead."""
     if any("/reference_" in name for name in signals):
         return []
     return [panel for panel in (_energies(signals), _reactions(signals, units)) if panel.curves]
@@ -57,7 +57,7 @@ def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
 
 
 def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> Panel:
-    """The size of the force of each constraint; of its moment where it has no forces."""
+    """The magnitude of the force of each constraint, or of its moment if it has no forces."""
     found = {name: _reaction_signals(name, signals, units) for name in _constraints(signals)}
     found = {name: rows for name, rows in found.items() if any(rows.values())}
     shown = dict(list(found.items())[:MAX_REACTIONS])
@@ -68,7 +68,7 @@ def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> P
         label = f"{name} [{unit.replace('*', '·')}]" if mixed else name
         curves.append(PanelCurve(label, _norm([signals[s] for s in shown[name][unit]]), style))
     few = len(shown) < len(found)
-    note = f"the reactions of the first {len(shown)} of {len(found)} constraints" if few else ""
+    note = f"reactions of the first {len(shown)} of {len(found)} constraints" if few else ""
     return Panel("reactions", " or ".join(sorted(set(measures.values()))), curves, note)
 
 
@@ -79,7 +79,7 @@ def _constraints(signals: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def _reaction_signals(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, list[str]]:
-    """The signals of a constraint's reactions by unit. A loop may have a dof of its name, whose effort is none."""
+    """The reaction signals of a constraint by unit; the effort of a dof with the same name is no reaction."""
     of_dof = f"{name}/position" in signals
     rows = [
         s for s in signals
@@ -89,5 +89,5 @@ def _reaction_signals(name: str, signals: Mapping[str, np.ndarray], units: Mappi
 
 
 def _norm(parts: list[np.ndarray]) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
+    with np.errstate(over="ignore", invalid="ignore"):  # in a diverged run
         return np.sqrt(sum(part * part for part in parts))

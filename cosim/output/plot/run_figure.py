@@ -1,4 +1,4 @@
-"""Where everything stands on the picture of a run."""
+"""The layout of the plot of a run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cosim.output.plot.mechanism_panels import Panel
 from cosim.output.plot.style import FAINT, PALE, SOFT
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, draw_row_name
 
-MARGIN = 0.12  # inches beside and above the words
-AXIS_LABEL_WIDTH = 0.75  # inches that the numbers and the unit beside axes take at most
+MARGIN = 0.12  # inches beside and above the texts
+AXIS_LABEL_WIDTH = 0.75  # inches of the numbers and the unit beside axes, at most
 
 
 @dataclass(frozen=True)
 class RunFigureContent:
-    """What is drawn: a row of `columns` per joint, a row of `panels`, lines at `events`."""
+    """The data of the plot: a row of `columns` per joint, a row of `panels`, lines at `events`."""
 
     t: np.ndarray
     signals: Mapping[str, np.ndarray]
@@ -32,28 +32,28 @@ class RunFigureContent:
     events: PlotEvents
 
 
-def draw_run(content: RunFigureContent, words: tuple[str, str, str]) -> Any:
-    """The figure; words: title, description and note."""
+def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Any:
+    """The matplotlib figure; texts: title, description and note."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     joints, columns, panels = content.joints, content.columns, content.panels
-    # all sizes in inches; a lone joint gets a taller row, a lone column a wider one
+    # all sizes in inches; a single joint gets a taller row, a single column a wider one
     row_height = 1.5 + 1.4 / len(joints)
     width = 0.6 + max(8.0, 4.1 * len(columns))
     title, description, footer = (
-        TextBlock.of(text, size, width) for text, size in zip(words, (13.0, 9.5, 8.5), strict=True)
+        TextBlock.of(text, size, width) for text, size in zip(texts, (13.0, 9.5, 8.5), strict=True)
     )
-    # the grid: names of the joints, then a place for each of the axes in the longer row
+    # the grid: names of the joints, then a cell for each of the axes of the longer row
     places = max(len(columns), len(panels))
     spans = [places - len(panels) + 1, 1][: len(panels)]
-    keys = [
+    legends = [
         PlotLegend.of([curve.name for curve in panel.curves], (width - 0.6) * span / places - AXIS_LABEL_WIDTH)
         for panel, span in zip(panels, spans, strict=True)
     ]
     heading = MARGIN + title.height + description.height
     head, foot = heading + 0.32, MARGIN + footer.height
-    room = max((key.height for key in keys), default=0.0) + 0.17  # a power of ten may stand above the axes
+    room = max((legend.height for legend in legends), default=0.0) + 0.17  # a power of ten may be above the axes
     below = 2.3 + room if panels else 0.0
     height = head + row_height * len(joints) + below + foot
     area = (0.0, foot / height, 1.0, 1.0 - (head + foot) / height)  # left, bottom, width, height: fractions
@@ -63,9 +63,9 @@ def draw_run(content: RunFigureContent, words: tuple[str, str, str]) -> Any:
 
     rows, handles = _draw_joint_rows(figure, grid, content, places // len(columns), row_height)
     start = 1
-    for panel, key, span in zip(panels, keys, spans, strict=True):
+    for panel, legend, span in zip(panels, legends, spans, strict=True):
         axes = figure.add_subplot(grid[-1, start : start + span], sharex=rows[0][0])
-        _draw_panel(axes, content.t, panel, key, room)
+        _draw_panel(axes, content.t, panel, legend, room)
         start += span
     if content.events:
         lines = [draw_event_lines(axes, content.events) for axes in figure.axes if axes.axison]
@@ -79,7 +79,7 @@ def draw_run(content: RunFigureContent, words: tuple[str, str, str]) -> Any:
         ncols=len(handles), frameon=False, handlelength=2.6,
     )  # fmt: skip
     if content.events:
-        layout.execute(figure)  # the axes have their width from here on
+        layout.execute(figure)  # sets the widths of the axes
         for axes in rows[0]:
             draw_event_names(axes, content.events, axes.get_position().width * width)
     return figure
@@ -88,7 +88,7 @@ def draw_run(content: RunFigureContent, words: tuple[str, str, str]) -> Any:
 def _draw_joint_rows(
     figure: Any, grid: Any, content: RunFigureContent, span: int, row_height: float
 ) -> tuple[list[list[Any]], dict[str, Any]]:
-    """The axes of the rows of joints, and the legend."""
+    """The axes of the rows of joints, and the handles of the legend by name."""
     handles: dict[str, Any] = {}
     rows: list[list[Any]] = []
     first = None
@@ -120,32 +120,32 @@ def _draw_joint_rows(
     return rows, handles
 
 
-def _draw_panel(axes: Any, t: np.ndarray, panel: Panel, key: PlotLegend, room: float) -> None:
-    """room: for the key, inches."""
+def _draw_panel(axes: Any, t: np.ndarray, panel: Panel, legend: PlotLegend, room: float) -> None:
+    """room: for the legend, inches."""
     none = np.zeros(0, dtype=int)
     lines = [axes.plot(*thin_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]
-    axes.update_datalim([(0.0, 0.0)], updatex=False)  # sizes are seen against 0
+    axes.update_datalim([(0.0, 0.0)], updatex=False)  # the axis includes 0
     axes.autoscale_view()
     _format_axes(axes, panel.unit)
     axes.set_title(panel.title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * room + 5.0)
     axes.set_xlabel("time [s]")
-    key.write(axes, lines, room)
+    legend.write(axes, lines, room)
 
 
-def _mark_empty(axes: Any, why: str) -> None:
-    """Say why axes have no curve."""
+def _mark_empty(axes: Any, reason: str) -> None:
+    """Write the reason into axes without a curve."""
     axes.set_yticks([])
-    axes.text(0.5, 0.5, why, ha="center", color=PALE, transform=axes.transAxes)
+    axes.text(0.5, 0.5, reason, ha="center", color=PALE, transform=axes.transAxes)
 
 
 def _format_axes(axes: Any, unit: str) -> None:
-    """Label, margins and range of axes with curves."""
+    """Set label, margins and range of axes with curves."""
     axes.margins(x=0.0, y=0.08)
     axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)
     axes.set_ylabel(unit.replace("*", "·").replace("^2", "²"))
     axes.locator_params(axis="y", nbins=6)
     low, high = axes.get_ylim()
     middle = 0.5 * (low + high)
-    # a curve that is flat but for rounding is drawn flat
+    # a curve that is constant except for rounding is drawn flat
     half = max(0.5 * (high - low), 1e-5 * abs(middle), 1e-12)
     axes.set_ylim(middle - half, middle + half)

@@ -1,4 +1,4 @@
-"""The picture of a run as a file."""
+"""Plots a run into a file."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def plot_run(
     description: str = "",
     events: PlotEvents = (),
 ) -> None:
-    """Draw a run into a png, svg or pdf file, by the suffix of `path`.
+    """Plot a run into a png, svg or pdf file, by the suffix of `path`.
 
     t (k,) in s; signals: `<joint>/<interface>` -> (k,), in the unit that `units` gives for the same name.
-    `title` and, smaller, `description` stand above the legend, in as many lines as they need.
-    events: (time in s, name); a dotted line in all axes at each of them, and above the first row the names that fit.
-    The third column is the tracking error, or the velocity when no joint has a reference. What was not
-    recorded is left out, and so are efforts that are all zero. Of more than 8 joints the first 8 are drawn
-    and the footer, which also holds `note`, says so.
-    When no joint has a reference, a row below shows the energies `energy/…` and the sizes of the reactions of
-    constraints, the parts `<name>` with a signal `<name>/violation` or `<name>/slip`, of 6 at most.
+    `title` and, smaller, `description` are above the legend, in as many lines as they need.
+    events: (time in s, name); a dotted line in all axes at each of them, and names above the first row where they fit.
+    The third column is the tracking error, or the velocity when no joint has a reference. Signals that were not
+    recorded and efforts that are all zero are left out. Of more than 8 joints the first 8 are drawn, and the footer
+    with `note` states it.
+    When no joint has a reference, a row below shows the energies `energy/…` and the magnitudes of the reactions
+    of constraints, the parts `<name>` with a signal `<name>/violation` or `<name>/slip`, of 6 at most.
 
     Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
     """

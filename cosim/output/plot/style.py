@@ -1,4 +1,4 @@
-"""How pictures look, and the formats they are written in."""
+"""The style of plots and their file formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cosim.errors import InputError
 # suffix -> metadata: no date, so that equal runs give equal files
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
-INK, SOFT, FAINT, PALE = "#1c2229", "#3d4650", "#5c6670", "#9aa3ad"  # of words and lines, from dark to light
+INK, SOFT, FAINT, PALE = "#1c2229", "#3d4650", "#5c6670", "#9aa3ad"  # of texts and lines, from dark to light
 BLUE, RUST, ROSE, GREEN, VIOLET, OCHRE = "#4a9ae8", "#c8420b", "#c2255c", "#2f9e78", "#8a6bc8", "#b98a1d"
 
 STYLE: dict[Any, Any] = {
@@ -41,7 +41,7 @@ NO_EXTRA_STYLE: Mapping[Any, Any] = {}
 
 
 def check_format(path: str | Path) -> str:
-    """The format that the suffix of `path` asks for. Raises InputError when it cannot be drawn."""
+    """The file format by the suffix of `path`. Raises InputError for an unsupported one."""
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise InputError(f"cannot draw a plot as '.{form}'; use {', '.join(FORMATS)}", str(path))
@@ -49,11 +49,11 @@ def check_format(path: str | Path) -> str:
 
 
 def save(
-    path: str | Path, draw: Callable[[], Any], what: str = "plot", besides: Mapping[Any, Any] = NO_EXTRA_STYLE
+    path: str | Path, draw: Callable[[], Any], what: str = "plot", extra_style: Mapping[Any, Any] = NO_EXTRA_STYLE
 ) -> None:
-    """Write the figure that `draw` makes, in our style and what there is `besides`, whatever the user's own is.
+    """Write the figure that `draw` makes, in STYLE and `extra_style`, independent of the user's matplotlib settings.
 
-    Raises InputError for a suffix that is no format, or a path that cannot be written.
+    Raises InputError for an unsupported suffix or a path that cannot be written.
     """
     form = check_format(path)
 
@@ -61,11 +61,11 @@ def save(
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        for key, value in {**STYLE, **besides}.items():
+        for key, value in {**STYLE, **extra_style}.items():
             matplotlib.rcParams[key] = value
         figure = draw()
         try:
             figure.savefig(path, format=form, dpi=130, metadata=FORMATS[form])
         except OSError as cause:
-            mend = "name a file in a folder that exists and that you may write to"
-            raise InputError(f"cannot write the {what}: {cause.strerror}; {mend}", str(path)) from cause
+            fix = "name a file in a folder that exists and that you may write to"
+            raise InputError(f"cannot write the {what}: {cause.strerror}; {fix}", str(path)) from cause
