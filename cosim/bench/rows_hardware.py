@@ -253,7 +253,7 @@ def judge_frames(
         f"{host.errors + device.errors} bus errors" if host.errors + device.errors else "",
     ]
     causes = ", ".join(f"{cause} {count}" for cause, count in missed["causes"].items())
-    refused = ", ".join(privilege.name for privilege in timing.rights if not privilege.granted)
+    refused = ", ".join(privilege.name for privilege in timing.privileges if not privilege.granted)
     note = (
         f"{missed['count']} of {missed['of']} deadlines missed{causes and f' ({causes})'}; {host.sent} frames sent,"
         f" {device.received} received by the drives; {device.sent} replies, {host.received} received; tick"

@@ -75,7 +75,7 @@ class Setup:
 
     def run(self, seconds: float, cpu: int) -> DeadlineRecord:
         """Raises NotMeasured when the run cannot begin, RunError when something stopped it."""
-        keys = [f"schedule.step={self.period} us", f"schedule.realtime={{cpu: {cpu}, overrun: skip, grace: 0 s}}"]
+        keys = [f"schedule.step={self.period} us", f"schedule.realtime={{cpu: {cpu}, overrun: skip, warm_up: 0 s}}"]
         with tempfile.TemporaryDirectory() as folder:
             if not self.native:
                 file = Path(folder, "pd.py")
@@ -148,16 +148,16 @@ def spread(latencies: np.ndarray) -> str:
 
 
 def drift(budget: Budget) -> Measurement:
-    """By how much the last tick is off the clock, counted from the first, beyond the time that was given up."""
+    """By how much the last tick is off the clock, counted from the first, beyond the clock slip."""
     timing = _runs.get((ONE_KHZ, budget.run))
     if timing is None:
         with busy():
             timing = ONE_KHZ.run(budget.run, last_cpu())
     due, periods = timing.stamps[:, 0], int(timing.numbers[-1] - timing.numbers[0])
     way = int(due[-1] - due[0])
-    off = way - periods * round(timing.period_ns) - timing.lost_ns
+    off = way - periods * round(timing.period_ns) - timing.slip_ns
     note = (
-        f"{periods} periods and {timing.lost_ns} ns given up took {way} ns by due times, off by {off} ns;"
+        f"{periods} periods and {timing.slip_ns} ns of clock slip took {way} ns by due times, off by {off} ns;"
         f" the last tick woke {timing.latency_ns[-1] / 1e3:.0f} µs after it was due"
     )
     return Measurement(Samples(np.array([abs(off) * 1e-9])), note=note)
@@ -178,7 +178,7 @@ def check_priority() -> None:
     with privileges.acquire(Pacing()) as rights:
         missing = [right for right in rights if "SCHED_FIFO" in right.name and not right.granted]
     for right in missing:
-        raise NotMeasured(f"this needs a {right.name}: {right.mend}")
+        raise NotMeasured(f"this needs a {right.name}: {right.fix}")
 
 
 AS_LATE = Target("ratio", 1.25, most=True)

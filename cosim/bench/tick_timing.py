@@ -14,8 +14,8 @@ from cosim.execution.engine import Engine
 from cosim.rig.rig import Rig
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import native_clock
-from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
+from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
 
 FEEDBACK_NS = 5_000_000  # in which drives must report their position after they are enabled
 DEADLINE_NS = 1_000_000_000  # of every task
@@ -64,7 +64,7 @@ def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray
     Raises RunError with the reason when the ticks end before.
     """
     rings = TickRing(engine.program, count + 1, stamped=True)
-    rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
+    rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = clock.now(), 1
     pace = PaceMemory(clock, settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.tasks), DEADLINE_NS))
     clock.begin()
     clock.ticks.clear()

@@ -11,7 +11,7 @@ import numpy as np
 from cosim.control.limits import LIMITS, STOP
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.schedule import ScheduleSpec, show_time
-from cosim.timing.pacing import Pacing, Pulse
+from cosim.timing.pacing import Pacing, Trigger
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
@@ -149,12 +149,12 @@ def _controller(controller: ControllerSpec) -> str:
 
 
 def _real_time(schedule: ScheduleSpec, pacing: Pacing) -> str:
-    return f"{_clock(schedule, pacing)}, {_overruns(pacing)}; {_grace(pacing)}; {', '.join(_thread(pacing))}"
+    return f"{_clock(schedule, pacing)}, {_overruns(pacing)}; {_warm_up(pacing)}; {', '.join(_thread(pacing))}"
 
 
 def _clock(schedule: ScheduleSpec, pacing: Pacing) -> str:
-    if pacing.pulse is not None:
-        return f"paced by {_pulse(pacing.pulse)}, awaited for {show_time(pacing.pulse.timeout * 1e9)} at most"
+    if pacing.trigger is not None:
+        return f"external trigger {_trigger(pacing.trigger)}, timeout {show_time(pacing.trigger.timeout * 1e9)}"
     if pacing.rate == 1.0:
         return "rate 1"
     return (
@@ -162,12 +162,12 @@ def _clock(schedule: ScheduleSpec, pacing: Pacing) -> str:
     )
 
 
-def _pulse(pulse: Pulse) -> str:
-    return pulse.file or f"message {pulse.id:#x} on {pulse.interface} {pulse.channel}"
+def _trigger(trigger: Trigger) -> str:
+    return trigger.file or f"message {trigger.id:#x} on {trigger.interface} {trigger.channel}"
 
 
 def _overruns(pacing: Pacing) -> str:
-    n = pacing.most
+    n = pacing.max_consecutive
     words = {
         "skip": "missed periods skipped",
         "catch_up": f"overruns caught up with, at most {n} tick{'s' * (n > 1)}",
@@ -176,8 +176,8 @@ def _overruns(pacing: Pacing) -> str:
     return words[pacing.overrun]
 
 
-def _grace(pacing: Pacing) -> str:
-    return f"start-up grace {show_time(pacing.grace * 1e9)}" if pacing.grace else "no start-up grace"
+def _warm_up(pacing: Pacing) -> str:
+    return f"warm-up {show_time(pacing.warm_up * 1e9)}" if pacing.warm_up else "no warm-up"
 
 
 def _thread(pacing: Pacing) -> Iterator[str]:

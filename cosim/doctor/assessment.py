@@ -87,9 +87,7 @@ class Assessment:
 def _missing_privileges(d: Assessment) -> list[str]:
     # the priority, which is acquired last, matters most
     return [
-        f"no {privilege.name}: {privilege.mend}"
-        for privilege in reversed(d.wakeups.privileges)
-        if not privilege.granted
+        f"no {privilege.name}: {privilege.fix}" for privilege in reversed(d.wakeups.privileges) if not privilege.granted
     ]
 
 

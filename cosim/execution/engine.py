@@ -19,7 +19,7 @@ from cosim.errors import RunError
 from cosim.execution.stop_reason import stop_reason
 from cosim.hardware.manager import HardwareManager
 from cosim.tick.tick_model import TickModel
-from cosim.timing.native_loop import LoopStatus, LoopTask, PaceMemory, SharedWord, TickProgram, TickRing
+from cosim.timing.tick_ring import LoopStatus, LoopTask, PaceMemory, SharedWord, TickProgram, TickRing
 
 # top speed of a quintic of unit length in unit time
 QUINTIC_SPEED = 1.875

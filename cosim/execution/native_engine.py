@@ -11,7 +11,8 @@ from cosim.execution.engine import Engine
 from cosim.tick.memory_call import MemoryCall
 from cosim.tick.tick_model import TickModel
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.native_loop import LoopTask, NativeLoop, PaceMemory, RoutineCall, TickRing
+from cosim.timing.native_loop import NativeLoop
+from cosim.timing.tick_ring import LoopTask, PaceMemory, RoutineCall, TickRing
 
 
 class NativeEngine(Engine):

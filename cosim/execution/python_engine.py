@@ -15,7 +15,7 @@ from cosim.hardware.estop import Estop
 from cosim.hardware.manager import HardwareManager
 from cosim.tick.tick_model import TickModel, TickTask
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.watchdog import Watchdog
 from cosim.types import Driver
 
@@ -187,7 +187,7 @@ class PythonEngine(Engine):
             words[SharedWord.TAKEN] = taken + room
             if faulty:
                 return LoopStatus.FAULT
-            if (status := pacer.follow(k, number)) is not LoopStatus.RUNNING:
+            if (status := pacer.schedule_next(k, number)) is not LoopStatus.RUNNING:
                 return status
         return LoopStatus.FINISHED
 

@@ -1,4 +1,8 @@
-"""How the loop in Python keeps its time: the same policy, clock and stamps as the loop in machine code has."""
+"""Pacing of the Python engine: the policy, clock and stamps of the compiled loop.
+
+The clock of the drivers, on which their deadlines and measurement times are, is the rig's time in a free-running
+run and the monotonic clock in a paced run.
+"""
 
 from __future__ import annotations
 
@@ -8,43 +12,43 @@ from typing import Any, Protocol
 import numpy as np
 
 from cosim.tick.memory_call import MemoryCall, bind
-from cosim.timing.clocks import NO_PULSE
-from cosim.timing.native_loop import ENDINGS, LoopStatus, PaceMemory, SharedWord, TickProgram, TickRing
-from cosim.timing.pacing import FOLLOW, PACE, WAKE, follow, wake
+from cosim.timing.clocks import NO_TRIGGER
+from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
+from cosim.timing.tick_ring import STATUS_OF_RESULT, LoopStatus, PaceMemory, SharedWord, TickProgram, TickRing
 
 
 class Pacer(Protocol):
-    """What the loop asks around each tick."""
+    """What the loop calls around each tick. Times are in ns on the clock of the drivers."""
 
     def wait(self, words: np.ndarray) -> LoopStatus:
-        """Until the next tick may begin; RUNNING, or how the run ends."""
+        """Wait until the next tick may begin; RUNNING, or how the run ends."""
         ...
 
-    def now(self) -> int:
-        """The time [ns] on the clock of the drivers."""
-        ...
+    def now(self) -> int: ...
 
     def due(self) -> int:
-        """The same when the tick was due."""
+        """When the present tick was due."""
         ...
 
     def deadline(self, task: int, t_ns: int) -> int:
-        """By when a task of the tick at t_ns is to be done [ns], on the clock of the drivers."""
+        """The deadline of a task of the tick at the rig's time t_ns."""
         ...
 
     def ended(self, task: int) -> None:
-        """A task that ran is done."""
+        """Record the end of a task."""
         ...
 
-    def stamp(self, rings: TickRing, place: int) -> None: ...
+    def stamp(self, ring: TickRing, place: int) -> None:
+        """Store the stamps of the tick."""
+        ...
 
-    def follow(self, k: int, number: int) -> LoopStatus:
-        """After the k-th tick; RUNNING, or how the run ends."""
+    def schedule_next(self, k: int, number: int) -> LoopStatus:
+        """Schedule the tick after the k-th; RUNNING, or how the run ends."""
         ...
 
 
 class NoPacer:
-    """No clock: ticks follow one another, and the time of the drivers is that of the rig."""
+    """Free running: ticks follow one another without a clock."""
 
     _t_ns = 0
 
@@ -63,45 +67,48 @@ class NoPacer:
 
     def ended(self, task: int) -> None: ...
 
-    def stamp(self, rings: TickRing, place: int) -> None: ...
+    def stamp(self, ring: TickRing, place: int) -> None: ...
 
-    def follow(self, k: int, number: int) -> LoopStatus:
+    def schedule_next(self, k: int, number: int) -> LoopStatus:
         return LoopStatus.RUNNING
 
 
 class ClockPacer:
-    """Holds ticks to a pace."""
+    """Ticks paced by a clock."""
 
     def __init__(self, pace: PaceMemory, program: TickProgram, words: np.ndarray, interpret: bool) -> None:
         self._program, self._clock = program, pace.clock
         self._deadlines = pace.deadlines.tolist()
-        self._word = {name: pace.memory[where].reshape(shape) for (name,), (where, shape) in PACE.places.items()}
-        self._follow, self._wake = (
-            self._bound(fn, sides, pace.memory, interpret) for fn, sides in ((follow, FOLLOW), (wake, WAKE))
+        self._memory = {name: pace.memory[where].reshape(shape) for (name,), (where, shape) in PACE.places.items()}
+        self._schedule_next, self._check_clock = (
+            self._bind(fn, names, pace.memory, interpret)
+            for fn, names in ((schedule_next, SCHEDULE_NEXT), (check_clock, CHECK_CLOCK))
         )
-        self._start = self._due = self._woke = self._woken = int(words[SharedWord.START])
-        self._pulsed = bool(words[SharedWord.PULSED])
+        self._start = self._due = self._woke = self._previous_woke = int(words[SharedWord.START])
+        self._triggered = bool(words[SharedWord.TRIGGERED])
         self._ends = [0] * len(self._deadlines)
-        self._before = self._clock.now()
+        self._previous = self._clock.now()
 
     @staticmethod
-    def _bound(fn: Any, sides: Any, memory: np.ndarray, interpret: bool) -> Callable[[], object]:
-        inputs, outputs = (tuple(PACE.place(word) for word in side) for side in sides)
+    def _bind(
+        fn: Callable[..., Any], names: tuple[tuple[str, ...], tuple[str, ...]], memory: np.ndarray, interpret: bool
+    ) -> Callable[[], object]:
+        inputs, outputs = (tuple(PACE.place(name) for name in side) for side in names)
         return bind(MemoryCall(fn.__name__, fn, inputs, outputs), memory, interpret)
 
     def wait(self, words: np.ndarray) -> LoopStatus:
         self._woke = self._clock.wait(self._due)
         if words[SharedWord.STOP]:
             return LoopStatus.STOPPED
-        if self._woke == NO_PULSE:
-            return LoopStatus.NO_PULSE
-        if self._pulsed:
-            self._start, self._due = self._woke - int(self._word["due"]), self._woke
-        for word, time in (("due", self._due), ("before", self._before), ("woke", self._woke)):
-            self._word[word][...] = time - self._start
-        self._wake()
+        if self._woke == NO_TRIGGER:
+            return LoopStatus.NO_TRIGGER
+        if self._triggered:
+            self._start, self._due = self._woke - int(self._memory["due"]), self._woke
+        for name, time in (("due", self._due), ("previous", self._previous), ("woke", self._woke)):
+            self._memory[name][...] = time - self._start
+        self._check_clock()
         self._ends = [self._woke] * len(self._ends)
-        return ENDINGS[int(self._word["verdict"])]
+        return STATUS_OF_RESULT[int(self._memory["result"])]
 
     def now(self) -> int:
         return self._clock.now()
@@ -116,19 +123,19 @@ class ClockPacer:
         # a task that does not run ends with the one before
         self._ends[task:] = [self._clock.now()] * (len(self._ends) - task)
 
-    def stamp(self, rings: TickRing, place: int) -> None:
-        rings.stamps[place] = (self._due, self._woke, *self._ends, self._clock.cpu())
+    def stamp(self, ring: TickRing, place: int) -> None:
+        ring.stamps[place] = (self._due, self._woke, *self._ends, self._clock.cpu())
 
-    def follow(self, k: int, number: int) -> LoopStatus:
-        self._before = self._ends[-1]
+    def schedule_next(self, k: int, number: int) -> LoopStatus:
+        self._previous = self._ends[-1]
         late = any(
             end - self._due > deadline and number % task.ticks == task.phase
             for task, end, deadline in zip(self._program.tasks, self._ends, self._deadlines, strict=True)
         )
-        gap = self._woke - self._woken if self._pulsed and k else 0
-        self._woken = self._woke
-        for word, value in (("k", k), ("late", late), ("gap", gap), ("ended", self._before - self._start)):
-            self._word[word][...] = value
-        self._follow()
-        self._due = self._start + int(self._word["due"])
-        return ENDINGS[int(self._word["verdict"])]
+        interval = self._woke - self._previous_woke if self._triggered and k else 0
+        self._previous_woke = self._woke
+        for name, value in (("k", k), ("late", late), ("interval", interval), ("ended", self._previous - self._start)):
+            self._memory[name][...] = value
+        self._schedule_next()
+        self._due = self._start + int(self._memory["due"])
+        return STATUS_OF_RESULT[int(self._memory["result"])]

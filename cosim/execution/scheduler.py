@@ -1,8 +1,8 @@
-"""A rig from the first look at its drivers to the last tick: states, pauses, snapshots, arming again.
+"""The life cycle of a rig: states, pauses, snapshots, re-arming.
 
     configured → ready → armed → running ⇄ paused → stopping → stopped | fault
 
-How ticks are taken, as fast as possible or on time, is told in `taking`.
+`execution_mode` and `paced` run the ticks.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
 from cosim.control.controlled_stop import SETTLING
-from cosim.errors import RunError
+from cosim.errors import RunError, SourceLocation
 from cosim.execution.engine import Engine, Snapshot
-from cosim.execution.execution_mode import PATIENCE, ExecutionMode, FreeRunning, Paced, run_block
+from cosim.execution.execution_mode import ExecutionMode, FreeRunning, run_block
+from cosim.execution.paced import STOP_TIMEOUT, Paced
 from cosim.timing.clocks import Clock
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from cosim.timing.native_loop import LoopStatus
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import Privilege
+from cosim.timing.tick_ring import LoopStatus
 
 FOREVER = np.iinfo(np.int64).max
 
@@ -42,7 +42,7 @@ class SchedulerState(StrEnum):
     FAULT = "fault"
 
 
-# what may be done -> the states in which it may
+# method -> states in which it is allowed
 ALLOWED = {
     "prepare": {SchedulerState.CONFIGURED},
     "clear": {SchedulerState.READY, SchedulerState.STOPPED},
@@ -75,31 +75,30 @@ class TickBlock:
 
 
 class Scheduler:
-    """Takes a rig through its states. Use it in a `with` statement, or call `close`: motors are off afterwards."""
+    """Runs a rig through its states. Use it in a `with` statement, or call `close`: motors are off afterwards."""
 
     def __init__(
         self,
-        make: Callable[[], Engine],
+        make_engine: Callable[[], Engine],
         pacing: Pacing | None = None,
         tasks: Sequence[TaskTime] = (),
         blend: float = 0.5,
-        place: Any = None,
+        place: SourceLocation | str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """make: the engine, when it is time; pacing: None for as fast as possible, else `tasks` say what deadlines
-        there are; blend [s]: see `arm`; place: of `schedule.realtime` in the rig, for errors; clock: instead of the
-        pacing's."""
-        self._make, self.pacing, self._blend = make, pacing, blend
-        self.way: ExecutionMode = FreeRunning() if pacing is None else Paced(pacing, tasks, place, clock)
+        """make_engine: called by `prepare`; pacing: None for free running; tasks: with their deadlines, for real time;
+        blend [s]: see `arm`; place: of `schedule.realtime` in the rig, for errors; clock: instead of the pacing's."""
+        self._make_engine, self.pacing, self._blend = make_engine, pacing, blend
+        self.mode: ExecutionMode = FreeRunning() if pacing is None else Paced(pacing, tasks, place, clock)
         self.state = SchedulerState.CONFIGURED
         self.fault = ""  # why it is in the state `fault`
         self._stack, self._closed = ExitStack(), False
-        # a scheduler that is forgotten, or left by an error, stops all the same, at the program's exit at the latest
-        self._forgotten = weakref.finalize(self, _leave, self.way, self._stack)
-        self._done: deque[TickBlock] = deque()
-        self._until = 0  # number of the tick before which the run ends
+        # also when the scheduler is garbage-collected or the program exits
+        self._close = weakref.finalize(self, _close, self.mode, self._stack)
+        self._blocks: deque[TickBlock] = deque()
+        self._end_number = 0  # of the tick before which the run ends
 
-    def _need(self, what: str) -> None:
+    def _check_allowed(self, what: str) -> None:
         if self._closed:
             raise RunError(f"cannot {what} a rig that was closed; make a new scheduler")
         if self.state not in ALLOWED[what]:
@@ -107,27 +106,26 @@ class Scheduler:
             raise RunError(f"cannot {what} a rig that is {self.state}; it must be {states}")
 
     def prepare(self, clear: bool = False) -> None:
-        """Compile, connect drivers (motors stay off), and see that the ticks fit their time: → ready.
+        """Compile, connect drivers (motors off), open the clock: → ready.
 
-        clear: what real drives report as faults is cleared first; look at the causes before.
-        Raises InputError when a task takes longer than it has, RunError when a driver or a clock cannot be had, or a
-        fault stands.
+        clear: clear reported faults of real drives; check the causes before.
+        Raises InputError when the clock cannot be opened, RunError when a driver cannot be opened or a fault persists.
         """
-        self._need("prepare")
-        self.engine = self._make()
+        self._check_allowed("prepare")
+        self.engine = self._make_engine()
         self._stack.callback(self.engine.close)
         self.engine.open()
         if clear:
             self.engine.clear()
-        self.way.open(self.engine, self._stack)
+        self.mode.open(self.engine, self._stack)
         self.state = SchedulerState.READY
 
     def clear(self) -> None:
-        """Clear what real drives report as faults, motors off; look at the causes before.
+        """Clear reported faults of real drives, motors off; check the causes before.
 
-        Raises RunError when a fault stands: all drivers are let go of then, and the rig is to be closed.
+        Raises RunError when a fault persists; the rig is closed then.
         """
-        self._need("clear")
+        self._check_allowed("clear")
         try:
             self.engine.clear()
         except BaseException:
@@ -135,19 +133,19 @@ class Scheduler:
             raise
 
     def arm(self) -> None:
-        """Switch the motors on; take the rights that a run on time needs: → armed.
+        """Switch the motors on; acquire the privileges of a real-time run: → armed.
 
-        A rig that has run before, or that has real motors, begins from its measured state: controllers start afresh,
-        trajectories from their beginning, and references lead from where the joints are to the trajectory within
-        `blend` s, or longer where that would take more than half of the speed that a joint's limit allows.
-        Raises InputError for rights that are missing under `strict`.
+        A rig that has run before, or that has real motors, starts from its measured state: controllers are reset,
+        trajectories start from their beginning, and references blend from the measured positions to the trajectory
+        within `blend` s, or longer where that would need more than half of a joint's velocity limit.
+        Raises InputError for privileges that are missing under `strict`.
         """
-        self._need("arm")
-        self.way.arm()
+        self._check_allowed("arm")
+        self.mode.arm()
         self.engine.arm()
         try:
             if self.engine.number or self.engine.hardware:
-                self.engine.start_from_measured(self._blend, self.way.soon)
+                self.engine.start_from_measured(self._blend, self.mode.start_deadline_ns)
                 self.engine.keep_enabled()
         except BaseException:
             self.engine.stop()
@@ -155,133 +153,131 @@ class Scheduler:
         self.state = SchedulerState.ARMED
 
     @property
-    def rights(self) -> tuple[Privilege, ...]:
-        """What was asked of the system, since it was armed."""
-        return self.way.rights
+    def privileges(self) -> tuple[Privilege, ...]:
+        """The real-time privileges that were requested, granted or not; empty before `arm`."""
+        return self.mode.privileges
 
     def start(self, ticks: int = FOREVER) -> None:
-        """Begin to take that many ticks: → running."""
-        self._need("start")
-        self._until = self.engine.number + checked(ticks)
-        self._go()
+        """Start so many ticks: → running."""
+        self._check_allowed("start")
+        self._end_number = self.engine.number + check_ticks(ticks)
+        self._start_ticks()
 
     @property
-    def _left(self) -> int:
-        """Ticks that are still to be taken."""
-        return self._until - self.engine.number
+    def _remaining(self) -> int:
+        """Ticks still to run."""
+        return self._end_number - self.engine.number
 
-    def _go(self) -> None:
-        self.state = SchedulerState.RUNNING  # an interrupt finds what it must stop
-        self.way.go(self._left)
+    def _start_ticks(self) -> None:
+        self.state = SchedulerState.RUNNING  # before the start: an interrupt must find what it has to stop
+        self.mode.start(self._remaining)
 
     def read(self) -> TickBlock | None:
-        """The next block of finished ticks, waiting for it; None when there are no more: it has stopped, or paused."""
-        return self._done.popleft() if self.wait() else None
+        """Wait for the next block of finished ticks; None when there are no more, after the end or a pause."""
+        return self._blocks.popleft() if self.wait() else None
 
     def wait(self) -> bool:
-        """Wait for a block to read; whether there is one."""
-        while not self._done and self.state is SchedulerState.RUNNING:
-            status = self.way.more(self._left, self._keep)
+        """Wait for a block; whether there is one."""
+        while not self._blocks and self.state is SchedulerState.RUNNING:
+            status = self.mode.collect(self._remaining, self._store)
             if status is not LoopStatus.RUNNING:
                 self._end(status)
-        return bool(self._done)
+        return bool(self._blocks)
 
-    def _keep(self, rows: np.ndarray, stamps: np.ndarray) -> None:
+    def _store(self, rows: np.ndarray, stamps: np.ndarray) -> None:
         if len(rows):
             numbers = self.engine.numbers(rows)
-            self._done.append(TickBlock(numbers, rows, stamps, self.engine.view("bumpless_start").copy()))
+            self._blocks.append(TickBlock(numbers, rows, stamps, self.engine.view("bumpless_start").copy()))
 
     def _end(self, status: LoopStatus) -> None:
         """→ stopped or fault, motors off."""
         self.state = SchedulerState.STOPPING
         self.engine.stop()
-        self.fault = self.engine.fault_message(status) or self.way.explain(status)
+        self.fault = self.engine.fault_message(status) or self.mode.fault_message(status)
         self.state = SchedulerState.FAULT if self.fault else SchedulerState.STOPPED
 
     def pause(self) -> None:
-        """Hold the ticks between two of them: → paused. Raises RunError with real motors, which must not be left
-        without commands."""
-        self._need("pause")
+        """Stop between two ticks: → paused. Raises RunError with real motors, which must not be without commands."""
+        self._check_allowed("pause")
         if self.engine.hardware:
             raise RunError("a rig with real motors cannot be paused; stop it and arm it again")
-        status = self.way.hold(self._keep)
+        status = self.mode.stop_after_tick(self._store)
         if status is LoopStatus.STOPPED:
             self.state = SchedulerState.PAUSED
         else:
-            self._end(status)  # it ended before it saw the order
+            self._end(status)  # it ended before the order
 
     def step(self, ticks: int = 1) -> None:
-        """Take some ticks of a paused rig, without the clock."""
-        self._need("step")
-        status = run_block(self.engine, checked(ticks), self._left, self._keep)
+        """Run some ticks of a paused rig, without the clock."""
+        self._check_allowed("step")
+        status = run_block(self.engine, check_ticks(ticks), self._remaining, self._store)
         if status is not LoopStatus.RUNNING:
             self._end(status)
 
     def resume(self) -> None:
-        """Go on: → running. The time of the pause is none of the rig's."""
-        self._need("resume")
-        self._go()
+        """Continue: → running. The time of the rig does not advance in the pause."""
+        self._check_allowed("resume")
+        self._start_ticks()
 
-    def halt(self) -> None:
-        """Bring the joints to rest, where the rig says how, then motors off: → stopped, or fault; elsewhere the same as
-        `stop`. What the ticks left can still be read."""
-        going = (
-            self.state is SchedulerState.RUNNING and not self.engine.failure
-        )  # not left by an interrupt within a tick
-        if going and (deceleration := self.engine.simulation.deceleration):
+    def controlled_stop(self) -> None:
+        """Controlled stop (IEC 60204-1 category 1) where the rig has a deceleration for it, else immediate stop: →
+        stopped, or fault. Finished blocks can still be read."""
+        # not after an interrupt within a tick
+        running = self.state is SchedulerState.RUNNING and not self.engine.failure
+        if running and (deceleration := self.engine.simulation.deceleration):
             fastest = self.engine.simulation.limits.velocity
-            slowing = float(np.max(fastest[np.isfinite(fastest)], initial=0.0)) / deceleration + SETTLING
+            braking = float(np.max(fastest[np.isfinite(fastest)], initial=0.0)) / deceleration + SETTLING
             rate = 1.0 if self.pacing is None else self.pacing.rate
-            until = time.monotonic() + slowing / rate + PATIENCE
+            until = time.monotonic() + braking / rate + STOP_TIMEOUT
             self.engine.request_controlled_stop()
             while self.state is SchedulerState.RUNNING and time.monotonic() < until:
-                status = self.way.more(self._left, self._keep)
+                status = self.mode.collect(self._remaining, self._store)
                 if status is not LoopStatus.RUNNING:
                     self._end(status)
         self.stop()
 
     def stop(self) -> None:
-        """Motors off, whatever it is doing: → stopped. Never raises; what the ticks left can still be read."""
-        hung = self.state is SchedulerState.RUNNING and self.way.hold(self._keep) is LoopStatus.FAULT
+        """Immediate stop (category 0), from any state: → stopped. Never raises. Finished blocks can still be read."""
+        hangs = self.state is SchedulerState.RUNNING and self.mode.stop_after_tick(self._store) is LoopStatus.FAULT
         if self.state in (SchedulerState.ARMED, SchedulerState.RUNNING, SchedulerState.PAUSED):
-            self._end(LoopStatus.FAULT if hung else LoopStatus.STOPPED)
+            self._end(LoopStatus.FAULT if hangs else LoopStatus.STOPPED)
 
     def reset(self) -> None:
-        """Acknowledge a fault: → stopped, from where it can be armed again."""
-        self._need("reset")
+        """Acknowledge a fault: → stopped; `arm` is allowed again."""
+        self._check_allowed("reset")
         self.fault, self.engine.failure = "", ""
         self.state = SchedulerState.STOPPED
 
     def snapshot(self) -> Snapshot:
-        """The rig between two ticks. Controllers in Python that keep something of their own are not part of it."""
-        self._need("snapshot")
+        """The rig between two ticks, without hidden state of controllers in Python."""
+        self._check_allowed("snapshot")
         return self.engine.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Back to a snapshot of this rig, to the bit. Raises RunError with real motors."""
-        self._need("restore")
+        """Return to a snapshot of this rig, equal to the bit. Raises RunError with real motors."""
+        self._check_allowed("restore")
         self.engine.restore(snapshot)
 
     @property
     def timing(self) -> DeadlineRecord:
-        """How on time the ticks of a run on time were that have been read so far."""
-        return self.recent(None)
+        """Timing of the ticks of a real-time run that were read so far."""
+        return self.recent_timing(None)
 
-    def recent(self, ticks: int | None) -> DeadlineRecord:
-        """The same of the last so many ticks, at least."""
-        if not isinstance(self.way, Paced):
-            raise RunError("a rig that goes as fast as possible has no timing; run it with realtime=True")
+    def recent_timing(self, ticks: int | None) -> DeadlineRecord:
+        """Timing of at least the last `ticks` of them. Raises RunError of a free run."""
+        if not isinstance(self.mode, Paced):
+            raise RunError("a free run has no timing; run the rig with realtime=True")
         if self.state is SchedulerState.CONFIGURED:
             raise RunError("there is no timing before the rig is prepared")
-        return self.way.timing(ticks)
+        return self.mode.timing(ticks)
 
     def close(self) -> None:
-        """Motors off, drivers let go of, rights given back; idempotent. What the ticks left can still be read."""
+        """Motors off, drivers closed, privileges released; idempotent. Finished blocks can still be read."""
         self._closed = True
         try:
             self.stop()
         finally:
-            self._forgotten()
+            self._close()
 
     def __enter__(self) -> Scheduler:
         return self
@@ -290,14 +286,14 @@ class Scheduler:
         self.close()
 
 
-def checked(ticks: int) -> int:
-    """Raises RunError for what is no number of ticks."""
+def check_ticks(ticks: int) -> int:
+    """Raises RunError unless it is a whole number of 1 or more."""
     if not isinstance(ticks, (int, np.integer)) or ticks < 1:
-        raise RunError(f"cannot take {ticks!r} ticks; give a whole number of 1 or more")
+        raise RunError(f"cannot run {ticks!r} ticks; give a whole number of 1 or more")
     return int(ticks)
 
 
-def _leave(way: ExecutionMode, stack: ExitStack) -> None:
-    """Ticks end, motors are off, drivers and rights are given back."""
-    way.hold(lambda rows, stamps: None)
+def _close(mode: ExecutionMode, stack: ExitStack) -> None:
+    """End the ticks, switch motors off, release drivers and privileges."""
+    mode.stop_after_tick(lambda rows, stamps: None)
     stack.close()

@@ -7,60 +7,56 @@ from typing import Any
 from cosim.timing.deadlines import SPREAD
 from cosim.units import format_seconds
 
-TOLD = 4  # causes that are named
+MAX_CAUSES = 4  # by name
 
 
 def timing_lines(summary: dict[str, Any]) -> list[str]:
-    """A summary of `DeadlineRecord` in words."""
-    none = [_line("timing", "no tick was taken")]
-    found = [*_times(summary), _missed(summary["missed"])] if summary["ticks"] else none
-    if lost := _lost(summary):
-        found.append(_line("lost", lost))
-    return found + [_line("right", f"no {name}: {mend}") for name, mend in summary["mends"].items()]
+    """The summary of a `DeadlineRecord` as lines."""
+    if summary["ticks"]:
+        lines = [*_time_lines(summary), _missed_line(summary["missed"])]
+    else:
+        lines = [_line("timing", "no tick was run")]
+    if slip := summary["clock_slip_s"]:
+        factor = summary["real_time_factor"]["worst_window"]
+        worst = f", real-time factor {factor:.4g} of the set rate in the worst second" if factor is not None else ""
+        lines.append(_line("slip", f"{format_seconds(slip)} of clock slip after late ticks{worst}"))
+    if n := summary["lost_rows"]:
+        lines.append(_line("lost", f"the rows of {n:,} tick{'s' * (n != 1)}, faster than they could be read"))
+    return lines + [_line("system", f"no {name}: {fix}") for name, fix in summary["privilege_fixes"].items()]
 
 
-def _times(summary: dict[str, Any]) -> list[str]:
-    heaviest = max(summary["tasks"], key=lambda name: summary["tasks"][name]["median_s"] or 0.0)
-    timed = {"wake-up latency": "latency", "pulse interval": "pulse_interval", "end to end": "end_to_end"}
-    told = [f"{name} {_three(summary[key])}" for name, key in timed.items() if summary[key]]
-    tick = f"{_three(summary['tick'])} of {format_seconds(summary['period_s'])}, in {summary['lane']}"
+def _time_lines(summary: dict[str, Any]) -> list[str]:
+    slowest = max(summary["tasks"], key=lambda name: summary["tasks"][name]["median_s"] or 0.0)
+    keys = {"wake-up latency": "latency", "trigger interval": "trigger_interval", "end to end": "end_to_end"}
+    spreads = [f"{name} {_spread(summary[key])}" for name, key in keys.items() if summary[key]]
+    tick = f"{_spread(summary['tick'])} of {format_seconds(summary['period_s'])}, {summary['engine']} engine"
     return [
-        _line("timing", "; ".join(told)),
-        _line("tick", f"{tick}; heaviest task {heaviest}: {_three(summary['tasks'][heaviest])}"),
+        _line("timing", "; ".join(spreads)),
+        _line("tick", f"{tick}; slowest task {slowest}: {_spread(summary['tasks'][slowest])}"),
     ]
 
 
-def _three(found: dict[str, float]) -> str:
-    return "{} median, {} p99, {} max".format(*(format_seconds(found[key]) for key in SPREAD))
+def _spread(times: dict[str, float]) -> str:
+    return "{} median, {} p99, {} max".format(*(format_seconds(times[key]) for key in SPREAD))
 
 
-def _missed(missed: dict[str, Any]) -> str:
-    of = f"{missed['of']:,} deadline{'s' * (missed['of'] != 1)}"
+def _missed_line(missed: dict[str, Any]) -> str:
+    deadlines = f"{missed['of']:,} deadline{'s' * (missed['of'] != 1)}"
     if not missed["of"]:
-        return _line("missed", "nothing that counts: the run ended within its grace")
+        return _line("missed", "none counted: the run ended within its warm-up")
     if not missed["count"]:
-        return _line("missed", f"none of {of}")
-    causes = list(missed["causes"].items())
-    named = [f"{cause} {count:,}" for cause, count in causes[:TOLD]]
-    named += [f"others {sum(count for _, count in causes[TOLD:]):,}"] if causes[TOLD:] else []
+        return _line("missed", f"none of {deadlines}")
+    counts = list(missed["causes"].items())
+    causes = [f"{cause} {count:,}" for cause, count in counts[:MAX_CAUSES]]
+    causes += [f"others {sum(count for _, count in counts[MAX_CAUSES:]):,}"] if counts[MAX_CAUSES:] else []
     worst = missed["worst"][0]
     since = f" (tick {worst['root']})" if worst["root"] != worst["number"] else ""
     late, number = format_seconds(worst["late_s"]), worst["number"]
     return _line(
         "missed",
-        f"{missed['count']:,} of {of}: {', '.join(named)}; worst {late} at tick {number} (t = {worst['t_s']:.6g} s),"
-        f" {worst['cause']}{since}",
+        f"{missed['count']:,} of {deadlines}: {', '.join(causes)}; worst {late} at tick {number}"
+        f" (t = {worst['t_s']:.6g} s), {worst['cause']}{since}",
     )
-
-
-def _lost(summary: dict[str, Any]) -> str:
-    told, factor = [], summary["real_time_factor"]["worst_window"]
-    if summary["lost_s"]:
-        slow = f", {factor:.4g} of the rate asked for in the worst second" if factor is not None else ""
-        told.append(f"{format_seconds(summary['lost_s'])} given up to late ticks{slow}")
-    if n := summary["dropped"]:
-        told.append(f"the rows of {n:,} tick{'s' * (n != 1)}, which came faster than they could be taken")
-    return "; ".join(told)
 
 
 def _line(heading: str, text: str) -> str:

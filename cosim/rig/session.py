@@ -151,9 +151,9 @@ class RunRecorder:
         if pacing is None or not self.sinks or not block.stamps.size:
             return
         least = min(task.deadline_ns for task in self.rig.tasks)
-        if pacing.pulse is None and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > least):
+        if pacing.trigger is None and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > least):
             return  # which is cheaper to see than to judge
-        for miss in self.scheduler.recent(SHOWN).misses():
+        for miss in self.scheduler.recent_timing(SHOWN).misses():
             if miss.number > self._told:
                 what = f"missed a deadline by {format_seconds(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
                 for sink in self.sinks:
@@ -209,7 +209,7 @@ def _taken(
     taken = RunRecorder(rig, scheduler)
     try:
         with ExitStack() as stack:
-            scheduler.way.arm()  # a run that is refused writes nothing
+            scheduler.mode.arm()  # a run that is refused writes nothing
             taken.sinks = _open_sinks(rig, stack, record)
             try:
                 try:
@@ -223,7 +223,7 @@ def _taken(
                 scheduler.start(FOREVER if rig.hardware and rig.tick_model.has_controlled_stop else ticks)
                 _follow(taken, ticks, progress)
             except KeyboardInterrupt:
-                scheduler.halt()
+                scheduler.controlled_stop()
                 for block in iter(scheduler.read, None):
                     taken.add(block)
                 last = taken.done - 1
@@ -274,5 +274,5 @@ def _follow(taken: RunRecorder, ticks: int, progress: Callable[[float], None] | 
         if progress is not None:
             progress(min(taken.done / ticks, 1.0))
         if taken.done >= ticks:
-            scheduler.halt()
+            scheduler.controlled_stop()
     taken.fault = taken.scheduler.fault

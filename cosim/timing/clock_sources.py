@@ -1,4 +1,4 @@
-"""The clocks that a rig may be paced by: the machine's own, what comes out of a file, messages on a CAN bus, none."""
+"""Clocks that can pace a rig: the machine's own, an external trigger from a file or a CAN bus, and clocks in Python."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from cosim.errors import RunError
-from cosim.timing.clocks import LOOK_NS, MOST_OLD, NO_PULSE, Clock, NativeClock, PulseClock
-from cosim.timing.pacing import Pacing, Pulse
+from cosim.timing.clocks import MAX_OLD, NO_TRIGGER, POLL_NS, Clock, NativeClock, TriggerClock
+from cosim.timing.pacing import Pacing, Trigger
 
 
 class PythonClock(ABC):
-    """A clock in Python that the loop in machine code can call as well."""
+    """A clock in Python that the compiled loop can call as well."""
 
     def __init__(self) -> None:
         whole = ctypes.c_int64
@@ -27,12 +27,11 @@ class PythonClock(ABC):
         self.functions: tuple[int, ...] = (*addresses, 0)
 
     def begin(self) -> None:
-        """See `Clock`; nothing unless a clock says otherwise."""
+        """See `Clock`; does nothing by default."""
         return None
 
-    def leave(self) -> None:
-        """See `Clock`; nothing where no wait takes long."""
-        return None
+    def interrupt(self) -> None:
+        """See `Clock`; does nothing by default, for clocks whose waits are short."""
         return None
 
     @abstractmethod
@@ -54,41 +53,40 @@ class CanClock(PythonClock):
         try:
             import can
         except ImportError:
-            raise RunError("a pulse from a CAN bus needs python-can: pip install 'cosim[can]'") from None
-        wide = identifier > 0x7FF
-        mask = 0x1FFFFFFF if wide else 0x7FF
-        wanted: Any = [{"can_id": identifier, "can_mask": mask, "extended": wide}]
+            raise RunError("a trigger from a CAN bus needs python-can: pip install 'cosim[can]'") from None
+        extended = identifier > 0x7FF
+        mask = 0x1FFFFFFF if extended else 0x7FF
+        filters: Any = [{"can_id": identifier, "can_mask": mask, "extended": extended}]
         try:
-            self._bus = can.Bus(channel=channel, interface=interface, can_filters=wanted)
+            self._bus = can.Bus(channel=channel, interface=interface, can_filters=filters)
         except (can.CanError, OSError, ValueError, NotImplementedError) as error:
             what = " ".join(str(error).split())
             raise RunError(f"cannot open the CAN bus '{channel}' ({interface}): {what}") from error
-        self._own, self._timeout, self._left = NativeClock(), timeout, False
+        self._native, self._timeout, self._interrupted = NativeClock(), timeout, False
 
     def now(self) -> int:
-        return self._own.now()
+        return self._native.now()
 
     def cpu(self) -> int:
-        return self._own.cpu()
+        return self._native.cpu()
 
     def wait(self, due_ns: int) -> int:
-        until = self._own.now() + round(self._timeout * 1e9)
+        until = self._native.now() + round(self._timeout * 1e9)
         try:
-            while (rest := until - self._own.now()) > 0 and not self._left:
-                if self._bus.recv(min(rest, LOOK_NS) * 1e-9) is not None:
-                    return self._own.now()
-        except Exception:  # nothing may be raised through machine code; a bus that failed sends no pulse
-            return NO_PULSE
-        return NO_PULSE
+            while (remaining := until - self._native.now()) > 0 and not self._interrupted:
+                if self._bus.recv(min(remaining, POLL_NS) * 1e-9) is not None:
+                    return self._native.now()
+        except Exception:  # no exception may pass through compiled code; a failed bus sends no trigger
+            return NO_TRIGGER
+        return NO_TRIGGER
 
-    def leave(self) -> None:
-        self._left = True
+    def interrupt(self) -> None:
+        self._interrupted = True
 
     def begin(self) -> None:
-        """Messages that wait on the bus are old."""
-        self._left = False
-        with suppress(Exception):  # a bus that failed sends no pulse either
-            for _ in range(MOST_OLD):
+        self._interrupted = False
+        with suppress(Exception):  # a failed bus sends no trigger
+            for _ in range(MAX_OLD):
                 if self._bus.recv(0.0) is None:
                     return
 
@@ -97,25 +95,25 @@ class CanClock(PythonClock):
 
 
 def open_clock(pacing: Pacing, stack: ExitStack) -> Clock:
-    """The clock of a rig that runs on time; `stack` closes it. Raises RunError when it cannot be had."""
-    if pacing.pulse is None:
+    """The clock of a real-time run; `stack` closes it. Raises RunError when it cannot be opened."""
+    if pacing.trigger is None:
         return NativeClock(round(pacing.spin * 1e9))
-    clock = _pulse_clock(pacing.pulse)
+    clock = _trigger_clock(pacing.trigger)
     stack.callback(clock.close)
     return clock
 
 
-def source(pulse: Pulse) -> str:
-    """What a pulse comes from, in words."""
-    if pulse.file is not None:
-        return f"'{pulse.file}'"
-    return f"CAN bus '{pulse.channel}' ({pulse.interface}), identifier {pulse.id:#x}"
+def trigger_source(trigger: Trigger) -> str:
+    """Where a trigger comes from, for messages."""
+    if trigger.file is not None:
+        return f"'{trigger.file}'"
+    return f"CAN bus '{trigger.channel}' ({trigger.interface}), identifier {trigger.id:#x}"
 
 
-def _pulse_clock(pulse: Pulse) -> PulseClock | CanClock:
-    if pulse.file is None:
-        return CanClock(pulse.interface or "", pulse.channel or "", pulse.id, pulse.timeout)
+def _trigger_clock(trigger: Trigger) -> TriggerClock | CanClock:
+    if trigger.file is None:
+        return CanClock(trigger.interface or "", trigger.channel or "", trigger.id, trigger.timeout)
     try:
-        return PulseClock(pulse.file, round(pulse.timeout * 1e9))
+        return TriggerClock(trigger.file, round(trigger.timeout * 1e9))
     except OSError as error:
-        raise RunError(f"cannot take pulses from '{pulse.file}': {error.strerror}") from error
+        raise RunError(f"cannot read triggers from '{trigger.file}': {error.strerror}") from error

@@ -1,7 +1,7 @@
-"""How well the ticks of a real-time run kept time: what each of them took, which deadlines were missed, and why.
+"""Timing of a real-time run: durations of ticks and tasks, missed deadlines and their causes.
 
-It all follows from the stamps that a loop leaves, int64 (k, 3 + T) in ns of the monotonic clock, a row per tick:
-when it was due, when it woke, when each of the T tasks ended, in running order (one that was not due in this tick
+Everything is computed from the stamps that a loop leaves, int64 (k, 3 + T) in ns of the monotonic clock, a row per
+tick: when it was due, when it woke, when each of the T tasks ended, in running order (one that was not due in this tick
 ends with the one before), and the CPU time of the loop's thread at the end. `numbers` (k,) are those of the ticks.
 """
 
@@ -14,20 +14,20 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from cosim.timing.pacing import LATE_PULSE
+from cosim.timing.pacing import LATE_TRIGGER
 
-WINDOW_NS = 1_000_000_000  # of the clock, in which the real-time factor is taken
-WORST = 5  # misses told one by one
-BLOCK = 1 << 13  # ticks looked at in one go: what is in the cache is fast
+WINDOW_NS = 1_000_000_000  # of the clock, over which the real-time factor is computed
+MAX_WORST = 5  # misses in the summary
+BLOCK = 1 << 13  # ticks classified at once, which fit the cache
 
-LATE_WAKE, PULSE_LATE = "late wake", "pulse late"
-PULSE = "pulse"  # in place of the task, where no task but the pulse was late
+WAKE_UP_LATENCY, TRIGGER_LATE = "wake-up latency", "trigger late"
+TRIGGER = "trigger"  # instead of a task, where only the trigger was late
 
 
 @dataclass(frozen=True)
 class TaskTime:
-    """What a task may take: it is due in every tick whose number is `phase` modulo `ticks`, and is to be done
-    `deadline_ns` after the tick is due. bus: it talks to real hardware."""
+    """Timing of a task: due in every tick whose number is `phase` modulo `ticks`; `deadline_ns` is after the
+    tick is due. bus: it talks to real hardware."""
 
     name: str
     ticks: int
@@ -41,46 +41,46 @@ class TaskTime:
 
 
 class PrivilegeStatus(Protocol):
-    """Something that the loop asked of the system."""
+    """A real-time privilege that the loop requested of the system."""
 
     @property
     def name(self) -> str: ...
     @property
     def granted(self) -> bool: ...
     @property
-    def mend(self) -> str: ...
+    def fix(self) -> str: ...
 
 
 def channels(tasks: Sequence[TaskTime]) -> tuple[tuple[str, str], ...]:
-    """(signal, unit) of what `values` gives."""
+    """(signal, unit) of the columns of `values`."""
     return tuple((f"timing/{name}", "s") for name in ("latency", *(task.name for task in tasks), "end_to_end"))
 
 
 def values(tasks: Sequence[TaskTime], numbers: np.ndarray, stamps: np.ndarray) -> np.ndarray:
-    """(k, 2 + T) in s: how late each tick woke, what each task took, how long after the tick was due its commands
-    were written. NaN where a task was not due."""
-    found = np.empty((len(numbers), len(tasks) + 2))
-    found[:, 0] = stamps[:, 1] - stamps[:, 0]
+    """(k, 2 + T) in s: wake-up latency of each tick, execution time of each task, time from due to the end of `write`.
+    NaN where a task was not due."""
+    columns = np.empty((len(numbers), len(tasks) + 2))
+    columns[:, 0] = stamps[:, 1] - stamps[:, 0]
     for j, task in enumerate(tasks):
-        found[:, 1 + j] = np.where(task.due(numbers), took(stamps, j), np.nan)
-    written = place(tasks, "write")
-    found[:, -1] = np.where(tasks[written].due(numbers), stamps[:, 2 + written] - stamps[:, 0], np.nan)
-    found /= 1e9
-    return found
+        columns[:, 1 + j] = np.where(task.due(numbers), execution_times(stamps, j), np.nan)
+    write = task_index(tasks, "write")
+    columns[:, -1] = np.where(tasks[write].due(numbers), stamps[:, 2 + write] - stamps[:, 0], np.nan)
+    columns /= 1e9
+    return columns
 
 
-def took(stamps: np.ndarray, j: int) -> np.ndarray:
-    """(k,) ns that the j-th task took; 0 where it was not due."""
+def execution_times(stamps: np.ndarray, j: int) -> np.ndarray:
+    """(k,) ns of the j-th task; 0 where it was not due."""
     return stamps[:, 2 + j] - stamps[:, 1 + j]
 
 
-def place(tasks: Sequence[TaskTime], name: str) -> int:
+def task_index(tasks: Sequence[TaskTime], name: str) -> int:
     return next(j for j, task in enumerate(tasks) if task.name == name)
 
 
 class Miss(NamedTuple):
-    """A tick that was late: by how much at most, the first task that missed its deadline (or `pulse`), why, and
-    the number of the tick in which the delay began."""
+    """A late tick: its largest lateness, the first task that missed its deadline (or `trigger`), the cause, and the
+    number of the tick in which the delay began."""
 
     number: int
     late_ns: int
@@ -89,8 +89,8 @@ class Miss(NamedTuple):
     root: int
 
 
-class Missed(NamedTuple):
-    """All misses, (m,) each: row of the tick, lateness [ns], task, cause (places in lists), row of the root."""
+class MissTable(NamedTuple):
+    """All misses, (m,) each: row of the tick, lateness [ns], indices of task and cause, row of the root."""
 
     row: np.ndarray
     late: np.ndarray
@@ -101,41 +101,42 @@ class Missed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DeadlineRecord:
-    """The ticks of a run. period_ns: of the clock, between ticks; lost_ns: of the clock, given up to ticks that were
-    late; dropped: rows lost because the ring was full; grace_ns: from the start, in which late ticks do not count;
-    rate: seconds of the rig per second of the clock; pulsed: paced from outside, a tick is due when it wakes;
-    lane: what ran the loop, "machine code" or "Python"."""
+    """The ticks of a run. period_ns: of the clock, between ticks; slip_ns: clock slip, the delay of the schedule after
+    late ticks; lost_rows: rows lost because the ring was full; warm_up_ns: from the start, in which late ticks do
+    not count; rate: seconds of the rig per second of the clock; triggered: paced by an external trigger, a tick is due
+    when it wakes; engine: "compiled" or "Python"."""
 
     tasks: tuple[TaskTime, ...]
     period_ns: float
     numbers: np.ndarray
     stamps: np.ndarray
-    lost_ns: int
-    dropped: int
-    grace_ns: int
+    slip_ns: int
+    lost_rows: int
+    warm_up_ns: int
     rate: float
-    pulsed: bool
-    lane: str
-    rights: tuple[PrivilegeStatus, ...]
+    triggered: bool
+    engine: str
+    privileges: tuple[PrivilegeStatus, ...]
 
     @property
-    def woken(self) -> np.ndarray:
-        """Rows of ticks that have a `latency_ns`: all; in a pulsed run those that follow a tick whose row is there."""
-        return 1 + np.flatnonzero(np.diff(self.numbers) == 1) if self.pulsed else np.arange(len(self.numbers))
+    def latency_rows(self) -> np.ndarray:
+        """Rows of ticks with a `latency_ns`: all; in a triggered run those whose previous tick has a row too."""
+        return 1 + np.flatnonzero(np.diff(self.numbers) == 1) if self.triggered else np.arange(len(self.numbers))
 
     @cached_property
     def latency_ns(self) -> np.ndarray:
-        """(k,) from due to awake; in a pulsed run, where that means nothing, the intervals between pulses."""
-        if self.pulsed:
-            return self.stamps[self.woken, 1] - self.stamps[self.woken - 1, 1]
+        """(k,) from due to awake; in a triggered run the intervals between triggers instead."""
+        if self.triggered:
+            rows = self.latency_rows
+            return self.stamps[rows, 1] - self.stamps[rows - 1, 1]
         return self.stamps[:, 1] - self.stamps[:, 0]
 
     @cached_property
     def end_to_end_ns(self) -> np.ndarray:
         """From due to the end of `write`, of the ticks in which that is due."""
-        written = place(self.tasks, "write")
-        rows = self.tasks[written].due(self.numbers)
-        return self.stamps[rows, 2 + written] - self.stamps[rows, 0]
+        write = task_index(self.tasks, "write")
+        rows = self.tasks[write].due(self.numbers)
+        return self.stamps[rows, 2 + write] - self.stamps[rows, 0]
 
     @cached_property
     def busy_ns(self) -> np.ndarray:
@@ -143,32 +144,31 @@ class DeadlineRecord:
         return self.stamps[:, -2] - self.stamps[:, 1]
 
     def time_of(self, numbers: Any) -> Any:
-        """The rig's time [s] in these ticks."""
+        """Time of the rig [s] in these ticks."""
         return numbers * (self.period_ns * self.rate) / 1e9
 
     # --- the rig against the clock ---
 
     @property
-    def given_up_ns(self) -> np.ndarray:
-        """(k,) by which each tick was due later, after the first, than its number says."""
-        grid = np.floor((self.numbers - self.numbers[:1]) * self.period_ns + 0.5)  # as `cosim.pacing.due` has it
+    def slips_ns(self) -> np.ndarray:
+        """(k,) clock slip of each tick since the first: when it was due, minus the time of its number."""
+        grid = np.floor((self.numbers - self.numbers[:1]) * self.period_ns + 0.5)  # as in `pacing.due`
         return self.stamps[:, 0] - self.stamps[:1, 0] - grid.astype(np.int64)
 
     @property
     def drift_ns(self) -> int:
-        """What the last tick is off the clock beyond the time that was given up: 0, unless pulses set the time."""
+        """Deviation of the last tick from the clock beyond the clock slip: 0, unless an external trigger paces."""
         if not len(self.numbers):
             return 0
-        given_up = int(self.given_up_ns[-1])
-        if self.dropped and given_up < self.lost_ns:  # some of it after the last row: but whole periods are given up
-            return given_up - round(round(given_up / self.period_ns) * self.period_ns)
-        return given_up - self.lost_ns
+        slip = int(self.slips_ns[-1])
+        if self.lost_rows and slip < self.slip_ns:  # some of it is after the last row, but it comes in whole periods
+            return slip - round(round(slip / self.period_ns) * self.period_ns)
+        return slip - self.slip_ns
 
     @cached_property
     def real_time_factors(self) -> np.ndarray:
-        """(w,) of windows that begin with each tick and end with the first one `WINDOW_NS` later or after that:
-        (ticks taken · period) / length; 1 is on time for the rate that was asked for. Of a run that is shorter, the
-        one over all of it; none of less than two ticks."""
+        """(w,) in windows from each tick to the first one at least `WINDOW_NS` later, relative to `rate`: (ticks ·
+        period) / length. Of a shorter run one factor over all of it; none of fewer than two ticks."""
         woke = self.stamps[:, 1]
         end = np.searchsorted(woke, woke + WINDOW_NS)
         begin = np.flatnonzero(end < len(woke))
@@ -184,12 +184,12 @@ class DeadlineRecord:
 
     @property
     def counted(self) -> np.ndarray:
-        """(k,) truth values: ticks after the grace, which `cosim.timing.pacing.follow` measures in periods too."""
-        # what was gone back to after the grace counts
-        return (np.maximum.accumulate(self.numbers) - self.numbers[:1]) * self.period_ns >= self.grace_ns
+        """(k,) truth values: ticks after the warm-up, which `pacing.schedule_next` counts in periods too."""
+        # ticks repeated from a snapshot after the warm-up count
+        return (np.maximum.accumulate(self.numbers) - self.numbers[:1]) * self.period_ns >= self.warm_up_ns
 
     def misses(self) -> list[Miss]:
-        """Late ticks after the grace, in order."""
+        """Late ticks after the warm-up, in order."""
         m = self.missed
         tasks = [self._task(j) for j in m.task.tolist()]
         causes = [self.causes[c] for c in m.cause.tolist()]
@@ -197,16 +197,16 @@ class DeadlineRecord:
         return [Miss(*miss) for miss in zip(numbers, m.late.tolist(), tasks, causes, roots, strict=True)]
 
     def _task(self, j: int) -> str:
-        return (*(task.name for task in self.tasks), PULSE)[j]
+        return (*(task.name for task in self.tasks), TRIGGER)[j]
 
     @cached_property
     def causes(self) -> list[str]:
-        """By place: two of the tick, then those of each task when it waited, then when it worked."""
+        """By index: two of the tick, then of each task for waiting, then of each task for computing."""
         waited = [f"bus late in {task.name}" if task.bus else f"preempted in {task.name}" for task in self.tasks]
-        return [LATE_WAKE, PULSE_LATE, *waited, *(f"{task.name} overran" for task in self.tasks)]
+        return [WAKE_UP_LATENCY, TRIGGER_LATE, *waited, *(f"{task.name} overran" for task in self.tasks)]
 
     @cached_property
-    def missed(self) -> Missed:
+    def missed(self) -> MissTable:
         k, due, done = len(self.numbers), self.stamps[:, 0], self.stamps[:, -2]
         late, first = np.zeros(k, dtype=np.int64), np.full(k, len(self.tasks), dtype=np.int16)
         for j in reversed(range(len(self.tasks))):
@@ -214,99 +214,99 @@ class DeadlineRecord:
             rows = np.flatnonzero((over > 0) & self.tasks[j].due(self.numbers))
             late[rows] = np.maximum(late[rows], over[rows])
             first[rows] = j
-        # a tick is held up by the one before that ended after it was due; pulses are due when they are expected
-        held, pulse_late = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
-        if self.pulsed:
+        # a tick is delayed by a previous one that ended after it was due; triggers are due when they are expected
+        delayed, trigger_late = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
+        if self.triggered:
             expected = due[:-1] + np.diff(self.numbers) * self.period_ns
             after = due[1:] - expected
-            pulse_late[1:] = after > LATE_PULSE * self.period_ns
-            held[1:] = pulse_late[1:] & (done[:-1] > expected)
-            late[1:] = np.where(pulse_late[1:], np.maximum(late[1:], after), late[1:])
+            trigger_late[1:] = after > LATE_TRIGGER * self.period_ns
+            delayed[1:] = trigger_late[1:] & (done[:-1] > expected)
+            late[1:] = np.where(trigger_late[1:], np.maximum(late[1:], after), late[1:])
         else:
-            held[1:] = done[:-1] > due[1:]
-        root = np.maximum.accumulate(np.where(held, 0, np.arange(k)))
+            delayed[1:] = done[:-1] > due[1:]
+        root = np.maximum.accumulate(np.where(delayed, 0, np.arange(k)))
         rows = np.flatnonzero((late > 0) & self.counted)
         new = np.diff(root[rows], prepend=-1) > 0  # roots do not fall
         roots, of = root[rows][new], np.cumsum(new) - 1
         parts = [self._cause(part) for part in np.array_split(roots, 1 + len(roots) // BLOCK)]
-        causes = np.where(pulse_late[roots], 1, np.concatenate(parts))
-        return Missed(rows, late[rows], first[rows], causes[of], root[rows])
+        causes = np.where(trigger_late[roots], 1, np.concatenate(parts))
+        return MissTable(rows, late[rows], first[rows], causes[of], root[rows])
 
     def _cause(self, rows: np.ndarray) -> np.ndarray:
-        """(m,) places in `causes`, for the ticks in these rows as if none had been held up by another."""
+        """(m,) indices in `causes`, for the ticks in these rows as if no other tick had delayed them."""
         tasks, stamps, numbers = self.tasks, self.stamps[rows], self.numbers[rows]
         woke, done = stamps[:, 1], stamps[:, -2]
         due = np.stack([task.due(numbers) for task in tasks], axis=1)
         deadlines = np.array([task.deadline_ns for task in tasks])
         beyond = due & (stamps[:, 2:-1] - woke[:, None] > deadlines)
         following = self.stamps[np.minimum(rows + 1, len(self.stamps) - 1), 0]
-        in_the_way = (following > stamps[:, 0]) & (done - woke > following - stamps[:, 0])
-        fits = ~beyond.any(axis=1) & ~in_the_way & (not self.pulsed)
+        blocks_next = (following > stamps[:, 0]) & (done - woke > following - stamps[:, 0])
+        fits = ~beyond.any(axis=1) & ~blocks_next & (not self.triggered)
 
-        took, usual = np.diff(stamps[:, 1:-1], axis=1), np.where(due, self._medians, 0)
-        # where even what is usual takes too long, what takes longest is to blame
+        times, usual = np.diff(stamps[:, 1:-1], axis=1), np.where(due, self._medians, 0)
+        # the cause is the task furthest above its median, or the longest where even the medians miss a deadline
         too_long = np.any(due & (np.cumsum(usual, axis=1) > deadlines), axis=1, keepdims=True)
-        blamed = (took - np.where(too_long, 0, usual)).argmax(axis=1)
+        blamed = (times - np.where(too_long, 0, usual)).argmax(axis=1)
 
         before = np.maximum(rows - 1, 0)
-        known = self.numbers[before] == numbers - 1  # else the CPU time is that of several ticks
+        known = self.numbers[before] == numbers - 1  # else the CPU time covers several ticks
         off = known & (stamps[:, -1] - self.stamps[before, -1] < 0.5 * (done - woke))
         waited = off | np.array([task.bus for task in tasks])[blamed]
         return np.where(fits, 0, 2 + blamed + np.where(waited, 0, len(tasks)))
 
     @cached_property
     def executions(self) -> list[dict[str, float] | None]:
-        """Of each task, over the ticks in which it is due."""
-        return [spread(took(self.stamps, j)[task.due(self.numbers)]) for j, task in enumerate(self.tasks)]
+        """Execution times of each task, over the ticks in which it is due."""
+        return [spread(execution_times(self.stamps, j)[task.due(self.numbers)]) for j, task in enumerate(self.tasks)]
 
     @property
     def _medians(self) -> np.ndarray:
         """(T,) ns"""
-        return np.array([round(1e9 * found["median_s"]) if found else 0 for found in self.executions])
+        return np.array([round(1e9 * times["median_s"]) if times else 0 for times in self.executions])
 
-    # --- in short ---
+    # --- summary ---
 
     def summary(self) -> dict[str, Any]:
-        """JSON-ready; None for what the run was too short to tell. `latency` is None of a pulsed run,
-        `pulse_interval` of any other; `tick` is from awake to done; `of` are the ticks after the grace; `mends` say how
-        to get the rights that were not granted."""
-        woken, factors, m = spread(self.latency_ns), self.real_time_factors, self.missed
+        """JSON-ready; None for what the run was too short for. `latency` is None in a triggered run, `trigger_interval`
+        in any other; `tick` is from awake to done; `of` are the ticks after the warm-up; `privilege_fixes` are how to
+        get the privileges that were not granted."""
+        latency, factors, m = spread(self.latency_ns), self.real_time_factors, self.missed
         counts = np.bincount(m.cause, minlength=len(self.causes))
         often = np.argsort(-counts, kind="stable")
-        least = np.partition(m.late, -WORST)[-WORST] if len(m.late) > WORST else 0
+        least = np.partition(m.late, -MAX_WORST)[-MAX_WORST] if len(m.late) > MAX_WORST else 0
         worst = np.flatnonzero(m.late >= least)
         worst = worst[np.argsort(-m.late[worst], kind="stable")]
         return {
             "ticks": len(self.numbers),
             "period_s": self.period_ns / 1e9,
             "rate": self.rate,
-            "lane": self.lane,
-            "latency": None if self.pulsed else woken,
-            "pulse_interval": woken if self.pulsed else None,
+            "engine": self.engine,
+            "latency": None if self.triggered else latency,
+            "trigger_interval": latency if self.triggered else None,
             "tick": spread(self.busy_ns),
             "tasks": {
-                task.name: (found or dict.fromkeys(SPREAD)) | {"deadline_s": task.deadline_ns / 1e9}
-                for task, found in zip(self.tasks, self.executions, strict=True)
+                task.name: (times or dict.fromkeys(SPREAD)) | {"deadline_s": task.deadline_ns / 1e9}
+                for task, times in zip(self.tasks, self.executions, strict=True)
             },
             "end_to_end": spread(self.end_to_end_ns),
             "missed": {
                 "count": len(m.row),
                 "of": int(np.count_nonzero(self.counted)),
                 "causes": {self.causes[i]: int(counts[i]) for i in often if counts[i]},
-                "worst": [self._told(i) for i in worst[:WORST].tolist()],
+                "worst": [self._describe_miss(i) for i in worst[:MAX_WORST].tolist()],
             },
-            "lost_s": self.lost_ns / 1e9,
-            "dropped": self.dropped,
+            "clock_slip_s": self.slip_ns / 1e9,
+            "lost_rows": self.lost_rows,
             "real_time_factor": {
                 "mean": float(self._factor(0, -1)) if len(factors) else None,
                 "worst_window": float(factors.min()) if len(factors) else None,
             },
             "drift_s": self.drift_ns / 1e9,
-            "rights": {right.name: right.granted for right in self.rights},
-            "mends": {right.name: right.mend for right in self.rights if not right.granted},
+            "privileges": {item.name: item.granted for item in self.privileges},
+            "privilege_fixes": {item.name: item.fix for item in self.privileges if not item.granted},
         }
 
-    def _told(self, i: int) -> dict[str, Any]:
+    def _describe_miss(self, i: int) -> dict[str, Any]:
         """The i-th miss."""
         m = self.missed
         number = int(self.numbers[m.row[i]])
@@ -324,11 +324,8 @@ SPREAD = ("median_s", "p99_s", "max_s")
 
 
 def spread(ns: np.ndarray) -> dict[str, float] | None:
-    """Of times (k,) in ns."""
+    """Median, 99th percentile and maximum of times (k,) in ns; None of none."""
     if not len(ns):
         return None
     median, p99 = np.percentile(ns, (50, 99))
     return dict(zip(SPREAD, (float(median) / 1e9, float(p99) / 1e9, int(ns.max()) / 1e9), strict=True))
-
-
-# --- what the terminal prints ---

@@ -1,7 +1,7 @@
-"""How ticks are held to time: what a rig says of it, and the one policy for ticks that are late.
+"""How ticks are paced in real time: the section of a rig, and the one policy for late ticks.
 
-The policy is a pure function on numbers and symbols, so that the loop in machine code and the loop in Python follow
-the same one. Its times are whole nanoseconds since the first tick was due, exact as doubles for a hundred days.
+The policy is a pure function on numbers and symbols; the compiled loop and the Python loop run the same one. Its
+times are whole nanoseconds since the first tick was due, exact as doubles for a hundred days.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Overrun = Literal["skip", "catch_up", "stop"]
 
 
 @params
-class Pulse:
-    """What sets the time from outside: something to read from, or a message on a CAN bus."""
+class Trigger:
+    """An external trigger that starts each tick: a file, device or FIFO to read from, or a message on a CAN bus."""
 
     file: str | None = param(default=None)
     interface: str | None = param(default=None)
@@ -30,75 +30,75 @@ class Pulse:
 
 @params
 class Pacing:
-    """A run on time. rate: seconds of the rig per second of the clock; most: of the ticks that `overrun` counts."""
+    """A real-time run. rate: seconds of the rig per second of the clock; max_consecutive: ticks that `overrun` allows;
+    warm_up: time after the start in which late ticks do not count."""
 
     strict: bool = param(default=False)
     rate: float = param(above=0, max=1000, default=1.0)
     overrun: Overrun = param(default="catch_up")
-    most: int = param(min=1, default=10)
-    grace: float = param(unit="s", min=0, max=60, default=0.1)
+    max_consecutive: int = param(min=1, default=10)
+    warm_up: float = param(unit="s", min=0, max=60, default=0.1)
     priority: int = param(min=1, max=99, default=80)
     cpu: int | None = param(min=0, default=None)
     spin: float = param(unit="s", min=0, max=0.01, default=0.0)
-    pulse: Pulse | None = param(default=None)
+    trigger: Trigger | None = param(default=None)
 
 
-# what `follow` and `wake` find
-ON_TIME, TOO_LATE, WENT_BACK, JUMPED = range(4)
+# results of `schedule_next` and `check_clock`
+OK, TOO_LATE, WENT_BACK, JUMPED = range(4)
 
-# ns; a wait that ends later than this after its time was no wait: the machine was suspended, or the clock was set
+# ns; a wake-up later than this means that the machine was suspended or the clock was set
 JUMP = 1_000_000_000.0
-LATE_PULSE = 0.5  # periods that a pulse may come late
+LATE_TRIGGER = 0.5  # periods by which a trigger may be late
 
 
-def due(k: Any, period: Any, lost: Any) -> Any:
-    """When the k-th tick is due [ns after the first]: a whole number, from k itself, so that nothing adds up."""
-    return ops.floor(k * period + 0.5) + lost
+def due(k: Any, period: Any, slip: Any) -> Any:
+    """When the k-th tick is due [ns after the first]: a whole number, computed from k, so that no error accumulates."""
+    return ops.floor(k * period + 0.5) + slip
 
 
-# the memory that the loops keep of their pace: what `follow` and `wake` take and give, times in ns after the first due
+# the memory of the policy: arguments and results of `schedule_next` and `check_clock`, times in ns after the first due
 PACE = Layout(
-    {name: np.zeros(()) for name in ("k", "due", "before", "woke", "ended", "late", "gap", "verdict", "lost")}
+    {name: np.zeros(()) for name in ("k", "due", "previous", "woke", "ended", "late", "interval", "result", "slip")}
     | {"settings": np.zeros(4), "state": np.zeros(2)}
 )
-FOLLOW = ("k", "settings", "state", "ended", "late", "gap"), ("state", "due", "verdict")
-WAKE = ("due", "before", "woke", "state", "lost"), ("verdict", "lost")
+SCHEDULE_NEXT = ("k", "settings", "state", "ended", "late", "interval"), ("state", "due", "result")
+CHECK_CLOCK = ("due", "previous", "woke", "state", "slip"), ("result", "slip")
 
 
 def settings(pacing: Pacing, step_ns: int) -> np.ndarray:
-    """(4,) what `follow` goes by: period [ns of the clock], grace [ns], ticks that may be caught up with, late ticks
-    in a row that are too many (0: never)."""
-    most = float(pacing.most)
-    allowed, patience = {"skip": (0.0, 0.0), "catch_up": (most, 0.0), "stop": (most, most)}[pacing.overrun]
-    return np.array([step_ns / pacing.rate, pacing.grace * 1e9, allowed, patience])
+    """(4,) constants of the policy: period [ns of the clock], warm-up [ns], ticks that may be caught up with, late
+    ticks in a row that end the run (0: none)."""
+    n = float(pacing.max_consecutive)
+    allowed, limit = {"skip": (0.0, 0.0), "catch_up": (n, 0.0), "stop": (n, n)}[pacing.overrun]
+    return np.array([step_ns / pacing.rate, pacing.warm_up * 1e9, allowed, limit])
 
 
-def follow(k: Any, p: Any, s: Any, ended: Any, late: Any, gap: Any) -> tuple[Any, Any, Any]:
-    """(s, when the next tick is due, ON_TIME or TOO_LATE) after tick k (count from 0).
+def schedule_next(k: Any, p: Any, s: Any, ended: Any, late: Any, interval: Any) -> tuple[Any, Any, Any]:
+    """(s, when the next tick is due, OK or TOO_LATE) after tick k (count from 0).
 
-    p: `settings`; s (2,): time given up so far [ns], late ticks in a row; ended: the tick's end [ns after the first was
-    due]; late: whether a task of it ended after its deadline; gap: from the pulse before to this one's [ns], 0 where
-    there is none.
+    p: `settings`; s (2,): clock slip so far [ns], late ticks in a row; ended: end of the tick [ns after the first was
+    due]; late: whether a task of it missed its deadline; interval: between the last two triggers [ns], 0 without.
     """
-    period, grace, allowed, patience = (p[i] for i in range(4))
-    lost, row = s[0], s[1]
-    starting = k * period < grace
-    late = ops.logical_or(late, gap > (1.0 + LATE_PULSE) * period)
+    period, warm_up, allowed, limit = (p[i] for i in range(4))
+    slip, row = s[0], s[1]
+    starting = k * period < warm_up
+    late = ops.logical_or(late, interval > (1.0 + LATE_TRIGGER) * period)
     row = ops.where(ops.logical_and(late, ops.logical_not(starting)), row + 1.0, 0.0)
-    behind = ended - due(k + 1.0, period, lost)
+    behind = ended - due(k + 1.0, period, slip)
     waiting = ops.ceil(ops.maximum(behind, 0.0) / period)  # ticks that are due already
-    waiting = waiting - ops.where(due(k + waiting, period, lost) < ended, 0.0, 1.0)  # less one that is due only now
-    shed = ops.maximum(waiting - ops.where(starting, 0.0, allowed), 0.0)
-    lost = lost + ops.floor(shed * period + 0.5)
-    too_late = ops.logical_and(patience > 0.0, row >= patience)
-    return ops.array([lost, row]), due(k + 1.0, period, lost), ops.where(too_late, float(TOO_LATE), float(ON_TIME))
+    waiting = waiting - ops.where(due(k + waiting, period, slip) < ended, 0.0, 1.0)  # less one that is due only now
+    skipped = ops.maximum(waiting - ops.where(starting, 0.0, allowed), 0.0)
+    slip = slip + ops.floor(skipped * period + 0.5)
+    too_late = ops.logical_and(limit > 0.0, row >= limit)
+    return ops.array([slip, row]), due(k + 1.0, period, slip), ops.where(too_late, float(TOO_LATE), float(OK))
 
 
-def wake(due: Any, before: Any, woke: Any, s: Any, lost: Any) -> tuple[Any, Any]:
-    """(ON_TIME, or what became of the clock; the time given up before this tick was due [ns]).
+def check_clock(due: Any, previous: Any, woke: Any, s: Any, slip: Any) -> tuple[Any, Any]:
+    """(OK, WENT_BACK or JUMPED; the clock slip before this tick was due [ns]).
 
-    The clock waited for `due`, said `before` last and says `woke` now [ns]; lost: as found for the last tick.
+    The clock waited for `due`, read `previous` last and reads `woke` now [ns]; slip: the result for the last tick.
     """
-    verdict = ops.where(woke - ops.maximum(due, before) > JUMP, float(JUMPED), float(ON_TIME))
-    verdict = ops.where(ops.logical_or(woke < due, woke < before), float(WENT_BACK), verdict)
-    return verdict, ops.where(verdict > 0.0, lost, s[0])
+    result = ops.where(woke - ops.maximum(due, previous) > JUMP, float(JUMPED), float(OK))
+    result = ops.where(ops.logical_or(woke < due, woke < previous), float(WENT_BACK), result)
+    return result, ops.where(result > 0.0, slip, s[0])

@@ -1,6 +1,6 @@
-"""What a loop takes from the system to be on time, and gives back: priority, memory, a CPU, a processor kept awake.
+"""Real-time privileges of a loop, acquired and released: fixed priority, locked memory, a CPU, no deep idle states.
 
-A right that the system does not give is no error here: it is told, with how to get it.
+A privilege that the system does not grant is no error here: it is reported, with how to get it.
 """
 
 from __future__ import annotations
@@ -24,64 +24,64 @@ STATUS, GROUPS = Path("/proc/self/status"), Path("/proc/self/cgroup")
 LOCK_ALL = 1 | 2  # MCL_CURRENT | MCL_FUTURE of <sys/mman.h>
 # bits of <linux/capability.h>
 CAP_IPC_LOCK, CAP_SYS_NICE = 14, 23
-# s; how long a thread of Python may keep the others waiting while a loop in Python is on time
-SWITCH = 1e-4
+# s; longest turn of a Python thread beside a real-time loop in Python
+SWITCH_INTERVAL = 1e-4
 
 Undo = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Privilege:
-    """Something that keeps a loop on time, whether it was granted, and how to get it (empty where it was)."""
+    """A real-time privilege: whether it was granted, and how to get it (empty where it was)."""
 
     name: str
     granted: bool
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True)
-class _Demand:
-    """take: takes it and says how to give it back, or raises OSError; mend: said after it was refused."""
+class _Request:
+    """acquire: acquires it and returns what releases it, or raises OSError; fix: how to get it, when it was refused."""
 
     name: str
-    take: Callable[[], Undo]
-    mend: Callable[[], str]
+    acquire: Callable[[], Undo]
+    fix: Callable[[], str]
 
-    def right(self, undo: ExitStack) -> Privilege:
+    def result(self, undo: ExitStack) -> Privilege:
         if sys.platform != "linux":
             return Privilege(self.name, False, "needs Linux")
         try:
-            undo.callback(self.take())
+            undo.callback(self.acquire())
         except OSError:
-            return Privilege(self.name, False, self.mend())
+            return Privilege(self.name, False, self.fix())
         return Privilege(self.name, True, "")
 
 
 @contextmanager
 def acquire(pacing: Pacing) -> Iterator[tuple[Privilege, ...]]:
-    """Take what can be had for the calling thread, and give it back at the end.
+    """Acquire what the system grants, and release it at the end.
 
-    To be entered and left in the thread of the loop. Priority and CPU are the thread's, locked memory and the
-    wakefulness of the processor are the whole process's: one loop of a process at a time takes them.
+    To be entered and left in the thread of the loop. Priority and CPU belong to the thread, locked memory and the idle
+    states to the whole process: one loop of a process at a time may hold them.
     """
-    # memory comes first: locking it takes long, and is no work for a thread that nothing else may interrupt
-    demands = [
-        _Demand("locked memory", _lock_memory, _memory_mend),
-        _Demand("processor kept awake", _keep_awake, _awake_mend),
+    # memory first: locking it is slow, and must not run at a fixed priority
+    requests = [
+        _Request("locked memory", _lock_memory, _memory_fix),
+        _Request("processor kept awake", _disable_idle, _idle_fix),
     ]
     if pacing.cpu is not None:
-        demands.append(_Demand(f"CPU {pacing.cpu}", partial(_move, pacing.cpu), _cpu_mend))
-    demands.append(_Demand("fixed priority (SCHED_FIFO)", partial(_fix_priority, pacing.priority), _priority_mend))
+        requests.append(_Request(f"CPU {pacing.cpu}", partial(_set_cpu, pacing.cpu), _cpu_fix))
+    requests.append(_Request("fixed priority (SCHED_FIFO)", partial(_set_priority, pacing.priority), _priority_fix))
     with ExitStack() as undo:
-        yield tuple(demand.right(undo) for demand in demands)
+        yield tuple(request.result(undo) for request in requests)
 
 
-def refuse_missing(rights: Sequence[Privilege], place: SourceLocation | str | None) -> None:
-    """Raises InputError at `place`, where the rig asks for strict real time, when a right is missing."""
-    missing = [f"{right.name} ({right.mend})" for right in rights if not right.granted]
+def refuse_missing(privileges: Sequence[Privilege], place: SourceLocation | str | None) -> None:
+    """Raises InputError at `place`, where the rig requires strict real time, when a privilege is missing."""
+    missing = [f"{item.name} ({item.fix})" for item in privileges if not item.granted]
     if missing:
         raise InputError(
-            f"strict, but this system does not grant {'; nor '.join(missing)}; grant what is missing or leave out"
+            f"strict, but this system does not grant {'; nor '.join(missing)}; grant what is missing or remove"
             " 'strict'",
             place,
         )
@@ -89,12 +89,12 @@ def refuse_missing(rights: Sequence[Privilege], place: SourceLocation | str | No
 
 @contextmanager
 def quiet_interpreter() -> Iterator[None]:
-    """No garbage collection meanwhile, and short turns of Python's threads: for a loop that runs in Python."""
+    """No garbage collection, and short turns of Python's threads: for a real-time loop in Python."""
     collecting, interval = gc.isenabled(), sys.getswitchinterval()
     gc.collect()
     gc.disable()
     gc.freeze()
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         yield
     finally:
@@ -104,16 +104,16 @@ def quiet_interpreter() -> Iterator[None]:
             gc.enable()
 
 
-# --- how each is taken ---
+# --- how each is acquired ---
 
 
-def _fix_priority(priority: int) -> Undo:
+def _set_priority(priority: int) -> Undo:
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
     return lambda: os.sched_setscheduler(0, *before)
 
 
-def _move(cpu: int) -> Undo:
+def _set_cpu(cpu: int) -> Undo:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     return lambda: os.sched_setaffinity(0, before)
@@ -122,7 +122,7 @@ def _move(cpu: int) -> Undo:
 def _lock_memory() -> Undo:
     import resource
 
-    # under a limit, memory could be locked now, but the run would fail when it takes more later
+    # under a limit, memory could be locked now, but the run would fail when it allocates more
     limited = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] != resource.RLIM_INFINITY
     if limited and not _capable(CAP_IPC_LOCK):
         raise OSError(errno.ENOMEM, "the limit of locked memory is finite")
@@ -132,8 +132,8 @@ def _lock_memory() -> Undo:
     return libc.munlockall
 
 
-def _keep_awake() -> Undo:
-    """No idle state from which the processor takes longer than 0 µs to wake, for as long as the file is open."""
+def _disable_idle() -> Undo:
+    """No idle state with an exit latency above 0 µs while the file is open."""
     handle = os.open(AWAKE, os.O_WRONLY)
     try:
         os.write(handle, (0).to_bytes(4, "little"))
@@ -143,7 +143,7 @@ def _keep_awake() -> Undo:
     return partial(os.close, handle)
 
 
-# --- how each is granted ---
+# --- how to get each ---
 
 
 def _capable(bit: int) -> bool:
@@ -153,27 +153,27 @@ def _capable(bit: int) -> bool:
 
 
 def _allow(capability: str, item: str, value: str, in_container: str) -> str:
-    """How a process gets a right that a capability or a limit of its user grants."""
+    """How to get a privilege that a capability or a limit of the user grants."""
     if os.geteuid() == 0:
         return f"start the container with --cap-add={capability} --ulimit {item}={in_container}"
     return f"add '{_user()} - {item} {value}' to /etc/security/limits.conf and log in again, or run as root"
 
 
-def _memory_mend() -> str:
+def _memory_fix() -> str:
     if _capable(CAP_IPC_LOCK):
-        return "there is not enough memory for it; end other programs"
+        return "not enough memory; end other programs"
     return _allow("IPC_LOCK", "memlock", "unlimited", "-1")
 
 
-def _priority_mend() -> str:
+def _priority_fix() -> str:
     if not _capable(CAP_SYS_NICE):
         return _allow("SYS_NICE", "rtprio", "99", "99")
     file = f"/sys/fs/cgroup/cpu{_control_group()}/cpu.rt_runtime_us"
-    return f"the control group has no time for it: echo 950000 | sudo tee {file}, or boot with rt_group_sched=0"
+    return f"the control group has no real-time budget: echo 950000 | sudo tee {file}, or boot with rt_group_sched=0"
 
 
 def _control_group() -> str:
-    """The path of this process in the hierarchy of control groups that shares out the processor."""
+    """The path of this process in the hierarchy of control groups of the processor."""
     for line in GROUPS.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if "cpu" in controllers.split(",") and path != "/":
@@ -181,15 +181,15 @@ def _control_group() -> str:
     return ""
 
 
-def _awake_mend() -> str:
+def _idle_fix() -> str:
     if os.geteuid() == 0 or not os.path.exists(AWAKE):
         return f"in a container pass it with --device {AWAKE}; elsewhere use a kernel with CONFIG_CPU_IDLE"
     return f"sudo chmod o+w {AWAKE} (until the next start of the system), or run as root"
 
 
-def _cpu_mend() -> str:
+def _cpu_fix() -> str:
     usable = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
-    return f"it does not exist or is not for this process, which runs on {usable}; choose another"
+    return f"it does not exist or this process may not use it; choose one of {usable}"
 
 
 def _user() -> str:

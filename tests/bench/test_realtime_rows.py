@@ -295,9 +295,9 @@ def cpu():
 )
 def test_runs_on_time_are_those_that_are_told(cpu, setup, lane, ticks):
     timing = setup.run(0.2, cpu)
-    assert (timing.lane, len(timing.numbers), timing.dropped) == (lane, ticks, 0)
+    assert (timing.engine, len(timing.numbers), timing.lost_rows) == (lane, ticks, 0)
     assert timing.period_ns == setup.period * 1000
-    assert f"CPU {cpu}" in [right.name for right in timing.rights]
+    assert f"CPU {cpu}" in [right.name for right in timing.privileges]
     assert timing.counted.all()
 
 

@@ -12,7 +12,8 @@ from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import call_when, with_callees
 from cosim.compile.while_loop import WhileLoop
 from cosim.errors import CompileError
-from cosim.timing.native_loop import LoopStatus, LoopTask, NativeLoop, RoutineCall, SharedWord, TickProgram, TickRing
+from cosim.timing.native_loop import NativeLoop
+from cosim.timing.tick_ring import LoopStatus, LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
 
 LANES = vector_lanes()
 ROWS = 3 * LANES + 1

@@ -193,7 +193,7 @@ def test_the_time_of_a_pause_is_none_of_the_rigs(rig_of, scheduler_of, lane):
     assert abs(timing.drift_ns) <= 1 and len(timing.numbers) == scheduler.engine.number - 50
     grid = timing.numbers * 500_000 + timing.stamps[0, 0]
     given_up = timing.stamps[:, 0] - grid
-    assert (np.diff(given_up) >= 0).all() and given_up[-1] == timing.lost_ns
+    assert (np.diff(given_up) >= 0).all() and given_up[-1] == timing.slip_ns
 
 
 def test_stepping_ends_with_the_run(rig_of, scheduler_of):
@@ -208,7 +208,7 @@ def test_a_run_that_ends_before_its_pause_is_not_paused(rig_of, scheduler_of):
     scheduler = begun(scheduler_of(rig_of(ARM), "machine code", rate=10.0), 5)
     while scheduler.engine.number < 5:
         time.sleep(1e-3)
-    scheduler.way.taking.result()
+    scheduler.mode.future.result()
     scheduler.pause()
     assert scheduler.state is SchedulerState.STOPPED and numbers_of(taken(scheduler)) == list(range(5))
 

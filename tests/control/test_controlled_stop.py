@@ -353,7 +353,7 @@ def test_halting_a_run_is_a_controlled_stop(scheduler_of, lane, paced):
     scheduler, clock = scheduler_of(lane, paced)
     engine = scheduler.engine
     begin(scheduler, clock, paced, FOREVER)
-    scheduler.halt()
+    scheduler.controlled_stop()
     assert (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
     numbers, rows = read(scheduler)
     assert np.array_equal(numbers, np.arange(numbers[0], engine.number))
@@ -373,7 +373,7 @@ def test_a_rig_can_be_armed_again_after_a_stop(scheduler_of, lane, paced):
     """The stop is cleared: references lead to the trajectory and follow it to its end."""
     scheduler, clock = scheduler_of(lane, paced)
     begin(scheduler, clock, paced, FOREVER)
-    scheduler.halt()
+    scheduler.controlled_stop()
     read(scheduler)
     scheduler.arm()
     engine = scheduler.engine
@@ -406,7 +406,7 @@ def test_a_rig_without_a_deceleration_stops_immediately(scheduler_of, paced):
     scheduler.arm()
     scheduler.start(FOREVER)
     scheduler.read()
-    scheduler.halt()
+    scheduler.controlled_stop()
     assert (scheduler.state, scheduler.fault) == (SchedulerState.STOPPED, "")
 
 
@@ -418,7 +418,7 @@ def test_halting_a_rig_that_does_not_run_has_no_effect(scheduler_of, state):
     if state == "stopped":
         scheduler.start(1)
         read(scheduler)
-    scheduler.halt()
+    scheduler.controlled_stop()
     assert scheduler.state == ("ready" if state == "ready" else "stopped")
 
 

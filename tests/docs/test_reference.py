@@ -100,7 +100,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`schedule`": (schedule._ScheduleFile, {"realtime"}),
     "`schedule.deadlines`": (schedule._DeadlineKeys, set()),
     "`schedule.realtime`": (pacing.Pacing, set()),
-    "`schedule.realtime.pulse`": (pacing.Pulse, set()),
+    "`schedule.realtime.trigger`": (pacing.Trigger, set()),
     "`telemetry`": (rig_spec.TelemetrySpec, set()),
 }
 PACKAGES = {
@@ -356,20 +356,20 @@ def late_summary(triggered: bool) -> tuple[dict, set[str]]:
     """The summary of two ticks, each late by 1 s in its only task, and the possible causes."""
     task = deadlines.TaskTime("write", 1, 0, 1, bus=False)
     stamps = np.array([[0, 0, 10**9, 10**9], [10**6, 10**9, 2 * 10**9, 2 * 10**9]])
-    right = SimpleNamespace(name="<right>", granted=False, mend="ask")
-    settings = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": triggered, "lane": "Python"}
-    found = deadlines.DeadlineRecord((task,), 1e6, np.arange(2), stamps, **settings, rights=(right,))
+    privilege = SimpleNamespace(name="<privilege>", granted=False, fix="request it")
+    settings = {"slip_ns": 0, "lost_rows": 0, "warm_up_ns": 0, "rate": 1.0, "triggered": triggered, "engine": "Python"}
+    found = deadlines.DeadlineRecord((task,), 1e6, np.arange(2), stamps, **settings, privileges=(privilege,))
     buses = deadlines.DeadlineRecord(
-        (deadlines.TaskTime("write", 1, 0, 1, bus=True),), 1e6, np.arange(2), stamps, **settings, rights=()
+        (deadlines.TaskTime("write", 1, 0, 1, bus=True),), 1e6, np.arange(2), stamps, **settings, privileges=()
     )
     return found.summary(), {cause.replace("write", "<task>") for cause in (*found.causes, *buses.causes)}
 
 
 def test_every_field_of_the_timing_is_listed_with_every_cause():
-    (fields, causes), (pulsed, _) = late_summary(False), late_summary(True)
+    (fields, causes), (triggered, _) = late_summary(False), late_summary(True)
     assert fields["missed"]["causes"] == {"write overran": 2}
     listed = [re.findall(r"`([^`]+)`", row[0]) for row in TABLES["`timing`"][1:]]
-    generic = {re.sub(r"^(missed\.causes)\..*", r"\1", name) for name in flat(fields) | flat(pulsed)}
+    generic = {re.sub(r"^(missed\.causes)\..*", r"\1", name) for name in flat(fields) | flat(triggered)}
     assert {name for row in listed for name in row} == {name.replace("tasks.write", "tasks.<task>") for name in generic}
     meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
     assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))

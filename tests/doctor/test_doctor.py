@@ -428,7 +428,7 @@ def test_json_has_all_figures(machine):
     found = orjson.loads(orjson.dumps(to_json(assess(machine(), 1.0, 2, Instruments(late=OUTLIERS)))))
     assert found["machine"]["governors"] == dict.fromkeys("0123", "performance")
     assert (found["clock_read_s"], found["steal_fraction"], found["cpu"], found["period_s"]) == (2e-8, 0.0, 2, 1e-3)
-    assert found["privileges"][0] == {"name": "locked memory", "granted": True, "mend": ""}
+    assert found["privileges"][0] == {"name": "locked memory", "granted": True, "fix": ""}
     statistics = found["latency"]["with privileges"]
     assert {name: statistics[name] for name in ("count", "median_s", "max_s")} == {
         "count": 1000, "median_s": 2e-5, "max_s": 3e-3,

@@ -16,7 +16,7 @@ from cosim.compile.trace import trace
 from cosim.errors import InputError, RunError
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.run import StoppedRun
-from cosim.timing.clocks import NO_PULSE, NativeClock, PulseClock
+from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
 from cosim.timing.daemon_executor import DaemonExecutor
 from tests.kit.rigs import rig_in
 
@@ -25,7 +25,7 @@ RIG = """
 mechanism:
   bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}]
 controllers: [{name: c, type: own.py}]
-schedule: {realtime: {grace: 0 s}, duration: 60 s}
+schedule: {realtime: {warm_up: 0 s}, duration: 60 s}
 """
 OWN = """
 import sys
@@ -65,7 +65,7 @@ def rig_of(tmp_path):
 
 def leave_from_elsewhere(clock, due):
     """What a wait gives that is left by another thread."""
-    thread = threading.Timer(0.02, clock.leave)
+    thread = threading.Timer(0.02, clock.interrupt)
     thread.start()
     try:
         return clock.wait(due)
@@ -82,13 +82,13 @@ def test_a_sleep_is_left():
     assert clock.wait(clock.now() + 1000) >= begun
 
 
-def test_a_wait_for_a_pulse_is_left(tmp_path):
+def test_a_wait_for_a_trigger_is_left(tmp_path):
     import os
 
-    os.mkfifo(tmp_path / "pulses")
-    clock = PulseClock(str(tmp_path / "pulses"), FAR)
-    file = os.open(tmp_path / "pulses", os.O_WRONLY)
-    assert leave_from_elsewhere(clock, 0) == NO_PULSE
+    os.mkfifo(tmp_path / "triggers")
+    clock = TriggerClock(str(tmp_path / "triggers"), FAR)
+    file = os.open(tmp_path / "triggers", os.O_WRONLY)
+    assert leave_from_elsewhere(clock, 0) == NO_TRIGGER
     clock.begin()
     os.write(file, b"x")
     assert clock.wait(0) > 0
@@ -102,7 +102,7 @@ def test_a_wait_for_a_message_is_left():
     from cosim.timing.clock_sources import CanClock
 
     clock = CanClock("virtual", "left", 0x80, 1e6)
-    assert leave_from_elsewhere(clock, 0) == NO_PULSE
+    assert leave_from_elsewhere(clock, 0) == NO_TRIGGER
     clock.begin()
     with can.Bus(interface="virtual", channel="left") as sender:
         sender.send(can.Message(arbitration_id=0x80, is_extended_id=False))
@@ -122,7 +122,7 @@ def test_a_tick_that_is_far_away_holds_nobody_up(rig_of, end):
 
 
 def test_a_controller_that_does_not_return_is_given_up(rig_of, monkeypatch):
-    monkeypatch.setattr("cosim.execution.execution_mode.PATIENCE", 0.05)
+    monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
     rig = rig_of("GO_ON.wait()")
 
     def interrupt(share):
@@ -138,13 +138,13 @@ def test_a_controller_that_does_not_return_is_given_up(rig_of, monkeypatch):
 
 
 def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
-    monkeypatch.setattr("cosim.execution.execution_mode.PATIENCE", 0.05)
+    monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
     rig = rig_of("GO_ON.wait()")
     scheduler = rig.scheduler()
     scheduler.prepare()
     scheduler.arm()
     scheduler.start()
-    while scheduler.way.rings.waiting < 101:
+    while scheduler.mode.ring.waiting < 101:
         time.sleep(0.01)
     scheduler.stop()
     assert scheduler.state is SchedulerState.FAULT
@@ -152,14 +152,14 @@ def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
     with pytest.raises(RunError, match=r"^the last run has not ended: what it waits for goes on; close it and make a"):
         scheduler.arm()
     type(rig.tick_model.loops[0].block).update.__globals__["GO_ON"].set()
-    scheduler.way.taking.exception()  # it ends
+    scheduler.mode.future.exception()  # it ends
     assert scheduler.engine.number == 101
     scheduler.close()
 
 
 @pytest.mark.parametrize("end", ["read", "stop"])
 def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_returns(rig_of, monkeypatch, end):
-    monkeypatch.setattr("cosim.execution.execution_mode.PATIENCE", 0.05)
+    monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
     rig = rig_of("GO_ON.wait()", "guard.watchdog=0.5", "guard.estop={interface: virtual, channel: hung, id: 1}")
     with rig.scheduler() as scheduler:
         scheduler.prepare()
@@ -169,7 +169,7 @@ def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_retu
             time.sleep(0.01)
         for _ in iter(getattr(scheduler, end), None):
             pass
-        assert (scheduler.state, scheduler.way.taking.done()) == (SchedulerState.FAULT, False)
+        assert (scheduler.state, scheduler.mode.future.done()) == (SchedulerState.FAULT, False)
         assert scheduler.fault == (
             "stopped at tick 101 (t = 0.101 s): the loop has not finished a tick for 0.5 s; check what blocks it,"
             " a controller or a bus, or use a longer watchdog time (in controller 'c')"
@@ -194,7 +194,7 @@ def test_a_scheduler_that_is_forgotten_stops(rig_of):
     scheduler.prepare()
     scheduler.arm()
     scheduler.start()
-    engine, taking = scheduler.engine, scheduler.way.taking
+    engine, taking = scheduler.engine, scheduler.mode.future
     del scheduler
     gc.collect()
     assert taking.done() and engine.view("request").tolist() == [0.0]

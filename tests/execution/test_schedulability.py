@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from functools import partial
 
 import numpy as np
 import pytest
@@ -74,7 +73,7 @@ NATIVE = "controllers=[{name: hold, type: pid, kp: 20, ki: 10, kd: 2, period: 3 
 
 @pytest.fixture
 def rig_of(tmp_path):
-    return partial(rig_in, tmp_path, RIG, own=OWN)
+    return lambda *overrides, **keys: rig_in(tmp_path, RIG, *overrides, own=OWN, **keys)
 
 
 class Still(PythonClock):
@@ -160,12 +159,12 @@ def test_controllers_that_take_turns_share_no_tick(refused):
 def test_a_controller_with_a_deadline_has_until_then(refused):
     assert refused(100, 300, "controllers.slow.deadline=300 us") is None
     assert refused(100, 310, "controllers.slow.deadline=300 us") == (
-        "--set controllers.slow.deadline=300 us: 'slow' is done 310 µs after its tick has begun: slow 310 µs, fast"
+        "--set controllers.slow.deadline=300 us: 'slow' ends 310 µs after its tick has begun: slow 310 µs, fast"
         " 100 µs; give it more than 300 µs or give 'slow' a longer period"
     )
     # the other one comes after it
     assert refused(100, 310, "controllers.fast.deadline=400 us") == (
-        "--set controllers.fast.deadline=400 us: 'fast' is done 410 µs after its tick has begun: slow 310 µs, fast"
+        "--set controllers.fast.deadline=400 us: 'fast' ends 410 µs after its tick has begun: slow 310 µs, fast"
         " 100 µs; give it more than 400 µs or give 'slow' a longer period"
     )
 
@@ -173,14 +172,14 @@ def test_a_controller_with_a_deadline_has_until_then(refused):
 def test_a_deadline_is_found_in_the_file_whatever_the_order_of_the_controllers(rig_of, refused, tmp_path, monkeypatch):
     text = RIG.replace("priority: 1\n", "priority: 1\n    deadline: 300 us\n")
     monkeypatch.setattr(f"{__name__}.RIG", text)
-    assert refused(100, 310).startswith("rig.yaml:13 controllers[1].deadline: 'slow' is done 310 µs after")
+    assert refused(100, 310).startswith("rig.yaml:13 controllers[1].deadline: 'slow' ends 310 µs after")
 
 
 def test_other_tasks_have_deadlines_too(refused):
     deadlines = "schedule.deadlines={guard: 900 us, write: 300 us}"
     assert refused(100, 200, deadlines) is None
     assert refused(100, 210, deadlines) == (
-        "--set schedule.deadlines={guard: 900 us, write: 300 us}: 'write' is done 310 µs after its tick has begun: slow"
+        "--set schedule.deadlines={guard: 900 us, write: 300 us}: 'write' ends 310 µs after its tick has begun: slow"
         " 210 µs, fast 100 µs; give it more than 300 µs or give 'slow' a longer period"
     )
 

@@ -16,8 +16,8 @@ from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_pacer import ClockPacer, NoPacer
 from cosim.execution.scheduler import Scheduler, SchedulerState
 from cosim.timing import privileges
-from cosim.timing.native_loop import SharedWord
 from cosim.timing.pacing import Pacing
+from cosim.timing.tick_ring import SharedWord
 from tests.kit.clock import FakeClock
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import python_engine
@@ -187,7 +187,7 @@ def failing(error):
 @pytest.mark.parametrize("state", WAYS)
 def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, state, paced):
     bench = bench_of(paced=paced)
-    bench.clock.block(1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP])
+    bench.clock.block(1, lambda: bench.scheduler.mode.ring.words[SharedWord.STOP])
     go(bench, state)
     for what, states in WORDS.items():
         if state in states.split(" or "):
@@ -212,7 +212,7 @@ def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of
     monkeypatch.setattr(privileges, "acquire", take)
     bench = bench_of(paced=paced)
     before = set(threading.enumerate())
-    bench.clock.block(1, lambda: bench.scheduler.way.rings.words[SharedWord.STOP])
+    bench.clock.block(1, lambda: bench.scheduler.mode.ring.words[SharedWord.STOP])
     go(bench, state)
     bench.scheduler.close()
     if state != "configured":
@@ -289,7 +289,7 @@ def test_motors_stop_in_the_loop_itself_when_a_run_on_time_ends(bench_of):
     """Whoever reads the ticks may be late."""
     bench = bench_of(paced=True)
     scheduler = bench.start(20)
-    scheduler.way.taking.result()
+    scheduler.mode.future.result()
     assert scheduler.state is SchedulerState.RUNNING and bench.log[-2:] == ["stop a", "stop b+c"]
 
 
@@ -341,7 +341,7 @@ def test_without_strict_missing_rights_are_told(bench_of, monkeypatch):
     monkeypatch.setattr(privileges, "acquire", take)
     scheduler = bench_of(paced=True).start(3)
     Ticks(scheduler)
-    assert scheduler.rights == (missing,) == scheduler.timing.rights
+    assert scheduler.privileges == (missing,) == scheduler.timing.privileges
 
 
 # --- a fault anywhere -------------------------------------------------------------------------------
@@ -517,7 +517,7 @@ def motors_are_off(bench):
 @pytest.mark.parametrize(("point", "paced"), ALL)
 def test_a_fault_anywhere_in_a_tick_stops_the_drivers_before_anything_is_written(bench_of, monkeypatch, point, paced):
     inject, said, rows = (POINTS | ON_TIME)[point]
-    bench = bench_of(paced=paced, overrun="stop", most=2, grace=0.0)
+    bench = bench_of(paced=paced, overrun="stop", max_consecutive=2, warm_up=0.0)
     bench.scheduler.prepare()
     with monkeypatch.context() as patched:
         inject(Faults(bench, patched))
@@ -635,7 +635,7 @@ def test_machine_code_with_a_broken_clock_stops(bench_of, jump, said):
 @pytest.mark.parametrize("native", [False, True])
 def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
     bench = bench_of(text=NATIVE, native=native, paced=True, groups=((0,),))
-    bench.clock.block(7, lambda: bench.scheduler.way.rings.words[SharedWord.STOP])
+    bench.clock.block(7, lambda: bench.scheduler.mode.ring.words[SharedWord.STOP])
     scheduler = bench.start(1000)
     while len(bench.clock.waits) < 7:
         time.sleep(1e-3)
@@ -646,14 +646,14 @@ def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
 
 
 def test_a_fault_whose_row_found_no_place_is_told_all_the_same(bench_of, monkeypatch):
-    monkeypatch.setattr("cosim.execution.execution_mode.LEAST_PLACES", 1 << 4)
-    monkeypatch.setattr("cosim.execution.execution_mode.RING_TIME", 0.0)
+    monkeypatch.setattr("cosim.execution.paced.MIN_PLACES", 1 << 4)
+    monkeypatch.setattr("cosim.execution.paced.RING_TIME", 0.0)
     found = []
     for slow in (False, True):
         bench = bench_of(text=NATIVE, native=True, paced=True)
         scheduler = bench.start(1000)
         if slow:
-            scheduler.way.taking.result()
+            scheduler.mode.future.result()
         Ticks(scheduler)
         found.append(scheduler.fault)
     assert found[1] == found[0] and "outside its limits" in found[1]

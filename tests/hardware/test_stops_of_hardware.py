@@ -11,7 +11,7 @@ from cosim.errors import InputErrors, RunError
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.build.drivers import safety_of
 from cosim.rig.run import StoppedRun
-from cosim.timing.native_loop import LoopStatus
+from cosim.timing.tick_ring import LoopStatus
 from cosim.timing.watchdog import Watchdog
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import python_engine

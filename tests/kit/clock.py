@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from cosim.timing.clock_sources import PythonClock
-from cosim.timing.clocks import NO_PULSE
+from cosim.timing.clocks import NO_TRIGGER
 
 MS = 1_000_000  # ns
 
@@ -52,7 +52,7 @@ class FakeClock(PythonClock):
         self.waits.append(due_ns)
         late = self.late[k] if k < len(self.late) else 0
         if late is None:
-            return NO_PULSE
+            return NO_TRIGGER
         self.time = max(self.time, due_ns) + late
         self._rest = iter(self.durations[k] if k < len(self.durations) else ())
         return self.time

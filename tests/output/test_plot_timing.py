@@ -27,13 +27,15 @@ def run(k=300, late=None, names=NAMES, **settings):
             took[tick, names.index(name)] += more
             cpu[tick] += more
     due = np.arange(k) * MS
-    pulsed = settings.get("pulsed", False)
+    triggered = settings.get("triggered", False)
     woke = due + wake
-    stamps = np.column_stack([woke if pulsed else due, woke, woke[:, None] + np.cumsum(took, axis=1), np.cumsum(cpu)])
+    stamps = np.column_stack(
+        [woke if triggered else due, woke, woke[:, None] + np.cumsum(took, axis=1), np.cumsum(cpu)]
+    )
     tasks = tuple(TaskTime(name, 1, 0, MS, name == "read") for name in names)
-    usual = {"period_ns": MS, "lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": False}
+    usual = {"period_ns": MS, "slip_ns": 0, "lost_rows": 0, "warm_up_ns": 0, "rate": 1.0, "triggered": False}
     return DeadlineRecord(
-        tasks, numbers=np.arange(k), stamps=stamps, lane="machine code", rights=(), **{**usual, **settings}
+        tasks, numbers=np.arange(k), stamps=stamps, engine="machine code", privileges=(), **{**usual, **settings}
     )
 
 
@@ -87,7 +89,7 @@ def test_distributions_curves_causes_and_deadlines_are_on_the_picture(draw):
     assert key(waking) == ["median 10 µs", "p99 10 µs", "max 910 µs"]
     assert key(tasks) == ["median", "to p99", "max", "period 1 ms"]
     assert names_beside(tasks) == [*NAMES, "tick"]
-    assert key(over_time) == ["step overran (2)", "late wake (1)", "bus late in read (1)"]
+    assert key(over_time) == ["step overran (2)", "wake-up latency (1)", "bus late in read (1)"]
     assert key(end_to_end) == ["deadline of write, 1 ms"]
     assert end_to_end.get_xlabel() == "time [s]"
     assert [text.get_text() for text in figure.texts] == [
@@ -124,14 +126,14 @@ def test_the_worst_of_many_late_ticks_is_marked(draw):
     (marks,) = waking.lines[1:]
     assert len(marks.get_ydata()) < 500
     assert max(marks.get_ydata()) == 904_999e-9
-    assert key(waking) == ["late wake (5,000)"]
+    assert key(waking) == ["wake-up latency (5,000)"]
 
 
 def test_rare_causes_are_drawn_as_one(draw):
     names = ("read", *(f"c{i}" for i in range(8)), "write")
     late = {(10 + 3 * i, f"c{i}"): 900 * US for i in range(8)} | {(50 + i, "wake"): 900 * US for i in range(2)}
     *_, waking, _ = draw(run(late=late, names=names)).axes
-    assert key(waking) == ["late wake (2)", *(f"c{i} overran (1)" for i in range(4)), "other causes (4)"]
+    assert key(waking) == ["wake-up latency (2)", *(f"c{i} overran (1)" for i in range(4)), "other causes (4)"]
 
 
 def test_the_histogram_has_every_tick_in_it(draw):
@@ -150,7 +152,7 @@ def test_of_many_tasks_those_that_took_longest_are_drawn_and_the_footer_says_so(
 
 def test_time_that_was_given_up_is_drawn_only_where_there_is_any(draw):
     assert "given up to late ticks" not in titles(draw(run()))
-    timing = run(lost_ns=30 * MS)
+    timing = run(slip_ns=30 * MS)
     timing.stamps[200:, :-1] += 30 * MS
     figure = draw(timing)
     assert titles(figure)[-1] == "given up to late ticks"
@@ -159,35 +161,35 @@ def test_time_that_was_given_up_is_drawn_only_where_there_is_any(draw):
     assert figure.axes[-1].get_xlabel() == "time [s]" and figure.axes[-2].get_xlabel() == ""
 
 
-def test_a_pulsed_run_shows_intervals_and_drift(draw):
-    figure = draw(run(late={(100, "wake"): 700 * US}, pulsed=True))
+def test_a_triggered_run_shows_intervals_and_drift(draw):
+    figure = draw(run(late={(100, "wake"): 700 * US}, triggered=True))
     assert titles(figure) == [
-        "pulse interval",
+        "trigger interval",
         "execution time",
-        "pulse interval",
-        "end to end: from the pulse to commands written",
-        "pulses behind the clock",
+        "trigger interval",
+        "end to end: from the trigger to commands written",
+        "triggers behind the clock",
     ]
     histogram, _, intervals, _, behind = figure.axes
-    assert histogram.get_ylabel() == "pulses" and histogram.get_xscale() == "linear"
-    assert key(intervals) == ["pulse late (1)"]
+    assert histogram.get_ylabel() == "triggers" and histogram.get_xscale() == "linear"
+    assert key(intervals) == ["trigger late (1)"]
     assert len(intervals.lines[0].get_ydata()) == 299
     assert max(behind.lines[0].get_ydata()) == 0.7e-3
-    assert "  ·  pulsed  ·  " in figure.texts[1].get_text()
+    assert "  ·  triggered  ·  " in figure.texts[1].get_text()
 
 
 def test_the_rigs_time_and_its_rate_are_shown(draw):
-    figure = draw(run(rate=2.0, grace_ns=MS * 1000))
+    figure = draw(run(rate=2.0, warm_up_ns=MS * 1000))
     assert figure.axes[-1].lines[0].get_xdata()[-1] == pytest.approx(299 * 2e-3)
     assert figure.texts[1].get_text() == "300 ticks of 1 ms in machine code  ·  2 × real time  ·  pace 1.0000 at worst"
 
 
-@pytest.mark.parametrize("pulsed", [False, True])
+@pytest.mark.parametrize("triggered", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 2, 3])
-def test_short_runs_are_drawn_without_a_warning(draw, k, pulsed):
-    figure = draw(run(k, pulsed=pulsed, lost_ns=MS))
+def test_short_runs_are_drawn_without_a_warning(draw, k, triggered):
+    figure = draw(run(k, triggered=triggered, slip_ns=MS))
     left = sum(text.get_text() == "too few ticks" for axes in figure.axes for text in axes.texts)
-    assert left == {0: 5, 1: 3 if pulsed else 1}.get(k, 0)
+    assert left == {0: 5, 1: 3 if triggered else 1}.get(k, 0)
 
 
 def test_times_of_nothing_are_drawn_without_a_warning(draw):
@@ -205,8 +207,8 @@ LONG_NAMES = ("read", *(f"controller_with_a_long_name_{i}" for i in range(11)), 
     [
         (NAMES, "arm", "", {}),
         (NAMES, LONG, LONG, {}),
-        (LONG_NAMES, LONG, "", {"lost_ns": MS}),
-        (LONG_NAMES, "arm", LONG, {"pulsed": True}),
+        (LONG_NAMES, LONG, "", {"slip_ns": MS}),
+        (LONG_NAMES, "arm", LONG, {"triggered": True}),
     ],
 )
 def test_words_keys_and_axes_stay_on_the_picture_and_apart(draw, names, title, note, settings):

@@ -11,9 +11,9 @@ from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import by_priority, read_controllers
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.tick.tick_model import ORDER
-from cosim.timing.pacing import Pacing, Pulse
+from cosim.timing.pacing import Pacing, Trigger
 
-DOCS = (Path(__file__).parents[2] / "docs" / "rig.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "rig" / "schedule.md").read_text(encoding="utf-8")
 TASKS = "read, controllers, guard, write, step, publish"
 
 
@@ -86,18 +86,18 @@ def test_other_orders_that_keep_the_rules(schedule, order):
         ("{rate: 0.1}", Pacing(rate=0.1)),
         ("{rate: 20}", Pacing(rate=20.0)),
         ("{overrun: skip}", Pacing(overrun="skip")),
-        ("{overrun: stop, most: 3}", Pacing(overrun="stop", most=3)),
-        ("{most: 2}", Pacing(most=2)),
-        ("{grace: 20 ms}", Pacing(grace=0.02)),
+        ("{overrun: stop, max_consecutive: 3}", Pacing(overrun="stop", max_consecutive=3)),
+        ("{max_consecutive: 2}", Pacing(max_consecutive=2)),
+        ("{warm_up: 20 ms}", Pacing(warm_up=0.02)),
         ("{priority: 99}", Pacing(priority=99)),
         ("{cpu: 3}", Pacing(cpu=3)),
         ("{spin: 5 ms}", Pacing(spin=0.005)),
-        ("{pulse: {interface: virtual, channel: a}}", Pacing(pulse=Pulse(interface="virtual", channel="a"))),
+        ("{trigger: {interface: virtual, channel: a}}", Pacing(trigger=Trigger(interface="virtual", channel="a"))),
         (
-            "{rate: 1, spin: 0, pulse: {interface: virtual, channel: a, id: 0x1FFFFFFF, timeout: 10 ms}}",
-            Pacing(pulse=Pulse(interface="virtual", channel="a", id=0x1FFFFFFF, timeout=0.01)),
+            "{rate: 1, spin: 0, trigger: {interface: virtual, channel: a, id: 0x1FFFFFFF, timeout: 10 ms}}",
+            Pacing(trigger=Trigger(interface="virtual", channel="a", id=0x1FFFFFFF, timeout=0.01)),
         ),
-        ("{pulse: {file: /dev/tick, timeout: 1}}", Pacing(pulse=Pulse(file="/dev/tick", timeout=1.0))),
+        ("{trigger: {file: /dev/tick, timeout: 1}}", Pacing(trigger=Trigger(file="/dev/tick", timeout=1.0))),
     ],
 )
 def test_real_time(schedule, words, pacing):
@@ -106,11 +106,11 @@ def test_real_time(schedule, words, pacing):
     assert spec.rate == (pacing.rate if pacing else 1.0)
 
 
-def test_the_file_of_a_pulse_is_beside_the_rig(rigs, tmp_path):
+def test_the_file_of_a_trigger_is_beside_the_rig(rigs, tmp_path):
     (tmp_path / "bench").mkdir()
-    Path("bench/rig.yaml").write_text(f"{rigs.mechanism}schedule: {{realtime: {{pulse: {{file: tick}}}}}}\n")
+    Path("bench/rig.yaml").write_text(f"{rigs.mechanism}schedule: {{realtime: {{trigger: {{file: tick}}}}}}\n")
     pacing = read_rig("bench/rig.yaml").schedule.pacing
-    assert pacing is not None and pacing.pulse == Pulse(file=str(Path("bench/tick")))
+    assert pacing is not None and pacing.trigger == Trigger(file=str(Path("bench/tick")))
 
 
 def test_overrides_of_real_time(schedule):
@@ -247,7 +247,7 @@ def test_every_rule_that_is_broken_is_told(refused):
 
 
 SHORT = "are less than 50 us, too short to be kept; use a schedule.step of"
-NO_EFFECT = "has no effect with a pulse, which sets the time; take out"
+NO_EFFECT = "has no effect with an external trigger; remove"
 CAN = "interface: virtual, channel: a"
 
 
@@ -270,44 +270,50 @@ CAN = "interface: virtual, channel: a"
         ("{rate: 0}", ".rate: must be above 0, is 0"),
         ("{rate: 1001}", ".rate: must be at most 1000, is 1001"),
         ("{overrun: drop}", ".overrun: expected one of skip, catch_up, stop; got 'drop'"),
-        ("{overrun: skip, most: 10}", ".most: has no effect with overrun: skip; take it out"),
-        ("{most: 0}", ".most: must be at least 1, is 0"),
-        ("{grace: 2 min}", ".grace: must be at most 60 s, is 120 s"),
+        ("{overrun: skip, max_consecutive: 10}", ".max_consecutive: has no effect with overrun: skip; remove it"),
+        ("{max_consecutive: 0}", ".max_consecutive: must be at least 1, is 0"),
+        ("{warm_up: 2 min}", ".warm_up: must be at most 60 s, is 120 s"),
         ("{priority: 100}", ".priority: must be at most 99, is 100"),
         ("{priority: 0}", ".priority: must be at least 1, is 0"),
         ("{cpu: -1}", ".cpu: must be at least 0, is -1"),
         ("{cpu: 4}", ".cpu: there is no CPU 4; this machine has 4 of them, 0 to 3"),
         ("{spin: 20 ms}", ".spin: must be at most 0.01 s, is 0.02 s"),
-        ("{pulse: 3}", ".pulse: expected a mapping, got 3"),
-        ("{pulse: {}}", ".pulse: say what sets the time: a 'file', or 'interface' and 'channel' of a CAN bus"),
-        ("{pulse: {file: ''}}", ".pulse: say what sets the time: a 'file', or 'interface' and 'channel' of a CAN bus"),
+        ("{trigger: 3}", ".trigger: expected a mapping, got 3"),
         (
-            "{pulse: {interface: virtual}}",
-            ".pulse: missing key 'channel'; a CAN bus has both 'interface' and 'channel'",
-        ),
-        ("{pulse: {channel: a}}", ".pulse: missing key 'interface'; a CAN bus has both 'interface' and 'channel'"),
-        (
-            f"{{pulse: {{file: tick, {CAN}}}}}",
-            ".pulse: both 'file' and 'interface' are given; keep the file or the CAN bus",
+            "{trigger: {}}",
+            ".trigger: give the source of the trigger: a 'file', or 'interface' and 'channel' of a CAN bus",
         ),
         (
-            "{pulse: {file: tick, channel: a}}",
-            ".pulse: both 'file' and 'channel' are given; keep the file or the CAN bus",
+            "{trigger: {file: ''}}",
+            ".trigger: give the source of the trigger: a 'file', or 'interface' and 'channel' of a CAN bus",
         ),
-        ("{pulse: {file: tick, id: 128}}", ".pulse.id: has no effect with a file; take it out"),
-        (f"{{pulse: {{{CAN}, id: 0x20000000}}}}", ".pulse.id: must be at most 536870911, is 536870912"),
-        ("{pulse: {file: tick, timeout: 0}}", ".pulse.timeout: must be above 0 s, is 0 s"),
-        ("{pulse: {file: tick, tmeout: 1}}", ".pulse: unknown key 'tmeout'; did you mean 'timeout'?"),
-        ("{rate: 2, pulse: {file: tick}}", f".rate: {NO_EFFECT} 'rate' or 'pulse'"),
-        ("{spin: 10 us, pulse: {file: tick}}", f".spin: {NO_EFFECT} 'spin' or 'pulse'"),
-        ("{rate: 1000, pulse: {file: tick}}", f".rate: {NO_EFFECT} 'rate' or 'pulse'"),
+        (
+            "{trigger: {interface: virtual}}",
+            ".trigger: missing key 'channel'; a CAN bus has both 'interface' and 'channel'",
+        ),
+        ("{trigger: {channel: a}}", ".trigger: missing key 'interface'; a CAN bus has both 'interface' and 'channel'"),
+        (
+            f"{{trigger: {{file: tick, {CAN}}}}}",
+            ".trigger: both 'file' and 'interface' are given; keep the file or the CAN bus",
+        ),
+        (
+            "{trigger: {file: tick, channel: a}}",
+            ".trigger: both 'file' and 'channel' are given; keep the file or the CAN bus",
+        ),
+        ("{trigger: {file: tick, id: 128}}", ".trigger.id: has no effect with a file; remove it"),
+        (f"{{trigger: {{{CAN}, id: 0x20000000}}}}", ".trigger.id: must be at most 536870911, is 536870912"),
+        ("{trigger: {file: tick, timeout: 0}}", ".trigger.timeout: must be above 0 s, is 0 s"),
+        ("{trigger: {file: tick, tmeout: 1}}", ".trigger: unknown key 'tmeout'; did you mean 'timeout'?"),
+        ("{rate: 2, trigger: {file: tick}}", f".rate: {NO_EFFECT} 'rate' or 'trigger'"),
+        ("{spin: 10 us, trigger: {file: tick}}", f".spin: {NO_EFFECT} 'spin' or 'trigger'"),
+        ("{rate: 1000, trigger: {file: tick}}", f".rate: {NO_EFFECT} 'rate' or 'trigger'"),
         ("{rate: 21}", f".rate: 47.619 us from tick to tick {SHORT} 1.05 ms at least, or a rate of 20 at most"),
         ("yes, step: 20 us", f": 20 us from tick to tick {SHORT} 50 us at least, or a rate of 0.4 at most"),
         (
             "{rate: 0.5}, step: 20 us",
             f".rate: 40 us from tick to tick {SHORT} 25 us at least, or a rate of 0.4 at most",
         ),
-        ("{pulse: {file: tick}}, step: 20 us", f": 20 us from tick to tick {SHORT} 50 us at least"),
+        ("{trigger: {file: tick}}, step: 20 us", f": 20 us from tick to tick {SHORT} 50 us at least"),
     ],
 )
 def test_a_mistake_in_real_time(refused, realtime, message):
@@ -453,8 +459,8 @@ def test_check_of_a_rig_without_controllers(command):
     assert "  each tick of 1 ms: read → guard → write → step → publish" in out.splitlines()
 
 
-CATCH_UP = "overruns caught up with, at most 10 ticks; start-up grace 100 ms; thread priority 80"
-CAN_PULSE = "paced by message 0x81 on virtual a, awaited for 20 ms at most"
+CATCH_UP = "overruns caught up with, at most 10 ticks; warm-up 100 ms; thread priority 80"
+CAN_TRIGGER = "external trigger message 0x81 on virtual a, timeout 20 ms"
 
 
 @pytest.mark.parametrize(
@@ -466,20 +472,20 @@ CAN_PULSE = "paced by message 0x81 on virtual a, awaited for 20 ms at most"
         ("{cpu: 0}", f"rate 1, {CATCH_UP}, CPU 0"),
         ("{rate: 0.3}", f"scaled to rate 0.3, a tick every 3.333333 ms of the clock, {CATCH_UP}"),
         (
-            "{most: 1, grace: 0, priority: 5}",
-            "rate 1, overruns caught up with, at most 1 tick; no start-up grace; thread priority 5",
+            "{max_consecutive: 1, warm_up: 0, priority: 5}",
+            "rate 1, overruns caught up with, at most 1 tick; no warm-up; thread priority 5",
         ),
-        ("{overrun: skip}", "rate 1, missed periods skipped; start-up grace 100 ms; thread priority 80"),
+        ("{overrun: skip}", "rate 1, missed periods skipped; warm-up 100 ms; thread priority 80"),
         (
-            "{overrun: stop, grace: 1}",
-            "rate 1, stopped by 10 late ticks in a row; start-up grace 1 s; thread priority 80",
+            "{overrun: stop, warm_up: 1}",
+            "rate 1, stopped by 10 late ticks in a row; warm-up 1 s; thread priority 80",
         ),
         (
-            "{overrun: stop, most: 1}",
-            "rate 1, stopped by the first late tick; start-up grace 100 ms; thread priority 80",
+            "{overrun: stop, max_consecutive: 1}",
+            "rate 1, stopped by the first late tick; warm-up 100 ms; thread priority 80",
         ),
-        (f"{{pulse: {{{CAN}, id: 0x81, timeout: 20 ms}}}}", f"{CAN_PULSE}, {CATCH_UP}"),
-        ("{pulse: {file: tick}}", f"paced by tick, awaited for 100 ms at most, {CATCH_UP}"),
+        (f"{{trigger: {{{CAN}, id: 0x81, timeout: 20 ms}}}}", f"{CAN_TRIGGER}, {CATCH_UP}"),
+        ("{trigger: {file: tick}}", f"external trigger tick, timeout 100 ms, {CATCH_UP}"),
     ],
 )
 def test_check_tells_how_time_is_kept(told, realtime, line):

@@ -79,7 +79,7 @@ def test_ten_seconds_on_time_are_ten_seconds_as_fast_as_possible(sample):
     timed = sample("ur5_sim", "schedule.realtime={rate: 20}").run(10.0)
     same(timed, fast)
     assert fast.timing is None and "timing/latency" not in fast
-    assert len(timed.timing.numbers) == 10_001 == len(timed["timing/latency"]) and timed.timing.dropped == 0
+    assert len(timed.timing.numbers) == 10_001 == len(timed["timing/latency"]) and timed.timing.lost_rows == 0
     assert timed.summary["timing"]["lane"] == "machine code"
 
 
@@ -87,7 +87,7 @@ def test_a_second_at_the_pace_of_the_clock(sample):
     fast, timed = sample("two_link").run(1.0), sample("two_link", "schedule.realtime=yes").run(1.0)
     same(timed, fast)
     # no tick begins before it is due, and what was not given up was kept
-    stamps, lost = timed.timing.stamps, timed.timing.lost_ns
+    stamps, lost = timed.timing.stamps, timed.timing.slip_ns
     assert (stamps[:, 1] >= stamps[:, 0]).all()
     assert stamps[-1, 0] - stamps[0, 0] == 1_000_000_000 + lost and timed.timing.drift_ns == 0
 

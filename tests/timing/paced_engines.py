@@ -13,8 +13,8 @@ import numpy as np
 from cosim import load_rig
 from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.native_engine import NativeEngine
-from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
 from cosim.timing.pacing import Pacing, settings
+from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
 from tests.kit.clock import FakeClock
 from tests.kit.engines import python_engine
 
@@ -52,7 +52,7 @@ class Taken:
     rows: np.ndarray
     stamps: np.ndarray
     memory: np.ndarray
-    lost: int
+    slip: int
     waits: list[int]
 
     @property
@@ -135,7 +135,7 @@ class Loops:
         engine.arm()
         rings = TickRing(engine.program, places or ticks, stamped=True)
         pacing = pacing or Pacing()
-        rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = START, pacing.pulse is not None
+        rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = START, pacing.trigger is not None
         within = np.zeros(self.tasks, dtype=np.int64) + deadlines
         pace = PaceMemory(clock, settings(pacing, engine.simulation.step_ns), within)
         clock.then = {k: partial(call, rings) for k, call in (then or {}).items()}
@@ -143,4 +143,4 @@ class Loops:
         engine.stop()
         words = rings.words.copy()
         assert engine.number == words[SharedWord.NUMBER]
-        return Taken(rings.status, words, *rings.read(ticks), engine.memory.copy(), pace.lost_ns, clock.waits)
+        return Taken(rings.status, words, *rings.read(ticks), engine.memory.copy(), pace.slip_ns, clock.waits)

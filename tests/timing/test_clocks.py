@@ -1,4 +1,4 @@
-"""Clocks: the machine's own, pulses from files and from a CAN bus, and what is said when one cannot be had."""
+"""Clocks: the machine's own, triggers from files and from a CAN bus, and what is said when one cannot be had."""
 
 import errno
 import os
@@ -14,10 +14,10 @@ import pytest
 from cosim.errors import RunError
 from cosim.execution.engine import Snapshot
 from cosim.timing import clocks
-from cosim.timing.clock_sources import CanClock, open_clock, source
-from cosim.timing.clocks import NO_PULSE, NativeClock, PulseClock
-from cosim.timing.native_loop import LoopStatus, PaceMemory, SharedWord, TickRing
-from cosim.timing.pacing import Pacing, Pulse, settings
+from cosim.timing.clock_sources import CanClock, open_clock, trigger_source
+from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
+from cosim.timing.pacing import Pacing, Trigger, settings
+from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
 
 MS = 1_000_000
 LONG = 60_000_000_000  # ns; a test that waits for it has failed
@@ -86,11 +86,11 @@ def test_latencies_of_times_that_are_past_grow_less_by_a_period_each():
 def test_systems_without_absolute_sleep_are_told(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(clocks, "_library", clocks._library.__wrapped__)
-    with pytest.raises(RunError, match=r"^runs on time need Linux; run without real time here$"):
+    with pytest.raises(RunError, match=r"^real-time runs need Linux; run without real time here$"):
         NativeClock()
 
 
-def test_without_a_pulse_the_machines_clock_is_taken():
+def test_without_a_trigger_the_machines_clock_is_taken():
     with ExitStack() as stack:
         clock = open_clock(Pacing(spin=0.0002), stack)
         assert type(clock) is NativeClock and clock._context[0] == 200_000
@@ -98,20 +98,20 @@ def test_without_a_pulse_the_machines_clock_is_taken():
         assert clock.wait(due) >= due
 
 
-# --- pulses from a file ---
+# --- triggers from a file ---
 
 
 @pytest.fixture
 def fifo(tmp_path):
-    path = tmp_path / "pulses"
+    path = tmp_path / "triggers"
     os.mkfifo(path)
     return str(path)
 
 
 @pytest.fixture
-def pulses(fifo):
-    """(clock, how to send pulses, how to stop sending for good)."""
-    clock = PulseClock(fifo, LONG)
+def triggers(fifo):
+    """(clock, how to send triggers, how to stop sending for good)."""
+    clock = TriggerClock(fifo, LONG)
     writer = [os.open(fifo, os.O_WRONLY)]
     yield clock, lambda count=1: os.write(writer[0], bytes(count)), lambda: os.close(writer.pop())
     for file in writer:
@@ -119,30 +119,30 @@ def pulses(fifo):
     clock.close()
 
 
-def test_every_byte_is_a_pulse_whenever_the_tick_was_due(pulses):
-    clock, send, hang_up = pulses
+def test_every_byte_is_a_trigger_whenever_the_tick_was_due(triggers):
+    clock, send, hang_up = triggers
     for count in (1, 3, 2):
         send(count)
         for due in [0, LONG, 1][:count]:
             before = time.monotonic_ns()
             assert before <= clock.wait(due + before) <= time.monotonic_ns()
     hang_up()
-    assert clock.wait(0) == NO_PULSE
+    assert clock.wait(0) == NO_TRIGGER
 
 
-def test_pulses_that_came_before_the_ticks_begin_are_old(pulses):
-    clock, send, hang_up = pulses
+def test_triggers_that_came_before_the_ticks_begin_are_old(triggers):
+    clock, send, hang_up = triggers
     send(5000)
     clock.begin()
     send()
     assert clock.wait(0) > 0
     hang_up()
     clock.begin()
-    assert clock.wait(0) == NO_PULSE
+    assert clock.wait(0) == NO_TRIGGER
 
 
-def test_a_pulse_is_waited_for(pulses):
-    clock, send, _ = pulses
+def test_a_trigger_is_waited_for(triggers):
+    clock, send, _ = triggers
     sent = []
 
     def later():
@@ -158,38 +158,38 @@ def test_a_pulse_is_waited_for(pulses):
 
 
 @pytest.mark.parametrize("connected", [False, True])
-def test_without_pulses_a_wait_ends_after_the_timeout(fifo, connected):
-    clock = PulseClock(fifo, SHORT)
+def test_without_triggers_a_wait_ends_after_the_timeout(fifo, connected):
+    clock = TriggerClock(fifo, SHORT)
     with ExitStack() as stack:
         stack.callback(clock.close)
         if connected:
             stack.callback(os.close, os.open(fifo, os.O_WRONLY))
         before = time.monotonic_ns()
-        assert clock.wait(0) == NO_PULSE
+        assert clock.wait(0) == NO_TRIGGER
         assert time.monotonic_ns() - before >= SHORT - MS  # poll counts whole ms
 
 
-def test_a_sender_that_comes_back_is_heard_again(pulses, fifo):
-    clock, _, hang_up = pulses
+def test_a_sender_that_comes_back_is_heard_again(triggers, fifo):
+    clock, _, hang_up = triggers
     hang_up()
-    assert clock.wait(0) == NO_PULSE
+    assert clock.wait(0) == NO_TRIGGER
     writer = os.open(fifo, os.O_WRONLY)
     os.write(writer, b"x")
     assert clock.wait(0) > 0
     os.close(writer)
 
 
-@pytest.mark.parametrize(("name", "pulses"), [("timer", 3), ("uio0", 5)])  # of 8 bytes, of 4
-def test_what_a_pulse_is_goes_by_the_kind_of_file(tmp_path, name, pulses):
+@pytest.mark.parametrize(("name", "triggers"), [("timer", 3), ("uio0", 5)])  # of 8 bytes, of 4
+def test_what_a_trigger_is_goes_by_the_kind_of_file(tmp_path, name, triggers):
     (tmp_path / name).write_bytes(bytes(17))
-    clock = PulseClock(str(tmp_path / name), LONG)
-    assert [clock.wait(0) == NO_PULSE for _ in range(pulses + 1)] == [False] * pulses + [True]
+    clock = TriggerClock(str(tmp_path / name), LONG)
+    assert [clock.wait(0) == NO_TRIGGER for _ in range(triggers + 1)] == [False] * triggers + [True]
     clock.close()
 
 
 def test_a_terminal_counts_bytes():
     leader, follower = os.openpty()
-    clock = PulseClock(os.ttyname(follower), LONG)
+    clock = TriggerClock(os.ttyname(follower), LONG)
     os.write(leader, b"\n\n")  # a terminal hands on whole lines
     assert clock.wait(0) > 0 and clock.wait(0) > 0
     clock.close()
@@ -205,14 +205,14 @@ def test_a_source_that_cannot_be_opened(tmp_path, name, why):
     (tmp_path / "file").touch()
     path = tmp_path / name
     with pytest.raises(RunError) as caught, ExitStack() as stack:
-        open_clock(Pacing(pulse=Pulse(file=str(path))), stack)
-    assert str(caught.value) == f"cannot take pulses from '{path}': {why}"
+        open_clock(Pacing(trigger=Trigger(file=str(path))), stack)
+    assert str(caught.value) == f"cannot read triggers from '{path}': {why}"
 
 
 def test_what_was_opened_is_closed_with_the_run(fifo):
     with ExitStack() as stack:
-        clock = open_clock(Pacing(pulse=Pulse(file=fifo, timeout=60.0)), stack)
-        assert isinstance(clock, PulseClock)
+        clock = open_clock(Pacing(trigger=Trigger(file=fifo, timeout=60.0)), stack)
+        assert isinstance(clock, TriggerClock)
         writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
         os.write(writer, b"x")
         assert clock.wait(0) > 0
@@ -222,12 +222,12 @@ def test_what_was_opened_is_closed_with_the_run(fifo):
 
 
 def engine_on(loops, clock, lane, ticks):
-    """(engine, rings, what is to be called): ticks of the rig, one for each pulse."""
+    """(engine, rings, what is to be called): ticks of the rig, one for each trigger."""
     engine = loops.engines()[lane]
     engine.restore(Snapshot(0, engine.simulation.memory()))
     engine.arm()
     rings = TickRing(engine.program, ticks, stamped=True)
-    rings.words[SharedWord.START], rings.words[SharedWord.PULSED] = clock.now(), 1
+    rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = clock.now(), 1
     held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
     return engine, rings, lambda: engine.run_ticks(rings, ticks, held)
 
@@ -236,9 +236,9 @@ lanes = pytest.mark.parametrize("lane", ["native", "Python"])
 
 
 @lanes
-def test_ticks_go_by_the_pulses(loops, pulses, lane):
-    """Each pulse is sent when the tick before has been taken, and stamped when it came."""
-    clock, send, hang_up = pulses
+def test_ticks_go_by_the_triggers(loops, triggers, lane):
+    """Each trigger is sent when the tick before has been taken, and stamped when it came."""
+    clock, send, hang_up = triggers
     engine, rings, take = engine_on(loops, clock, lane, 200)
     sent = []
 
@@ -254,7 +254,7 @@ def test_ticks_go_by_the_pulses(loops, pulses, lane):
     thread.start()
     take()
     thread.join()
-    assert rings.status is LoopStatus.NO_PULSE
+    assert rings.status is LoopStatus.NO_TRIGGER
     rows, stamps = rings.read(200)
     assert len(rows) == engine.number == 120
     np.testing.assert_array_equal(stamps[:, 0], stamps[:, 1])
@@ -266,8 +266,8 @@ def test_ticks_go_by_the_pulses(loops, pulses, lane):
 
 
 @lanes
-def test_pulses_that_have_gathered_give_a_tick_each(loops, pulses, lane):
-    clock, send, _ = pulses
+def test_triggers_that_have_gathered_give_a_tick_each(loops, triggers, lane):
+    clock, send, _ = triggers
     _, rings, take = engine_on(loops, clock, lane, 50)
     send(50)
     take()
@@ -275,18 +275,18 @@ def test_pulses_that_have_gathered_give_a_tick_each(loops, pulses, lane):
 
 
 @lanes
-def test_a_run_ends_when_no_pulse_comes(loops, fifo, lane):
-    clock = PulseClock(fifo, SHORT)
+def test_a_run_ends_when_no_trigger_comes(loops, fifo, lane):
+    clock = TriggerClock(fifo, SHORT)
     writer = os.open(fifo, os.O_WRONLY)
     engine, rings, take = engine_on(loops, clock, lane, 50)
     os.write(writer, bytes(3))
     take()
-    assert (rings.status, rings.waiting, engine.number) == (LoopStatus.NO_PULSE, 3, 3)
+    assert (rings.status, rings.waiting, engine.number) == (LoopStatus.NO_TRIGGER, 3, 3)
     os.close(writer)
     clock.close()
 
 
-# --- pulses from a CAN bus ---
+# --- triggers from a CAN bus ---
 
 
 @pytest.fixture
@@ -307,7 +307,7 @@ def bus(request):
         each.close() if isinstance(each, CanClock) else each.shutdown()
 
 
-def test_every_message_of_the_identifier_is_a_pulse(bus):
+def test_every_message_of_the_identifier_is_a_trigger(bus):
     open_one, send = bus
     clock = open_one(0x80)
     before = clock.now()
@@ -323,7 +323,7 @@ def test_messages_that_came_before_the_ticks_begin_are_old(bus):
     for _ in range(20):
         send(0x80)
     clock.begin()
-    assert clock.wait(0) == NO_PULSE
+    assert clock.wait(0) == NO_TRIGGER
     send(0x80)
     assert clock.wait(0) > 0
 
@@ -345,22 +345,22 @@ def test_other_messages_are_none(bus, own, others):
     clock = open_one(identifier, timeout=0.02)
     for other in others:
         send(*other)
-    assert clock.wait(0) == NO_PULSE
+    assert clock.wait(0) == NO_TRIGGER
     for other in others:
         send(*other)
     send(identifier, wide)
     assert clock.wait(0) > 0
-    assert clock.wait(0) == NO_PULSE
+    assert clock.wait(0) == NO_TRIGGER
 
 
-def test_a_bus_that_fails_sends_no_pulse(bus, monkeypatch):
+def test_a_bus_that_fails_sends_no_trigger(bus, monkeypatch):
     clock = bus[0](0x80)
 
     def fail(*_):
         raise can.CanOperationError("the controller is off the bus")
 
     monkeypatch.setattr(clock._bus, "recv", fail)
-    assert clock.wait(0) == NO_PULSE
+    assert clock.wait(0) == NO_TRIGGER
 
 
 def test_the_time_is_the_machines(bus):
@@ -379,7 +379,7 @@ def test_ticks_go_by_messages(loops, bus, lane):
         send(0x1234567, True)
         send(0x80)
     take()
-    assert (rings.status, rings.waiting, engine.number) == (LoopStatus.NO_PULSE, 7, 7)
+    assert (rings.status, rings.waiting, engine.number) == (LoopStatus.NO_TRIGGER, 7, 7)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_bus_that_is_missing(monkeypatch, error, why):
         raise error
 
     monkeypatch.setattr(can, "Bus", fail)
-    pacing = Pacing(pulse=Pulse(interface="socketcan", channel="can7"))
+    pacing = Pacing(trigger=Trigger(interface="socketcan", channel="can7"))
     with pytest.raises(RunError) as caught, ExitStack() as stack:
         open_clock(pacing, stack)
     assert str(caught.value) == f"cannot open the CAN bus 'can7' (socketcan): {why}"
@@ -405,7 +405,7 @@ def test_a_bus_that_is_missing(monkeypatch, error, why):
 @pytest.mark.parametrize("interface", ["nothing", "socketcan", "slcan", "pcan", "serial", "udp_multicast"])
 def test_whatever_a_bus_that_cannot_be_opened_raises_is_told_in_one_line(interface):
     with pytest.raises(RunError) as caught, ExitStack() as stack:
-        open_clock(Pacing(pulse=Pulse(interface=interface, channel="nowhere7")), stack)
+        open_clock(Pacing(trigger=Trigger(interface=interface, channel="nowhere7")), stack)
     told = str(caught.value)
     assert told.startswith(f"cannot open the CAN bus 'nowhere7' ({interface}): ") and "\n" not in told
 
@@ -413,16 +413,16 @@ def test_whatever_a_bus_that_cannot_be_opened_raises_is_told_in_one_line(interfa
 def test_without_python_can(monkeypatch):
     monkeypatch.setitem(sys.modules, "can", None)
     with pytest.raises(RunError) as caught, ExitStack() as stack:
-        open_clock(Pacing(pulse=Pulse(interface="virtual", channel="any")), stack)
-    assert str(caught.value) == "a pulse from a CAN bus needs python-can: pip install 'cosim[can]'"
+        open_clock(Pacing(trigger=Trigger(interface="virtual", channel="any")), stack)
+    assert str(caught.value) == "a trigger from a CAN bus needs python-can: pip install 'cosim[can]'"
 
 
 @pytest.mark.parametrize(
-    ("pulse", "words"),
+    ("trigger", "words"),
     [
-        (Pulse(file="/dev/uio0"), "'/dev/uio0'"),
-        (Pulse(interface="socketcan", channel="can0", id=0x701), "CAN bus 'can0' (socketcan), identifier 0x701"),
+        (Trigger(file="/dev/uio0"), "'/dev/uio0'"),
+        (Trigger(interface="socketcan", channel="can0", id=0x701), "CAN bus 'can0' (socketcan), identifier 0x701"),
     ],
 )
-def test_what_pulses_come_from_in_words(pulse, words):
-    assert source(pulse) == words
+def test_what_triggers_come_from_in_words(trigger, words):
+    assert trigger_source(trigger) == words

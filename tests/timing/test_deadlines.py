@@ -19,10 +19,10 @@ WAKE = 10 * US
 
 
 @dataclass(frozen=True)
-class Right:
+class Privilege:
     name: str
     granted: bool
-    mend: str = ""
+    fix: str = ""
 
 
 def ticks(k, changes=None, tasks=TASKS, lost=None, **usual):
@@ -42,10 +42,10 @@ def ticks(k, changes=None, tasks=TASKS, lost=None, **usual):
 
 
 def timing(stamps, numbers=None, tasks=TASKS, **settings):
-    usual = {"lost_ns": 0, "dropped": 0, "grace_ns": 0, "rate": 1.0, "pulsed": False, "lane": "machine code"}
+    usual = {"slip_ns": 0, "lost_rows": 0, "warm_up_ns": 0, "rate": 1.0, "triggered": False, "engine": "compiled"}
     numbers = np.arange(len(stamps)) if numbers is None else numbers
     return DeadlineRecord(
-        tasks, **{"period_ns": MS, "rights": (), **usual, **settings, "numbers": numbers, "stamps": stamps}
+        tasks, **{"period_ns": MS, "privileges": (), **usual, **settings, "numbers": numbers, "stamps": stamps}
     )
 
 
@@ -55,12 +55,12 @@ def test_ticks_on_time_miss_nothing():
 
 
 def test_a_tick_that_woke_late_but_ran_as_usual_woke_late():
-    assert timing(ticks(9, {5: {"wake": 900 * US}})).misses() == [Miss(5, 100 * US, "arm", "late wake", 5)]
+    assert timing(ticks(9, {5: {"wake": 900 * US}})).misses() == [Miss(5, 100 * US, "arm", "wake-up latency", 5)]
 
 
 def test_a_deadline_is_met_at_its_very_end():
     assert timing(ticks(9, {5: {"wake": 800 * US}})).misses() == []
-    assert timing(ticks(9, {5: {"wake": 800 * US + 1}})).misses() == [Miss(5, 1, "publish", "late wake", 5)]
+    assert timing(ticks(9, {5: {"wake": 800 * US + 1}})).misses() == [Miss(5, 1, "publish", "wake-up latency", 5)]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_where_the_usual_is_too_long_the_longest_task_is_to_blame():
 def test_a_tick_held_up_by_the_one_before_has_its_cause_and_root():
     found = timing(ticks(12, {5: {"wake": 2500 * US}})).misses()
     assert found == [
-        Miss(5, 1700 * US, "read", "late wake", 5),
-        Miss(6, 900 * US, "read", "late wake", 5),
-        Miss(7, 100 * US, "arm", "late wake", 5),  # it woke 900 µs late, and would have been in time
+        Miss(5, 1700 * US, "read", "wake-up latency", 5),
+        Miss(6, 900 * US, "read", "wake-up latency", 5),
+        Miss(7, 100 * US, "arm", "wake-up latency", 5),  # it woke 900 µs late, and would have been in time
     ]
 
 
@@ -117,17 +117,20 @@ def test_a_tick_that_ends_as_the_next_is_due_does_not_hold_it_up():
 
 def test_ticks_that_held_up_none_after_time_was_given_up_begin_anew():
     found = timing(ticks(12, {5: {"step": 3 * MS}, 6: {"wake": 900 * US}}, lost={6: 3 * MS})).misses()
-    assert [(miss.number, miss.cause, miss.root) for miss in found] == [(5, "step overran", 5), (6, "late wake", 6)]
+    assert [(miss.number, miss.cause, miss.root) for miss in found] == [
+        (5, "step overran", 5),
+        (6, "wake-up latency", 6),
+    ]
 
 
-def test_late_ticks_within_the_grace_do_not_count_but_are_roots():
-    found = timing(ticks(12, {2: {"wake": 2500 * US}}), grace_ns=3 * MS)
+def test_late_ticks_within_the_warm_up_do_not_count_but_are_roots():
+    found = timing(ticks(12, {2: {"wake": 2500 * US}}), warm_up_ns=3 * MS)
     assert [(miss.number, miss.root) for miss in found.misses()] == [(3, 2), (4, 2)]
     assert found.summary()["missed"]["of"] == 9
 
 
-def test_the_grace_is_of_periods_whatever_time_was_given_up():
-    found = timing(ticks(12, {1: {"step": 6 * MS}, 2: {"wake": MS}}, lost={2: 6 * MS}), grace_ns=3 * MS)
+def test_the_warm_up_is_of_periods_whatever_time_was_given_up():
+    found = timing(ticks(12, {1: {"step": 6 * MS}, 2: {"wake": MS}}, lost={2: 6 * MS}), warm_up_ns=3 * MS)
     assert found.misses() == []
     assert found.summary()["missed"]["of"] == 9
 
@@ -146,9 +149,15 @@ def without(stamps, *rows):
 
 def test_where_the_row_before_was_dropped_only_what_is_known_is_said():
     stamps, numbers = without(ticks(12, {5: {"wake": 2500 * US}}), 5)
-    assert [m[:1] + m[3:] for m in timing(stamps, numbers).misses()] == [(6, "late wake", 6), (7, "late wake", 6)]
+    assert [m[:1] + m[3:] for m in timing(stamps, numbers).misses()] == [
+        (6, "wake-up latency", 6),
+        (7, "wake-up latency", 6),
+    ]
     stamps, numbers = without(ticks(12, {5: {"wake": 2500 * US}}), 6)
-    assert [m[:1] + m[3:] for m in timing(stamps, numbers).misses()] == [(5, "late wake", 5), (7, "late wake", 5)]
+    assert [m[:1] + m[3:] for m in timing(stamps, numbers).misses()] == [
+        (5, "wake-up latency", 5),
+        (7, "wake-up latency", 5),
+    ]
 
 
 def test_the_cpu_time_of_a_tick_is_known_only_after_the_one_before():
@@ -158,8 +167,8 @@ def test_the_cpu_time_of_a_tick_is_known_only_after_the_one_before():
     assert timing(*without(stamps, 0, 1, 2, 3)).misses()[0].cause == "step overran"
 
 
-def pulses(intervals, **changes):
-    """A pulsed run: a tick is due when it wakes."""
+def triggers(intervals, **changes):
+    """A triggered run: a tick is due when it wakes."""
     stamps = ticks(len(intervals) + 1, **changes)
     woke = START + np.cumsum([0, *intervals])
     stamps[:, :-1] += (woke - stamps[:, 1])[:, None]
@@ -167,35 +176,37 @@ def pulses(intervals, **changes):
     return stamps
 
 
-def test_a_pulse_more_than_half_a_period_late_is_missed():
-    stamps = pulses([MS, 1500 * US, 500 * US, 1500 * US + 1, MS])
-    found = timing(stamps, pulsed=True)
-    assert found.misses() == [Miss(4, 500 * US + 1, "pulse", "pulse late", 4)]
+def test_a_trigger_more_than_half_a_period_late_is_missed():
+    stamps = triggers([MS, 1500 * US, 500 * US, 1500 * US + 1, MS])
+    found = timing(stamps, triggered=True)
+    assert found.misses() == [Miss(4, 500 * US + 1, "trigger", "trigger late", 4)]
     summary = found.summary()
     assert summary["latency"] is None
-    assert summary["pulse_interval"] == dict(median_s=1e-3, p99_s=pytest.approx(1.5e-3), max_s=1.500001e-3)
+    assert summary["trigger_interval"] == dict(median_s=1e-3, p99_s=pytest.approx(1.5e-3), max_s=1.500001e-3)
     assert summary["drift_s"] == 500001e-9
 
 
-def test_a_pulse_that_found_the_loop_busy_is_not_to_blame():
-    found = timing(pulses([MS, 1800 * US, MS], changes={1: {"step": 1600 * US}}), pulsed=True).misses()
-    assert found == [Miss(1, 750 * US, "step", "step overran", 1), Miss(2, 800 * US, "pulse", "step overran", 1)]
+def test_a_trigger_that_found_the_loop_busy_is_not_to_blame():
+    found = timing(triggers([MS, 1800 * US, MS], changes={1: {"step": 1600 * US}}), triggered=True).misses()
+    assert found == [Miss(1, 750 * US, "step", "step overran", 1), Miss(2, 800 * US, "trigger", "step overran", 1)]
 
 
-def test_a_tick_that_held_up_a_pulse_overran_even_within_its_deadline():
+def test_a_tick_that_held_up_a_trigger_overran_even_within_its_deadline():
     tasks = tuple(replace(task, deadline_ns=2 * MS) for task in TASKS)
-    stamps = pulses([MS, 1800 * US, MS], changes={1: {"step": 1600 * US}})
-    found = timing(stamps, tasks=tasks, pulsed=True).misses()
-    assert found == [Miss(2, 800 * US, "pulse", "step overran", 1)]
+    stamps = triggers([MS, 1800 * US, MS], changes={1: {"step": 1600 * US}})
+    found = timing(stamps, tasks=tasks, triggered=True).misses()
+    assert found == [Miss(2, 800 * US, "trigger", "step overran", 1)]
 
 
-def test_a_pulsed_tick_is_not_excused_by_the_tick_before_nor_by_its_wake():
-    found = timing(pulses([MS, 1100 * US, MS], changes={1: {"step": 900 * US}, 2: {"read": MS}}), pulsed=True).misses()
+def test_a_triggered_tick_is_not_excused_by_the_tick_before_nor_by_its_wake():
+    found = timing(
+        triggers([MS, 1100 * US, MS], changes={1: {"step": 900 * US}, 2: {"read": MS}}), triggered=True
+    ).misses()
     assert [(m.number, m.cause, m.root) for m in found] == [(1, "step overran", 1), (2, "bus late in read", 2)]
 
 
-def test_pulses_whose_rows_were_dropped_were_not_late():
-    found = timing(*without(pulses([MS] * 9), 4, 5), pulsed=True)
+def test_triggers_whose_rows_were_dropped_were_not_late():
+    found = timing(*without(triggers([MS] * 9), 4, 5), triggered=True)
     assert found.misses() == []
     assert found.latency_ns.tolist() == [MS] * 6  # of 7
 
@@ -204,7 +215,7 @@ def test_ticks_do_not_drift_with_a_fraction_of_a_nanosecond_or_when_time_is_give
     n = np.arange(1002) + 17
     due = START + np.floor((n - 17) * (1e9 / 3000) + 0.5).astype(np.int64) + np.where(n > 500, 3 * MS, 0)
     stamps = np.repeat(due[:, None], 9, axis=1)
-    assert timing(stamps, n, period_ns=1e9 / 3000, lost_ns=3 * MS).drift_ns == 0
+    assert timing(stamps, n, period_ns=1e9 / 3000, slip_ns=3 * MS).drift_ns == 0
     assert timing(stamps, n, period_ns=1e9 / 3000).drift_ns == 3 * MS
     assert timing(*without(ticks(50), 7, 8)).drift_ns == 0
     assert timing(np.repeat((START + np.arange(11) * (MS + 5))[:, None], 9, axis=1)).drift_ns == 50
@@ -227,7 +238,7 @@ def test_the_real_time_factor_is_that_of_the_worst_second():
     caught = factor(ticks(3000, {1500: {"wake": 100 * MS}}))
     assert caught["mean"] == 1.0
     assert 0.9 <= caught["worst_window"] < 0.905
-    # rows that were dropped are not time that was lost
+    # lost rows are not time that was lost
     stamps, numbers = without(ticks(3000), *range(1000, 1400))
     assert timing(stamps, numbers).summary()["real_time_factor"] == {"mean": 1.0, "worst_window": 1.0}
 
@@ -249,10 +260,10 @@ def test_signals_are_what_the_stamps_say_and_nan_where_a_task_was_not_due():
     assert values(tasks, np.arange(0), stamps[:0]).shape == (0, 8)
 
 
-@pytest.mark.parametrize("pulsed", [False, True])
+@pytest.mark.parametrize("triggered", [False, True])
 @pytest.mark.parametrize("k", [0, 1, 2])
-def test_short_runs_have_a_summary_and_lines(k, pulsed):
-    found = timing(ticks(k), pulsed=pulsed)
+def test_short_runs_have_a_summary_and_lines(k, triggered):
+    found = timing(ticks(k), triggered=triggered)
     summary = found.summary()
     assert json.loads(json.dumps(summary, allow_nan=False))["ticks"] == k
     assert found.misses() == []
@@ -260,14 +271,14 @@ def test_short_runs_have_a_summary_and_lines(k, pulsed):
     assert (summary["tick"] is None) == (k == 0)
     assert (
         timing_lines(summary)[-1]
-        == ("timing   no tick was taken", "missed   none of 1 deadline", "missed   none of 2 deadlines")[k]
+        == ("timing   no tick was run", "missed   none of 1 deadline", "missed   none of 2 deadlines")[k]
     )
 
 
 def test_the_summary():
-    rights = Right("thread priority", True), Right("locked memory", False, "run as root")
+    privileges = Privilege("thread priority", True), Privilege("locked memory", False, "run as root")
     stamps = ticks(201, {150: {"wake": 2500 * US}, 180: {"step": MS}})
-    found = timing(stamps, rights=rights, grace_ns=100 * MS, dropped=3, lane="Python").summary()
+    found = timing(stamps, privileges=privileges, warm_up_ns=100 * MS, lost_rows=3, engine="Python").summary()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     latency = found.pop("latency")
     assert latency == dict(median_s=10e-6, p99_s=pytest.approx(0.9e-3), max_s=2.5e-3)
@@ -276,59 +287,61 @@ def test_the_summary():
     assert found["tasks"].pop("step") == dict(median_s=50e-6, p99_s=50e-6, max_s=1e-3, deadline_s=1e-3)
     assert list(found.pop("tasks")) == ["read", "arm", "guard", "write", "publish"]
     worst = [
-        (150, 0.15, 1.7e-3, "read", "late wake", 150),
-        (151, 0.151, 0.9e-3, "read", "late wake", 150),
+        (150, 0.15, 1.7e-3, "read", "wake-up latency", 150),
+        (151, 0.151, 0.9e-3, "read", "wake-up latency", 150),
         (180, 0.18, 0.16e-3, "step", "step overran", 180),
-        (152, 0.152, 0.1e-3, "arm", "late wake", 150),
+        (152, 0.152, 0.1e-3, "arm", "wake-up latency", 150),
     ]
     keys = "number", "t_s", "late_s", "task", "cause", "root"
     assert found.pop("missed") == {
         "count": 4,
         "of": 101,
-        "causes": {"late wake": 3, "step overran": 1},
+        "causes": {"wake-up latency": 3, "step overran": 1},
         "worst": [dict(zip(keys, miss, strict=True)) for miss in worst],
     }
     assert found == {
         "ticks": 201,
         "period_s": 1e-3,
         "rate": 1.0,
-        "lane": "Python",
-        "pulse_interval": None,
-        "lost_s": 0.0,
-        "dropped": 3,
+        "engine": "Python",
+        "trigger_interval": None,
+        "clock_slip_s": 0.0,
+        "lost_rows": 3,
         "real_time_factor": {"mean": 1.0, "worst_window": 1.0},
         "drift_s": 0.0,
-        "rights": {"thread priority": True, "locked memory": False},
-        "mends": {"locked memory": "run as root"},
+        "privileges": {"thread priority": True, "locked memory": False},
+        "privilege_fixes": {"locked memory": "run as root"},
     }
 
 
-def test_of_many_misses_the_worst_five_are_told():
+def test_the_summary_has_the_five_worst_misses():
     found = timing(ticks(60, {10 * k: {"wake": (900 + k) * US} for k in range(6)})).summary()["missed"]
     assert (found["count"], [miss["number"] for miss in found["worst"]]) == (6, [50, 40, 30, 20, 10])
 
 
-def test_lines_of_a_run_on_time():
+def test_lines_of_a_real_time_run():
     assert timing_lines(timing(ticks(10_000)).summary()) == [
         "timing   wake-up latency 10 µs median, 10 µs p99, 10 µs max; end to end 155 µs median, 155 µs p99, 155 µs max",
-        "tick     200 µs median, 200 µs p99, 200 µs max of 1 ms, in machine code; heaviest task arm:"
+        "tick     200 µs median, 200 µs p99, 200 µs max of 1 ms, compiled engine; slowest task arm:"
         " 100 µs median, 100 µs p99, 100 µs max",
         "missed   none of 10,000 deadlines",
     ]
 
 
-def test_lines_of_misses_time_lost_and_rights():
-    rights = Right("thread priority", False, "run as root"), Right("locked memory", True)
+def test_lines_of_misses_clock_slip_and_privileges():
+    privileges = Privilege("thread priority", False, "run as root"), Privilege("locked memory", True)
     changes = {512: {"wake": 2 * MS}, 700: {"step": MS, "off": 900 * US}}
     found = timing_lines(
-        timing(ticks(2000, changes, lost={1000: 12 * MS}), rights=rights, lost_ns=12 * MS, dropped=20).summary()
+        timing(
+            ticks(2000, changes, lost={1000: 12 * MS}), privileges=privileges, slip_ns=12 * MS, lost_rows=20
+        ).summary()
     )
     assert found[2:] == [
-        "missed   3 of 2,000 deadlines: late wake 2, preempted in step 1;"
-        " worst 1.2 ms at tick 512 (t = 0.512 s), late wake",
-        "lost     12 ms given up to late ticks, 0.988 of the rate asked for in the worst second;"
-        " the rows of 20 ticks, which came faster than they could be taken",
-        "right    no thread priority: run as root",
+        "missed   3 of 2,000 deadlines: wake-up latency 2, preempted in step 1;"
+        " worst 1.2 ms at tick 512 (t = 0.512 s), wake-up latency",
+        "slip     12 ms of clock slip after late ticks, real-time factor 0.988 of the set rate in the worst second",
+        "lost     the rows of 20 ticks, faster than they could be read",
+        "system   no thread priority: run as root",
     ]
 
 
@@ -338,19 +351,19 @@ def test_lines_name_the_most_frequent_causes_and_the_root_of_the_worst():
     changes[56] = {"step": 1500 * US}
     missed = timing_lines(timing(ticks(70, changes)).summary())[2]
     assert missed == (
-        "missed   11 of 70 deadlines: late wake 5, bus late in read 1, bus late in write 1, arm overran 1, others 3;"
-        " worst 2.85 ms at tick 56 (t = 0.056 s), late wake (tick 55)"
+        "missed   11 of 70 deadlines: wake-up latency 5, bus late in read 1, bus late in write 1, arm overran 1,"
+        " others 3; worst 2.85 ms at tick 56 (t = 0.056 s), wake-up latency (tick 55)"
     )
 
 
-def test_lines_of_pulses_and_of_a_run_within_its_grace():
-    found = timing_lines(timing(pulses([MS] * 5), pulsed=True, grace_ns=100 * MS).summary())
+def test_lines_of_triggers_and_of_a_run_within_its_warm_up():
+    found = timing_lines(timing(triggers([MS] * 5), triggered=True, warm_up_ns=100 * MS).summary())
     assert found[0] == (
-        "timing   pulse interval 1 ms median, 1 ms p99, 1 ms max; end to end 145 µs median, 145 µs p99, 145 µs max"
+        "timing   trigger interval 1 ms median, 1 ms p99, 1 ms max; end to end 145 µs median, 145 µs p99, 145 µs max"
     )
-    assert found[2:] == ["missed   nothing that counts: the run ended within its grace"]
-    (lost,) = timing_lines(timing(ticks(1), dropped=1).summary())[3:]
-    assert lost == "lost     the rows of 1 tick, which came faster than they could be taken"
+    assert found[2:] == ["missed   none counted: the run ended within its warm-up"]
+    (lost_rows,) = timing_lines(timing(ticks(1), lost_rows=1).summary())[3:]
+    assert lost_rows == "lost     the rows of 1 tick, faster than they could be read"
 
 
 @pytest.mark.parametrize(

@@ -9,21 +9,13 @@ import pytest
 
 from cosim.compile.jit import Library
 from cosim.compile.routine import Routine
-from cosim.control.guard import POSITION
+from cosim.control.limits import CODES
 from cosim.execution.engine import Snapshot
 from cosim.execution.python_pacer import ClockPacer
 from cosim.timing.clocks import NativeClock
-from cosim.timing.native_loop import (
-    LoopStatus,
-    LoopTask,
-    NativeLoop,
-    PaceMemory,
-    RoutineCall,
-    SharedWord,
-    TickProgram,
-    TickRing,
-)
+from cosim.timing.native_loop import NativeLoop
 from cosim.timing.pacing import Pacing, settings
+from cosim.timing.tick_ring import LoopStatus, LoopTask, PaceMemory, RoutineCall, SharedWord, TickProgram, TickRing
 from tests.kit.clock import FakeClock
 
 MS = 1_000_000
@@ -37,14 +29,14 @@ WIDE = 64
 COUNT, COPIES, FAULT, SIZE = 1, slice(2, WIDE), WIDE, WIDE + 1
 
 
-def counting(most=1e9):
-    """Ticks that count; the one that finds the count at `most` is cut short."""
+def counting(limit=1e9):
+    """Ticks that count; the one that finds the count at `limit` is cut short."""
 
     def count(n):
         return n[0] + 1.0, np.ones(WIDE - 2) * (n[0] + 1.0)
 
     here, fault = slice(COUNT, COUNT + 1), slice(FAULT, FAULT + 1)
-    judged = RoutineCall(Routine(lambda n: (n >= most) * 1.0, [(1,)], "judge"), (here,), (fault,))
+    judged = RoutineCall(Routine(lambda n: (n >= limit) * 1.0, [(1,)], "judge"), (here,), (fault,))
     counted = RoutineCall(Routine(count, [(1,)], "count"), (here,), (here, COPIES))
     tasks = LoopTask((judged,)), LoopTask((counted,))
     return NativeLoop(TickProgram(tasks, step=1e-3, time=0, fault=FAULT, judge=0, early=2, row=WIDE))
@@ -115,7 +107,7 @@ def test_an_hour_of_ticks_ends_where_it_should_to_the_nanosecond(ticks, rate):
     period, k = MS / rate, np.arange(HOUR)
     exact = start + (2 * k * period.numerator + period.denominator) // (2 * period.denominator)
     np.testing.assert_array_equal(clock.dues, exact)
-    assert (rings.status, held.lost_ns) == (LoopStatus.FINISHED, 0)
+    assert (rings.status, held.slip_ns) == (LoopStatus.FINISHED, 0)
     assert [int(rings.words[word]) for word in (SharedWord.NUMBER, SharedWord.TAKEN, SharedWord.DROPPED)] == [
         HOUR,
         10,
@@ -229,7 +221,7 @@ def test_a_ring_with_places_for_all_loses_nothing(ticks, clock):
     count, clock = 20_000, clock()
     start = clock.now() if isinstance(clock, NativeClock) else 0
     rings = ring(ticks, count, count, paced=True, start=start)
-    memory, held = np.zeros(SIZE), pace(clock, rate=100.0, most=1_000_000, grace=0.0)
+    memory, held = np.zeros(SIZE), pace(clock, rate=100.0, max_consecutive=1_000_000, warm_up=0.0)
     read = Reader(rings, lambda: ticks.run(memory, rings, held))
     assert rings.status is LoopStatus.FINISHED
     check_rows(read.rows, range(count))
@@ -275,7 +267,7 @@ def test_the_word_to_stop_is_seen_before_the_next_tick(loops, k):
     assert ended(loops(9, then={k: stop}), loops, k) is LoopStatus.STOPPED
 
 
-@pytest.mark.parametrize("late", [None, 2 * SECOND, -1], ids=["no pulse", "jumped", "went back"])
+@pytest.mark.parametrize("late", [None, 2 * SECOND, -1], ids=["no trigger", "jumped", "went back"])
 def test_the_word_to_stop_comes_first(loops, late):
     assert ended(loops(9, late=[0, 0, late], then={2: stop}), loops, 2) is LoopStatus.STOPPED
 
@@ -297,21 +289,21 @@ CLOCKS = {
 
 @pytest.mark.parametrize(("late", "took", "status", "taken"), CLOCKS.values(), ids=CLOCKS)
 def test_a_clock_that_leaps_ends_the_run_before_the_tick(loops, late, took, status, taken):
-    found = loops(9, Pacing(grace=0.0), late=late, took=[[0], [0], [took]])
+    found = loops(9, Pacing(warm_up=0.0), late=late, took=[[0], [0], [took]])
     assert ended(found, loops, taken) is status
 
 
 def test_time_that_a_leap_would_cost_is_not_given_up(loops):
     """Tick 1 misses 4 ticks, whose time was given up before tick 2; what tick 2 misses is found no more."""
-    pacing = Pacing(overrun="skip", grace=0.0)
+    pacing = Pacing(overrun="skip", warm_up=0.0)
     found = loops(9, pacing, late=[0, 0, 0, 2 * SECOND], took=[[0], [5 * MS], [8 * MS]])
-    assert (found.status, found.lost) == (LoopStatus.JUMPED, 4 * MS)
+    assert (found.status, found.slip) == (LoopStatus.JUMPED, 4 * MS)
 
 
 @pytest.mark.parametrize("kind", ["fast", "on time"])
 @pytest.mark.parametrize("n", [0, 6])
 def test_a_fault_leaves_its_row_and_nothing_after_it(kind, n):
-    ticks, memory = counting(most=n), np.zeros(SIZE)
+    ticks, memory = counting(limit=n), np.zeros(SIZE)
     rings = ring(ticks, 20, 20, paced=kind == "on time")
     ticks.run(memory, rings, pace(Obedient(20)) if kind == "on time" else None)
     rows, _ = rings.read(20)
@@ -334,7 +326,7 @@ def test_the_guard_cuts_a_tick_short(loops, first):
     assert found.numbers == [*range(first, first + 7)] and found.words[SharedWord.NUMBER] == first + 7
     simulation = loops.engines(*LEAVING)["native"].simulation
     row = simulation.row.unpack(found.rows[-1])
-    assert row["verdict"].tolist() == [POSITION, 0.0]
+    assert row["verdict"].tolist() == [CODES["position"], 0.0]
     plant = simulation.layout.place("plant").where
     np.testing.assert_array_equal(found.memory[plant], found.rows[-1][plant])
     assert np.any(found.rows[-1][plant] != found.rows[-2][plant])
@@ -363,7 +355,7 @@ def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, lane):
                     assert keeper.deadline(i, 0) == loops.start + k * MS + MS
                     keeper.ended(i)
             keeper.stamp(rings, k)
-            assert keeper.follow(k, k) is LoopStatus.RUNNING
+            assert keeper.schedule_next(k, k) is LoopStatus.RUNNING
     found = rings.stamps[:4, 1:-1] - loops.start - MS * np.arange(4)[:, None]
     assert found.tolist() == [[5, 15, 35, 35], [6, 6, 16, 36], [7, 17, 37, 37], [8, 8, 18, 18]]
 
@@ -377,7 +369,7 @@ def test_a_fault_ends_a_run_whose_row_finds_no_place(loops):
 def test_a_fault_ends_a_run_before_lateness_does(loops):
     n = loops(20, rig=LEAVING).words[SharedWord.NUMBER] - 1
     took = [[0]] * n + [[2 * MS]]
-    found = loops(20, Pacing(overrun="stop", most=1, grace=0.0), MS, rig=LEAVING, took=took)
+    found = loops(20, Pacing(overrun="stop", max_consecutive=1, warm_up=0.0), MS, rig=LEAVING, took=took)
     assert (found.status, len(found.rows)) == (LoopStatus.FAULT, n + 1)
 
 

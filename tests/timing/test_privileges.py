@@ -71,7 +71,7 @@ class System:
     def missing(self, cpu=None):
         """name -> mend of what is not granted."""
         with acquire(Pacing(cpu=cpu)) as rights:
-            return {right.name: right.mend for right in rights if not right.granted}
+            return {right.name: right.fix for right in rights if not right.granted}
 
     def awake_open(self):
         links = (f"/proc/self/fd/{handle}" for handle in os.listdir("/proc/self/fd"))

@@ -14,7 +14,7 @@ import numpy as np
 from cosim.output.plot.curves import thin
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, PALE, ROSE, RUST, SOFT, VIOLET, save
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
-from cosim.timing.deadlines import DeadlineRecord, place, spread
+from cosim.timing.deadlines import DeadlineRecord, spread, task_index
 from cosim.units import format_seconds
 
 WIDTH, ROW_HEIGHT, AXIS_LABEL_WIDTH = (
@@ -40,8 +40,8 @@ def plot_timing(path: str | Path, timing: DeadlineRecord, title: str, note: str 
     """Draw how a run kept time into a png, svg or pdf file, by the suffix of `path`.
 
     `title` stands above a line about the whole run, `note` below the axes. Dense runs are thinned to the lowest and
-    highest of each stretch, so no late tick is lost. A third row on the right shows the time that was given up, or
-    how pulses drift; it is left out where there is neither.
+    highest of each stretch, so no late tick is lost. A third row on the right shows the clock slip, or the
+    drift of the trigger; it is left out where there is neither.
 
     Raises InputError for another suffix or a path that cannot be written.
     """
@@ -58,7 +58,7 @@ def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
         TextBlock.of(text, size, WIDTH) for text, size in zip(texts, (13.0, 9.5, 8.5), strict=True)
     )
     marks = _deadline_miss_markers(timing)
-    right = [_draw_latency, _draw_end_to_end, *([_draw_clock_slip] if timing.lost_ns or timing.pulsed else [])]
+    right = [_draw_latency, _draw_end_to_end, *([_draw_clock_slip] if timing.slip_ns or timing.triggered else [])]
     top = MARGIN + head.height + description.height + 0.1
     height = top + ROW_HEIGHT * len(right) + MARGIN + footer.height
     area = (0.0, (MARGIN + footer.height) / height, 1.0, (height - top - MARGIN - footer.height) / height)
@@ -84,11 +84,11 @@ def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
 def _description(timing: DeadlineRecord) -> str:
     """The run in a line."""
     n, counted, factors = len(timing.numbers), timing.counted.any(), timing.real_time_factors
-    paced = "pulsed" if timing.pulsed else f"{timing.rate:g} × real time" if timing.rate != 1.0 else ""
+    paced = "external trigger" if timing.triggered else f"{timing.rate:g} × real time" if timing.rate != 1.0 else ""
     missed = len(timing.missed.row)
     late = f"{missed:,} deadline{'s' * (missed != 1)} missed" if counted else ""
     worst = f"pace {factors.min():.4f} at worst" if len(factors) else ""
-    ticks = f"{n:,} tick{'s' * (n != 1)} of {format_seconds(timing.period_ns / 1e9)} in {timing.lane}"
+    ticks = f"{n:,} tick{'s' * (n != 1)} of {format_seconds(timing.period_ns / 1e9)}, {timing.engine} engine"
     return "  ·  ".join(filter(None, [ticks, paced, late, worst]))
 
 
@@ -96,16 +96,16 @@ def _description(timing: DeadlineRecord) -> str:
 
 
 def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
-    """Of wake-up latencies, or of the intervals between pulses."""
+    """Of wake-up latencies, or of the intervals between triggers."""
     ns = timing.latency_ns
-    key = _set_title(axes, "pulse interval" if timing.pulsed else "wake-up latency", LEFT_FRACTION)
+    key = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", LEFT_FRACTION)
     found = spread(ns)
     if found is None:
         _mark_empty(axes)
         return
     seconds = np.maximum(ns / 1e9, MIN_TIME)
     low, high = float(seconds.min()), float(seconds.max())
-    if timing.pulsed:
+    if timing.triggered:
         margin = 0.05 * max(high - low, 1e-3 * high)
         _linear(axes.xaxis)
         edges = np.linspace(low - margin, high + margin, BINS + 1)
@@ -115,7 +115,7 @@ def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
     axes.set_xlim(edges[0], edges[-1])
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.7)
-    axes.set_ylabel("pulses" if timing.pulsed else "ticks")
+    axes.set_ylabel("triggers" if timing.triggered else "ticks")
     lines = [
         axes.axvline(max(value, MIN_TIME), color=color, linestyle=style, linewidth=1.3)
         for value, (_, color, style) in zip(found.values(), QUANTILES, strict=True)
@@ -169,9 +169,9 @@ def _deadline_miss_markers(timing: DeadlineRecord) -> MissMarkers:
 
 def _draw_latency(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """Latencies or intervals; late ticks and what made them late."""
-    key = _set_title(axes, "pulse interval" if timing.pulsed else "wake-up latency", 1.0 - LEFT_FRACTION)
+    key = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", 1.0 - LEFT_FRACTION)
     seconds = np.full(len(timing.numbers), np.nan)
-    seconds[timing.woken] = timing.latency_ns / 1e9
+    seconds[timing.latency_rows] = timing.latency_ns / 1e9
     handles = _draw_time_series(axes, timing, seconds, marks)
     if handles:
         key(handles, [name for name, *_ in marks])
@@ -179,9 +179,9 @@ def _draw_latency(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None
 
 def _draw_end_to_end(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """From due to written."""
-    written = place(timing.tasks, "write")
+    written = task_index(timing.tasks, "write")
     task = timing.tasks[written]
-    begun = "the pulse" if timing.pulsed else "due"
+    begun = "the trigger" if timing.triggered else "due"
     key = _set_title(axes, f"end to end: from {begun} to commands written", 1.0 - LEFT_FRACTION)
     seconds = np.full(len(timing.numbers), np.nan)
     seconds[task.due(timing.numbers)] = timing.end_to_end_ns / 1e9
@@ -191,12 +191,14 @@ def _draw_end_to_end(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> N
 
 
 def _draw_clock_slip(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
-    """What the ticks are behind the clock, in whole periods given up, or with the pulses."""
-    _set_title(axes, "pulses behind the clock" if timing.pulsed else "given up to late ticks", 1.0 - LEFT_FRACTION)
+    """How far the ticks are behind the clock, by clock slip or with the trigger."""
+    _set_title(
+        axes, "triggers behind the clock" if timing.triggered else "clock slip after late ticks", 1.0 - LEFT_FRACTION
+    )
     if len(timing.numbers) < 2:
         _mark_empty(axes)
         return
-    x, y = thin(timing.time_of(timing.numbers), timing.given_up_ns / 1e9, PIXEL_COLUMNS)
+    x, y = thin(timing.time_of(timing.numbers), timing.slips_ns / 1e9, PIXEL_COLUMNS)
     axes.plot(x, y, drawstyle="steps-post", **{**LINE_STYLE, "linewidth": 1.4})
     _linear(axes.yaxis)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from cosim.errors import did_you_mean
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.tick.tick_model import ORDER
-from cosim.timing.pacing import Pacing, Pulse
+from cosim.timing.pacing import Pacing, Trigger
 from cosim.types import param, params
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]
@@ -145,43 +145,43 @@ def _read_pacing(data: Any, step_ns: int | None, at: KeyPath, reading: Reading) 
     if data is None:
         return None
     values = read_fields(Pacing, data, at, reading)
-    pulsed = data.get("pulse") is not None
-    if pulsed:
+    triggered = data.get("trigger") is not None
+    if triggered:
         for key, neutral in (("rate", 1.0), ("spin", 0.0)):
             if values.pop(key, neutral) != neutral:
-                what = f"has no effect with a pulse, which sets the time; take out '{key}' or 'pulse'"
+                what = f"has no effect with an external trigger; remove '{key}' or 'trigger'"
                 reading.fail((*at, key), what)
-        if values.get("pulse"):
-            values["pulse"] = _check_pulse(values["pulse"], data["pulse"], (*at, "pulse"), reading)
-    if "most" in data and values.get("overrun") == "skip":
-        reading.fail((*at, "most"), "has no effect with overrun: skip; take it out")
+        if values.get("trigger"):
+            values["trigger"] = _check_trigger(values["trigger"], data["trigger"], (*at, "trigger"), reading)
+    if "max_consecutive" in data and values.get("overrun") == "skip":
+        reading.fail((*at, "max_consecutive"), "has no effect with overrun: skip; remove it")
     cpu, count = values.get("cpu"), os.cpu_count() or 1
     if cpu is not None and cpu >= count:
         known = "CPU 0 only" if count == 1 else f"{count} of them, 0 to {count - 1}"
         reading.fail((*at, "cpu"), f"there is no CPU {cpu}; this machine has {known}")
     pacing = Pacing(**values)
     if step_ns and step_ns / pacing.rate < SHORTEST:
-        slower = "" if pulsed else f", or a rate of {step_ns / SHORTEST:.10g} at most"
-        mend = f"use a schedule.step of {show_time(math.ceil(SHORTEST * pacing.rate))} at least{slower}"
+        slower = "" if triggered else f", or a rate of {step_ns / SHORTEST:.10g} at most"
+        fix = f"use a schedule.step of {show_time(math.ceil(SHORTEST * pacing.rate))} at least{slower}"
         at = (*at, "rate") if "rate" in data else at
         what = f"{show_time(math.floor(step_ns / pacing.rate))} from tick to tick are less than {show_time(SHORTEST)}"
-        reading.fail(at, f"{what}, too short to be kept; {mend}")
+        reading.fail(at, f"{what}, too short to be kept; {fix}")
     return pacing
 
 
-def _check_pulse(pulse: Pulse, written: Mapping[str, Any], at: KeyPath, reading: Reading) -> Pulse:
-    """The pulse with its file beside the rig, after noting what is missing or too much."""
-    bus = [key for key in ("interface", "channel") if getattr(pulse, key)]
-    if pulse.file and bus:
+def _check_trigger(trigger: Trigger, written: Mapping[str, Any], at: KeyPath, reading: Reading) -> Trigger:
+    """The trigger with its file relative to the rig's folder; records missing and superfluous keys."""
+    bus = [key for key in ("interface", "channel") if getattr(trigger, key)]
+    if trigger.file and bus:
         reading.fail(at, f"both 'file' and '{bus[0]}' are given; keep the file or the CAN bus")
-    elif not pulse.file and not bus:
-        reading.fail(at, "say what sets the time: a 'file', or 'interface' and 'channel' of a CAN bus")
-    elif not pulse.file and len(bus) == 1:
+    elif not trigger.file and not bus:
+        reading.fail(at, "give the source of the trigger: a 'file', or 'interface' and 'channel' of a CAN bus")
+    elif not trigger.file and len(bus) == 1:
         missing = "channel" if bus == ["interface"] else "interface"
         reading.fail(at, f"missing key '{missing}'; a CAN bus has both 'interface' and 'channel'")
-    elif pulse.file and "id" in written:
-        reading.fail((*at, "id"), "has no effect with a file; take it out")
-    return dataclasses.replace(pulse, file=str(reading.folder / pulse.file)) if pulse.file else pulse
+    elif trigger.file and "id" in written:
+        reading.fail((*at, "id"), "has no effect with a file; remove it")
+    return dataclasses.replace(trigger, file=str(reading.folder / trigger.file)) if trigger.file else trigger
 
 
 # --- times of other sections ----------------------------------------------------------------------

@@ -1,0 +1,200 @@
+"""Real-time execution: ticks paced by a clock, in a thread of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from contextlib import ExitStack
+
+import numpy as np
+
+from cosim.errors import InputError, RunError, SourceLocation
+from cosim.execution.engine import Engine
+from cosim.execution.execution_mode import StoreBlock
+from cosim.timing import privileges
+from cosim.timing.clock_sources import open_clock, trigger_source
+from cosim.timing.clocks import Clock
+from cosim.timing.daemon_executor import DaemonExecutor
+from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.timing.pacing import Pacing, settings
+from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
+
+RING_TIME = 8.0  # s of the run that a ring holds
+MIN_PLACES = 1 << 12
+# s between looks at the ring, by engine; each look takes time from the Python engine
+POLL = {"compiled": 0.02, "Python": 0.25}
+STOP_TIMEOUT = 2.0  # s from the order to stop, after which a tick hangs
+LEAD_NS = 5_000_000  # from the order to start to the first tick, in which the thread of the loop wakes up
+
+
+class Paced:
+    """Ticks by a clock in a thread of their own; the caller reads the ring."""
+
+    def __init__(
+        self,
+        pacing: Pacing,
+        tasks: Sequence[TaskTime],
+        place: SourceLocation | str | None,
+        clock: Clock | None,
+    ) -> None:
+        """tasks: with their deadlines; place: of `schedule.realtime` in the rig, for errors; clock: instead of the one
+        of the pacing."""
+        self.pacing, self.tasks, self._place, self._given_clock = pacing, tuple(tasks), place, clock
+        self.privileges: tuple[privileges.Privilege, ...] = ()
+        self.slip_ns = self.lost_rows = 0
+        self.future: Future[None] = Future()  # of the ticks
+        self.future.set_result(None)
+        self._started = False
+        self._zero_ns: int | None = None  # on the clock, when tick 0 would have been due
+        self._paused_ns = 0  # time between runs, which is not the rig's
+        self._stamps: list[tuple[np.ndarray, np.ndarray]] = []  # numbers and stamps of blocks
+
+    def open(self, engine: Engine, stack: ExitStack) -> None:
+        """Raises InputError when the clock cannot be opened."""
+        self._engine, self._stack = engine, stack
+        try:
+            self._clock = self._given_clock or open_clock(self.pacing, stack)
+        except RunError as error:
+            raise InputError(f"{error.what}; fix it or use another trigger", self._place) from error
+        self._executor = DaemonExecutor("ticks")
+        stack.callback(lambda: self._executor.close(self._timeout))
+
+    def arm(self) -> None:
+        if not self.future.done():
+            raise RunError("the last run has not ended, it still waits; close it and make a new scheduler")
+        if not self.privileges:
+            if self._engine.kind == "Python":
+                self._stack.enter_context(privileges.quiet_interpreter())
+            self.privileges = self._executor.submit(self._acquire_privileges).result()
+        if self.pacing.strict:
+            privileges.refuse_missing(self.privileges, self._place)
+
+    def _acquire_privileges(self) -> tuple[privileges.Privilege, ...]:
+        """In the thread of the loop, which also releases them."""
+        undo, executor = ExitStack(), self._executor
+        self._stack.callback(lambda: wait([executor.submit(undo.close)], self._timeout))
+        return undo.enter_context(privileges.acquire(self.pacing))
+
+    @property
+    def _timeout(self) -> float:
+        """s to wait for the thread of the loop; 0 when it hangs, which was waited for before."""
+        return 0.0 if self._engine.force_stopped and not self.future.done() else STOP_TIMEOUT
+
+    @property
+    def start_deadline_ns(self) -> int:
+        return self._clock.now() + LEAD_NS
+
+    def start(self, ticks: int) -> None:
+        engine, pacing, step_ns = self._engine, self.pacing, self._engine.simulation.step_ns
+        places = max(MIN_PLACES, round(RING_TIME * 1e9 * pacing.rate / step_ns))
+        self.ring = TickRing(engine.program, min(places, ticks), stamped=True)
+        self._clock.begin()
+        start = self._clock.now() + LEAD_NS
+        self.ring.words[SharedWord.START] = start
+        self.ring.words[SharedWord.TRIGGERED] = pacing.trigger is not None
+        zero = start - round(engine.number * step_ns / pacing.rate) - self.slip_ns
+        self._zero_ns = zero if self._zero_ns is None else self._zero_ns
+        self._paused_ns = zero - self._zero_ns
+        resumed = dataclasses.replace(pacing, warm_up=0.0) if self._stamps else pacing
+        deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
+        self._pace = PaceMemory(self._clock, settings(resumed, step_ns), deadlines)
+        self._started = True  # before the submission: an interrupt must find what it has to stop
+        self.future = self._executor.submit(self._run_ticks, ticks)
+
+    def _run_ticks(self, ticks: int) -> None:
+        """In the thread of the loop: motors off as soon as it has ended, unless it was stopped by order."""
+        try:
+            self._engine.run_ticks(self.ring, ticks, self._pace)
+        finally:
+            if self.ring.status is not LoopStatus.STOPPED:
+                self._engine.stop()
+
+    def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
+        # a loop that was stopped by force may never end
+        if self._engine.force_stopped or self.future.done():
+            status = self._finish(store)
+            if self.future.done():
+                self.future.result()  # raises an interrupt of the loop
+            return status
+        if not self._read(store):
+            wait([self.future], POLL[self._engine.kind])
+        return LoopStatus.RUNNING
+
+    def stop_after_tick(self, store: StoreBlock) -> LoopStatus:
+        if not self._started:
+            return LoopStatus.STOPPED
+        self.ring.words[SharedWord.STOP] = 1
+        self._clock.interrupt()
+        return self._finish(store)
+
+    def _read(self, store: StoreBlock) -> bool:
+        """Store what the ring holds; whether there was anything."""
+        rows, stamps = self.ring.read(self.ring.places)
+        if len(rows):
+            shift = np.full(stamps.shape[1], self._paused_ns)
+            shift[-1] = 0  # CPU time
+            self._stamps.append((self._engine.numbers(rows), stamps - shift))
+            store(rows, stamps)
+        return len(rows) > 0
+
+    def _finish(self, store: StoreBlock) -> LoopStatus:
+        """Wait for the end of the loop, and store what it left."""
+        self._started = False
+        if not wait([self.future], STOP_TIMEOUT).done:
+            self._engine.force_stop(STOP_TIMEOUT)  # a cause from the watchdog stays
+            self._read(store)
+            return LoopStatus.FAULT
+        self._read(store)
+        self.lost_rows += int(self.ring.words[SharedWord.DROPPED])
+        self.slip_ns += self._pace.slip_ns
+        return self.ring.status
+
+    def fault_message(self, status: LoopStatus) -> str:
+        if status not in MESSAGES:
+            return ""
+        trigger, n = self.pacing.trigger, self.pacing.max_consecutive
+        number = self._engine.number - (status is LoopStatus.LATE)  # LATE is found after the tick
+        missed = f"{n} ticks in a row missed a deadline, the last one" if n > 1 else "it missed a deadline"
+        words = {"missed": missed, "cause": "being late"}
+        if trigger is not None:
+            words |= {"source": trigger_source(trigger), "timeout": f"{trigger.timeout:g} s"}
+        if status is LoopStatus.LATE and (misses := self.timing().misses()):
+            words["cause"] = misses[-1].cause
+        at = f"stopped at tick {number} (t = {number * self._engine.simulation.step:.6g} s)"
+        return f"{at}: {MESSAGES[status].format_map(words)}"
+
+    def timing(self, ticks: int | None = None) -> DeadlineRecord:
+        """Timing of the ticks read so far, or of at least the last `ticks` of them."""
+        blocks, count = self._stamps, 0
+        for k, (numbers, _) in reversed(list(enumerate(self._stamps))):
+            count += len(numbers)
+            if ticks is not None and count >= ticks:
+                blocks = self._stamps[k:]
+                break
+        numbers, stamps = zip(*blocks, strict=True) if blocks else ((), ())
+        return DeadlineRecord(
+            tasks=self.tasks,
+            period_ns=self._engine.simulation.step_ns / self.pacing.rate,
+            numbers=np.concatenate([np.zeros(0, np.int64), *numbers]),
+            stamps=np.concatenate([np.zeros((0, 3 + len(self.tasks)), np.int64), *stamps]),
+            slip_ns=self.slip_ns,
+            lost_rows=self.lost_rows,
+            warm_up_ns=round(self.pacing.warm_up * 1e9),
+            rate=self.pacing.rate,
+            triggered=self.pacing.trigger is not None,
+            engine=self._engine.kind,
+            privileges=self.privileges,
+        )
+
+
+# status -> why the pacing ended the run
+MESSAGES = {
+    LoopStatus.LATE: "{missed} ({cause}); make schedule.step longer, the rig smaller, or allow more with"
+    " schedule.realtime.max_consecutive",
+    LoopStatus.WENT_BACK: "the clock went back; real time needs a steady clock: see 'cosim doctor'",
+    LoopStatus.JUMPED: "the clock jumped ahead by more than 1 s: the machine was suspended or the program was stopped;"
+    " run it again without that",
+    LoopStatus.NO_TRIGGER: "no trigger from {source} within {timeout}; check what sends it, or wait longer with"
+    " schedule.realtime.trigger.timeout",
+}

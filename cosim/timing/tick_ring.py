@@ -1,0 +1,129 @@
+"""What the loops and their readers share: the program of a tick, the ring of finished ticks, the memory of pacing.
+
+Each word that both sides share is written by one side only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+from cosim.compile.routine import Routine
+from cosim.timing.clocks import Clock
+from cosim.timing.pacing import PACE
+
+
+class SharedWord(IntEnum):
+    """The shared words. Python writes those up to READ, the loop the others."""
+
+    COUNT = 0  # ticks to run
+    START = 1  # ns, when the first tick is due
+    TRIGGERED = 2  # not 0: a tick is due when its wait ends
+    PLACES = 3  # ticks that the ring holds
+    STOP = 4  # not 0 ends the loop before its next tick
+    READ = 5  # ticks read from the ring
+    NUMBER = 6  # of the next tick; the loop increments it
+    TAKEN = 7  # ticks put into the ring
+    DROPPED = 8  # ticks that found the ring full
+    STATUS = 9  # a LoopStatus
+
+
+class LoopStatus(IntEnum):
+    RUNNING, FINISHED, FAULT, STOPPED, LATE, WENT_BACK, JUMPED, NO_TRIGGER = range(8)
+
+
+# result of `pacing.schedule_next` and `pacing.check_clock` -> status of the loop
+STATUS_OF_RESULT = (LoopStatus.RUNNING, LoopStatus.LATE, LoopStatus.WENT_BACK, LoopStatus.JUMPED)
+
+
+@dataclass(frozen=True)
+class RoutineCall:
+    """A routine and the regions of its arguments in the memory: inputs, then outputs."""
+
+    routine: Routine
+    inputs: tuple[slice, ...]
+    outputs: tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class LoopTask:
+    """Calls that are made every `ticks` ticks, from tick `phase` on."""
+
+    calls: tuple[RoutineCall, ...]
+    ticks: int = 1
+    phase: int = 0
+
+
+@dataclass(frozen=True)
+class TickProgram:
+    """The ticks of a rig: its tasks in running order, and where the memory holds what the loop itself needs.
+
+    A row is the beginning of the memory: its `early` part as at the beginning of the tick, the rest as at the end. The
+    tick ends after task number `judge` if that left a value other than 0 at `fault`.
+    """
+
+    tasks: tuple[LoopTask, ...]
+    step: float  # s
+    time: int  # index of t = number · step
+    fault: int
+    judge: int
+    early: int
+    row: int
+
+
+@dataclass
+class TickRing:
+    """Finished ticks: rows (k, nr), stamps (k, 3 + tasks) where there is a clock, and the shared words.
+
+    Stamps of a tick [ns]: when it was due, when it began, the end of each task (of one that does not run, of the one
+    before), CPU time of the thread.
+    """
+
+    program: TickProgram
+    places: int
+    stamped: bool = False
+    words: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        # one place more than counts, for ticks that find the ring full
+        self.rows = np.zeros((self.places + 1, self.program.row))
+        self.stamps = np.zeros((self.places + 1, 3 + len(self.program.tasks) if self.stamped else 0), dtype=np.int64)
+        self.words = np.zeros(len(SharedWord), dtype=np.int64)
+        self.words[SharedWord.PLACES] = self.places
+
+    def read(self, limit: int) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, stamps) of up to `limit` ticks that were not read yet."""
+        first, taken = int(self.words[SharedWord.READ]), int(self.words[SharedWord.TAKEN])
+        at = np.arange(first, min(taken, first + limit)) % self.places
+        block = self.rows[at], self.stamps[at]
+        self.words[SharedWord.READ] = first + len(at)
+        return block
+
+    @property
+    def status(self) -> LoopStatus:
+        return LoopStatus(int(self.words[SharedWord.STATUS]))
+
+    @property
+    def waiting(self) -> int:
+        """Ticks in the ring that were not read yet."""
+        return int(self.words[SharedWord.TAKEN] - self.words[SharedWord.READ])
+
+
+@dataclass
+class PaceMemory:
+    """The pacing of a loop: its clock, `pacing.settings`, deadlines (tasks,) [ns after due], the policy's memory."""
+
+    clock: Clock
+    settings: np.ndarray
+    deadlines: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.memory = np.zeros(PACE.size)
+        self.memory[PACE.place("settings").where] = self.settings
+
+    @property
+    def slip_ns(self) -> int:
+        """Clock slip before the last tick was due."""
+        return int(self.memory[PACE.place("slip").where][0])
