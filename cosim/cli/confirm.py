@@ -1,4 +1,4 @@
-"""The question before real motors are switched on."""
+"""The confirmation before real motors are switched on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ QUESTION = "Type yes to switch the motors on: "
 
 
 def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextIO) -> None:
-    """Print `lines`, what will move and within which limits, and return once somebody has agreed.
+    """Print `lines`, the motors that will move and their limits, and wait for the answer yes.
 
-    yes: agreed already, on the command line. Raises InputError when the answer is anything but yes, or when there is no
-    terminal to ask on.
+    yes: confirmed on the command line. Raises InputError for any other answer, and without a terminal.
     """
     for line in lines:
         print(line, file=stdout)
@@ -22,14 +21,16 @@ def confirm(lines: Sequence[str], yes: bool, stdin: TextIO | None, stdout: TextI
     if yes:
         return
     if stdin is None or stdin.closed or not stdin.isatty():
-        raise InputError("real motors would move and nobody can be asked; look at the list and say --yes", "--yes")
+        raise InputError(
+            "real motors would move and there is no terminal to confirm on; check the list and pass --yes", "--yes"
+        )
     print(QUESTION, end="", file=stdout, flush=True)
     try:
         answer = stdin.readline()
-    except (KeyboardInterrupt, OSError, ValueError):  # Ctrl-C, a terminal that is gone, bytes that are no text
+    except (KeyboardInterrupt, OSError, ValueError):  # Ctrl-C, a closed terminal, invalid bytes
         answer = ""
     if not answer.endswith("\n"):
         answer = ""  # Ctrl-D
-        print(file=stdout, flush=True)  # what follows begins its own line
+        print(file=stdout, flush=True)  # end the line of the question
     if answer.strip() != "yes":
         raise InputError("not confirmed, the motors stay off")

@@ -1,4 +1,4 @@
-"""What `cosim check` prints: the mechanism, what drives it, the order of a tick, how ticks are held to the clock."""
+"""The output of `cosim check`: mechanism, actuators and controllers, task order, real-time settings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def describe(rig: Rig) -> None:
-    """What `cosim check` prints."""
-    print(f"{rig.spec.path}: fine")
+    """Print the description of a rig without mistakes."""
+    print(f"{rig.spec.path}: OK")
     for line in (*_mechanism(rig), *_parts(rig), *_tick(rig), *(_guard(rig) if rig.hardware else ())):
         print(f"  {line}")
 
@@ -32,12 +32,12 @@ def what_moves(rig: Rig) -> Iterator[str]:
 
 
 def _lines(rig: Rig) -> Iterator[str]:
-    """Lines to real drives, and the motors on them."""
+    """Buses of real drives, and the motors on them."""
     for driver in rig.spec.drivers:
         module = driver.plugin.module
         kind, line = driver.plugin.name, module.connection_name(driver.plugin.params)
         mode = "load motors" if driver.loads else f"{driver.mode} mode"
-        yield f"driver {driver.name}: {kind} on {line}, {mode}, up to {rig.bus_loads[driver.name]:.0%} of its bit rate"
+        yield f"driver {driver.name}: {kind} on {line}, {mode}, bus load up to {rig.bus_loads[driver.name]:.0%}"
         for name, wired in driver.wiring.items():
             effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].limits["effort"]
             of = f"load of {name}" if driver.loads else name
@@ -45,7 +45,7 @@ def _lines(rig: Rig) -> Iterator[str]:
 
 
 def _limits(rig: Rig, name: str, effort: float) -> str:
-    """What a real motor may do."""
+    """The limits of a real motor."""
     bounds, unit = rig.spec.joints[name].limits | {"effort": effort}, rig.plant.model.dof_units[rig.joints.index(name)]
     given = {row: [bounds[key] for key in row.bound_keys] for row in LIMITS}
     shown = [f"{row.key} {row.show(values, unit, 4)}" for row, values in given.items() if any(map(isfinite, values))]
@@ -90,7 +90,7 @@ def _mechanism(rig: Rig) -> Iterator[str]:
 
 
 def _parts(rig: Rig) -> Iterator[str]:
-    """Joints, what closes loops, controllers and events, one by one."""
+    """Joints, loops, constraints, drivers, controllers and events, one by one."""
     spec, description = rig.spec, rig.spec.mechanism.description
     starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
     closes = bool(rig.plant.model.constraint_rows)
@@ -101,7 +101,7 @@ def _parts(rig: Rig) -> Iterator[str]:
             yield f"  {name}: real, {_limits(rig, name, joint.limits['effort'])}"
             continue
         latched = ", latched" if joint.latched else ""
-        found = " (found)" if closes and not joint.kept[0] and role != "prescribed" else ""
+        found = " (computed)" if closes and not joint.kept[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
         yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}"
     for loop in description.loops:
@@ -112,7 +112,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         yield f"  constraint {constraint.name}: {rows}"
     if rig.plant.start.redundant:
         rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
-        yield f"  what other constraints say already: {rows}"
+        yield f"  redundant: {rows}"
     yield from _lines(rig)
     for controller in spec.controllers:
         yield f"controller {_controller(controller)}"
@@ -122,7 +122,7 @@ def _parts(rig: Rig) -> Iterator[str]:
 
 
 def _tick(rig: Rig) -> Iterator[str]:
-    """The order of a tick, and how ticks are held to the clock."""
+    """The task order of a tick, and the real-time settings."""
     spec, schedule = rig.spec, rig.spec.schedule
     called = [controller.name for controller in by_priority(spec.controllers)]
     order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))

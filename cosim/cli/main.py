@@ -31,7 +31,7 @@ def run(
     rig: RigFile,
     duration: Annotated[str | None, typer.Option(help="How long to run, e.g. 2.5 or 500 ms.")] = None,
     set_: Overrides = None,
-    realtime: Annotated[bool, typer.Option("--realtime", help="Take the ticks on time, by the clock.")] = False,
+    realtime: Annotated[bool, typer.Option("--realtime", help="Run in real time.")] = False,
     record: Annotated[Path | None, typer.Option(metavar="F.mcap", help="Record every tick.")] = None,
     plot: Annotated[
         Optional[list[Path]],  # noqa: UP045
@@ -41,13 +41,13 @@ def run(
     interpret: Annotated[
         bool | None, typer.Option("--interpret", help="Run the Python reference instead of machine code.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Switch real motors on without being asked.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Switch real motors on without confirmation.")] = False,
     clear_faults: Annotated[
         bool,
-        typer.Option("--clear-faults", help="Clear what drives report as faults first; look at their cause before."),
+        typer.Option("--clear-faults", help="Clear faults of the drives first; look at their causes before."),
     ] = False,
 ) -> None:
-    """Run a rig, in software or with the real motors that it names, and print what came of it."""
+    """Run a rig, simulated or with its real motors, and print a summary."""
     from cosim import load_rig
     from cosim.cli import report
     from cosim.output import console
@@ -81,11 +81,11 @@ def emulate(
     set_: Overrides = None,
     fault: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--fault", metavar="FAULT", help="What is to go wrong, e.g. 'kind: drop, share: 0.1, at: 2 s'."),
+        typer.Option("--fault", metavar="FAULT", help="A fault to inject, e.g. 'kind: drop, share: 0.1, at: 2 s'."),
     ] = None,
     duration: Annotated[str | None, typer.Option(help="How long, e.g. 60 or 5 min; default: until Ctrl-C.")] = None,
 ) -> None:
-    """Put the simulated motors of a rig behind the protocols of its drives, for a program that drives them."""
+    """Emulate the drives of a rig: its simulated motors behind the protocols of its drivers."""
     from cosim.output.console import duration_of
     from cosim.rig.emulate import emulate_rig, override_of
 
@@ -95,7 +95,7 @@ def emulate(
 
 @app.command()
 def check(rig: RigFile, set_: Overrides = None) -> None:
-    """Read a rig and say what it is, without running it."""
+    """Check a rig and describe it, without running it."""
     from cosim import load_rig
     from cosim.cli.describe import describe
 
@@ -110,9 +110,9 @@ def derive(
     ] = None,
     graph: Annotated[bool, typer.Option("--graph", help="The structure of the mechanism as a graph.")] = False,
 ) -> None:
-    """Print what follows from a mechanism by itself."""
+    """Derive the structure of a mechanism."""
     if not graph:
-        raise InputError("say what to derive; --graph is what there is so far", "derive")
+        raise InputError("nothing to derive; pass --graph", "derive")
     from cosim.derive.graph_report import derive_graph
 
     derive_graph(mechanism, file)
@@ -136,20 +136,20 @@ def doctor(
     cpu: Annotated[int | None, typer.Option(help="The CPU that the loop is to run on.")] = None,
     json: Annotated[Path | None, typer.Option(metavar="F.json", help="Write the figures; - for stdout.")] = None,
 ) -> None:
-    """Measure whether this machine can keep loops on time, and say what to change."""
+    """Measure whether this machine can run loops in real time, and recommend settings."""
     from cosim.doctor import main as examine
 
     examine(duration, cpu, json)
 
 
 def main() -> None:
-    """Entry of the `cosim` command: mistakes are one line on stderr and an exit code, never a traceback."""
+    """Entry point of the command `cosim`: a mistake is one line on stderr and an exit code, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
-    raise_on_termination()  # an orderly end keeps the recording
+    raise_on_termination()  # an orderly stop completes the recording
     try:
-        # an interrupt reaches us as an exception or, when it came early, as the exit code 130
+        # an interrupt is an exception or, early on, the exit code 130
         code = app(standalone_mode=False)
         if code:
             print("interrupted", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the command line shows of a run: progress, tables, files."""
+"""The report of a run on the command line: tables and files."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
-# … and unstable
+# relative energy residual above which a run is called unstable
 UNSTABLE = 0.5
-# what is smaller, in SI, is shown as 0
+# smaller values, in SI, are shown as 0
 ROUNDING = 1e-12
-# energy [J] lost in an event below which it is not worth a word
+# energy [J] lost in an event below which it is not reported
 LOSS = ROUNDING
 
 
-# a plot whose file is named like this shows how on time a run was
+# the end of the file name of a plot of the timing
 TIMING = "timing"
 
 
 def check_plots(plots: Sequence[Path], rig: Rig) -> None:
-    """Refuse a picture of the timing of a run that is not on time."""
+    """Raise InputError for a plot of the timing of a run that is not in real time."""
     for plot in plots:
         if plot.stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
-            what = "shows how on time a run was, and this one goes as fast as it can"
-            raise InputError(f"{plot}: {what}; use --realtime, or another name for a plot of the run", "--plot")
+            what = "a plot of the timing needs a run in real time; pass --realtime or choose another file name"
+            raise InputError(f"{plot}: {what}", "--plot")
 
 
 def show(run: Run, quiet: bool = False) -> None:
-    """Print the summary as a table and three lines."""
+    """Print the summary: a table of the joints, then a line per topic."""
     if quiet:
         return
     from rich.box import SIMPLE_HEAD
@@ -80,26 +80,26 @@ EFFORT = (("effort RMS", "effort_rms", "effort"), ("effort peak", "effort_peak",
 
 
 def _columns(joints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """What there is to say of these joints: the motion where nothing is tracked, no efforts where there are none."""
+    """The columns: motion where nothing is tracked, no efforts where all are zero."""
     tracked = any(joint["error_rms"] is not None for joint in joints)
     driven = any(joint["effort_peak"] != 0.0 for joint in joints)
     return [*(TRACKING if tracked else MOTION), *(EFFORT if driven else ())]
 
 
 def lines(summary: dict[str, Any]) -> list[str]:
-    """The rest of the summary in words."""
+    """Energy, buses, speed and engine."""
     energy = summary["energy"] or {}
     parts: dict[str, list[str]] = {}
     reasons = []
-    for part, how in summary["compiled"].items():
+    for part, how in summary["engine"].items():
         where, _, why = how.partition(": ")
         parts.setdefault(where, []).append(part)
         reasons += [f"         {part} in Python: {why}"] if why else []
     if energy and not energy["residual_relative"] <= COARSE:
         worse = not energy["residual_relative"] <= UNSTABLE
-        what = "the run is unstable, its figures mean nothing" if worse else "the energy balance does not close"
+        what = "the run is unstable and its results are invalid" if worse else "the energy balance does not close"
         mend = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
-        reasons.append(f"warning  {what}: the step is too coarse for what happens in it; {mend}")
+        reasons.append(f"warning  {what}: the step is too coarse; {mend}")
     balance = [
         f"energy   work in {e['work_in']:.6g} J, dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
@@ -110,33 +110,33 @@ def lines(summary: dict[str, Any]) -> list[str]:
         *balance,
         *(_line(line) for line in summary["drivers"]),
         f"speed    {_speed(summary)}",
-        "ran as   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
+        "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
     ]
 
 
 def _line(line: dict[str, Any]) -> str:
-    """What became of a line to real drives."""
+    """Traffic and load of a bus of real drives."""
     cut = [f"{slot['joint']} {n} {plural(n, 'time')}" for slot in line["feedforward"] if (n := slot["saturated"])]
     steps = [f"{slot['resolution']:.3g}" for slot in line["feedforward"] if slot["resolution"]]
-    slots = f"; {line['unsent']:,} {plural(line['unsent'], 'command')} too late to be sent" if line["unsent"] else ""
-    slots += f"; efforts cut by the drive's slot: {', '.join(cut)}" if cut else ""
-    slots += f"; efforts in steps of {' / '.join(dict.fromkeys(steps))}" if steps else ""
-    load = f"{line['bus_load']:.1%} of its bit rate, {line['bus_load_estimated']:.1%} estimated"
+    slots = f"; {line['unsent']:,} {plural(line['unsent'], 'command')} expired unsent" if line["unsent"] else ""
+    slots += f"; feedforward saturated: {', '.join(cut)}" if cut else ""
+    slots += f"; feedforward resolution {' / '.join(dict.fromkeys(steps))}" if steps else ""
+    load = f"bus load {line['bus_load']:.1%}, {line['bus_load_estimated']:.1%} estimated"
     return (
-        f"line     {line['driver']} on {line['connection']}: {line['sent']:,} sent, {line['received']:,} received,"
+        f"bus      {line['driver']} on {line['connection']}: {line['sent']:,} sent, {line['received']:,} received,"
         f" {line['errors']:,} {plural(line['errors'], 'error')}; {load}{slots}"
     )
 
 
-# events told one by one; more are counted
-TOLD = 8
+# events listed one by one; more are summarised
+LISTED = 8
 # redundant rows named one by one
 NAMED = 6
 
 
 def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]:
-    """What constraints carried and how far they drifted, and the events."""
+    """Reactions and violations of constraints, and the events."""
     found = []
     for name, constraint in summary["constraints"].items():
         sizes: dict[str, float] = {}
@@ -149,27 +149,27 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
             for what in ("violation", "slip")
             if f"{what}_max" in constraint
         )
-        found.append(f"{'closing':<8} {name}: off by {drift} at most, carries up to {reactions or 'nothing'}")
+        found.append(f"closure  {name}: {drift}, reaction up to {reactions or 'zero'}")
     peaks = {f"{name}/{row}": p for name, c in summary["constraints"].items() for row, p in c["reaction_peak"].items()}
-    rows = [row for row in summary["redundant"] if peaks[row] > 0.0]  # others, as across a plane, carry nothing
+    rows = [row for row in summary["redundant"] if peaks[row] > 0.0]  # others, as across a plane, are zero
     if n := len(rows):
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
-        verb = "repeats" if n == 1 else "repeat"
-        found.append(f"note     {named} {verb} other constraints; reactions are those of least norm")
+        verb = "is" if n == 1 else "are"
+        found.append(f"note     {named} {verb} redundant; reactions are those of least norm")
     events = [event for event in summary["events"] if event["level"] == "info"]
-    for event in events[:TOLD]:
+    for event in events[:LISTED]:
         lost = f", {_figure(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
         times = f" ({event['count']} times)" if event["count"] > 1 else ""
         found.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{lost}")
-    if len(events) > TOLD:
+    if len(events) > LISTED:
         lost = sum(event["energy_lost_J"] for event in events)
         last = events[-1]["t_s"]
-        found.append(f"event    … {len(events)} in all until {last:.6g} s; together they took {_figure(lost, 'J')}")
+        found.append(f"event    … {len(events)} in all until {last:.6g} s; total loss {_figure(lost, 'J')}")
     return found
 
 
 def guard_lines(summary: dict[str, Any]) -> list[str]:
-    """What the guard warned of and cut, a line for each joint and kind of limit."""
+    """Limits that warned or saturated, a line for each joint and limit."""
     found = []
     for kinds in summary["guard"].values():
         for count in kinds.values():
@@ -183,26 +183,26 @@ def _speed(summary: dict[str, Any]) -> str:
     n = summary["ticks"]
     substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
     ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
-    if summary["timing"] is not None:  # the clock says how fast it goes
+    if summary["timing"] is not None:  # the timing lines report the speed
         return ticks
     speed = summary["speed"]
     return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
 
 
 def _figure(value: float | None, unit: str) -> str:
-    """Four significant digits with an SI prefix that suits; a dash for nothing."""
+    """Four significant digits with an SI prefix; a dash for None."""
     if value is None:
         return "–"
     if abs(value) < ROUNDING:
         return f"0 {unit}"
     for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
-        if abs(value) >= factor * (1.0 - 0.5e-4):  # what rounds up to 1 of the larger unit has that unit
+        if abs(value) >= factor * (1.0 - 0.5e-4):  # rounds up to 1 of the larger unit
             return f"{value / factor:.4g} {prefix}{unit}"
     return f"{value:.2e} {unit}"
 
 
 def write(run: Run, plots: Sequence[Path], json: Path | None, record: Path | None) -> None:
-    """The files that were asked for; says where they are."""
+    """Write the requested files and print their names."""
     said = []
     for plot in plots:
         _draw(run, plot)

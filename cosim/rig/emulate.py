@@ -1,4 +1,4 @@
-"""A rig with its drives emulated: its motors simulated, behind the protocols that its drivers speak."""
+"""Emulation of the drives of a rig: its simulated motors behind the protocols of its drivers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def emulation_of(
     clock: Callable[[], int] = time.monotonic_ns,
     tell: Callable[[str], object] = lambda what: None,
 ) -> EmulationServer:
-    """The emulated drives of a rig, not yet open. clock [ns]; tell: is told what goes wrong on purpose.
+    """The emulated drives of a rig, not yet open. clock [ns]; tell: called with every injected fault.
 
     Raises InputError for a rig without drivers.
     """
@@ -118,24 +118,24 @@ def override_of(faults: Iterable[str]) -> list[str]:
 def emulate_rig(
     path: str | Path, overrides: Iterable[str], duration: float | None, say: Callable[[str], object]
 ) -> EmulationServer:
-    """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `say` is told what there is.
+    """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `say` prints a line.
 
     Raises InputErrors with every mistake in the file, InputError for a line that cannot be had or that nobody could
     reach, and for no time at all.
     """
     if duration is not None and duration <= 0.0:
-        raise InputError(f"{duration:g} s is no time to emulate for; use a longer one", "duration")
+        raise InputError(f"must be above 0 s, is {duration:g} s", "duration")
     spec = read_rig(path, overrides)
     for driver in spec.drivers:
         if getattr(getattr(driver.plugin.params, "bus", None), "interface", "") == "virtual":
-            what = "nobody outside this process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
+            what = "no other process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
             raise InputError(what, spec.source.place(driver.at("bus", "interface")))
     emulation = emulation_of(spec, tell=say)
     emulation.open()
     try:
         for line in _offered(spec):
             say(line)
-        with quiet_interpreter(), acquire(Pacing()):  # as punctual as the system lets it be
+        with quiet_interpreter(), acquire(Pacing()):
             emulation.serve(duration)
     except KeyboardInterrupt:
         say("")  # after ^C
@@ -160,7 +160,7 @@ def _offered(spec: RigSpec) -> Iterator[str]:
         after = f" after {fault.signal} {'rose above' if fault.factor > 0 else 'fell below'} {fault.bound:g}"
         when = f"at {fault.at:g} s" + (after if fault.signal else "")
         yield f"  {fault.kind.replace('_', ' ')}{_how(fault)} at {fault.joint or fault.driver}: {when}{until}"
-    yield "emulating; Ctrl-C ends it"
+    yield "emulating; stop with Ctrl-C"
 
 
 # of what a fault has, in words
@@ -178,10 +178,10 @@ def _how(fault: FaultInjection) -> str:
 
 def _done(emulation: EmulationServer) -> Iterator[str]:
     seconds = emulation.steps * emulation.step_ns * 1e-9
-    lost = f", {emulation.lost_ns * 1e-9:.3g} s given up to be on time" if emulation.lost_ns else ""
+    lost = f", {emulation.lost_ns * 1e-9:.3g} s of clock slip" if emulation.lost_ns else ""
     yield f"emulated {seconds:.6g} s{lost}"
     for line in emulation.lines:
-        unsent = f", {line.unsent} {plural(line.unsent, 'answer')} not taken by the line" if line.unsent else ""
+        unsent = f", {line.unsent} {plural(line.unsent, 'answer')} not sent" if line.unsent else ""
         meter = line.link.meter
         errors = f"{meter.errors} {plural(meter.errors, 'error')}"
         yield f"{line.name}: {meter.items_in} received, {meter.items_out} sent, {errors}{unsent}"

@@ -1,4 +1,4 @@
-"""What a run leaves: signals over time, and a summary of them."""
+"""The result of a run: signals over time and their summary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cosim.timing.deadlines import DeadlineRecord
 from cosim.units import JOINT_DIMENSIONS
 
 REST = 1e-12  # J
-OF_DRIVES = {"temperature": "degC", "age": "s"}  # units of what real drives tell besides
+OF_DRIVES = {"temperature": "degC", "age": "s"}  # units of further signals of real drives
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 
 
@@ -50,19 +50,19 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
 
 @dataclass
 class Run:
-    """Signals of a finished (or stopped) run: `run.t` in s, `run["elbow_joint/position"]`, `run.summary`."""
+    """Signals of a finished or stopped run: `run.t` in s, `run["elbow_joint/position"]`, `run.summary`."""
 
     rig: WiredRig
     t: np.ndarray  # (k,)
     values: np.ndarray  # (k, number of signals)
     signals: tuple[str, ...]
-    busy: float  # s of computer time in ticks
+    busy: float  # s of processor time in ticks
     wall: float  # s of the whole run, recording and telemetry included
     fault: str = ""
     events: tuple[RunEvent, ...] = ()
-    timing: DeadlineRecord | None = None  # of a run on time
-    guard: Mapping[str, Any] = field(default_factory=dict)  # joint -> kind of limit -> what the guard warned of or cut
-    lines: tuple[dict[str, Any], ...] = ()  # what became of the lines to real drives
+    timing: DeadlineRecord | None = None  # of a run in real time
+    guard: Mapping[str, Any] = field(default_factory=dict)  # joint -> limit -> its warnings and saturations
+    connections: tuple[dict[str, Any], ...] = ()  # traffic of the buses of real drives
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One signal (k,). Raises KeyError naming the signals that exist."""
@@ -75,7 +75,7 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """JSON-ready: outcome, tracking and effort per joint, energy balance, speed, what ran compiled."""
+        """JSON-ready: outcome, tracking and effort per joint, energy balance, speed, engine."""
         rig, schedule = self.rig, self.rig.spec.schedule
         ticks = len(self.t) - 1
         simulated = ticks * schedule.step_ns * 1e-9
@@ -95,15 +95,15 @@ class Run:
                 for e in self.events
             ],
             "guard": dict(self.guard),
-            "energy": None if rig.hardware else self._energy(),  # which measured motion does not keep
-            "drivers": list(self.lines),
+            "energy": None if rig.hardware else self._energy(),  # measured motion does not conserve it
+            "drivers": list(self.connections),
             "speed": {
                 "ticks_per_second": len(self.t) / self.busy,
                 "real_time_factor": simulated / self.busy,
                 "real_time_factor_with_output": simulated / self.wall,
             },
             "timing": None if self.timing is None else self.timing.summary(),
-            "compiled": self._compiled(),
+            "engine": self._engine(),
         }
 
     def _joint(self, name: str) -> dict[str, Any]:
@@ -154,21 +154,21 @@ class Run:
             "residual_relative": 0.0 if scale <= floor else abs(residual) / scale,
         }
 
-    def _compiled(self) -> dict[str, str]:
-        """What ran as machine code, and what did not and why."""
+    def _engine(self) -> dict[str, str]:
+        """Which parts ran compiled, and which in Python and why."""
         simulation = self.rig.tick_model
         if self.rig.interpret:
-            return {"everything": "Python, as asked"}
-        where = {"plant": "machine code"}
+            return {"everything": "Python, as requested"}
+        where = {"plant": "compiled"}
         for loop in simulation.loops:
             why = simulation.untraceable.get(loop.name)
-            where[f"controller {loop.name}"] = f"Python: {why}" if why else "machine code"
-        where["loop"] = "machine code" if self.rig.native else "Python"
+            where[f"controller {loop.name}"] = f"Python: {why}" if why else "compiled"
+        where["loop"] = "compiled" if self.rig.native else "Python"
         return where
 
 
 class StoppedRun(RunError):
-    """The guard, a part that failed or Ctrl-C stopped a run; `run` holds everything up to then."""
+    """A run stopped by the guard, a failed part or Ctrl-C; `run` holds everything up to then."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.fault, str(run.rig.spec.path))

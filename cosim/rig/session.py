@@ -77,7 +77,7 @@ def run_session(
         scheduler.prepare(clear_faults)
         taken = _taken(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
-            taken.lines = bus_report(
+            taken.connections = bus_report(
                 rig.spec.drivers, rig.bus_loads, scheduler.engine.hardware_manager, time.perf_counter() - taken.begun
             )
     if not taken.t_ns:
@@ -100,7 +100,7 @@ class RunRecorder:
     blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
     events: list[RunEvent] = field(default_factory=list)
     fault: str = ""
-    lines: tuple[dict[str, Any], ...] = ()  # to real drives
+    connections: tuple[dict[str, Any], ...] = ()  # to real drives
     busy: float = 0.0  # s
     begun: float = field(default_factory=time.perf_counter)
 
@@ -170,7 +170,7 @@ class RunRecorder:
         busy = self.busy if found is None else float(found.busy_ns.sum()) * 1e-9
         names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
         events, counts = tuple(self.events), self._watch.limit_alarms.counts
-        return Run(self.rig, t, values, names, busy, wall, self.fault, events, found, counts, self.lines)
+        return Run(self.rig, t, values, names, busy, wall, self.fault, events, found, counts, self.connections)
 
 
 def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:

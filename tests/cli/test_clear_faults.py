@@ -204,7 +204,9 @@ def test_the_option_arrives_once_somebody_has_agreed(command, prepared, tmp_path
     (tmp_path / "real.yaml").write_text(REAL)
     code, out, err = command("run", "real.yaml", *option)
     assert code == 2 and "a" in out
-    assert err == ["--yes: real motors would move and nobody can be asked; look at the list and say --yes"]
+    assert err == [
+        "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
+    ]
     assert prepared == []
     code, _, err = command("run", "real.yaml", "--yes", *option)
     assert (code, err) == (1, ["as far as this goes"])

@@ -50,7 +50,7 @@ def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command
     assert re.fullmatch(r"hinge +actuated +[\d.]+ mrad +[\d.]+ mrad +[\d.]+ N·m +[\d.]+ N·m", lines[3])
     assert re.fullmatch(r"energy   work in \S+ J, dissipated 0 J, stored \+\S+ J, residual \S+ J \(\S+\)", lines[4])
     assert re.fullmatch(r"speed    400 ticks of 1 ms \(rk4\), [\d,]+ ticks/s, [\d,.]+ × real time", lines[5])
-    assert lines[6:] == ["ran as   plant, controller hold, loop: machine code"]
+    assert lines[6:] == ["engine   plant, controller hold, loop: compiled"]
 
 
 def test_a_run_by_the_clock_has_no_speed_of_its_own():
@@ -62,8 +62,8 @@ def test_one_of_anything_is_told_as_one():
     slots = [{"joint": "a", "saturated": 1, "resolution": 0.0}, {"joint": "b", "saturated": 2, "resolution": 0.0}]
     counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "bus_load": 0.1, "bus_load_estimated": 0.2}
     assert report._line({"driver": "arm", "connection": "can0", "feedforward": slots} | counts) == (
-        "line     arm on can0: 2 sent, 3 received, 1 error; 10.0% of its bit rate, 20.0% estimated;"
-        " 1 command too late to be sent; efforts cut by the drive's slot: a 1 time, b 2 times"
+        "bus      arm on can0: 2 sent, 3 received, 1 error; bus load 10.0%, 20.0% estimated;"
+        " 1 command expired unsent; feedforward saturated: a 1 time, b 2 times"
     )
 
 
@@ -140,7 +140,7 @@ def test_the_interpreter_by_option_and_by_environment(command, monkeypatch):
         assert code == 0
         values.append(summary["joints"]["hinge"]["error_rms"])
         interpreted = bool(arguments) or environment == "1"
-        assert (summary["compiled"] == {"everything": "Python, as asked"}) is interpreted
+        assert (summary["engine"] == {"everything": "Python, as requested"}) is interpreted
     assert values[1] == values[2] == pytest.approx(values[0], rel=1e-12)
 
 
@@ -148,7 +148,7 @@ def test_check_says_what_the_rig_is_without_running_it(command):
     code, out, err = command("check", "rig.yaml")
     assert (code, err) == (0, [])
     assert out.splitlines() == [
-        "rig.yaml: fine",
+        "rig.yaml: OK",
         "  A link is held by a PID controller.",
         "  mechanism swing: 1 joint, gravity (0, 0, -9.81) m/s^2",
         "    hinge: actuated by ideal, from 0.174533 rad",
@@ -194,7 +194,7 @@ def test_a_controller_that_stays_in_python_is_named_with_the_reason(command):
     assert (code, err) == (0, [])
     why = "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
     assert out.splitlines()[-2:] == [
-        "ran as   plant: machine code; controller mine, loop: Python",
+        "engine   plant: compiled; controller mine, loop: Python",
         f"         controller mine in Python: {Path.cwd()}/mine.py:18: {why}",
     ]
 
@@ -240,7 +240,7 @@ def test_a_run_that_leaves_its_limits_stops(command):
     )
     ticks, line = failed(command, "joints.hinge.limits={velocity: 1 deg/s}")
     what = r"moves at -?0.01\d+ rad/s, above its limit of 0.0174533 rad/s"
-    mend = "slow the trajectory down, soften the controller or change joints.hinge.limits"
+    mend = "slow the trajectory down, lower the controller gains or change joints.hinge.limits"
     assert re.fullmatch(rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' {what}; {mend}", line)
 
 

@@ -67,7 +67,7 @@ def closed():
 @pytest.mark.parametrize("stdin", [lambda: io.StringIO("yes\n"), closed, lambda: None], ids=["pipe", "closed", "none"])
 def test_without_a_terminal_nobody_can_be_asked(stdin):
     shown, error = asked(stdin())
-    told = "--yes: real motors would move and nobody can be asked; look at the list and say --yes"
+    told = "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
     assert str(error) == told and error.exit_code == 2
     assert shown == SHOWN
 

@@ -223,7 +223,7 @@ def test_the_example_of_a_controller_is_compiled(folder):
     path = write_files(folder)
     path.write_text(next(text for text in complete_rigs() if "pd_spring.py" in text))
     run = load_rig(path).run(0.05)
-    assert set(run.summary["compiled"].values()) == {"machine code"}
+    assert set(run.summary["engine"].values()) == {"compiled"}
     name = run.rig.joints[0]
     assert abs(run[f"{name}/effort"]).max() > 0.0
     interpreted = load_rig(path, interpret=True).run(0.05)

@@ -317,7 +317,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
     fields.add("guard.<joint>.<limit>")
-    assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"compiled"}
+    assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"engine"}
     cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]
     (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`guard.<joint>.<limit>`")
     assert set(cut["elbow_joint"]["effort"]) == set(re.findall(r"`(\w+)`", meaning))

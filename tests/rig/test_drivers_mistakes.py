@@ -62,16 +62,19 @@ ALONE = {
     "drivers: 5\n": "13 drivers: expected a list of values, got 5",
     "drivers: {a: b}\n": "13 drivers: expected a list of values, got a mapping",
     "drivers: [5]\n": "13 drivers[0]: expected a mapping, got 5",
-    f"drivers: [{{{BUS}, {ELBOW}}}]\n": ("13 drivers[0]: missing key 'type'; known: cia402, dynamixel, moteus, odrive"),
+    f"drivers: [{{{BUS}, {ELBOW}}}]\n": (
+        "13 drivers[0]: missing key 'type'; known: cia402, dynamixel, moteus, odrive, template"
+    ),
     f"drivers: [{{type: 7, {ELBOW}}}]\n": (
-        "13 drivers[0].type: expected text, got 7; known: cia402, dynamixel, moteus, odrive"
+        "13 drivers[0].type: expected text, got 7; known: cia402, dynamixel, moteus, odrive, template"
     ),
     f"drivers: [{{type: odriwe, {BUS}, {ELBOW}}}]\n": (
         "13 drivers[0].type: unknown driver 'odriwe'; did you mean 'odrive'?"
     ),
     f"drivers: [{{type: sim, {BUS}, {ELBOW}}}]\n": (
         f"13 drivers[0].type: {Path(drivers.__file__).parent / 'sim' / '__init__.py'} is no driver:"
-        " it does not define Params and JointParams and MODES and emulate and host and device and line and traffic"
+        " it does not define Params and JointParams and MODES and emulate and host and"
+        " device and connection_name and traffic"
     ),
     driver(BUS): f"13 drivers[0]: {NO_JOINT}",
     driver(BUS, "joints: {}"): f"13 drivers[0]: {NO_JOINT}",
@@ -105,7 +108,7 @@ ALONE = {
         "13 drivers[0].mode: expected one of effort, velocity, position; got 'torque'"
     ),
     f"drivers: [{{type: far, {BUS}, {ELBOW}}}]\n": (
-        "13 drivers[0].type: unknown driver 'far'; known: cia402, dynamixel, moteus, odrive"
+        "13 drivers[0].type: unknown driver 'far'; known: cia402, dynamixel, moteus, odrive, template"
     ),
     driver(BUS, ELBOW, "observer: 0"): "13 drivers[0].observer: must be above 0 Hz, is 0 Hz",
     driver(BUS, ELBOW, "wachdog: 1"): "13 drivers[0]: unknown key 'wachdog'; did you mean 'watchdog'?",
@@ -251,7 +254,7 @@ def test_a_limit_of_temperature_may_stand_at_a_joint_that_is_simulated(tmp_path)
     """Nothing measures it there, so nothing is held: a rig is the same with its drives and without."""
     (tmp_path / "rig.yaml").write_text(RIG.replace("effort: 9", "effort: 9, temperature: 60") + REAL)
     for overrides in ([], ["drivers=[]"]):
-        assert (load_rig(tmp_path / "rig.yaml", overrides).guard.temperature == 60.0).all()
+        assert (load_rig(tmp_path / "rig.yaml", overrides).guard.bounds["temperature"] == 60.0).all()
 
 
 # --- time ---------------------------------------------------------------------------------------------
@@ -485,12 +488,12 @@ def test_what_the_command_line_refuses_to_emulate(command):
     Path("rig.yaml").write_text(RIG + REAL)
     for duration in ("0", "-1"):
         assert command.refuses("emulate", "rig.yaml", f"--duration={duration}") == [
-            f"duration: {duration} s is no time to emulate for; use a longer one"
+            f"duration: must be above 0 s, is {duration} s"
         ]
     (told,) = command.refuses("emulate", "rig.yaml")
     assert told.startswith("rig.yaml:")
     assert told.endswith(
-        " drivers[0].bus.interface: nobody outside this process can reach a 'virtual' bus;"
+        " drivers[0].bus.interface: no other process can reach a 'virtual' bus;"
         " use socketcan (with a vcan) or udp_multicast"
     )
 
@@ -539,7 +542,7 @@ def test_a_family_of_another_package_works_like_the_others(far, mistakes, comman
     rig = load_rig("rig.yaml")
     assert [type(group.driver).__name__ for group in rig.engine().hardware_manager.groups] == ["SimDriver", "CanDriver"]
     code, out, _ = command("check", "rig.yaml")
-    assert code == 0 and "  driver far: far on virtual a, effort mode, up to 70% of its bit rate" in out
+    assert code == 0 and "  driver far: far on virtual a, effort mode, bus load up to 70%" in out
     assert mistakes(FAR.replace("id: 1", "id: 1, ratoi: 3")) == [
         "13 drivers[0].joints.elbow: unknown key 'ratoi'; did you mean 'ratio'?"
     ]

@@ -226,7 +226,7 @@ def test_the_pendulum_is_too_heavy_to_be_lifted_but_swings_up_and_stays(sample):
     assert np.abs(effort).max() == 1.0  # the motor's limit; holding the pendulum level takes m g l
     assert np.ptp(position) > 1.5 * math.pi
     assert np.abs(position[run.t > 6.0]).max() < 0.01
-    assert run.summary["compiled"]["controller swing"] == "machine code"
+    assert run.summary["engine"]["controller swing"] == "compiled"
 
 
 def test_a_pendulum_without_its_controller_hangs(sample):

@@ -145,7 +145,7 @@ def arm():
             "  node 1: base",
             "  node 2: shoulder",
             "  node 3: elbow",
-            "emulating; Ctrl-C ends it",
+            "emulating; stop with Ctrl-C",
         ]
         yield Arm(words, channel)
 
@@ -198,9 +198,7 @@ def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
         code, out, err = ended(process)
     assert (code, err) == (0, [])
     assert shown[0] == "arm_can moves real motors:"
-    where = (
-        rf"  driver moteus: moteus on udp_multicast {re.escape(arm.channel)}, effort mode, up to \d+% of its bit rate"
-    )
+    where = rf"  driver moteus: moteus on udp_multicast {re.escape(arm.channel)}, effort mode, bus load up to \d+%"
     assert re.fullmatch(where, shown[1])
     assert shown[2:] == [
         *(f"    node {k + 1}, {name}: {LIMITS}" for k, name in enumerate(("base", "shoulder", "elbow"))),
@@ -210,7 +208,7 @@ def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
         "Type yes to switch the motors on: ",
     ]
     (line,) = (line for line in out if line.startswith("line "))
-    pattern = r"line     moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; [\d.]+% of its bit rate, .+"
+    pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
     assert re.fullmatch(pattern, line)
     found = json.loads(summary.read_text())
     (told,) = found["drivers"]
@@ -256,7 +254,9 @@ def test_a_dynamometer(tmp_path):
 def test_nobody_who_can_be_asked_is_a_no(arm):
     code, out, err = ended(arm.start())
     assert code == 2 and out[0] == "arm_can moves real motors:"
-    assert err == ["--yes: real motors would move and nobody can be asked; look at the list and say --yes"]
+    assert err == [
+        "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
+    ]
     assert arm.modes() == STOPPED
 
 

@@ -181,12 +181,12 @@ A_NUMBER = "a traced value is not a number yet; use cosim.ops instead of float, 
 def test_what_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, tmp_path, lines, traced, why):
     start = "joints={one: {initial: {position: 0.3}}}"
     looped, native = (rig_of(RIG, start, push=body).run(0.1) for body in (lines, traced))
-    compiled = looped.summary["compiled"]
-    assert compiled["plant"] == "machine code" and compiled["loop"] == "Python"
+    compiled = looped.summary["engine"]
+    assert compiled["plant"] == "compiled" and compiled["loop"] == "Python"
     for name in ("controller a", "controller b"):
         assert compiled[name].startswith(f"Python: {tmp_path / 'push.py'}:")
         assert compiled[name].endswith(why)
-    assert set(native.summary["compiled"].values()) == {"machine code"}
+    assert set(native.summary["engine"].values()) == {"compiled"}
     np.testing.assert_allclose(looped.values, native.values, rtol=1e-9, atol=1e-12)
 
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, t
 )
 def test_a_controller_that_keeps_something_of_its_own_is_not_frozen_into_machine_code(rig_of, lines):
     run = rig_of(RIG, push=lines).run(0.05)
-    reason = run.summary["compiled"]["controller a"]
+    reason = run.summary["engine"]["controller a"]
     assert reason.startswith("Python: does not do the same each time: it keeps something of its own, reads a clock")
     assert len(set(run["one/command_effort"])) > 40
 
@@ -236,8 +236,8 @@ def test_signals_that_a_controller_declares_are_those_it_meets(rig_of, tmp_path,
 
 def test_controllers_beside_one_that_cannot_be_traced_stay_in_machine_code(rig_of):
     text = RIG.replace("type: push.py, joints: [two]", "type: pd_gravity, joints: [two], kp: 3, kd: 1")
-    compiled = rig_of(text, push=IF).run(0.01).summary["compiled"]
-    assert compiled["controller b"] == "machine code" and compiled["controller a"].startswith("Python: ")
+    compiled = rig_of(text, push=IF).run(0.01).summary["engine"]
+    assert compiled["controller b"] == "compiled" and compiled["controller a"].startswith("Python: ")
 
 
 def test_a_controller_that_raises_stops_the_run_and_what_was_until_then_is_kept(rig_of, tmp_path):

@@ -45,7 +45,7 @@ def test_it_runs_to_its_end_in_machine_code_twice_the_same_to_the_bit(rig):
     assert run.t[-1] == pytest.approx(schedule.duration_ns * 1e-9, rel=1e-12)
     assert np.isfinite(run.values).all()
     assert run.summary["outcome"] == "finished"
-    assert set(run.summary["compiled"].values()) == {"machine code"}
+    assert set(run.summary["engine"].values()) == {"compiled"}
     assert np.array_equal(run.values, rig.run().values)
 
 
@@ -56,7 +56,7 @@ def test_the_loop_in_python_and_the_interpreter_give_what_machine_code_gives(rig
     native = rig.run(seconds)
     assert_close(python_rows(rig, TICKS), native.values, native.signals)
     interpreted = sample(rig.spec.path.stem, "schedule.realtime=no", interpret=True).run(seconds)
-    assert interpreted.summary["compiled"] == {"everything": "Python, as asked"}
+    assert interpreted.summary["engine"] == {"everything": "Python, as asked"}
     assert_close(interpreted.values, native.values, native.signals)
 
 
