@@ -15,8 +15,8 @@ from cosim import ops
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError
 from cosim.types import COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits
+from tests.kit.plugins import modules, name_of
 
-NAMES = ("computed_torque", "passthrough", "pd_gravity", "pid")
 INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
 WEIGHT = np.array([9.0, 5.0, 2.0])
 DAMPING = np.array([0.5, 0.25, 0.125])
@@ -110,7 +110,7 @@ def step(block: Any, state: dict[str, Any] | None = None, **inputs: Any) -> tupl
     return block.update(0.0, block.params, block.initial() if state is None else state, u)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name_of(found) for found in modules("cosim.controllers")])
 def test_parameters_have_types_units_and_words(name: str) -> None:
     hints = get_type_hints(module(name).Params, include_extras=True)
     for field in dataclasses.fields(module(name).Params):

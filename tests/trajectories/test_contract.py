@@ -1,0 +1,90 @@
+"""The contract of trajectories, for every file of the folder: keys, shapes, consistent derivatives, end, symbols."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim.compile import ArrayPort, compile
+from cosim.types import Trajectory
+from tests.kit.plugins import cases
+
+JOINTS = ("shoulder", "elbow")
+START = np.array([0.2, -0.4])
+KEYS = ("position", "velocity", "acceleration", "effort")
+FILE = "points.csv"  # required text parameters are paths of CSV files
+CSV = "t,shoulder,elbow\n0.3,0.2,-0.4\n0.8,0.6,0.1\n1.4,-0.3,0.5\n2.0,0.1,0\n"
+CASES = pytest.mark.parametrize(("module", "params"), cases("cosim.trajectories", len(JOINTS), FILE))
+
+
+def load(module: ModuleType, params: Any, folder: Path) -> Trajectory:
+    (folder / FILE).write_text(CSV)
+    return module.load(params, JOINTS, folder, START.copy())
+
+
+def horizon(trajectory: Trajectory) -> float:
+    return min(trajectory.end, 6.0)
+
+
+def compiled(trajectory: Trajectory) -> Any:
+    return compile(lambda t: tuple(trajectory.sample(t)[key] for key in KEYS), [ArrayPort("t", ())], "sample")
+
+
+@CASES
+def test_keys_shapes_and_finite_values(module: ModuleType, params: Any, tmp_path: Path) -> None:
+    trajectory = load(module, params, tmp_path)
+    assert trajectory.end >= 0.0
+    for t in (0.0, 0.37, horizon(trajectory), 50.0):
+        sample = trajectory.sample(t)
+        assert sample.keys() == set(KEYS)
+        for value in sample.values():
+            assert np.shape(value) == (len(JOINTS),) and np.isfinite(np.asarray(value, dtype=float)).all()
+
+
+@CASES
+def test_velocity_and_acceleration_are_the_derivatives(module: ModuleType, params: Any, tmp_path: Path) -> None:
+    """In integral form, so that steps are allowed: position = ∫ velocity, velocity = ∫ acceleration up to `end`."""
+    trajectory = load(module, params, tmp_path)
+    t = np.linspace(0.0, horizon(trajectory), 20001)[:-1]  # at `end` the velocity may step to 0
+    if t[-1] == 0.0:
+        pytest.skip("the motion ends at once")
+    samples = dict(zip(KEYS, compiled(trajectory)(t), strict=True))
+    dt = t[1] - t[0]
+    for value, rate in (("position", "velocity"), ("velocity", "acceleration")):
+        slope = samples[rate]
+        steps = 0.5 * (slope[1:] + slope[:-1]) * dt
+        change = samples[value] - samples[value][0]
+        bound = 1e-5 + 10.0 * np.abs(slope).max() * dt  # some ten steps of the rate, half a sample each
+        np.testing.assert_allclose(change[1:], np.cumsum(steps, axis=0), rtol=0, atol=bound)
+
+
+@CASES
+def test_it_is_at_rest_from_its_end_on(module: ModuleType, params: Any, tmp_path: Path) -> None:
+    trajectory = load(module, params, tmp_path)
+    if math.isinf(trajectory.end):
+        pytest.skip("a periodic trajectory has no end")
+    last = trajectory.sample(trajectory.end)
+    for later in (1e-9, 0.1, 100.0):
+        sample = trajectory.sample(trajectory.end + later)
+        np.testing.assert_allclose(sample["position"], last["position"], rtol=1e-9, atol=1e-9)
+        for key in ("velocity", "acceleration"):
+            np.testing.assert_allclose(sample[key], np.zeros(len(JOINTS)), atol=1e-9)
+
+
+@CASES
+def test_samples_depend_on_the_time_alone_and_symbols_give_what_numbers_give(
+    module: ModuleType, params: Any, tmp_path: Path
+) -> None:
+    trajectory = load(module, params, tmp_path)
+    times = np.concatenate([np.random.default_rng(0).uniform(0.0, 1.2 * horizon(trajectory) + 0.1, 40), [0.0, 50.0]])
+    expected = [[np.array(trajectory.sample(t)[key], dtype=float) for key in KEYS] for t in times]
+    again = [[np.array(trajectory.sample(t)[key], dtype=float) for key in KEYS] for t in times[::-1]][::-1]
+    np.testing.assert_array_equal(expected, again)
+    got = compiled(trajectory)(times)
+    for k in range(len(KEYS)):
+        np.testing.assert_allclose(got[k], [row[k] for row in expected], rtol=1e-10, atol=1e-10)
