@@ -303,8 +303,13 @@ class RolledRoutine:
         """Arithmetic operations of the functions of one body of each class."""
         return sum(kernel.operations for kernel in self._sweeps.kernels)
 
-    @cached_property
+    @property
     def symbol(self) -> str:
+        """The name in LLVM, with a hash of the code."""
+        return self._symbol
+
+    @cached_property
+    def _symbol(self) -> str:
         return f"{self.name}_{hashlib.sha256(self._text('_', 1).encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile import emit
 from cosim.compile.lower import Graph, lower
-from cosim.compile.trace import Shape, Trace, is_recorded, origin, record_call, trace
+from cosim.compile.trace import RoutineLike, Shape, Trace, is_recorded, origin, record_call, trace
 
 
 class Routine:
@@ -40,7 +40,7 @@ class Routine:
         return lower(self._trace, emit.supported, origin(self.fn))
 
     @property
-    def callees(self) -> list[Routine]:
+    def callees(self) -> list[RoutineLike]:
         return [call.routine for call in self._trace.calls]
 
     @property
@@ -53,9 +53,13 @@ class Routine:
         """The code for one lane, under the symbol `_`."""
         return emit.function("_", self.graph, self._trace.calls, 1, len(self.shapes), self.uniform)
 
-    @cached_property
+    @property
     def symbol(self) -> str:
         """The name in LLVM, with a hash of the code."""
+        return self._symbol
+
+    @cached_property
+    def _symbol(self) -> str:
         return f"{self.name}_{hashlib.sha256(self._nameless.encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:
@@ -93,11 +97,11 @@ def _identifier(name: str) -> str:
     return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
 
 
-def with_callees(routine: Any) -> list[Any]:
+def with_callees(routine: RoutineLike) -> list[RoutineLike]:
     """The routine and all routines it calls, each once, callees first."""
-    found: dict[str, Any] = {}
+    found: dict[str, RoutineLike] = {}
 
-    def visit(item: Any) -> None:
+    def visit(item: RoutineLike) -> None:
         if item.symbol not in found:
             for callee in item.callees:
                 visit(callee)

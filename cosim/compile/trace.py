@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -49,6 +49,48 @@ def is_recorded(arguments: Sequence[Any]) -> bool:
     return not _state.inlining and any(map(ops.is_symbolic, arguments))
 
 
+class RoutineLike(Protocol):
+    """A function with machine code that others can call: `Routine`, `WhileLoop`, `RolledRoutine`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The same function on numbers, in Python."""
+        ...
+
+    @property
+    def shapes(self) -> Sequence[Shape]:
+        """Of its arguments."""
+        ...
+
+    @property
+    def output_shapes(self) -> Sequence[Shape]: ...
+
+    @property
+    def output_sizes(self) -> Sequence[int]: ...
+
+    @property
+    def callees(self) -> Sequence[RoutineLike]: ...
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic operations of one evaluation."""
+        ...
+
+    @property
+    def symbol(self) -> str:
+        """Its name in LLVM IR."""
+        ...
+
+    def definition(self, lanes: int) -> str:
+        """IR of `@symbol.<lanes>`."""
+        ...
+
+    def __call__(self, *arguments: Any) -> Any: ...
+
+
 @dataclass(frozen=True)
 class RecordedCall:
     """One recorded call: `arguments` are expressions, `results` the fresh symbols that stand for its outputs.
@@ -56,7 +98,7 @@ class RecordedCall:
     With a condition the call is made only if it holds; otherwise the results are `otherwise`.
     """
 
-    routine: Any
+    routine: RoutineLike
     arguments: tuple[Any, ...]  # casadi SX columns
     results: tuple[Any, ...]
     condition: Any = None
@@ -99,7 +141,7 @@ def column(value: Any) -> Any:
 
 
 def record_call(
-    routine: Any, arguments: Sequence[Any], condition: Any = None, otherwise: Sequence[Any] = ()
+    routine: RoutineLike, arguments: Sequence[Any], condition: Any = None, otherwise: Sequence[Any] = ()
 ) -> list[Any]:
     """Record a call of `routine` in the current trace; returns its outputs as symbols."""
     if not _state.active:
@@ -154,13 +196,12 @@ def _returned(value: Any, fn: Callable[..., Any]) -> np.ndarray:
     try:
         array = ops.array(value if isinstance(value, (list, np.ndarray)) else ops._boxed(value))
         elements = np.asarray(array).ravel()
-        fits = value is not None and all(isinstance(x, numbers.Real) or x.is_scalar() for x in elements)
+        if value is not None and all(isinstance(x, numbers.Real) or x.is_scalar() for x in elements):
+            return array
     except (TypeError, ValueError, AttributeError):
-        fits = False
-    if not fits:
-        what = f"returns {type(value).__name__}; return an array made by cosim.ops, or a tuple of arrays"
-        raise CompileError(what, origin(fn))
-    return array
+        pass
+    what = f"returns {type(value).__name__}; return an array made by cosim.ops, or a tuple of arrays"
+    raise CompileError(what, origin(fn))
 
 
 @cache

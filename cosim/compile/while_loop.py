@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.mathlib import constant, real
-from cosim.compile.trace import Shape, is_recorded, origin, record_call
+from cosim.compile.trace import RoutineLike, Shape, is_recorded, origin, record_call
 from cosim.errors import CompileError
 
 
@@ -25,7 +25,7 @@ class WhileLoop:
     have different x, so choices that depend on x need `ops.where` in the body; `call_when` decides for all lanes.
     """
 
-    def __init__(self, body: Any, max_iterations: int) -> None:
+    def __init__(self, body: RoutineLike, max_iterations: int) -> None:
         """Raises CompileError if the body's results cannot be its next arguments, or `max_iterations` is below 1."""
         place = origin(body.fn)
         if not body.shapes or tuple(body.output_shapes) != (body.shapes[0], ()):
@@ -47,7 +47,7 @@ class WhileLoop:
         return tuple(int(np.prod(s, dtype=int)) for s in self.output_shapes)
 
     @property
-    def callees(self) -> list[Any]:
+    def callees(self) -> list[RoutineLike]:
         return [self.body]
 
     @property
@@ -55,8 +55,13 @@ class WhileLoop:
         """Arithmetic operations of one iteration."""
         return self.body.operations
 
-    @cached_property
+    @property
     def symbol(self) -> str:
+        """The name in LLVM, with a hash of the code."""
+        return self._symbol
+
+    @cached_property
+    def _symbol(self) -> str:
         return f"{self.name}_{hashlib.sha256(self._text('_', 1).encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:
