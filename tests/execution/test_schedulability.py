@@ -13,7 +13,7 @@ from cosim.errors import InputError
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.schedulability import check_schedulable, measure_ticks
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.clock_sources import PythonClock
+from tests.kit.clock import FakeClock
 from tests.kit.rigs import rig_in
 
 US = 1_000  # ns
@@ -76,27 +76,12 @@ def rig_of(tmp_path):
     return lambda *overrides, **keys: rig_in(tmp_path, RIG, *overrides, own=OWN, **keys)
 
 
-class Still(PythonClock):
-    """Time that goes on only when it is told to."""
-
-    time = 0
-
-    def now(self):
-        return Still.time
-
-    def cpu(self):
-        return Still.time
-
-    def wait(self, due_ns):
-        return Still.time
-
-
-def taking(loop, us):
+def taking(loop, us, clock):
     """The controller takes so long, by a clock that stands still otherwise."""
     update = loop.block.update
 
     def slow(*arguments):
-        Still.time += us * US
+        clock.time += us * US
         return update(*arguments)
 
     loop.block.update = slow
@@ -105,12 +90,13 @@ def taking(loop, us):
 @pytest.fixture
 def refused(rig_of, monkeypatch, tmp_path):
     """What is said of a rig whose two controllers take so many µs; None when it fits."""
-    monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", Still)
+    clock = FakeClock()
+    monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", lambda: clock)
 
     def told(fast, slow, *overrides):
         rig = rig_of(*overrides)
         for loop, us in zip(rig.tick_model.loops, (fast, slow), strict=True):
-            taking(loop, us)
+            taking(loop, us, clock)
         schedule = rig.spec.schedule
         try:
             check_schedulable(rig.engine(), rig.tasks, schedule.step_ns / schedule.rate, rig.spec.source.place)
@@ -293,7 +279,8 @@ def test_simulated_motors_are_off_afterwards(rig_of):
 
 
 def test_a_rig_that_fails_in_rehearsal_is_told_in_the_run(rig_of, monkeypatch):
-    monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", Still)
+    clock = FakeClock()
+    monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", lambda: clock)
     rig = rig_of("controllers.fast.bad=10 ms")
     engine = rig.engine()
     numbers, _ = measure_ticks(engine)

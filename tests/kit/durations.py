@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "tests" / "durations.json"
 RECORDED = 0.2  # s: shorter durations are not in the table
-SLOW = 0.5  # s: tests from here on are marked
+SLOW = 0.3  # s: tests from here on are marked
 
 
 def read() -> dict[str, float]:
