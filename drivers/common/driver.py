@@ -198,11 +198,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             self._state = State.OFF
         acquired = self._gate.acquire(timeout=STOP_NS * 1e-9)  # a writer that hangs does not prevent a stop
         try:
-            deadline_ns = self._now() + STOP_NS
-            with suppress(Exception):
-                for item in self._stop_items():
-                    with suppress(Exception):  # the other drives are stopped all the same
-                        self.link.send(item, deadline_ns)
+            self._send_stop()
         finally:
             if acquired:
                 self._gate.release()
@@ -228,6 +224,13 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     def report(self) -> list[dict[str, object]]:
         """See `FeedforwardField.report`."""
         return self.feedforward.report()
+
+    def _send_stop(self) -> None:
+        deadline_ns = self._now() + STOP_NS
+        with suppress(Exception):
+            for item in self._stop_items():
+                with suppress(Exception):  # the other drives are stopped all the same
+                    self.link.send(item, deadline_ns)
 
     def _send_unless_stopped(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
         """`_send_commands` behind the gate. Raises RunError after another thread called `stop`."""

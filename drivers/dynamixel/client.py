@@ -5,7 +5,7 @@ from __future__ import annotations
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel.codec import Decoder, Packet
 from cosim.drivers.dynamixel.tables import Register
-from cosim.drivers.transport import Connection, now
+from cosim.drivers.transport import Connection
 from cosim.errors import RunError
 
 PATIENCE_NS = 100_000_000  # for one answer
@@ -21,8 +21,8 @@ class Client:
     def ask(self, id: int, question: bytes) -> Packet | None:
         """The status packet of drive `id`, None when it says nothing however often it is asked. Raises LinkError."""
         for _ in range(TRIES):
-            deadline = now() + PATIENCE_NS
-            while self._link.receive(0) is not None and now() < deadline:
+            deadline = self._link.now() + PATIENCE_NS
+            while self._link.receive(0) is not None and self._link.now() < deadline:
                 pass  # left over from other questions
             self._decoder.clear()
             self._link.send(question, deadline)

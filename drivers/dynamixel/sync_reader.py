@@ -6,7 +6,7 @@ import numpy as np
 
 from cosim.drivers.dynamixel import codec, cyclic_frames
 from cosim.drivers.dynamixel.codec import Decoder
-from cosim.drivers.transport import Connection, now
+from cosim.drivers.transport import Connection
 
 # An answer that was not there by its deadline may still come so long after the time it takes on the wire.
 SILENT_NS = 20_000_000  # when nothing came: a USB adapter may keep it for 16 ms
@@ -38,10 +38,10 @@ class SyncReader:
 
     def poll(self, deadline_ns: int) -> bool:
         """Ask all drives after their state; whether at least one answered. Raises LinkError."""
-        if now() >= deadline_ns or not self._quiet(deadline_ns):
+        if self.link.now() >= deadline_ns or not self._quiet(deadline_ns):
             return False
         self._decoder.clear()
-        asked_ns, came, missing = now(), 0, set(range(len(self.ids)))
+        asked_ns, came, missing = self.link.now(), 0, set(range(len(self.ids)))
         self.link.send(self._question, deadline_ns)
         while missing and (chunk := self.link.receive(deadline_ns)) is not None:
             came += len(chunk)
@@ -69,13 +69,13 @@ class SyncReader:
         if not self.state.flags.writeable:
             self.state = self.state.copy()
         self.state[k] = np.frombuffer(bytes((error, id)) + data + b"\0\0", cyclic_frames.STATE)[0]
-        self.times[k] = now()
+        self.times[k] = self.link.now()
 
     def _hear_all(self, missing: set[int], params: bytes) -> None:
         state = np.frombuffer(params, cyclic_frames.STATE)
         if state["id"].tobytes() == self.ids and 0 not in state["level"].tobytes():
             missing.clear()
-            self.state, self.times = state, [now()] * len(self.ids)
+            self.state, self.times = state, [self.link.now()] * len(self.ids)
             return
         size = cyclic_frames.STATE.itemsize
         for at in range(0, len(params), size):
@@ -84,7 +84,7 @@ class SyncReader:
     def _quiet(self, deadline_ns: int) -> bool:
         """Whether nothing can come any more that answers an earlier question; what does come is dropped."""
         until = self._late_ns
-        while self.link.receive(min(until, deadline_ns)) is not None and now() < deadline_ns:
+        while self.link.receive(min(until, deadline_ns)) is not None and self.link.now() < deadline_ns:
             pass
         if until > deadline_ns:
             return False

@@ -9,7 +9,7 @@ import pytest
 
 from cosim.drivers import dynamixel
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.dynamixel import client, codec, cyclic_frames, driver, faults, sync_reader
+from cosim.drivers.dynamixel import codec, cyclic_frames, faults
 from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.driver import DynamixelDriver
 from cosim.drivers.transport import ConnectionLost, estimate
@@ -49,13 +49,14 @@ class Bench:
         self.heard: list[bytes] = []
         self.spoil: Callable[[list[bytes]], list[bytes]] = lambda answers: answers
         self.delay_ns = 20_000
-        for module in (driver, sync_reader, client):
-            monkeypatch.setattr(module, "now", lambda: self.t_ns)
         self.emulator.reset(self.t_ns)
         self.driver = DynamixelDriver(self.params, self.context, self)
         self.out, self.cmd = JointState.zeros(joints), JointCommand.zeros(joints)
 
-    # the line
+    # the serial link
+    def now(self) -> int:
+        return self.t_ns
+
     def open(self) -> None:
         self.is_open = True
 
@@ -280,7 +281,7 @@ def test_faults_are_told_and_only_a_reboot_clears_them(bench: Callable[..., Benc
     assert words == "overload (drive error 0x20); take the load away, then reboot the drive"
     with pytest.raises(RunError) as error:
         b.driver.enable("effort")
-    assert str(error.value) == f"j1: {words}"
+    assert str(error.value) == f"joint 'j1': fault: {words}"
     assert b.torques() == [False] * 3
     b.rotors[1].trouble = ""
     b.send(codec.packet(2, codec.REBOOT), 0)
@@ -321,12 +322,12 @@ def test_stop_from_any_state(bench: Callable[..., Bench]) -> None:
     b.driver.stop()
     assert b.torques() == [False] * 3
     assert [rotor.effort for rotor in b.rotors] == [0, 0, 0]
-    with pytest.raises(RunError, match=r"^drives of j0, j1, j2 are off; enable the driver first$"):
+    with pytest.raises(RunError, match=r"^the motors of j0, j1, j2 are off; enable the driver first$"):
         b.write()
     b.driver.enable("effort")
     b.driver.close()
     assert (b.torques(), b.is_open) == ([False] * 3, False)
-    with pytest.raises(RunError, match=r"^drives of j0, j1, j2 are not open; open the driver first$"):
+    with pytest.raises(RunError, match=r"^the drives of j0, j1, j2 are not open; open the driver first$"):
         b.driver.enable("effort")
 
 
@@ -340,7 +341,7 @@ def test_a_stop_while_drives_are_switched_on_wins(bench: Callable[..., Bench]) -
         return answers
 
     b.spoil = stop
-    with pytest.raises(RunError, match=r"^drives of j0, j1, j2 were stopped while they were being switched on$"):
+    with pytest.raises(RunError, match=r"^the motors of j0, j1, j2 were stopped; enable the driver first$"):
         b.driver.enable("effort")
     assert b.torques() == [False] * 3
 
@@ -351,7 +352,7 @@ def test_a_drive_that_does_not_switch_on(bench: Callable[..., Bench]) -> None:
     change = b.nodes[1].change
     b.nodes[1].change = lambda register, value: change(register, 0 if register == t.TORQUE_ENABLE else value)
     b.delay_ns = 5 * MS
-    with pytest.raises(RunError, match=r"^drives of j1 did not switch on within 1 s; check their supply$"):
+    with pytest.raises(RunError, match=r"^joint 'j1': drive \d+ did not switch on within 1 s; check its supply$"):
         b.driver.enable("effort")
     assert b.torques() == [False] * 3
 
@@ -359,10 +360,10 @@ def test_a_drive_that_does_not_switch_on(bench: Callable[..., Bench]) -> None:
 def test_commands_that_are_not_sent(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.heard.clear()
-    with pytest.raises(RunError, match=r"^a command to j0, j1, j2 is not finite; it was not sent$"):
+    with pytest.raises(RunError, match=r"^the command of joint 'j0', 'j1', 'j2' is not finite and was not sent"):
         b.write(effort=float("nan"))
     b.cmd.valid_until_ns = b.t_ns - 1
-    with pytest.raises(RunError, match=r"^a command to j0, j1, j2 expired before it was sent; the controller is late$"):
+    with pytest.raises(RunError, match=r"^the command of j0, j1, j2 has expired and was not sent; the program"):
         b.driver.write(b.cmd, b.t_ns + MS)
     assert b.heard == []
     with pytest.raises(RunError, match=r"have no mode 'warp'; use one of effort, position, velocity$"):
@@ -452,7 +453,7 @@ def test_nobody_answers(bench: Callable[..., Bench]) -> None:
     b.emulator.nodes = b.nodes[:1]
     begin = b.t_ns
     place = "rig.yaml:5 joints.j1.id"
-    assert mistake(b) == f"{place}: no answer from drive 2 on the line; check its power, its id and the bit rate"
+    assert mistake(b) == f"{place}: no answer from drive 2 on the line; check its power, the id and the bit rate"
     assert b.t_ns - begin < 1000 * MS
 
 
@@ -469,57 +470,62 @@ def test_another_model(bench: Callable[..., Bench]) -> None:
 @pytest.mark.parametrize(
     ("register", "value", "options", "said"),
     [
-        (t.FIRMWARE, 37, {}, "its firmware 37 has no bus watchdog; update it to 45 or later with the maker's tool"),
+        (
+            t.FIRMWARE,
+            37,
+            {},
+            "its firmware 37 has no bus watchdog; update it to 45 or later with the manufacturer's tool",
+        ),
         (
             t.FIRMWARE,
             44,
             {"fast": True},
-            "its firmware 44 has no fast sync read; update it to 45 or later with the maker's tool",
+            "its firmware 44 has no fast sync read; update it to 45 or later with the manufacturer's tool",
         ),
         (
             t.RETURN_LEVEL,
             0,
             {},
-            "status return level 0 (register 68) keeps it silent; write 2 with the maker's tool",
+            "status return level 0 (register 68) keeps it silent; write 2 with the manufacturer's tool",
         ),
         (
             t.RETURN_LEVEL,
             1,
             {},
-            "status return level 1 (register 68) keeps it silent; write 2 with the maker's tool",
+            "status return level 1 (register 68) keeps it silent; write 2 with the manufacturer's tool",
         ),
         (
             t.RETURN_DELAY_TIME,
             250,
             {"return_delay": 1e-5},
             "return delay time 500 µs (register 9 = 250) is longer than 'return_delay' allows; "
-            "write 5 or less with the maker's tool",
+            "write 5 or less with the manufacturer's tool",
         ),
         (
             t.DRIVE_MODE,
             9,
             {},
-            "drive mode 9 (register 10) lets goals switch the torque on; write 1 with the maker's tool",
+            "drive mode 9 (register 10) lets goals switch the torque on; write 1 with the manufacturer's tool",
         ),
         (
             t.DRIVE_MODE,
             2,
             {},
-            "drive mode 2 (register 10) makes it the slave of another; write 0 with the maker's tool",
+            "drive mode 2 (register 10) makes it the slave of another; write 0 with the manufacturer's tool",
         ),
         (
             t.CURRENT_LIMIT,
             500,
             {},
-            "the joint's effort limit is 4 N·m at the drive, whose own is 2.398 N·m (register 38); "
-            "lower the joint's limit, or raise the drive's with the maker's tool",
+            "the effort limit is 4 N*m at drive 3, whose own limit is 2.39813 N*m (register 38); "
+            "lower the joint's limit or raise the drive's",
         ),
         (
             t.VELOCITY_LIMIT,
             50,
             {},
-            "the joint's velocity limit is 2 rad/s at the drive, whose own is 1.199 rad/s (register 44); "
-            "lower the joint's limit, or raise the drive's with the maker's tool",
+            "the velocity limit is 2 rad/s at drive 3, whose own limit is 1.19904 rad/s (register 44); "
+            "lower the joint's limit or raise the drive's",
         ),
     ],
 )
@@ -530,7 +536,7 @@ def test_settings_that_do_not_fit(
     for node in b.nodes:
         node.put(t.RETURN_DELAY_TIME, 0)
     b.nodes[2].put(register, value)
-    assert mistake(b) == f"rig.yaml:5 joints.j2.id: drive 3: {said}"
+    assert mistake(b) == f"rig.yaml:5 joints.j2.id: {said if 'at drive 3' in said else f'drive 3: {said}'}"
 
 
 def test_limits_that_are_not_set_are_the_drives(bench: Callable[..., Bench]) -> None:
