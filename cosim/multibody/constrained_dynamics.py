@@ -131,7 +131,7 @@ def solve_tree(
 ) -> Solution:
     """The motion of bodies under the `forces` Q of each alone; `root`: the acceleration of the ground.
 
-    levels: the body at which each row is eliminated. qdd, tau, held: (nv,) as in `hybrid_dynamics`.
+    levels: the body at which each row is eliminated. qdd, tau, prescribed: (nv,) as in `hybrid_dynamics`.
     """
     n, bodies, parents = len(moving), sweeps.bodies, sweeps.parents
     dofs = sweeps.by_v(list(range(len(qdd))))

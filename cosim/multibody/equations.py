@@ -199,8 +199,10 @@ class MechanismEquations(ConfigurationSpace):
         # the ones on the diagonal keep the matrix regular where rows are inactive
         normal = independent @ independent.T + ops.array(np.diag(1.0 - holds[solved]))
         B = ops.solve(normal, independent @ dependent.T).T
-        share = ops.solve(np.eye(len(redundant)) + B @ B.T, B @ given)
-        return ops.with_elements(ops.with_elements(multipliers, solved, given - B.T @ share), redundant, share)
+        dependent_part = ops.solve(np.eye(len(redundant)) + B @ B.T, B @ given)
+        return ops.with_elements(
+            ops.with_elements(multipliers, solved, given - B.T @ dependent_part), redundant, dependent_part
+        )
 
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:
         """τ (nv,): see `Model.inverse_dynamics`."""

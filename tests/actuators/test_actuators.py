@@ -1,4 +1,4 @@
-"""Actuators: efforts and rates by hand, every watt accounted for, symbols as numbers."""
+"""Actuators: efforts and rates computed by hand, energy balance, traced and numeric results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_actuators_are_blocks_with_the_signals_of_the_contract(actuator: Any) ->
     assert get_type_hints(type(actuator.params), include_extras=True)
 
 
-def test_what_comes_in_leaves_is_lost_or_is_stored(actuator: Any) -> None:
+def test_energy_balance_in_random_states(actuator: Any) -> None:
     """power = effort · velocity + loss + d(stored)/dt, the last by a difference along the flow."""
     for state, inputs in states(actuator):
         dx, y = flow(actuator, state, **inputs)
@@ -84,7 +84,7 @@ def test_what_comes_in_leaves_is_lost_or_is_stored(actuator: Any) -> None:
         assert y["loss"] >= 0.0
 
 
-def test_symbols_give_what_numbers_give(actuator: Any) -> None:
+def test_traced_results_equal_numeric_results(actuator: Any) -> None:
     layout = Layout(actuator.initial(0.0, 0.0))
 
     def both(x: Any, request: Any, position: Any, velocity: Any) -> tuple[Any, ...]:
@@ -106,9 +106,7 @@ def test_symbols_give_what_numbers_give(actuator: Any) -> None:
 @pytest.mark.parametrize(
     ("limit", "request_", "effort"), [(math.inf, 1e6, 1e6), (5.0, 4.0, 4.0), (5.0, 9.0, 5.0), (5.0, -9.0, -5.0)]
 )
-def test_an_ideal_actuator_gives_what_is_requested_up_to_its_limit(
-    limit: float, request_: float, effort: float
-) -> None:
+def test_an_ideal_actuator_gives_the_request_up_to_its_limit(limit: float, request_: float, effort: float) -> None:
     dx, y = flow(ideal.load(ideal.Params(max_effort=limit)), {}, request_, velocity=2.0)
     assert dx == {}
     assert (y["effort"], y["power"], y["loss"], y["stored"]) == (effort, 2.0 * effort, 0.0, 0.0)
@@ -159,7 +157,7 @@ def test_limits_hold_current_and_voltage(sign: float) -> None:
     assert dx["current"] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_an_elastic_gear_gives_the_torque_of_its_twist_and_its_slip() -> None:
+def test_an_elastic_gear_gives_the_torque_of_its_twist_and_twist_rate() -> None:
     elastic = motor(**ELASTIC, viscous=0.7)
     dx, y = flow(elastic, {"current": 1.5, "angle": 0.21, "speed": 2.0}, position=0.2, velocity=1.5)
     effort = 900.0 * 0.01 + 1.2 * 0.5
@@ -175,7 +173,7 @@ FAST = 1e6  # so fast that the sign of the speed is not rounded off
 
 
 @pytest.mark.parametrize(("speed", "sign"), [(FAST, 1.0), (-FAST, -1.0)])
-def test_a_mesh_loses_the_share_that_its_efficiency_says_either_way(speed: float, sign: float) -> None:
+def test_mesh_losses_follow_the_efficiency_in_both_directions(speed: float, sign: float) -> None:
     driving = gear_friction(sign * 10.0, speed, 0.0, 0.0, 0.8)
     assert sign * 10.0 - driving == pytest.approx(sign * 8.0)  # 8 of 10 arrive at the joint
     driven = gear_friction(-sign * 8.0, speed, 0.0, 0.0, 0.8)

@@ -1,4 +1,4 @@
-"""The contract of actuators, for every file of the folder: signals, purity, energy balance, symbols as numbers."""
+"""The contract of actuators, for every file of the folder: signals, purity, energy balance, tracing."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_results_depend_on_the_arguments_alone(module: ModuleType, params: Any) 
 
 
 @CASES
-def test_symbols_give_what_numbers_give(module: ModuleType, params: Any) -> None:
+def test_traced_results_equal_numeric_results(module: ModuleType, params: Any) -> None:
     actuator = module.load(params)
     layout, names = Layout(actuator.initial(0.0, 0.0)), list(ACTUATOR_INPUTS)
 

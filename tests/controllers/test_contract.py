@@ -108,7 +108,7 @@ def test_results_are_finite_and_depend_on_the_arguments_alone(
 
 
 @CASES
-def test_symbols_give_what_numbers_give_or_the_error_names_the_line(module: ModuleType, params: Any) -> None:
+def test_traced_results_equal_numeric_results_or_the_error_names_the_line(module: ModuleType, params: Any) -> None:
     block = module.load(params, context(True))
     layout, names = Layout(block.initial()), list(block.inputs)
 

@@ -1,4 +1,4 @@
-"""Controllers: what they ask of the drive, by hand on two pendulums, for numbers and for symbols."""
+"""Controllers: commands computed by hand for coupled pendulums, numeric and traced."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def step(block: Any, state: dict[str, Any] | None = None, **inputs: Any) -> tupl
 
 
 @pytest.mark.parametrize("name", [name_of(found) for found in modules("cosim.controllers")])
-def test_parameters_have_types_units_and_words(name: str) -> None:
+def test_parameters_have_types_units_and_descriptions(name: str) -> None:
     hints = get_type_hints(module(name).Params, include_extras=True)
     for field in dataclasses.fields(module(name).Params):
         assert field.name in hints
@@ -136,7 +136,7 @@ def test_signals_are_those_of_the_contract(block: Any) -> None:
         np.testing.assert_array_equal(command[what], expected)
 
 
-def test_symbols_give_what_numbers_give_also_for_the_parameters(block: Any) -> None:
+def test_traced_results_equal_numeric_results_parameters_included(block: Any) -> None:
     names, states = list(block.inputs), list(block.initial())
     tuned = [f.name for f in dataclasses.fields(block.params) if isinstance(getattr(block.params, f.name), tuple)]
 
@@ -181,7 +181,7 @@ def test_computed_torque_of_all_joints_is_the_inverse_dynamics_of_the_reference(
     np.testing.assert_array_equal(command["kd"], [10.0, 11.0, 12.0])
 
 
-def test_computed_torque_lets_the_other_joints_move_freely_where_they_are_measured() -> None:
+def test_computed_torque_treats_other_joints_as_passive_at_their_measured_state() -> None:
     _, command = step(make("computed_torque", context(2, 0), **gains(2), friction=False))
     q, v = np.array([0.5, -0.7, 1.0]), np.array([0.2, 0.9, -0.5])  # a and c by the reference, b as measured
     bias = v**2 + WEIGHT * np.sin(q)
@@ -210,7 +210,7 @@ def test_computed_torque_adds_the_friction_at_the_reference_velocity() -> None:
     np.testing.assert_allclose(with_friction["effort"] - without["effort"], expected, rtol=1e-12)
 
 
-def test_computed_torque_leaves_its_inputs_as_they_are() -> None:
+def test_computed_torque_does_not_change_its_inputs() -> None:
     before = {name: value.copy() for name, value in INPUTS.items()}
     step(make("computed_torque", context(2, 0), **gains(2)))
     for name, value in before.items():
@@ -220,7 +220,7 @@ def test_computed_torque_leaves_its_inputs_as_they_are() -> None:
 # --- PD with gravity ----------------------------------------------------------------------------
 
 
-def test_pd_gravity_carries_the_weight_at_the_measured_position() -> None:
+def test_pd_gravity_compensates_gravity_at_the_measured_position() -> None:
     _, command = step(make("pd_gravity", context(2, 0), **gains(2)))
     weight = (WEIGHT * np.sin(INPUTS["all_position"]))[[2, 0]]
     np.testing.assert_allclose(command["effort"], weight + INPUTS["reference_effort"])
@@ -250,7 +250,7 @@ def test_pid_integrates_the_error_by_forward_euler() -> None:
     assert integral_after(block, 0.5, 2.0, position=0.75) == pytest.approx(2.0 - 3.0 * 0.25 * 0.01)
 
 
-def test_pid_gives_the_integral_so_far_and_leaves_the_rest_to_the_drive() -> None:
+def test_pid_commands_the_integral_and_leaves_the_other_terms_to_the_drive() -> None:
     block = make("pid", context(2, 0), **gains(2, ki=(5.0, 6.0)))
     _, command = step(block, {"integral": np.array([1.5, -2.5])})
     np.testing.assert_allclose(command["effort"], np.array([1.5, -2.5]) + INPUTS["reference_effort"])
@@ -311,18 +311,18 @@ def test_passthrough_closes_the_loops_of_its_interface(interface: str, kp: list[
         ),
     ],
 )
-def test_passthrough_does_not_leave_a_joint_limp(keys: dict[str, Any], message: str) -> None:
+def test_passthrough_refuses_a_joint_without_gain(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         make("passthrough", context(2, 0), **keys)
     assert str(caught.value) == message
 
 
-def test_an_undamped_position_interface_is_a_choice() -> None:
+def test_an_undamped_position_interface_is_allowed() -> None:
     _, command = step(make("passthrough", context(2, 0), kp=(1.0, 2.0), kd=(0.0, 0.0)))
     np.testing.assert_array_equal(command["kd"], [0.0, 0.0])
 
 
-def test_controllers_hold_no_state_of_their_own(block: Any) -> None:
+def test_controllers_have_no_hidden_state(block: Any) -> None:
     before = dict(vars(block))
     first, again = step(block), step(block)
     assert vars(block) == before

@@ -1,4 +1,4 @@
-"""The contract of trajectories, for every file of the folder: keys, shapes, consistent derivatives, end, symbols."""
+"""The contract of trajectories, for every file of the folder: keys, shapes, consistent derivatives, end, tracing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_it_is_at_rest_from_its_end_on(module: ModuleType, params: Any, tmp_path
 
 
 @CASES
-def test_samples_depend_on_the_time_alone_and_symbols_give_what_numbers_give(
+def test_samples_depend_on_time_alone_and_traced_results_equal_numeric_results(
     module: ModuleType, params: Any, tmp_path: Path
 ) -> None:
     trajectory = load(module, params, tmp_path)

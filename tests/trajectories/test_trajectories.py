@@ -1,4 +1,4 @@
-"""Trajectories: boundary values, exact derivatives, numbers as symbols, mistakes in CSV files."""
+"""Trajectories: boundary values, exact derivatives, traced and numeric results, errors in CSV files."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_derivatives_match_central_differences(case: Trajectory) -> None:
         np.testing.assert_allclose(now[rate], slope, atol=2e-6 * max(1.0, np.abs(now[rate]).max()))
 
 
-def test_symbols_give_what_numbers_give(case: Trajectory) -> None:
+def test_traced_results_equal_numeric_results(case: Trajectory) -> None:
     def reference(t: Any) -> tuple[Any, ...]:
         return tuple(case.sample(t).values())
 
@@ -118,7 +118,7 @@ def test_symbols_give_what_numbers_give(case: Trajectory) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "sine" not in name])
-def test_it_holds_still_from_its_end_on(name: str, folder: Path) -> None:
+def test_it_is_at_rest_from_its_end_on(name: str, folder: Path) -> None:
     trajectory = make(CASES[name][0], folder, **CASES[name][1])
     last, later = trajectory.sample(trajectory.end), trajectory.sample(trajectory.end + 5.0)
     np.testing.assert_allclose(last["position"], later["position"], rtol=0, atol=1e-12)
@@ -181,7 +181,7 @@ def test_the_slowest_joint_moves_at_its_bounds_and_all_arrive_together() -> None
     assert set(np.sign(motion["acceleration"][:, 0])) == {-1.0, 0.0, 1.0}
 
 
-def test_a_short_way_gives_a_triangle() -> None:
+def test_a_short_distance_gives_a_triangle() -> None:
     way = 0.25
     trajectory = make(
         "trapezoidal", goal=(START[0] - way, START[1]), max_velocity=(9.0, 1.0), max_acceleration=(4.0, 1.0)
@@ -207,7 +207,7 @@ def test_joints_that_have_arrived_stay() -> None:
 # --- sine and chirp -----------------------------------------------------------------------------
 
 
-def test_sine_swings_about_the_start() -> None:
+def test_sine_oscillates_about_the_start() -> None:
     sine = make("sine", amplitude=(0.3, 0.5), frequency=(0.5, 0.25), offset=(0.0, 1.0), phase=(0.0, math.pi / 2))
     assert sine.end == math.inf
     np.testing.assert_allclose(sine.sample(0.0)["position"], [START[0], START[1] + 1.5])
@@ -216,7 +216,7 @@ def test_sine_swings_about_the_start() -> None:
     np.testing.assert_allclose(sine.sample(1.0)["position"][1], START[1] + 1.0)
 
 
-def test_a_ramp_starts_the_sine_at_rest_and_then_leaves_it_alone() -> None:
+def test_a_ramp_starts_the_sine_at_rest_and_has_no_effect_afterwards() -> None:
     keys: dict[str, Any] = {"amplitude": (0.3, 0.5), "frequency": (0.5, 2.0), "phase": (0.0, 1.0)}
     ramped, plain = make("sine", ramp=2.0, **keys), make("sine", **keys)
     first = ramped.sample(0.0)
@@ -242,7 +242,7 @@ def test_chirp_sweeps_linearly_from_f0_to_f1() -> None:
     np.testing.assert_allclose(chirp.sample(5.0)["position"], START, atol=1e-14)
 
 
-def test_chirp_of_effort_leaves_the_joints_where_they_are() -> None:
+def test_chirp_of_effort_keeps_the_positions() -> None:
     keys: dict[str, Any] = {"amplitude": (1.0, 2.0), "f0": 1.0, "f1": 4.0, "duration": 2.0}
     effort, position = make("chirp", of="effort", **keys), make("chirp", **keys)
     for t in (0.0, 0.13, 1.7):
@@ -329,7 +329,7 @@ def test_two_hundred_waypoints_keep_the_precision(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_mistakes_in_a_csv_file_are_named(tmp_path: Path, text: str, messages: list[str]) -> None:
+def test_errors_in_a_csv_file_are_reported(tmp_path: Path, text: str, messages: list[str]) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -338,7 +338,7 @@ def test_mistakes_in_a_csv_file_are_named(tmp_path: Path, text: str, messages: l
     assert [str(error) for error in errors] == [message.format(path) for message in messages]
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "binary.csv").write_bytes(b"t,shoulder\n\xff\xfe,0\n")
     for name, what in {

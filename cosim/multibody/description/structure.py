@@ -194,10 +194,10 @@ def _is_planar(loop: FundamentalLoop, rotations: list[np.ndarray]) -> bool:
     kinds = {edge.joint.kind for edge in loop.edges}
     if not kinds <= ROTATIONAL | LINEAR | RIGID or not kinds & ROTATIONAL:
         return False
-    turning, sliding = (
+    rotation_axes, translation_axes = (
         [rotations[edge.number - 1] @ edge.joint.axis for edge in loop.edges if edge.joint.kind in those]
         for those in (ROTATIONAL, LINEAR)
     )
-    normal = turning[0]
-    parallel = all(np.linalg.norm(np.cross(normal, axis)) < PARALLEL for axis in turning)
-    return parallel and all(abs(normal @ axis) < PARALLEL for axis in sliding)
+    normal = rotation_axes[0]
+    parallel = all(np.linalg.norm(np.cross(normal, axis)) < PARALLEL for axis in rotation_axes)
+    return parallel and all(abs(normal @ axis) < PARALLEL for axis in translation_axes)
