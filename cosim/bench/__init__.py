@@ -1,4 +1,4 @@
-"""`cosim bench`: this program and its peers measured side by side, in one run, on this machine."""
+"""`cosim bench`: this program and its peers, measured side by side in one run on this machine."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
     """Measure the cases whose name contains `only`, print a table and write JSON to `json` (- for stdout
     instead of the table).
 
-    Raises InputError when no case has such a name or the sample rig is not at hand, RunError after all is
-    written when a target was missed.
+    Raises InputError when no case has such a name or the sample rig is not found; RunError, after the output is
+    written, when a target was missed.
     """
     console.check_targets([], json)
     if interpreting():
-        raise InputError("is set, and machine code is what is measured; unset it", INTERPRET_VARIABLE)
+        raise InputError("is set, but the bench measures compiled code; unset it", INTERPRET_VARIABLE)
     cases, budget = select(CASES, only), QUICK if quick else FULL
     sample_rig()
-    # before the bench itself is what keeps the machine busy
+    # before the bench itself loads the machine
     machine, rows = report.machine(), []
     with console.progress("bench") as shown:
         for k, case in enumerate(cases, 1):
@@ -68,12 +68,12 @@ def select(cases: Sequence[BenchCase], only: str | None) -> list[BenchCase]:
     chosen = [case for case in cases if only is None or only in case.name]
     if not chosen:
         known = did_you_mean(only or "", [case.name for case in cases])
-        raise InputError(f"no row is called '{only}'{known}", "--only")
+        raise InputError(f"no row is named '{only}'{known}", "--only")
     return chosen
 
 
 def write(json: Path, document: dict[str, Any], rows: Sequence[BenchRow]) -> None:
-    """The table and the file, or the file's text alone on stdout."""
+    """Print the table and write the file, or print only the JSON on stdout."""
     import orjson
 
     text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

@@ -1,4 +1,4 @@
-"""Mechanisms with loops that several rows share: how they are built, in states in which their loops are closed."""
+"""Mechanisms with closed loops that several rows share, each in a consistent state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Pin = tuple[str, PlanarPoint, str, PlanarPoint]  # two links and a point in each
 
 @dataclass(frozen=True)
 class Linkage:
-    """A mechanism in a state: q closes its loops, v keeps them closed, τ is anything."""
+    """A mechanism in a consistent state: q and v satisfy its constraints; τ is arbitrary."""
 
     model: Model
     q: np.ndarray
@@ -136,8 +136,8 @@ def ladder(n: int) -> Mechanism:
 def parallelograms(mechanism: Mechanism, elimination: str = "auto") -> Linkage:
     """Parallelograms with their bars across level: closed as they stand, however many there are."""
     model = Model(mechanism, PLANAR_GRAVITY, elimination=elimination)
-    way = np.where([name.startswith("up") for name in model.dof_names], 1.0, -1.0)
-    return Linkage(model, TILT * way, TURN * way, np.random.default_rng(0).uniform(-10, 10, model.nv))
+    sign = np.where([name.startswith("up") for name in model.dof_names], 1.0, -1.0)
+    return Linkage(model, TILT * sign, TURN * sign, np.random.default_rng(0).uniform(-10, 10, model.nv))
 
 
 # --- robots ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Times of two things side by side on a noisy machine.
+"""Paired timing of two functions on a noisy machine.
 
-The two are run in turn in short blocks, A B A B …, so that what disturbs one soon disturbs the other too;
-what is quoted are medians, of each and of the quotients of neighbours.
+The two run alternately in short blocks, A B A B …, so that a disturbance affects both. Results are medians: of each and
+of the ratios of neighbouring blocks.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 StopwatchClock = Callable[[], float]  # s
-RepeatedCall = Callable[[int], object]  # does the thing n times, in a loop of its own
+RepeatedCall = Callable[[int], object]  # repeats a call n times in its own loop
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is measured: pairs of blocks, length of a block [s], starts of a fresh process, length of a run on
-    time [s]."""
+    """The extent of a measurement: pairs of blocks, duration of a block [s], starts of a new process, duration of a
+    real-time run [s]."""
 
     pairs: int
     block: float
@@ -36,13 +36,13 @@ QUICK = Budget(pairs=30, block=2e-3, starts=2)
 
 @dataclass(frozen=True)
 class Samples:
-    """Seconds per unit, (runs,) each, of ours and of what it is compared with; equal places ran in turn."""
+    """Seconds per unit, (runs,) each, of ours and of the other; equal indices are neighbouring blocks."""
 
     ours: np.ndarray
     other: np.ndarray | None = None
 
     def per(self, ours: float, other: float) -> Samples:
-        """The same when one repetition was so many units of each."""
+        """Per unit, if one repetition had so many units of each."""
         return Samples(self.ours / ours, None if self.other is None else self.other / other)
 
 
@@ -60,14 +60,14 @@ def time_pairs(
 
 
 def shortest_time(block: RepeatedCall, budget: Budget, clock: StopwatchClock = time.perf_counter) -> float:
-    """Seconds per repetition, the least of twenty blocks: enough to choose by."""
+    """Seconds per repetition, the minimum of twenty blocks: enough to choose the fastest."""
     with undisturbed():
         n = repetitions(block, budget.block, clock)
         return min(_seconds(block, n, clock) for _ in range(20)) / n
 
 
 def repetitions(block: RepeatedCall, seconds: float, clock: StopwatchClock) -> int:
-    """How many repetitions fill about `seconds`; finding out warms caches and branch predictors."""
+    """The number of repetitions that take about `seconds`; the search warms up caches and branch predictors."""
     n = 1
     while (taken := _seconds(block, n, clock)) < seconds / 2:
         n *= 2
@@ -82,7 +82,7 @@ def _seconds(block: RepeatedCall, n: int, clock: StopwatchClock) -> float:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """No garbage collection, and one processor for this thread where the system can do that."""
+    """Without garbage collection, with this thread bound to one processor where the system supports it."""
     collecting = gc.isenabled()
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     gc.disable()

@@ -1,4 +1,4 @@
-"""The programs this one is compared with, none of which it needs, and where their robots lie."""
+"""The programs that this one is compared with (optional), and the files of their robots."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Pinocchio:
         return cls(pin, pinocchio_tree(pin, mechanism)[0], model)
 
     def full(self, *vectors: np.ndarray) -> list[np.ndarray]:
-        """Vectors in the model's coordinates, in Pinocchio's."""
+        """Vectors of the model's coordinates in Pinocchio's coordinates."""
         return [self.spread @ vector for vector in vectors]
 
     def block(self, function: str, *vectors: np.ndarray) -> RepeatedCall:
@@ -118,7 +118,7 @@ def pinocchio_tree(pin: Any, mechanism: Mechanism) -> tuple[Any, dict[str, tuple
 
 
 def _joint(pin: Any, joint: Joint) -> Any:
-    """The fastest of Pinocchio's joints for one of ours."""
+    """The fastest joint model of Pinocchio for a joint."""
     if joint.kind == "free":
         return pin.JointModelFreeFlyer()
     assert joint.kind in ("revolute", "continuous")
@@ -129,7 +129,7 @@ def _joint(pin: Any, joint: Joint) -> Any:
 
 
 def mujoco_arm(path: Path, step: float) -> tuple[Any, Any]:
-    """(model, data) of a URDF file in MuJoCo: RK4 with `step` [s], nothing to touch, no limits.
+    """(model, data) of a URDF file in MuJoCo: RK4 with `step` [s], without contacts and limits.
 
     Raises MissingPeer.
     """

@@ -26,7 +26,7 @@ class PinocchioMethod(NamedTuple):
         return f"{self.function} (μ = {self.mu:g}, {self.iterations} it.)"
 
 
-# for each μ the fewest iterations that can be exact enough; `lcaba` needs μ > 0
+# for each μ the fewest iterations that can be exact; `lcaba` needs μ > 0
 METHODS = (
     PinocchioMethod("constraintDynamics", 0.0, 1),
     PinocchioMethod("constraintDynamics", 1e-12, 1),
@@ -36,13 +36,13 @@ METHODS = (
     PinocchioMethod("lcaba", 1e-5, 3),
     PinocchioMethod("lcaba", 1e-4, 5),
 )
-MAX_DIFFERENCE = 1e-8  # relative difference up to which a way is exact enough to be timed
+MAX_DIFFERENCE = 1e-8  # relative, of a method that is exact enough to be timed
 
 
 class PeerMethod(NamedTuple):
-    """A way, how far what it finds lies from ours, n calls of it."""
+    """A method, the relative difference of its result from ours, and its repeated call."""
 
-    way: PinocchioMethod
+    method: PinocchioMethod
     difference: float
     block: RepeatedCall
 
@@ -70,17 +70,17 @@ class ClosedPinocchio:
             frames += [number, place * self.pin.SE3(pose.rotation, pose.position)]
         return self.pin.RigidConstraintModel(kind[loop.joint.kind], self.model, *frames, self.pin.LOCAL)
 
-    def rival(self, way: PinocchioMethod, ours: np.ndarray) -> PeerMethod:
-        """One way, ready to be timed."""
+    def rival(self, method: PinocchioMethod, ours: np.ndarray) -> PeerMethod:
+        """One method, ready to be timed."""
         model, data, contacts, state = self.model, self.model.createData(), self.contacts, self.linkage.state
         known = self.pin.StdVec_RigidConstraintData([contact.createData() for contact in contacts])
-        if way.function == "lcaba":
+        if method.function == "lcaba":
             self.pin.computeJointMinimalOrdering(model, data, contacts)
         else:
             self.pin.initConstraintDynamics(model, data, contacts, known)
-        # never done before its iterations are
-        settings = self.pin.ProximalSettings(1e-300, way.mu, way.iterations)
-        function, (q, v, tau) = getattr(self.pin, way.function), state
+        # a tolerance that is never reached: all iterations are done
+        settings = self.pin.ProximalSettings(1e-300, method.mu, method.iterations)
+        function, (q, v, tau) = getattr(self.pin, method.function), state
         difference = relative_difference(function(model, data, q, v, tau, contacts, known, settings), ours)
 
         def block(n: int) -> None:
@@ -88,11 +88,11 @@ class ClosedPinocchio:
             for _ in range(n):
                 call(model, data, q, v, tau, contacts, known, settings)
 
-        return PeerMethod(way, difference, block)
+        return PeerMethod(method, difference, block)
 
     def fastest(self, ours: np.ndarray, budget: Budget) -> tuple[PeerMethod, float]:
-        """(the fastest of the ways that are exact, or of all where none is; the least difference of any way)."""
-        rivals = [self.rival(way, ours) for way in METHODS]
+        """(the fastest of the exact methods, or of all if none is exact; the smallest difference of all methods)."""
+        rivals = [self.rival(method, ours) for method in METHODS]
         exact = [rival for rival in rivals if rival.difference < MAX_DIFFERENCE] or rivals
         chosen = min(exact, key=lambda rival: paired_timing.shortest_time(rival.block, budget))
         return chosen, float(np.nanmin([rival.difference for rival in rivals]))

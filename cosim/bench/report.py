@@ -1,4 +1,4 @@
-"""What `cosim bench` shows: a table for people, JSON for programs."""
+"""The report of `cosim bench`: a table, and JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cosim.bench import cyclictest
 from cosim.bench.rows import BenchRow
 
 PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "example-robot-data")
-VERDICTS = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
+OUTCOMES = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
 
 
 def print_table(rows: Sequence[BenchRow]) -> None:
-    """Print the figures, one line per row, and below them what each row compares."""
+    """Print the results, a line per row, and below them what each row compares."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
@@ -29,26 +29,26 @@ def print_table(rows: Sequence[BenchRow]) -> None:
         shown.add_column(heading, justify="right", no_wrap=True)
     shown.add_column("", no_wrap=True)
     for row in rows:
-        verdict = VERDICTS[row.met] if row.ours is not None else "[yellow]not measured[/yellow]"
-        shown.add_row(row.case.name, *row_cells(row), verdict)
+        outcome = OUTCOMES[row.met] if row.ours is not None else "[yellow]not measured[/yellow]"
+        shown.add_row(row.case.name, *row_cells(row), outcome)
     console.print(shown)
     for row in rows:
         console.print(f"[bold]{row.case.name}[/bold]: {escape(describe_row(row))}", soft_wrap=True)
 
 
 def row_cells(row: BenchRow) -> list[str]:
-    """ours, other, ratio, target as text; empty where there is nothing."""
+    """ours, other, ratio, target as text; empty if not available."""
     unit, target = row.case.unit.replace("us", "µs"), row.case.target
     times = [f"{value:.3g} {unit}" if value is not None else "" for value in (row.ours, row.other)]
     ratio = f"{row.ratio:.2f} ×" if row.ratio is not None else ""
     if target is None:
         return [*times, ratio, ""]
-    sign, of = "≤" if target.most else "≥", unit if target.figure == "ours" else "×"
+    sign, of = "≤" if target.at_most else "≥", unit if target.figure == "ours" else "×"
     return [*times, ratio, f"{sign} {target.bound:g} {of}"]
 
 
 def describe_row(row: BenchRow) -> str:
-    """What was compared, how well the two agree, the remark."""
+    """What was compared, the difference of the results, the note."""
     case = row.case
     parts = [case.about, f"other: {case.against}" if case.against else "", row.note]
     if row.agreement is not None:
@@ -57,13 +57,13 @@ def describe_row(row: BenchRow) -> str:
 
 
 def document(machine: dict[str, Any], rows: Sequence[BenchRow], quick: bool) -> dict[str, Any]:
-    """Everything about a run of the bench, ready for JSON."""
+    """A run of the bench as JSON-ready data."""
     figures = [row.figures() for row in rows]
     return {"machine": machine, "versions": versions(), "quick": quick, "rows": figures}
 
 
 def machine() -> dict[str, Any]:
-    """What is measured on, and how busy it is now."""
+    """The machine and its present load."""
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -73,7 +73,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's own name where the system tells it."""
+    """The model name of the processor, if known."""
     table = Path("/proc/cpuinfo")
     lines = table.read_text().splitlines() if table.is_file() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -81,7 +81,7 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Version of Python and of each package or program that has a part in the figures; None where it is missing."""
+    """Versions of Python and of the packages and programs that are measured; None if not installed."""
     found: dict[str, str | None] = {"python": platform.python_version(), cyclictest.PROGRAM: cyclictest.version()}
     for name in PACKAGES:
         try:

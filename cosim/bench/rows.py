@@ -1,4 +1,4 @@
-"""What a benchmark is and what comes of it: a case of the table, its measurement, the row of both."""
+"""Benchmark cases, their measurements, and the rows of the table that result."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from cosim.bench.peers import MissingPeer
 from cosim.errors import CosimError
 from cosim.units import UNITS
 
-MAX_DIFFERENCE = 1e-9  # largest relative difference of results that are to be the same
+MAX_DIFFERENCE = 1e-9  # relative, between results that must be equal
 
 
 class NotMeasured(CosimError):
-    """A row cannot be measured here: why, and what to change."""
+    """A row cannot be measured on this machine: the reason and the fix."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """`figure`, "ratio" or "ours" (in the case's unit), is to be at least `bound`, or at most with `most`."""
+    """A bound of `figure`, "ratio" or "ours" (in the case's unit): a lower bound, or an upper bound with `at_most`."""
 
     figure: str
     bound: float
-    most: bool = False
+    at_most: bool = False
 
     @property
     def rule(self) -> str:
-        return f"{self.figure} {'<=' if self.most else '>='} target"
+        return f"{self.figure} {'<=' if self.at_most else '>='} target"
 
     def met_by(self, value: float) -> bool:
-        return value <= self.bound if self.most else value >= self.bound
+        return value <= self.bound if self.at_most else value >= self.bound
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a case found: times, how far the two results lie apart (relative), and a remark.
+    """The result of a case: times, the relative difference of the two results (`agreement`), and a note.
 
-    growth: the ratio is ours / other, how much dearer ours is, instead of other / ours, how much faster; quartiles of
-    the ratio, where they are not those of the samples; failed: what misses the target besides the figure.
+    growth: the ratio is ours / other (relative cost) instead of other / ours (speed-up). quartiles: of the ratio, if
+    not those of the samples. failed: a reason to miss the target besides the figure.
     """
 
     samples: Samples
@@ -54,8 +54,8 @@ class Measurement:
 
 @dataclass(frozen=True)
 class BenchCase:
-    """One row to be measured. about: what is timed; against: what the other column is; unit: of `cosim.units`, or what
-    is counted."""
+    """A row to measure. about: what is timed; against: the other column; unit: of `cosim.units`, or
+    the counted things."""
 
     name: str
     about: str
@@ -67,8 +67,8 @@ class BenchCase:
 
 @dataclass(frozen=True)
 class BenchRow:
-    """A measured case; `ours` and `other` in the case's unit, None where there is nothing to say. failed: the target
-    is missed whatever the figure is, as the note tells."""
+    """A measured case; `ours` and `other` in the case's unit, None if not measured. failed: the target is missed
+    whatever the figure is; the note has the reason."""
 
     case: BenchCase
     ours: float | None = None
@@ -91,7 +91,7 @@ class BenchRow:
         return self.case.target.met_by(value) and agrees and not self.failed
 
     def figures(self) -> dict[str, Any]:
-        """The row as it is written to JSON."""
+        """The row as JSON-ready data."""
         case, target = self.case, self.case.target
         return {
             "name": case.name,
@@ -113,7 +113,7 @@ class BenchRow:
 
 
 def measure_case(case: BenchCase, budget: Budget) -> BenchRow:
-    """The row of a case; where a peer, or something else that it needs, is missing, one that says how to get it."""
+    """Measure a case. If a peer or another requirement is missing, the row has a note on how to get it."""
     try:
         result = case.measure(budget)
     except (MissingPeer, NotMeasured) as missing:

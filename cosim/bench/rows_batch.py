@@ -1,4 +1,4 @@
-"""Many states in one call, a vector register's worth at a time, against the same states one by one."""
+"""A batch of states in one call, in SIMD lanes, against the same states one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATES = 256
 
 
 class OneByOne:
-    """A compiled function over the rows of a batch in machine code without vectors: one state at a time."""
+    """A compiled function over the rows of a batch in scalar machine code: one state at a time."""
 
     def __init__(self, function: Compiled) -> None:
         routine = function.routine
@@ -61,7 +61,7 @@ def batch(name: str, native: bool, budget: Budget) -> Measurement:
     other = repeated_call(OneByOne(function), q, v, tau, single) if native else singly(f, q, v, tau, single)
     other(1)
     samples = paired_timing.time_pairs(repeated_call(f, q, v, tau, out), other, budget).per(STATES, STATES)
-    return Measurement(samples, relative_difference(out, single), f"{vector_lanes()} states at once")
+    return Measurement(samples, relative_difference(out, single), f"{vector_lanes()} SIMD lanes")
 
 
 TWICE = Target("ratio", 2.0)

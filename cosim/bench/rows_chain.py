@@ -1,4 +1,4 @@
-"""What a body costs in chains of different lengths: the method is linear, and so must the times be."""
+"""Cost per body in chains of different lengths: the algorithm is linear, so the times must be too."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cosim.multibody import Model
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 SHORT, LONG = 50, 1000
-WITNESSED = (10, 50, 200)  # the data of longer chains do not fit into Pinocchio's memory
+AGAINST_PINOCCHIO = (10, 50, 200)  # Pinocchio runs out of memory for longer chains
 
 
 def mechanism(n: int) -> Mechanism:
-    """n slender bodies of 0.5 m in a row, turning about y and z by turns."""
+    """n slender bodies of 0.5 m in series, with axes y and z alternately."""
     body = Inertial(1.0, np.array([0.25, 0.0, 0.0]), np.diag([1e-3, 2e-2, 2e-2]))
     names = ["ground", *(f"body{k}" for k in range(n))]
     joints = [
@@ -42,7 +42,7 @@ def mechanism(n: int) -> Mechanism:
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain with its forward dynamics compiled, which took `seconds`."""
+    """A chain with compiled forward dynamics; compilation took `seconds`."""
 
     model: Model
     seconds: float
@@ -65,7 +65,7 @@ def chain(n: int) -> Chain:
     return Chain(model, seconds)
 
 
-def witnessed(n: int, budget: Budget) -> Measurement:
+def against_pinocchio(n: int, budget: Budget) -> Measurement:
     built = chain(n)
     model, (q, v, tau) = built.model, random_state(built.model)
     pinocchio = Pinocchio.from_mechanism(model.mechanism, model)
@@ -75,27 +75,29 @@ def witnessed(n: int, budget: Budget) -> Measurement:
 
 
 def growth(budget: Budget) -> Measurement:
-    """Checked by the inverse dynamics in Python: what its efforts miss, as a share of those that the posture
-    and the speed alone demand, which are the terms that cancel."""
+    """Checked by the inverse dynamics in Python: the error of its efforts relative to the bias efforts, which are the
+    terms that cancel."""
     long, short = chain(LONG), chain(SHORT)
     model, (q, v, tau) = long.model, random_state(long.model)
-    missed = model.equations.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau)) - tau
-    held = model.equations.inverse_dynamics(q, v, np.zeros_like(v))
-    difference = float(np.abs(missed).max() / np.abs(held).max())
+    error = model.equations.inverse_dynamics(q, v, model.forward_dynamics(q, v, tau)) - tau
+    bias = model.equations.inverse_dynamics(q, v, np.zeros_like(v))
+    difference = float(np.abs(error).max() / np.abs(bias).max())
     samples = paired_timing.time_pairs(long.block(), short.block(), budget).per(LONG, SHORT)
     return Measurement(samples, difference, long.note, growth=True)
 
 
 CASES = (
     *(
-        BenchCase(f"chain {n}", f"chain of {n} bodies, per body", partial(witnessed, n), "pinocchio aba, per body")
-        for n in WITNESSED
+        BenchCase(
+            f"chain {n}", f"chain of {n} bodies, per body", partial(against_pinocchio, n), "pinocchio aba, per body"
+        )
+        for n in AGAINST_PINOCCHIO
     ),
     BenchCase(
         "chain growth",
         f"chain of {LONG} bodies, per body",
         growth,
         f"chain of {SHORT} bodies, per body",
-        target=Target("ratio", 1.5, most=True),
+        target=Target("ratio", 1.5, at_most=True),
     ),
 )

@@ -36,7 +36,7 @@ def inverse(name: str, budget: Budget) -> Measurement:
 
 
 def hybrid(name: str, budget: Budget) -> Measurement:
-    """Every other joint is prescribed with the acceleration that forward dynamics gives it, so both agree."""
+    """Every other joint is prescribed with its acceleration of the forward dynamics, so the results are equal."""
     model = load_robot(name).model
     q, v, tau = random_state(model)
     expected, out = model.forward_dynamics(q, v, tau), (np.empty(model.nv), np.empty(model.nv))
@@ -64,7 +64,7 @@ CASES = (
     BenchCase("forward_dynamics panda", "Panda" + FINGERS, partial(forward, PANDA, True), ABA, target=FASTER),
     BenchCase(
         "forward_dynamics panda free",
-        "Panda, 9 dof: the file without its mimic joint in both",
+        "Panda, 9 dof: both without the mimic joint of the file",
         partial(forward, PANDA, False),
         ABA,
         target=FASTER,

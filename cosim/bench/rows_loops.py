@@ -1,4 +1,4 @@
-"""Mechanisms with closed loops: forward dynamics from Python, what a loop costs among many, two ways of elimination."""
+"""Mechanisms with closed loops: forward dynamics from Python, cost per loop, two methods of elimination."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def against_pinocchio(make: Callable[[], Linkage], loops: int, budget: Budget) -
     found = linkage.model.forward_dynamics(*linkage.state)
     rival, difference = ClosedPinocchio(linkage).fastest(found, budget)
     samples = paired_timing.time_pairs(calls(linkage), rival.block, budget).per(loops, loops)
-    return Measurement(samples, difference, f"timed: {rival.way}, {rival.difference:.0e} off")
+    return Measurement(samples, difference, f"timed: {rival.method}, relative difference {rival.difference:.0e}")
 
 
 def against_mujoco(make: Callable[[], Linkage], budget: Budget) -> Measurement:
@@ -45,7 +45,7 @@ def against_mujoco(make: Callable[[], Linkage], budget: Budget) -> Measurement:
             call(model, data)
 
     return Measurement(
-        paired_timing.time_pairs(calls(linkage), other, budget), note="soft loops, and more than accelerations"
+        paired_timing.time_pairs(calls(linkage), other, budget), note="soft constraints, and more than accelerations"
     )
 
 
@@ -62,9 +62,9 @@ def row_of_bars(n: int) -> tuple[Linkage, float]:
 
 def exact(linkage: Linkage, n: int) -> np.ndarray:
     """q̈ of n four-bars side by side, which have one degree of freedom: [(n+1)/3 + n] θ̈ = Στ − [(n+1)/2 + n] g cos θ."""
-    way = np.where([name.startswith("up") for name in linkage.model.dof_names], 1.0, -1.0)
+    sign = np.where([name.startswith("up") for name in linkage.model.dof_names], 1.0, -1.0)
     gravity = 9.81 * np.cos(linkages.TILT)
-    return way * (linkage.tau @ way - ((n + 1) / 2 + n) * gravity) / ((n + 1) / 3 + n)
+    return sign * (linkage.tau @ sign - ((n + 1) / 2 + n) * gravity) / ((n + 1) / 3 + n)
 
 
 def growth(budget: Budget) -> Measurement:
@@ -76,7 +76,7 @@ def growth(budget: Budget) -> Measurement:
 
 
 def nested(make: Callable[[int], Mechanism], n: int, budget: Budget) -> Measurement:
-    ours, other = (linkages.parallelograms(make(n), way) for way in ("nested", "direct"))
+    ours, other = (linkages.parallelograms(make(n), method) for method in ("nested", "direct"))
     found, expected = (each.model.forward_dynamics(*each.state) for each in (ours, other))
     samples = paired_timing.time_pairs(calls(ours), calls(other), budget).per(n, n)
     return Measurement(samples, relative_difference(found, expected), f"{len(ours.model.constraint_rows)} rows")
@@ -88,8 +88,8 @@ PINOCCHIO, MUJOCO = "Pinocchio's constrained dynamics from Python", "mujoco mj_f
 ROBOTS = (
     ("four_bar", "four-bar, 1 loop", linkages.four_bar),
     ("andrews", "Andrews' mechanism, 7 bodies, 3 loops", linkages.andrews),
-    ("two_arms", "two UR5 that hold a bar, 12 dof", linkages.two_arms),
-    ("talos", "TALOS standing, 38 dof, both feet held", linkages.standing),
+    ("two_arms", "two UR5 that hold one bar, 12 dof", linkages.two_arms),
+    ("talos", "TALOS standing, 38 dof, both feet fixed", linkages.standing),
 )
 
 CASES = (
@@ -112,7 +112,7 @@ CASES = (
         f"{MANY} four-bars side by side, per loop",
         growth,
         f"{FEW} of them, per loop",
-        target=Target("ratio", 1.5, most=True),
+        target=Target("ratio", 1.5, at_most=True),
     ),
     *(
         BenchCase(

@@ -1,7 +1,7 @@
-"""Rigs on time against `cyclictest`: how late ticks wake, which deadlines they miss, whether they drift.
+"""Real-time rigs against `cyclictest`: wake-up latencies, missed deadlines, drift.
 
-cyclictest runs before and after ours, as long, on the same CPU at the same priority. After a period that was missed
-both leave it out and go on with the next to come; both tell latencies in whole µs, rounded down.
+cyclictest runs before and after ours, for the same duration, on the same CPU at the same priority. Both skip missed
+periods and report latencies in whole µs, rounded down.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cosim.timing.daemon_executor import busy
 from cosim.timing.deadlines import DeadlineRecord
 from cosim.timing.pacing import Pacing
 
-CHANCE = 0.01  # of calling ours worse than cyclictest although both miss as often
-PARTS = 10  # of a run, each with a p99 of its own
+CHANCE = 0.01  # probability to call ours worse than cyclictest although both miss equally often
+PARTS = 10  # of a run, a p99 for each
 
-# it cannot be traced: what it does depends on numbers
+# not traceable: its `if` depends on a number
 CONTROLLER = """
 import numpy as np
 from cosim.types import COMMAND, FEEDBACK, REFERENCE, PerJoint, joint_signals, param, params
@@ -63,8 +63,8 @@ load = Pd
 
 @dataclass(frozen=True)
 class Setup:
-    """A run of the sample rig on time: its period [µs]; native: all in machine code, else around a controller in
-    Python; busy: beside a thread that keeps the interpreter busy."""
+    """A real-time run of the sample rig: its period [µs]; native: all compiled, else with a controller in Python; busy:
+    beside a thread that keeps the interpreter busy."""
 
     period: int
     native: bool = True
@@ -97,12 +97,12 @@ class Setup:
 
 
 ONE_KHZ = Setup(1000)
-# the last run of each kind, for what else there is to say of it
+# the last run of each setup, for the row of the drift
 _runs: dict[tuple[Setup, float], DeadlineRecord] = {}
 
 
-def beside_cyclictest(setup: Setup, punctual: bool, budget: Budget) -> Measurement:
-    """p99 of the latencies. punctual: missed deadlines count.
+def beside_cyclictest(setup: Setup, count_misses: bool, budget: Budget) -> Measurement:
+    """p99 of the latencies. count_misses: more missed deadlines than of cyclictest miss the target.
 
     Raises NoCyclictest; NotMeasured where nothing can be run at a fixed priority.
     """
@@ -114,30 +114,30 @@ def beside_cyclictest(setup: Setup, punctual: bool, budget: Budget) -> Measureme
         before = other()
         ours = _runs[setup, budget.run] = setup.run(budget.run, cpu)
         after = other()
-    return judged(ours, before, after, punctual)
+    return judged(ours, before, after, count_misses)
 
 
-def judged(timing: DeadlineRecord, before: np.ndarray, after: np.ndarray, punctual: bool) -> Measurement:
+def judged(timing: DeadlineRecord, before: np.ndarray, after: np.ndarray, count_misses: bool) -> Measurement:
     """Ours against the latencies [µs] of cyclictest before and after it, taken together."""
     ours, other = timing.latency_ns // 1000, np.concatenate([before, after])
-    mine, its = np.percentile(ours, 99), np.percentile(other, 99)
-    parts = [np.percentile(part, 99) / its for part in np.array_split(ours, min(PARTS, len(ours)))]
+    our_p99, other_p99 = np.percentile(ours, 99), np.percentile(other, 99)
+    parts = [np.percentile(part, 99) / other_p99 for part in np.array_split(ours, min(PARTS, len(ours)))]
     low, high = (float(x) for x in np.percentile(parts, (25, 75)))
     missed, usual = len(timing.missed.row), np.median(timing.busy_ns) / 1e3
     would = np.count_nonzero(other + usual > timing.period_ns / 1e3) * len(ours) / len(other)
-    late = punctual and unlikely(missed, len(ours), round(would * len(other) / len(ours)), len(other))
+    more_misses = count_misses and unlikely(missed, len(ours), round(would * len(other) / len(ours)), len(other))
     note = (
         f"median, p99, max in whole µs: {spread(ours)}; cyclictest {spread(before)} before, {spread(after)} after;"
         f" p99 of our {len(parts)} parts {low:.2f} to {high:.2f} × (quartiles);"
         f" deadlines missed: {missed} of {len(ours)}, cyclictest would have missed {would:g}"
     )
-    samples = Samples(np.array([mine * 1e-6]), np.array([its * 1e-6]))
-    failed = "more deadlines missed than by cyclictest, beyond chance" if late else ""
+    samples = Samples(np.array([our_p99 * 1e-6]), np.array([other_p99 * 1e-6]))
+    failed = "more deadlines missed than by cyclictest, beyond chance" if more_misses else ""
     return Measurement(samples, note=note, growth=True, quartiles=(low, high), failed=failed)
 
 
 def unlikely(missed: int, ticks: int, others: int, loops: int) -> bool:
-    """Whether so many of all misses fall on our ticks only once in a hundred times if both miss as often."""
+    """Whether our ticks have so many of all misses with a probability below CHANCE if both miss equally often."""
     from scipy.stats import binom
 
     return missed > 0 and float(binom.sf(missed - 1, missed + others, ticks / (ticks + loops))) < CHANCE
@@ -148,68 +148,68 @@ def spread(latencies: np.ndarray) -> str:
 
 
 def drift(budget: Budget) -> Measurement:
-    """By how much the last tick is off the clock, counted from the first, beyond the clock slip."""
+    """The deviation of the last due time from the monotonic clock, counted from the first, without the clock slip."""
     timing = _runs.get((ONE_KHZ, budget.run))
     if timing is None:
         with busy():
             timing = ONE_KHZ.run(budget.run, last_cpu())
     due, periods = timing.stamps[:, 0], int(timing.numbers[-1] - timing.numbers[0])
-    way = int(due[-1] - due[0])
-    off = way - periods * round(timing.period_ns) - timing.slip_ns
+    elapsed = int(due[-1] - due[0])
+    off = elapsed - periods * round(timing.period_ns) - timing.slip_ns
     note = (
-        f"{periods} periods and {timing.slip_ns} ns of clock slip took {way} ns by due times, off by {off} ns;"
-        f" the last tick woke {timing.latency_ns[-1] / 1e3:.0f} µs after it was due"
+        f"{periods} periods and {timing.slip_ns} ns of clock slip took {elapsed} ns by due times, off by {off} ns;"
+        f" the last tick had a wake-up latency of {timing.latency_ns[-1] / 1e3:.0f} µs"
     )
     return Measurement(Samples(np.array([abs(off) * 1e-9])), note=note)
 
 
-# --- what it runs on ---
+# --- the machine ---
 
 
 def last_cpu() -> int:
-    """The system's own work is rather on the first. Raises NotMeasured."""
+    """The last CPU: the system's own work is usually on the first. Raises NotMeasured."""
     if not hasattr(os, "sched_getaffinity"):
-        raise NotMeasured("runs on time need Linux")
+        raise NotMeasured("real-time runs need Linux")
     return max(os.sched_getaffinity(0))
 
 
 def check_priority() -> None:
-    """Raises NotMeasured where a thread may not have a fixed priority."""
-    with privileges.acquire(Pacing()) as rights:
-        missing = [right for right in rights if "SCHED_FIFO" in right.name and not right.granted]
-    for right in missing:
-        raise NotMeasured(f"this needs a {right.name}: {right.fix}")
+    """Raises NotMeasured if a thread cannot get a fixed priority."""
+    with privileges.acquire(Pacing()) as privileges_held:
+        missing = [p for p in privileges_held if "SCHED_FIFO" in p.name and not p.granted]
+    for privilege in missing:
+        raise NotMeasured(f"this needs a {privilege.name}: {privilege.fix}")
 
 
-AS_LATE = Target("ratio", 1.25, most=True)
+SIMILAR_LATENCY = Target("ratio", 1.25, at_most=True)
 BEFORE_AND_AFTER = "cyclictest on the same CPU at the same priority, before and after"
 
 CASES = (
     BenchCase(
         "realtime native 1 kHz",
-        "p99 of the wake-up latency of ur5_sim on time at 1 kHz, in machine code beside a busy thread of Python",
+        "p99 of the wake-up latency of ur5_sim in real time at 1 kHz, compiled, beside a busy Python thread",
         partial(beside_cyclictest, ONE_KHZ, True),
         BEFORE_AND_AFTER,
-        target=AS_LATE,
+        target=SIMILAR_LATENCY,
     ),
     BenchCase(
         "realtime native 4 kHz",
         "the same at 4 kHz",
         partial(beside_cyclictest, Setup(250), True),
         BEFORE_AND_AFTER,
-        target=AS_LATE,
+        target=SIMILAR_LATENCY,
     ),
     BenchCase(
         "realtime python 1 kHz",
-        "p99 of the wake-up latency of ur5_sim on time at 1 kHz, around a controller of six joints in Python",
+        "p99 of the wake-up latency of ur5_sim in real time at 1 kHz, with a controller of six joints in Python",
         partial(beside_cyclictest, Setup(1000, native=False, busy=False), False),
         BEFORE_AND_AFTER,
-        target=Target("ratio", 3.0, most=True),
+        target=Target("ratio", 3.0, at_most=True),
     ),
     BenchCase(
         "realtime drift",
-        "what the last due time of the run at 1 kHz is off the monotonic clock",
+        "deviation of the last due time of the run at 1 kHz from the monotonic clock",
         drift,
-        target=Target("ours", 0.0, most=True),
+        target=Target("ours", 0.0, at_most=True),
     ),
 )

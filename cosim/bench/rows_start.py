@@ -1,4 +1,4 @@
-"""Fresh processes: how long until the first tick, until the imports are done, until code is compiled."""
+"""New processes: time to the first tick, of the imports, of compilation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DYNAMICS = (
 def fresh(statements: tuple[str, ...], file: Path, folder: Path) -> np.ndarray:
     """Seconds that a new process takes to come up, and then for each statement, with `folder` as its cache.
 
-    Raises RunError with the last line it said when it fails.
+    Raises RunError with the last line of its output when it fails.
     """
     script = FRAME.format(body="\n".join(f"{statement}\nmark()" for statement in statements))
     root = Path(__file__).parents[2]
@@ -51,8 +51,8 @@ def fresh(statements: tuple[str, ...], file: Path, folder: Path) -> np.ndarray:
     command = [sys.executable, "-c", script, str(time.monotonic_ns()), str(file)]
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise RunError(f"a fresh process failed: {said[-1]}", str(file))
+        output = done.stderr.strip().splitlines() or ["no output"]
+        raise RunError(f"a new process failed: {output[-1]}", str(file))
     return np.diff(np.array(done.stdout.split(), dtype=np.int64)) * 1e-9
 
 
@@ -76,7 +76,7 @@ def second_start(budget: Budget) -> Measurement:
 
 
 def stage(statements: tuple[str, ...], column: int, file: Callable[[], Path], budget: Budget) -> Measurement:
-    """One statement with an empty cache, against the same with the object code at hand."""
+    """One statement with an empty cache, against the same with cached object code."""
     first, second = starts(statements, file().resolve(), budget.starts)
     return Measurement(Samples(first[:, column], second[:, column]))
 
@@ -97,14 +97,14 @@ CASES = (
         second_start,
         "first start, empty cache",
         unit="s",
-        target=Target("ours", 2.0, most=True),
+        target=Target("ours", 2.0, at_most=True),
     ),
     BenchCase(
         "import cosim",
         "import cosim in a new process",
         imports,
         unit="ms",
-        target=Target("ours", 100.0, most=True),
+        target=Target("ours", 100.0, at_most=True),
     ),
     BenchCase(
         "compile tick",

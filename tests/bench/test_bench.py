@@ -1,4 +1,4 @@
-"""The bench: how it times, what it says of rows, peers and targets; real rows agree with their peers."""
+"""The bench: paired timing, rows, targets and peers; real rows agree with their peers."""
 
 import gc
 import math
@@ -122,7 +122,7 @@ def test_a_row_without_a_peer_has_no_ratio():
     assert row.figures()["ratio_is"] is None
 
 
-FASTER, SOON = Target("ratio", 3.0), Target("ours", 2.0, most=True)
+FASTER, SOON = Target("ratio", 3.0), Target("ours", 2.0, at_most=True)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_only_rows_with_the_given_name(run):
 def test_an_unknown_name_is_a_mistake(run):
     with pytest.raises(InputError) as caught:
         run([GOOD, BAD], "god")
-    assert str(caught.value) == "--only: no row is called 'god'; did you mean 'good'?"
+    assert str(caught.value) == "--only: no row is named 'god'; did you mean 'good'?"
 
 
 def test_a_missed_target_fails_the_run_when_all_is_written(run, tmp_path, capsys):
@@ -299,7 +299,7 @@ def test_mistakes_are_found_before_anything_is_measured(run, monkeypatch, tmp_pa
     with monkeypatch.context() as patch, pytest.raises(InputError) as caught:
         patch.setenv("COSIM_INTERPRET", "1")
         run(cases)
-    assert str(caught.value) == "COSIM_INTERPRET: is set, and machine code is what is measured; unset it"
+    assert str(caught.value) == "COSIM_INTERPRET: is set, but the bench measures compiled code; unset it"
     with monkeypatch.context() as patch, pytest.raises(InputError) as caught:
         patch.setattr(robots, "SAMPLE_RIG", "rigs/no.yaml")
         run(cases)
@@ -358,4 +358,4 @@ def test_fresh_processes_are_timed(name):
 def test_a_fresh_process_that_fails_says_why(tmp_path):
     with pytest.raises(RunError) as caught:
         bench.rows_start.fresh(("raise SystemExit('no luck')",), tmp_path / "file", tmp_path)
-    assert str(caught.value) == f"{tmp_path}/file: a fresh process failed: no luck"
+    assert str(caught.value) == f"{tmp_path}/file: a new process failed: no luck"

@@ -225,7 +225,7 @@ def timing_of(late_us, count=1000):
 
 
 def row_of(measurement):
-    case = BenchCase("x", "this", lambda budget: measurement, unit="%", target=Target("ours", 0.1, most=True))
+    case = BenchCase("x", "this", lambda budget: measurement, unit="%", target=Target("ours", 0.1, at_most=True))
     return measure_case(case, TINY)
 
 

@@ -54,9 +54,11 @@ def rivals_of(monkeypatch, *rivals):
     monkeypatch.setattr(peers_loops, "METHODS", range(len(rivals)))
     monkeypatch.setattr(peers_loops.paired_timing, "shortest_time", lambda block, effort: rivals[block][1])
     pinocchio = peers_loops.ClosedPinocchio(linkages.four_bar())
-    monkeypatch.setattr(pinocchio, "rival", lambda way, ours: peers_loops.PeerMethod(way, rivals[way][0], way))
+    monkeypatch.setattr(
+        pinocchio, "rival", lambda method, ours: peers_loops.PeerMethod(method, rivals[method][0], method)
+    )
     chosen, difference = pinocchio.fastest(None, TINY)
-    return chosen.way, difference
+    return chosen.method, difference
 
 
 def test_the_fastest_of_the_exact_ways_is_timed(monkeypatch):

@@ -1,4 +1,4 @@
-"""The rows of real time: what cyclictest prints is read, latencies and misses are judged, real runs are measured."""
+"""Real-time rows of the bench: output of cyclictest, judgement of latencies and misses, real runs."""
 
 import threading
 from contextlib import nullcontext
@@ -92,7 +92,7 @@ def test_cyclictest_is_asked_for_one_thread_of_fixed_priority_on_one_cpu(program
     [
         ("", "WARN: stat\nUnable to change scheduling policy!\n", 1, "Unable to change scheduling policy!"),
         (PRINTED, "", 2, "# Thread 0: 00003 00004"),
-        ("", "", 1, "it said nothing"),
+        ("", "", 1, "no output"),
         ("# Total: 000000000\n", "", 0, "# Total: 000000000"),
     ],
 )
@@ -121,7 +121,7 @@ def test_its_version_is_part_of_the_document(program):
 
 # --- rows that something else fails ---------------------------------------------------------------
 
-SOON = Target("ratio", 2.0, most=True)
+SOON = Target("ratio", 2.0, at_most=True)
 
 
 def test_a_failure_beside_the_figure_misses_the_target():
@@ -155,7 +155,7 @@ def test_what_cannot_be_measured_is_said_in_its_row():
 def test_p99_of_ours_against_both_runs_of_cyclictest_together():
     before, after = np.full(100, 20), np.repeat([10, 40], [96, 4])
     found = judged(timing_of(np.repeat([10, 25], [950, 50])), before, after, True)
-    row = measure_case(BenchCase("x", "this", lambda effort: found, target=Target("ratio", 0.7, most=True)), SHORT)
+    row = measure_case(BenchCase("x", "this", lambda effort: found, target=Target("ratio", 0.7, at_most=True)), SHORT)
     assert row.ours == pytest.approx(25.0)
     assert row.other == pytest.approx(np.percentile([*before, *after], 99)) == pytest.approx(40.0)
     assert row.ratio == pytest.approx(25 / 40)
@@ -204,8 +204,8 @@ def test_ticks_that_are_due_off_the_clock_are_drift(monkeypatch):
     timing = timing_of([10, 2500, 10, 10])
     monkeypatch.setattr(rows_realtime, "_runs", {(rows_realtime.ONE_KHZ, SHORT.run): timing})
     assert measure_case(named("realtime drift"), SHORT).note == (
-        "3 periods and 2000000 ns given up took 5000000 ns by due times, off by 0 ns; the last tick woke 10 µs after"
-        " it was due"
+        "3 periods and 2000000 ns of clock slip took 5000000 ns by due times, off by 0 ns; the last tick had a wake-up"
+        " latency of 10 µs"
     )
 
 
@@ -230,7 +230,7 @@ def test_other_rights_may_be_missing_as_both_lack_them(monkeypatch):
 
 def test_where_threads_cannot_be_bound_nothing_is_measured(monkeypatch):
     monkeypatch.delattr(rows_realtime.os, "sched_getaffinity", raising=False)
-    assert {measure_case(case, SHORT).note for case in rows_realtime.CASES} == {"runs on time need Linux"}
+    assert {measure_case(case, SHORT).note for case in rows_realtime.CASES} == {"real-time runs need Linux"}
 
 
 class Fails:
