@@ -1,4 +1,4 @@
-"""What is compiled takes the arrays that Python would, tells what does not fit, and is kept on disk."""
+"""Compiled functions: arguments and results as in Python, errors for wrong arrays, the cache on disk."""
 
 import gc
 import math
@@ -50,7 +50,7 @@ def compile_error(function, *shapes):
     return str(caught.value)
 
 
-def test_an_operation_without_machine_code_is_named_with_its_place():
+def test_an_operation_without_machine_code_is_reported_with_its_location():
     def inverse_error(x):
         return casadi.erfinv(x[0][()])
 
@@ -77,13 +77,13 @@ def by_chain(x):
 
 
 @pytest.mark.parametrize("function", [by_if, by_and, by_max, by_chain])
-def test_a_choice_by_python_is_told_to_use_where(function):
+def test_a_python_if_on_a_traced_value_is_an_error_that_suggests_where(function):
     assert compile_error(function) == (
         f"{line(function, 1)}: a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
     )
 
 
-def test_any_other_error_of_the_function_is_told_with_its_place():
+def test_other_errors_of_the_function_are_reported_with_their_location():
     def wrong(x):
         return x @ np.ones(3)
 
@@ -91,7 +91,7 @@ def test_any_other_error_of_the_function_is_told_with_its_place():
     assert message.startswith(f"{line(wrong, 1)}: cannot be traced: ValueError: ")
 
 
-def test_symbols_from_elsewhere_are_named():
+def test_symbols_that_are_not_inputs_are_reported():
     foreign = casadi.SX.sym("foreign")
 
     def borrowing(x):
@@ -121,7 +121,7 @@ def test_a_symbol_never_becomes_a_number(function):
 
 
 @pytest.mark.parametrize("function", [lambda x: None, lambda x: "text", lambda x: casadi.vertcat(x[0][()], x[1][()])])
-def test_what_is_no_array_is_not_returned(function):
+def test_results_must_be_arrays(function):
     compile_error(function)
 
 
@@ -242,7 +242,7 @@ MISFITS = [
 
 @pytest.mark.parametrize(("arguments", "what"), MISFITS)
 @pytest.mark.parametrize("interpret", [False, True])
-def test_arrays_that_do_not_fit_are_told(arguments, what, interpret):
+def test_arrays_of_wrong_shape_or_type_are_reported(arguments, what, interpret):
     f = pair_code(interpret)
     prefix = "pair(x, y) " if what.startswith("takes") else "pair: "
     for call in (f, f.native):
@@ -311,7 +311,7 @@ def test_code_that_nobody_holds_is_given_back():
 
 
 @pytest.mark.parametrize(("word", "expected"), [("1", Interpreted), ("0", Compiled), ("", Compiled)])
-def test_the_environment_asks_for_python(word, expected, monkeypatch):
+def test_the_environment_selects_python(word, expected, monkeypatch):
     monkeypatch.setenv("COSIM_INTERPRET", word)
     f = compile(pair, [ArrayPort("x", (3,)), ArrayPort("y", (3,))])
     assert type(f) is expected

@@ -1,4 +1,4 @@
-"""Object code on disk: found again, made anew when spoilt, done without when it cannot be kept."""
+"""The cache of object code: reuse, recompilation of damaged files, operation without a cache."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Long graphs become several functions, which give what one function gives, to the bit."""
+"""Long graphs are split into several functions with bitwise identical results."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""A loop in machine code does what the same loop in Python does, for one state and for each lane of a batch."""
+"""While loops: machine code and Python give the same results, for one state and for each lane of a batch."""
 
 import ctypes
 
@@ -108,7 +108,7 @@ def test_x_may_have_no_elements():
 
 @pytest.mark.parametrize("most", [1000, 9])
 @pytest.mark.parametrize("rows", [1, LANES, ROWS])
-def test_lanes_that_are_done_keep_what_they_have(rows, most):
+def test_finished_lanes_keep_their_values(rows, most):
     f = compile(WhileLoop(COLLATZ.body, most), [ArrayPort("x", (2,))])
     x, count, more = f(STARTS[:rows])
     same((x, count, more), by_rows(f, STARTS[:rows]))
@@ -340,7 +340,7 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("fn", "shapes", "what"), MISFITS)
-def test_a_body_whose_results_are_not_its_arguments_is_told(fn, shapes, what):
+def test_a_body_whose_results_cannot_be_its_arguments_is_refused(fn, shapes, what):
     with pytest.raises(CompileError) as caught:
         WhileLoop(Routine(fn, shapes, "body"), 5)
     assert str(caught.value) == f"{place(fn)}: 'body' {what}; the body of a loop must return (x, more ())"
@@ -361,7 +361,7 @@ def test_an_x_for_all_lanes_is_refused():
     )
 
 
-def test_arguments_that_do_not_fit_are_told():
+def test_arguments_of_wrong_shape_are_reported():
     with pytest.raises(CompileError) as caught:
         compile(lambda x: COLLATZ(x)[0], [ArrayPort("x", (3,))])
     assert str(caught.value) == "routine 'collatz_repeated' takes arrays of shapes ((2,),), got ((3,),)"

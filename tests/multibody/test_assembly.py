@@ -1,4 +1,4 @@
-"""Where a mechanism with loops starts: the branch that is found, rows that repeat others, and what cannot be."""
+"""Assembly of mechanisms with loops: branches, redundant rows, errors."""
 
 from pathlib import Path
 
@@ -147,7 +147,7 @@ mechanism:
 
 
 @pytest.mark.parametrize("guess", ["110 deg", "180 deg", "-2"])
-def test_no_loop_closes_the_wrong_way_round(guess):
+def test_no_loop_closes_on_the_wrong_branch(guess):
     (a, b, _), _ = start(WRIST + f"joints: {{A: {{initial: {{guess: {guess}}}}}}}\n")
     assert np.cos(a) * np.cos(b) == pytest.approx(1.0)  # where the axis of C goes
 
@@ -197,7 +197,7 @@ OPEN = "or remove the initial position of"
         ),
     ],
 )
-def test_a_loop_that_closes_only_the_wrong_way_round(text, message):
+def test_a_loop_that_closes_on_the_wrong_branch_only(text, message):
     assert mistake(text) == message
 
 

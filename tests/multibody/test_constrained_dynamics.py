@@ -278,7 +278,7 @@ def test_a_kept_loop_moves_as_the_cut_one(kind, way):
     assert whole.equations.potential_energy(q_whole) == pytest.approx(cut.equations.potential_energy(q), rel=1e-12)
 
 
-def test_a_joint_that_time_moves_carries_the_loop():
+def test_a_loop_on_a_joint_that_depends_on_time():
     """A hinge at q + ½ t²: the same motion as a plain hinge there, whose acceleration is larger by 1."""
     random = np.random.default_rng(15)
     plain = chain(random)

@@ -1,4 +1,4 @@
-"""Laws of constraints: closing rows against the joints they stand for, rates and reactions against differences."""
+"""Constraint laws: closure rows against the motion of their joints, rates and reactions against differences."""
 
 import dataclasses
 import math
@@ -123,7 +123,7 @@ del FLIPS["spherical"]
 @pytest.mark.parametrize("name", CLOSING)
 @quick
 @given(seeds)
-def test_the_right_way_round(name, seed):
+def test_the_intended_branch(name, seed):
     kind = CLOSING[name]
     _, turned, r = own_motion(kind, np.random.default_rng(seed))
     assert (kind.branch is None) == (name in ("universal", "spherical"))
@@ -164,7 +164,7 @@ def test_a_screw_stays_closed_after_many_turns(pitch, turns):
     assert kind.closure(turned, r + np.array([0.0, 0.0, 0.01 * pitch]))[2] == pytest.approx(0.01 * pitch, rel=1e-3)
 
 
-def test_a_joint_without_closing_rows_is_told_by_its_kind():
+def test_a_free_joint_has_no_closure_rows():
     assert joints.FREE.closure is None and joints.FREE.reactions == ""
 
 

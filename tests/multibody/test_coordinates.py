@@ -1,4 +1,4 @@
-"""Spaces of coordinates and the table of joints: what moves how, against exponentials and differences."""
+"""Spaces of coordinates and the table of joints, against matrix exponentials and differences."""
 
 import numpy as np
 import pytest

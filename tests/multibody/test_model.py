@@ -1,4 +1,4 @@
-"""A model of a mechanism: its names and order, its batches, its losses and gears, and what it refuses."""
+"""`Model`: names and order, batches, friction and mimics, errors."""
 
 import math
 
@@ -78,7 +78,7 @@ def test_limits_are_those_of_the_independent_joints():
     assert [free.lower[0], free.upper[0], free.velocity[0]] == [-math.inf, math.inf, math.inf]
 
 
-def test_unknown_names_are_told_with_those_that_exist():
+def test_unknown_names_are_reported_with_the_known_ones():
     model = Model(pendulum())
     for call, what in (
         (lambda: model.dof_index("hing"), "joint 'hing' does not exist; did you mean 'hinge'?"),
@@ -153,7 +153,7 @@ def test_arguments_may_be_named_in_every_call():
         np.testing.assert_array_equal(model.forward_dynamics([0.3], [1.0], tau=[0.5]), expected)
 
 
-def test_arrays_that_do_not_fit_are_told():
+def test_arrays_of_wrong_shape_or_type_are_reported():
     model = Model(sliders())
     with pytest.raises(ValueError) as caught:
         model.forward_dynamics([0.0, 0.0], [0.0], [0.0])
@@ -305,7 +305,7 @@ def massless(link, joint):
         ),
     ],
 )
-def test_a_massless_link_that_can_move_alone_is_named(links, joints, expected):
+def test_a_massless_link_that_can_move_is_reported(links, joints, expected):
     with pytest.raises(InputErrors) as caught:
         Model(mechanism(links, joints))
     assert str(caught.value).splitlines() == expected

@@ -1,4 +1,4 @@
-"""Links and joints must be one tree; every way of not being one is told with its line."""
+"""Links and joints must form one tree; every violation is reported with its line."""
 
 from dataclasses import replace
 
@@ -145,7 +145,7 @@ def test_a_mimic_of_a_fixed_joint():
     assert messages(links("abc"), [weld, led(follower, "weld")]) == expected
 
 
-def test_mistakes_come_in_the_order_of_their_lines():
+def test_errors_come_in_the_order_of_their_lines():
     findings = Diagnostics()
     findings.error("late", SourceLocation("f", 20))
     findings.error("early", SourceLocation("f", 1))
@@ -195,7 +195,7 @@ def test_a_constraint_may_name_the_joint_of_a_loop_with_coordinates():
     assert coupled([loop(coordinates=True)], [constraint]).constraints == (constraint,)
 
 
-def test_two_hinges_side_by_side_are_no_mistake():
+def test_two_joints_side_by_side_are_allowed():
     assert len(coupled([loop("L", x=0.1), loop("K", x=0.2)]).loops) == 2
 
 

@@ -1,4 +1,4 @@
-"""The UR5 file says what the maker's Denavit-Hartenberg table says."""
+"""The UR5 file agrees with the manufacturer's Denavit-Hartenberg table."""
 
 import math
 from pathlib import Path

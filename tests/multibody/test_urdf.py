@@ -1,4 +1,4 @@
-"""URDF files are read exactly, and every mistake in one is told with its line and its mend."""
+"""URDF files are read exactly, and every error is reported with its line and fix."""
 
 import math
 
@@ -294,7 +294,7 @@ def test_files_that_are_no_robot(text, message):
         (AXIS + "<mimic/>", "continuous", "<mimic> has no 'joint'"),
     ],
 )
-def test_mistakes_in_a_joint(inside, kind, message):
+def test_errors_in_a_joint(inside, kind, message):
     assert messages(two_links(inside, kind)) == [f"r.urdf:4 joint 'j': {message}"]
 
 
@@ -319,7 +319,7 @@ def test_mistakes_in_a_joint(inside, kind, message):
         ),
     ],
 )
-def test_mistakes_in_a_link(inside, message):
+def test_errors_in_a_link(inside, message):
     assert messages(robot(link("a", inside)))[0] == f"r.urdf:2 link 'a': {message}"
 
 
@@ -356,11 +356,11 @@ def test_mistakes_in_a_link(inside, message):
         ),
     ],
 )
-def test_mistakes_in_the_graph(lines, expected):
+def test_errors_in_the_topology(lines, expected):
     assert messages(robot(*lines)) == expected
 
 
-def test_all_mistakes_come_at_once_in_the_order_of_their_lines():
+def test_all_errors_are_reported_at_once_in_the_order_of_their_lines():
     text = robot(
         joint("j", "a", "z"),
         link("a", inertial("-1")),

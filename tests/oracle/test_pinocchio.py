@@ -175,7 +175,7 @@ def test_the_package_holds_the_robots_that_the_table_names(robots_folder):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_that_makes_no_mechanism_is_refused_with_its_mistakes(robots_folder, name):
+def test_an_invalid_file_is_refused_with_its_errors(robots_folder, name):
     count, what = REFUSED[name]
     with pytest.raises(InputErrors) as caught:
         Model.from_urdf(robots_folder / name)

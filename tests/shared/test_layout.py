@@ -1,4 +1,4 @@
-"""Layouts: trees of arrays to flat vectors and back, and what does not fit."""
+"""Layouts: trees of arrays to flat vectors and back, and errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every operation gives numpy's values: on numbers, as machine code, alone and in lanes."""
+"""Every operation gives numpy's values: on numbers, in machine code for one state and in SIMD lanes."""
 
 import itertools
 import math
