@@ -25,6 +25,7 @@ from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.trajectories.waypoints import read_waypoints
 from cosim.units import parse_quantity
+from tests.conformance.rules import RULES
 from tests.docs.documents import ARCHITECTURE, DOCS, PAGES, README, ROOT, TABLES, TEXT, blocks, tables
 
 
@@ -110,6 +111,10 @@ def test_every_name_that_a_family_defines_is_listed():
     assert {row[0].strip("`") for row in TABLES["6. Define the contract of the family"][1:]} == set(DRIVER.needs)
     (text,) = (text for text in blocks(DOCS, "toml") if DRIVER.group in text)
     assert list(tomllib.loads(text)["project"]["entry-points"]) == [DRIVER.group]
+
+
+def test_every_conformance_rule_is_listed():
+    assert {int(row[0]): row[1] for row in TABLES["Conformance rules"][1:]} == RULES
 
 
 def test_the_example_of_wiring_is_correct():
