@@ -46,7 +46,7 @@ def load_rig(
 ) -> Rig:
     """The rig of a file, after overrides like `controllers.arm.kp=200`.
 
-    realtime: run in real time, as `schedule.realtime` says or, where that is missing, with its defaults.
+    realtime: run in real time, with the settings of `schedule.realtime` or its defaults.
     Raises InputErrors with every mistake in it, each with its line.
     """
     overrides = [overrides] if isinstance(overrides, str) else list(overrides)

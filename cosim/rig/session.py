@@ -1,4 +1,4 @@
-"""A rig's run from start to end: its scheduler, what its ticks leave, and where that goes meanwhile."""
+"""A run of a wired rig from start to end: its scheduler, the recorded ticks, and the sinks that they go to."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_engine(rig: WiredRig) -> Engine:
 
 
 def make_scheduler(rig: WiredRig) -> Scheduler:
-    """The scheduler of a rig, in real time where its schedule says so."""
+    """The scheduler of a rig, in real time where its schedule has real-time settings."""
     schedule, source = rig.spec.schedule, rig.spec.source
 
     def make() -> Engine:
@@ -118,15 +118,15 @@ class RunRecorder:
         return int(self.t_ns[-1][-1]) if self.t_ns else 0
 
     def add(self, block: TickBlock) -> None:
-        """Finished ticks. Their signals go to wherever they go at once; of a run on time that goes nowhere they are
-        made when it is over: a loop in Python shares the interpreter with whoever makes them."""
+        """Finished ticks. Their signals are computed immediately for the sinks; without sinks, those of a run in real
+        time are computed at its end, because a Python loop shares the interpreter."""
         self.t_ns.append(block.numbers * self.rig.spec.schedule.step_ns)
         self.waiting.append(block)
         if self.sinks or self.scheduler.pacing is None:
             self.digest()
 
     def digest(self) -> None:
-        """The signals of all ticks that wait for that."""
+        """Compute the signals of all waiting ticks."""
         waiting, self.waiting = self.waiting, []
         for block in waiting:
             self._digest(block)
@@ -180,7 +180,7 @@ def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
 
 
 def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> list[Sink]:
-    """The recording, and the telemetry that the rig asks for. Those of a run in real time are in a process of their
+    """The recording, and the telemetry of the rig. Those of a run in real time are in a process of their
     own."""
     from cosim.output.remote_sink import RemoteSink
     from cosim.output.sinks import SinkConfig, open_sinks

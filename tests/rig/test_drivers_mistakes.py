@@ -187,7 +187,7 @@ schedule:
         "19 drivers[0].joints.shoulder: unknown key 'zro'; did you mean 'zero'?",
         "24 drivers[1].joints.elbow: joint 'elbow' is behind driver 'odrive' already",
         "26 guard.watchdog: must be above 0 s, is 0 s",
-        "28 schedule.realtime: real motors run on time; take 'realtime: no' out",
+        "28 schedule.realtime: real motors run in real time; take 'realtime: no' out",
     ]
 
 
@@ -246,7 +246,7 @@ def test_stops_of_a_real_joint_are_those_of_the_emulated_one(tmp_path):
 def test_an_event_cannot_hold_a_real_joint(mistakes, do):
     events = f"events:\n  - {{do: {do}, of: elbow, at: 1}}\n  - {{do: latch, of: lift, at: 2}}\n"
     assert mistakes(REAL + events) == [
-        "15 events[0].of: joint 'elbow' is real, it moves as it is measured; name another one"
+        "15 events[0].of: joint 'elbow' is real and follows its measurement; name another one"
     ]
 
 
@@ -263,10 +263,10 @@ def test_a_limit_of_temperature_may_stand_at_a_joint_that_is_simulated(tmp_path)
 @pytest.mark.parametrize(
     ("realtime", "message"),
     [
-        ("no", "realtime: real motors run on time; take 'realtime: no' out"),
-        ("false", "realtime: real motors run on time; take 'realtime: false' out"),
-        ("{rate: 2}", "realtime.rate: real motors run on time; take 'rate' out"),
-        ("{rate: 0.5, overrun: skip}", "realtime.rate: real motors run on time; take 'rate' out"),
+        ("no", "realtime: real motors run in real time; take 'realtime: no' out"),
+        ("false", "realtime: real motors run in real time; take 'realtime: false' out"),
+        ("{rate: 2}", "realtime.rate: real motors run in real time; take 'rate' out"),
+        ("{rate: 0.5, overrun: skip}", "realtime.rate: real motors run in real time; take 'rate' out"),
     ],
 )
 def test_real_motors_go_by_the_clock(mistakes, realtime, message):

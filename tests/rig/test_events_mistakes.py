@@ -122,7 +122,7 @@ def test_every_mistake_is_told():
 def test_events_of_a_prescribed_joint(do):
     effort = ", effort: 1" if do == "brake" else ""
     assert mistakes(f"bar: {{{PRESCRIBED}}}", f"{{do: {do}, of: bar, at: 1{effort}}}") == [
-        "rig.yaml:14 events[0].of: joint 'bar' is prescribed, it moves as it is told; name another one"
+        "rig.yaml:14 events[0].of: joint 'bar' is prescribed and follows its trajectory; name another one"
     ]
 
 
@@ -149,11 +149,11 @@ def test_events_of_a_prescribed_joint(do):
         ("rod: {stops: {lover: 1}}", "rod.stops: unknown key 'lover'; did you mean 'lower'?"),
         (
             f"bar: {{stops: {{upper: 1}}, {PRESCRIBED}}}",
-            "bar.stops: joint 'bar' is prescribed, it moves as it is told; take out 'stops'",
+            "bar.stops: joint 'bar' is prescribed and follows its trajectory; take out 'stops'",
         ),
         (
             f"bar: {{latched: true, {PRESCRIBED}}}",
-            "bar.latched: joint 'bar' is prescribed, it moves as it is told; take out 'latched'",
+            "bar.latched: joint 'bar' is prescribed and follows its trajectory; take out 'latched'",
         ),
         ("rod: {latched: 3}", "rod.latched: expected true or false, got 3"),
         (

@@ -179,7 +179,7 @@ WANTED = "return the child's axes (3, 3) and its origin (3,) (/mine.py:10 load.<
         (
             "return np.eye(3), ops.array([q[0] + t, 0.0, 0.0])",
             MADE,
-            "place depends on the time t; say so with timed=True (/mine.py:10 load.<locals>.place)",
+            "place depends on the time t; pass timed=True (/mine.py:10 load.<locals>.place)",
         ),
         *(
             (
@@ -302,7 +302,7 @@ AT = "(/mine.py:10 load.<locals>.f)"
             )
             for rate in ("v[0] * v[0]", "v[0] * frames[1].angular[2]", "ops.sin(frames[0].linear[0])")
         ),
-        ({"body": "return [q[0] - t]"}, f"residual depends on the time t; say so with timed=True {AT}"),
+        ({"body": "return [q[0] - t]"}, f"residual depends on the time t; pass timed=True {AT}"),
     ],
 )
 def test_a_law_that_does_not_fit(changes, message):

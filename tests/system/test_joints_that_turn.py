@@ -146,7 +146,7 @@ def test_something_must_move(mistake):
 def test_a_joint_with_coordinates_of_its_own_is_not_let_go(mistake):
     text = FOUR_BAR % ", coordinates: true" + "events: [{do: release, of: C, at: 1}]\n"
     assert mistake(text) == (
-        "rig.yaml:12 events[0].of: 'C' keeps its coordinates, which cannot be let go; take out what it keeps them for"
+        "rig.yaml:12 events[0].of: 'C' keeps its coordinates, which cannot be released; take out what it keeps them for"
         " (a drive, spring, damping, friction or limits)"
     )
 

@@ -1,4 +1,4 @@
-"""What a rig says of the start and of events, turned into places in the model's vectors."""
+"""The initial state of a rig and its events, as indices and vectors of the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.units import TURN
 
-# share of a time by which a sum of steps may fall short of it
+# relative error of a sum of steps
 ROUNDING = 1e-15
 _OF_A_TURNING_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
 BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
@@ -50,7 +50,7 @@ def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
 
 
 def loop_closure_of(keys: LoopClosureKeys) -> LoopClosure:
-    """How constraints are held, as the rig says."""
+    """How loops are closed, from the keys of the rig."""
     stabilised = TURN * keys.frequency if keys.drift == "baumgarte" else 0.0
     return LoopClosure(keys.drift == "projection", stabilised, keys.elimination)
 
@@ -62,8 +62,7 @@ def latched_of(spec: RigSpec) -> set[str]:
 
 
 def turning(spec: RigSpec, dof: str) -> bool:
-    """Whether a dof is one of a joint that turns freely: its velocity is then along the body, and not the rate of
-    its position."""
+    """Whether a dof belongs to a joint with a quaternion: its velocity is in body axes, no rate of its position."""
     joint = spec.several.get(spec.owners[dof])
     return joint is not None and joint.rotates
 
@@ -93,7 +92,7 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
 
 
 def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
-    """(path, what is wrong) of all that events, stops and latches ask of dofs that cannot do it."""
+    """(path, what is wrong) of events, stops and latches that do not fit their dofs."""
     known = plant.signals if any(event.signal for event in spec.events) else ()
     for event in spec.events:
         if event.signal and event.signal not in known:
@@ -103,15 +102,15 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
             yield (*event.key, "of"), f"{of}; name the whole joint"
         for name in event.dofs:
             if name in plant.prescribed:
-                yield (*event.key, "of"), f"joint '{name}' is prescribed, it moves as it is told; name another one"
+                yield (*event.key, "of"), f"joint '{name}' is prescribed and follows its trajectory; name another one"
             elif name in plant.real:
-                yield (*event.key, "of"), f"joint '{name}' is real, it moves as it is measured; name another one"
+                yield (*event.key, "of"), f"joint '{name}' is real and follows its measurement; name another one"
     latched = latched_of(spec)
     for (name, dof), position in zip(spec.joints.items(), plant.start_positions, strict=True):
         at, joint = ("joints", name), spec.owners[name]
         for key, given in (("latched", dof.latched), ("stops", dof.stops)):
             if given and name in plant.prescribed:
-                yield (*at, key), f"joint '{name}' is prescribed, it moves as it is told; take out '{key}'"
+                yield (*at, key), f"joint '{name}' is prescribed and follows its trajectory; take out '{key}'"
         if name in latched and dof.kept[1] and dof.initial_velocity != 0.0:
             yield (
                 (*at, "initial", "velocity"),
@@ -133,7 +132,7 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
 
 
 def _value(event: EventSpec) -> Callable[[Seen], Any]:
-    """What crosses zero when the event happens."""
+    """The function that crosses zero at the event."""
     if event.at is not None:
         at = event.at * (1.0 - ROUNDING)
         return lambda seen: seen["t"] - at

@@ -1,7 +1,7 @@
 """One loader for every section of a file: plain data in, a checked dataclass of parameters out.
 
-The dataclasses (`cosim.types.params`) are the only schema: the annotation of a field says what may stand
-there, its `param` says unit and bounds. Rig sections, controllers, trajectories and actuators are all read
+The dataclasses (`cosim.types.params`) are the only schema: the annotation of a field gives its type, its
+`param` gives unit and bounds. Rig sections, controllers, trajectories and actuators are all read
 here.
 """
 
@@ -54,7 +54,7 @@ class Reading:
     def fail(self, path: KeyPath, what: str) -> None:
         self.errors.append(InputError(what, self.place(path)))
 
-    def told_at(self, path: KeyPath, of: KeyPath, keys: Container[str]) -> Reading:
+    def inherited_at(self, path: KeyPath, of: KeyPath, keys: Container[str]) -> Reading:
         """The same where these keys of the section at `path` are inherited from the section at `of`."""
 
         def place(where: tuple) -> SourceLocation:

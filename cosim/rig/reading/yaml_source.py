@@ -86,7 +86,7 @@ def load_yaml(path: str | Path) -> YamlSource:
 
 
 def override(source: YamlSource, text: str) -> YamlSource:
-    """`source` with one value replaced as `text` says: `controllers.arm.kp=200`.
+    """`source` with one value replaced by `text`: `controllers.arm.kp=200`.
 
     Elements of lists go by index or by their `name` (a controller without one by its `type`); sections that
     are not there yet are made; the value is YAML. Raises InputError when the text is no `key=value` or leads

@@ -23,7 +23,7 @@ Mode = Literal["effort", "velocity", "position"]
 class _DriverFile:
     name: str | None = param(default=None)
     mode: Mode = param(default="effort", doc="what the drives follow")
-    observer: float = param(unit="Hz", above=0, default=50.0, doc="bandwidth of the accelerations that are observed")
+    observer: float = param(unit="Hz", above=0, default=50.0, doc="bandwidth of the estimated accelerations")
     joints: dict | None = param(default=None, doc="by name, with the address of the drive and how it is wired")
     loads: dict | None = param(default=None, doc="joints whose load a further motor applies")
 
@@ -68,7 +68,7 @@ class DriverSpec:
 def read_drivers(
     items: Any, joints: Mapping[str, Joint] | None, several: Container[str], prescribed: set[str], reading: Reading
 ) -> tuple[DriverSpec, ...]:
-    """The drivers of the rig; mistakes are noted in `reading`. prescribed: joints that move as a trajectory says."""
+    """The drivers of the rig; mistakes are noted in `reading`. prescribed: joints that follow a trajectory."""
     if not isinstance(items, list):
         reading.fail(("drivers",), f"expected a list of drivers, got {show(items)}")
         return ()
@@ -108,7 +108,7 @@ def read_drivers(
                 continue
             kind, given = {joint: joints[joint].kind if joints else None}, own or {}
             merged = {**defaults, **given}
-            about = reading.of(kind).told_at(path, (*at, key, "all"), merged.keys() - given.keys())
+            about = reading.of(kind).inherited_at(path, (*at, key, "all"), merged.keys() - given.keys())
             if load:
                 own_keys = {field.name for field in fields(LoadParams)}
                 part = {k: v for k, v in merged.items() if k in own_keys}
@@ -170,12 +170,12 @@ def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
 
 
 def check_pace(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
-    """Real motors go by the clock; schedule: the section, pacing: what it says."""
+    """Real motors run in real time; schedule: the section, pacing: its settings."""
     at, given = ("schedule", "realtime"), schedule.get("realtime") if isinstance(schedule, dict) else None
     if isinstance(given, str | bool) and given in ("no", False):
-        reading.fail(at, f"real motors run on time; take 'realtime: {str(given).lower()}' out")
+        reading.fail(at, f"real motors run in real time; take 'realtime: {str(given).lower()}' out")
     elif pacing is not None and pacing.rate != 1.0:
-        reading.fail((*at, "rate"), "real motors run on time; take 'rate' out")
+        reading.fail((*at, "rate"), "real motors run in real time; take 'rate' out")
 
 
 def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec], reading: Reading) -> None:

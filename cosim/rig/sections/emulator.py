@@ -100,7 +100,7 @@ def read_emulator(
     for name, kind in kinds.items():
         path = (*at, "joints", name)
         given = reading.mapping(settings.get(name), path)
-        about = reading.of({name: kind}).told_at(path, (*at, "joints", "all"), defaults.keys() - given.keys())
+        about = reading.of({name: kind}).inherited_at(path, (*at, "joints", "all"), defaults.keys() - given.keys())
         motors[name] = schema.read(MotorParams, {**defaults, **given}, path, about) or MotorParams()
     faults = [
         _fault(item, (*at, "faults", k), drivers, kinds, reading) for k, item in enumerate(values.get("faults") or [])

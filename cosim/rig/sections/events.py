@@ -135,7 +135,7 @@ def _target(
     ties = [loop.joint.name for loop in description.loops] + [c.name for c in description.constraints]
     if do == "release" and of in ties:
         if any(loop.coordinates and loop.joint.name == of for loop in description.loops):
-            what = f"'{of}' keeps its coordinates, which cannot be let go; take out what it keeps them for"
+            what = f"'{of}' keeps its coordinates, which cannot be released; take out what it keeps them for"
             reading.fail((*at, "of"), f"{what} (a drive, spring, damping, friction or limits)")
         return of, ()
     moving = [name for name, joint in dofs.single.items() if not bound_reason(joint)]

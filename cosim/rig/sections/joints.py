@@ -24,8 +24,8 @@ class EncoderSpec:
 
 @params
 class _Initial:
-    position: float | None = param(unit="joint position", default=None, doc="0 unless loops ask for another")
-    velocity: float | None = param(unit="joint velocity", default=None, doc="0 unless constraints ask for another")
+    position: float | None = param(unit="joint position", default=None, doc="0, or what loop closure requires")
+    velocity: float | None = param(unit="joint velocity", default=None, doc="0, or what constraints require")
     guess: float = param(unit="joint position", default=0.0, doc="where to look for the position that closes loops")
 
 
@@ -33,7 +33,7 @@ class _Initial:
 class _Stops:
     lower: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
     upper: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
-    restitution: float = param(min=0, max=1, default=0.0, doc="share of the speed that an impact gives back")
+    restitution: float = param(min=0, max=1, default=0.0, doc="coefficient of restitution")
 
 
 @params
@@ -150,11 +150,11 @@ def _merged(entry: JointEntry, defaults: dict[str, Any], name: str, path: tuple[
     for key in _KEY_BY_KEY.get(path, ()):
         if isinstance(own.get(key), dict) and isinstance(defaults.get(key), dict):
             data[key], reading = _merged(JointEntry(own[key], reading), defaults[key], name, (*path, key))
-    return JointEntry(data, reading.told_at(("joints", name, *path), ("joints", "all", *path), inherited))
+    return JointEntry(data, reading.inherited_at(("joints", name, *path), ("joints", "all", *path), inherited))
 
 
 def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:
-    """The joint as its entry says; a commanded one without an actuator gets an ideal one."""
+    """The joint of an entry; a commanded one without an actuator gets an ideal one."""
     at, reading = ("joints", name), entry.reading
     joint = (joints or {}).get(name)
     kinds = kinds_of((name,), joints)

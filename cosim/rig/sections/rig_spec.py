@@ -1,4 +1,4 @@
-"""What a rig file says, checked: every section as a frozen dataclass, every mistake reported at once.
+"""A checked rig file: every section as a frozen dataclass, all mistakes reported together.
 
 Times are integer nanoseconds from here on, positions and limits SI. Nothing is built yet.
 """

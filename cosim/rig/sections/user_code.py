@@ -235,7 +235,7 @@ def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
     import casadi
 
     if not timed and casadi.depends_on(casadi.vertcat(*traced.outputs), traced.inputs[-1]):
-        raise ValueError(f"{name} depends on the time t; say so with timed=True ({origin(written)})")
+        raise ValueError(f"{name} depends on the time t; pass timed=True ({origin(written)})")
 
 
 def _check_smooth(name: str, written: Any, traced: Trace, arguments: Sequence[Any], q: np.ndarray) -> None:
