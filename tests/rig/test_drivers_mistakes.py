@@ -275,7 +275,7 @@ def test_real_motors_go_by_the_clock(mistakes, realtime, message):
     assert mistakes(REAL, override) == [f"--set {override}: {message.split(': ', 1)[1]}"]
 
 
-@pytest.mark.parametrize("realtime", ["", "yes", "{rate: 1}", "strict", "{pulse: {file: rig.yaml}}"])
+@pytest.mark.parametrize("realtime", ["", "yes", "{rate: 1}", "strict", "{trigger: {file: rig.yaml}}"])
 def test_ways_to_go_by_the_clock(tmp_path, realtime):
     (tmp_path / "rig.yaml").write_text(f"{RIG}{REAL}schedule: {{realtime: {realtime}}}\n")
     pacing = load_rig(tmp_path / "rig.yaml").spec.schedule.pacing
