@@ -121,7 +121,7 @@ def test_a_tick_that_is_far_away_holds_nobody_up(rig_of, end):
         assert scheduler.state is (SchedulerState.PAUSED if end == "pause" else SchedulerState.STOPPED)
 
 
-def test_a_controller_that_does_not_return_is_given_up(rig_of, monkeypatch):
+def test_a_controller_that_does_not_return_is_stopped_by_force(rig_of, monkeypatch):
     monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
     rig = rig_of("GO_ON.wait()")
 
@@ -137,7 +137,7 @@ def test_a_controller_that_does_not_return_is_given_up(rig_of, monkeypatch):
     assert len(run.t) == 101
 
 
-def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
+def test_what_was_stopped_by_force_writes_nothing_any_more(rig_of, monkeypatch):
     monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
     rig = rig_of("GO_ON.wait()")
     scheduler = rig.scheduler()
@@ -149,7 +149,7 @@ def test_what_was_given_up_writes_nothing_any_more(rig_of, monkeypatch):
     scheduler.stop()
     assert scheduler.state is SchedulerState.FAULT
     scheduler.reset()
-    with pytest.raises(RunError, match=r"^the last run has not ended: what it waits for goes on; close it and make a"):
+    with pytest.raises(RunError, match=r"^the last run has not ended, it still waits; close it and make a"):
         scheduler.arm()
     type(rig.tick_model.loops[0].block).update.__globals__["GO_ON"].set()
     scheduler.mode.future.exception()  # it ends
@@ -245,7 +245,7 @@ def test_what_is_no_number_of_ticks_is_refused(rig_of, ticks):
         scheduler.arm()
         with pytest.raises(RunError) as caught:
             scheduler.start(ticks)
-        assert str(caught.value) == f"cannot take {ticks!r} ticks; give a whole number of 1 or more"
+        assert str(caught.value) == f"cannot run {ticks!r} ticks; give a whole number of 1 or more"
         assert scheduler.state is SchedulerState.ARMED
 
 

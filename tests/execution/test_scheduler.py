@@ -94,7 +94,7 @@ class Bench:
             self.drivers.append(LoggedDriver(driver, self.log))
             return self.drivers[-1]
 
-        return python_engine(rig, *self.groups, wrap=logged, order=rig.spec.schedule.order, hardware=self.hardware)
+        return python_engine(rig, *self.groups, wrap=logged, hardware=self.hardware)
 
     def start(self, ticks):
         """The scheduler, running; from `configured`, if need be."""
@@ -201,13 +201,13 @@ def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, s
 @pytest.mark.parametrize("paced", [False, True])
 @pytest.mark.parametrize("state", WAYS)
 def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of, monkeypatch, state, paced):
-    rights = []
+    calls = []
 
     @contextmanager
     def take(pacing):
-        rights.append(("taken", threading.get_ident()))
+        calls.append(("acquired", threading.get_ident()))
         yield (privileges.Privilege("priority", True, ""),)
-        rights.append(("given back", threading.get_ident()))
+        calls.append(("released", threading.get_ident()))
 
     monkeypatch.setattr(privileges, "acquire", take)
     bench = bench_of(paced=paced)
@@ -224,8 +224,8 @@ def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of
     bench.scheduler.close()
     assert bench.log == done
     ran = paced and state not in ("configured", "ready")
-    assert [what for what, _ in rights] == ["taken", "given back"] * ran
-    assert len({thread for _, thread in rights} | {threading.get_ident()}) == 1 + ran
+    assert [what for what, _ in calls] == ["acquired", "released"] * ran
+    assert len({thread for _, thread in calls} | {threading.get_ident()}) == 1 + ran
     ended = {"armed": "stopped", "running": "stopped", "paused": "stopped"}.get(state, state)
     assert bench.scheduler.state == ended
     with pytest.raises(RunError, match=r"^cannot arm a rig that was closed; make a new scheduler$"):
@@ -293,10 +293,10 @@ def test_motors_stop_in_the_loop_itself_when_a_run_on_time_ends(bench_of):
     assert scheduler.state is SchedulerState.RUNNING and bench.log[-2:] == ["stop a", "stop b+c"]
 
 
-# --- rights -----------------------------------------------------------------------------------------
+# --- privileges -----------------------------------------------------------------------------------------
 
 
-def test_strict_refuses_to_start_without_its_rights_however_often_it_is_asked(bench_of, monkeypatch):
+def test_strict_refuses_to_start_without_its_privileges_at_every_attempt(bench_of, monkeypatch):
     @contextmanager
     def take(pacing):
         yield (
@@ -312,7 +312,7 @@ def test_strict_refuses_to_start_without_its_rights_however_often_it_is_asked(be
             bench.scheduler.arm()
         assert str(caught.value) == (
             "rig.yaml:1: strict, but this system does not grant fixed priority (run ulimit -r 99); grant what is"
-            " missing or leave out 'strict'"
+            " missing or remove 'strict'"
         )
         assert caught.value.exit_code == 2 and bench.scheduler.state is SchedulerState.READY
     bench.scheduler.close()
@@ -327,11 +327,11 @@ def test_the_command_line_refuses_it_too(command, monkeypatch):
     monkeypatch.setattr(privileges, "acquire", take)
     assert command.refuses("run", "rig.yaml", "--set", "schedule.realtime=strict") == [
         "--set schedule.realtime=strict: strict, but this system does not grant fixed priority (run ulimit -r 99);"
-        " grant what is missing or leave out 'strict'"
+        " grant what is missing or remove 'strict'"
     ]
 
 
-def test_without_strict_missing_rights_are_told(bench_of, monkeypatch):
+def test_without_strict_missing_privileges_are_reported(bench_of, monkeypatch):
     missing = privileges.Privilege("fixed priority", False, "run ulimit -r 99")
 
     @contextmanager
@@ -446,7 +446,7 @@ POINTS = {
     ),
     "command that is not finite": (
         lambda f: f.controller(1, lambda effort: effort * np.nan),
-        "joint 'b' is commanded an effort that is not finite (at MEASURED); look at its controller",
+        "joint 'b' is commanded an effort that is not finite (at MEASURED); check its controller",
         4,
     ),
     "measurement that is not finite": (
@@ -457,33 +457,33 @@ POINTS = {
     ),
     "limit": (
         lambda f: f.measured("velocity", -20.5),
-        "joint 'a' moves at -20.5 rad/s, above its limit of 20 rad/s; slow the trajectory down, soften the controller"
-        " or change joints.a.limits",
+        "joint 'a' moves at -20.5 rad/s, above its limit of 20 rad/s; slow the trajectory down, lower the controller"
+        " gains or change joints.a.limits",
         4,
     ),
     "write of the first driver": (lambda f: f.driver(0, "write"), f"the driver of a failed: {BY_NOTHING}", 3),
     "write of the last driver": (lambda f: f.driver(1, "write"), f"the driver of b, c failed: {BY_NOTHING}", 3),
     "row and stamps": (lambda f: f.keeper("stamp"), BY_NOTHING, 3),
-    "policy": (lambda f: f.keeper("follow"), BY_NOTHING, 4),
+    "policy": (lambda f: f.keeper("schedule_next"), BY_NOTHING, 4),
     "wait": (lambda f: f.keeper("wait"), BY_NOTHING, 3),
 }
 ON_TIME = {
     "clock": (lambda f: f.clock(None), BY_NOTHING, 3),
     "clock jumps": (
         lambda f: f.clock(1000 * MS + 1),
-        "the clock jumped ahead by more than 1 s: the machine slept, or the program was held; run it again without"
-        " that",
+        "the clock jumped ahead by more than 1 s: the machine was suspended or the program was stopped; run it"
+        " again without that",
         3,
     ),
     "clock goes back": (
         lambda f: f.clock(-1),
-        "the clock went back; real time needs a clock that is steady: see 'cosim doctor'",
+        "the clock went back; real time needs a steady clock: see 'cosim doctor'",
         3,
     ),
     "budget": (
         lambda f: f.late(),
         "2 ticks in a row missed a deadline, the last one (CAUSE); make schedule.step longer, the rig smaller, or allow"
-        " more with schedule.realtime.most",
+        " more with schedule.realtime.max_consecutive",
         4,
     ),
 }
@@ -657,4 +657,4 @@ def test_a_fault_whose_row_found_no_place_is_told_all_the_same(bench_of, monkeyp
         Ticks(scheduler)
         found.append(scheduler.fault)
     assert found[1] == found[0] and "outside its limits" in found[1]
-    assert scheduler.timing.dropped > 0
+    assert scheduler.timing.lost_rows > 0

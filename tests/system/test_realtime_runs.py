@@ -324,6 +324,6 @@ def test_strict_is_refused_before_motors_are_switched_on(rig_of, monkeypatch, tm
         rig.run(record=path)
     assert str(caught.value) == (
         "--set schedule.realtime={strict: true, rate: 10}: strict, but this system does not grant fixed priority"
-        " (SCHED_FIFO) (run ulimit -r 99); grant what is missing or leave out 'strict'"
+        " (SCHED_FIFO) (run ulimit -r 99); grant what is missing or remove 'strict'"
     )
     assert caught.value.exit_code == 2

@@ -1,4 +1,4 @@
-"""What a loop takes from the system: every right granted and given back, refused with its mend; calm for Python."""
+"""Real-time privileges: each acquired and released, refused with its fix; a quiet interpreter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cosim.timing import privileges
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import Privilege, acquire, quiet_interpreter, refuse_missing
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="rights are those of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the privileges are those of Linux")
 
 FIFO, MEMORY, AWAKE = "fixed priority (SCHED_FIFO)", "locked memory", "processor kept awake"
 
@@ -69,9 +69,9 @@ class System:
         self.asked.append(("memory free",))
 
     def missing(self, cpu=None):
-        """name -> mend of what is not granted."""
-        with acquire(Pacing(cpu=cpu)) as rights:
-            return {right.name: right.fix for right in rights if not right.granted}
+        """name -> fix of what is not granted."""
+        with acquire(Pacing(cpu=cpu)) as granted:
+            return {item.name: item.fix for item in granted if not item.granted}
 
     def awake_open(self):
         links = (f"/proc/self/fd/{handle}" for handle in os.listdir("/proc/self/fd"))
@@ -84,8 +84,8 @@ def system(monkeypatch, tmp_path):
 
 
 def test_everything_is_taken_and_given_back_in_reverse(system):
-    with acquire(Pacing(priority=42, cpu=3)) as rights:
-        assert rights == tuple(Privilege(name, True, "") for name in (MEMORY, AWAKE, "CPU 3", FIFO))
+    with acquire(Pacing(priority=42, cpu=3)) as granted:
+        assert granted == tuple(Privilege(name, True, "") for name in (MEMORY, AWAKE, "CPU 3", FIFO))
         assert system.asked == [("memory", 3), ("cpus", 0, {3}), ("policy", 0, os.SCHED_FIFO, 42)]
         assert system.awake.read_bytes() == bytes(4)
         assert system.awake_open()
@@ -102,16 +102,16 @@ def test_it_is_given_back_after_an_error_too(system):
 
 
 def test_no_cpu_is_taken_unless_one_is_asked_for(system):
-    with acquire(Pacing()) as rights:
-        assert [right.name for right in rights] == [MEMORY, AWAKE, FIFO]
+    with acquire(Pacing()) as granted:
+        assert [item.name for item in granted] == [MEMORY, AWAKE, FIFO]
     assert "cpus" not in [what for what, *_ in system.asked]
 
 
 def test_what_is_refused_is_not_given_back(system):
     system.refused = {"policy", "memory", "cpus"}
     system.awake.unlink()
-    with acquire(Pacing(cpu=1)) as rights:
-        assert not any(right.granted for right in rights)
+    with acquire(Pacing(cpu=1)) as granted:
+        assert not any(item.granted for item in granted)
     assert system.asked == []
 
 
@@ -123,7 +123,7 @@ def test_how_a_user_gets_what_is_refused(system):
         FIFO: "add 'user1000 - rtprio 99' to /etc/security/limits.conf and log in again, or run as root",
         MEMORY: "add 'user1000 - memlock unlimited' to /etc/security/limits.conf and log in again, or run as root",
         AWAKE: f"sudo chmod o+w {system.awake} (until the next start of the system), or run as root",
-        "CPU 9": "it does not exist or is not for this process, which runs on 0, 2; choose another",
+        "CPU 9": "it does not exist or this process may not use it; choose one of 0, 2",
     }
 
 
@@ -150,8 +150,10 @@ def test_how_root_gets_what_a_control_group_refuses(system, groups, file):
     system.can(14, 23)
     system.refused = {"policy", "memory"}
     assert system.missing() == {
-        FIFO: f"the control group has no time for it: echo 950000 | sudo tee {file}, or boot with rt_group_sched=0",
-        MEMORY: "there is not enough memory for it; end other programs",
+        FIFO: (
+            f"the control group has no real-time budget: echo 950000 | sudo tee {file}, or boot with rt_group_sched=0"
+        ),
+        MEMORY: "not enough memory; end other programs",
     }
 
 
@@ -181,22 +183,22 @@ def test_an_awake_processor_that_cannot_be_had_leaves_no_file_open(system):
     assert not system.awake_open()
 
 
-def test_other_systems_have_no_such_rights(system):
+def test_other_systems_have_no_such_privileges(system):
     system.patch(sys, "platform", "darwin")
     assert system.missing(cpu=0) == dict.fromkeys((MEMORY, AWAKE, "CPU 0", FIFO), "needs Linux")
     assert system.asked == []
 
 
 def test_strict_runs_are_refused_with_all_that_is_missing():
-    rights = [Privilege("a", True, ""), Privilege("b", False, "do this"), Privilege("c", False, "do that")]
+    granted = [Privilege("a", True, ""), Privilege("b", False, "do this"), Privilege("c", False, "do that")]
     with pytest.raises(InputError) as caught:
-        refuse_missing(rights, SourceLocation("rig.yaml", 4, "schedule.realtime"))
+        refuse_missing(granted, SourceLocation("rig.yaml", 4, "schedule.realtime"))
     assert str(caught.value) == (
         "rig.yaml:4 schedule.realtime: strict, but this system does not grant b (do this); nor c (do that); grant what"
-        " is missing or leave out 'strict'"
+        " is missing or remove 'strict'"
     )
     assert caught.value.exit_code == 2
-    refuse_missing(rights[:1], None)
+    refuse_missing(granted[:1], None)
 
 
 def test_this_system_is_left_as_it_was():
@@ -204,8 +206,8 @@ def test_this_system_is_left_as_it_was():
 
     def loop():
         before = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
-        with acquire(Pacing(priority=7, cpu=min(before[2]))) as rights:
-            seen["granted"] = {right.name: right.granted for right in rights}
+        with acquire(Pacing(priority=7, cpu=min(before[2]))) as granted:
+            seen["granted"] = {item.name: item.granted for item in granted}
             seen["within"] = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
         seen["before"] = before
         seen["after"] = os.sched_getscheduler(0), os.sched_getparam(0).sched_priority, os.sched_getaffinity(0)
