@@ -28,7 +28,6 @@ UNFINISHED = {
     "drivers/odrive",
     "drivers/transport",
     "docs",
-    "README.md",
 }
 
 
