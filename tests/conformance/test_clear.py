@@ -245,7 +245,7 @@ def test_a_drive_that_does_not_come_back_is_told_after_a_second(desk):
 
 def patient(rig: dict) -> None:
     """On a machine that stalls."""
-    rig |= {"guard": {"stale": 1.0, "watchdog": PATIENCE}, "schedule": {"step": 0.1, "realtime": {"grace": 60}}}
+    rig |= {"guard": {"stale": 1.0, "watchdog": PATIENCE}, "schedule": {"step": 0.1, "realtime": {"warm_up": 60}}}
 
 
 @every

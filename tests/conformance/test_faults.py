@@ -45,7 +45,7 @@ class Scene:
         data |= {
             "controllers": [{"name": "arm", "type": "pid", **gains, "trajectory": sine}],
             "guard": {"stale": STALE, "watchdog": PATIENCE},
-            "schedule": {"step": STEP, "duration": duration, "blend": 0.1, "realtime": {"grace": 60}},
+            "schedule": {"step": STEP, "duration": duration, "blend": 0.1, "realtime": {"warm_up": 60}},
         }
         self.rig = load_rig(write_rig(folder / "rig.yaml", data))
         there = {**copy.deepcopy(data), "controllers": [], "schedule": {"step": 1e-3}}

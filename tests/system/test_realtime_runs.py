@@ -80,7 +80,7 @@ def test_ten_seconds_on_time_are_ten_seconds_as_fast_as_possible(sample):
     same(timed, fast)
     assert fast.timing is None and "timing/latency" not in fast
     assert len(timed.timing.numbers) == 10_001 == len(timed["timing/latency"]) and timed.timing.lost_rows == 0
-    assert timed.summary["timing"]["lane"] == "machine code"
+    assert timed.summary["timing"]["engine"] == "compiled"
 
 
 def test_a_second_at_the_pace_of_the_clock(sample):
