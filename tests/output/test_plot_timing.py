@@ -1,4 +1,4 @@
-"""Pictures of how a real-time run kept time: what is on them, that no spike is lost, and errors for people."""
+"""Plots of the timing of a real-time run: their content, thinning without loss of spikes, error messages."""
 
 import re
 import subprocess
@@ -35,7 +35,7 @@ def run(k=300, late=None, names=NAMES, **settings):
     tasks = tuple(TaskTime(name, 1, 0, MS, name == "read") for name in names)
     usual = {"period_ns": MS, "slip_ns": 0, "lost_rows": 0, "warm_up_ns": 0, "rate": 1.0, "triggered": False}
     return DeadlineRecord(
-        tasks, numbers=np.arange(k), stamps=stamps, engine="machine code", privileges=(), **{**usual, **settings}
+        tasks, numbers=np.arange(k), stamps=stamps, engine="compiled", privileges=(), **{**usual, **settings}
     )
 
 
@@ -77,14 +77,14 @@ def names_beside(axes):
 LATE = {(100, "wake"): 900 * US, (150, "step"): 890 * US, (200, "step"): 895 * US, (250, "read"): 950 * US}
 
 
-def test_distributions_curves_causes_and_deadlines_are_on_the_picture(draw):
+def test_distributions_curves_causes_and_deadlines_are_on_the_plot(draw):
     figure = draw(run(late=LATE), "my arm", "done in time")
     waking, tasks, over_time, end_to_end = figure.axes
     assert titles(figure) == [
         "wake-up latency",
         "execution time",
         "wake-up latency",
-        "end to end: from due to commands written",
+        "end to end: from due time to commands written",
     ]
     assert key(waking) == ["median 10 µs", "p99 10 µs", "max 910 µs"]
     assert key(tasks) == ["median", "to p99", "max", "period 1 ms"]
@@ -94,7 +94,7 @@ def test_distributions_curves_causes_and_deadlines_are_on_the_picture(draw):
     assert end_to_end.get_xlabel() == "time [s]"
     assert [text.get_text() for text in figure.texts] == [
         "my arm",
-        "300 ticks of 1 ms in machine code  ·  4 deadlines missed  ·  pace 1.0000 at worst",
+        "300 ticks of 1 ms, compiled engine  ·  4 deadlines missed  ·  real-time factor 1.0000 at worst",
         "done in time",
     ]
 
@@ -175,13 +175,16 @@ def test_a_triggered_run_shows_intervals_and_drift(draw):
     assert key(intervals) == ["trigger late (1)"]
     assert len(intervals.lines[0].get_ydata()) == 299
     assert max(behind.lines[0].get_ydata()) == 0.7e-3
-    assert "  ·  triggered  ·  " in figure.texts[1].get_text()
+    assert "  ·  external trigger  ·  " in figure.texts[1].get_text()
 
 
 def test_the_rigs_time_and_its_rate_are_shown(draw):
     figure = draw(run(rate=2.0, warm_up_ns=MS * 1000))
     assert figure.axes[-1].lines[0].get_xdata()[-1] == pytest.approx(299 * 2e-3)
-    assert figure.texts[1].get_text() == "300 ticks of 1 ms in machine code  ·  2 × real time  ·  pace 1.0000 at worst"
+    assert (
+        figure.texts[1].get_text()
+        == "300 ticks of 1 ms, compiled engine  ·  2 × real time  ·  real-time factor 1.0000 at worst"
+    )
 
 
 @pytest.mark.parametrize("triggered", [False, True])
@@ -255,8 +258,8 @@ def test_a_path_that_cannot_be_written_is_refused(tmp_path):
     path = tmp_path / "nowhere" / "a.png"
     with pytest.raises(InputError) as caught:
         plot_timing(path, run(), "arm")
-    mend = "name a file in a folder that exists and that you may write to"
-    assert str(caught.value) == f"{path}: cannot write the plot: No such file or directory; {mend}"
+    fix = "name a file in a folder that exists and that you may write to"
+    assert str(caught.value) == f"{path}: cannot write the plot: No such file or directory; {fix}"
 
 
 def test_the_module_loads_without_matplotlib():

@@ -1,6 +1,6 @@
-"""The picture of how a real-time run kept time: when it woke, what its tasks took, which deadlines it missed.
+"""The plot of the timing of a real-time run: wake-up latencies, execution times, missed deadlines.
 
-On the left are distributions, on the right the same over the rig's time, with the ticks that were late.
+Distributions on the left; the same quantities over the rig's time on the right, with late ticks marked.
 """
 
 from __future__ import annotations
@@ -21,26 +21,25 @@ WIDTH, ROW_HEIGHT, AXIS_LABEL_WIDTH = (
     9.6,
     2.5,
     0.75,
-)  # inches: of the picture; height of a row; of the numbers beside axes
-MARGIN, TASK_NAME_WIDTH = 0.12, 0.95  # inches: around words; of the names of tasks
-LEFT_FRACTION = 0.42  # share of the width
+)  # inches: of the figure; of a row; of the numbers beside axes
+MARGIN, TASK_NAME_WIDTH = 0.12, 0.95  # inches: around texts; of the names of tasks
+LEFT_FRACTION = 0.42  # of the width
 PIXEL_COLUMNS = 700  # points are thinned to the lowest and highest of each
 BINS = 70
 MAX_TASKS = 14
-MIN_TIME = 1e-9  # s, the least a logarithmic axis shows
+MIN_TIME = 1e-9  # s, the lower end of logarithmic axes
 LINE_STYLE: dict[str, Any] = {"color": BLUE, "linewidth": 0.7}
 LIMIT_STYLE: dict[str, Any] = {"color": FAINT, "linewidth": 1.0, "linestyle": (0, (4.0, 2.0))}
-# of the causes of misses, the most frequent first; the last one stands for all others
+# of the causes of missed deadlines, the most frequent first; the last style is for all others
 MARKER_STYLES = ((RUST, "o"), (VIOLET, "s"), (GREEN, "^"), (OCHRE, "D"), (ROSE, "v"), (INK, "x"))
-# what a distribution is told by
 QUANTILES = (("median", INK, "solid"), ("p99", OCHRE, (0, (4.0, 1.5))), ("max", RUST, (0, (1.0, 1.2))))
 
 
 def plot_timing(path: str | Path, timing: DeadlineRecord, title: str, note: str = "") -> None:
-    """Draw how a run kept time into a png, svg or pdf file, by the suffix of `path`.
+    """Plot the timing of a run into a png, svg or pdf file, by the suffix of `path`.
 
-    `title` stands above a line about the whole run, `note` below the axes. Dense runs are thinned to the lowest and
-    highest of each stretch, so no late tick is lost. A third row on the right shows the clock slip, or the
+    `title` is above a line about the whole run, `note` below the axes. Dense runs are thinned to the minimum and
+    maximum of each stretch, so no late tick is lost. A third row on the right shows the clock slip, or the
     drift of the trigger; it is left out where there is neither.
 
     Raises InputError for another suffix or a path that cannot be written.
@@ -63,42 +62,42 @@ def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
     height = top + ROW_HEIGHT * len(right) + MARGIN + footer.height
     area = (0.0, (MARGIN + footer.height) / height, 1.0, (height - top - MARGIN - footer.height) / height)
     layout = ConstrainedLayoutEngine(rect=area, w_pad=0.08, h_pad=0.08, wspace=0.0, hspace=0.0)
-    picture = Figure(figsize=(WIDTH, height), layout=layout)
-    grid = picture.add_gridspec(len(right), 2, width_ratios=[LEFT_FRACTION, 1.0 - LEFT_FRACTION])
-    _draw_histogram(picture.add_subplot(grid[0, 0]), timing)
-    _draw_execution_times(picture.add_subplot(grid[1:, 0]), timing)
+    figure = Figure(figsize=(WIDTH, height), layout=layout)
+    grid = figure.add_gridspec(len(right), 2, width_ratios=[LEFT_FRACTION, 1.0 - LEFT_FRACTION])
+    _draw_histogram(figure.add_subplot(grid[0, 0]), timing)
+    _draw_execution_times(figure.add_subplot(grid[1:, 0]), timing)
     first = None
     for k, panel in enumerate(right):
-        first = axes = picture.add_subplot(grid[k, 1], sharex=first)
+        first = axes = figure.add_subplot(grid[k, 1], sharex=first)
         panel(axes, timing, marks)
         axes.margins(x=0.01)
         axes.tick_params(labelbottom=k == len(right) - 1)
     assert first is not None
     first.set_xlabel("time [s]")
-    head.write(picture, MARGIN, weight="bold")
-    description.write(picture, MARGIN + head.height, color=SOFT)
-    footer.write(picture, height - 0.06 - footer.height, color=FAINT)
-    return picture
+    head.write(figure, MARGIN, weight="bold")
+    description.write(figure, MARGIN + head.height, color=SOFT)
+    footer.write(figure, height - 0.06 - footer.height, color=FAINT)
+    return figure
 
 
 def _description(timing: DeadlineRecord) -> str:
-    """The run in a line."""
+    """One line about the run."""
     n, counted, factors = len(timing.numbers), timing.counted.any(), timing.real_time_factors
-    paced = "external trigger" if timing.triggered else f"{timing.rate:g} × real time" if timing.rate != 1.0 else ""
+    pacing = "external trigger" if timing.triggered else f"{timing.rate:g} × real time" if timing.rate != 1.0 else ""
     missed = len(timing.missed.row)
     late = f"{missed:,} deadline{'s' * (missed != 1)} missed" if counted else ""
-    worst = f"pace {factors.min():.4f} at worst" if len(factors) else ""
+    worst = f"real-time factor {factors.min():.4f} at worst" if len(factors) else ""
     ticks = f"{n:,} tick{'s' * (n != 1)} of {format_seconds(timing.period_ns / 1e9)}, {timing.engine} engine"
-    return "  ·  ".join(filter(None, [ticks, paced, late, worst]))
+    return "  ·  ".join(filter(None, [ticks, pacing, late, worst]))
 
 
 # --- distributions ---
 
 
 def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
-    """Of wake-up latencies, or of the intervals between triggers."""
+    """The histogram of wake-up latencies, or of the intervals between triggers."""
     ns = timing.latency_ns
-    key = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", LEFT_FRACTION)
+    draw_legend = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", LEFT_FRACTION)
     found = spread(ns)
     if found is None:
         _mark_empty(axes)
@@ -120,12 +119,12 @@ def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
         axes.axvline(max(value, MIN_TIME), color=color, linestyle=style, linewidth=1.3)
         for value, (_, color, style) in zip(found.values(), QUANTILES, strict=True)
     ]
-    key(lines, [f"{name} {format_seconds(v)}" for v, (name, *_) in zip(found.values(), QUANTILES, strict=True)])
+    draw_legend(lines, [f"{name} {format_seconds(v)}" for v, (name, *_) in zip(found.values(), QUANTILES, strict=True)])
 
 
 def _draw_execution_times(axes: Any, timing: DeadlineRecord) -> None:
-    """Execution times: a dot at the median, a bar up to p99, a line up to the longest."""
-    key = _set_title(axes, "execution time", LEFT_FRACTION, TASK_NAME_WIDTH)
+    """Execution times: a dot at the median, a bar to p99, a line to the maximum."""
+    draw_legend = _set_title(axes, "execution time", LEFT_FRACTION, TASK_NAME_WIDTH)
     each = {task.name: times for task, times in zip(timing.tasks, timing.executions, strict=True) if times}
     longest = sorted(each, key=lambda name: -each[name]["max_s"])[:MAX_TASKS]
     found = {name: times for name, times in each.items() if name in longest} | {"tick": spread(timing.busy_ns)}
@@ -143,11 +142,13 @@ def _draw_execution_times(axes: Any, timing: DeadlineRecord) -> None:
     _logarithmic(axes, "x", float(median.min()), max(float(longest.max()), timing.period_ns / 1e9))
     names = [shorten_to_width(name, 8.5, TASK_NAME_WIDTH) for name in found]
     axes.set_yticks(range(len(names)), names)
-    for label in axes.get_yticklabels():  # a letter is about as high as its size
+    for label in axes.get_yticklabels():  # a character is about as high as its size
         label.set(parse_math=False, fontsize=min(8.5, 72.0 * 0.7 * ROW_HEIGHT / len(names)))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
-    key([dot, bar, end, period], ["median", "to p99", "max", f"period {format_seconds(timing.period_ns / 1e9)}"])
+    draw_legend(
+        [dot, bar, end, period], ["median", "to p99", "max", f"period {format_seconds(timing.period_ns / 1e9)}"]
+    )
 
 
 # --- over time ---
@@ -156,7 +157,7 @@ MissMarkers = Sequence[tuple[str, np.ndarray, str, str]]  # (name, rows of late 
 
 
 def _deadline_miss_markers(timing: DeadlineRecord) -> MissMarkers:
-    """How late ticks are marked: by cause, the most frequent first."""
+    """The late ticks by cause, the most frequent first, with their markers."""
     missed, counts = timing.missed, np.bincount(timing.missed.cause, minlength=len(timing.causes))
     often = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
     single = often if len(often) <= len(MARKER_STYLES) else often[: len(MARKER_STYLES) - 1]
@@ -168,26 +169,26 @@ def _deadline_miss_markers(timing: DeadlineRecord) -> MissMarkers:
 
 
 def _draw_latency(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
-    """Latencies or intervals; late ticks and what made them late."""
-    key = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", 1.0 - LEFT_FRACTION)
+    """Latencies or trigger intervals over time; late ticks and their causes."""
+    draw_legend = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", 1.0 - LEFT_FRACTION)
     seconds = np.full(len(timing.numbers), np.nan)
     seconds[timing.latency_rows] = timing.latency_ns / 1e9
     handles = _draw_time_series(axes, timing, seconds, marks)
     if handles:
-        key(handles, [name for name, *_ in marks])
+        draw_legend(handles, [name for name, *_ in marks])
 
 
 def _draw_end_to_end(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
-    """From due to written."""
+    """From the due time of a tick to its commands written."""
     written = task_index(timing.tasks, "write")
     task = timing.tasks[written]
-    begun = "the trigger" if timing.triggered else "due"
-    key = _set_title(axes, f"end to end: from {begun} to commands written", 1.0 - LEFT_FRACTION)
+    start = "the trigger" if timing.triggered else "due time"
+    draw_legend = _set_title(axes, f"end to end: from {start} to commands written", 1.0 - LEFT_FRACTION)
     seconds = np.full(len(timing.numbers), np.nan)
     seconds[task.due(timing.numbers)] = timing.end_to_end_ns / 1e9
     limit = task.deadline_ns / 1e9
     if _draw_time_series(axes, timing, seconds, marks, limit) is not None:
-        key([axes.axhline(limit, **LIMIT_STYLE)], [f"deadline of write, {format_seconds(limit)}"])
+        draw_legend([axes.axhline(limit, **LIMIT_STYLE)], [f"deadline of write, {format_seconds(limit)}"])
 
 
 def _draw_clock_slip(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
@@ -206,8 +207,8 @@ def _draw_clock_slip(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> N
 def _draw_time_series(
     axes: Any, timing: DeadlineRecord, seconds: np.ndarray, marks: MissMarkers, limit: float = 0.0
 ) -> list[Any] | None:
-    """The curve, and the points of late ticks on it; returns what stands for these, None when there is no curve.
-    The axis reaches to `limit`."""
+    """Draw the curve and the late ticks on it, with an axis that includes `limit`; returns their handles
+    for a legend, None when there is no curve."""
     known = np.isfinite(seconds)
     if not known.any():
         _mark_empty(axes)
@@ -229,24 +230,24 @@ def _draw_time_series(
 # --- axes ---
 
 
-def _set_title(axes: Any, title: str, share: float, beside: float = AXIS_LABEL_WIDTH) -> Any:
-    """Write the title; returns what writes a key (handles, names) between it and the axes.
+def _set_title(axes: Any, title: str, fraction: float, beside: float = AXIS_LABEL_WIDTH) -> Any:
+    """Set the title; returns a function (handles, names) that draws a legend between the title and the axes.
 
-    share: of the picture's width; beside: inches of what stands beside the axes.
+    fraction: of the figure's width; beside: inches of the labels beside the axes.
     """
     axes.set_title(title, fontsize=TITLE_SIZE, color=SOFT, pad=5.0)
 
     def write(handles: Sequence[Any], names: Sequence[str]) -> None:
-        key = PlotLegend.of(names, share * WIDTH - beside - 0.2)
-        room = key.height + 0.06
-        axes.set_title(title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * room + 4.0)
-        key.write(axes, handles, room)
+        legend = PlotLegend.of(names, fraction * WIDTH - beside - 0.2)
+        height = legend.height + 0.06
+        axes.set_title(title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * height + 4.0)
+        legend.write(axes, handles, height)
 
     return write
 
 
 def _logarithmic(axes: Any, which: str, low: float, high: float) -> tuple[float, float]:
-    """A logarithmic axis of times [s] that holds both, a decade at least; returns its ends."""
+    """Make the axis `which` logarithmic, for times [s] from `low` to `high`, a decade at least; returns its ends."""
     from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
     low, high = 0.8 * low, 1.25 * high
@@ -262,7 +263,7 @@ def _logarithmic(axes: Any, which: str, low: float, high: float) -> tuple[float,
 
 
 def _linear(axis: Any) -> None:
-    """An axis of times [s]."""
+    """Label an axis with times [s]."""
     from matplotlib.ticker import EngFormatter
 
     axis.set_major_formatter(EngFormatter("s"))
