@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -71,10 +72,13 @@ steps_of: list[Callable[[], int]] = []  # steps of the emulations that run: 1 pe
 
 @contextmanager
 def prompt(number: int) -> Iterator[None]:
-    """A driver that blocks inside breaks this rule."""
+    """A driver that blocks inside for a second breaks this rule."""
+    begun = time.monotonic()
     try:
         yield
     except TookTooLong as error:
+        if time.monotonic() - begun < 1.0:
+            raise
         raise RuleBroken(f"rule {number}: {RULES[number]} ({error})") from error
 
 
