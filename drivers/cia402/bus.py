@@ -8,7 +8,7 @@ from contextlib import suppress
 from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.cia402.client import Client, request_write
 from cosim.drivers.cia402.feedback import FeedbackStore
-from cosim.drivers.transport import CanFrame, Connection, now
+from cosim.drivers.transport import CanFrame, Connection
 
 SEND_NS = 20_000_000  # for what is sent outside of the cycle
 BURST = 32  # frames per drive that are taken at once, so that a babbling node cannot hold the cycle up
@@ -40,7 +40,7 @@ class Bus:
         self.asked = False  # SYNC was sent since the last `listen`
 
     def send(self, frames: Iterable[CanFrame], deadline_ns: int | None = None) -> None:
-        deadline = now() + SEND_NS if deadline_ns is None else deadline_ns
+        deadline = self.link.now() + SEND_NS if deadline_ns is None else deadline_ns
         for frame in frames:
             self.link.send(frame, deadline)
 
@@ -83,10 +83,10 @@ class Bus:
 
     def collect(self, span_ns: int) -> None:
         """Take everything that comes within this time."""
-        until = now() + span_ns
+        until = self.link.now() + span_ns
         while (frame := self.link.receive(until)) is not None:
             self.heard.take(frame)
-            if now() > until:
+            if self.link.now() > until:
                 return
 
     def hold(self, mode: str, controls: Iterable[int]) -> list[CanFrame]:
@@ -97,13 +97,15 @@ class Bus:
             frames += command_frames(mode, node, control, position, 0.0, 0.0, step)
         return frames
 
-    def halt(self, mode: str, controls: Sequence[int] = ()) -> None:
-        """One controlword per drive, unless given disable voltage; by PDO at once and by SDO for a drive that takes no
-        PDOs; waits for nobody, never raises."""
-        deadline = now() + SEND_NS
+    def halt_frames(self, mode: str, controls: Sequence[int] = ()) -> list[CanFrame]:
+        """One controlword per drive, disable voltage by default; by PDO, and by SDO for a drive that takes no PDOs."""
         words = controls or [profile.DISABLE_VOLTAGE] * len(self.nodes)
         frames = [*self.hold(mode, words), codec.SYNC] if self.heard.running else []
-        frames += [request_write(node, CONTROLWORD, "H", word) for node, word in zip(self.nodes, words, strict=True)]
-        for frame in frames:
+        return frames + [request_write(node, CONTROLWORD, "H", w) for node, w in zip(self.nodes, words, strict=True)]
+
+    def halt(self, mode: str) -> None:
+        """Disable voltage; waits for no answer, never raises."""
+        deadline = self.link.now() + SEND_NS
+        for frame in self.halt_frames(mode):
             with suppress(Exception):
                 self.link.send(frame, deadline)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.transport import CanFrame, Connection, now
+from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import RunError
 
 PATIENCE_NS = 400_000_000  # for one answer
@@ -25,7 +25,7 @@ class Client:
     """
 
     def __init__(self, link: Connection[CanFrame], take: Callable[[CanFrame], None]) -> None:
-        self._link, self._take = link, take
+        self._link, self._take, self.now = link, take, link.now
 
     def read(self, node: int, key: int, kind: str, patience_ns: int = PATIENCE_NS) -> int:
         """Raises sdo.Aborted, NoAnswer and LinkError."""
@@ -66,7 +66,7 @@ class Client:
         self._drain()
         request = next(transfer)
         while True:
-            deadline = now() + patience_ns
+            deadline = self._link.now() + patience_ns
             self._link.send(CanFrame(codec.SDO_REQUEST + node, request), deadline)
             answer = self._answer(node, request, deadline)
             try:
@@ -89,7 +89,7 @@ class Client:
             if frame.id == codec.SDO_ANSWER + node and sdo.answers(request, frame.data):
                 return frame.data
             self._take(frame)
-            if now() > deadline:
+            if self._link.now() > deadline:
                 raise NoAnswer(f"no answer from node {node}")
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cosim.drivers.cia402 import codec, faults, profile, setup
 from cosim.drivers.cia402.client import Client
-from cosim.drivers.transport import now
 
 if TYPE_CHECKING:
     from cosim.drivers.cia402 import Homing
@@ -35,19 +34,19 @@ def home(client: Client, node: int, homing: Homing, step: codec.Step, feed: Call
 
 
 def _switch_on(client: Client, node: int, feed: Callable[[], None]) -> None:
-    end = now() + SWITCH_NS
+    end = client.now() + SWITCH_NS
     while True:
         feed()
         state = profile.state_of(_status(client, node))
         if state == profile.ENABLED:
             return
-        if now() > end:
+        if client.now() > end:
             raise setup.Unfit(f"node {node} did not switch on for homing within 1 s; check its enable input")
         client.write(node, setup.CONTROLWORD, "H", profile.next_control(state))
 
 
 def _wait(client: Client, node: int, homing: Homing, feed: Callable[[], None]) -> None:
-    end = now() + int(1e9 * homing.timeout)
+    end = client.now() + int(1e9 * homing.timeout)
     while True:
         feed()
         word = _status(client, node)
@@ -55,7 +54,7 @@ def _wait(client: Client, node: int, homing: Homing, feed: Callable[[], None]) -
             raise setup.Unfit(f"node {node} did not find home by method {homing.method}; check its switches")
         if word & profile.HOMING_BITS == profile.HOMED:
             return
-        if now() > end:
+        if client.now() > end:
             raise setup.Unfit(f"node {node} did not find home within {homing.timeout:.6g} s; see 'homing.timeout'")
 
 

@@ -110,18 +110,10 @@ def _velocity_unit(client: Client, node: int, increment: float) -> float:
     return 10.0 ** (prefix - 256 if prefix > 127 else prefix) * angle / _DENOMINATORS[denominator]
 
 
-def compare(node: int, known: Facts, effort: float, velocity: float) -> None:
-    """Raises Unfit where the guard's limits [N·m, rad/s] are beyond the drive's own."""
-    if math.isfinite(effort) and effort > known.max_torque + known.step.effort:
-        raise Unfit(
-            f"the effort limit is {effort:.6g} N*m at node {node}, whose own maximum is {known.max_torque:.6g} N*m"
-            " (6072h); lower the limit, or switch the drive off and on if an earlier run lowered its maximum"
-        )
-    if math.isfinite(velocity) and velocity > known.max_velocity * (1 + 1e-6):
-        raise Unfit(
-            f"the velocity limit is {velocity:.6g} rad/s at node {node}, whose motor may turn at"
-            f" {known.max_velocity:.6g} rad/s (6080h); lower the limit"
-        )
+def limits(known: Facts) -> list[tuple[str, float, str]]:
+    """(quantity, limit, object) of the drive."""
+    effort = "6072h, which an earlier run may have lowered until power off"
+    return [("effort", known.max_torque, effort), ("velocity", known.max_velocity, "6080h")]
 
 
 def lower(client: Client, node: int, known: Facts, effort: float) -> None:

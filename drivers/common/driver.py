@@ -291,14 +291,14 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             "lower position": float(lower),
         }
 
-    def _check_limits(self, k: int, own: Iterable[tuple[str, float, str]]) -> None:
+    def _check_limits(self, k: int, own: Iterable[tuple[str, float, str]], tolerance: float = 0.0) -> None:
         """Compare the guard's limits of a joint with its drive's own: (quantity, limit in the drive's units, setting of
-        the drive). A limit that the guard leaves open is not compared. Raises the error of a limit beyond the drive's.
+        the drive); tolerance: absolute. Raises the error of a limit beyond the drive's; infinite ones are not compared.
         """
         guard = self._guard_limits(k)
         for quantity, limit, setting in own:
             asked, sign = guard[quantity], -1.0 if quantity.startswith("lower") else 1.0
-            if np.isfinite(asked) and sign * asked > sign * limit + _TOLERANCE * (1.0 + abs(limit)):
+            if np.isfinite(asked) and sign * asked > sign * limit + _TOLERANCE * (1.0 + abs(limit)) + tolerance:
                 unit = _LIMIT_UNITS[quantity]
                 what = f"the {quantity} limit is {asked:.6g} {unit} at {self._drive_name(k)}, whose own limit is"
                 raise self._drive_error(

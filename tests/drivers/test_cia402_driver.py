@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cosim.drivers import cia402
-from cosim.drivers.cia402 import bus, client, codec, driver, faults, homing, profile
+from cosim.drivers.cia402 import codec, driver, faults, profile
 from cosim.drivers.cia402.codec import SYNC
 from cosim.drivers.cia402.device import access, objects
 from cosim.drivers.common.motor import Rotor
@@ -44,6 +44,9 @@ class Bench:
         self.step()
 
     # the link
+    def now(self):
+        return self.t
+
     def open(self):
         self.opened = True
 
@@ -110,8 +113,6 @@ def bench(monkeypatch):
 
     def make(*wiring, **options):
         made.append(Bench(*(wiring or (JOINT(id=1, counts=4096),)), **options))
-        for module in (bus, client, driver, homing):
-            monkeypatch.setattr(module, "now", lambda: made[-1].t)
         return made[-1]
 
     return make
@@ -194,13 +195,13 @@ def test_another_drive_than_expected(bench, wired, key, value, message):
 def test_limits_beyond_the_drives_own(bench):
     b = bench(JOINT(id=3, ratio=2.0), effort=4.1)
     assert refused(b.driver.open) == (
-        "rig.yaml:7 joints.joint0.id: the effort limit is 2.05 N*m at node 3, whose own maximum is 2.00033 N*m"
-        " (6072h); lower the limit, or switch the drive off and on if an earlier run lowered its maximum"
+        "rig.yaml:7 joints.joint0.id: the effort limit is 2.05 N*m at node 3, whose own limit is 2.00033 N*m"
+        " (6072h, which an earlier run may have lowered until power off); lower the joint's limit or raise the drive's"
     )
     b = bench(JOINT(id=3, ratio=2.0), velocity=51.0)
     assert refused(b.driver.open) == (
-        "rig.yaml:7 joints.joint0.id: the velocity limit is 102 rad/s at node 3, whose motor may turn at"
-        " 100.007 rad/s (6080h); lower the limit"
+        "rig.yaml:7 joints.joint0.id: the velocity limit is 102 rad/s at node 3, whose own limit is"
+        " 100.007 rad/s (6080h); lower the joint's limit or raise the drive's"
     )
 
 
@@ -267,10 +268,13 @@ def test_the_watchdog_is_set_before_anything_is_switched_on(running):
 
 def test_what_cannot_be_enabled(bench):
     b = bench(JOINT(id=3))
-    assert refused(b.driver.enable, "effort") == "the drives are not open; open them first"
-    assert refused(b.driver.clear) == "the drives are not open; open them first"
+    assert refused(b.driver.enable, "effort") == "the drives of joint0 are not open; open the driver first"
+    assert refused(b.driver.clear) == "the drives of joint0 are not open; open the driver first"
     b.driver.open()
-    assert refused(b.driver.enable, "torque") == "unknown mode 'torque'; known: effort, position, velocity"
+    assert (
+        refused(b.driver.enable, "torque")
+        == "the drives of joint0 have no mode 'torque'; use one of effort, position, velocity"
+    )
     original = b.emulator.handle
 
     def without_power(frame, t_ns):  # an enable input that is open
@@ -279,11 +283,14 @@ def test_what_cannot_be_enabled(bench):
 
     b.emulator.handle = without_power
     assert refused(b.driver.enable, "effort") == (
-        "joint 'joint0' did not switch on within 1 s, node 3 is 'ready to switch on'; check the supply of its power"
+        "joint 'joint0': node 3 did not switch on within 1 s; it is 'ready to switch on'; check the supply of its power"
         " stage, its enable input and its safe-torque-off line"
     )
     b.deaf = True
-    assert refused(b.driver.enable, "effort") == ("joint 'joint0': no answer from node 3; check its power and cable")
+    assert (
+        refused(b.driver.enable, "effort")
+        == "joint 'joint0': no answer from node 3 on virtual arm; check its power, the id and the bit rate"
+    )
 
 
 def test_a_fault_is_not_cleared_silently(bench):
@@ -293,7 +300,7 @@ def test_a_fault_is_not_cleared_silently(bench):
     b.run(1)
     told = "position sensor (drive error 0x7305); check the encoder and its cable"
     b.motors[0].trouble = ""
-    assert refused(b.driver.enable, "effort") == f"joint 'joint0': {told}, then clear the fault"
+    assert refused(b.driver.enable, "effort") == f"joint 'joint0': fault: {told}"
     assert b.node().state == profile.FAULT
     b.driver.clear()
     b.driver.enable("effort")
@@ -311,7 +318,7 @@ def test_a_missed_heartbeat_does_not_hide_the_fault_before_it(running):
     b.driver.stop()
     b.run(300)
     assert b.node().value(0x603F00) == faults.HEARTBEAT
-    assert refused(b.driver.enable, "effort").startswith("joint 'joint0': over current (drive error 0x2310)")
+    assert refused(b.driver.enable, "effort").startswith("joint 'joint0': fault: over current (drive error 0x2310)")
     b.driver.clear()
     b.driver.enable("effort")
 
@@ -328,7 +335,7 @@ def test_a_fault_while_switching_on(bench):
 
     b.emulator.handle = failing
     assert refused(b.driver.enable, "effort") == (
-        "joint 'joint0' went into a fault: over current (drive error 0x2310); look for a short in the motor and its"
+        "joint 'joint0': fault: over current (drive error 0x2310); look for a short in the motor and its"
         " cable, lower the gains"
     )
     assert b.motors[0].effort == 0
@@ -409,7 +416,7 @@ def test_homing_that_fails(bench):
     b = bench(JOINT(id=3, homing=cia402.Homing(method=36)))
     b.driver.open()
     assert refused(b.driver.enable, "effort") == (
-        "joint 'joint0': node 3 refused its set-up: value out of range (abort code 0x06090030)"
+        "joint 'joint0': node 3 refused its set-up: value out of range (abort code 0x06090030); see the drive's manual"
     )
 
 
@@ -508,13 +515,16 @@ def test_what_the_slot_does_is_told(running):
 def test_commands_that_are_not_sent(bench):
     b = bench(JOINT(id=1), JOINT(id=2))
     b.driver.open()
-    assert refused(b.write) == "the motors are off; enable the drives before commanding them"
+    assert refused(b.write) == "the motors of joint0, joint1 are off; enable the driver first"
     b.driver.enable("effort")
     b.sent.clear()
     b.cmd.valid_until_ns = b.t - 2 * MS
-    assert refused(b.driver.write, b.cmd, b.t) == "the command was valid until 2 ms ago; it is not sent"
+    assert (
+        refused(b.driver.write, b.cmd, b.t)
+        == "the command of joint0, joint1 has expired and was not sent; the program is too late"
+    )
     b.cmd.effort[1] = math.nan
-    assert refused(b.write) == "the command of joint 'joint1' is not a number; it is not sent"
+    assert refused(b.write) == "the command of joint 'joint1' is not finite and was not sent; check the controller"
     assert b.sent == []
 
 
@@ -721,7 +731,7 @@ def test_stop_from_anywhere(bench):
     assert [node.state for node in b.emulator.nodes] == [profile.DISABLED] * 2
     assert [m.effort for m in b.motors] == [0.0, 0.0]
     assert not b.read().fault.any()
-    assert refused(b.write) == "the motors are off; enable the drives before commanding them"
+    assert refused(b.write) == "the motors of joint0, joint1 are off; enable the driver first"
 
 
 def test_stop_reaches_a_drive_that_takes_no_process_data(running):
@@ -901,7 +911,7 @@ def test_drives_that_are_stopped_meanwhile_are_not_switched_on(bench):
             b.driver.stop()
 
     b.send = stopping
-    assert refused(b.driver.enable, "effort") == "the drives of joint0 were stopped while they were switched on"
+    assert refused(b.driver.enable, "effort") == "the motors of joint0 were stopped; enable the driver first"
     b.run(20)
     assert b.node().state == profile.DISABLED
 
@@ -930,7 +940,7 @@ def test_closing_twice(running):
     b.driver.close()
     assert not b.opened
     assert b.node().nmt == codec.PREPARED
-    assert refused(b.driver.enable, "effort") == "the drives are not open; open them first"
+    assert refused(b.driver.enable, "effort") == "the drives of joint0 are not open; open the driver first"
 
 
 @pytest.mark.parametrize("watchdog", [0.1, 3.0])
