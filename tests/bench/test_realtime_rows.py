@@ -48,7 +48,7 @@ def timing_of(latencies_us, period_us=1000, busy_us=10, lost_ns=0):
     tasks = (TaskTime("write", 1, 0, period_us * 1000, False),)
     numbers = np.arange(len(late))
     return DeadlineRecord(
-        tasks, period_us * 1000, numbers, stamps, int(lost[-1]) + lost_ns, 0, 0, 1.0, False, "machine code", ()
+        tasks, period_us * 1000, numbers, stamps, int(lost[-1]) + lost_ns, 0, 0, 1.0, False, "compiled", ()
     )
 
 
@@ -288,8 +288,8 @@ def cpu():
 @pytest.mark.parametrize(
     ("setup", "lane", "ticks"),
     [
-        (Setup(1000), "machine code", 200),
-        (Setup(250), "machine code", 800),
+        (Setup(1000), "compiled", 200),
+        (Setup(250), "compiled", 800),
         (Setup(2000, native=False), "Python", 100),
     ],
 )

@@ -24,7 +24,7 @@ joints:
 controllers: [{type: pid, kp: 0.5, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.2, frequency: 0.5}}]
 emulator: {voltage: 12 V}
 guard: {stale: 1 s, watchdog: 10 s}
-schedule: {step: 10 ms, duration: 5 s, realtime: {overrun: skip, grace: 60}}
+schedule: {step: 10 ms, duration: 5 s, realtime: {overrun: skip, warm_up: 60}}
 """
 PATIENCE = 20.0  # s
 
