@@ -108,7 +108,7 @@ class FaultCase:
 
 
 def overheat(emulation: EmulationServer, folder: Path, channel: str) -> None:
-    emulation.motors.motors[0].trouble = "overtemperature"
+    emulation.motors.motors[0].fault_cause = "overtemperature"
 
 
 def switch_bus_off(emulation: EmulationServer, folder: Path, channel: str) -> None:

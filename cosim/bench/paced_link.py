@@ -55,7 +55,7 @@ class PacedLink:
 def serve_paced(path: str, *keys: str) -> None:
     """Emulate the drives of a rig on paced serial links until the process ends."""
     emulation = emulation_for(Path(path), keys)
-    for connection in emulation.lines:
+    for connection in emulation.connections:
         connection.link = PacedLink(connection.link)
     emulation.open()
     print(READY)

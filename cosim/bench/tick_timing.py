@@ -86,7 +86,7 @@ def ticks_with_answers(rig: Rig, keys: Iterable[str]) -> Iterator[tuple[Engine, 
 
     def answer() -> None:
         clock.advance(emulation.step_ns)
-        emulation.turn()
+        emulation.step()
 
     emulation.open()
     with closing(emulation), closing(engine):

@@ -81,7 +81,7 @@ def emulate(
     set_: Overrides = None,
     fault: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--fault", metavar="FAULT", help="A fault to inject, e.g. 'kind: drop, share: 0.1, at: 2 s'."),
+        typer.Option("--fault", metavar="FAULT", help="A fault to inject, e.g. 'kind: drop, fraction: 0.1, at: 2 s'."),
     ] = None,
     duration: Annotated[str | None, typer.Option(help="How long, e.g. 60 or 5 min; default: until Ctrl-C.")] = None,
 ) -> None:

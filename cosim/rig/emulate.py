@@ -31,9 +31,9 @@ def emulation_of(
     spec: RigSpec,
     interpret: bool | None = None,
     clock: Callable[[], int] = time.monotonic_ns,
-    tell: Callable[[str], object] = lambda what: None,
+    report: Callable[[str], object] = lambda message: None,
 ) -> EmulationServer:
-    """The emulated drives of a rig, not yet open. clock [ns]; tell: called with every injected fault.
+    """The emulated drives of a rig, not yet open. clock [ns]; report: receives messages on injected faults.
 
     Raises InputError for a rig without drivers.
     """
@@ -44,7 +44,7 @@ def emulation_of(
     contexts = driver_contexts(spec.drivers, rig.joints, rig.limits, step_ns * 1e-9, spec.source)
     wired: list[MotorWiring] = []
     motors: list[EmulatedMotor] = []
-    lines = []
+    connections = []
     for number, driver in enumerate(spec.drivers):
         if driver.loads:
             what = f"driver '{driver.name}' has load motors, which the mechanism of this rig does not have"
@@ -58,16 +58,16 @@ def emulation_of(
         module, context = driver.plugin.module, contexts[driver.name]
         drives = module.emulate(driver.plugin.params, context, own)
         link = module.device(driver.plugin.params, context)
-        disturbed = FaultyConnection(spec.schedule.seed + number)
-        lines.append(EmulatedConnection(driver.name, link, drives, driver.joints, tuple(own), disturbed))
+        faulty = FaultyConnection(spec.schedule.seed + number)
+        connections.append(EmulatedConnection(driver.name, link, drives, driver.joints, tuple(own), faulty))
     return EmulationServer(
         motors=EmulatedMotors(VirtualPlant(rig.tick_model), motors, wired, step_ns * 1e-9),
-        lines=tuple(lines),
+        connections=tuple(connections),
         faults=tuple(InjectedFault(fault) for fault in spec.emulator.faults),
         step_ns=step_ns,
         clock=clock,
         joints=rig.joints,
-        tell=tell,
+        report=report,
     )
 
 
@@ -99,7 +99,9 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
         voltage=spec.emulator.voltage,
         temperature=spec.emulator.ambient,
     )
-    return motor, MotorWiring(k, scale, wiring.zero, spec.emulator.ambient, own.rise, own.warming)
+    return motor, MotorWiring(
+        k, scale, wiring.zero, spec.emulator.ambient, own.temperature_rise, own.thermal_time_constant
+    )
 
 
 def override_of(faults: Iterable[str]) -> list[str]:
@@ -110,7 +112,7 @@ def override_of(faults: Iterable[str]) -> list[str]:
     entries = [f"{{{text}}}" for text in faults]
     for entry in entries:
         if not isinstance(read_value(entry, SourceLocation("--fault")), dict):
-            what = f"expected keys and values, as in 'kind: drop, share: 0.1', got '{entry[1:-1]}'"
+            what = f"expected keys and values, as in 'kind: drop, fraction: 0.1', got '{entry[1:-1]}'"
             raise InputError(what, "--fault")
     return [f"emulator.faults=[{', '.join(entries)}]"] if entries else []
 
@@ -130,7 +132,7 @@ def emulate_rig(
         if getattr(getattr(driver.plugin.params, "bus", None), "interface", "") == "virtual":
             what = "no other process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
             raise InputError(what, spec.source.place(driver.at("bus", "interface")))
-    emulation = emulation_of(spec, tell=say)
+    emulation = emulation_of(spec, report=say)
     emulation.open()
     try:
         for line in _offered(spec):
@@ -156,7 +158,7 @@ def _offered(spec: RigSpec) -> Iterator[str]:
         for joint, wired in driver.wiring.items():
             yield f"  node {wired.address}: {joint}"
     for fault in spec.emulator.faults:
-        until = "" if fault.lasts == float("inf") else f" for {fault.lasts:g} s"
+        until = "" if fault.duration == float("inf") else f" for {fault.duration:g} s"
         after = f" after {fault.signal} {'rose above' if fault.factor > 0 else 'fell below'} {fault.bound:g}"
         when = f"at {fault.at:g} s" + (after if fault.signal else "")
         yield f"  {fault.kind.replace('_', ' ')}{_how(fault)} at {fault.joint or fault.driver}: {when}{until}"
@@ -165,10 +167,10 @@ def _offered(spec: RigSpec) -> Iterator[str]:
 
 # of what a fault has, in words
 _HOW: dict[str, Callable[[FaultInjection], str]] = {
-    **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.share:.4g} of the frames"),
+    **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.fraction:.4g} of the frames"),
     "delay": lambda fault: show_time(fault.delay * 1e9),
     "encoder_jump": lambda fault: f"by {fault.size:g}",
-    "motor_fault": lambda fault: fault.trouble,
+    "motor_fault": lambda fault: fault.cause,
 }
 
 
@@ -178,9 +180,9 @@ def _how(fault: FaultInjection) -> str:
 
 def _done(emulation: EmulationServer) -> Iterator[str]:
     seconds = emulation.steps * emulation.step_ns * 1e-9
-    lost = f", {emulation.lost_ns * 1e-9:.3g} s of clock slip" if emulation.lost_ns else ""
-    yield f"emulated {seconds:.6g} s{lost}"
-    for line in emulation.lines:
+    slip = f", {emulation.clock_slip_ns * 1e-9:.3g} s of clock slip" if emulation.clock_slip_ns else ""
+    yield f"emulated {seconds:.6g} s{slip}"
+    for line in emulation.connections:
         unsent = f", {line.unsent} {plural(line.unsent, 'answer')} not sent" if line.unsent else ""
         meter = line.link.meter
         errors = f"{meter.errors} {plural(meter.errors, 'error')}"

@@ -32,8 +32,8 @@ FAULTS = {
     PDO_LENGTH: DriveFault("PDO too short", "check that nobody else maps the drive's PDOs", COMMUNICATION),
     FOLLOWING: DriveFault("following error", "command slower motions or widen the window 6065h", PROFILE),
 }
-# trouble of a motor (cosim.drivers.common.motor.TROUBLES) -> error code
-OF_TROUBLE = {
+# fault cause of a motor (cosim.drivers.common.motor.FAULT_CAUSES) -> error code
+OF_FAULT_CAUSE = {
     "overtemperature": OVERTEMPERATURE,
     "overcurrent": OVERCURRENT,
     "undervoltage": UNDERVOLTAGE,

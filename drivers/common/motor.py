@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 # what may be wrong with a motor from outside; every family has an error code of its own for each
-TROUBLES = ("overtemperature", "overcurrent", "undervoltage", "encoder")
+FAULT_CAUSES = ("overtemperature", "overcurrent", "undervoltage", "encoder")
 
 
 class Motor(Protocol):
@@ -21,9 +21,9 @@ class Motor(Protocol):
     max_effort: float  # the drive's own limits
     max_velocity: float
     max_temperature: float
-    trouble: str  # "" or one of TROUBLES
+    fault_cause: str  # "" or one of FAULT_CAUSES
 
-    def ask(self, effort: float) -> None:
+    def request(self, effort: float) -> None:
         """The effort that the motor is to give until it is asked again; 0 when it is off."""
         ...
 
@@ -36,10 +36,10 @@ class Rotor:
         self.position = self.velocity = self.effort = self.current = 0.0
         self.temperature, self.voltage, self.torque_constant = 25.0, 24.0, 0.1
         self.max_effort, self.max_velocity, self.max_temperature = max_effort, 100.0, 80.0
-        self.trouble = ""
+        self.fault_cause = ""
         self._inertia, self._friction = inertia, friction
 
-    def ask(self, effort: float) -> None:
+    def request(self, effort: float) -> None:
         self.effort = min(max(effort, -self.max_effort), self.max_effort)
         self.current = self.effort / self.torque_constant
 

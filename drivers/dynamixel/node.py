@@ -21,7 +21,7 @@ from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.memory import Answer, Memory
 
 FIRMWARE = 46
-TROUBLES = {
+ERROR_OF_CAUSE = {
     "overtemperature": t.OVERHEATING,
     "overcurrent": t.OVERLOAD,
     "undervoltage": t.INPUT_VOLTAGE,
@@ -70,7 +70,7 @@ class Node(Memory):
         self._settle()
         self._rewind()
         self._measure(t_ns)
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     # --- the table ------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Node(Memory):
             if value and self.mode in POSITION_MODES:
                 self.put(t.GOAL_POSITION, self._counts())
             if not value:
-                self.motor.ask(0.0)
+                self.motor.request(0.0)
 
     def _settle(self) -> None:
         """Goals as after power-on and after a change of the operating mode: bounds as far as the limits allow."""
@@ -217,13 +217,13 @@ class Node(Memory):
         self.pwm = 0.0
         effort = self._effort(ms) if self.torque else 0.0
         bound = self.motor.max_effort
-        self.motor.ask(self._sign() * min(max(effort, -bound), bound))
+        self.motor.request(self._sign() * min(max(effort, -bound), bound))
 
     def _look(self) -> None:
         """Faults from outside stay in the hardware error status until the drive is restarted."""
         motor, found = self.motor, 0
-        if motor.trouble in TROUBLES:
-            found |= TROUBLES[motor.trouble].bit
+        if motor.fault_cause in ERROR_OF_CAUSE:
+            found |= ERROR_OF_CAUSE[motor.fault_cause].bit
         if motor.temperature > min(motor.max_temperature, self.get(t.TEMPERATURE_LIMIT)):
             found |= t.OVERHEATING.bit
         if motor.voltage < self.get(t.MIN_VOLTAGE) * t.VOLTAGE:

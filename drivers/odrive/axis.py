@@ -82,7 +82,7 @@ class Axis:
         self.pos_setpoint = self.vel_setpoint = self.torque_setpoint = 0.0
         self.vel_integrator_torque = self.torque = 0.0
         self.trajectory_done = True
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     # --- what is measured ---------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class Axis:
 
     def request(self, state: int, t_ns: int) -> None:
         """Another state; what is not emulated, or not allowed with errors, ends in idle."""
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
         was, self.state, self.torque = self.state, codes.IDLE, 0.0
         if state in (codes.UNDEFINED, codes.IDLE):
             self.procedure_result = codes.CANCELLED if was == codes.HOMING else codes.SUCCESS
@@ -181,7 +181,7 @@ class Axis:
         self.disarm_reason |= reason
         self.state, self.procedure_result = codes.IDLE, codes.DISARMED
         self.torque = 0.0
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     def clear_errors(self) -> None:
         self.disarm_reason = 0
@@ -196,7 +196,7 @@ class Axis:
         self.t_ns = t_ns
         self.active_errors = self._wrong()
         if not self.armed:
-            self.motor.ask(0.0)
+            self.motor.request(0.0)
             return
         errors = self.active_errors | self._violated(t_ns)
         if errors:
@@ -211,7 +211,7 @@ class Axis:
         """Errors as long as their cause lasts."""
         motor = self.motor
         hot = codes.MOTOR_OVER_TEMP if motor.temperature > motor.max_temperature else 0
-        return codes.TROUBLE.get(motor.trouble, 0) | hot
+        return codes.FAULT_CAUSE.get(motor.fault_cause, 0) | hot
 
     def _violated(self, t_ns: int) -> int:
         """Errors of an axis that is on."""
@@ -315,7 +315,7 @@ class Axis:
             grown = self.vel_integrator_torque + self.vel_integrator_gain * step * error
             self.vel_integrator_torque = _clip(grown, self.vel_integrator_limit)
         self.torque = allowed
-        self.motor.ask(allowed)
+        self.motor.request(allowed)
 
     def _torque_range(self, mode: int) -> tuple[float, float]:
         """Between which torques the drive stays; nothing where its limits are nonsense."""

@@ -68,7 +68,7 @@ OWN = {
 }
 
 # what is wrong with an emulated motor -> error
-TROUBLE = {
+FAULT_CAUSE = {
     "overtemperature": MOTOR_OVER_TEMP,
     "overcurrent": OVER_CURRENT,
     "undervoltage": UNDER_VOLTAGE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.motor import TROUBLES, Motor
+from cosim.drivers.common.motor import FAULT_CAUSES, Motor
 from cosim.drivers.template import codec
 from cosim.drivers.transport import CanFrame
 
@@ -20,7 +20,7 @@ class Drive:
     def reset(self) -> None:
         self.mode, self.fault, self.watchdog_ns, self.fed_ns = codec.OFF, 0, 0, 0
         self.largest = self.target = 0.0
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     def handle(self, kind: int, values: tuple, t_ns: int) -> list[CanFrame]:
         motor, node = self.motor, self.node
@@ -47,12 +47,12 @@ class Drive:
 
     def switch_off(self) -> None:
         self.mode, self.target = codec.OFF, 0.0
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     def cause(self) -> int:
         """The code of what is wrong now, 0 for nothing."""
         hot = self.motor.temperature > self.motor.max_temperature
-        return 1 if hot else TROUBLES.index(self.motor.trouble) + 1 if self.motor.trouble else 0
+        return 1 if hot else FAULT_CAUSES.index(self.motor.fault_cause) + 1 if self.motor.fault_cause else 0
 
     def process(self, t_ns: int) -> None:
         motor, expired = self.motor, self.mode != codec.OFF and t_ns - self.fed_ns > self.watchdog_ns
@@ -66,7 +66,7 @@ class Drive:
             velocity = min(max(velocity, -motor.max_velocity), motor.max_velocity)
             effort = VELOCITY_GAIN * (velocity - motor.velocity)
         largest = min(self.largest, motor.max_effort)
-        motor.ask(min(max(effort, -largest), largest) if effort == effort else 0.0)
+        motor.request(min(max(effort, -largest), largest) if effort == effort else 0.0)
 
 
 class Emulator:

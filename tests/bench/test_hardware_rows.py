@@ -271,8 +271,8 @@ def ended(said):
 def test_frame_counts_of_the_emulator_are_added_up():
     said = "\nemulated 5 s\nline0: 10 received, 8 sent, 1 errors\nline3: 20 received, 19 sent, 0 errors, 2 answers\n"
     assert ended(said) == (FrameCounts(27, 30, 1), "")
-    late = said.replace("5 s", "5 s, 0.25 s given up to be on time")
-    assert ended(late)[1] == "; emulated drives: 0.25 s given up to be on time"
+    late = said.replace("5 s", "5 s, 0.25 s of clock slip")
+    assert ended(late)[1] == "; emulated drives: 0.25 s of clock slip"
     for said, last in (("", "no output"), ("interrupted\n", "interrupted")):
         with pytest.raises(RunError, match=f"^the emulated drives reported no frame counts: {last}$"):
             ended(said)

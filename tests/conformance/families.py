@@ -161,8 +161,8 @@ def write_rig(path: Path, data: dict[str, Any]) -> Path:
 
 def fault(kind: str, **keys: Any) -> FaultInjection:
     """Something that goes wrong on a line, all the time."""
-    rest = {"at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "lasts": math.inf, "share": 1.0, "delay": 0.0}
-    return FaultInjection(**{**rest, "kind": kind, "driver": "", "joint": "", "size": 0.0, "trouble": "", **keys})
+    rest = {"at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "duration": math.inf, "fraction": 1.0, "delay": 0.0}
+    return FaultInjection(**{**rest, "kind": kind, "driver": "", "joint": "", "size": 0.0, "cause": "", **keys})
 
 
 class Bench:
@@ -190,7 +190,7 @@ class Bench:
         context = Rig(spec, interpret=True).contexts[self.spec.name]
         self.driver: Any = self.spec.plugin.module.load(self.spec.plugin.params, context)
         self.emulation = emulation_of(read_rig(write_rig(folder / "device.yaml", there)))
-        self.line = self.emulation.lines[0]
+        self.line = self.emulation.connections[0]
         self.motors = self.emulation.motors.motors
         self.out = JointState.zeros(len(self.spec.joints))
         self.failure: BaseException | None = None
@@ -203,7 +203,7 @@ class Bench:
                 while self._errands:
                     self._errands[0]()
                     self._errands.popleft()
-                self.emulation.turn()
+                self.emulation.step()
         except BaseException as error:
             self.failure = error
 
@@ -295,12 +295,12 @@ class Bench:
     @property
     def asked(self) -> list[float]:
         """Efforts at the drives."""
-        return [motor.asked for motor in self.motors]
+        return [motor.requested for motor in self.motors]
 
     @property
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
         """(position, velocity) of the joints."""
-        position, velocity, _ = self.emulation.motors.world.sample
+        position, velocity, _ = self.emulation.motors.plant.sample
         return position.copy(), velocity.copy()
 
     def off(self, seconds: float = 0.05) -> None:
@@ -321,7 +321,7 @@ class Bench:
 
         def listen() -> None:
             for motor in self.motors:
-                motor.ask = self._listened(motor, motor.ask, rows)
+                motor.request = self._listened(motor, motor.request, rows)
 
         self.there(listen)
         return rows
@@ -329,13 +329,13 @@ class Bench:
     def _listened(self, motor: Any, ask: Callable[[float], None], rows: list) -> Callable[[float], None]:
         def listened(effort: float) -> None:
             ask(effort)
-            rows.append((self.emulation.steps, motor.asked))
+            rows.append((self.emulation.steps, motor.requested))
 
         return listened
 
     def disturb(self, *kinds: str) -> None:
         """What is wrong with the line from now on."""
-        self.line.disturbed.begin([fault(kind) for kind in kinds])
+        self.line.faulty_connection.begin([fault(kind) for kind in kinds])
 
     def power_cycle(self) -> None:
         self.there(lambda: self.line.drives.reset(now()))

@@ -233,7 +233,7 @@ def test_fault_emergency_and_reset(network, node, served):
     map_for_402(network, node)
     node.op_mode = "CYCLIC SYNCHRONOUS TORQUE"
     node.state = "OPERATION ENABLED"
-    served.motor.trouble = "overcurrent"
+    served.motor.fault_cause = "overcurrent"
     deadline = time.monotonic() + 2.0
     while not node.emcy.active and time.monotonic() < deadline:
         node.check_statusword()
@@ -241,7 +241,7 @@ def test_fault_emergency_and_reset(network, node, served):
     node.check_statusword()
     assert node.state == "FAULT"
     assert node.sdo[0x603F].raw == 0x2310
-    served.motor.trouble = ""
+    served.motor.fault_cause = ""
     node.reset_from_fault()
     assert node.state == "OPERATION ENABLED"
     assert node.emcy.active == []

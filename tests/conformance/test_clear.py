@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.drivers.common.motor import TROUBLES
+from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.drivers.dynamixel import codec
 from cosim.errors import RunError
 from cosim.rig.rig import load_rig
@@ -46,7 +46,7 @@ def works(bench: Bench) -> None:
 
 
 def troubled(bench: Bench, **what: str | float) -> str:
-    """What the drive of joint b says of a trouble, or of a heat, that came while it was on."""
+    """What the drive of joint b says of a cause, or of a heat, that came while it was on."""
     moving(bench)
     for name, value in what.items():
         setattr(bench.motors[1], name, value)
@@ -101,9 +101,9 @@ def test_what_a_killed_program_left_is_cleared_by_the_next(bench):
 
 @every
 def test_a_fault_whose_cause_is_gone_is_cleared(bench):
-    words = troubled(bench, trouble="overcurrent")
+    words = troubled(bench, fault_cause="overcurrent")
     bench.driver.link.close()
-    bench.motors[1].trouble = ""
+    bench.motors[1].fault_cause = ""
     bench.driver.open()
     with pytest.raises(RunError) as caught:
         bench.driver.enable("effort")
@@ -119,9 +119,9 @@ def test_a_fault_whose_cause_is_gone_is_cleared(bench):
 
 
 @every
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_fault_that_stands_is_told_with_its_joint(bench, trouble):
-    words = troubled(bench, trouble=trouble)
+@pytest.mark.parametrize("cause", FAULT_CAUSES)
+def test_a_fault_that_stands_is_told_with_its_joint(bench, cause):
+    words = troubled(bench, fault_cause=cause)
     if bench.case.family in BLIND:
         bench.driver.clear()
         with pytest.raises(RunError) as caught:
@@ -130,7 +130,7 @@ def test_a_fault_that_stands_is_told_with_its_joint(bench, trouble):
         bench.off(0.02)
     else:
         stands(bench, words)
-    bench.motors[1].trouble = ""
+    bench.motors[1].fault_cause = ""
     bench.driver.clear()
     works(bench)
 
@@ -211,9 +211,9 @@ def rebooted(desk: Desk) -> list[int]:
 def test_only_drives_with_an_error_are_rebooted(desk):
     desk.driver.clear()
     assert rebooted(desk) == []
-    desk.motors[1].trouble = "overcurrent"
+    desk.motors[1].fault_cause = "overcurrent"
     desk.wire.step()
-    desk.motors[1].trouble = ""
+    desk.motors[1].fault_cause = ""
     desk.driver.clear()
     assert rebooted(desk) == [2]
     desk.cycle(3)
@@ -224,7 +224,7 @@ def test_only_drives_with_an_error_are_rebooted(desk):
 
 def test_a_drive_that_does_not_come_back_is_told_after_a_second(desk):
     node = desk.emulator.nodes[1]
-    desk.motors[1].trouble = "overcurrent"
+    desk.motors[1].fault_cause = "overcurrent"
     desk.wire.step()
     obeys, node._obeys[codec.REBOOT] = node._obeys[codec.REBOOT], lambda params: gone(params)
 
@@ -237,7 +237,7 @@ def test_a_drive_that_does_not_come_back_is_told_after_a_second(desk):
         desk.driver.clear()
     assert str(caught.value) == "joint 'b': drive 2 did not come back within 1 s of its reboot; check its supply"
     assert 1e9 < desk.wire.t_ns - begun < 2e9
-    assert not any(motor.asked for motor in desk.motors)
+    assert not any(motor.requested for motor in desk.motors)
 
 
 # --- whole runs ---------------------------------------------------------------------------------------------
@@ -251,9 +251,9 @@ def patient(rig: dict) -> None:
 @every
 def test_a_run_refuses_and_tells_the_mend_and_runs_when_it_is_told_to_clear(case, tmp_path):
     with Bench(case, tmp_path, host=patient) as bench:
-        words = troubled(bench, trouble="overcurrent")
+        words = troubled(bench, fault_cause="overcurrent")
         bench.driver.link.close()
-        bench.motors[1].trouble = ""
+        bench.motors[1].fault_cause = ""
         with pytest.raises(RunError) as caught:
             load_rig(tmp_path / "rig.yaml").run(0.5)
         told = str(caught.value)

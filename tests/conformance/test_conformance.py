@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.common.motor import TROUBLES
+from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.drivers.transport import CanBus, CanFrame, CanParams, ConnectionLost, now
 from cosim.errors import InputError, InputErrors, RunError
 from cosim.rig.sections.rig_spec import read_rig
@@ -260,8 +260,8 @@ def test_the_time_is_that_of_the_drive_that_was_heard_longest_ago(case, tmp_path
         of_a = {item.id for item in spoken(alone)}
     with Bench(case, tmp_path) as bench:
         assert {item.id for item in spoken(bench)} > of_a
-        through = bench.line.disturbed.through
-        bench.line.disturbed.through = lambda items, t_ns, inward: through(
+        through = bench.line.faulty_connection.through
+        bench.line.faulty_connection.through = lambda items, t_ns, inward: through(
             items if inward else [item for item in items if item.id in of_a], t_ns, inward
         )
         bench.there(lambda: None)
@@ -344,13 +344,13 @@ def assert_tells(words: str) -> None:
 
 
 @every
-@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("cause", FAULT_CAUSES)
 @rule(11)
-def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, trouble):
+def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
     driver = bench.open("effort")
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
     motor = bench.motors[0]
-    motor.trouble = trouble
+    motor.fault_cause = cause
     for _ in bench.until(lambda: bench.out.fault[0]):
         bench.write(effort=PUSH)
         bench.read()
@@ -358,14 +358,14 @@ def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, trouble):
     words = driver.describe_fault(0, int(bench.out.fault[0]))
     assert bench.out.fault[0] > 0, words
     assert_tells(words)
-    for _ in bench.until(lambda: not motor.asked):
+    for _ in bench.until(lambda: not motor.requested):
         pass
-    motor.trouble = ""
+    motor.fault_cause = ""
     steps = bench.emulation.steps + 20
     for _ in bench.until(lambda: bench.emulation.steps > steps):
         bench.write(effort=PUSH)
         assert bench.read().fault[0]
-        assert motor.asked == 0.0
+        assert motor.requested == 0.0
     for _ in range(2):
         with pytest.raises(RunError, match=words.partition(" (")[0]):
             driver.enable("effort")
@@ -516,7 +516,7 @@ def test_efforts_beyond_the_field_are_clipped_and_counted(bench):
     for _ in bench.until(lambda: all(bench.asked)):
         pass
     for motor in bench.motors:
-        assert abs(motor.asked) <= motor.max_effort
+        assert abs(motor.requested) <= motor.max_effort
     assert bench.asked[0] < 0 and bench.asked[1] < 0  # the first is turned round
     driver.stop()
     for row in driver.report():
@@ -540,7 +540,7 @@ def test_spoiled_data_are_counted_and_change_nothing(bench):
     del bench.line.link.send
     counted = bench.driver.lost + bench.driver.link.meter.errors
     serial = getattr(bench.line.link, "serial", None)  # of an adapter for frames
-    disturbed, through = bench.line.disturbed, bench.line.disturbed.through
+    disturbed, through = bench.line.faulty_connection, bench.line.faulty_connection.through
     for k, item in enumerate(said[:20]):
         if isinstance(item, bytes) and k == 3:
             break

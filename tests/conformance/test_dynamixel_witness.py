@@ -177,11 +177,11 @@ def test_several_drives_at_once(client: Client, fast: bool) -> None:
 def test_a_fault_and_its_end(line: Line, client: Client) -> None:
     port, packets = client
     assert packets.write1ByteTxRx(port, 1, 64, 1) == DONE
-    line.rotors[0].trouble = "overcurrent"
+    line.rotors[0].fault_cause = "overcurrent"
     assert within(2.0, lambda: packets.read1ByteTxRx(port, 1, 64)[0] == 0)
     assert packets.read1ByteTxRx(port, 1, HARDWARE_ERROR) == (0x20, sdk.COMM_SUCCESS, 0x80)
     assert packets.getRxPacketError(0x80).startswith("[RxPacketError] Hardware error")
-    line.rotors[0].trouble = ""
+    line.rotors[0].fault_cause = ""
     assert packets.reboot(port, 1) == (sdk.COMM_SUCCESS, 0x80)
     assert packets.read1ByteTxRx(port, 1, HARDWARE_ERROR) == (0, *DONE)
     assert packets.clearMultiTurn(port, 1) == DONE

@@ -16,7 +16,7 @@ import pytest
 from mcap.reader import make_reader
 
 from cosim import load_rig
-from cosim.drivers.common.motor import TROUBLES
+from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.hardware.emulation.server import EmulationServer
 from cosim.rig.emulate import emulation_of
 from cosim.rig.run import Run, StoppedRun
@@ -53,7 +53,7 @@ class Scene:
         there["emulator"] = {**data["emulator"], "faults": list(faults)}
         self.told: list[str] = []
         self.emulation: EmulationServer = emulation_of(
-            read_rig(write_rig(folder / "device.yaml", there)), tell=self.told.append
+            read_rig(write_rig(folder / "device.yaml", there)), report=self.told.append
         )
         self.record = folder / "run.mcap"
 
@@ -78,12 +78,12 @@ class Scene:
                 run = stopped.run
             steps, motors = self.emulation.steps, self.emulation.motors.motors
             most = steps + round(PATIENCE * 1e3)
-            while any(abs(motor.asked) > OFF for motor in motors):
-                assert self.emulation.steps < most, [motor.asked for motor in motors]
+            while any(abs(motor.requested) > OFF for motor in motors):
+                assert self.emulation.steps < most, [motor.requested for motor in motors]
                 time.sleep(0.002)
             steps = self.emulation.steps + 30
             while self.emulation.steps < steps:
-                assert not any(abs(motor.asked) > OFF for motor in motors)
+                assert not any(abs(motor.requested) > OFF for motor in motors)
                 time.sleep(0.002)
         return run
 
@@ -109,7 +109,7 @@ def test_what_a_line_may_do_does_not_end_a_run(case, tmp_path, kind):
     faults = {
         "none": [],
         "duplicate": [{"kind": "duplicate"}],
-        "some dropped": [{"kind": "drop", "lasts": 0.03}],
+        "some dropped": [{"kind": "drop", "duration": 0.03}],
         "short delay": [{"kind": "delay", "delay": 0.003}],
     }[kind]
     scene = Scene(case, tmp_path, *({**fault, **LATE} for fault in faults))
@@ -120,7 +120,7 @@ def test_what_a_line_may_do_does_not_end_a_run(case, tmp_path, kind):
     assert run.fault == ""
     assert len(run.t) == round(1.2 / STEP) + 1
     assert np.ptp(run["a/position"]) > 0.01  # emulated drives that are held up give time up
-    assert len(scene.told) == sum("lasts" in fault for fault in faults) + len(faults)
+    assert len(scene.told) == sum("duration" in fault for fault in faults) + len(faults)
 
 
 @every
@@ -150,9 +150,9 @@ def test_silence_at_a_time(case, tmp_path):
 
 
 @every
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_trouble_of_a_motor_ends_a_run_with_its_name(case, tmp_path, trouble):
-    scene = Scene(case, tmp_path, {"kind": "motor_fault", "joint": "a", "trouble": trouble, **LATE}, duration=10.0)
+@pytest.mark.parametrize("cause", FAULT_CAUSES)
+def test_fault_cause_of_a_motor_ends_a_run_with_its_name(case, tmp_path, cause):
+    scene = Scene(case, tmp_path, {"kind": "motor_fault", "joint": "a", "cause": cause, **LATE}, duration=10.0)
     run = scene.run()
     reported(run)
     words = {
@@ -160,13 +160,13 @@ def test_trouble_of_a_motor_ends_a_run_with_its_name(case, tmp_path, trouble):
         "overcurrent": ("current", "overload", "motor driver"),
         "undervoltage": ("voltage",),
         "encoder": ("encoder", "sensor", "estimate"),
-    }[trouble]
+    }[cause]
     assert any(word in run.fault.lower() for word in words), run.fault
 
 
 @every
 def test_power_that_dips_ends_a_run(case, tmp_path):
-    run = Scene(case, tmp_path, {"kind": "power_loss", **LATE, "lasts": 0.03}, duration=10.0).run()
+    run = Scene(case, tmp_path, {"kind": "power_loss", **LATE, "duration": 0.03}, duration=10.0).run()
     assert " reports " in run.fault, run.fault
     assert "; " in run.fault.partition(" reports ")[2]
 

@@ -168,7 +168,7 @@ def storm(desk: Desk, items: Iterator[Any], seen: Callable[[], object]) -> int:
 @shards
 def test_nonsense_moves_no_motor_and_leaves_drives_as_they_were(case, shard, desk, traffic):
     def still():
-        assert not any(motor.asked for motor in desk.motors)
+        assert not any(motor.requested for motor in desk.motors)
 
     count = share(case) // 2
     assert storm(desk, nonsense(100 + shard, traffic[0], count), still) == count
@@ -182,7 +182,7 @@ def test_nonsense_moves_no_motor_and_leaves_drives_as_they_were(case, shard, des
 def test_changed_traffic_moves_no_motor_beyond_its_bounds_and_stop_stops(case, shard, desk, traffic):
     def bounded():
         for motor in desk.motors:
-            assert np.isfinite(motor.asked) and abs(motor.asked) <= motor.max_effort
+            assert np.isfinite(motor.requested) and abs(motor.requested) <= motor.max_effort
 
     count, rounds = share(case) // 2, 5
     for k in range(rounds):
@@ -192,7 +192,7 @@ def test_changed_traffic_moves_no_motor_beyond_its_bounds_and_stop_stops(case, s
         desk.driver.stop()
         for _ in range(2000):
             desk.wire.step()
-        assert not any(motor.asked for motor in desk.motors)
+        assert not any(motor.requested for motor in desk.motors)
         desk.emulator.reset(desk.wire.t_ns)
         desk.wire.step()
     desk.client()
@@ -208,7 +208,7 @@ def test_what_is_said_to_one_drive_does_not_move_the_other(case, tmp_path, monke
     desk = Desk(case, tmp_path, monkeypatch)
 
     def still():
-        assert desk.motors[1].asked == 0.0
+        assert desk.motors[1].requested == 0.0
 
     storm(desk, mutants(300, distinct(sent), 50_000, address=False), still)
     desk.emulator.reset(desk.wire.t_ns)

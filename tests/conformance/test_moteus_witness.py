@@ -196,10 +196,10 @@ def test_watchdog_fault_and_clearing(bench_and_talk: tuple[Bench, Talk]) -> None
         await drive.set_stop()
         here["watchdog_timeout"] = 5.0
         await reach(drive, maker.Mode.POSITION, **here)
-        bench.rotors[0].trouble = "overtemperature"
+        bench.rotors[0].fault_cause = "overtemperature"
         values = await reach(drive, maker.Mode.FAULT, **here)
         assert values[R.FAULT] == 38
-        bench.rotors[0].trouble = ""
+        bench.rotors[0].fault_cause = ""
         for _ in range(20):
             values = await reach(drive, maker.Mode.FAULT, **here)
         await drive.set_stop()

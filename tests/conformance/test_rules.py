@@ -126,7 +126,7 @@ FURTHER: dict[str, dict[str, Any]] = {  # parameters of tests that have some
     "test_a_limit_beyond_the_drives_own_is_refused": {"limit": "velocity"},
     "test_motors_that_move_go_off_in_time_when_another_thread_stops_them_twice": {"mode": "effort"},
     "test_a_mode_switches_on_and_holds_still_and_stop_switches_off": {"mode": "effort"},
-    "test_a_fault_is_reported_and_stays_until_it_is_cleared": {"trouble": "overcurrent"},
+    "test_a_fault_is_reported_and_stays_until_it_is_cleared": {"cause": "overcurrent"},
 }
 
 

@@ -125,10 +125,10 @@ class Desk:
             assert not self.out.fault.any(), [
                 self.driver.describe_fault(k, int(c)) for k, c in enumerate(self.out.fault)
             ]
-            assert any(motor.asked for motor in self.motors)
+            assert any(motor.requested for motor in self.motors)
             self.driver.stop()
             self.wire.step()
-            assert not any(motor.asked for motor in self.motors)
+            assert not any(motor.requested for motor in self.motors)
         self.driver.close()
 
     @contextmanager

@@ -19,7 +19,7 @@ from cosim.control.limits import DERATING, LIMITS
 from cosim.drivers import cia402
 from cosim.drivers.common import wiring
 from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.motor import TROUBLES
+from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.drivers.dynamixel import SerialSettings
 from cosim.drivers.transport import CanParams, SerialParams
 from cosim.execution.scheduler import ALLOWED, SchedulerState
@@ -241,7 +241,7 @@ def test_every_kind_of_fault_is_listed_with_its_place():
     rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
     kinds = dict.fromkeys(get_args(emulator.OnLine), "bus") | dict.fromkeys(get_args(emulator.AtJoint), "joint")
     assert rows == kinds
-    assert get_args(emulator.Trouble) == TROUBLES
+    assert get_args(emulator.FaultCause) == FAULT_CAUSES
     meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
     for key, those in emulator._ONLY.items():
         assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"

@@ -296,15 +296,15 @@ def test_what_cannot_be_enabled(bench):
 def test_a_fault_is_not_cleared_silently(bench):
     b = bench(JOINT(id=3))
     b.driver.open()
-    b.motors[0].trouble = "encoder"
+    b.motors[0].fault_cause = "encoder"
     b.run(1)
     told = "position sensor (drive error 0x7305); check the encoder and its cable"
-    b.motors[0].trouble = ""
+    b.motors[0].fault_cause = ""
     assert refused(b.driver.enable, "effort") == f"joint 'joint0': fault: {told}"
     assert b.node().state == profile.FAULT
     b.driver.clear()
     b.driver.enable("effort")
-    b.motors[0].trouble = "encoder"
+    b.motors[0].fault_cause = "encoder"
     b.run(1)
     assert refused(b.driver.clear) == f"joint 'joint0': the fault persists: {told}"
 
@@ -312,9 +312,9 @@ def test_a_fault_is_not_cleared_silently(bench):
 def test_a_missed_heartbeat_does_not_hide_the_fault_before_it(running):
     b = running()
     b.cycle(3)
-    b.motors[0].trouble = "overcurrent"
+    b.motors[0].fault_cause = "overcurrent"
     b.run(1)
-    b.motors[0].trouble = ""
+    b.motors[0].fault_cause = ""
     b.driver.stop()
     b.run(300)
     assert b.node().value(0x603F00) == faults.HEARTBEAT
@@ -330,7 +330,7 @@ def test_a_fault_while_switching_on(bench):
 
     def failing(frame, t_ns):
         if frame.id == 0x203:
-            b.motors[0].trouble = "overcurrent"
+            b.motors[0].fault_cause = "overcurrent"
         return original(frame, t_ns)
 
     b.emulator.handle = failing
@@ -374,7 +374,7 @@ def test_a_fault_while_homing(bench):
     def failing():
         step()
         if b.node().homing:
-            b.motors[0].trouble = "overcurrent"
+            b.motors[0].fault_cause = "overcurrent"
 
     b.step = failing
     assert refused(b.driver.enable, "effort").startswith("joint 'joint0': while homing: over current")
@@ -606,7 +606,7 @@ def test_faults_of_the_drive(running):
     b = running(JOINT(id=1), JOINT(id=2))
     b.cmd.effort[:] = 0.1
     b.cycle(5)
-    b.motors[1].trouble = "overcurrent"
+    b.motors[1].fault_cause = "overcurrent"
     b.cycle(3)
     assert b.out.fault.tolist() == [0, 0x2310]
     assert b.motors[1].effort == 0
@@ -808,13 +808,13 @@ def test_a_load_is_held_down_the_ramp(running):
     """In effort mode too, where the velocity loop of the drive was not at work before."""
     b = running(watchdog=1.0)
     motor, pull = b.motors[0], 0.5
-    ask = motor.ask
+    ask = motor.request
 
     def loaded(effort):
         ask(effort)
         motor.asked, motor.effort = effort, motor.effort - pull
 
-    motor.ask = loaded
+    motor.request = loaded
     b.cmd.kd[:], b.cmd.effort[:] = 0.1, pull
     b.cycle(500)
     assert abs(motor.velocity) < 0.1

@@ -327,7 +327,7 @@ def test_a_quick_stop_that_stays_may_be_left(rig):
 
 
 @pytest.mark.parametrize(
-    ("trouble", "code", "register"),
+    ("cause", "code", "register"),
     [
         ("overcurrent", 0x2310, 0x03),
         ("undervoltage", 0x3220, 0x05),
@@ -335,12 +335,12 @@ def test_a_quick_stop_that_stays_may_be_left(rig):
         ("encoder", 0x7305, 0x21),
     ],
 )
-def test_troubles_of_the_motor(rig, trouble, code, register):
+def test_fault_causes_of_the_motor(rig, cause, code, register):
     rig.enable(10)
     rig.write(0x6071, 0, "h", 500)
     rig.run(3)
     assert rig.motor.effort > 0
-    rig.motor.trouble = trouble
+    rig.motor.fault_cause = cause
     rig.run(200)
     assert rig.status & 0x4F == 0x08
     assert rig.motor.effort == 0
@@ -350,8 +350,8 @@ def test_troubles_of_the_motor(rig, trouble, code, register):
     assert (rig.read(0x1003, 0, "B"), rig.read(0x1003, 1)) == (1, code)
     rig.control(0x80)
     rig.control(0, 0x80)
-    assert rig.status & 0x4F == 0x08  # the trouble stands
-    rig.motor.trouble = ""
+    assert rig.status & 0x4F == 0x08  # the cause persists
+    rig.motor.fault_cause = ""
     rig.control(0x80)
     assert rig.status & 0x4F == 0x08  # no rising edge
     rig.control(0, 0x80)
@@ -374,7 +374,7 @@ def test_a_fault_with_a_reaction_brakes_first(rig):
     rig.write(0x60FF, 0, "i", 10 * COUNTS)
     rig.run(200)
     rig.write(0x6085, 0, "I", 100 * COUNTS)
-    rig.motor.trouble = "overtemperature"
+    rig.motor.fault_cause = "overtemperature"
     rig.run(50)
     assert rig.status & 0x4F == 0x0F
     rig.run(100)

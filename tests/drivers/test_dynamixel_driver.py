@@ -275,7 +275,7 @@ def test_a_slow_period_with_a_longer_watchdog(bench: Callable[..., Bench]) -> No
 
 def test_faults_are_told_and_only_a_reboot_clears_them(bench: Callable[..., Bench]) -> None:
     b = bench().start()
-    b.rotors[1].trouble = "overcurrent"
+    b.rotors[1].fault_cause = "overcurrent"
     assert b.run(2).fault.tolist() == [0, 0x20, 0]
     words = b.driver.describe_fault(1, 0x20)
     assert words == "overload (drive error 0x20); take the load away, then reboot the drive"
@@ -283,7 +283,7 @@ def test_faults_are_told_and_only_a_reboot_clears_them(bench: Callable[..., Benc
         b.driver.enable("effort")
     assert str(error.value) == f"joint 'j1': fault: {words}"
     assert b.torques() == [False] * 3
-    b.rotors[1].trouble = ""
+    b.rotors[1].fault_cause = ""
     b.send(codec.packet(2, codec.REBOOT), 0)
     b.driver.enable("effort")
     assert b.run(2).fault.tolist() == [0, 0, 0]

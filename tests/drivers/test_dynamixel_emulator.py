@@ -309,17 +309,17 @@ def test_the_watchdog_sleeps_while_the_torque_is_off_and_hears_what_is_for_its_d
     assert bench.read(t.BUS_WATCHDOG) == 255
 
 
-def trouble(name: str) -> Callable[[Rotor], None]:
-    return lambda rotor: setattr(rotor, "trouble", name)
+def cause(name: str) -> Callable[[Rotor], None]:
+    return lambda rotor: setattr(rotor, "fault_cause", name)
 
 
 @pytest.mark.parametrize(
     ("cause", "bit", "shuts"),
     [
-        (trouble("overtemperature"), 0x04, True),
-        (trouble("overcurrent"), 0x20, True),
-        (trouble("undervoltage"), 0x01, False),
-        (trouble("encoder"), 0x08, False),
+        (cause("overtemperature"), 0x04, True),
+        (cause("overcurrent"), 0x20, True),
+        (cause("undervoltage"), 0x01, False),
+        (cause("encoder"), 0x08, False),
         (lambda rotor: setattr(rotor, "temperature", 80.5), 0x04, True),
         (lambda rotor: setattr(rotor, "voltage", 9.0), 0x01, False),
     ],
@@ -333,7 +333,7 @@ def test_hardware_errors(cause: Callable[[Rotor], None], bit: int, shuts: bool) 
     bench.run(1)
     assert bench.ask(codec.read(1, 70, 1)) == (codec.ALERT, bytes((bit,)))
     assert (bench.rotors[0].effort == 0) is shuts  # by the shutdown mask as delivered
-    bench.rotors[0].trouble, bench.rotors[0].temperature, bench.rotors[0].voltage = "", 25.0, 12.0
+    bench.rotors[0].fault_cause, bench.rotors[0].temperature, bench.rotors[0].voltage = "", 25.0, 12.0
     bench.run(1)
     assert bench.read(t.HARDWARE_ERROR) == bit  # it stays
     if shuts:

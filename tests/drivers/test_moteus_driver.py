@@ -144,11 +144,11 @@ def test_from_opening_to_stopping(bench: Bench) -> None:
     assert [servo.mode for servo in bench.servos] == [11, 11] and bench.state.fault.tolist() == [-1, -1]
     driver.stop()
     driver.enable("effort")
-    rotors[1].trouble = "overtemperature"
+    rotors[1].fault_cause = "overtemperature"
     bench.cycle(3, effort=0.1)
     assert bench.state.fault.tolist() == [0, 38] and rotors[1].effort == 0.0
     assert driver.describe_fault(1, 38) == "over temperature (drive error 38); let it cool down"
-    rotors[1].trouble = ""
+    rotors[1].fault_cause = ""
     bench.cycle(3)
     assert bench.state.fault[1] == 38, "only stopping clears a fault"
     with pytest.raises(RunError, match=r"^joint 'j1': fault: over temperature \(drive error 38\); let it cool down$"):
@@ -421,7 +421,7 @@ def test_a_drive_that_lost_its_power_is_not_switched_on_again(bench: Bench) -> N
 
 def test_a_fault_stays_what_it_was(bench: Bench) -> None:
     bench.driver.enable("effort")
-    bench.rotors[0].trouble = "encoder"
+    bench.rotors[0].fault_cause = "encoder"
     bench.cycle(3)
     assert bench.state.fault[0] == 35
     bench.servos[0].mode = bench.servos[0].fault = 0  # somebody else stopped it
@@ -563,9 +563,9 @@ def test_a_drive_that_was_off_brakes_too_when_it_is_stopped(braking: Bench) -> N
 def test_a_brake_clears_neither_a_fault_nor_a_watchdog_that_tripped(braking: Bench) -> None:
     driver, rotors = braking.driver, braking.rotors
     driver.enable("effort")
-    rotors[1].trouble = "overcurrent"
+    rotors[1].fault_cause = "overcurrent"
     braking.cycle(3)
-    rotors[1].trouble = ""
+    rotors[1].fault_cause = ""
     driver.stop()
     braking.cable.run(20 * MS)
     assert [servo.mode for servo in braking.servos] == [15, 1] and rotors[1].effort == 0.0

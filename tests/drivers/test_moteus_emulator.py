@@ -240,14 +240,14 @@ def test_what_a_drive_does_then_is_configured(bench: Bench, timeout_mode: int, s
 
 
 @pytest.mark.parametrize(
-    ("trouble", "code"), [("overtemperature", 38), ("overcurrent", 33), ("undervoltage", 40), ("encoder", 35)]
+    ("cause", "code"), [("overtemperature", 38), ("overcurrent", 33), ("undervoltage", 40), ("encoder", 35)]
 )
-def test_troubles_of_the_motor(bench: Bench, trouble: str, code: int) -> None:
+def test_fault_causes_of_the_motor(bench: Bench, cause: str, code: int) -> None:
     bench.start(write(0x020, FLOAT, [math.nan, 0.0, 0.5]))
-    bench.rotor.trouble = trouble
+    bench.rotor.fault_cause = cause
     bench.run(1)
     assert (bench.get(reg.MODE, INT8), bench.get(reg.FAULT, INT8), bench.rotor.effort) == (Mode.FAULT, code, 0.0)
-    bench.rotor.trouble = ""
+    bench.rotor.fault_cause = ""
     bench.tell(ON)
     bench.run(30)
     assert bench.servo.mode == Mode.FAULT
@@ -266,7 +266,7 @@ def test_measured_values_out_of_bounds(bench: Bench, name: str, value: float, co
 
 
 def test_a_stopped_drive_has_no_faults(bench: Bench) -> None:
-    bench.rotor.trouble = "overcurrent"
+    bench.rotor.fault_cause = "overcurrent"
     bench.run(5)
     assert bench.servo.mode == Mode.STOPPED and bench.servo.fault == 0
 

@@ -255,12 +255,12 @@ def test_configuring_comes_before_switching_on(monkeypatch):
     assert "sc" not in text.split("*")[0].split()  # no fault is cleared silently
 
 
-@pytest.mark.parametrize("trouble", ["overtemperature", "overcurrent", "undervoltage", "encoder"])
-def test_faults_of_the_motor(setup, trouble):
+@pytest.mark.parametrize("cause", ["overtemperature", "overcurrent", "undervoltage", "encoder"])
+def test_faults_of_the_motor(setup, cause):
     rig = enabled(setup, "effort")
-    rig.rotors[1].trouble = trouble
+    rig.rotors[1].fault_cause = cause
     rig.cycle(120)
-    assert list(rig.state.fault) == [0, codes.TROUBLE[trouble]]
+    assert list(rig.state.fault) == [0, codes.FAULT_CAUSE[cause]]
     assert not rig.axes[1].armed
     assert rig.axes[0].armed
 

@@ -215,7 +215,7 @@ def test_faults_are_cleared_by_clearing_only(bench):
 
 
 def test_clearing_does_not_help_while_the_cause_lasts(bench):
-    bench.rotor.trouble = "undervoltage"
+    bench.rotor.fault_cause = "undervoltage"
     bench.axis.clear_errors()
     bench.axis.request(codes.CLOSED_LOOP, 0)
     assert not bench.axis.armed

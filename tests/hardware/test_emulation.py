@@ -20,13 +20,13 @@ from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.clock import MS, FakeClock
 
 
-class Room:
-    """A world of joints whose state is what a test says."""
+class Plant:
+    """Joints whose state a test sets."""
 
     def __init__(self, n=2, step_ns=MS):
         self.simulation = SimpleNamespace(step_ns=step_ns)
         self.sample = tuple(np.zeros(n) for _ in range(3))
-        self.asked, self.log = np.zeros(n), []
+        self.requested, self.log = np.zeros(n), []
 
     def begin(self, t_ns):
         self.t_ns = t_ns
@@ -35,8 +35,8 @@ class Room:
     def measure(self):
         return self.sample
 
-    def ask(self, index, request):
-        self.asked[index] = request
+    def request(self, index, effort):
+        self.requested[index] = effort
 
     def advance(self):
         self.log.append("step")
@@ -47,8 +47,8 @@ def motor_of(**keys):
     return EmulatedMotor(**(given | {"voltage": 24.0, "temperature": 25.0} | keys))
 
 
-def wired(index=0, scale=1.0, zero=0.0, ambient=25.0, rise=40.0, warming=120.0):
-    return MotorWiring(index, scale, zero, ambient, rise, warming)
+def wired(index=0, scale=1.0, zero=0.0, ambient=25.0, temperature_rise=40.0, thermal_time_constant=120.0):
+    return MotorWiring(index, scale, zero, ambient, temperature_rise, thermal_time_constant)
 
 
 # --- motors -----------------------------------------------------------------------------------------
@@ -56,23 +56,23 @@ def wired(index=0, scale=1.0, zero=0.0, ambient=25.0, rise=40.0, warming=120.0):
 
 @pytest.mark.parametrize("scale", [1.0, -1.0, 9.0, -0.25])
 def test_a_motor_sees_its_joint_through_direction_ratio_and_zero(scale):
-    room, motor = Room(), motor_of()
-    motors = EmulatedMotors(room, [motor], [wired(1, scale, 0.3)], 1e-3)
-    for values, value in zip(room.sample, (0.7, -2.0, 1.5), strict=True):
+    plant, motor = Plant(), motor_of()
+    motors = EmulatedMotors(plant, [motor], [wired(1, scale, 0.3)], 1e-3)
+    for values, value in zip(plant.sample, (0.7, -2.0, 1.5), strict=True):
         values[1] = value
     motors.measure()
     seen = (motor.position, motor.velocity, motor.effort, motor.current)
     assert seen == pytest.approx((scale * 0.4, scale * -2.0, 1.5 / scale, 1.5 / scale / 0.5))
     assert motor.velocity * motor.effort == pytest.approx(-3.0)  # power is the same on both sides
-    motor.ask(1.2)
-    motors.ask()
-    assert room.asked.tolist() == [0.0, pytest.approx(1.2 * scale)]
+    motor.request(1.2)
+    motors.write_requests()
+    assert plant.requested.tolist() == [0.0, pytest.approx(1.2 * scale)]
     assert motors.scale_of(motor) == scale
 
 
 def test_an_encoder_that_jumped_stays_off():
-    room, motor = Room(), motor_of(jump=0.5)
-    EmulatedMotors(room, [motor], [wired(0, 2.0)], 1e-3).measure()
+    plant, motor = Plant(), motor_of(jump=0.5)
+    EmulatedMotors(plant, [motor], [wired(0, 2.0)], 1e-3).measure()
     assert motor.position == 0.5
 
 
@@ -82,20 +82,22 @@ def test_an_encoder_that_jumped_stays_off():
 )
 def test_what_is_asked_is_cut_to_what_a_motor_can(asked, given):
     motor = motor_of()
-    motor.ask(1.0)
-    motor.ask(asked)
-    assert motor.asked == given
+    motor.request(1.0)
+    motor.request(asked)
+    assert motor.requested == given
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, -1.0])
-def test_a_motor_warms_up_by_the_square_of_its_effort(share):
-    """warming · dT/dt = ambient + rise · share² − T: after one time constant 63 % of the way, in the end all of it."""
-    room, motor = Room(), motor_of()
-    motors = EmulatedMotors(room, [motor], [wired(0, 2.0, ambient=25.0, rise=40.0, warming=1.0)], 1e-3)
-    room.sample[2][0] = share * 2.0 * 2.0
+@pytest.mark.parametrize("fraction", [0.0, 0.5, -1.0])
+def test_a_motor_warms_up_by_the_square_of_its_effort(fraction):
+    """τ dT/dt = ambient + temperature_rise · fraction² − T: 63 % of the rise after one time constant."""
+    plant, motor = Plant(), motor_of()
+    motors = EmulatedMotors(
+        plant, [motor], [wired(0, 2.0, ambient=25.0, temperature_rise=40.0, thermal_time_constant=1.0)], 1e-3
+    )
+    plant.sample[2][0] = fraction * 2.0 * 2.0
     for _ in range(1000):
         motors.measure()
-    end = 25.0 + 40.0 * share * share
+    end = 25.0 + 40.0 * fraction * fraction
     assert motor.temperature == pytest.approx(25.0 + (1.0 - math.exp(-1.0)) * (end - 25.0), abs=0.02)
     for _ in range(14_000):
         motors.measure()
@@ -104,9 +106,9 @@ def test_a_motor_warms_up_by_the_square_of_its_effort(share):
 
 
 def test_signals_of_conditions_are_those_of_the_joint():
-    room = Room()
-    motors = EmulatedMotors(room, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
-    for k, values in enumerate(room.sample):
+    plant = Plant()
+    motors = EmulatedMotors(plant, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
+    for k, values in enumerate(plant.sample):
         values[:] = 10.0 * k + 1.0, 10.0 * k + 2.0
     found = [[motors.value(j, what) for what in ("position", "velocity", "effort", "temperature")] for j in (0, 1)]
     assert found == [[1.0, 11.0, 21.0, 60.0], [2.0, 12.0, 22.0, 25.0]]
@@ -116,9 +118,9 @@ def test_signals_of_conditions_are_those_of_the_joint():
 
 
 def spec(kind="drop", **keys):
-    rest = {"driver": "line", "joint": "", "at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "lasts": math.inf}
+    rest = {"driver": "line", "joint": "", "at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "duration": math.inf}
     return FaultInjection(
-        **{**rest, "share": 1.0, "delay": 0.01, "size": 0.1, "trouble": "encoder", "kind": kind, **keys}
+        **{**rest, "fraction": 1.0, "delay": 0.01, "size": 0.1, "cause": "encoder", "kind": kind, **keys}
     )
 
 
@@ -128,7 +130,7 @@ def active(fault, times, value=lambda signal: 0.0):
 
 def test_a_fault_at_a_time_lasts_as_long_as_it_says():
     times = [0.0, 0.9, 1.0, 1.2, 1.4, 1.5, 9.0]
-    assert active(InjectedFault(spec(at=1.0, lasts=0.5)), times) == [1.0, 1.2, 1.4]
+    assert active(InjectedFault(spec(at=1.0, duration=0.5)), times) == [1.0, 1.2, 1.4]
     assert active(InjectedFault(spec(at=1.0)), times) == [1.0, 1.2, 1.4, 1.5, 9.0]
     assert active(InjectedFault(spec()), times) == times
 
@@ -136,7 +138,10 @@ def test_a_fault_at_a_time_lasts_as_long_as_it_says():
 @pytest.mark.parametrize("factor", [1.0, -1.0])
 def test_a_fault_on_a_condition_counts_from_when_that_first_held(factor):
     """Also when it does not hold any more."""
-    fault, times = InjectedFault(spec(at=0.25, lasts=0.5, signal="a/position", factor=factor, bound=factor * 3.0)), []
+    fault, times = (
+        InjectedFault(spec(at=0.25, duration=0.5, signal="a/position", factor=factor, bound=factor * 3.0)),
+        [],
+    )
     asked = []
 
     def value(signal):
@@ -170,9 +175,9 @@ def test_without_a_fault_everything_gets_through_as_it_is():
 
 @pytest.mark.parametrize("kind", ["drop", "duplicate", "corrupt"])
 def test_a_share_of_the_items_is_hit_the_same_ones_by_the_same_seed(kind):
-    items, _ = through(**{kind: {"share": 0.2}})
-    same, _ = through(**{kind: {"share": 0.2}})
-    others, _ = through(seed=2, **{kind: {"share": 0.2}})
+    items, _ = through(**{kind: {"fraction": 0.2}})
+    same, _ = through(**{kind: {"fraction": 0.2}})
+    others, _ = through(seed=2, **{kind: {"fraction": 0.2}})
     assert items == same != others
     count = {"drop": 1000 - len(items), "duplicate": len(items) - 1000}
     hit = count.get(kind, sum(item.data != b"abc" for item in items))
@@ -287,7 +292,7 @@ class Drives:
 
 def emulation_with(*inboxes, faults=(), clock=None):
     clock = clock or FakeClock(time=7_000_000_000)
-    room, told = Room(len(inboxes)), []
+    plant, told = Plant(len(inboxes)), []
     motors = [motor_of() for _ in inboxes]
     lines = tuple(
         EmulatedConnection(
@@ -297,34 +302,34 @@ def emulation_with(*inboxes, faults=(), clock=None):
     )
     joints = tuple(f"j{k}" for k in range(len(inboxes)))
     made = EmulationServer(
-        EmulatedMotors(room, motors, [wired(k, 2.0) for k in range(len(inboxes))], 1e-3), lines,
+        EmulatedMotors(plant, motors, [wired(k, 2.0) for k in range(len(inboxes))], 1e-3), lines,
         tuple(InjectedFault(one) for one in faults), MS, clock, joints, told.append,
     )  # fmt: skip
-    return made, room, told
+    return made, plant, told
 
 
 def test_steps_are_taken_by_the_clock_and_answers_given_when_questions_come():
-    emulation, room, _ = emulation_with([(0, "a"), (400_000, "b"), (1_700_000, "c")])
+    emulation, plant, _ = emulation_with([(0, "a"), (400_000, "b"), (1_700_000, "c")])
     emulation.open()
     emulation.serve(0.003)
-    (line,) = emulation.lines
+    (line,) = emulation.connections
     assert line.link.sent == [(0, "re a"), (400_000, "re b"), (1_700_000, "re c")]
     assert line.drives.log[:8] == ["reset", "a", "process", "b", "process", "c", "process", "process"]
-    assert emulation.steps == 4 and emulation.lost_ns == 0
-    assert room.log == [0, "step", 1 * MS, "step", 2 * MS, "step", 3 * MS, "step", 4 * MS]
+    assert emulation.steps == 4 and emulation.clock_slip_ns == 0
+    assert plant.log == [0, "step", 1 * MS, "step", 2 * MS, "step", 3 * MS, "step", 4 * MS]
     assert (line.answered, line.unsent) == (3, 0)
 
 
 def test_what_was_missed_is_caught_up_with():
-    emulation, room, _ = emulation_with([])
+    emulation, plant, _ = emulation_with([])
     emulation.open()
     emulation.serve(0.001)
     emulation.clock.time += BEHIND_NS - 2 * MS  # the machine had other things to do
     before = emulation.clock.time
     while emulation.clock.time == before:
-        emulation.turn()
-    assert emulation.lost_ns == 0
-    assert room.t_ns == pytest.approx(emulation.clock.time - 7_000_000_000, abs=2 * MS)
+        emulation.step()
+    assert emulation.clock_slip_ns == 0
+    assert plant.t_ns == pytest.approx(emulation.clock.time - 7_000_000_000, abs=2 * MS)
 
 
 def test_what_is_too_much_to_be_caught_up_with_is_given_up():
@@ -333,9 +338,9 @@ def test_what_is_too_much_to_be_caught_up_with_is_given_up():
     emulation.serve(0.001)
     steps = emulation.steps
     emulation.clock.time += 10 * BEHIND_NS
-    emulation.turn()
+    emulation.step()
     assert emulation.steps == steps + 1
-    assert emulation.lost_ns == pytest.approx(10 * BEHIND_NS, abs=2 * MS)
+    assert emulation.clock_slip_ns == pytest.approx(10 * BEHIND_NS, abs=2 * MS)
     now = emulation.clock.time
     emulation.serve(0.005)
     assert emulation.clock.time - now == pytest.approx(5 * MS, abs=MS)
@@ -343,7 +348,7 @@ def test_what_is_too_much_to_be_caught_up_with_is_given_up():
 
 
 def test_faults_go_by_the_time_of_the_rig_also_when_time_was_given_up():
-    emulation, _, told = emulation_with([], faults=[spec(at=0.005, lasts=0.002)])
+    emulation, _, told = emulation_with([], faults=[spec(at=0.005, duration=0.002)])
     emulation.open()
     emulation.serve(0.001)
     emulation.clock.time += 10 * BEHIND_NS
@@ -355,7 +360,7 @@ def test_several_lines_are_served_side_by_side():
     emulation, _, _ = emulation_with([(100_000, "a"), (900_000, "b")], [(150_000, "x"), (950_000, "y")])
     emulation.open()
     emulation.serve(0.002)
-    first, second = emulation.lines
+    first, second = emulation.connections
     for line, times in ((first, (100_000, 900_000)), (second, (150_000, 950_000))):
         assert [t for t, _ in line.link.sent] == pytest.approx(times, abs=200_000)
     assert [item for _, item in second.link.sent] == ["re x", "re y"]
@@ -366,20 +371,20 @@ def test_a_line_that_is_flooded_does_not_hold_up_the_physics():
     flood = [(0, k) for k in range(10 * AT_ONCE)]
     emulation, _, _ = emulation_with(flood)
     emulation.open()
-    emulation.turn()
+    emulation.step()
     assert emulation.steps == 1
-    assert emulation.lines[0].answered == AT_ONCE
+    assert emulation.connections[0].answered == AT_ONCE
 
 
 def test_answers_that_a_line_does_not_take_are_counted_and_a_broken_line_is_opened_again():
     emulation, _, _ = emulation_with([(0, "a"), (200_000, "b")])
     emulation.open()
-    (line,) = emulation.lines
+    (line,) = emulation.connections
     line.link.broken = "send"
-    emulation.turn()
+    emulation.step()
     assert (line.answered, line.unsent, line.link.sent) == (1, 1, [])
     line.link.broken = "receive"
-    emulation.turn()
+    emulation.step()
     assert line.link.log == ["open", "reopen"] and line.answered == 2
     emulation.close()
     assert line.link.log[-1] == "close"
@@ -387,22 +392,22 @@ def test_answers_that_a_line_does_not_take_are_counted_and_a_broken_line_is_open
 
 def test_when_a_line_cannot_be_had_none_is():
     emulation, _, _ = emulation_with([], [])
-    emulation.lines[1].link.broken = "open"
+    emulation.connections[1].link.broken = "open"
     with pytest.raises(InputError, match="no such line"):
         emulation.open()
-    assert [line.link.log[-1] for line in emulation.lines] == ["close", "close"]
+    assert [line.link.log[-1] for line in emulation.connections] == ["close", "close"]
 
 
 def test_it_ends_when_it_is_told_to():
     emulation, _, _ = emulation_with([])
     emulation.open()
-    process = emulation.lines[0].drives.process
+    process = emulation.connections[0].drives.process
 
     def last(t_ns):
         emulation.stopped = emulation.steps == 5
         return process(t_ns)
 
-    emulation.lines[0].drives.process = last
+    emulation.connections[0].drives.process = last
     emulation.serve()
     assert emulation.steps == 5
 
@@ -412,13 +417,13 @@ def test_it_ends_when_it_is_told_to():
 
 def steps(emulation, n):
     for _ in range(n):
-        emulation.turn()
+        emulation.step()
 
 
 def test_unasked_words_go_stale_and_answers_do_not():
-    emulation, _, told = emulation_with([(1_500_000, "a")], faults=[spec("stale_heartbeat", at=0.001, lasts=0.002)])
+    emulation, _, told = emulation_with([(1_500_000, "a")], faults=[spec("stale_heartbeat", at=0.001, duration=0.002)])
     emulation.open()
-    (line,) = emulation.lines
+    (line,) = emulation.connections
     line.drives.beats = True
     steps(emulation, 5)
     assert [item for _, item in line.link.sent] == ["beat", "re a", "beat", "beat"]
@@ -426,15 +431,15 @@ def test_unasked_words_go_stale_and_answers_do_not():
 
 
 def test_a_loss_of_power_silences_the_drives_and_resets_them_when_it_is_over():
-    emulation, room, told = emulation_with([(0, "a"), (1_500_000, "b"), (4_500_000, "c")],
-                                           faults=[spec("power_loss", at=0.001, lasts=0.002)])  # fmt: skip
+    emulation, plant, told = emulation_with([(0, "a"), (1_500_000, "b"), (4_500_000, "c")],
+                                           faults=[spec("power_loss", at=0.001, duration=0.002)])  # fmt: skip
     emulation.open()
-    (line,) = emulation.lines
-    line.motors[0].ask(1.0)
+    (line,) = emulation.connections
+    line.motors[0].request(1.0)
     steps(emulation, 1)
-    assert room.asked.tolist() == [2.0]
+    assert plant.requested.tolist() == [2.0]
     steps(emulation, 1)
-    assert room.asked.tolist() == [0.0] and line.motors[0].asked == 0.0
+    assert plant.requested.tolist() == [0.0] and line.motors[0].requested == 0.0
     steps(emulation, 5)
     assert [item for _, item in line.link.sent] == ["re a", "re c"]
     assert line.drives.log == ["reset", "a", "process", "reset", "process", "process", "c", "process", "process"]
@@ -445,7 +450,7 @@ def test_a_line_that_is_off_leaves_the_drives_their_own_watchdogs():
     emulation, _, _ = emulation_with([(1_500_000, "b")], faults=[spec("bus_off", at=0.001)])
     emulation.open()
     steps(emulation, 5)
-    (line,) = emulation.lines
+    (line,) = emulation.connections
     assert line.drives.log == ["reset", *["process"] * 5] and line.link.sent == []
 
 
@@ -453,31 +458,31 @@ def test_late_questions_are_answered_when_they_come():
     emulation, _, _ = emulation_with([(100_000, "a")], faults=[spec("delay", delay=0.003)])
     emulation.open()
     steps(emulation, 1)  # from the first step on
-    emulation.lines[0].link.inbox.append((200_000, "b"))
+    emulation.connections[0].link.inbox.append((200_000, "b"))
     steps(emulation, 9)
-    assert [item for _, item in emulation.lines[0].link.sent] == ["re a", "re b"]
-    assert [t for t, _ in emulation.lines[0].link.sent] == pytest.approx([6 * MS, 6 * MS], abs=2 * MS)
+    assert [item for _, item in emulation.connections[0].link.sent] == ["re a", "re b"]
+    assert [t for t, _ in emulation.connections[0].link.sent] == pytest.approx([6 * MS, 6 * MS], abs=2 * MS)
 
 
 def test_a_fault_is_on_its_own_line_only():
     emulation, _, _ = emulation_with([(1_500_000, "a")], [(1_600_000, "x")], faults=[spec("drop", driver="line1")])
     emulation.open()
     steps(emulation, 4)
-    assert [[item for _, item in line.link.sent] for line in emulation.lines] == [["re a"], []]
+    assert [[item for _, item in line.link.sent] for line in emulation.connections] == [["re a"], []]
 
 
 def test_faults_of_a_motor_begin_and_end():
     at = {"driver": "", "joint": "j1"}
     faults = [
-        spec("encoder_jump", at=0.001, lasts=0.004, size=0.1, **at),
-        spec("motor_fault", at=0.002, lasts=0.001, **at),
+        spec("encoder_jump", at=0.001, duration=0.004, size=0.1, **at),
+        spec("motor_fault", at=0.002, duration=0.001, **at),
     ]
     emulation, _, told = emulation_with([], [], faults=faults)
     emulation.open()
     seen = []
     for _ in range(7):
-        emulation.turn()
-        seen.append([(motor.jump, motor.trouble) for motor in emulation.motors.motors])
+        emulation.step()
+        seen.append([(motor.jump, motor.fault_cause) for motor in emulation.motors.motors])
     assert [one[0] for one in seen] == [(0.0, "")] * 7
     off, jumped, both = (0.0, ""), (0.2, ""), (0.2, "encoder")  # the drive turns twice as far as its joint
     assert [one[1] for one in seen] == [off, jumped, both, jumped, jumped, off, off]
@@ -493,24 +498,24 @@ def test_faults_of_one_kind_at_one_motor_add_up():
     at = {"driver": "", "joint": "j0"}
     faults = [
         spec("encoder_jump", at=0.001, size=0.1, **at),
-        spec("encoder_jump", at=0.002, lasts=0.001, size=0.3, **at),
-        spec("motor_fault", at=0.001, trouble="overcurrent", **at),
-        spec("motor_fault", at=0.002, lasts=0.001, trouble="encoder", **at),
+        spec("encoder_jump", at=0.002, duration=0.001, size=0.3, **at),
+        spec("motor_fault", at=0.001, cause="overcurrent", **at),
+        spec("motor_fault", at=0.002, duration=0.001, cause="encoder", **at),
     ]
     emulation, _, _ = emulation_with([], faults=faults)
     emulation.open()
     (motor,), seen = emulation.motors.motors, []
     for _ in range(4):
-        emulation.turn()
-        seen.append((pytest.approx(motor.jump), motor.trouble))
+        emulation.step()
+        seen.append((pytest.approx(motor.jump), motor.fault_cause))
     assert seen == [(0.0, ""), (0.2, "overcurrent"), (0.8, "overcurrent"), (0.2, "overcurrent")]
 
 
 def test_a_fault_waits_for_its_condition():
-    emulation, room, told = emulation_with([], faults=[spec(at=0.001, signal="j0/position", bound=0.5)])
+    emulation, plant, told = emulation_with([], faults=[spec(at=0.001, signal="j0/position", bound=0.5)])
     emulation.open()
     steps(emulation, 3)
-    room.sample[0][0] = 0.6
+    plant.sample[0][0] = 0.6
     steps(emulation, 3)
     assert told == ["0.004 s  drop at line begins"]
 
@@ -557,12 +562,12 @@ def test_load_motors_are_those_of_a_bench(tmp_path):
 
 def test_joints_beside_the_real_ones_stand_still_and_those_without_a_motor_move(tmp_path):
     emulation = emulation_from(tmp_path, RIG)
-    world = emulation.motors.world
+    world = emulation.motors.plant
     world.begin(0)
     (motor,) = emulation.motors.motors
     for k in range(50):
-        motor.ask(0.5)
-        emulation.motors.ask()
+        motor.request(0.5)
+        emulation.motors.write_requests()
         world.advance()
         world.begin((k + 1) * MS)
         emulation.motors.measure()
@@ -589,11 +594,11 @@ def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):
 
 def test_what_goes_wrong_is_told_with_how_much_of_it(tmp_path):
     faults = [
-        "{kind: drop, share: 0.1, at: 2}",
-        "{kind: delay, delay: 5 ms, lasts: 1}",
+        "{kind: drop, fraction: 0.1, at: 2}",
+        "{kind: delay, delay: 5 ms, duration: 1}",
         "{kind: bus_off}",
         "{kind: encoder_jump, joint: a, size: 0.5}",
-        "{kind: motor_fault, joint: a, trouble: encoder}",
+        "{kind: motor_fault, joint: a, cause: encoder}",
     ]
     (tmp_path / "rig.yaml").write_text(RIG)
     spec = read_rig(tmp_path / "rig.yaml", [f"emulator.faults=[{', '.join(faults)}]"])

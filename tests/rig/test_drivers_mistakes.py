@@ -353,10 +353,11 @@ KINDS = "drop, delay, duplicate, corrupt, bus_off, stale_heartbeat, power_loss, 
             ],
         ),
         ("{joints: {all: 5}}", ["emulator.joints.all: expected a mapping, got 5"]),
-        ("{joints: {all: {rise: -1}, elbow: {}}}", ["emulator.joints.all.rise: must be at least 0 K, is -1 K"]),
-        ("{joints: {all: {rise: -1}, elbow: {rise: -2}}}", [
-            "emulator.joints.elbow.rise: must be at least 0 K, is -2 K",
-            "emulator.joints.all.rise: must be at least 0 K, is -1 K",
+        ("{joints: {all: {temperature_rise: -1}, elbow: {}}}",
+        ["emulator.joints.all.temperature_rise: must be at least 0 K, is -1 K"]),
+        ("{joints: {all: {temperature_rise: -1}, elbow: {temperature_rise: -2}}}", [
+            "emulator.joints.elbow.temperature_rise: must be at least 0 K, is -2 K",
+            "emulator.joints.all.temperature_rise: must be at least 0 K, is -1 K",
         ]),
         (
             "{joints: {lift: {max_effort: 5 N*m}}}",
@@ -383,19 +384,19 @@ FAULTS = {
     "{kind: encoder_jump, joint: elbo}": ".joint: joint 'elbo' has no drive; did you mean 'elbow'?",
     "{kind: motor_fault, joint: shoulder}": ".joint: joint 'shoulder' has no drive; known: elbow, lift",
     "{kind: motor_fault, joint: elbow, driver: b}": ".driver: 'motor_fault' is at a joint; take 'driver' out",
-    "{kind: motor_fault, joint: elbow, trouble: bad}": (
-        ".trouble: expected one of overtemperature, overcurrent, undervoltage, encoder; got 'bad'"
+    "{kind: motor_fault, joint: elbow, cause: bad}": (
+        ".cause: expected one of overtemperature, overcurrent, undervoltage, encoder; got 'bad'"
     ),
-    "{kind: motor_fault, joint: elbow, share: 0.1}": ".share: 'motor_fault' has no 'share'; take it out",
+    "{kind: motor_fault, joint: elbow, fraction: 0.1}": ".fraction: 'motor_fault' has no 'fraction'; take it out",
     "{kind: encoder_jump, joint: lift, size: 3 deg}": ".size: unit 'deg' does not fit here; use m, cm, mm, um",
-    "{kind: encoder_jump, joint: elbow, trouble: encoder}": ".trouble: 'encoder_jump' has no 'trouble'; take it out",
-    "{kind: delay, driver: b, share: 0.1}": ".share: 'delay' has no 'share'; take it out",
+    "{kind: encoder_jump, joint: elbow, cause: encoder}": ".cause: 'encoder_jump' has no 'cause'; take it out",
+    "{kind: delay, driver: b, fraction: 0.1}": ".fraction: 'delay' has no 'fraction'; take it out",
     "{kind: drop, driver: b, delay: 1 ms}": ".delay: 'drop' has no 'delay'; take it out",
     "{kind: bus_off, driver: b, size: 3}": ".size: 'bus_off' has no 'size'; take it out",
     "{kind: delay, driver: b, delay: 0}": ".delay: must be above 0 s, is 0 s",
-    "{kind: drop, driver: b, share: 2}": ".share: must be at most 1, is 2",
+    "{kind: drop, driver: b, fraction: 2}": ".fraction: must be at most 1, is 2",
     "{kind: drop, driver: b, at: -1}": ".at: must be at least 0 s, is -1 s",
-    "{kind: drop, driver: b, lasts: 0}": ".lasts: must be above 0 s, is 0 s",
+    "{kind: drop, driver: b, duration: 0}": ".duration: must be above 0 s, is 0 s",
     "{kind: drop, driver: b, when: 5}": ".when: expected a mapping, got 5",
     "{kind: drop, driver: b, when: {}}": ".when: missing key 'signal'",
     "{kind: drop, driver: b, when: {signal: elbow/position}}": ".when: give 'above' or 'below', one of them",
@@ -420,7 +421,7 @@ def test_a_mistake_about_what_is_to_go_wrong(mistakes, fault):
 
 def test_an_emulator_of_joints_that_are_simulated_is_left_alone(tmp_path):
     """The same file goes on when its drivers are taken out."""
-    text = f"{RIG}{TWO}emulator: {{joints: {{elbow: {{rise: 3}}}}, faults: [{{kind: drop, driver: b}}]}}\n"
+    text = f"{RIG}{TWO}emulator: {{joints: {{elbow: {{temperature_rise: 3}}}}, faults: [{{kind: drop, driver: b}}]}}\n"
     (tmp_path / "rig.yaml").write_text(text)
     assert read_rig(tmp_path / "rig.yaml", ["drivers=[]"]).emulator.faults == ()
     assert len(read_rig(tmp_path / "rig.yaml").emulator.faults) == 1

@@ -58,7 +58,7 @@ def until(condition):
 def test_a_canopen_master_lifts_the_axis_and_holds_it(bench):
     """Profile position mode: the drive's own loops against gravity, friction and the inertia of the screw."""
     emulation, node = bench
-    height = emulation.motors.world.sample[0]
+    height = emulation.motors.plant.sample[0]
     assert abs(height[0]) < 2e-3  # it lies on its stop
     node.nmt.state = "OPERATIONAL"
     tell(node, 0x6060, "<b", 1)
@@ -72,7 +72,7 @@ def test_a_canopen_master_lifts_the_axis_and_holds_it(bench):
     tell(node, 0x6040, "<H", 0x1F)
     until(lambda: abs(ask(node, 0x6064, "<i") * LEAD / COUNTS - 0.05) < 1e-4 and ask(node, 0x6041, "<H") & REACHED)
     assert not ask(node, 0x6041, "<H") & FAULT
-    assert emulation.motors.world.sample[0][0] == pytest.approx(0.05, abs=2e-4)
+    assert emulation.motors.plant.sample[0][0] == pytest.approx(0.05, abs=2e-4)
     assert ask(node, 0x6077, "<h") > 0  # it carries the load
     tell(node, 0x6040, "<H", 0x00)  # and lets it go
-    until(lambda: emulation.motors.world.sample[0][0] < 0.045)
+    until(lambda: emulation.motors.plant.sample[0][0] < 0.045)

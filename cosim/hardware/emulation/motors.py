@@ -1,4 +1,4 @@
-"""Motors of a simulated rig as their drives see them."""
+"""Emulated motors: the quantities that their drives measure, simulated by a rig."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cosim.tick.virtual_plant import VirtualPlant
 
 @dataclass(eq=False)
 class EmulatedMotor:
-    """One motor, in the units of its drive (rad, rad/s, N·m, A, V, °C); `EmulatedMotors` keeps it up to date."""
+    """One motor in the units of its drive (rad, rad/s, N·m, A, V, °C), updated by `EmulatedMotors`."""
 
     torque_constant: float  # N·m/A
     max_effort: float
@@ -25,64 +25,65 @@ class EmulatedMotor:
     velocity: float = 0.0
     effort: float = 0.0
     current: float = 0.0
-    trouble: str = ""
-    jump: float = 0.0  # by which its encoder is off
-    asked: float = 0.0
+    fault_cause: str = ""
+    jump: float = 0.0  # offset of its encoder
+    requested: float = 0.0
 
-    def ask(self, effort: float) -> None:
-        """The effort it is to give until it is asked again; what is more than it can is cut."""
-        self.asked = min(max(effort, -self.max_effort), self.max_effort) if effort == effort else 0.0
+    def request(self, effort: float) -> None:
+        """Set the effort to apply until the next request, within its limit."""
+        self.requested = min(max(effort, -self.max_effort), self.max_effort) if effort == effort else 0.0
 
 
 @dataclass(frozen=True)
 class MotorWiring:
-    """How a motor is wired to its joint, and how it warms up."""
+    """How a motor is coupled to its joint, and its thermal model."""
 
     index: int  # of the joint
-    scale: float  # of the drive's position per joint's: direction · ratio
-    zero: float  # of the joint, where the drive shows 0
+    scale: float  # drive position / joint position: direction · ratio
+    zero: float  # joint position at which the drive reports 0
     ambient: float  # °C
-    rise: float  # K, after long at the most effort
-    warming: float  # s
+    temperature_rise: float  # K, steady state at the greatest effort
+    thermal_time_constant: float  # s
 
 
 class EmulatedMotors:
-    """All emulated motors of a world: measured from it, asked of it.
+    """All emulated motors on a simulated plant.
 
-    A motor warms up by the square of its effort: warming · dT/dt = ambient + rise · (effort/max_effort)² − T.
+    First-order thermal model: τ dT/dt = ambient + temperature_rise · (effort/max_effort)² − T, τ the thermal time
+    constant.
     """
 
     def __init__(
-        self, world: VirtualPlant, motors: Sequence[EmulatedMotor], wired: Sequence[MotorWiring], step: float
+        self, plant: VirtualPlant, motors: Sequence[EmulatedMotor], wiring: Sequence[MotorWiring], step: float
     ) -> None:
-        self.world, self.motors, self._wired, self._step = world, tuple(motors), tuple(wired), step
-        self._index = np.array([w.index for w in wired], dtype=int)
+        self.plant, self.motors, self._wiring, self._step = plant, tuple(motors), tuple(wiring), step
+        self._index = np.array([w.index for w in wiring], dtype=int)
         self._request = np.zeros(len(self.motors))
 
     def measure(self) -> None:
-        """What the drives' sensors say now."""
-        position, velocity, effort = (values[self._index].tolist() for values in self.world.measure())
-        for k, (motor, wired) in enumerate(zip(self.motors, self._wired, strict=True)):
+        """Update all motors from the plant."""
+        position, velocity, effort = (values[self._index].tolist() for values in self.plant.measure())
+        for k, (motor, wired) in enumerate(zip(self.motors, self._wiring, strict=True)):
             motor.position = wired.scale * (position[k] - wired.zero) + motor.jump
             motor.velocity = wired.scale * velocity[k]
             motor.effort = effort[k] / wired.scale
             motor.current = motor.effort / motor.torque_constant
-            share = motor.effort / motor.max_effort
-            target = wired.ambient + wired.rise * share * share
-            motor.temperature += self._step / wired.warming * (target - motor.temperature)
+            fraction = motor.effort / motor.max_effort
+            target = wired.ambient + wired.temperature_rise * fraction * fraction
+            motor.temperature += self._step / wired.thermal_time_constant * (target - motor.temperature)
 
-    def ask(self) -> None:
-        """What the drives ask of their motors, into the world."""
-        for k, (motor, wired) in enumerate(zip(self.motors, self._wired, strict=True)):
-            self._request[k] = motor.asked * wired.scale
-        self.world.request(self._index, self._request)
+    def write_requests(self) -> None:
+        """Request the efforts of all motors of the plant."""
+        for k, (motor, wired) in enumerate(zip(self.motors, self._wiring, strict=True)):
+            self._request[k] = motor.requested * wired.scale
+        self.plant.request(self._index, self._request)
 
     def scale_of(self, motor: EmulatedMotor) -> float:
-        """Of the drive's position per joint's."""
-        return self._wired[self.motors.index(motor)].scale
+        """Drive position / joint position."""
+        return self._wiring[self.motors.index(motor)].scale
 
     def value(self, joint: int, what: str) -> Any:
-        """Of the joint at this place: position, velocity, effort as it is; temperature of its drive."""
+        """Position, velocity or effort of the joint at this index, or the temperature of its drive."""
         if what == "temperature":
-            return next(m.temperature for m, w in zip(self.motors, self._wired, strict=True) if w.index == joint)
-        return self.world.sample[("position", "velocity", "effort").index(what)][joint]
+            return next(m.temperature for m, w in zip(self.motors, self._wiring, strict=True) if w.index == joint)
+        return self.plant.sample[("position", "velocity", "effort").index(what)][joint]

@@ -17,14 +17,14 @@ from cosim.types import param, params
 
 OnLine = Literal["drop", "delay", "duplicate", "corrupt", "bus_off", "stale_heartbeat", "power_loss"]
 AtJoint = Literal["encoder_jump", "motor_fault"]
-Trouble = Literal["overtemperature", "overcurrent", "undervoltage", "encoder"]
+FaultCause = Literal["overtemperature", "overcurrent", "undervoltage", "encoder"]
 
 # keys of a fault that only some kinds have
 _ONLY: dict[str, tuple[str, ...]] = {
-    "share": ("drop", "duplicate", "corrupt"),
+    "fraction": ("drop", "duplicate", "corrupt"),
     "delay": ("delay",),
     "size": ("encoder_jump",),
-    "trouble": ("motor_fault",),
+    "cause": ("motor_fault",),
 }
 
 
@@ -35,8 +35,8 @@ class MotorParams:
     max_effort: float | None = param(unit="joint effort", above=0, default=None, doc="1.5 times the guard's limit")
     max_velocity: float | None = param(unit="joint velocity", above=0, default=None, doc="twice the guard's limit")
     max_temperature: float = param(unit="degC", default=80.0, doc="at which it gives up")
-    rise: float = param(unit="K", min=0, default=40.0, doc="of the temperature, after long at max_effort")
-    warming: float = param(unit="s", above=0, default=120.0, doc="time constant of the temperature")
+    temperature_rise: float = param(unit="K", min=0, default=40.0, doc="of the temperature, after long at max_effort")
+    thermal_time_constant: float = param(unit="s", above=0, default=120.0, doc="time constant of the temperature")
 
 
 @params
@@ -67,11 +67,11 @@ class _FaultKeys:
     joint: str | None = param(default=None, doc="at which motor")
     at: float = param(unit="s", min=0, default=0.0, doc="from the start, or from when the condition first held")
     when: dict | None = param(default=None)
-    lasts: float | None = param(unit="s", above=0, default=None, doc="to the end unless given")
-    share: float = param(min=0, max=1, default=1.0, doc="of the frames")
+    duration: float | None = param(unit="s", above=0, default=None, doc="to the end unless given")
+    fraction: float = param(min=0, max=1, default=1.0, doc="of the frames")
     delay: float = param(unit="s", above=0, default=0.01, doc="of each frame")
     size: float = param(unit="joint position", default=0.1, doc="of the jump")
-    trouble: Trouble = param(default="overtemperature")
+    cause: FaultCause = param(default="overtemperature")
 
 
 @dataclass(frozen=True)
@@ -163,11 +163,11 @@ def _fault(
         signal=when.signal if when else "",
         factor=-1.0 if when is not None and when.above is None else 1.0,
         bound=next((bound for bound in (when.above, when.below) if bound is not None), 0.0) if when else 0.0,
-        lasts=float("inf") if values["lasts"] is None else values["lasts"],
-        share=values["share"],
+        duration=float("inf") if values["duration"] is None else values["duration"],
+        fraction=values["fraction"],
         delay=values["delay"],
         size=values["size"],
-        trouble=values["trouble"],
+        cause=values["cause"],
     )
 
 

@@ -71,7 +71,7 @@ def enter(node: Node, state: int) -> None:
         node.integral = node.asked  # a ramp begins with the torque there is
     if state not in POWERED:
         node.integral = 0.0
-        node.motor.ask(0.0)
+        node.motor.request(0.0)
 
 
 def control(node: Node, word: int) -> None:
@@ -131,9 +131,9 @@ def fault(node: Node, code: int) -> None:
 
 
 def check(node: Node, react: bool = True) -> None:
-    """Look for what is wrong with the motor; with `react` each trouble is a fault, else it is only noted."""
+    """Look for what is wrong with the motor; with `react` each cause is a fault, else it is only noted."""
     motor = node.motor
-    codes = [faults.OF_TROUBLE[motor.trouble]] if motor.trouble in faults.OF_TROUBLE else []
+    codes = [faults.OF_FAULT_CAUSE[motor.fault_cause]] if motor.fault_cause in faults.OF_FAULT_CAUSE else []
     if motor.temperature > motor.max_temperature:
         codes.append(faults.OVERTEMPERATURE)
     for code in codes:
@@ -176,7 +176,7 @@ def stopped(node: Node) -> None:
 
 def statusword(node: Node) -> int:
     word = profile.STATUS[node.state][1]
-    if node.motor.trouble != "undervoltage":
+    if node.motor.fault_cause != "undervoltage":
         word |= profile.VOLTAGE
     if node.nmt == codec.RUNNING:
         word |= profile.REMOTE

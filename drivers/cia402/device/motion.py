@@ -52,7 +52,7 @@ def _give(node: Node, torque: float) -> None:
     bound = min(node.torque(node.value(_MAX_TORQUE)), node.motor.max_effort)
     node.asked = _clip(torque, bound)
     node.limited |= node.asked != torque
-    node.motor.ask(node.asked)
+    node.motor.request(node.asked)
 
 
 def _feel(node: Node, step: float) -> None:
@@ -255,7 +255,7 @@ def run(node: Node, step: float) -> None:
     if node.state not in machine.POWERED:
         node.demand = node.goal = node.begin = node.actual()
         node.asked = 0.0
-        node.motor.ask(0.0)
+        node.motor.request(0.0)
     elif node.state != profile.ENABLED or machine.halted(node):
         _brake(node, step)
     else:

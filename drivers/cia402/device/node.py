@@ -82,7 +82,7 @@ class Node:
         self.homing = False
         self.bits = 0  # of the statusword that belong to the mode
         self.limited = False
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     def _of_motor(self) -> dict[int, int]:
         effort, velocity = min(self.motor.max_effort, MOST_EFFORT), min(self.motor.max_velocity, MOST_VELOCITY)

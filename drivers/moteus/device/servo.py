@@ -70,7 +70,7 @@ class Servo(ServoState):
     def _off(self) -> None:
         self.control_position, self.control_velocity, self.integral = None, 0.0, 0.0
         self.proportional = self.derivative = self.asked = 0.0
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     def _fail(self, code: int) -> None:
         self.mode, self.fault = int(Mode.FAULT), code
@@ -97,22 +97,22 @@ class Servo(ServoState):
 
     def _trouble(self) -> int:
         motor, config = self.motor, self.config
-        if motor.trouble == "overcurrent":
+        if motor.fault_cause == "overcurrent":
             return faults.MOTOR_DRIVER
-        if motor.trouble == "encoder":
+        if motor.fault_cause == "encoder":
             return faults.ENCODER
         if motor.voltage > config["servo.max_voltage"]:
             return faults.OVER_VOLTAGE
-        if motor.trouble == "undervoltage" or motor.voltage < 4.0:
+        if motor.fault_cause == "undervoltage" or motor.voltage < 4.0:
             return faults.UNDER_VOLTAGE
         hot = motor.temperature > min(config["servo.fault_temperature"], motor.max_temperature)
-        return faults.OVER_TEMPERATURE if hot or motor.trouble == "overtemperature" else 0
+        return faults.OVER_TEMPERATURE if hot or motor.fault_cause == "overtemperature" else 0
 
     def process(self, t_ns: int) -> None:
         """Time has passed: start-up, faults, watchdog, one step of the control loop."""
         dt, self.t_ns = (t_ns - self.t_ns) * 1e-9, t_ns
         if self.mode in (Mode.STOPPED, Mode.FAULT):
-            return self.motor.ask(0.0)
+            return self.motor.request(0.0)
         code = self._trouble()
         if code:
             return self._fail(code)
@@ -127,4 +127,4 @@ class Servo(ServoState):
             return
         self.fault = 0
         self.asked = torque(self, dt)
-        self.motor.ask(self.asked)
+        self.motor.request(self.asked)

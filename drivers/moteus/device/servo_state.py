@@ -37,7 +37,7 @@ class ServoState:
         self.inbox = self.outbox = b""  # of the diagnostic channel
         self.packet, self.held = 0, 0  # its number and the bytes of it that wait to be acknowledged
         self.text: frozenset[str] = frozenset()  # telemetry that is sent as text
-        self.motor.ask(0.0)
+        self.motor.request(0.0)
 
     # --- measured values ---------------------------------------------------------------------
 
