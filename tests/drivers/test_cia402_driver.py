@@ -812,7 +812,7 @@ def test_a_load_is_held_down_the_ramp(running):
 
     def loaded(effort):
         ask(effort)
-        motor.asked, motor.effort = effort, motor.effort - pull
+        motor.requested, motor.effort = effort, motor.effort - pull
 
     motor.request = loaded
     b.cmd.kd[:], b.cmd.effort[:] = 0.1, pull
@@ -824,7 +824,7 @@ def test_a_load_is_held_down_the_ramp(running):
     b.run(300)
     assert b.node().state in profile.POWERED
     assert motor.position == pytest.approx(place, abs=0.02)
-    assert motor.asked == pytest.approx(pull, abs=0.01)
+    assert motor.requested == pytest.approx(pull, abs=0.01)
 
 
 def test_a_drive_that_does_not_take_the_option_is_switched_off(running, monkeypatch):
