@@ -150,12 +150,12 @@ def test_of_many_tasks_those_that_took_longest_are_drawn_and_the_footer_says_so(
     assert figure.texts[-1].get_text() == "done  ·  the 14 of 18 tasks that took longest"
 
 
-def test_time_that_was_given_up_is_drawn_only_where_there_is_any(draw):
-    assert "given up to late ticks" not in titles(draw(run()))
+def test_clock_slip_is_drawn_only_where_there_is_any(draw):
+    assert "clock slip after late ticks" not in titles(draw(run()))
     timing = run(slip_ns=30 * MS)
     timing.stamps[200:, :-1] += 30 * MS
     figure = draw(timing)
-    assert titles(figure)[-1] == "given up to late ticks"
+    assert titles(figure)[-1] == "clock slip after late ticks"
     (line,) = figure.axes[-1].lines
     assert (min(line.get_ydata()), max(line.get_ydata())) == (0.0, 0.03)
     assert figure.axes[-1].get_xlabel() == "time [s]" and figure.axes[-2].get_xlabel() == ""
