@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,3 +154,9 @@ def test_a_broken_driver_is_reported_by_its_rule_within_5_s(driver, number, name
 def test_every_rule_has_a_test():
     checked = {test.rule for test in vars(suite).values() if hasattr(test, "rule")}
     assert checked | {7} == set(RULES)
+
+
+def test_the_rules_are_documented():
+    page = Path(__file__).parents[2] / "docs" / "howto" / "add-a-motor-family.md"
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page.read_text(), re.M)
+    assert {int(number): sentence for number, sentence in rows} == RULES
