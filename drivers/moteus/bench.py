@@ -1,0 +1,21 @@
+"""Messages of moteus drives for the benchmark of codecs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from cosim.drivers.common.codec_case import CodecCase
+from cosim.drivers.moteus import codec, fdcanusb
+from cosim.drivers.transport import CanFrame
+
+
+def codec_cases(n: int) -> Iterator[CodecCase]:
+    """n: drives on a connection; these messages are of one drive each."""
+    tail = codec.command_tail(0.1, integral=False)
+    answer = codec.encode_feedback(codec.ServoFeedback(10, 1.0, -2.0, 0.3, 24.0, 31.0, 0))
+    line = fdcanusb.received_line(CanFrame(0x100, answer, False, True, True))
+    encode = partial(codec.encode_command, tail, 1.0, 2.0, 0.1, 1.0, 1.0, 3.0)
+    command = CanFrame(0x8001, encode(), True, True, True)
+    yield CodecCase("moteus CAN FD", encode, partial(codec.decode_feedback, answer))
+    yield CodecCase("moteus fdcanusb", partial(fdcanusb.send_line, command), partial(fdcanusb.parse_received, line, 0))

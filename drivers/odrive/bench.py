@@ -1,0 +1,24 @@
+"""Messages of ODrives for the benchmark of codecs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from cosim.drivers.common.codec_case import CodecCase
+from cosim.drivers.odrive import ascii_codec as text
+from cosim.drivers.odrive import can_codec as can
+
+
+def codec_cases(n: int) -> Iterator[CodecCase]:
+    """n: drives on a connection; these messages are of one drive each."""
+    answer = can.encode(3, can.GET_ENCODER_ESTIMATES, 1.0, -2.0)
+    line = text.line("0.159155 -0.318310", True, "")
+    yield CodecCase("ODrive CAN", partial(can.encode, 3, can.SET_INPUT_TORQUE, 0.3), partial(can.decode, answer))
+
+    def decode() -> object:
+        found = text.unwrap(line)
+        assert found is not None
+        return text.feedback(found.text)
+
+    yield CodecCase("ODrive ASCII", lambda: text.line(text.torque(0, -1.23456789), True), decode)
