@@ -17,7 +17,7 @@ class LoadMotor(NamedTuple):
     """Of a joint by its place: rotor, the inertia J_m of its own drive that the model has; inertia J_b of the bench and
     its friction b, at the joint; the most that the load motor may give."""
 
-    index: int
+    joint: int
     rotor: float
     inertia: float
     viscous: float
@@ -29,7 +29,7 @@ def applied(loads: Sequence[LoadMotor], effort: Any, v: Any, a: Any) -> Any:
     and a (nv,). What is not finite becomes 0."""
     asked = []
     for load in loads:
-        k = load.index
+        k = load.joint
         wanted = (load.rotor + load.inertia) * a[k] + load.viscous * v[k] - effort[k]
         asked.append(ops.where(is_finite(wanted), ops.clip(wanted, -load.effort, load.effort), 0.0))
     return ops.array(asked)

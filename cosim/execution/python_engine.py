@@ -52,7 +52,7 @@ class PythonEngine(Engine):
     @property
     def drivers(self) -> Sequence[tuple[Driver, np.ndarray]]:
         """Each with the indices (n,) of its joints."""
-        return [(group.driver, group.index) for group in self.hardware_manager.groups]
+        return [(group.driver, group.joint_index) for group in self.hardware_manager.groups]
 
     def open(self) -> None:
         if self._open_estop is not None:

@@ -15,14 +15,14 @@ CLEARABLE = "fix the cause, then run with --clear-faults"
 
 
 class DriverGroup(NamedTuple):
-    """A driver and the places (n,) of its joints in the model's order.
+    """A driver and the indices (n,) of its joints in the model's order.
 
     mode: to enable; real: it moves real motors, then it is a HardwareDriver; load: they are load motors, which apply
     the efforts that the joints carry.
     """
 
     driver: Driver
-    index: np.ndarray
+    joint_index: np.ndarray
     mode: str = "effort"
     real: bool = False
     load: bool = False

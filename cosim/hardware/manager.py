@@ -24,8 +24,8 @@ class HardwareManager:
     def __init__(self, groups: Sequence[DriverGroup], plant: VirtualPlant) -> None:
         self.groups = tuple(groups)
         self.unsent = [0] * len(self.groups)  # commands that were too late to be sent
-        self._states = [JointState.zeros(len(group.index)) for group in self.groups]
-        self._commands = [JointCommand.zeros(len(group.index)) for group in self.groups]
+        self._states = [JointState.zeros(len(group.joint_index)) for group in self.groups]
+        self._commands = [JointCommand.zeros(len(group.joint_index)) for group in self.groups]
         # parts of the memory
         self._command = {name: plant.view("command", name) for name in COMMAND}
         paths = (("measured", "position"), ("measured", "velocity"), ("measured_effort",))
@@ -120,13 +120,13 @@ class HardwareManager:
                 self._check_shaft(group, state)
                 continue
             for name, values in self._feedback.items():
-                values[group.index] = getattr(state, name)
+                values[group.joint_index] = getattr(state, name)
             if group.real:
                 self._check_jump(k, group, state)
-                self._temperature[group.index] = state.temperature
-                self._sample_interval[group.index] = (state.t_ns - self._last_ns[k]) * 1e-9
-                self._sample_delay[group.index] = (due - state.t_ns) * 1e-9
-                self._age[group.index] = (now() - state.t_ns) * 1e-9
+                self._temperature[group.joint_index] = state.temperature
+                self._sample_interval[group.joint_index] = (state.t_ns - self._last_ns[k]) * 1e-9
+                self._sample_delay[group.joint_index] = (due - state.t_ns) * 1e-9
+                self._age[group.joint_index] = (now() - state.t_ns) * 1e-9
                 self._last_ns[k] = state.t_ns
 
     def measure_once(self, until: int) -> None:
@@ -146,10 +146,10 @@ class HardwareManager:
         VALID_NS, after it and is not sent to real drives later."""
         for k, (group, command) in enumerate(zip(self.groups, self._commands, strict=True)):
             if group.load:
-                command.effort[:] = self._load_effort[group.index]
+                command.effort[:] = self._load_effort[group.joint_index]
             else:
                 for name, values in self._command.items():
-                    getattr(command, name)[:] = values[group.index]
+                    getattr(command, name)[:] = values[group.joint_index]
             command.valid_until_ns = until + self._valid_ns
             if group.real and now() > command.valid_until_ns:
                 self.unsent[k] += 1  # the program was suspended; the feedback behind this command is out of date
@@ -165,15 +165,19 @@ class HardwareManager:
         last, self._last_position[k] = self._last_position[k], state.position.copy()
         if last is None or not self._last_ns[k]:
             return
-        elapsed, max_velocity = (state.t_ns - self._last_ns[k]) * 1e-9, self._max_velocity[group.index]
+        elapsed, max_velocity = (state.t_ns - self._last_ns[k]) * 1e-9, self._max_velocity[group.joint_index]
         for j in np.flatnonzero(plausibility.jumped(last, state.position, elapsed, max_velocity))[:1]:
-            name, unit, distance = group.driver.joints[j], self._units[group.index[j]], abs(state.position[j] - last[j])
+            name, unit, distance = (
+                group.driver.joints[j],
+                self._units[group.joint_index[j]],
+                abs(state.position[j] - last[j]),
+            )
             what = f"joint '{name}' jumped by {distance:.4g} {unit} in {elapsed * 1e3:.4g} ms"
             limit = f"more than its limit of {max_velocity[j]:.4g} {unit}/s allows"
             raise RunError(f"{what}, {limit}; check its encoder and its supply")
 
     def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
-        joints = np.array([self._loads[place].index for place in group.index])
+        joints = np.array([self._loads[place].joint for place in group.joint_index])
         velocity = self._feedback["velocity"][joints]
         for j in np.flatnonzero(plausibility.shaft_slips(state.velocity, velocity, self._max_velocity[joints]))[:1]:
             name, unit = group.driver.joints[j], self._units[joints[j]]

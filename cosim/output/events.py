@@ -13,13 +13,13 @@ from cosim.types import Level
 
 
 class RunEvent(NamedTuple):
-    """An event that happened at t [s] and took `lost` [J] from the mechanism; `count` of the same kind within one tick
-    share the last one's time. What the guard warned of or cut is a warning."""
+    """An event at t [s] that took `lost` [J] from the mechanism. Several `occurrences` of a kind within one tick have
+    the time of the last one. What the guard warned of or cut has the level warning."""
 
     t: float
     name: str
     lost: float
-    count: int = 1
+    occurrences: int = 1
     level: Level = "info"
 
 

@@ -91,7 +91,7 @@ class Run:
             "constraints": {c.name: self._constraint(c) for c in rig.plant.model.equations.constraints.members},
             "redundant": [rig.plant.model.constraint_rows[r] for r in rig.plant.start.redundant],
             "events": [
-                {"t_s": e.t, "name": e.name, "count": e.count, "energy_lost_J": e.lost, "level": e.level}
+                {"t_s": e.t, "name": e.name, "count": e.occurrences, "energy_lost_J": e.lost, "level": e.level}
                 for e in self.events
             ],
             "guard": dict(self.guard),

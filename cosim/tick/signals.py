@@ -59,5 +59,5 @@ class SignalMap:
             signals[f"{dofs[k]}/effort"] = parts["measured_effort"][k]
             signals |= {f"{dofs[k]}/{name}": parts[name][k] for name in ("temperature", "age")}
         for k, load in enumerate(self.loads):
-            signals[f"{dofs[load.index]}/load_effort"] = parts["load_effort"][k]
+            signals[f"{dofs[load.joint]}/load_effort"] = parts["load_effort"][k]
         return signals

@@ -48,8 +48,8 @@ class Write(NamedTuple):
 class Read(NamedTuple):
     register: int
     resolution: int
-    count: int
-    brief: bool  # the count stands in the type of the subframe
+    length: int  # registers
+    brief: bool  # the length stands in the type of the subframe
 
 
 class Reply(NamedTuple):
@@ -171,14 +171,14 @@ def read(register: int, resolution: int, count: int = 1) -> bytes:
 
 def reply(query: Read, values: Sequence[float]) -> bytes:
     """The answer to a query, counted the same way."""
-    head = _registers(0x20, query.register, query.resolution, query.count, query.brief)
-    return head + _VALUES[query.resolution][query.count].pack(*values)
+    head = _registers(0x20, query.register, query.resolution, query.length, query.brief)
+    return head + _VALUES[query.resolution][query.length].pack(*values)
 
 
 def reply_size(query: Read) -> int:
     """Bytes of the answer to a query."""
-    count = 0 if query.brief else len(varuint(query.count))
-    return 1 + count + len(varuint(query.register)) + query.count * _SIZES[query.resolution]
+    count = 0 if query.brief else len(varuint(query.length))
+    return 1 + count + len(varuint(query.register)) + query.length * _SIZES[query.resolution]
 
 
 def failure(register: int, code: int, reading: bool) -> bytes:

@@ -219,18 +219,18 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             self.link.send(CanFrame(id, QUERY, True, True, True), deadline_ns)
         self._pending = set(range(len(self.nodes)))
 
-    def _take(self, frame: CanFrame) -> None:
-        k = self._drives.index.get(frame.id)
+    def _take(self, item: CanFrame) -> None:
+        k = self._drives.index.get(item.id)
         if k is None:  # between other nodes
             return
-        reply, feedback = decode_feedback(frame.data), self._feedback
+        reply, feedback = decode_feedback(item.data), self._feedback
         if reply is None:
             self._lost += 1
             return
         self._pending.discard(k)
         mode, feedback.position[k], feedback.velocity[k], feedback.effort[k], volts, degrees, code = reply
         self._voltage[k], feedback.temperature[k] = volts, degrees
-        self._drive_mode[k], self._code[k], feedback.t_ns[k] = mode, code, frame.t_ns
+        self._drive_mode[k], self._code[k], feedback.t_ns[k] = mode, code, item.t_ns
         if mode == Mode.FAULT:
             self._fault[k] = code or faults.UNNAMED
         elif not self._is_on:

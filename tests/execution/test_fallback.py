@@ -102,7 +102,7 @@ def test_from_its_failure_on_a_controller_is_replaced_for_good(rig_of, how):
     run = rig.run()
     (event,) = run.events
     telling(event, why)
-    assert (event.t, event.lost, event.count) == (pytest.approx(0.020, abs=1e-12), 0.0, 1)
+    assert (event.t, event.lost, event.occurrences) == (pytest.approx(0.020, abs=1e-12), 0.0, 1)
     told = {"t_s": event.t, "name": event.name, "count": 1, "energy_lost_J": 0.0, "level": "info"}
     assert run.summary["events"] == [told]
     assert run.summary["outcome"] == "finished"

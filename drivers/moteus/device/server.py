@@ -66,7 +66,7 @@ def _read(servo: Servo, query: Read, out: bytearray) -> bool:
         out += failure(query.register, _NO_ROOM, reading=True)
         return True
     values = []
-    for register in range(query.register, query.register + query.count):
+    for register in range(query.register, query.register + query.length):
         value = bank.read(servo, register, query.resolution)
         if value is None:
             out += failure(register, bank.UNKNOWN, reading=True)

@@ -24,7 +24,7 @@ _TYPES: dict[str, tuple[bytes, str]] = {
 class _Field(NamedTuple):
     name: str
     type: str
-    count: int  # 0: a single value
+    length: int  # 0: a single value
     value: Callable[[Servo], Any]
 
 
@@ -63,20 +63,20 @@ def schema(name: str) -> bytes:
     """Of a channel."""
     out = b"\x10\x00"
     for field in CHANNELS[name]:
-        array = bytes((19, field.count)) if field.count else b""
+        array = bytes((19, field.length)) if field.length else b""
         out += b"\x00" + _string(field.name) + b"\x00" + array + _TYPES[field.type][0] + b"\x00"
     return out + b"\x00\x00\x00\x00\x00"
 
 
 def _values(servo: Servo, field: _Field) -> Sequence[Any]:
     value = field.value(servo)
-    return value if field.count else (value,)
+    return value if field.length else (value,)
 
 
 def binary(servo: Servo, name: str) -> bytes:
     """The record of a channel as its schema says."""
     return b"".join(
-        struct.pack(f"<{field.count or 1}{_TYPES[field.type][1]}", *_values(servo, field)) for field in CHANNELS[name]
+        struct.pack(f"<{field.length or 1}{_TYPES[field.type][1]}", *_values(servo, field)) for field in CHANNELS[name]
     )
 
 
@@ -86,5 +86,5 @@ def text(servo: Servo, name: str) -> bytes:
     for field in CHANNELS[name]:
         for k, value in enumerate(_values(servo, field)):
             shown = f"{value:f}" if field.type == "f32" else f"{value:d}"
-            lines.append(f"{name}.{field.name}{f'.{k}' if field.count else ''} {shown}\r\n")
+            lines.append(f"{name}.{field.name}{f'.{k}' if field.length else ''} {shown}\r\n")
     return "".join(lines).encode()
