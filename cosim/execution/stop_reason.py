@@ -121,4 +121,4 @@ def _constraint_violated(simulation: TickModel, t: float, parts: dict[str, Any])
     if len(given):
         joints = " and ".join(f"'{model.dof_names[k]}'" for k in given)
         return f"{what}: it does not fit the motion given to {joints}; change that or try a smaller schedule.step"
-    return f"{what}; try a smaller schedule.step, or mechanism.closing.drift: projection"
+    return f"{what}; try a smaller schedule.step, or mechanism.loop_closure.drift: projection"

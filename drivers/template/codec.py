@@ -2,7 +2,7 @@
 
     identifier   sender   data
     0x100 + id   host     mode u8, watchdog u8 [10 ms], largest effort u16 [mN·m], target f32 [N·m, rad/s or rad]
-    0x180 + id   host     request u8: STATE, WHO (answered by the identity), ENABLE or CLEAR
+    0x180 + id   host     request u32: STATE, WHO (answered by the identity), ENABLE or CLEAR
     0x200 + id   drive    position f32 [rad], velocity f32 [rad/s]
     0x280 + id   drive    effort f32 [N·m], temperature i16 [0.1 °C], mode u8, fault u8
     0x300 + id   drive    version u8, padding, largest velocity u16 [0.1 rad/s], largest effort f32 [N·m]
@@ -18,8 +18,8 @@ import struct
 from cosim.drivers.transport import CanFrame
 
 COMMAND, REQUEST, MOTION, STATUS, IDENTITY = 0x100, 0x180, 0x200, 0x280, 0x300
-FORMATS = {COMMAND: "<BBHf", REQUEST: "<B", MOTION: "<ff", STATUS: "<fhBB", IDENTITY: "<BxHf"}
-STATE, WHO, ENABLE, CLEAR = range(4)  # requests
+FORMATS = {COMMAND: "<BBHf", REQUEST: "<I", MOTION: "<ff", STATUS: "<fhBB", IDENTITY: "<BxHf"}
+STATE, WHO, CLEAR, ENABLE = 0, 1, 2, 0x45_4E_41_42  # requests; a damaged or random frame does not enable
 OFF, MODES = 0, {"effort": 1, "velocity": 2, "position": 3}
 VERSION = 1
 FAULTS = {  # code -> name, fix

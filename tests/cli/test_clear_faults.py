@@ -217,4 +217,4 @@ def test_the_option_is_explained(command):
     code, out, _ = command("run", "--help")
     assert code == 0
     words = " ".join(out.replace("│", " ").split())
-    assert "--clear-faults <bool> Clear what drives report as faults first; look at their cause before." in words
+    assert "--clear-faults <bool> Clear faults of the drives first; look at their causes before." in words

@@ -281,5 +281,5 @@ def test_a_family_of_drivers_in_one_module(outside):
         Path("rig.yaml").write_text(text("driver", type))
         rig = load_rig("rig.yaml")
         assert rig.spec.drivers[0].name == name and rig.plant.real == ("slide",)
-        drivers = [group.driver.__class__.__name__ for group in rig.engine().drives.groups]
+        drivers = [group.driver.__class__.__name__ for group in rig.engine().hardware_manager.groups]
         assert drivers == ["SimDriver", "CanDriver"]

@@ -56,7 +56,7 @@ def test_the_loop_in_python_and_the_interpreter_give_what_machine_code_gives(rig
     native = rig.run(seconds)
     assert_close(python_rows(rig, TICKS), native.values, native.signals)
     interpreted = sample(rig.spec.path.stem, "schedule.realtime=no", interpret=True).run(seconds)
-    assert interpreted.summary["engine"] == {"everything": "Python, as asked"}
+    assert interpreted.summary["engine"] == {"everything": "Python, as requested"}
     assert_close(interpreted.values, native.values, native.signals)
 
 
