@@ -254,7 +254,7 @@ def test_timing_that_is_not_there_is_told(rig_of):
     with pytest.raises(RunError, match=r"^there is no timing before the rig is prepared$"):
         _ = scheduler.timing
     hurried = rig_of("pass", "schedule.realtime=no").scheduler()
-    with pytest.raises(RunError, match=r"^a rig that goes as fast as possible has no timing; run it with realtime"):
+    with pytest.raises(RunError, match=r"^a free run has no timing; run the rig with realtime=True"):
         _ = hurried.timing
 
 
