@@ -39,7 +39,7 @@ class ControlLoop:
 
     own: slice = field(init=False, default_factory=lambda: slice(0))  # its parameters among those of all loops
     failure: str = field(init=False, default="")  # why the fallback took over, where an exception told
-    rescuer: Callable[..., Any] | None = field(init=False, default=None)  # `rescue` in machine code beside Python
+    compiled_fallback: Callable[..., Any] | None = field(init=False, default=None)  # for Python controllers
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.initial())
@@ -53,7 +53,7 @@ class ControlLoop:
         return state
 
     @property
-    def fallen(self) -> np.ndarray:
+    def fallback_active(self) -> np.ndarray:
         """(1,) 0 until the fallback has taken over, empty without one."""
         return np.zeros(0 if self.fallback is None else 1)
 
@@ -63,9 +63,9 @@ class ControlLoop:
         return "reference_position" in self.block.inputs or f"reference_{what}" in self.block.inputs
 
     def update(
-        self, t: Any, p: Any, x: Any, fallen: Any, q: Any, v: Any, effort: Any, a: Any, arming: Any
+        self, t: Any, p: Any, x: Any, fallback_active: Any, q: Any, v: Any, effort: Any, a: Any, arming: Any
     ) -> tuple[Any, ...]:
-        """(next state, fallen, then the fields of COMMAND): one call of the controller on flat arrays.
+        """(next state, fallback_active, then the fields of COMMAND): one call of the controller on flat arrays.
 
         p: its tunable parameters, x: its state; q, v, effort: (nv,) as measured; a: (nv,) accelerations that
         are known beforehand, those of prescribed joints; arming: an Arming as one array, of nv joints.
@@ -76,10 +76,10 @@ class ControlLoop:
         run = partial(self._run, self.block, t, self.tunables.apply(p), state["block"], known, reference)
         if self.fallback is None:
             state["block"], y = run()
-            return self.layout.pack(state), fallen, *y
-        return self._guarded(run, state, fallen, (t, q, v, effort, a))
+            return self.layout.pack(state), fallback_active, *y
+        return self._guarded(run, state, fallback_active, (t, q, v, effort, a))
 
-    def rescue(self, t: Any, x: Any, q: Any, v: Any, effort: Any, a: Any, held: Any) -> tuple[Any, ...]:
+    def run_fallback(self, t: Any, x: Any, q: Any, v: Any, effort: Any, a: Any, held: Any) -> tuple[Any, ...]:
         """(next state of the fallback, then the fields of COMMAND): one call of the fallback on flat arrays, which
         holds the position `held` (n,)."""
         at_rest = {what: np.zeros(len(self.index)) for what in ("velocity", "acceleration", "effort")}
@@ -116,7 +116,9 @@ class ControlLoop:
             raise ValueError(f"the output '{name}' must be numbers")
         return value
 
-    def _guarded(self, run: Callable[[], Any], state: State, fallen: Any, seen: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _guarded(
+        self, run: Callable[[], Any], state: State, fallback_active: Any, seen: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
         """The same with a fallback: what it commands is heard from when the other has failed. In Python, what has
         failed is not called again, and the fallback not before.
 
@@ -125,7 +127,7 @@ class ControlLoop:
         n, tracing = len(self.index), any(map(is_symbolic, seen))
         x, y = state["block"], [np.full(n, np.nan)] * len(COMMAND)
         try:
-            if tracing or not fallen[0]:
+            if tracing or not fallback_active[0]:
                 x, y = run()
         except (Exception, SystemExit) as error:  # a controller may be the user's own: anything can happen in it
             if tracing:
@@ -135,14 +137,14 @@ class ControlLoop:
         for values in y:
             for value in values:
                 sound = ops.where(is_finite(value), sound, 0.0)
-        before = fallen[0] > 0.0
+        before = fallback_active[0] > 0.0
         after = ops.logical_or(before, sound < 0.5)
         held = ops.where(before, state["held"], seen[1][self.index])
         layout = Layout(state["fallback"])
         rest, spare = layout.pack(state["fallback"]), y
         if tracing or after:
-            rescue: Callable[..., Any] = self.rescuer or self.rescue
-            rest, *spare = rescue(seen[0], rest, *seen[1:], held)
+            fallback: Callable[..., Any] = self.compiled_fallback or self.run_fallback
+            rest, *spare = fallback(seen[0], rest, *seen[1:], held)
         going = self.layout.pack({"block": x, "fallback": state["fallback"], "held": held})
         taken = self.layout.pack({"block": state["block"], "fallback": layout.unpack(rest), "held": held})
         heard = [ops.where(after, b, a) for a, b in zip(y, spare, strict=True)]

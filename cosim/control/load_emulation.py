@@ -1,6 +1,6 @@
 """A load motor in place of a mechanism: it applies to the shaft of a motor under test what the simulated joint would.
 
-The joint moves as the shaft is measured to; the hybrid dynamics gives the effort that this motion takes (theory §2).
+The joint moves as the shaft is measured to; the hybrid dynamics gives the required effort (theory §2).
 On the bench (J_m + J_b) a = τ_m + τ_l − b v, in the mechanism τ_m = τ + J_m a, so τ_l = J_b a + b v − τ.
 """
 

@@ -68,7 +68,7 @@ class Engine(ABC):
         return rows, self.fault_message(ring.status)
 
     def run_ticks(self, ring: TickRing, count: int, pace: PaceMemory | None = None) -> None:
-        """Run `count` ticks into the ring, by the clock of the pace or as fast as possible; `ring.status` is how they
+        """Run `count` ticks into the ring, held to the clock or as fast as possible; `ring.status` is how they
         ended."""
         ring.words[SharedWord.NUMBER], ring.words[SharedWord.COUNT] = self.number, count
         ring.words[SharedWord.STATUS] = LoopStatus.RUNNING

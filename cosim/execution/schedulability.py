@@ -29,7 +29,7 @@ NO_DEADLINE = 1 << 62  # ns
 
 
 class NonWaitingClock(PythonClock):
-    """A clock whose waits end at once."""
+    """A clock whose waits end immediately."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Switching drives on together: those that are on already are told to hold while the others take their time.
+"""Switching drives on together: those that are on already hold while the others take their time.
 
 A drive that is on and not commanded stops by its own watchdog, so whoever switches several on has to command the first
 until the last is ready.

@@ -141,7 +141,7 @@ class FileSource:
         try:
             self._read()
         except (OSError, ValueError) as error:
-            what = f"cannot read {self.name}: {_why(error)}; look at its path and its rights"
+            what = f"cannot read {self.name}: {_why(error)}; look at its path and its permissions"
             raise InputError(what, place("file")) from None
 
     def _read(self) -> bytes:

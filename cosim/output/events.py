@@ -32,13 +32,13 @@ class EventMonitor:
 
     def __post_init__(self) -> None:
         self._loops = [loop for loop in self.simulation.loops if loop.fallback is not None]
-        self._fallen = np.zeros(len(self._loops))
+        self._fallback_active = np.zeros(len(self._loops))
         self.limit_alarms = LimitAlarms(self.simulation)
         self.names = self.simulation.plant.switches.reported if self.simulation.plant.switches else ()
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
     def __call__(self, rows: np.ndarray) -> list[RunEvent]:
-        """What happened by the time of these rows (k, nr) and was not told yet, in order of time."""
+        """What happened by the time of these rows (k, nr) and is new, in order of time."""
         if not len(rows):
             return []
         cut = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows)]
@@ -63,9 +63,9 @@ class EventMonitor:
         if not self._loops:
             return []
         row = self.simulation.row
-        fallen = np.hstack([rows[:, row.index("fallback_active", loop.name)] for loop in self._loops])
-        begun = np.diff(fallen, axis=0, prepend=self._fallen[None]) > 0.0
-        self._fallen, times = fallen[-1], rows[:, row.index("t")[0]]
+        active = np.hstack([rows[:, row.index("fallback_active", loop.name)] for loop in self._loops])
+        begun = np.diff(active, axis=0, prepend=self._fallback_active[None]) > 0.0
+        self._fallback_active, times = active[-1], rows[:, row.index("t")[0]]
         found = []
         for tick, k in zip(*np.nonzero(begun), strict=True):
             loop = self._loops[k]

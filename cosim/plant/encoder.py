@@ -1,7 +1,7 @@
 """What a drive measures of its joint: position with noise and in whole counts, velocity from the differences
 of measured positions, and late by one sample if the drive is.
 
-A joint without an encoder is measured exactly and at once.
+A joint without an encoder is measured exactly and without delay.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class HybridModes:
 
     @property
     def releases(self) -> bool:
-        """Whether couplings can be let go."""
+        """Whether constraints can be released."""
         return any(event.do == "release" for event in self.events)
 
     @cached_property

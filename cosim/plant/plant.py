@@ -1,9 +1,9 @@
 """Mechanism and actuators as one continuous block (theory §2, §6, §9).
 
-Inputs: the effort requested of each dof's drive. A prescribed dof moves as its trajectory says and the hybrid
+Inputs: the effort requested of each dof's drive. A prescribed dof follows its trajectory and the hybrid
 dynamics gives the effort it needs; a dof without actuator or prescription is free. What events switch while a
 rig runs (dofs that are held, constraints that are released) is part of the state: `switches`. A real dof, that of a
-motor outside, is prescribed too, with the motion that is measured: between measurements its acceleration stays.
+real motor, is prescribed too, with the motion that is measured: between measurements its acceleration stays.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cosim.types import State
 
 @dataclass(frozen=True)
 class LoopClosure:
-    """How constraints are held: `projection` after every step, or by `stabilisation` [rad/s] (0: none)."""
+    """How constraints are held: `projection` after every step, or by Baumgarte stabilisation at this rate [rad/s]."""
 
     projection: bool = True
-    stabilisation: float = 0.0
+    baumgarte: float = 0.0
     elimination: str = "auto"
 
 
@@ -46,7 +46,7 @@ class Plant:
     position: np.ndarray = field(default_factory=lambda: np.zeros(0))
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
     kept: tuple[np.ndarray, np.ndarray] | None = None  # (of positions, of velocities); None: all
-    released: tuple[str, ...] = ()  # couplings that may be let go
+    released: tuple[str, ...] = ()  # constraints that may be released
     closing: LoopClosure = LoopClosure()
     switches: HybridModes = field(default_factory=HybridModes)
     real: tuple[str, ...] = ()  # dofs that are measured
@@ -65,7 +65,7 @@ class Plant:
     def tree(self) -> Model:
         """The mechanism with the rotors of its actuators."""
         rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
-        return Model(self.mechanism, self.gravity, rotors, self.closing.stabilisation, self.closing.elimination)
+        return Model(self.mechanism, self.gravity, rotors, self.closing.baumgarte, self.closing.elimination)
 
     @cached_property
     def start(self) -> ConsistentState:

@@ -23,7 +23,7 @@ def trace_controller(
     if not compiled:
         return loop.update, ""
     joints = (nv,)
-    state = [loop.tunables.values.shape, (loop.layout.size,), loop.fallen.shape]
+    state = [loop.tunables.values.shape, (loop.layout.size,), loop.fallback_active.shape]
     shapes = [(), *state, *[joints] * 4, start_shape]
     name = f"controller_{loop.name}"
     try:
@@ -35,7 +35,7 @@ def trace_controller(
             )
         return routine, ""
     except CompileError as error:
-        loop.rescuer = _compiled_fallback(loop, nv)
+        loop.compiled_fallback = _compiled_fallback(loop, nv)
         return loop.update, str(error)
 
 
@@ -47,6 +47,6 @@ def _compiled_fallback(loop: ControlLoop, nv: int) -> Callable[..., Any] | None:
     sizes = {"x": (x,), **{name: (nv,) for name in (*FEEDBACK, "known")}, "held": loop.index.shape}
     ports = [ArrayPort("t", ()), *(ArrayPort(*item) for item in sizes.items())]
     try:
-        return compile(loop.rescue, ports, f"rescue_{loop.name}")
+        return compile(loop.run_fallback, ports, f"fallback_{loop.name}")
     except CompileError:
         return None

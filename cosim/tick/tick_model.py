@@ -67,7 +67,7 @@ class TickModel(TickFunctions):
             "measured": {"position": n, "velocity": n},
             "verdict": n,
             "warned": n,  # mask of kinds of limits
-            "fallback_active": {loop.name: loop.fallen for loop in self.loops},
+            "fallback_active": {loop.name: loop.fallback_active for loop in self.loops},
             "measured_effort": n,
             "temperature": np.full(self.nv, np.nan),  # of drives [°C], NaN where not measured
             "age": n,  # of the last sample [s]

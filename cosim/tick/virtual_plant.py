@@ -34,7 +34,7 @@ class VirtualPlant:
         return self.memory[where].reshape(shape)
 
     def bind(self, call: MemoryCall, interpret: bool = False) -> Callable[[], object]:
-        """A call of the tick on this memory, compiled unless the run or `interpret` says otherwise."""
+        """A call of the tick on this memory, compiled unless the run or `interpret` requests the interpreter."""
         return bind(call, self.memory, interpret or not self.simulation.compiled)
 
     def begin(self, t_ns: int) -> None:

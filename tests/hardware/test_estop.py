@@ -196,7 +196,7 @@ def test_no_file_stays_open(opened, pin):
 def test_a_file_that_cannot_be_read_at_the_start(pin, path, why):
     assert (
         refused(file=path)
-        == f"rig.yaml:7 guard.estop.file: cannot read '{path}': {why}; look at its path and its rights"
+        == f"rig.yaml:7 guard.estop.file: cannot read '{path}': {why}; look at its path and its permissions"
     )
 
 

@@ -244,7 +244,7 @@ FUNCTIONS = {
     "array": (lambda a, b: ops.array([[a[0], 1.0], [b[1], a[2]]]), [[A[0], 1.0], [B[1], A[2]]]),
     "array of rows": (lambda a, b: ops.array([a, [1, 2, 3], b]), [A, [1, 2, 3], B]),
     "concatenate": (lambda a, b: ops.concatenate([a, np.ones(2), b[0]]), [*A, 1.0, 1.0, B[0]]),
-    "placed": (lambda a, b: ops.with_elements(a, [2, 0], b[:2]), [B[1], *A[1:2], B[0], *A[3:]]),
+    "with_elements": (lambda a, b: ops.with_elements(a, [2, 0], b[:2]), [B[1], *A[1:2], B[0], *A[3:]]),
     "total": (lambda a, b: ops.total(x * y for x, y in zip(a, b, strict=True)), np.dot(A, B)),
     "total of nothing": (lambda a, b: ops.total([]) + a[0], A[0]),
     "dot": (ops.dot, np.dot(A, B)),

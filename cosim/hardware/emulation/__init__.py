@@ -1,1 +1,1 @@
-"""The simulated motors of a rig behind the protocols of their makers: motors, lines, what goes wrong, and the loop."""
+"""The simulated motors of a rig behind the protocols of their drives: motors, connections, fault injection, server."""

@@ -30,11 +30,11 @@ _ONLY: dict[str, tuple[str, ...]] = {
 
 @params
 class MotorParams:
-    """The drive of a joint, as its maker would state it."""
+    """The drive of a joint, as its manufacturer states it."""
 
     max_effort: float | None = param(unit="joint effort", above=0, default=None, doc="1.5 times the guard's limit")
     max_velocity: float | None = param(unit="joint velocity", above=0, default=None, doc="twice the guard's limit")
-    max_temperature: float = param(unit="degC", default=80.0, doc="at which it gives up")
+    max_temperature: float = param(unit="degC", default=80.0, doc="at which it switches off")
     temperature_rise: float = param(unit="K", min=0, default=40.0, doc="of the temperature, after long at max_effort")
     thermal_time_constant: float = param(unit="s", above=0, default=120.0, doc="time constant of the temperature")
 
