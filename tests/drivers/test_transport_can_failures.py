@@ -323,7 +323,7 @@ def test_slcan_without_pyserial(monkeypatch):
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        ({"data_bitrate": 5e6}, "'data_bitrate' is for CAN FD; say 'fd: true' as well"),
+        ({"data_bitrate": 5e6}, "'data_bitrate' is for CAN FD; give 'fd: true' as well"),
         ({"options": {"bitrate": 1}}, "give 'bitrate' beside 'options', not in it"),
         (
             {"options": {"receive_own_messages": True}},

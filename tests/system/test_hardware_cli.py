@@ -207,7 +207,7 @@ def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
         "  emergency stop: none but Ctrl-C; see guard.estop",
         "Type yes to switch the motors on: ",
     ]
-    (line,) = (line for line in out if line.startswith("line "))
+    (line,) = (line for line in out if line.startswith("bus "))
     pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
     assert re.fullmatch(pattern, line)
     found = json.loads(summary.read_text())
@@ -233,7 +233,7 @@ def test_a_real_joint_beside_simulated_ones_and_a_fault_of_its_drive(tmp_path):
         code, out, err = ended(start("run", *run, "--duration", "20"))
     assert code == 1 and len(err) == 1
     assert re.search(r"stopped at tick \d+ \(t = \S+ s\): the drive of joint 'elbow' reports motor over temp", err[0])
-    assert any(line.startswith("line     odrive") for line in out)
+    assert any(line.startswith("bus      odrive") for line in out)
 
 
 def test_a_dynamometer(tmp_path):
@@ -245,7 +245,7 @@ def test_a_dynamometer(tmp_path):
     assert (code, err) == (0, [])
     assert f"    node 1, elbow: {LIMITS}" in out
     assert "    node 2, load of elbow: effort 8 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s" in out
-    assert [line.split()[1] for line in out if line.startswith("line ")] == ["test", "load"]
+    assert [line.split()[1] for line in out if line.startswith("bus ")] == ["test", "load"]
 
 
 # --- who agrees -------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_an_interrupted_run_ends_in_order(arm, tmp_path):
     (told,) = err
     assert re.search(r"interrupted after tick \d+", told)
     assert out[-1] == f"wrote    recording {record}"
-    assert any(line.startswith("line     moteus") for line in out)
+    assert any(line.startswith("bus      moteus") for line in out)
     assert arm.modes() == STOPPED
     assert "joints/base/age" in signals(record)
 

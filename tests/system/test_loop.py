@@ -202,7 +202,7 @@ def test_what_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, t
 def test_a_controller_that_keeps_something_of_its_own_is_not_frozen_into_machine_code(rig_of, lines):
     run = rig_of(RIG, push=lines).run(0.05)
     reason = run.summary["engine"]["controller a"]
-    assert reason.startswith("Python: does not do the same each time: it keeps something of its own, reads a clock")
+    assert reason.startswith("Python: does not compute the same at every call: it keeps hidden state, reads a clock")
     assert len(set(run["one/command_effort"])) > 40
 
 
@@ -258,7 +258,7 @@ def test_a_command_that_is_not_finite_is_not_blamed_on_the_step(rig_of, tmp_path
         rig.run()
     assert str(caught.value) == (
         f"{tmp_path / 'rig.yaml'}: stopped at tick 10 (t = 0.01 s): joint 'one' is commanded an effort that is not"
-        " finite (at 0 rad, 0 rad/s); look at its controller"
+        " finite (at 0 rad, 0 rad/s); check its controller"
     )
 
 

@@ -315,10 +315,10 @@ def test_a_fault_on_the_way_leaves_a_whole_recording(rig_of, tmp_path, motors, p
 
 def test_strict_is_refused_before_motors_are_switched_on(rig_of, monkeypatch, tmp_path):
     @contextmanager
-    def take(pacing):
+    def acquire(pacing):
         yield (privileges.Privilege("fixed priority (SCHED_FIFO)", False, "run ulimit -r 99"),)
 
-    monkeypatch.setattr(privileges, "take", take)
+    monkeypatch.setattr(privileges, "acquire", acquire)
     path, rig = tmp_path / "run.mcap", rig_of(DROP, "schedule.realtime={strict: true, rate: 10}", push=OPEN)
     with pytest.raises(InputError) as caught:
         rig.run(record=path)
