@@ -1,7 +1,7 @@
 """Checks beside those of limits: measurements that no healthy drive delivers, and states that must not be commanded.
 
-Pure, (n,) each, SI. A measurement that is not a number is left to the guard, which checks it; that of a load motor is
-checked here, because the guard does not know it.
+Pure, (n,) each, SI. A measurement that is not a number passes `jumped` and `shaft_slips`; the guard stops
+that of a joint.
 """
 
 from __future__ import annotations
