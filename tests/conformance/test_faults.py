@@ -176,7 +176,7 @@ def test_an_encoder_that_jumps_ends_a_run(case, tmp_path):
     fault = {"kind": "encoder_jump", "joint": "a", "size": 0.5, **LATE}
     run = Scene(case, tmp_path, fault, duration=10.0).run()
     assert "joint 'a' jumped by" in run.fault and "check its encoder and its supply" in run.fault, run.fault
-    off = float(run.fault.partition("is ")[2].split()[0])
+    off = float(run.fault.partition("jumped by ")[2].split()[0])
     assert 0.3 < off < 0.7
 
 
