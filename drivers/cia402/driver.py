@@ -15,7 +15,7 @@ from cosim.drivers.transport import CanFrame, Connection
 from cosim.types import Array, DriverContext
 
 if TYPE_CHECKING:
-    from cosim.drivers.cia402 import Params
+    from cosim.drivers.cia402 import JointParams, Params
 
 T = TypeVar("T")
 
@@ -256,8 +256,8 @@ class Cia402Driver(MotorDriver[CanFrame, "JointParams"]):
     def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
         send, mode = self.link.send, self._mode
         rows = zip(self._nodes, position.tolist(), velocity.tolist(), effort.tolist(), self._heard.steps, strict=True)
-        for node, *targets in rows:
-            for frame in command_frames(mode, node, profile.ENABLE, *targets):
+        for node, q, v, tau, step in rows:
+            for frame in command_frames(mode, node, profile.ENABLE, q, v, tau, step):
                 send(frame, deadline_ns)
         send(self._bus.beat, deadline_ns)
         self._bus.synchronise(deadline_ns)
