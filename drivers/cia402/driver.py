@@ -15,7 +15,7 @@ from cosim.drivers.transport import CanFrame, Connection
 from cosim.types import Array, DriverContext
 
 if TYPE_CHECKING:
-    from cosim.drivers.cia402 import JointParams, Params
+    from cosim.drivers.cia402 import JointParams, Params  # noqa: F401 (a base names it)
 
 T = TypeVar("T")
 
