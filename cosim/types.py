@@ -10,13 +10,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol, TypeVar, dataclass_transform, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, dataclass_transform, runtime_checkable
 
 import numpy as np
 
 Array = np.ndarray
 T = TypeVar("T")
-State = dict[str, Any]  # named arrays, nested by part
+# A number, an array of numbers, or the symbol of either while a block is traced: one code serves all of them.
+# For the type checker it is `Any`: Python has no type for "the arithmetic of numpy, symbolic or not".
+Numeric: TypeAlias = Any
+State = dict[str, Numeric]  # named arrays, nested by part
 PerJoint = Annotated[tuple[float, ...], "per joint"]  # a parameter with one value per joint; one number means all
 
 
