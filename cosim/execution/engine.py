@@ -166,7 +166,7 @@ class Engine(ABC):
         length = max(blend, simulation.step, QUINTIC_SPEED * needed)
         stop = ControlledStop.inactive(nv) if simulation.has_controlled_stop else []
         self.view("bumpless_start")[:] = np.concatenate([[offset.t, length], offset.position, offset.velocity, stop])
-        for name in ("requested", "reason", "first_verdict"):
+        for name in ("requested", "reason", "first_guard_fault"):
             self.view("controlled_stop", name)[...] = 0.0
 
     def _check_start(self, position: np.ndarray, velocity: np.ndarray) -> None:

@@ -146,7 +146,7 @@ class Paced:
             self._read(store)
             return LoopStatus.FAULT
         self._read(store)
-        self.lost_rows += int(self.ring.words[SharedWord.DROPPED])
+        self.lost_rows += int(self.ring.words[SharedWord.LOST])
         self.slip_ns += self._pace.slip_ns
         return self.ring.status
 

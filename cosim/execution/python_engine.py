@@ -180,7 +180,7 @@ class PythonEngine(Engine):
             faulty = self._tick(number, pacer)
             ring.rows[place, early:] = memory[early : program.row]
             pacer.stamp(ring, place)
-            words[SharedWord.DROPPED] += not room
+            words[SharedWord.LOST] += not room
             if self._watchdog is not None:
                 self._watchdog.feed()
             words[SharedWord.NUMBER] = number + 1

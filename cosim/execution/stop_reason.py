@@ -21,25 +21,25 @@ KEYS = {code: key for key, code in CODES.items()}
 
 
 def stop_reason(simulation: TickModel, tick: int, memory: np.ndarray) -> str:
-    """`memory` is what the tick left behind: a verdict of it is not OK, or the plant has a fault."""
+    """memory: that of the tick at whose end the guard or the plant has a fault."""
     parts, t = simulation.layout.unpack(memory), tick * simulation.step
     fault = float(simulation.plant_fault(t, simulation.plant.layout.pack(parts["plant"]))) - NOT_FINITE
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]
-    if NOT_FINITE in parts["verdict"]:
-        reason = _verdict(simulation, parts)
+    if NOT_FINITE in parts["guard_fault"]:
+        reason = _guard_fault(simulation, parts)
     elif fault == PlantFault.ENDLESS_EVENTS:
         reason = _endless_events(simulation, parts)
     elif fault == PlantFault.CONSTRAINT_VIOLATED:
         reason = _constraint_violated(simulation, t, parts)
     else:
-        reason = _controlled_stop(simulation, parts) if stopped else _verdict(simulation, parts)
+        reason = _controlled_stop(simulation, parts) if stopped else _guard_fault(simulation, parts)
     return f"stopped at tick {tick} (t = {t:.6g} s): {reason}"
 
 
-def _verdict(simulation: TickModel, parts: dict[str, Any]) -> str:
-    """The last verdict of the guard in the order of precedence."""
-    k = int(np.argmax(parts["verdict"]))
-    code, name = int(parts["verdict"][k]), simulation.plant.model.dof_names[k]
+def _guard_fault(simulation: TickModel, parts: dict[str, Any]) -> str:
+    """The guard fault that comes last in the order of precedence."""
+    k = int(np.argmax(parts["guard_fault"]))
+    code, name = int(parts["guard_fault"][k]), simulation.plant.model.dof_names[k]
     if code == STALE:
         age, limit = (1e3 * float(values[k]) for values in (parts["age"], simulation.guard.stale))
         reason = f"has sent no feedback for {age:.6g} ms, more than the {limit:.6g} ms of guard.stale"
@@ -51,8 +51,8 @@ def _verdict(simulation: TickModel, parts: dict[str, Any]) -> str:
 
 
 def _controlled_stop(simulation: TickModel, parts: dict[str, Any]) -> str:
-    """The verdict that started a controlled stop which has finished."""
-    k = int(np.argmax(parts["controlled_stop"]["first_verdict"]))
+    """The guard fault that started a controlled stop which has finished."""
+    k = int(np.argmax(parts["controlled_stop"]["first_guard_fault"]))
     row, name = LIMIT_OF[KEYS[int(parts["controlled_stop"]["reason"])]], simulation.plant.model.dof_names[k]
     stop = BumplessStart.of(parts["bumpless_start"], simulation.nv).stop
     assert stop is not None

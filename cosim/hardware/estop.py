@@ -1,7 +1,7 @@
-"""The emergency stop: a key of the terminal, a file like that of a GPIO pin, a message on a CAN bus.
+"""The emergency stop: a key of the terminal, a file such as that of a GPIO pin, or a message on a CAN bus.
 
-Looked at once per tick, so no look waits. In doubt it is pressed: an input that cannot be read stops the run. A CAN bus
-that is silent is no doubt: a torn cable is noticed only where the bus itself reports an error.
+Every input is polled in each tick and never blocks. It fails safe: an input that cannot be read stops the run. A silent
+CAN bus is not a failure: a broken cable is detected only where the bus reports an error.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any, Protocol
 from cosim.errors import InputError, RunError
 from cosim.types import param, params
 
-PlaceOf = Callable[..., Any]
+PlaceOf = Callable[..., str]
 
 KEYS = {"space": b" ", "esc": b"\x1b"}
-MOST = 128  # messages in one look: more than a bus brings in a tick, few enough not to hold the loop up
-MOST_OLD = 10_000  # messages that may have gathered until a reset
-FILTERING = {"socketcan"}  # interfaces that filter by themselves
+MAX_PER_POLL = 128  # messages; more than a bus carries in a tick, and few enough not to delay the loop
+MAX_BEFORE_RESET = 10_000  # messages that may have accumulated before a reset
+FILTERING = {"socketcan"}  # interfaces with a receive filter
 
 
 @params
 class EstopParams:
-    """What stops a run; at least one of a key, a file and a message.
+    """The inputs that stop a run; at least one of a key, a file and a message.
 
-    key: "space", "esc" or one character, in either case of a letter. file: its first character counts; anything but
-    the one that means released is pressed. interface, channel, id: a message that carries nothing, or anything but 0
-    first, stops; one that carries 0 first releases. Errors that the bus reports stop too.
+    key: "space", "esc" or one character, a letter in either case. file: its first character is read; every character
+    except `released` means pressed. interface, channel, id: a message whose first byte is 0 releases; any other
+    message, an empty one included, presses. An error that the bus reports stops the run too.
     """
 
     key: str | None = param(default=None)
@@ -49,27 +49,27 @@ class EstopParams:
         if None in message and message != [None] * 3:
             raise ValueError("a message needs all of 'interface', 'channel' and 'id'")
         if self.key is not None and self.key not in KEYS and not (len(self.key) == 1 and " " <= self.key <= "~"):
-            raise ValueError(f"'key' is {self.key!r}; say space, esc or one character of plain ASCII")
+            raise ValueError(f"'key' is {self.key!r}; give space, esc or one ASCII character")
         if len(self.pressed) != 1 or len(self.released) != 1 or self.pressed == self.released:
             words = f"are {self.pressed!r} and {self.released!r}"
             raise ValueError(f"'pressed' and 'released' {words}; give one character each, not the same")
 
 
 class EstopSource(Protocol):
-    """One input of the emergency stop. Looks may raise anything: then the input is pressed."""
+    """One input of the emergency stop. An input that raises any exception counts as pressed."""
 
     name: str
 
-    def look(self) -> str:
-        """Without waiting: how it was pressed since the last look, or is; empty if it was not."""
+    def poll(self) -> str:
+        """Cause, if the input is pressed or was pressed since the last poll; else empty. Never blocks."""
         ...
 
-    def held(self) -> str:
-        """The same for a reset: what stops it."""
+    def blocks_reset(self) -> str:
+        """Cause, if the input prevents a reset; else empty."""
         ...
 
     def close(self) -> None:
-        """Let go of what was opened; idempotent."""
+        """Release the resources; idempotent."""
         ...
 
 
@@ -78,45 +78,45 @@ class Estop:
 
     def __init__(self, sources: Sequence[EstopSource]) -> None:
         self._sources = tuple(sources)
-        self._looks = tuple((source.look, source.name) for source in sources)
+        self._polls = tuple((source.poll, source.name) for source in sources)
         self._cause = ""
 
     def pressed(self) -> str:
-        """The cause in words, empty while nothing is pressed. Never raises, never waits; for every tick."""
+        """The cause, empty while no input is pressed. Called in every tick; never raises and never blocks."""
         if not self._cause:
-            for look, name in self._looks:
-                cause = _ask(look, name)
+            for poll, name in self._polls:
+                cause = _cause(poll, name)
                 if cause:
                     self._cause = cause
                     break
         return self._cause
 
     def reset(self) -> None:
-        """Raises RunError, and stays pressed, while an input is pressed (a key: was pressed again meanwhile)."""
+        """Clear the stop. Raises RunError while an input is pressed, or if the key was pressed again since."""
         for source in self._sources:
-            if cause := _ask(source.held, source.name):
+            if cause := _cause(source.blocks_reset, source.name):
                 self._cause = cause
                 raise RunError(f"{cause}; it cannot be reset while it is pressed, release it and reset again")
         self._cause = ""
 
 
 def open_estop(params: EstopParams, place: PlaceOf, stack: ExitStack) -> Estop:
-    """The inputs of `params`; `stack` closes them. place(*keys): where keys of `params` stand.
+    """Open the inputs of `params`; `stack` closes them. place(*keys): location of the keys in the rig file.
 
-    Raises InputError at the place of an input that cannot be had. One that is pressed already is found by `pressed`.
+    Raises InputError at the location of an input that cannot be opened. `pressed` reports one that is already pressed.
     """
     sources: list[EstopSource] = []
-    # the terminal comes last: nothing that fails after it has to give it back
+    # the terminal comes last, so that no later failure leaves it in raw mode
     for given, kind in ((params.file, FileSource), (params.interface, CanSource), (params.key, KeySource)):
         if given is not None:
             sources.append(stack.enter_context(closing(kind(params, place))))
     return Estop(sources)
 
 
-def _ask(look: Callable[[], str], name: str) -> str:
-    """What a look finds, as the cause of a stop; whatever it raises is one."""
+def _cause(poll: Callable[[], str], name: str) -> str:
+    """The cause of a stop that `poll` returns; any exception is a cause."""
     try:
-        cause = look()
+        cause = poll()
     except Exception as error:
         cause = f"{name} cannot be read ({_why(error)})"
     return cause and f"the emergency stop: {cause}"
@@ -127,46 +127,46 @@ def _why(error: Exception) -> str:
 
 
 class FileSource:
-    """The first character of a file, opened by its path in every look.
+    """The first character of a file. The file is opened in every poll.
 
-    A file that stays open would not show that another one has taken its place; to compare the two costs nearly as much.
+    An open file would not show that its path was replaced by another file, and comparing the two costs nearly as much.
     """
 
     def __init__(self, params: EstopParams, place: PlaceOf) -> None:
         self.name = f"'{params.file}'"
         self._path, self._pressed, self._released = params.file or "", params.pressed, params.released
-        self._let_go = params.released.encode()
-        # without O_NONBLOCK, a FIFO that nobody writes to would hold the loop up for ever
+        self._released_bytes = params.released.encode()
+        # without O_NONBLOCK, a FIFO without a writer would block the loop
         self._flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._read()
         except (OSError, ValueError) as error:
-            what = f"cannot read {self.name}: {_why(error)}; look at its path and its permissions"
+            what = f"cannot read {self.name}: {_why(error)}; check its path and its permissions"
             raise InputError(what, place("file")) from None
 
     def _read(self) -> bytes:
         file = os.open(self._path, self._flags)
         try:
-            return os.read(file, len(self._let_go))
+            return os.read(file, len(self._released_bytes))
         finally:
             os.close(file)
 
-    def look(self) -> str:
-        found = self._read()
-        if found == self._let_go:
+    def poll(self) -> str:
+        content = self._read()
+        if content == self._released_bytes:
             return ""
-        word = found.decode(errors="replace")
-        doubt = "" if word == self._pressed else f", neither {self._pressed!r} nor {self._released!r}"
-        return f"{self.name} reads {word!r}{doubt}"
+        text = content.decode(errors="replace")
+        unknown = "" if text == self._pressed else f", neither {self._pressed!r} nor {self._released!r}"
+        return f"{self.name} reads {text!r}{unknown}"
 
-    held = look
+    blocks_reset = poll
 
     def close(self) -> None:
         return None
 
 
 class CanSource:
-    """Messages of one identifier on a CAN bus, in any number since the last look."""
+    """Messages with one identifier on a CAN bus."""
 
     def __init__(self, params: EstopParams, place: PlaceOf) -> None:
         try:
@@ -176,37 +176,37 @@ class CanSource:
             raise InputError(what, place("interface")) from None
         interface, channel, self._id = params.interface or "", params.channel or "", params.id or 0
         self.name = f"message {self._id:#x} on {interface} {channel}"
-        self._wide, self._state = self._id > 0x7FF, ""
-        mask = 0x1FFFFFFF if self._wide else 0x7FF
-        wanted: Any = [{"can_id": self._id, "can_mask": mask, "extended": self._wide}]
-        # where python-can would have to filter, it gives None for each message of others, as if there were no more
+        self._extended, self._state = self._id > 0x7FF, ""
+        mask = 0x1FFFFFFF if self._extended else 0x7FF
+        wanted: Any = [{"can_id": self._id, "can_mask": mask, "extended": self._extended}]
+        # python-can's software filter returns None for a message that it drops, as if the queue were empty
         filters = wanted if interface in FILTERING else None
         try:
             self._bus = can.Bus(channel=channel, interface=interface, can_filters=filters)
-        except Exception as error:  # every interface has errors of its own
-            what = f"cannot open the CAN bus '{channel}' ({interface}): {_why(error)}; look at its name and its cable"
+        except Exception as error:  # each interface raises its own classes
+            what = f"cannot open the CAN bus '{channel}' ({interface}): {_why(error)}; check its name and its cable"
             raise InputError(what, place("channel")) from None
 
-    def _drain(self, most: int) -> tuple[str, bool]:
-        """(how it was pressed in the messages that waited, whether all were read)."""
-        found = ""
-        for _ in range(most):
+    def _drain(self, limit: int) -> tuple[str, bool]:
+        """Read up to `limit` queued messages: (cause of a press in any of them, whether the queue is empty)."""
+        cause = ""
+        for _ in range(limit):
             message = self._bus.recv(0.0)
             if message is None:
-                return found, True
+                return cause, True
             if message.is_error_frame:
                 self._state = f"{self.name} may be lost, the bus reports an error"
-            elif message.arbitration_id == self._id and message.is_extended_id == self._wide:
+            elif message.arbitration_id == self._id and message.is_extended_id == self._extended:
                 self._state = "" if message.data[:1] == b"\0" else self.name
-            found = found or self._state
-        return found, False
+            cause = cause or self._state
+        return cause, False
 
-    def look(self) -> str:
-        return self._drain(MOST)[0]
+    def poll(self) -> str:
+        return self._drain(MAX_PER_POLL)[0]
 
-    def held(self) -> str:
-        """Only the last message counts: many gather while nobody looks."""
-        _, all_read = self._drain(MOST_OLD)
+    def blocks_reset(self) -> str:
+        """Only the last queued message counts, since messages accumulate while nothing polls."""
+        _, all_read = self._drain(MAX_BEFORE_RESET)
         return self._state if all_read else self.name
 
     def close(self) -> None:
@@ -215,10 +215,10 @@ class CanSource:
 
 
 class KeySource:
-    """A key of the terminal, which gives every key at once and shows none until `close`.
+    """A key of the terminal. Until `close` the terminal delivers each key immediately and echoes none.
 
-    Ctrl-C interrupts as ever; Ctrl-Z and Ctrl-S, which would hold the loop up with the motors on, do nothing, nor does
-    Ctrl-\\, which would end the program at once.
+    Ctrl-C interrupts as usual. Ctrl-Z and Ctrl-S, which would halt the loop with the motors on, and Ctrl-\\, which
+    would kill the program, are disabled.
     """
 
     def __init__(self, params: EstopParams, place: PlaceOf) -> None:
@@ -233,7 +233,7 @@ class KeySource:
         key = params.key or ""
         self.name = f"key {key}"
         self._key, self._file = KEYS.get(key, key.lower().encode()), file
-        self._before: Any = termios.tcgetattr(file)
+        self._saved: list[Any] | None = termios.tcgetattr(file)
         self._poll = select.poll()
         self._poll.register(file, select.POLLIN)
         mode = termios.tcgetattr(file)
@@ -242,10 +242,10 @@ class KeySource:
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
         mode[6][termios.VSUSP] = mode[6][termios.VQUIT] = b"\0"
         atexit.register(self.close)
-        # what was typed before stays: somebody may have wanted to stop already
+        # TCSANOW keeps what was typed before: it may be a request to stop
         termios.tcsetattr(file, termios.TCSANOW, mode)
 
-    def look(self) -> str:
+    def poll(self) -> str:
         if not self._poll.poll(0):
             return ""
         typed = os.read(self._file, 1024)
@@ -253,27 +253,27 @@ class KeySource:
             raise RunError("the terminal is gone")
         return self.name if self._key in typed.lower() else ""
 
-    held = look
+    blocks_reset = poll
 
     def close(self) -> None:
         import termios
 
         atexit.unregister(self.close)
-        before, self._before = self._before, None
-        if before is not None:
+        saved, self._saved = self._saved, None
+        if saved is not None:
             with suppress(termios.error, OSError):  # the terminal may be gone
-                termios.tcflush(self._file, termios.TCIFLUSH)  # keys of a run are none for the shell
-                termios.tcsetattr(self._file, termios.TCSANOW, before)
+                termios.tcflush(self._file, termios.TCIFLUSH)  # keys typed during the run are not for the shell
+                termios.tcsetattr(self._file, termios.TCSANOW, saved)
 
 
 def _terminal() -> int | None:
-    """The terminal on standard input; None where there is none, or where another program has its keys."""
+    """The terminal on standard input; None if there is none, or if this process is not in its foreground."""
     try:
         file = sys.stdin.fileno()
         if not os.isatty(file):
             return None
-    except (AttributeError, ValueError, OSError):  # standard input is closed, or something else took its place
+    except (AttributeError, ValueError, OSError):  # standard input is closed or replaced
         return None
-    with suppress(OSError):  # a terminal that is not the one of this session has no foreground
+    with suppress(OSError):  # a terminal of another session has no foreground group
         return file if os.tcgetpgrp(file) == os.getpgrp() else None
     return file

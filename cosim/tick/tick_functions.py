@@ -142,11 +142,11 @@ class TickFunctions:
         return [loop for loop in self.loops if loop.looks_at("position") and bounded[loop.index].any()]
 
     def check_command(self, t: Any, x: Any, start: Any, request: Any, *inputs: Any) -> tuple[Any, ...]:
-        """(the fields of COMMAND (nv,), verdicts (nv,), warned (nv,), fault (), request before and now (nv,)): the
+        """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
         commands of all controllers after the guard.
 
         inputs: GUARD_INPUTS, (nv,) each, then the fields of COMMAND of each loop in turn. fault is 0, or the largest
-        verdict of the guard and the fault of the plant; nothing is written after a fault, and the request is then the
+        fault of the guard or of the plant; nothing is written after a fault, and the request is then the
         one that would have been.
         """
         commands = inputs[len(GUARD_INPUTS) :]
@@ -157,24 +157,24 @@ class TickFunctions:
         if self.drive_controlled is not None:
             command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
         known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}
-        safe, verdict, warned = guard.check(self.guard, known, command)
+        safe, guard_fault, warned = guard.check(self.guard, known, command)
         if self.has_controlled_stop:
             safe = guard.check(while_stopping(self.guard), known, command)[0]
         fault = self.plant_fault(t, x)
         for k in range(self.nv):
-            fault = ops.maximum(fault, verdict[k])
+            fault = ops.maximum(fault, guard_fault[k])
         fields = tuple(safe[name] for name in COMMAND)
         requested = self.request(known["position"], known["velocity"], *fields)
-        return *fields, verdict, warned, fault, request, ops.where(fault > 0.0, requested, request)
+        return *fields, guard_fault, warned, fault, request, ops.where(fault > 0.0, requested, request)
 
     def controlled_stop(
-        self, t: Any, start: Any, v: Any, verdict: Any, fault: Any, requested: Any, reason: Any, first: Any
+        self, t: Any, start: Any, v: Any, guard_fault: Any, fault: Any, requested: Any, reason: Any, first: Any
     ) -> tuple[Any, ...]:
-        """(start, reason (), first (nv,), fault ()): a stop of category 1 slows the references down, and becomes the
-        fault when the joints are at rest.
+        """(start, reason (), first (nv,), fault ()) after the stops of this tick. A stop of category 1 slows the
+        references down, and becomes the fault when the joints are at rest.
 
-        start: the flat BumplessStart; v, verdict (nv,), fault: of this tick; requested: whether a stop is requested;
-        reason, first: what began the stop in an earlier tick, and the verdicts (nv,) of that tick.
+        start: the flat BumplessStart; v, guard_fault (nv,), fault: of this tick; requested: whether a stop is
+        requested; reason, first: what started the stop in an earlier tick, and the guard faults (nv,) of that tick.
         """
         begun = BumplessStart.of(start, self.nv)
         assert self.deceleration is not None and begun.stop is not None
@@ -185,7 +185,17 @@ class TickFunctions:
             if loop.looks_at("velocity"):
                 velocity = ops.with_elements(velocity, loop.index, sample["velocity"])
         flat, *result = update_stop(
-            begun.stop, t, position, velocity, verdict, fault, requested, reason, first, self.deceleration, self.step
+            begun.stop,
+            t,
+            position,
+            velocity,
+            guard_fault,
+            fault,
+            requested,
+            reason,
+            first,
+            self.deceleration,
+            self.step,
         )
         return ops.concatenate([start[: 2 + 2 * self.nv], flat]), *result
 

@@ -24,7 +24,7 @@ from cosim.types import COMMAND, State
 
 ORDER = ("read", "controllers", "guard", "write", "step", "publish")
 # the row that a tick leaves behind, the beginning of the memory
-ROW = ("t", "plant", "request", "measured", "verdict", "warned", "fallback_active")
+ROW = ("t", "plant", "request", "measured", "guard_fault", "warned", "fallback_active")
 # … and what real joints add to it, which comes next in the memory
 REAL_ROW = ("measured_effort", "temperature", "age", "load_effort")
 
@@ -65,7 +65,7 @@ class TickModel(TickFunctions):
             "plant": state,
             "request": n,  # effort requested of the drives
             "measured": {"position": n, "velocity": n},
-            "verdict": n,
+            "guard_fault": n,
             "warned": n,  # mask of kinds of limits
             "fallback_active": {loop.name: loop.fallback_active for loop in self.loops},
             "measured_effort": n,
@@ -88,7 +88,7 @@ class TickModel(TickFunctions):
             "bumpless_start": np.concatenate(
                 [[0.0, 1.0], n, n, ControlledStop.inactive(self.nv) if self.has_controlled_stop else []]
             ),
-            "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_verdict": n},
+            "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_guard_fault": n},
             "fault": np.zeros(()),
         }
 
@@ -174,11 +174,11 @@ class TickModel(TickFunctions):
             calls.append(self._call("reference_positions", self.reference_positions, inputs, ["reference_position"]))
         commands = [("controller_commands", loop.name, name) for loop in self.loops for name in COMMAND]
         inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, *commands]
-        outputs = [*_COMMAND, "verdict", "warned", "fault", "previous_request", "request"]
+        outputs = [*_COMMAND, "guard_fault", "warned", "fault", "previous_request", "request"]
         calls.append(self._call("check_command", self.check_command, inputs, outputs))
         if self.has_controlled_stop:
-            request, *begun = [("controlled_stop", name) for name in ("requested", "reason", "first_verdict")]
-            inputs = ["t", "bumpless_start", _MEASURED[1], "verdict", "fault", request, *begun]
+            request, *begun = [("controlled_stop", name) for name in ("requested", "reason", "first_guard_fault")]
+            inputs = ["t", "bumpless_start", _MEASURED[1], "guard_fault", "fault", request, *begun]
             calls.append(
                 self._call("controlled_stop", self.controlled_stop, inputs, ["bumpless_start", *begun, "fault"])
             )

@@ -1,4 +1,4 @@
-"""Clocks that can pace a rig: the machine's own, an external trigger from a file or a CAN bus, and clocks in Python."""
+"""Clocks of a real-time run: the machine's, an external trigger from a file or a CAN bus, and clocks in Python."""
 
 from __future__ import annotations
 

@@ -160,9 +160,9 @@ class _LoopWriter:
             for i, stamp in enumerate(("%due.now", "%woke", *ends, "%cpu.now")):
                 self(f"  store i64 {stamp}, ptr {self.place(stamps, i, 'i64')}, align 8")
         self("  %put = zext i1 %room to i64", "  %not.put = sub i64 1, %put")
-        self(f"  %dropped = {self.load(SharedWord.DROPPED)}", "  %dropped.now = add i64 %dropped, %not.put")
+        self(f"  %dropped = {self.load(SharedWord.LOST)}", "  %dropped.now = add i64 %dropped, %not.put")
         self("  %number.next = add i64 %number, 1", "  %taken.now = add i64 %taken, %put")
-        self.store("%dropped.now", SharedWord.DROPPED)
+        self.store("%dropped.now", SharedWord.LOST)
         self.store("%number.next", SharedWord.NUMBER)
         self.store("%taken.now", SharedWord.TAKEN, "release")
 

@@ -26,7 +26,7 @@ class SharedWord(IntEnum):
     READ = 5  # ticks read from the ring
     NUMBER = 6  # of the next tick; the loop increments it
     TAKEN = 7  # ticks put into the ring
-    DROPPED = 8  # ticks that found the ring full
+    LOST = 8  # ticks that found the ring full
     STATUS = 9  # a LoopStatus
 
 

@@ -14,7 +14,7 @@ import can
 import pytest
 
 from cosim.errors import InputError, RunError, SourceLocation
-from cosim.hardware.estop import MOST, MOST_OLD, EstopParams, open_estop
+from cosim.hardware.estop import MAX_BEFORE_RESET, MAX_PER_POLL, EstopParams, open_estop
 from cosim.rig.reading.schema import Reading, read
 
 AGAIN = "; it cannot be reset while it is pressed, release it and reset again"
@@ -50,7 +50,7 @@ def stays(stop):
 # --- what may be asked for ---
 
 MESSAGE = "a message needs all of 'interface', 'channel' and 'id'"
-KEY = "'key' is {}; say space, esc or one character of plain ASCII"
+KEY = "'key' is {}; give space, esc or one ASCII character"
 WORDS = "'pressed' and 'released' are {}; give one character each, not the same"
 
 
@@ -196,7 +196,7 @@ def test_no_file_stays_open(opened, pin):
 def test_a_file_that_cannot_be_read_at_the_start(pin, path, why):
     assert (
         refused(file=path)
-        == f"rig.yaml:7 guard.estop.file: cannot read '{path}': {why}; look at its path and its permissions"
+        == f"rig.yaml:7 guard.estop.file: cannot read '{path}': {why}; check its path and its permissions"
     )
 
 
@@ -277,7 +277,7 @@ def test_a_tap_between_two_looks_is_seen(bus, cause):
 def test_a_busy_bus_does_not_hide_it(bus, cause):
     """Up to as many messages as a look reads, it is found at once; more take more looks."""
     stop, send = bus[0](), bus[1]
-    for _ in range(2 * MOST - 1):
+    for _ in range(2 * MAX_PER_POLL - 1):
         send(0x300, b"\1")
     send(0x10, b"\1")
     assert [stop.pressed(), stop.pressed()] == ["", cause]
@@ -287,10 +287,10 @@ def test_only_a_message_with_0_lets_it_be_reset(bus, cause):
     stop, send = bus[0](), bus[1]
     send(0x10)
     assert stop.pressed() == stays(stop) == cause
-    for _ in range(3 * MOST):
+    for _ in range(3 * MAX_PER_POLL):
         send(0x10, b"\1")
     assert stays(stop) == cause
-    for data in [b"\1"] * 3 * MOST + [b"\0"]:
+    for data in [b"\1"] * 3 * MAX_PER_POLL + [b"\0"]:
         send(0x10, data)
     stop.reset()
     assert stop.pressed() == ""
@@ -302,7 +302,7 @@ def test_a_bus_that_brings_messages_without_end_cannot_be_reset(bus, cause, monk
     monkeypatch.setattr(stop._sources[0]._bus, "recv", lambda timeout: flood)
     assert stop.pressed() == ""
     assert stays(stop) == cause
-    assert MOST < MOST_OLD
+    assert MAX_PER_POLL < MAX_BEFORE_RESET
 
 
 def test_an_error_that_the_bus_reports_stops_until_the_sender_is_heard_again(bus, cause):
@@ -374,7 +374,7 @@ def test_the_bus_is_closed_with_the_stack():
 def test_a_bus_that_is_missing_is_told_in_one_line(interface):
     told = refused(interface=interface, channel="nowhere7", id=1)
     assert told.startswith(f"rig.yaml:7 guard.estop.channel: cannot open the CAN bus 'nowhere7' ({interface}): ")
-    assert told.endswith("; look at its name and its cable") and "\n" not in told
+    assert told.endswith("; check its name and its cable") and "\n" not in told
 
 
 def test_without_python_can(monkeypatch):

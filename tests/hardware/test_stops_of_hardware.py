@@ -193,7 +193,7 @@ def test_the_recording_of_a_run_that_is_refused_says_why(rig_of, pressed, tmp_pa
 
 def test_a_stop_that_is_not_there_is_told_at_its_place(rig_of, tmp_path, command):
     rig_of(FILE)
-    what = f"cannot read '{tmp_path / 'estop'}': No such file or directory; look at its path and its permissions"
+    what = f"cannot read '{tmp_path / 'estop'}': No such file or directory; check its path and its permissions"
     assert command.refuses("run", "rig.yaml") == [f"rig.yaml:6 guard.estop.file: {what}"]
 
 

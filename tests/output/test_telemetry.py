@@ -9,7 +9,7 @@ import pytest
 import zmq
 
 from cosim.errors import InputError
-from cosim.output.telemetry import CHANNELS_INTERVAL, Publisher, first_of_each_slot
+from cosim.output.telemetry import CHANNELS_INTERVAL, Publisher, first_of_each_interval
 
 CHANNELS = (("elbow/position", "rad"), ("energy/work", "J"))
 MS = 1_000_000
@@ -126,7 +126,7 @@ def test_no_samples_are_no_mistake(subscribe):
 
 
 @pytest.mark.parametrize(
-    ("slots", "previous", "indices"),
+    ("intervals", "previous", "indices"),
     [
         ([0, 0, 1, 1, 3], -1, [0, 2, 4]),
         ([0, 0, 1, 1, 3], 0, [2, 4]),
@@ -134,8 +134,8 @@ def test_no_samples_are_no_mistake(subscribe):
         ([], 4, []),
     ],
 )
-def test_first_of_each(slots, previous, indices):
-    assert first_of_each_slot(np.array(slots, dtype=np.int64), previous).tolist() == indices
+def test_first_of_each(intervals, previous, indices):
+    assert first_of_each_interval(np.array(intervals, dtype=np.int64), previous).tolist() == indices
 
 
 def test_a_subscriber_that_does_not_read_loses_samples_and_blocks_nobody(subscribe):

@@ -108,7 +108,7 @@ def test_an_hour_of_ticks_ends_where_it_should_to_the_nanosecond(ticks, rate):
     exact = start + (2 * k * period.numerator + period.denominator) // (2 * period.denominator)
     np.testing.assert_array_equal(clock.dues, exact)
     assert (rings.status, held.slip_ns) == (LoopStatus.FINISHED, 0)
-    assert [int(rings.words[word]) for word in (SharedWord.NUMBER, SharedWord.TAKEN, SharedWord.DROPPED)] == [
+    assert [int(rings.words[word]) for word in (SharedWord.NUMBER, SharedWord.TAKEN, SharedWord.LOST)] == [
         HOUR,
         10,
         HOUR - 10,
@@ -150,7 +150,7 @@ def test_a_ring_goes_round(ticks):
         rows = np.concatenate([rings.read(4)[0], rings.read(99)[0]])
         check_rows(rows, range(first, first + count))
         first += count
-    assert rings.words[SharedWord.DROPPED] == 0
+    assert rings.words[SharedWord.LOST] == 0
     assert rings.read(9)[0].shape == (0, WIDE)
 
 
@@ -158,7 +158,7 @@ def test_ticks_that_find_no_place_are_counted_and_those_in_the_ring_stay(loops):
     found = loops(12, places=5, took=[[1]] * 12)
     assert found.status is LoopStatus.FINISHED
     assert found.numbers == [0, 1, 2, 3, 4] and found.due == [k * MS for k in range(5)]
-    assert [int(found.words[word]) for word in (SharedWord.NUMBER, SharedWord.TAKEN, SharedWord.DROPPED)] == [12, 5, 7]
+    assert [int(found.words[word]) for word in (SharedWord.NUMBER, SharedWord.TAKEN, SharedWord.LOST)] == [12, 5, 7]
     np.testing.assert_array_equal(found.memory, loops(12, took=[[1]] * 12).memory)
 
 
@@ -172,7 +172,7 @@ def test_places_that_were_read_are_taken_again(loops):
     assert found.due == [k * MS for k in found.numbers]
     whole = loops(12)
     np.testing.assert_array_equal(found.rows, whole.rows[found.numbers])
-    assert [int(found.words[word]) for word in (SharedWord.TAKEN, SharedWord.DROPPED)] == [8, 4]
+    assert [int(found.words[word]) for word in (SharedWord.TAKEN, SharedWord.LOST)] == [8, 4]
 
 
 YIELD = 2e-5  # s that a thread which waits for another leaves to it
@@ -212,7 +212,7 @@ def test_what_is_read_from_a_full_ring_is_whole(ticks):
     numbers = read.rows[:, COUNT]
     check_rows(read.rows, numbers)
     assert np.all(np.diff(numbers) > 0)
-    assert len(numbers) + rings.words[SharedWord.DROPPED] == count == rings.words[SharedWord.NUMBER]
+    assert len(numbers) + rings.words[SharedWord.LOST] == count == rings.words[SharedWord.NUMBER]
     assert numbers[:100].tolist() == [*range(100)]
 
 
@@ -242,7 +242,7 @@ def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
     rings.words[SharedWord.START] = loops.start
     held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
     read = Reader(rings, lambda: engine.run_ticks(rings, count, held))
-    assert (rings.status, rings.words[SharedWord.DROPPED]) == (LoopStatus.FINISHED, 0)
+    assert (rings.status, rings.words[SharedWord.LOST]) == (LoopStatus.FINISHED, 0)
     np.testing.assert_array_equal(read.rows, expected)
     np.testing.assert_array_equal(read.stamps[:, 0], loops.start + np.arange(count) * MS)
     np.testing.assert_array_equal(read.stamps[:, -1], 1000 * np.arange(1, count + 1))
@@ -326,7 +326,7 @@ def test_the_guard_cuts_a_tick_short(loops, first):
     assert found.numbers == [*range(first, first + 7)] and found.words[SharedWord.NUMBER] == first + 7
     simulation = loops.engines(*LEAVING)["native"].simulation
     row = simulation.row.unpack(found.rows[-1])
-    assert row["verdict"].tolist() == [CODES["position"], 0.0]
+    assert row["guard_fault"].tolist() == [CODES["position"], 0.0]
     plant = simulation.layout.place("plant").where
     np.testing.assert_array_equal(found.memory[plant], found.rows[-1][plant])
     assert np.any(found.rows[-1][plant] != found.rows[-2][plant])
@@ -363,7 +363,7 @@ def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, lane):
 def test_a_fault_ends_a_run_whose_row_finds_no_place(loops):
     found = loops(20, rig=LEAVING, places=3)
     assert found.status is LoopStatus.FAULT and found.numbers == [0, 1, 2]
-    assert found.words[SharedWord.DROPPED] == found.words[SharedWord.NUMBER] - 3 > 2
+    assert found.words[SharedWord.LOST] == found.words[SharedWord.NUMBER] - 3 > 2
 
 
 def test_a_fault_ends_a_run_before_lateness_does(loops):

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.control.control_loop import ControlLoop
 from cosim.errors import InputError
 from cosim.plant.plant import Plant
-from cosim.rig.build.initial_state import turning
+from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, attempt
 from cosim.rig.reading.schema import Reading
@@ -62,7 +62,7 @@ def _loop(
 def _check_positions(block: Controller, joints: Sequence[str], spec: RigSpec) -> None:
     """Raises InputError where the rates of positions that a controller follows are not the velocities it sees."""
     for name in joints:
-        if turning(spec, name) and {"position", "reference_position"} & set(block.inputs):
+        if is_spherical_dof(spec, name) and {"position", "reference_position"} & set(block.inputs):
             what = f"the position of '{name}' cannot be followed: '{spec.owners[name]}' turns, and its velocities"
             raise InputError(f"{what} are along the body; command its effort, or use a chain of other joints")
 

@@ -18,7 +18,7 @@ from cosim.units import TURN
 
 # relative error of a sum of steps
 ROUNDING = 1e-15
-_OF_A_TURNING_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
+_OF_A_SPHERICAL_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
 BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
 
 
@@ -61,7 +61,7 @@ def latched_of(spec: RigSpec) -> set[str]:
     return {name for name, dof in spec.joints.items() if dof.latched or spec.owners[name] in whole}
 
 
-def turning(spec: RigSpec, dof: str) -> bool:
+def is_spherical_dof(spec: RigSpec, dof: str) -> bool:
     """Whether a dof belongs to a joint with a quaternion: its velocity is in body axes, no rate of its position."""
     joint = spec.several.get(spec.owners[dof])
     return joint is not None and joint.rotates
@@ -97,8 +97,8 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
     for event in spec.events:
         if event.signal and event.signal not in known:
             yield (*event.key, "when", "signal"), f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
-        if len(event.dofs) == 1 and event.do != "unlatch" and turning(spec, event.dofs[0]):
-            of = _OF_A_TURNING_JOINT.format(event.dofs[0], spec.owners[event.dofs[0]])
+        if len(event.dofs) == 1 and event.do != "unlatch" and is_spherical_dof(spec, event.dofs[0]):
+            of = _OF_A_SPHERICAL_JOINT.format(event.dofs[0], spec.owners[event.dofs[0]])
             yield (*event.key, "of"), f"{of}; name the whole joint"
         for name in event.dofs:
             if name in plant.prescribed:
@@ -117,9 +117,9 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
                 f"'{name}' is latched and starts at rest; take out the velocity or 'latched'",
             )
         given = ("initial", dof.kept[0]), ("stops", dof.stops), ("latched", dof.latched)
-        for key, _ in (pair for pair in given if pair[1] and turning(spec, name)):
-            mend = f" and give joints.{joint}.{key}" if key != "stops" else ", or use a chain of prismatic joints"
-            yield (*at, key), f"{_OF_A_TURNING_JOINT.format(name, joint)}; take out '{key}'{mend}"
+        for key, _ in (pair for pair in given if pair[1] and is_spherical_dof(spec, name)):
+            fix = f" and give joints.{joint}.{key}" if key != "stops" else ", or use a chain of prismatic joints"
+            yield (*at, key), f"{_OF_A_SPHERICAL_JOINT.format(name, joint)}; take out '{key}'{fix}"
         for side, bound in dof.stops:
             if side * (position - bound) > BEYOND and not dof.kept[0]:
                 key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]

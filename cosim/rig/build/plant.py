@@ -9,7 +9,7 @@ import numpy as np
 from cosim.errors import InputErrors
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
-from cosim.rig.build.initial_state import hybrid_modes_of, loop_closure_of, turning, with_initial_state
+from cosim.rig.build.initial_state import hybrid_modes_of, is_spherical_dof, loop_closure_of, with_initial_state
 from cosim.rig.reading.contracts import load_actuator, load_trajectory
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
@@ -27,7 +27,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
             actuators[name] = load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
         if joint.prescribed is not None:
             path = ("joints", name, "prescribed")
-            if turning(spec, name):
+            if is_spherical_dof(spec, name):
                 what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
                 reading.fail(path, f"{what}; use mechanism.moving_base or a chain of revolute and prismatic joints")
             start = np.array([joint.initial_position], dtype=float)

@@ -20,7 +20,7 @@ from cosim.rig.build.driver_context import (
     real_joints,
 )
 from cosim.rig.build.drivers import bus_loads
-from cosim.rig.build.initial_state import turning
+from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.plant import build_encoders, build_plant
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
@@ -131,6 +131,6 @@ def guard_of(spec: RigSpec) -> Guard:
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
     """No dof of a joint with a quaternion has a real drive."""
     for driver in spec.drivers:
-        for name in (name for name in driver.joints if turning(spec, name)):
+        for name in (name for name in driver.joints if is_spherical_dof(spec, name)):
             what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be real by itself"
             reading.fail(driver.at("joints", name), f"{what}; use a chain of revolute and prismatic joints")

@@ -46,8 +46,8 @@ class BodyKeys(JointKeys):
 def read_bodies(
     bodies: Sequence[Any], at: tuple, first: str, reading: Reading, findings: Diagnostics
 ) -> tuple[list[Link], list[Joint]]:
-    """The links and joints of the list at the path `at`; the first body hangs on the link called `first` unless it
-    says otherwise. Whatever is wrong is noted, and a default takes its place."""
+    """The links and joints of the list at the path `at`; the parent of the first body is the link `first` unless
+    `parent` names another. Errors are recorded, and a default replaces the wrong value."""
     links: list[Link] = []
     joints: list[Joint] = []
     if not bodies:

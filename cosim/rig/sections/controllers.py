@@ -142,7 +142,7 @@ def _phase(phase: float, step_ns: int | None, ticks: int | None, at: tuple, read
     if phase * 1e9 >= ticks * step_ns * (1.0 - TOLERANCE):
         what = f"must be below the period of {show_time(ticks * step_ns)}, is {show_time(phase * 1e9)}"
         return reading.fail(at, what)
-    return read_ticks(phase, step_ns, at, reading, least=0, most=ticks - 1)
+    return read_ticks(phase, step_ns, at, reading, minimum=0, maximum=ticks - 1)
 
 
 def _fallback(

@@ -63,7 +63,7 @@ _SIGNALS = {what: INTERFACES[what] for what in ("position", "velocity", "effort"
 @params
 class _FaultKeys:
     kind: Literal[OnLine, AtJoint] = param()
-    driver: str | None = param(default=None, doc="on whose line; may be left out where there is one only")
+    driver: str | None = param(default=None, doc="whose bus; optional if there is one driver")
     joint: str | None = param(default=None, doc="at which motor")
     at: float = param(unit="s", min=0, default=0.0, doc="from the start, or from when the condition first held")
     when: dict | None = param(default=None)
@@ -129,18 +129,16 @@ def _fault(
             reading.fail((*at, key), f"'{kind}' has no '{key}'; take it out")
     if kind in get_args(AtJoint):
         if values["joint"] not in kinds:
-            named = (
-                f"joint '{joint}' has no drive{did_you_mean(str(joint), kinds)}" if joint else "say at which 'joint'"
-            )
+            named = f"joint '{joint}' has no drive{did_you_mean(str(joint), kinds)}" if joint else "give its 'joint'"
             reading.fail((*at, "joint") if joint else at, named)
         if values["driver"] is not None:
             reading.fail((*at, "driver"), f"'{kind}' is at a joint; take 'driver' out")
     else:
         names = [spec.name for spec in drivers]
         if values["joint"] is not None:
-            reading.fail((*at, "joint"), f"'{kind}' is on a whole line; give its 'driver' instead")
+            reading.fail((*at, "joint"), f"'{kind}' affects a whole bus; give its 'driver' instead")
         if values["driver"] is None and len(names) > 1:
-            reading.fail(at, f"say on whose line, 'driver' is one of {', '.join(names)}")
+            reading.fail(at, f"give the 'driver' whose bus has the fault, one of {', '.join(names)}")
         elif values["driver"] not in (None, *names):
             reading.fail(
                 (*at, "driver"), f"there is no driver '{values['driver']}'{did_you_mean(values['driver'], names)}"

@@ -188,11 +188,11 @@ def _check_trigger(trigger: Trigger, written: Mapping[str, Any], at: KeyPath, re
 
 
 def read_ticks(
-    time: float | None, step_ns: int | None, at: KeyPath, reading: Reading, least: int = 1, most: float = math.inf
+    time: float | None, step_ns: int | None, at: KeyPath, reading: Reading, minimum: int = 1, maximum: float = math.inf
 ) -> int | None:
-    """How many steps the time [s] at `at` has, one when it is not given; None when it is wrong or cannot be judged.
+    """The time [s] at `at` in steps, 1 if it is not given; None if it is wrong or if the step is unknown.
 
-    least, most: steps it may have, for the nearest times that a message names.
+    minimum, maximum: bounds [steps] of the nearest valid times that the message proposes.
     """
     if time is None:
         return 1
@@ -201,7 +201,7 @@ def read_ticks(
     ratio = time * 1e9 / step_ns
     ticks = round(ratio)
     if abs(ratio - ticks) > TOLERANCE * ticks:
-        near = sorted({min(max(k, least), most) for k in (math.floor(ratio), math.ceil(ratio))})
+        near = sorted({min(max(k, minimum), maximum) for k in (math.floor(ratio), math.ceil(ratio))})
         nearest = " or ".join(show_time(k * step_ns) for k in near)
         what = f"{show_time(time * 1e9)} is no whole multiple of the step of {show_time(step_ns)}"
         return reading.fail(at, f"{what}; nearest: {nearest}")
