@@ -38,12 +38,12 @@ class FaultObserver:
     def __init__(self, engine: Any, inject: Callable[[], object], commands: int) -> None:
         (group,) = engine.hardware_manager.groups
         driver = group.driver
-        self._inject, self._commands, self._step_ns = inject, commands, engine.simulation.step_ns
+        self._inject, self._commands, self._step_ns = inject, commands, engine.tick_model.step_ns
         self._frames_ns: list[int] = []  # of the current read
         self.ticks: list[int] = []
         self.injected = self.stopped = self.reported = 0
         self.last: dict[int, int] = {}
-        engine.world.begin = intercept(engine.world.begin, before=self._tick)
+        engine.virtual_plant.begin = intercept(engine.virtual_plant.begin, before=self._tick)
         driver.link.receive = intercept(driver.link.receive, after=self._received)
         driver.read = intercept(driver.read, before=self._frames_ns.clear, after=self._read)
         driver.write = intercept(driver.write, after=self._written)

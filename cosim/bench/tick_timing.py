@@ -65,7 +65,7 @@ def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray
     """
     rings = TickRing(engine.program, count + 1, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = clock.now(), 1
-    pace = PaceMemory(clock, settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.tasks), DEADLINE_NS))
+    pace = PaceMemory(clock, settings(Pacing(), engine.tick_model.step_ns), np.full(len(engine.tasks), DEADLINE_NS))
     clock.begin()
     clock.ticks.clear()
     engine.run_ticks(rings, count + 1, pace)  # a tick is over when the next one begins

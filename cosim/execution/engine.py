@@ -47,17 +47,17 @@ class Engine(ABC):
     force_stopped = False
     running = "the loop"  # what runs now
 
-    def __init__(self, simulation: TickModel) -> None:
-        self.simulation, self.tasks = simulation, simulation.tasks
-        place = simulation.layout.place
+    def __init__(self, tick_model: TickModel) -> None:
+        self.tick_model, self.tasks = tick_model, tick_model.tasks
+        place = tick_model.layout.place
         self.program = TickProgram(
             tasks=tuple(LoopTask((), task.ticks, task.phase) for task in self.tasks),  # without their calls
-            step=simulation.step,
+            step=tick_model.step,
             time=place("t").where.start,
             fault=place("fault").where.start,
             judge=next(k for k, task in enumerate(self.tasks) if task.name == "guard" and task.loop is None),
             early=place("plant").where.stop,
-            row=simulation.row.size,
+            row=tick_model.row.size,
         )
 
     def run(self, count: int) -> tuple[np.ndarray, str]:
@@ -85,7 +85,7 @@ class Engine(ABC):
         faulty = status is LoopStatus.FAULT and (self.failure or self.view("fault") != REQUESTED)
         if not self.force_stopped and not faulty:
             return ""
-        return self.failure or stop_reason(self.simulation, self.number - 1, self.memory)
+        return self.failure or stop_reason(self.tick_model, self.number - 1, self.memory)
 
     def request_controlled_stop(self) -> None:
         """Bring the joints to rest, then end the ticks; from another thread. Only with `has_controlled_stop`."""
@@ -93,11 +93,11 @@ class Engine(ABC):
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """(k,) numbers of the ticks that left these rows (k, nr)."""
-        return np.rint(rows[:, self.program.time] / self.simulation.step).astype(np.int64)
+        return np.rint(rows[:, self.program.time] / self.tick_model.step).astype(np.int64)
 
     def view(self, *path: str) -> np.ndarray:
         """A part of the memory by its name, to be read or written in place."""
-        where, shape = self.simulation.layout.place(*path)
+        where, shape = self.tick_model.layout.place(*path)
         return self.memory[where].reshape(shape)
 
     def snapshot(self) -> Snapshot:
@@ -144,10 +144,10 @@ class Engine(ABC):
 
         Raises RunError for a real joint that would stop the first tick.
         """
-        simulation, nv = self.simulation, self.simulation.nv
+        tick_model, nv = self.tick_model, self.tick_model.nv
         position, velocity = self.measure_once(until)
-        offset = BumplessStart(self.number * simulation.step, blend, np.zeros(nv), np.zeros(nv))
-        for loop in simulation.loops:
+        offset = BumplessStart(self.number * tick_model.step, blend, np.zeros(nv), np.zeros(nv))
+        for loop in tick_model.loops:
             self.view("controllers", loop.name)[:] = loop.layout.pack(loop.initial())
             self.view("fallback_active", loop.name)[:] = 0.0
             self.view("controller_commands", loop.name)[:] = 0.0
@@ -158,21 +158,21 @@ class Engine(ABC):
                 offset.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
         self.view("command")[:] = 0.0
         self._check_start(position, velocity)
-        plant, real = simulation.plant, [simulation.plant.model.dof_index(name) for name in simulation.plant.real]
+        plant, real = tick_model.plant, [tick_model.plant.model.dof_index(name) for name in tick_model.plant.real]
         if real:
             state = plant.begun(plant.layout.unpack(self.view("plant").copy()), position[real], velocity[real])
             self.view("plant")[:] = plant.layout.pack(state)
-        needed = float(np.max(np.abs(offset.position) / (BLEND_SPEED * simulation.limits.velocity), initial=0.0))
-        length = max(blend, simulation.step, QUINTIC_SPEED * needed)
-        stop = ControlledStop.inactive(nv) if simulation.has_controlled_stop else []
+        needed = float(np.max(np.abs(offset.position) / (BLEND_SPEED * tick_model.limits.velocity), initial=0.0))
+        length = max(blend, tick_model.step, QUINTIC_SPEED * needed)
+        stop = ControlledStop.inactive(nv) if tick_model.has_controlled_stop else []
         self.view("bumpless_start")[:] = np.concatenate([[offset.t, length], offset.position, offset.velocity, stop])
         for name in ("requested", "reason", "first_guard_fault"):
             self.view("controlled_stop", name)[...] = 0.0
 
     def _check_start(self, position: np.ndarray, velocity: np.ndarray) -> None:
         """Raises RunError for a real joint whose position or velocity would stop the first tick."""
-        guard, model = self.simulation.guard, self.simulation.plant.model
-        for name in self.simulation.plant.real:
+        guard, model = self.tick_model.guard, self.tick_model.plant.model
+        for name in self.tick_model.plant.real:
             k = model.dof_index(name)
             limits, unit = guard.limits, model.dof_units[k]
             lower, upper, fastest = limits.lower[k], limits.upper[k], limits.velocity[k]
@@ -198,7 +198,7 @@ class Engine(ABC):
         self.stop()
 
     def _stopped_at(self, number: int, what: str) -> str:
-        return f"stopped at tick {number} (t = {number * self.simulation.step:.6g} s): {what}"
+        return f"stopped at tick {number} (t = {number * self.tick_model.step:.6g} s): {what}"
 
     def stop(self) -> None:
         """Stop every driver, even when others fail; requested efforts of simulated drives become 0."""

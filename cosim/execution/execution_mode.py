@@ -67,7 +67,7 @@ class FreeRunning:
 
     @property
     def start_deadline_ns(self) -> int:
-        return self._engine.number * self._engine.simulation.step_ns
+        return self._engine.number * self._engine.tick_model.step_ns
 
     def start(self, ticks: int) -> None:
         self._block = FIRST_BLOCK

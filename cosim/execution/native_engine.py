@@ -20,9 +20,9 @@ class NativeEngine(Engine):
 
     kind = "compiled"
 
-    def __init__(self, simulation: TickModel) -> None:
-        super().__init__(simulation)
-        self.memory = simulation.memory()
+    def __init__(self, tick_model: TickModel) -> None:
+        super().__init__(tick_model)
+        self.memory = tick_model.memory()
         tasks = tuple(LoopTask(tuple(map(_routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks)
         self._loop = NativeLoop(dataclasses.replace(self.program, tasks=tasks))
 
@@ -30,9 +30,9 @@ class NativeEngine(Engine):
         self._loop.run(self.memory, ring, pace)
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
-        plant = VirtualPlant(self.simulation)
+        plant = VirtualPlant(self.tick_model)
         plant.memory[:] = self.memory
-        plant.begin(self.number * self.simulation.step_ns)
+        plant.begin(self.number * self.tick_model.step_ns)
         position, velocity, _ = plant.measure()
         return position.copy(), velocity.copy()
 

@@ -86,7 +86,7 @@ class Paced:
         return self._clock.now() + LEAD_NS
 
     def start(self, ticks: int) -> None:
-        engine, pacing, step_ns = self._engine, self.pacing, self._engine.simulation.step_ns
+        engine, pacing, step_ns = self._engine, self.pacing, self._engine.tick_model.step_ns
         places = max(MIN_PLACES, round(RING_TIME * 1e9 * pacing.rate / step_ns))
         self.ring = TickRing(engine.program, min(places, ticks), stamped=True)
         self._clock.begin()
@@ -161,7 +161,7 @@ class Paced:
             words |= {"source": trigger_source(trigger), "timeout": f"{trigger.timeout:g} s"}
         if status is LoopStatus.LATE and (misses := self.timing().misses()):
             words["cause"] = misses[-1].cause
-        at = f"stopped at tick {number} (t = {number * self._engine.simulation.step:.6g} s)"
+        at = f"stopped at tick {number} (t = {number * self._engine.tick_model.step:.6g} s)"
         return f"{at}: {MESSAGES[status].format_map(words)}"
 
     def timing(self, ticks: int | None = None) -> DeadlineRecord:
@@ -175,7 +175,7 @@ class Paced:
         numbers, stamps = zip(*blocks, strict=True) if blocks else ((), ())
         return DeadlineRecord(
             tasks=self.tasks,
-            period_ns=self._engine.simulation.step_ns / self.pacing.rate,
+            period_ns=self._engine.tick_model.step_ns / self.pacing.rate,
             numbers=np.concatenate([np.zeros(0, np.int64), *numbers]),
             stamps=np.concatenate([np.zeros((0, 3 + len(self.tasks)), np.int64), *stamps]),
             slip_ns=self.slip_ns,

@@ -28,8 +28,8 @@ class PythonEngine(Engine):
 
     def __init__(
         self,
-        simulation: TickModel,
-        world: VirtualPlant,
+        tick_model: TickModel,
+        virtual_plant: VirtualPlant,
         drivers: Sequence[tuple[Driver, np.ndarray] | DriverGroup],
         hardware: bool = False,
         estop: Callable[[ExitStack], Estop] | None = None,
@@ -37,14 +37,14 @@ class PythonEngine(Engine):
     ) -> None:
         """drivers: together for all joints, each with the indices (n,) of its joints in the model's order; estop: opens
         the emergency stop; watchdog [s]: motors off when a tick takes longer."""
-        super().__init__(simulation)
+        super().__init__(tick_model)
         groups = [item if isinstance(item, DriverGroup) else DriverGroup(*item) for item in drivers]
-        self.hardware_manager = HardwareManager(groups, world)
+        self.hardware_manager = HardwareManager(groups, virtual_plant)
         self.hardware = hardware or any(group.real for group in self.hardware_manager.groups)
-        self.world, self.memory = world, world.memory
+        self.virtual_plant, self.memory = virtual_plant, virtual_plant.memory
         self._runs = [self._task(task) for task in self.tasks]
         self._names = [f"controller '{task.name}'" if task.loop else f"task '{task.name}'" for task in self.tasks]
-        self._fault = world.view("fault")
+        self._fault = virtual_plant.view("fault")
         self._stack, self._open_estop = ExitStack(), estop
         self._estop = Estop(())
         self._watchdog = None if watchdog is None else Watchdog(watchdog, self._on_timeout)
@@ -88,7 +88,7 @@ class PythonEngine(Engine):
         if self.hardware:
             raise RunError("a rig with real motors cannot return to an earlier state; arm it again instead")
         super().restore(snapshot)
-        self.world.discard_sample()
+        self.virtual_plant.discard_sample()
 
     def _on_timeout(self, cause: str) -> None:
         """In the watchdog's thread."""
@@ -101,8 +101,8 @@ class PythonEngine(Engine):
         if task.loop is not None:
             return self._controller(task)
         # simulated drivers measure and set the request themselves; for real ones the request is only recorded
-        by_drivers = ("measure",) if self.simulation.plant.real else ("measure", "request")
-        calls = [self.world.bind(call) for call in task.calls if call.name not in by_drivers]
+        by_drivers = ("measure",) if self.tick_model.plant.real else ("measure", "request")
+        calls = [self.virtual_plant.bind(call) for call in task.calls if call.name not in by_drivers]
         if task.name == "read":
             return lambda until: (self._read(until), *(call() for call in calls))
         if task.name == "write":
@@ -111,7 +111,7 @@ class PythonEngine(Engine):
 
     def _controller(self, task: TickTask) -> Callable[[int], object]:
         name, (call,) = task.name, task.calls
-        run = self.world.bind(call, interpret=name in self.simulation.untraceable)
+        run = self.virtual_plant.bind(call, interpret=name in self.tick_model.untraceable)
 
         def update(_: int) -> None:
             try:
@@ -127,12 +127,12 @@ class PythonEngine(Engine):
         self.hardware_manager.read(until, self._pacer.now, self._pacer.due())
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
-        self.world.discard_sample()
-        self.world.begin(self.number * self.simulation.step_ns)
+        self.virtual_plant.discard_sample()
+        self.virtual_plant.begin(self.number * self.tick_model.step_ns)
         try:
             self.hardware_manager.measure_once(until)
         finally:
-            self.world.discard_sample()
+            self.virtual_plant.discard_sample()
         return self.view("measured", "position").copy(), self.view("measured", "velocity").copy()
 
     # --- the loop ---
@@ -146,7 +146,7 @@ class PythonEngine(Engine):
             self._watchdog.feed()
         try:
             if pace is not None:
-                pacer = ClockPacer(pace, self.program, ring.words, not self.simulation.compiled)
+                pacer = ClockPacer(pace, self.program, ring.words, not self.tick_model.compiled)
             # the guard reports a diverging run, not numpy's warnings
             with np.errstate(all="ignore"):
                 status = self._loop(ring, pacer)
@@ -167,7 +167,7 @@ class PythonEngine(Engine):
         words, memory, program = ring.words, self.memory, self.program
         self._pacer = pacer
         first, count, places = (int(words[word]) for word in (SharedWord.NUMBER, SharedWord.COUNT, SharedWord.PLACES))
-        step_ns, early = self.simulation.step_ns, program.early
+        step_ns, early = self.tick_model.step_ns, program.early
         for k in range(count):
             if (status := pacer.wait(words)) is not LoopStatus.RUNNING:
                 return status
@@ -175,7 +175,7 @@ class PythonEngine(Engine):
             room = taken - int(words[SharedWord.READ]) < places
             place = taken % places if room else places
             self.number = number
-            self.world.begin(number * step_ns)
+            self.virtual_plant.begin(number * step_ns)
             ring.rows[place, :early] = memory[:early]
             faulty = self._tick(number, pacer)
             ring.rows[place, early:] = memory[early : program.row]
@@ -193,7 +193,7 @@ class PythonEngine(Engine):
 
     def _tick(self, number: int, pacer: Pacer) -> bool:
         """Run the tasks that are due; whether a fault ended the tick after the guard."""
-        t_ns, faulty = number * self.simulation.step_ns, False
+        t_ns, faulty = number * self.tick_model.step_ns, False
         for i, (task, run) in enumerate(zip(self.program.tasks, self._runs, strict=True)):
             if not faulty and number % task.ticks == task.phase:
                 if self.force_stopped:

@@ -58,7 +58,7 @@ def measure_ticks(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     ring = TickRing(engine.program, count, stamped=True)
     ring.words[SharedWord.TRIGGERED] = 1
     first, snapshot = engine.number, engine.snapshot()
-    constants, deadlines = settings(Pacing(), engine.simulation.step_ns), np.full(len(engine.tasks), NO_DEADLINE)
+    constants, deadlines = settings(Pacing(), engine.tick_model.step_ns), np.full(len(engine.tasks), NO_DEADLINE)
     with _copies([task.loop for task in engine.tasks if task.loop is not None]):
         engine.open()
         engine.arm()
@@ -112,7 +112,7 @@ def check_schedulable(
     if not len(ends):
         return
     worst = int(np.argmax(ends[:, -1]))
-    controllers = [loop.name for loop in engine.simulation.loops]  # in the order of the file
+    controllers = [loop.name for loop in engine.tick_model.loops]  # in the order of the file
     needed = ends[worst, -1]
     by_time = sorted(((usual[j], task.name) for j, task in enumerate(tasks) if due[worst, j]), reverse=True)
     listed = ", ".join(

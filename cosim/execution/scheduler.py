@@ -224,8 +224,8 @@ class Scheduler:
         stopped, or fault. Finished blocks can still be read."""
         # not after an interrupt within a tick
         running = self.state is SchedulerState.RUNNING and not self.engine.failure
-        if running and (deceleration := self.engine.simulation.deceleration):
-            fastest = self.engine.simulation.limits.velocity
+        if running and (deceleration := self.engine.tick_model.deceleration):
+            fastest = self.engine.tick_model.limits.velocity
             braking = float(np.max(fastest[np.isfinite(fastest)], initial=0.0)) / deceleration + SETTLING
             rate = 1.0 if self.pacing is None else self.pacing.rate
             until = time.monotonic() + braking / rate + STOP_TIMEOUT

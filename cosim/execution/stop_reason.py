@@ -20,55 +20,55 @@ TOUCHED = 1e-9
 KEYS = {code: key for key, code in CODES.items()}
 
 
-def stop_reason(simulation: TickModel, tick: int, memory: np.ndarray) -> str:
+def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray) -> str:
     """memory: that of the tick at whose end the guard or the plant has a fault."""
-    parts, t = simulation.layout.unpack(memory), tick * simulation.step
-    fault = float(simulation.plant_fault(t, simulation.plant.layout.pack(parts["plant"]))) - NOT_FINITE
+    parts, t = tick_model.layout.unpack(memory), tick * tick_model.step
+    fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"]))) - NOT_FINITE
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]
     if NOT_FINITE in parts["guard_fault"]:
-        reason = _guard_fault(simulation, parts)
+        reason = _guard_fault(tick_model, parts)
     elif fault == PlantFault.ENDLESS_EVENTS:
-        reason = _endless_events(simulation, parts)
+        reason = _endless_events(tick_model, parts)
     elif fault == PlantFault.CONSTRAINT_VIOLATED:
-        reason = _constraint_violated(simulation, t, parts)
+        reason = _constraint_violated(tick_model, t, parts)
     else:
-        reason = _controlled_stop(simulation, parts) if stopped else _guard_fault(simulation, parts)
+        reason = _controlled_stop(tick_model, parts) if stopped else _guard_fault(tick_model, parts)
     return f"stopped at tick {tick} (t = {t:.6g} s): {reason}"
 
 
-def _guard_fault(simulation: TickModel, parts: dict[str, Any]) -> str:
+def _guard_fault(tick_model: TickModel, parts: dict[str, Any]) -> str:
     """The guard fault that comes last in the order of precedence."""
     k = int(np.argmax(parts["guard_fault"]))
-    code, name = int(parts["guard_fault"][k]), simulation.plant.model.dof_names[k]
+    code, name = int(parts["guard_fault"][k]), tick_model.plant.model.dof_names[k]
     if code == STALE:
-        age, limit = (1e3 * float(values[k]) for values in (parts["age"], simulation.guard.stale))
+        age, limit = (1e3 * float(values[k]) for values in (parts["age"], tick_model.guard.stale))
         reason = f"has sent no feedback for {age:.6g} ms, more than the {limit:.6g} ms of guard.stale"
         return f"joint '{name}' {reason}; check its cable and its bus"
     if code == NOT_FINITE:
-        return f"joint '{name}' {_not_finite(simulation, parts, k)}"
+        return f"joint '{name}' {_not_finite(tick_model, parts, k)}"
     row = LIMIT_OF[KEYS[code]]
-    return f"joint '{name}' {row.reason.format(**figures(simulation, parts, k, row))}"
+    return f"joint '{name}' {row.reason.format(**figures(tick_model, parts, k, row))}"
 
 
-def _controlled_stop(simulation: TickModel, parts: dict[str, Any]) -> str:
+def _controlled_stop(tick_model: TickModel, parts: dict[str, Any]) -> str:
     """The guard fault that started a controlled stop which has finished."""
     k = int(np.argmax(parts["controlled_stop"]["first_guard_fault"]))
-    row, name = LIMIT_OF[KEYS[int(parts["controlled_stop"]["reason"])]], simulation.plant.model.dof_names[k]
-    stop = BumplessStart.of(parts["bumpless_start"], simulation.nv).stop
+    row, name = LIMIT_OF[KEYS[int(parts["controlled_stop"]["reason"])]], tick_model.plant.model.dof_names[k]
+    stop = BumplessStart.of(parts["bumpless_start"], tick_model.nv).stop
     assert stop is not None
-    what = row.controlled_stop.format(**figures(simulation, parts, k, row))
+    what = row.controlled_stop.format(**figures(tick_model, parts, k, row))
     fix = f"change the trajectory or joints.{name}.limits"
     return f"joint '{name}' {what} at t = {float(stop.t):.6g} s, followed by a controlled stop of all joints; {fix}"
 
 
-def figures(simulation: TickModel, parts: dict[str, Any], k: int, row: GuardLimit) -> dict[str, str]:
+def figures(tick_model: TickModel, parts: dict[str, Any], k: int, row: GuardLimit) -> dict[str, str]:
     """The fields of the messages of a limit: the name of joint k, the limit, and its signals with units."""
-    model, guard, measured = simulation.plant.model, simulation.guard, parts["measured"]
+    model, guard, measured = tick_model.plant.model, tick_model.guard, parts["measured"]
     unit, position, velocity = model.dof_units[k], float(measured["position"][k]), float(measured["velocity"][k])
     effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
     with np.errstate(all="ignore"):  # the state may have diverged
         effort = float(requested_effort(parts["command"], measured)[k])
-        effort_rate = abs(effort - parts["previous_request"][k]) / simulation.step
+        effort_rate = abs(effort - parts["previous_request"][k]) / tick_model.step
         power = abs(effort * velocity)
     return {
         "joint": model.dof_names[k],
@@ -83,8 +83,8 @@ def figures(simulation: TickModel, parts: dict[str, Any], k: int, row: GuardLimi
     }
 
 
-def _not_finite(simulation: TickModel, parts: dict[str, Any], k: int) -> str:
-    unit = simulation.plant.model.dof_units[k]
+def _not_finite(tick_model: TickModel, parts: dict[str, Any], k: int) -> str:
+    unit = tick_model.plant.model.dof_units[k]
     position, velocity = (float(parts["measured"][name][k]) for name in ("position", "velocity"))
     if abs(position) < PLAUSIBLE and abs(velocity) < PLAUSIBLE:
         what = f"is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s)"
@@ -93,20 +93,20 @@ def _not_finite(simulation: TickModel, parts: dict[str, Any], k: int) -> str:
     return f"{what}; try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
 
 
-def _endless_events(simulation: TickModel, parts: dict[str, Any]) -> str:
+def _endless_events(tick_model: TickModel, parts: dict[str, Any]) -> str:
     """The events that fired repeatedly within one instant."""
     modes = parts["plant"]["switches"]
     often = modes["fired"] > 0.5 * modes["fired"].max()
-    triggers = [trigger.name for trigger, fired in zip(simulation.plant.switches.triggers, often, strict=True) if fired]
+    triggers = [trigger.name for trigger, fired in zip(tick_model.plant.switches.triggers, often, strict=True) if fired]
     names = " and ".join(f"'{name}'" for name in dict.fromkeys(triggers))
     what = f"events trigger each other without end at t = {float(modes['endless']):.6g} s: {names}"
     return f"{what}; change their conditions so that none triggers the others again"
 
 
-def _constraint_violated(simulation: TickModel, t: float, parts: dict[str, Any]) -> str:
+def _constraint_violated(tick_model: TickModel, t: float, parts: dict[str, Any]) -> str:
     """The constraint with the largest violation, and the dofs in it whose motion is given."""
-    plant, model, state = simulation.plant, simulation.plant.model, parts["plant"]
-    gaps = [float(gap) for gap in simulation.stepping.gaps(t, state)]
+    plant, model, state = tick_model.plant, tick_model.plant.model, parts["plant"]
+    gaps = [float(gap) for gap in tick_model.stepping.gaps(t, state)]
     worst = int(np.argmax(gaps))
     rows = [
         (coupling.name, row.residual_unit)

@@ -33,12 +33,12 @@ class HardwareManager:
         self._temperature, self._age = plant.view("temperature"), plant.view("age")
         self._sample_interval, self._sample_delay = plant.view("sample_interval"), plant.view("sample_delay")
         self._load_effort = plant.view("load_effort")
-        simulation = plant.simulation
-        self._max_velocity, self._loads = simulation.limits.velocity, simulation.loads
-        self._units = simulation.plant.model.dof_units
-        self._stale_ns = float(np.min(simulation.guard.stale, initial=np.inf)) * 1e9
-        self._read_ns = simulation.step_ns // 2  # for the replies of real drives in a late tick
-        self._valid_ns = max(VALID_STEPS * simulation.step_ns, VALID_NS)
+        tick_model = plant.tick_model
+        self._max_velocity, self._loads = tick_model.limits.velocity, tick_model.loads
+        self._units = tick_model.plant.model.dof_units
+        self._stale_ns = float(np.min(tick_model.guard.stale, initial=np.inf)) * 1e9
+        self._read_ns = tick_model.step_ns // 2  # for the replies of real drives in a late tick
+        self._valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
         self._last_position: list[np.ndarray | None] = [None] * len(self.groups)
         self._last_ns = [0] * len(self.groups)  # time of the last sample
         self._disconnected: set[int] = set()  # real groups to connect anew

@@ -25,16 +25,16 @@ class RunEvent(NamedTuple):
 
 @dataclass
 class EventMonitor:
-    """Follows the counters of a simulation's switches, which fallbacks have taken over, and what the guard warned of
+    """Follows the counters of the plant's switches, which fallbacks have taken over, and what the guard warned of
     and cut, from block to block of rows."""
 
-    simulation: TickModel
+    tick_model: TickModel
 
     def __post_init__(self) -> None:
-        self._loops = [loop for loop in self.simulation.loops if loop.fallback is not None]
+        self._loops = [loop for loop in self.tick_model.loops if loop.fallback is not None]
         self._fallback_active = np.zeros(len(self._loops))
-        self.limit_alarms = LimitAlarms(self.simulation)
-        self.names = self.simulation.plant.switches.reported if self.simulation.plant.switches else ()
+        self.limit_alarms = LimitAlarms(self.tick_model)
+        self.names = self.tick_model.plant.switches.reported if self.tick_model.plant.switches else ()
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
     def __call__(self, rows: np.ndarray) -> list[RunEvent]:
@@ -48,7 +48,7 @@ class EventMonitor:
         if not self.names:
             return []
         count, last, lost = (
-            rows[:, self.simulation.row.index("plant", "switches", w)] for w in ("count", "last", "lost")
+            rows[:, self.tick_model.row.index("plant", "switches", w)] for w in ("count", "last", "lost")
         )
         steps = np.diff(count, axis=0, prepend=self._count[None])
         spent = np.diff(lost, axis=0, prepend=self._lost[None])
@@ -62,7 +62,7 @@ class EventMonitor:
         """Of controllers by their fallbacks, each at the tick in which it was first heard."""
         if not self._loops:
             return []
-        row = self.simulation.row
+        row = self.tick_model.row
         active = np.hstack([rows[:, row.index("fallback_active", loop.name)] for loop in self._loops])
         begun = np.diff(active, axis=0, prepend=self._fallback_active[None]) > 0.0
         self._fallback_active, times = active[-1], rows[:, row.index("t")[0]]

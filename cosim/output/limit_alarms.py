@@ -12,9 +12,9 @@ from cosim.tick.tick_model import TickModel
 PAUSE = 0.1  # s; an alarm that returns sooner is the same occurrence
 
 
-def alarm_text(simulation: TickModel, k: int, key: str) -> str:
+def alarm_text(tick_model: TickModel, k: int, key: str) -> str:
     """The message of joint k when it exceeds a limit that warns or saturates."""
-    guard, model, row = simulation.guard, simulation.plant.model, LIMIT_OF[key]
+    guard, model, row = tick_model.guard, tick_model.plant.model, LIMIT_OF[key]
     limit = row.show([guard.bounds[name][k] for name in row.bound_keys], model.dof_units[k])
     template = row.saturation if guard.has_action(SATURATE, key)[k] else row.warning
     return f"{model.dof_names[k]}: {template.format(limit=limit)}"
@@ -23,16 +23,16 @@ def alarm_text(simulation: TickModel, k: int, key: str) -> str:
 class LimitAlarms:
     """Follows the alarm masks of the guard from block to block of rows, and counts."""
 
-    def __init__(self, simulation: TickModel) -> None:
-        self.simulation = simulation
+    def __init__(self, tick_model: TickModel) -> None:
+        self.tick_model = tick_model
         # joint -> limit -> message, ticks, occurrences and first time, of those that occurred
         self.counts: dict[str, dict[str, dict[str, Any]]] = {}
-        self._pause = PAUSE / simulation.step  # ticks
-        self._column = simulation.row.index("warned")
-        self._time = simulation.row.index("t")[0]
-        guard = simulation.guard
+        self._pause = PAUSE / tick_model.step  # ticks
+        self._column = tick_model.row.index("warned")
+        self._time = tick_model.row.index("t")[0]
+        guard = tick_model.guard
         alarms = [(int(k), row.key) for row in LIMITS for k in np.flatnonzero(guard.raises_alarm(row.key))]
-        self._messages = {alarm: alarm_text(simulation, *alarm) for alarm in sorted(alarms)}
+        self._messages = {alarm: alarm_text(tick_model, *alarm) for alarm in sorted(alarms)}
         self._last = dict.fromkeys(self._messages, -np.inf)  # tick of the last alarm
 
     def __call__(self, rows: np.ndarray) -> list[tuple[float, str]]:
@@ -41,7 +41,7 @@ class LimitAlarms:
         if not masks.any():
             return []
         times, begun = rows[:, self._time], []
-        ticks = np.rint(times / self.simulation.step)
+        ticks = np.rint(times / self.tick_model.step)
         for (k, key), message in self._messages.items():
             where = np.flatnonzero(masks[:, k] & int(BITS[key]))
             if not len(where):
@@ -49,7 +49,7 @@ class LimitAlarms:
             starts = where[np.diff(ticks[where], prepend=self._last[k, key]) > self._pause]
             self._last[k, key] = float(ticks[where[-1]])
             first = {"what": message, "ticks": 0, "occurrences": 0, "first_s": float(times[where[0]])}
-            name = self.simulation.plant.model.dof_names[k]
+            name = self.tick_model.plant.model.dof_names[k]
             count = self.counts.setdefault(name, {}).setdefault(key, first)
             count["ticks"] += len(where)
             count["occurrences"] += len(starts)

@@ -156,12 +156,12 @@ class Run:
 
     def _engine(self) -> dict[str, str]:
         """Which parts ran compiled, and which in Python and why."""
-        simulation = self.rig.tick_model
+        tick_model = self.rig.tick_model
         if self.rig.interpret:
             return {"everything": "Python, as requested"}
         where = {"plant": "compiled"}
-        for loop in simulation.loops:
-            why = simulation.untraceable.get(loop.name)
+        for loop in tick_model.loops:
+            why = tick_model.untraceable.get(loop.name)
             where[f"controller {loop.name}"] = f"Python: {why}" if why else "compiled"
         where["loop"] = "compiled" if self.rig.native else "Python"
         return where

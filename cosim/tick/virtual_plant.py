@@ -13,10 +13,10 @@ from cosim.tick.tick_model import TickModel
 class VirtualPlant:
     """The simulated plant of a `TickModel` on a memory of its own. Time is the tick's, in ns."""
 
-    def __init__(self, simulation: TickModel) -> None:
-        self.simulation = simulation
-        self.memory = simulation.memory()
-        calls = {call.name: call for task in simulation.tasks for call in task.calls}
+    def __init__(self, tick_model: TickModel) -> None:
+        self.tick_model = tick_model
+        self.memory = tick_model.memory()
+        calls = {call.name: call for task in tick_model.tasks for call in task.calls}
         self._measure, self._advance = self.bind(calls["measure"]), self.bind(calls["advance"])
         # the last sample
         self.sample = (
@@ -30,18 +30,18 @@ class VirtualPlant:
 
     def view(self, *path: str) -> np.ndarray:
         """A part of the memory by its name, to be read or written in place."""
-        where, shape = self.simulation.layout.place(*path)
+        where, shape = self.tick_model.layout.place(*path)
         return self.memory[where].reshape(shape)
 
     def bind(self, call: MemoryCall, interpret: bool = False) -> Callable[[], object]:
         """A call of the tick on this memory, compiled unless the run or `interpret` requests the interpreter."""
-        return bind(call, self.memory, interpret or not self.simulation.compiled)
+        return bind(call, self.memory, interpret or not self.tick_model.compiled)
 
     def begin(self, t_ns: int) -> None:
         """Begin the tick at this time."""
         self.t_ns = t_ns
         # tick number times step, equal to the bit to the compiled loop
-        self.view("t")[...] = round(t_ns / self.simulation.step_ns) * self.simulation.step
+        self.view("t")[...] = round(t_ns / self.tick_model.step_ns) * self.tick_model.step
 
     def measure(self) -> tuple[np.ndarray, ...]:
         """Position, velocity, effort (nv,) of every joint, sampled once per tick."""

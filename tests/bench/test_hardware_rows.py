@@ -285,9 +285,9 @@ class FakeEngine:
     """The parts of an engine that `FaultObserver` intercepts."""
 
     def __init__(self):
-        self.calls, self.simulation, self.frame, self.fault = [], SimpleNamespace(step_ns=5), None, 0
+        self.calls, self.tick_model, self.frame, self.fault = [], SimpleNamespace(step_ns=5), None, 0
         note = self.calls.append
-        self.world = SimpleNamespace(begin=lambda t: note("begin"))
+        self.virtual_plant = SimpleNamespace(begin=lambda t: note("begin"))
         link = SimpleNamespace(receive=lambda until: self.frame)
         stop, write = lambda: note("stop"), lambda *arguments: note("write")
         self.driver = SimpleNamespace(read=self.read, write=write, stop=stop, link=link)
@@ -298,7 +298,7 @@ class FakeEngine:
         out.fault[:] = self.fault
 
     def tick(self):
-        self.world.begin(0)
+        self.virtual_plant.begin(0)
         self.driver.read(JointState.zeros(1), 0)
         self.driver.write(None, 0)
 

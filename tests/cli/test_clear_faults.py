@@ -73,15 +73,15 @@ class Bench:
 
     def __init__(self, rig):
         self.rig, self.log = rig, []
-        self.world, self.drives = VirtualPlant(rig.tick_model), {}
+        self.virtual_plant, self.drives = VirtualPlant(rig.tick_model), {}
         for k, name in enumerate(rig.joints):
             index = np.array([k])
-            self.drives[name] = Drive(sim.load((name,), index, rig.limits.at(index), self.world), self.log)
+            self.drives[name] = Drive(sim.load((name,), index, rig.limits.at(index), self.virtual_plant), self.log)
         self.scheduler = Scheduler(self.engine)
 
     def engine(self):
         groups = [DriverGroup(drive, np.array([k]), real=k > 0) for k, drive in enumerate(self.drives.values())]
-        return PythonEngine(self.rig.tick_model, self.world, groups)
+        return PythonEngine(self.rig.tick_model, self.virtual_plant, groups)
 
     def refused(self, what, *arguments, **keys):
         with pytest.raises(RunError) as caught:

@@ -217,7 +217,7 @@ def engine_of(rig_of, lane, *overrides, change=None):
 
 def motion(engine, rows):
     """(position, velocity) (k, 2) as measured in each tick."""
-    parts = [engine.simulation.row.unpack(row)["measured"] for row in rows]
+    parts = [engine.tick_model.row.unpack(row)["measured"] for row in rows]
     return np.array([part["position"] for part in parts]), np.array([part["velocity"] for part in parts])
 
 
@@ -263,8 +263,8 @@ def test_a_velocity_limit_stops_immediately(rig_of, lane):
 
 @pytest.mark.parametrize("lane", LANES)
 def test_an_immediate_stop_ends_a_controlled_one(rig_of, lane):
-    def stale(simulation):  # as if there was a real motor
-        simulation.guard = dataclasses.replace(simulation.guard, stale=np.array([0.005, np.inf]))
+    def stale(tick_model):  # as if there was a real motor
+        tick_model.guard = dataclasses.replace(tick_model.guard, stale=np.array([0.005, np.inf]))
 
     engine = engine_of(rig_of, lane, LIMIT, change=stale)
     rows, fault = engine.run(400)

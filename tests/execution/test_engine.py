@@ -125,7 +125,7 @@ def test_commands_are_held_between_periods_cut_by_the_guard_and_good_for_a_while
         np.testing.assert_array_equal(command.position, commands[k // 3 * 3].position)
         np.testing.assert_array_equal(command.kp, [1e5, 1e5])
     assert commands[3].position[0] != commands[0].position[0]
-    requests = [engine.simulation.row.unpack(row)["request"] for row in engine.run(60)[0]]
+    requests = [engine.tick_model.row.unpack(row)["request"] for row in engine.run(60)[0]]
     assert np.abs(requests)[:, 1].max() == pytest.approx(4.0, rel=1e-12)
     assert np.abs(requests)[:, 0].max() > 4.0
 

@@ -358,7 +358,7 @@ class Faults:
 
     def __init__(self, bench, monkeypatch):
         self.bench, self.monkeypatch = bench, monkeypatch
-        self.simulation = bench.rig.tick_model
+        self.tick_model = bench.rig.tick_model
 
     def note(self):
         self.bench.log.append("FAULT")
@@ -392,7 +392,7 @@ class Faults:
             self.note()
             return x, y | {"effort": how(y["effort"])}
 
-        on_call(self.simulation.loops[number].block, "update", 3, self.break_ if how is None else wrong)
+        on_call(self.tick_model.loops[number].block, "update", 3, self.break_ if how is None else wrong)
 
     def keeper(self, name):
         """Class-wide, as the loop makes its own."""
@@ -421,7 +421,7 @@ class Faults:
             self.note()
 
         for number in (2, 3):
-            on_call(self.simulation.loops[0].block, "update", number, slow)
+            on_call(self.tick_model.loops[0].block, "update", number, slow)
         on_call(self.bench.drivers[1], "write", 3, noted)
 
 
@@ -541,8 +541,8 @@ PARTS = {"known_acceleration": "read", "check_command": "guard", "advance": "ste
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_of_the_tick_that_fails_by_itself_is_a_fault_like_any_other(bench_of, part, paced):
     bench = bench_of(paced=paced, interpret=True)
-    simulation, ready = bench.rig.tick_model, []
-    original = getattr(simulation, part)
+    tick_model, ready = bench.rig.tick_model, []
+    original = getattr(tick_model, part)
 
     def broken(t, *arguments):
         if ready and float(t) > 0.0025:
@@ -550,8 +550,8 @@ def test_a_part_of_the_tick_that_fails_by_itself_is_a_fault_like_any_other(bench
             raise ZeroDivisionError("by nothing")
         return original(t, *arguments)
 
-    setattr(simulation, part, broken)
-    vars(simulation).pop("tasks")  # built again, with the broken function
+    setattr(tick_model, part, broken)
+    vars(tick_model).pop("tasks")  # built again, with the broken function
     bench.scheduler.prepare()
     ready.append(True)
     ticks = Ticks(bench.start(20))

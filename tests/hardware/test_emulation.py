@@ -24,7 +24,7 @@ class Plant:
     """Joints whose state a test sets."""
 
     def __init__(self, n=2, step_ns=MS):
-        self.simulation = SimpleNamespace(step_ns=step_ns)
+        self.tick_model = SimpleNamespace(step_ns=step_ns)
         self.sample = tuple(np.zeros(n) for _ in range(3))
         self.requested, self.log = np.zeros(n), []
 
@@ -562,16 +562,16 @@ def test_load_motors_are_those_of_a_bench(tmp_path):
 
 def test_joints_beside_the_real_ones_stand_still_and_those_without_a_motor_move(tmp_path):
     emulation = emulation_from(tmp_path, RIG)
-    world = emulation.motors.plant
-    world.begin(0)
+    virtual_plant = emulation.motors.plant
+    virtual_plant.begin(0)
     (motor,) = emulation.motors.motors
     for k in range(50):
         motor.request(0.5)
         emulation.motors.write_requests()
-        world.advance()
-        world.begin((k + 1) * MS)
+        virtual_plant.advance()
+        virtual_plant.begin((k + 1) * MS)
         emulation.motors.measure()
-    position, velocity, _ = world.sample
+    position, velocity, _ = virtual_plant.sample
     assert (position[1], velocity[1]) == (0.0, 0.0)
     assert position[2] == pytest.approx(0.05) and velocity[2] == pytest.approx(1.0)
     assert position[0] == pytest.approx(0.5 * -3.0 * 0.5 * 0.05**2, rel=1e-6)  # of an inertia of 1

@@ -208,7 +208,7 @@ HUNG = (
 def test_motors_are_off_while_a_controller_still_hangs(bench_of):
     scheduler, driver = bench_of("{watchdog: 0.5}", "controllers.push.at=5")
     hangs, released = threading.Event(), threading.Event()
-    block = scheduler.engine.simulation.loops[0].block
+    block = scheduler.engine.tick_model.loops[0].block
     update = block.update
 
     def hang(t, *rest):

@@ -32,18 +32,18 @@ class Ran:
     """A run to the end, by the rig's own engine, with the switches of its last row."""
 
     def __init__(self, rig, engine=None, ticks=None):
-        simulation, schedule = rig.tick_model, rig.spec.schedule
+        tick_model, schedule = rig.tick_model, rig.spec.schedule
         engine = engine or rig.engine()
         engine.open()
         engine.arm()
         ticks = ticks or round(schedule.duration_ns / schedule.step_ns)
         rows, self.fault = engine.run(ticks + 1)
         engine.close()
-        self.rows, self.names, self.simulation = rows, simulation.signals.names, simulation
-        self.t = np.arange(len(rows)) * simulation.step
+        self.rows, self.names, self.tick_model = rows, tick_model.signals.names, tick_model
+        self.t = np.arange(len(rows)) * tick_model.step
         self.values = rig.observe(engine.view("bumpless_start"), rows)
-        self.switches = simulation.row.unpack(rows[-1])["plant"]["switches"] if simulation.plant.switches else {}
-        self.reported = simulation.plant.switches.reported
+        self.switches = tick_model.row.unpack(rows[-1])["plant"]["switches"] if tick_model.plant.switches else {}
+        self.reported = tick_model.plant.switches.reported
 
     def __getitem__(self, name):
         return self.values[:, self.names.index(name)]
@@ -89,7 +89,7 @@ def test_a_time(rig_of, step, at):
     assert ran["a/position"][-1] == pytest.approx(0.5 * G * at**2, rel=1e-10)
     # in a row of its very time the event has happened
     moving = np.flatnonzero(ran["a/velocity"])
-    assert moving[-1] == math.ceil(at / ran.simulation.step - 1e-6) - 1
+    assert moving[-1] == math.ceil(at / ran.tick_model.step - 1e-6) - 1
 
 
 def test_at_the_start(rig_of):
@@ -513,8 +513,10 @@ def test_all_engines_give_the_same(rig_of, overrides):
     rig = rig_of(DRIVEN, *overrides)
     native = Ran(rig)
     assert [native.event(name)[0] for name in native.reported[:4]] == [1, 1, 1, 1]
-    world = VirtualPlant(rig.tick_model)
-    looped = Ran(rig, PythonEngine(rig.tick_model, world, driver_groups((), {}, rig.joints, rig.limits, world)))
+    virtual_plant = VirtualPlant(rig.tick_model)
+    looped = Ran(
+        rig, PythonEngine(rig.tick_model, virtual_plant, driver_groups((), {}, rig.joints, rig.limits, virtual_plant))
+    )
     np.testing.assert_allclose(looped.rows, native.rows, rtol=1e-9, atol=1e-11)
     ticks = round(0.02 / rig.tick_model.step)  # past three events
     plain = Ran(rig_of(DRIVEN, *overrides, interpret=True), ticks=ticks)
@@ -611,8 +613,10 @@ schedule: {duration: 0.1}
 
 def test_events_without_end_around_a_driver(rig_of):
     rig = rig_of(closed(CHASE[:1] + CHASE[2:]))
-    world = VirtualPlant(rig.tick_model)
-    ran = Ran(rig, PythonEngine(rig.tick_model, world, driver_groups((), {}, rig.joints, rig.limits, world)))
+    virtual_plant = VirtualPlant(rig.tick_model)
+    ran = Ran(
+        rig, PythonEngine(rig.tick_model, virtual_plant, driver_groups((), {}, rig.joints, rig.limits, virtual_plant))
+    )
     native = Ran(rig)
     assert ran.fault == native.fault != ""
     np.testing.assert_allclose(ran.rows, native.rows)

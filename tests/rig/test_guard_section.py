@@ -227,9 +227,9 @@ STOPS = {
 def engines(rig, interpreted):
     """Compiled, in Python with compiled parts, and all in Python."""
     for one in (rig, interpreted):
-        world, index = VirtualPlant(one.tick_model), np.arange(2)
-        driver = sim.load(one.joints, index, one.limits, world)
-        engine = PythonEngine(one.tick_model, world, [(driver, index)])
+        virtual_plant, index = VirtualPlant(one.tick_model), np.arange(2)
+        driver = sim.load(one.joints, index, one.limits, virtual_plant)
+        engine = PythonEngine(one.tick_model, virtual_plant, [(driver, index)])
         engine.open()
         engine.arm()
         yield engine
@@ -434,14 +434,14 @@ def test_alarms_are_recorded_and_counted(rig_of, tmp_path):
 
 
 def test_an_alarm_that_returns_soon_is_the_same_occurrence_also_across_blocks(rig_of):
-    simulation = rig_of(f"{LIMITS}={{effort: 5, velocity: 1, actions: {{velocity: warn}}}}").tick_model
-    rows = np.zeros((1000, simulation.row.size))
-    rows[:, simulation.row.index("t")[0]] = np.arange(1000) * 0.001
-    mask = simulation.row.index("warned")[0]
+    tick_model = rig_of(f"{LIMITS}={{effort: 5, velocity: 1, actions: {{velocity: warn}}}}").tick_model
+    rows = np.zeros((1000, tick_model.row.size))
+    rows[:, tick_model.row.index("t")[0]] = np.arange(1000) * 0.001
+    mask = tick_model.row.index("warned")[0]
     for tick in (0, 50, 150, 251, 252, 600):
         rows[tick, mask] += BITS["effort"]
     rows[150:700, mask] += BITS["velocity"]
-    whole = LimitAlarms(simulation)
+    whole = LimitAlarms(tick_model)
     found = whole(rows)
     assert sorted(found) == [
         (0.0, "a: effort cut to its limit of 5 N"),
@@ -449,7 +449,7 @@ def test_an_alarm_that_returns_soon_is_the_same_occurrence_also_across_blocks(ri
         (0.251, "a: effort cut to its limit of 5 N"),
         (0.600, "a: effort cut to its limit of 5 N"),
     ]
-    parts = LimitAlarms(simulation)
+    parts = LimitAlarms(tick_model)
     pieces = [alarm for block in np.split(rows, [1, 60, 151, 400]) for alarm in parts(block)]
     assert sorted(pieces) == sorted(found)
     assert parts.counts == whole.counts

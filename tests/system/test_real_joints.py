@@ -44,8 +44,8 @@ class Played(HardwareStub):
     limits = Limits(*np.array([[-9.0], [9.0], [20.0], [100.0]]))
     joints = ("elbow",)
 
-    def __init__(self, world, motion, late=0.0):
-        self.world, self.motion, self.late = world, motion, late
+    def __init__(self, virtual_plant, motion, late=0.0):
+        self.virtual_plant, self.motion, self.late = virtual_plant, motion, late
         self.commands = []
 
     def open(self):
@@ -55,7 +55,7 @@ class Played(HardwareStub):
         pass
 
     def read(self, out, deadline_ns):
-        t = self.world.t_ns * 1e-9 - self.late
+        t = self.virtual_plant.t_ns * 1e-9 - self.late
         out.position[:], out.velocity[:] = self.motion(t)
         out.effort[:], out.t_ns = 0.5, round(t * 1e9)
 
@@ -84,31 +84,33 @@ def arm(tmp_path):
 
 def played(rig, motion, ticks, late=0.0):
     """Signals by name of a rig whose elbow is played, and the engine."""
-    world = VirtualPlant(rig.tick_model)
-    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), real(rig, world, motion, late)])
-    begin(engine, world, motion)
+    virtual_plant = VirtualPlant(rig.tick_model)
+    engine = PythonEngine(
+        rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), real(rig, virtual_plant, motion, late)]
+    )
+    begin(engine, virtual_plant, motion)
     rows, fault = engine.run(ticks)
     assert not fault
     values = rig.observe(engine.view("bumpless_start").copy(), rows)
     return dict(zip(rig.tick_model.signals.names, values.T, strict=True)), engine
 
 
-def simulated(rig, world):
+def simulated(rig, virtual_plant):
     from cosim.drivers import sim
 
     index = np.array([rig.joints.index("shoulder")])
-    return DriverGroup(sim.load(("shoulder",), index, rig.limits.at(index), world), index)
+    return DriverGroup(sim.load(("shoulder",), index, rig.limits.at(index), virtual_plant), index)
 
 
-def real(rig, world, motion, late=0.0):
-    return DriverGroup(Played(world, motion, late), np.array([rig.joints.index("elbow")]), real=True)
+def real(rig, virtual_plant, motion, late=0.0):
+    return DriverGroup(Played(virtual_plant, motion, late), np.array([rig.joints.index("elbow")]), real=True)
 
 
-def begin(engine, world, motion):
+def begin(engine, virtual_plant, motion):
     """As at arming, without waiting for a new answer of the played drive."""
     engine.open()
     engine.arm()
-    plant = engine.simulation.plant
+    plant = engine.tick_model.plant
     position, velocity = motion(0.0)
     state = plant.begun(plant.layout.unpack(engine.view("plant").copy()), np.array([position]), np.array([velocity]))
     engine.view("plant")[:] = plant.layout.pack(state)
@@ -152,8 +154,8 @@ def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
         return exact(seen[-1] * 1e-3)
 
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.tick_model)
-    group = real(rig, world, with_gaps)
+    virtual_plant = VirtualPlant(rig.tick_model)
+    group = real(rig, virtual_plant, with_gaps)
     read = group.driver.read
 
     def every_seventh(out, deadline_ns):
@@ -161,8 +163,8 @@ def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
         out.t_ns = seen[-1] * 1_000_000
 
     group.driver.read = every_seventh
-    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
-    begin(engine, world, exact)
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
+    begin(engine, virtual_plant, exact)
     rows, fault = engine.run(2000)
     assert not fault
     values = rig.observe(engine.view("bumpless_start").copy(), rows)[
@@ -187,9 +189,9 @@ def test_the_drives_of_real_joints_are_asked_for_what_the_controller_wants(arm):
 def test_a_drive_that_says_nothing_new_is_not_armed(arm):
     """What was heard before the order to arm does not count."""
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.tick_model)
-    group = real(rig, world, lambda t: (0.0, 0.0))
-    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
+    virtual_plant = VirtualPlant(rig.tick_model)
+    group = real(rig, virtual_plant, lambda t: (0.0, 0.0))
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
     engine.open()
     with pytest.raises(RunError, match="the drives of elbow report no position; check their power and their bus"):
         engine.start_from_measured(0.5, 0)
@@ -197,12 +199,12 @@ def test_a_drive_that_says_nothing_new_is_not_armed(arm):
 
 def test_stale_measurements_stop_the_run(arm):
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.tick_model)
-    group = real(rig, world, lambda t: (0.3, 0.0))
+    virtual_plant = VirtualPlant(rig.tick_model)
+    group = real(rig, virtual_plant, lambda t: (0.3, 0.0))
     read = group.driver.read
-    group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if world.t_ns < 5_000_000 else None
-    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), group])
-    begin(engine, world, lambda t: (0.3, 0.0))
+    group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if virtual_plant.t_ns < 5_000_000 else None
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
+    begin(engine, virtual_plant, lambda t: (0.3, 0.0))
     rows, fault = engine.run(100)
     assert len(rows) == 4 + 20 + 2
     assert fault == (
@@ -235,7 +237,7 @@ class OnBench(HardwareStub):
         if not self.k:  # the first of the two takes the bench along
             while self.bench.t_ns < self.own.t_ns:
                 self.bench.advance()
-                self.bench.begin(self.bench.t_ns + self.bench.simulation.step_ns)
+                self.bench.begin(self.bench.t_ns + self.bench.tick_model.step_ns)
         position, velocity, effort = (values[self.k] for values in self.bench.measure())
         out.position[:], out.velocity[:], out.effort[:] = position, velocity, effort
         out.t_ns = self.bench.t_ns
@@ -256,11 +258,11 @@ def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
     rig = load_rig(BENCH / "elbow.yaml")
     alone = load_rig(BENCH / "elbow.yaml", ["drivers=[]"]).run(4.0)
     bench = VirtualPlant(load_rig(BENCH / "bench.yaml", ["drivers=[]"]).tick_model)
-    world, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
-    motor = DriverGroup(OnBench(bench, 0, world), index, real=True)
-    load = DriverGroup(OnBench(bench, 1, world), np.array([0]), real=True, load=True)
-    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), motor, load])
-    begin(engine, world, lambda t: (0.0, 0.0))
+    virtual_plant, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
+    motor = DriverGroup(OnBench(bench, 0, virtual_plant), index, real=True)
+    load = DriverGroup(OnBench(bench, 1, virtual_plant), np.array([0]), real=True, load=True)
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), motor, load])
+    begin(engine, virtual_plant, lambda t: (0.0, 0.0))
     rows, fault = engine.run(4001)
     assert not fault
     signals = dict(
@@ -292,10 +294,10 @@ def test_the_load_is_bounded_and_finite():
 def test_a_joint_that_jumps_stops_the_run(arm):
     """No joint is faster than its limit; what seems to be is an encoder."""
     rig = arm(drivers=DRIVERS)
-    world = VirtualPlant(rig.tick_model)
-    moved = DriverGroup(Played(world, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
-    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), moved])
-    begin(engine, world, lambda t: (0.3, 0.0))
+    virtual_plant = VirtualPlant(rig.tick_model)
+    moved = DriverGroup(Played(virtual_plant, lambda t: (0.3 + 0.4 * (t > 0.0105), 0.0)), np.array([1]), real=True)
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), moved])
+    begin(engine, virtual_plant, lambda t: (0.3, 0.0))
     rows, fault = engine.run(100)
     assert len(rows) == 11
     assert fault == (
@@ -306,12 +308,14 @@ def test_a_joint_that_jumps_stops_the_run(arm):
 
 def test_a_load_motor_that_turns_another_way_stops_the_run():
     rig = load_rig(BENCH / "elbow.yaml")
-    world, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
-    motor = DriverGroup(Played(world, lambda t: (0.5 * t, 0.5)), index, real=True)
+    virtual_plant, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
+    motor = DriverGroup(Played(virtual_plant, lambda t: (0.5 * t, 0.5)), index, real=True)
     for speed, trips in ((0.5, False), (-0.5, False), (-1.0, True)):
-        load = DriverGroup(Played(world, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True)
-        engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), motor, load])
-        begin(engine, world, lambda t: (0.0, 0.5))
+        load = DriverGroup(
+            Played(virtual_plant, lambda t, speed=speed: (0.0, speed)), np.array([0]), real=True, load=True
+        )
+        engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), motor, load])
+        begin(engine, virtual_plant, lambda t: (0.0, 0.5))
         _, fault = engine.run(20)
         assert bool(fault) == trips
     assert fault.endswith(
@@ -337,8 +341,10 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
     rig = load_rig(
         arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
     )
-    world = VirtualPlant(rig.tick_model)
-    engine = PythonEngine(rig.tick_model, world, [simulated(rig, world), real(rig, world, lambda t: motion)])
+    virtual_plant = VirtualPlant(rig.tick_model)
+    engine = PythonEngine(
+        rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), real(rig, virtual_plant, lambda t: motion)]
+    )
     engine.open()
     times = iter(range(1, 100))
     read = engine.drivers[1][0].read

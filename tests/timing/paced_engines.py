@@ -131,13 +131,13 @@ class Loops:
     ) -> Taken:
         """deadlines [ns]: of the tasks, or of all; places: in the ring (None: for all ticks); first: number of the
         first tick; then: calls that are made with the rings as their waits begin."""
-        engine.restore(Snapshot(first, engine.simulation.memory()))
+        engine.restore(Snapshot(first, engine.tick_model.memory()))
         engine.arm()
         rings = TickRing(engine.program, places or ticks, stamped=True)
         pacing = pacing or Pacing()
         rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = START, pacing.trigger is not None
         within = np.zeros(self.tasks, dtype=np.int64) + deadlines
-        pace = PaceMemory(clock, settings(pacing, engine.simulation.step_ns), within)
+        pace = PaceMemory(clock, settings(pacing, engine.tick_model.step_ns), within)
         clock.then = {k: partial(call, rings) for k, call in (then or {}).items()}
         engine.run_ticks(rings, ticks, pace)
         engine.stop()

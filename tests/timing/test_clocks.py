@@ -224,7 +224,7 @@ def test_what_was_opened_is_closed_with_the_run(fifo):
 def engine_on(loops, clock, lane, ticks):
     """(engine, rings, what is to be called): ticks of the rig, one for each trigger."""
     engine = loops.engines()[lane]
-    engine.restore(Snapshot(0, engine.simulation.memory()))
+    engine.restore(Snapshot(0, engine.tick_model.memory()))
     engine.arm()
     rings = TickRing(engine.program, ticks, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = clock.now(), 1
@@ -260,7 +260,7 @@ def test_ticks_go_by_the_triggers(loops, triggers, lane):
     np.testing.assert_array_equal(stamps[:, 0], stamps[:, 1])
     assert np.all(np.diff(stamps[:, :-1], axis=1) >= 0)
     assert np.all(stamps[:, 0] >= sent) and np.all(stamps[1:, 0] >= stamps[:-1, -2])
-    engine.restore(Snapshot(0, engine.simulation.memory()))
+    engine.restore(Snapshot(0, engine.tick_model.memory()))
     engine.arm()
     np.testing.assert_array_equal(rows, engine.run(120)[0])
 

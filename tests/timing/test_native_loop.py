@@ -233,10 +233,10 @@ def test_a_ring_with_places_for_all_loses_nothing(ticks, clock):
 @pytest.mark.parametrize("lane", ["native", "Python"])
 def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
     engine, count = loops.engines()[lane], 1500
-    engine.restore(Snapshot(0, engine.simulation.memory()))
+    engine.restore(Snapshot(0, engine.tick_model.memory()))
     engine.arm()
     expected, _ = engine.run(count)
-    engine.restore(Snapshot(0, engine.simulation.memory()))
+    engine.restore(Snapshot(0, engine.tick_model.memory()))
     clock = type("PatientClock", (Patient, FakeClock), {})(durations=[[1] * loops.tasks] * count)
     clock.rings = rings = TickRing(engine.program, 16, stamped=True)
     rings.words[SharedWord.START] = loops.start
@@ -324,10 +324,10 @@ def test_the_guard_cuts_a_tick_short(loops, first):
     found = loops(20, rig=LEAVING, took=[took] * 20, first=first)
     assert found.status is LoopStatus.FAULT
     assert found.numbers == [*range(first, first + 7)] and found.words[SharedWord.NUMBER] == first + 7
-    simulation = loops.engines(*LEAVING)["native"].simulation
-    row = simulation.row.unpack(found.rows[-1])
+    tick_model = loops.engines(*LEAVING)["native"].tick_model
+    row = tick_model.row.unpack(found.rows[-1])
     assert row["guard_fault"].tolist() == [CODES["position"], 0.0]
-    plant = simulation.layout.place("plant").where
+    plant = tick_model.layout.place("plant").where
     np.testing.assert_array_equal(found.memory[plant], found.rows[-1][plant])
     assert np.any(found.rows[-1][plant] != found.rows[-2][plant])
     ran = 4 if found.numbers[-1] % 3 == 1 else 3  # the second controller, too

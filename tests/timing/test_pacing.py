@@ -112,7 +112,7 @@ def test_rows_are_those_of_the_ticks_without_a_clock(loops):
     found = loops(200, Pacing(overrun="skip", warm_up=0.0), late=[0, 900_000, 0, 7 * MS], took=[[MS]] * 9)
     assert found.slip == 8 * MS and found.numbers == [*range(200)]
     engine = loops.engines()["native"]
-    engine.restore(Snapshot(0, engine.simulation.memory()))
+    engine.restore(Snapshot(0, engine.tick_model.memory()))
     rows, _ = engine.run(200)
     np.testing.assert_array_equal(found.rows, rows)
     assert rows[-1, 1] != rows[0, 1]
