@@ -15,7 +15,7 @@ from cosim.rig.rig import Rig
 from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import native_clock
 from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 FEEDBACK_NS = 5_000_000  # in which drives must report their position after they are enabled
 DEADLINE_NS = 1_000_000_000  # of every task
@@ -65,7 +65,7 @@ def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray
     """
     rings = TickRing(engine.program, count + 1, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = clock.now(), 1
-    pace = PaceMemory(clock, settings(Pacing(), engine.tick_model.step_ns), np.full(len(engine.tasks), DEADLINE_NS))
+    pace = PacingMemory(clock, settings(Pacing(), engine.tick_model.step_ns), np.full(len(engine.tasks), DEADLINE_NS))
     clock.begin()
     clock.ticks.clear()
     engine.run_ticks(rings, count + 1, pace)  # a tick is over when the next one begins

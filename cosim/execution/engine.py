@@ -19,7 +19,7 @@ from cosim.errors import RunError
 from cosim.execution.stop_reason import stop_reason
 from cosim.hardware.manager import HardwareManager
 from cosim.tick.tick_model import TickModel
-from cosim.timing.tick_ring import LoopStatus, LoopTask, PaceMemory, SharedWord, TickProgram, TickRing
+from cosim.timing.tick_ring import LoopStatus, LoopTask, PacingMemory, SharedWord, TickProgram, TickRing
 
 # top speed of a quintic of unit length in unit time
 QUINTIC_SPEED = 1.875
@@ -67,7 +67,7 @@ class Engine(ABC):
         rows, _ = ring.read(count)
         return rows, self.fault_message(ring.status)
 
-    def run_ticks(self, ring: TickRing, count: int, pace: PaceMemory | None = None) -> None:
+    def run_ticks(self, ring: TickRing, count: int, pace: PacingMemory | None = None) -> None:
         """Run `count` ticks into the ring, held to the clock or as fast as possible; `ring.status` is how they
         ended."""
         ring.words[SharedWord.NUMBER], ring.words[SharedWord.COUNT] = self.number, count
@@ -78,7 +78,7 @@ class Engine(ABC):
             self.number = int(ring.words[SharedWord.NUMBER])
 
     @abstractmethod
-    def _run_ticks(self, ring: TickRing, pace: PaceMemory | None) -> None: ...
+    def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None: ...
 
     def fault_message(self, status: LoopStatus) -> str:
         """Why a fault ended the ticks; empty where none did."""

@@ -12,7 +12,7 @@ from cosim.tick.memory_call import MemoryCall
 from cosim.tick.tick_model import TickModel
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.native_loop import NativeLoop
-from cosim.timing.tick_ring import LoopTask, PaceMemory, RoutineCall, TickRing
+from cosim.timing.tick_ring import LoopTask, PacingMemory, RoutineCall, TickRing
 
 
 class NativeEngine(Engine):
@@ -26,7 +26,7 @@ class NativeEngine(Engine):
         tasks = tuple(LoopTask(tuple(map(_routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks)
         self._loop = NativeLoop(dataclasses.replace(self.program, tasks=tasks))
 
-    def _run_ticks(self, ring: TickRing, pace: PaceMemory | None) -> None:
+    def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
         self._loop.run(self.memory, ring, pace)
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from cosim.timing.clocks import Clock
 from cosim.timing.daemon_executor import DaemonExecutor
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 RING_TIME = 8.0  # s of the run that a ring holds
 MIN_PLACES = 1 << 12
@@ -98,7 +98,7 @@ class Paced:
         self._paused_ns = zero - self._zero_ns
         resumed = dataclasses.replace(pacing, warm_up=0.0) if self._stamps else pacing
         deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
-        self._pace = PaceMemory(self._clock, settings(resumed, step_ns), deadlines)
+        self._pace = PacingMemory(self._clock, settings(resumed, step_ns), deadlines)
         self._started = True  # before the submission: an interrupt must find what it has to stop
         self.future = self._executor.submit(self._run_ticks, ticks)
 

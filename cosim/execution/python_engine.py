@@ -15,7 +15,7 @@ from cosim.hardware.estop import Estop
 from cosim.hardware.manager import HardwareManager
 from cosim.tick.tick_model import TickModel, TickTask
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 from cosim.timing.watchdog import Watchdog
 from cosim.types import Driver
 
@@ -137,7 +137,7 @@ class PythonEngine(Engine):
 
     # --- the loop ---
 
-    def _run_ticks(self, ring: TickRing, pace: PaceMemory | None) -> None:
+    def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
         """The loop that `timing.native_loop` writes as compiled code."""
         status, pacer = LoopStatus.FAULT, NoPacer()
         if not self.force_stopped:  # else no tick runs until the rig is armed again

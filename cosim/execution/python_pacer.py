@@ -14,7 +14,7 @@ import numpy as np
 from cosim.tick.memory_call import MemoryCall, bind
 from cosim.timing.clocks import NO_TRIGGER
 from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
-from cosim.timing.tick_ring import STATUS_OF_RESULT, LoopStatus, PaceMemory, SharedWord, TickProgram, TickRing
+from cosim.timing.tick_ring import STATUS_OF_RESULT, LoopStatus, PacingMemory, SharedWord, TickProgram, TickRing
 
 
 class Pacer(Protocol):
@@ -76,7 +76,7 @@ class NoPacer:
 class ClockPacer:
     """Ticks paced by a clock."""
 
-    def __init__(self, pace: PaceMemory, program: TickProgram, words: np.ndarray, interpret: bool) -> None:
+    def __init__(self, pace: PacingMemory, program: TickProgram, words: np.ndarray, interpret: bool) -> None:
         self._program, self._clock = program, pace.clock
         self._deadlines = pace.deadlines.tolist()
         self._memory = {name: pace.memory[where].reshape(shape) for (name,), (where, shape) in PACE.places.items()}

@@ -17,7 +17,7 @@ from cosim.timing.clock_sources import PythonClock
 from cosim.timing.clocks import native_clock
 from cosim.timing.deadlines import TaskTime
 from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 from cosim.units import format_seconds
 
 MIN_TICKS, MAX_TICKS = 40, 4000
@@ -64,7 +64,7 @@ def measure_ticks(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
         engine.arm()
         while ring.waiting < count and time.perf_counter() - begun < TIME_LIMIT:
             ring.words[SharedWord.START] = native_clock().now()
-            pace = PaceMemory(NonWaitingClock(), constants, deadlines)
+            pace = PacingMemory(NonWaitingClock(), constants, deadlines)
             engine.run_ticks(ring, min(BLOCK, count - ring.waiting), pace)
             if ring.status is not LoopStatus.FINISHED:
                 break

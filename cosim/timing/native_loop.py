@@ -1,8 +1,8 @@
-"""The compiled loop: the ticks of a program without the interpreter.
+"""The compiled loop: runs the ticks of a program without the Python interpreter.
 
-A tick is a list of tasks in running order, a task a list of calls whose arguments are regions of the memory. The loop
-runs ticks as fast as possible or paced by a clock, and leaves a row and, with a clock, the stamps of each tick in a
-ring that Python reads meanwhile, without a lock.
+A tick is a list of tasks in running order; a task is a list of calls whose arguments are regions of the memory. The
+loop runs ticks as fast as possible or paced by a clock. For each tick it stores a row and, with a clock, time stamps in
+a ring, which Python reads without a lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, s
 from cosim.timing.tick_ring import (
     STATUS_OF_RESULT,
     LoopStatus,
-    PaceMemory,
+    PacingMemory,
     RoutineCall,
     SharedWord,
     TickProgram,
@@ -30,13 +30,13 @@ from cosim.timing.tick_ring import (
 
 
 def policy_call(fn: Any, names: tuple[tuple[str, ...], tuple[str, ...]]) -> RoutineCall:
-    """`schedule_next` or `check_clock` on the memory of a `PaceMemory`."""
+    """`schedule_next` or `check_clock` on the memory of a `PacingMemory`."""
     inputs, outputs = (tuple(PACE.place(name) for name in side) for side in names)
     routine = Routine(fn, [region.shape for region in inputs], fn.__name__)
     return RoutineCall(routine, tuple(region.where for region in inputs), tuple(region.where for region in outputs))
 
 
-_ARGUMENTS = ("words", "memory", "rows", "stamps", "deadlines", "pace", "now", "cpu", "wait", "context")
+_ARGUMENTS = ("words", "memory", "rows", "stamps", "deadlines", "policy", "now", "cpu", "wait", "context")
 
 
 class NativeLoop:
@@ -55,14 +55,14 @@ class NativeLoop:
             for kind in ("fast", "paced")
         )
 
-    def run(self, memory: np.ndarray, ring: TickRing, pace: PaceMemory | None = None) -> None:
-        """Run the ticks that the words of the ring order; without a pace as fast as possible."""
+    def run(self, memory: np.ndarray, ring: TickRing, pacing: PacingMemory | None = None) -> None:
+        """Run the ticks that the shared words request: paced, or as fast as possible without `pacing`."""
         shared = [array.ctypes.data for array in (ring.words, memory, ring.rows)]
-        if pace is None:
+        if pacing is None:
             self._free_running(*shared, *[None] * (len(_ARGUMENTS) - len(shared)))
             return
-        paced = [array.ctypes.data for array in (ring.stamps, pace.deadlines, pace.memory)]
-        self._paced(*shared, *paced, *pace.clock.functions)
+        paced = [array.ctypes.data for array in (ring.stamps, pacing.deadlines, pacing.memory)]
+        self._paced(*shared, *paced, *pacing.clock.functions)
 
 
 class _LoopWriter:
@@ -79,12 +79,12 @@ class _LoopWriter:
         self(f"define void @ticks.{kind}({', '.join(f'ptr %{name}' for name in _ARGUMENTS)}) nounwind {{", "entry:")
         self(f"  %count = {self.load(SharedWord.COUNT)}", f"  %places = {self.load(SharedWord.PLACES)}")
         self(f"  %first = {self.load(SharedWord.NUMBER)}", f"  %start.given = {self.load(SharedWord.START)}")
-        self(f"  %pulsed.word = {self.load(SharedWord.TRIGGERED)}", "  %pulsed = icmp ne i64 %pulsed.word, 0")
+        self(f"  %triggered.word = {self.load(SharedWord.TRIGGERED)}", "  %triggered = icmp ne i64 %triggered.word, 0")
         self(f"  %begun = {'call i64 %now()' if self.paced else 'add i64 0, 0'}", "  br label %head")
         self("head:", "  %done = phi i64 [ 0, %entry ], [ %done.next, %again ]")
         self("  %due = phi i64 [ %start.given, %entry ], [ %due.next, %again ]")
         self("  %before = phi i64 [ %begun, %entry ], [ %end, %again ]")
-        self(f"  %woken = phi i64 [ 0, %entry ], [ {'%woke' if self.paced else '0'}, %again ]")
+        self(f"  %woke.before = phi i64 [ 0, %entry ], [ {'%woke' if self.paced else '0'}, %again ]")
         self("  %start = phi i64 [ %start.given, %entry ], [ %start.now, %again ]")
         self.leave_when("icmp sge i64 %done, %count", LoopStatus.FINISHED, "go")
         self._wait()
@@ -92,7 +92,7 @@ class _LoopWriter:
         self._begin()
         ends = self._tasks()
         self._publish(ends)
-        self.leave_when(f"fcmp une double %fault, {mathlib.constant(0.0)}", LoopStatus.FAULT, "fine")
+        self.leave_when(f"fcmp une double %fault, {mathlib.constant(0.0)}", LoopStatus.FAULT, "ok")
         self._schedule_next(ends)
         self("  br label %again", "again:", "  %done.next = add i64 %done, 1", "  br label %head", "}")
         return "\n".join(self.lines) + "\n"
@@ -107,17 +107,17 @@ class _LoopWriter:
             self("  %start.now = add i64 %start, 0")
             return
         self.leave_when(f"icmp eq i64 %woke, {NO_TRIGGER}", LoopStatus.NO_TRIGGER, "awake")
-        way = self.value(f"fptosi double {self.load_policy('due')} to i64")
-        self(f"  %start.pulse = sub i64 %woke, {way}")
-        self("  %start.now = select i1 %pulsed, i64 %start.pulse, i64 %start")
-        self("  %due.now = select i1 %pulsed, i64 %woke, i64 %due")
+        since_start = self.value(f"fptosi double {self.load_policy('due')} to i64")
+        self(f"  %start.trigger = sub i64 %woke, {since_start}")
+        self("  %start.now = select i1 %triggered, i64 %start.trigger, i64 %start")
+        self("  %due.now = select i1 %triggered, i64 %woke, i64 %due")
         for name, time in (("due", "%due.now"), ("previous", "%before"), ("woke", "%woke")):
             self.store_policy(name, self.value(f"sub i64 {time}, %start.now"))
-        self.call(self.check_clock, "%pace")
+        self.call(self.check_clock, "%policy")
         self._end_on("clock", (LoopStatus.WENT_BACK, LoopStatus.JUMPED))
 
     def _begin(self) -> None:
-        """Store the time of the tick, and the early part of its row in its place of the ring."""
+        """Store the time of the tick in the memory, and the early part of its row in the ring."""
         t = self.value(
             f"fmul double {self.value('sitofp i64 %number to double')}, {mathlib.constant(self.program.step)}"
         )
@@ -129,26 +129,26 @@ class _LoopWriter:
         self.copy("%memory", "%row", self.program.early)
 
     def _tasks(self) -> list[str]:
-        """Make the calls of every task that is due; the end time of each. A task that does not run ends with the one
-        before it, after a fault with the task that found it."""
+        """Make the calls of every task that is due; return the end time of each task. A task that did not run has the
+        end time of the task before it, or after a fault that of the task that detected it."""
         ends, judge, end = [], self.program.judge, "%woke" if self.paced else "0"
         for i, task in enumerate(self.program.tasks):
-            self(f"  br label %task.{i}.asked", f"task.{i}.asked:")
+            self(f"  br label %task.{i}.check", f"task.{i}.check:")
             due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
             self(f"  br i1 {due}, label %task.{i}, label %task.{i}.done", f"task.{i}:")
             for call in task.calls:
                 self.call(call, "%memory")
             now = self.value("call i64 %now()") if self.paced else "0"
             self(f"  br label %task.{i}.done", f"task.{i}.done:")
-            end = self.value(f"phi i64 [ {now}, %task.{i} ], [ {end}, %task.{i}.asked ]")
+            end = self.value(f"phi i64 [ {now}, %task.{i} ], [ {end}, %task.{i}.check ]")
             ends.append(end)
             if i == judge:
                 self(f"  %fault = load double, ptr {self.place('%memory', self.program.fault)}, align 8")
                 self(f"  %faulty = fcmp une double %fault, {mathlib.constant(0.0)}")
                 self("  br i1 %faulty, label %ended, label %sound", "sound:")
-        self("  br label %whole", "whole:", "  br label %ended", "ended:")
+        self("  br label %complete", "complete:", "  br label %ended", "ended:")
         cut = f"[ {ends[judge]}, %task.{judge}.done ]"
-        return [self.value(f"phi i64 {cut}, [ {end}, %whole ]") if i > judge else end for i, end in enumerate(ends)]
+        return [self.value(f"phi i64 {cut}, [ {end}, %complete ]") if i > judge else end for i, end in enumerate(ends)]
 
     def _publish(self, ends: list[str]) -> None:
         """Store the rest of the row and the stamps, then publish them in the words."""
@@ -160,14 +160,14 @@ class _LoopWriter:
             for i, stamp in enumerate(("%due.now", "%woke", *ends, "%cpu.now")):
                 self(f"  store i64 {stamp}, ptr {self.place(stamps, i, 'i64')}, align 8")
         self("  %put = zext i1 %room to i64", "  %not.put = sub i64 1, %put")
-        self(f"  %dropped = {self.load(SharedWord.LOST)}", "  %dropped.now = add i64 %dropped, %not.put")
+        self(f"  %lost = {self.load(SharedWord.LOST)}", "  %lost.now = add i64 %lost, %not.put")
         self("  %number.next = add i64 %number, 1", "  %taken.now = add i64 %taken, %put")
-        self.store("%dropped.now", SharedWord.LOST)
+        self.store("%lost.now", SharedWord.LOST)
         self.store("%number.next", SharedWord.NUMBER)
         self.store("%taken.now", SharedWord.TAKEN, "release")
 
     def _schedule_next(self, ends: list[str]) -> None:
-        """Compute when the next tick is due, or end the run for too many late ones."""
+        """Compute when the next tick is due, or end the loop after too many late ticks."""
         if not self.paced:
             self("  %end = add i64 0, 0", "  %due.next = add i64 0, 0")
             return
@@ -178,23 +178,26 @@ class _LoopWriter:
             over = self.value(f"icmp sgt i64 {self.value(f'sub i64 {end}, %due.now')}, {deadline}")
             due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
             late = self.value(f"or i1 {late}, {self.value(f'and i1 {due}, {over}')}")
-        self("  %follows = icmp sgt i64 %done, 0", "  %between = and i1 %follows, %pulsed")
-        self("  %interval = sub i64 %woke, %woken", "  %gap = select i1 %between, i64 %interval, i64 0")
-        self.store_policy("interval", "%gap")
+        self("  %follows = icmp sgt i64 %done, 0", "  %between = and i1 %follows, %triggered")
+        self(
+            "  %interval = sub i64 %woke, %woke.before",
+            "  %interval.counted = select i1 %between, i64 %interval, i64 0",
+        )
+        self.store_policy("interval", "%interval.counted")
         self.store_policy("late", self.value(f"zext i1 {late} to i64"))
         self.store_policy("k", "%done")
         self.store_policy("ended", self.value("sub i64 %end, %start.now"))
-        self.call(self.schedule_next, "%pace")
+        self.call(self.schedule_next, "%policy")
         self._end_on("late", (LoopStatus.LATE,))
-        way = self.value(f"fptosi double {self.load_policy('due')} to i64")
-        self(f"  %due.next = add i64 %start.now, {way}")
+        since_start = self.value(f"fptosi double {self.load_policy('due')} to i64")
+        self(f"  %due.next = add i64 %start.now, {since_start}")
 
     def _end_on(self, where: str, statuses: Sequence[LoopStatus]) -> None:
         """End the loop when the result of a policy is one of these."""
-        verdict = self.load_policy("result")
+        result = self.load_policy("result")
         for status in statuses:
             found = mathlib.constant(float(STATUS_OF_RESULT.index(status)))
-            self.leave_when(f"fcmp oeq double {verdict}, {found}", status, f"{where}.{int(status)}")
+            self.leave_when(f"fcmp oeq double {result}, {found}", status, f"{where}.{int(status)}")
 
     # --- instructions ---
 
@@ -229,10 +232,10 @@ class _LoopWriter:
     def store_policy(self, name: str, whole: str) -> None:
         """Store a whole number in the memory of the policy."""
         real = self.value(f"sitofp i64 {whole} to double")
-        self(f"  store double {real}, ptr {self.place('%pace', PACE.place(name).where.start)}, align 8")
+        self(f"  store double {real}, ptr {self.place('%policy', PACE.place(name).where.start)}, align 8")
 
     def load_policy(self, name: str) -> str:
-        return self.value(f"load double, ptr {self.place('%pace', PACE.place(name).where.start)}, align 8")
+        return self.value(f"load double, ptr {self.place('%policy', PACE.place(name).where.start)}, align 8")
 
     def call(self, call: RoutineCall, base: str) -> None:
         places = [f"ptr {self.place(base, place.start)}" for place in (*call.inputs, *call.outputs)]

@@ -112,7 +112,7 @@ class TickRing:
 
 
 @dataclass
-class PaceMemory:
+class PacingMemory:
     """The pacing of a loop: its clock, `pacing.settings`, deadlines (tasks,) [ns after due], the policy's memory."""
 
     clock: Clock

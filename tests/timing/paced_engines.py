@@ -14,7 +14,7 @@ from cosim import load_rig
 from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.native_engine import NativeEngine
 from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 from tests.kit.clock import FakeClock
 from tests.kit.engines import python_engine
 
@@ -137,7 +137,7 @@ class Loops:
         pacing = pacing or Pacing()
         rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = START, pacing.trigger is not None
         within = np.zeros(self.tasks, dtype=np.int64) + deadlines
-        pace = PaceMemory(clock, settings(pacing, engine.tick_model.step_ns), within)
+        pace = PacingMemory(clock, settings(pacing, engine.tick_model.step_ns), within)
         clock.then = {k: partial(call, rings) for k, call in (then or {}).items()}
         engine.run_ticks(rings, ticks, pace)
         engine.stop()

@@ -17,7 +17,7 @@ from cosim.timing import clocks
 from cosim.timing.clock_sources import CanClock, open_clock, trigger_source
 from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
 from cosim.timing.pacing import Pacing, Trigger, settings
-from cosim.timing.tick_ring import LoopStatus, PaceMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 MS = 1_000_000
 LONG = 60_000_000_000  # ns; a test that waits for it has failed
@@ -228,7 +228,7 @@ def engine_on(loops, clock, lane, ticks):
     engine.arm()
     rings = TickRing(engine.program, ticks, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.TRIGGERED] = clock.now(), 1
-    held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
+    held = PacingMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
     return engine, rings, lambda: engine.run_ticks(rings, ticks, held)
 
 

@@ -15,7 +15,7 @@ from cosim.execution.python_pacer import ClockPacer
 from cosim.timing.clocks import NativeClock
 from cosim.timing.native_loop import NativeLoop
 from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, LoopTask, PaceMemory, RoutineCall, SharedWord, TickProgram, TickRing
+from cosim.timing.tick_ring import LoopStatus, LoopTask, PacingMemory, RoutineCall, SharedWord, TickProgram, TickRing
 from tests.kit.clock import FakeClock
 
 MS = 1_000_000
@@ -54,7 +54,7 @@ def ring(ticks, count, places, paced=False, start=0):
 
 
 def pace(clock, rate=1.0, **how):
-    return PaceMemory(clock, settings(Pacing(rate=rate, **how), MS), np.full(2, 1 << 60))
+    return PacingMemory(clock, settings(Pacing(rate=rate, **how), MS), np.full(2, 1 << 60))
 
 
 def check_rows(rows, expected):
@@ -240,7 +240,7 @@ def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
     clock = type("PatientClock", (Patient, FakeClock), {})(durations=[[1] * loops.tasks] * count)
     clock.rings = rings = TickRing(engine.program, 16, stamped=True)
     rings.words[SharedWord.START] = loops.start
-    held = PaceMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
+    held = PacingMemory(clock, settings(Pacing(), MS), np.full(loops.tasks, MS))
     read = Reader(rings, lambda: engine.run_ticks(rings, count, held))
     assert (rings.status, rings.words[SharedWord.LOST]) == (LoopStatus.FINISHED, 0)
     np.testing.assert_array_equal(read.rows, expected)
@@ -343,7 +343,7 @@ def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, lane):
     clock = FakeClock(late=[5, 6, 7, 8], durations=[[10, 20, 30]] * 4)
     rings = TickRing(program, 4, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.COUNT] = loops.start, 4
-    held = PaceMemory(clock, settings(Pacing(), MS), np.full(3, MS))
+    held = PacingMemory(clock, settings(Pacing(), MS), np.full(3, MS))
     if lane == "native":
         NativeLoop(program).run(np.zeros(2), rings, held)
     else:
