@@ -8,7 +8,7 @@ inside a pure block it is seconds (a number or a symbol).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, dataclass_transform, runtime_checkable
 
@@ -270,6 +270,23 @@ class HardwareDriver(Driver, Protocol):
 
     def report(self) -> list[dict[str, object]]:
         """What became of feedforward efforts in the field of each drive's command, JSON-ready."""
+        ...
+
+
+class DeviceEmulator(Protocol):
+    """The device side of a protocol: emulated drives on one connection. It reads no clock and does no I/O; times are
+    in ns and do not decrease."""
+
+    def handle(self, item: Any, t_ns: int) -> Sequence[Any]:
+        """The answers to an item (a CAN frame or bytes) of any content; never raises."""
+        ...
+
+    def process(self, t_ns: int) -> Sequence[Any]:
+        """What the drives send unrequested; called after every step of the motors, at least every 1 ms."""
+        ...
+
+    def reset(self, t_ns: int) -> None:
+        """Switch the power on: motors off, settings as stored."""
         ...
 
 

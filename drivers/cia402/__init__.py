@@ -79,11 +79,6 @@ class JointParams(wiring.JointParams):
     )
     homing: Homing | None = param(default=None, doc="find zero when enabled")
 
-    @property
-    def address(self) -> int:
-        """The number of the node, unique on its bus."""
-        return self.id
-
 
 def load(params: Params, context: DriverContext) -> Driver:
     """Raises InputError for a watchdog that would trip between two commands, or a drive has the id of this program."""

@@ -1,1 +1,1 @@
-"""What families of drivers share: joints' wiring and units, effort slots, motors as an emulator sees them."""
+"""What families of drivers share: the bases of drivers and emulated drives, wiring and units, connections."""

@@ -31,11 +31,11 @@ import numpy as np
 
 from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
-from cosim.drivers.transport import Connection
+from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError
 from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
 
-Item = TypeVar("Item")  # of the connection: CAN frames or bytes
+Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
 
 MODES = frozenset({"effort", "velocity", "position"})

@@ -21,8 +21,8 @@ class JointParams:
 
     @property
     def address(self) -> int:
-        """The number of the drive, unique on its connection."""
-        raise NotImplementedError
+        """The number of the drive, unique on its connection: the value of `key`."""
+        return getattr(self, self.key)
 
     @property
     def key(self) -> str:

@@ -49,11 +49,6 @@ class JointParams(wiring.JointParams):
 
     id: int = param(min=1, max=126, doc="id.id of the drive")
 
-    @property
-    def address(self) -> int:
-        """The number of the drive, unique on its connection."""
-        return self.id
-
 
 def _nodes(context: DriverContext) -> list[int]:
     return [joint.id for joint in context.wiring]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from cosim.drivers.common import wiring
 from cosim.drivers.common.driver import MODES
+from cosim.drivers.common.emulated_drive import EmulatedDrive
 from cosim.drivers.common.family import check_watchdog, connection_name, device, host
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.template import codec
+from cosim.drivers.common.motor import Motor, Rotor
 from cosim.drivers.template.driver import TemplateDriver
 from cosim.drivers.template.emulator import Emulator
 from cosim.drivers.transport import CanParams, Traffic
@@ -32,11 +32,6 @@ class JointParams(wiring.JointParams):
 
     id: int = param(min=1, max=127)
 
-    @property
-    def address(self) -> int:
-        """The number of the drive, unique on its bus."""
-        return self.id
-
 
 def load(params: Params, context: DriverContext) -> TemplateDriver:
     """Raises InputError for a watchdog that would trip between two commands."""
@@ -46,12 +41,11 @@ def load(params: Params, context: DriverContext) -> TemplateDriver:
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
     """The device side: a drive for each motor."""
-    return Emulator([joint.id for joint in context.wiring], motors)
+    drives = zip(context.wiring, motors, strict=True)
+    return Emulator({joint.id: EmulatedDrive(motor) for joint, motor in drives})
 
 
 def traffic(params: Params, context: DriverContext) -> Traffic:
     """What one cycle sends and receives."""
-    nodes = [joint.id for joint in context.wiring]
-    sent = [codec.encode(codec.COMMAND, node, 1, 10, 0, 0.0) for node in nodes]
-    motion = [codec.encode(codec.MOTION, node, 0.0, 0.0) for node in nodes]
-    return Traffic(sent, [*motion, *(codec.encode(codec.STATUS, node, 0.0, 0, 0, 0) for node in nodes)])
+    rotors = [Rotor() for _ in context.joints]
+    return load(params, context).cycle(emulate(params, context, rotors))

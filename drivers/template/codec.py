@@ -1,14 +1,13 @@
 """Bytes of the template protocol: frames on classic CAN with 11 bit identifiers, numbers little endian.
 
     identifier   sender   data
-    0x100 + id   host     mode u8, watchdog u8 [10 ms], largest effort u16 [mN·m], target f32 [N·m, rad/s or rad]
-    0x180 + id   host     request u32: STATE, WHO (answered by the identity), ENABLE or CLEAR
+    0x100 + id   host     mode u8, watchdog u8 [10 ms], effort limit u16 [mN·m], target f32 [N·m, rad/s or rad]
+    0x180 + id   host     request u32: STATE, WHO, CLEAR or ENABLE
     0x200 + id   drive    position f32 [rad], velocity f32 [rad/s]
     0x280 + id   drive    effort f32 [N·m], temperature i16 [0.1 °C], mode u8, fault u8
-    0x300 + id   drive    version u8, padding, largest velocity u16 [0.1 rad/s], largest effort f32 [N·m]
+    0x300 + id   drive    version u8, padding, velocity limit u16 [0.1 rad/s], effort limit f32 [N·m]
 
-A drive answers commands and requests with its motion, then its status. ENABLE switches it on, in effort mode with no
-effort; commands set mode and target while it is on and feed its watchdog. A fault switches it off until CLEAR.
+A drive answers commands and requests with its motion, then its status; the request WHO with its identity.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from cosim.drivers.transport import CanFrame
 
 COMMAND, REQUEST, MOTION, STATUS, IDENTITY = 0x100, 0x180, 0x200, 0x280, 0x300
 FORMATS = {COMMAND: "<BBHf", REQUEST: "<I", MOTION: "<ff", STATUS: "<fhBB", IDENTITY: "<BxHf"}
-STATE, WHO, CLEAR, ENABLE = 0, 1, 2, 0x45_4E_41_42  # requests; a damaged or random frame does not enable
-OFF, MODES = 0, {"effort": 1, "velocity": 2, "position": 3}
+STATE, WHO, CLEAR, ENABLE = 0, 1, 2, 0x454E_4142  # requests; a damaged frame does not enable
+MODES = ("", "effort", "velocity", "position")  # by number; 0 is off
 VERSION = 1
 FAULTS = {  # code -> name, fix
     1: ("overtemperature", "let it cool down"),
@@ -36,10 +35,10 @@ def encode(kind: int, node: int, *values: float) -> CanFrame:
     return CanFrame(kind + node, struct.pack(FORMATS[kind], *values))
 
 
-def decode(frame: CanFrame) -> tuple[int, int, tuple] | None:
-    """(kind, node, values); None for a frame that is none of the protocol or not complete."""
-    kind, node = frame.id & ~0x7F, frame.id & 0x7F
+def decode(frame: CanFrame) -> tuple[int, tuple] | None:
+    """(kind, values); None for a frame that is none of the protocol or not complete."""
+    kind = frame.id & ~0x7F
     layout = FORMATS.get(kind)
     if layout is None or frame.extended or frame.remote or struct.calcsize(layout) != len(frame.data):
         return None
-    return kind, node, struct.unpack(layout, frame.data)
+    return kind, struct.unpack(layout, frame.data)

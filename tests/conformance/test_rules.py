@@ -49,7 +49,7 @@ class MovesBeforeEnable(TemplateDriver):
         if self._state.name == "OFF":
             self._state, self._stopped = type(self._state).ON, False
             for k in range(len(self.joints)):
-                self._request(k, template.codec.ENABLE)
+                self._send(k, "enable")
         super().write(cmd, deadline_ns)
 
 

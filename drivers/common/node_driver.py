@@ -1,0 +1,148 @@
+"""The driver of families with a simple protocol: a drive answers every item that it is sent with its state.
+
+A family supplies the items and decodes the answers; opening, switching on and off, clearing and the cycle are here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from cosim.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
+from cosim.drivers.transport import Connection, Traffic
+from cosim.types import Array, DeviceEmulator, DriverContext
+
+Request = Literal["state", "identity", "enable", "clear"]
+
+OFF = ""  # in place of a mode: the drive is off
+ANSWER_TIME = 0.5  # s
+SWITCHED_OFF = -1  # fault code of the driver: a drive that is off without a fault
+
+
+class NodeDriver(MotorDriver[Item, Joint]):
+    """One node per joint."""
+
+    faults: ClassVar[Mapping[int, tuple[str, str]]]  # the drives' fault codes: name, fix
+    feedforward_limit: ClassVar[float] = (
+        0.0  # efforts that commands carry in other modes than effort [N·m at the drive]
+    )
+
+    def __init__(self, context: DriverContext, link: Connection[Item], watchdog: float) -> None:
+        super().__init__(context, link, watchdog)
+        self._nodes = {joint.address: k for k, joint in enumerate(self._wiring)}
+        n = len(self._wiring)
+        self._drive_mode, self._fault = [OFF] * n, [0] * n  # as reported
+        self._identity: dict[int, tuple[Any, ...]] = {}  # joint -> what its drive reported
+
+    def cycle(self, emulator: DeviceEmulator) -> Traffic:
+        """What one cycle sends to these emulated drives and receives from them."""
+        out = [self._command(k, 0.0, 0.0, 0.0) for k in range(len(self._wiring))]
+        return Traffic(out, [answer for item in out for answer in emulator.handle(item, 0)])
+
+    # --- opening, switching on and off ---------------------------------------------------------------
+
+    def _connect(self) -> None:
+        self._identity.clear()
+        self.stop()  # a program that was killed may have left the drives on
+        for k in range(len(self._wiring)):
+            self._await(k, lambda k=k: k in self._identity, "identity")
+            self._check_identity(k, self._identity[k])
+            self._await_answer(k, "state")
+
+    def _fault_before_enable(self, k: int) -> int:
+        self._await_answer(k, "state")
+        return self._fault[k]
+
+    def _switch_on(self, mode: str) -> None:
+        limit = np.inf if mode == "effort" else self.feedforward_limit
+        self.feedforward.limit[:] = limit * np.abs(self._units.scale)
+        start, zeros = self._feedback.position.copy(), np.zeros(len(self._wiring))
+
+        def enable_and_hold() -> None:
+            with self._gate:
+                self._check_not_stopped()
+                for k in range(len(self._wiring)):
+                    self._send(k, "enable")
+                self._send_commands(start, zeros, zeros, self._now() + STOP_NS)
+
+        if not self._wait(lambda: set(self._drive_mode) == {mode}, ENABLE_NS * 1e-9, enable_and_hold):
+            off = next(k for k, reported in enumerate(self._drive_mode) if reported != mode)
+            raise self._not_on(off, self.describe_fault(off, self._fault[off] or SWITCHED_OFF))
+
+    def _stop_items(self) -> Iterator[Item]:
+        return (self._off(k) for k in range(len(self._wiring)))
+
+    def _clear_faults(self) -> None:
+        for k in range(len(self._wiring)):
+            self._await_answer(k, "clear")
+            if not self._wait(lambda k=k: not self._fault[k], ANSWER_TIME, lambda k=k: self._send(k, "clear")):
+                raise self._fault_persists(k, self._fault[k])
+
+    def _await_answer(self, k: int, request: Request) -> None:
+        self._drain()
+        self._pending.add(k)
+        self._await(k, lambda: k not in self._pending, request)
+
+    def _await(self, k: int, done: Callable[[], bool], request: Request) -> None:
+        if not self._wait(done, ANSWER_TIME, lambda: self._send(k, request)):
+            raise self._no_answer(k)
+
+    def _send(self, k: int, request: Request) -> None:
+        self.link.send(self._request(k, request), self._now() + STOP_NS)
+
+    # --- the cycle -----------------------------------------------------------------------------------
+
+    def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
+        self._drain()
+        self._pending.update(range(len(self._wiring)))
+        rows = zip(position.tolist(), velocity.tolist(), effort.tolist(), strict=True)
+        for k, row in enumerate(rows):
+            self.link.send(self._command(k, *row), deadline_ns)
+
+    def _poll(self, deadline_ns: int) -> None:
+        self._drain()
+        self._pending.update(range(len(self._wiring)))
+        for k in range(len(self._wiring)):
+            self.link.send(self._request(k, "state"), deadline_ns)
+
+    def _answered(self, k: int, mode: str, fault: int, t_ns: int) -> None:
+        """The last item of an answer has come at t_ns; mode: one of `modes` or OFF, fault: a code, 0 for none."""
+        self._drive_mode[k], self._fault[k], self._feedback.t_ns[k] = mode, fault, t_ns
+        self._pending.discard(k)
+
+    def _target(self, position: float, velocity: float, effort: float) -> float:
+        """For commands with one target: that of the mode."""
+        return {"position": position, "velocity": velocity, "effort": effort}[self._mode]
+
+    def _fault_codes(self) -> list[int]:
+        silent_stop = SWITCHED_OFF if self._is_on else 0
+        states = zip(self._fault, self._drive_mode, strict=True)
+        return [fault or (0 if mode else silent_stop) for fault, mode in states]
+
+    def describe_fault(self, joint_index: int, code: int) -> str:
+        if code == SWITCHED_OFF:
+            return "switched off by itself; check its supply, then stop and enable"
+        name, fix = self.faults.get(code, ("unknown fault", "see the drive's manual"))
+        return f"{name} (drive error {code}); {fix}"
+
+    # --- what a family supplies ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _check_identity(self, k: int, identity: tuple[Any, ...]) -> None:
+        """Check what the drive reported. Raise `_drive_error(k, what)`; call `_check_limits`."""
+
+    @abstractmethod
+    def _request(self, k: int, request: Request) -> Item:
+        """An item that the drive answers with its state (`identity`: with its identity) and that does not feed its
+        watchdog; `enable` switches the drive on without effort."""
+
+    @abstractmethod
+    def _command(self, k: int, position: float, velocity: float, effort: float) -> Item:
+        """A command in the mode `_mode`, in the drive's units; it feeds the watchdog, and switches nothing on."""
+
+    @abstractmethod
+    def _off(self, k: int) -> Item:
+        """What switches the drive off, in any state."""
