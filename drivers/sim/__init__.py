@@ -1,4 +1,4 @@
-"""Simulated motors behind the driver contract: what a rig runs on until a line of it names real ones."""
+"""Simulated motors behind the driver contract."""
 
 from cosim.drivers.sim.driver import PlantPort, SimDriver
 from cosim.types import Array, Limits
@@ -6,6 +6,6 @@ from cosim.types import Array, Limits
 __all__ = ["SimDriver", "load"]
 
 
-def load(joints: tuple[str, ...], index: Array, limits: Limits, world: PlantPort) -> SimDriver:
-    """The driver of the given joints; `index` (n,) are their places among all joints of the world."""
-    return SimDriver(joints, index, limits, world)
+def load(joints: tuple[str, ...], index: Array, limits: Limits, plant: PlantPort) -> SimDriver:
+    """The driver of the given joints; index: (n,) their indices among all joints of the plant."""
+    return SimDriver(joints, index, limits, plant)

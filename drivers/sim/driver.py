@@ -11,10 +11,10 @@ from cosim.types import Array, JointCommand, JointState, Limits, requested_effor
 
 
 class PlantPort(Protocol):
-    """What simulated motors live in: the simulated part of a rig."""
+    """The simulated part of a rig, as its simulated motors access it."""
 
     t_ns: int
-    sample: tuple[Array, ...]  # what was measured last
+    sample: tuple[Array, ...]  # the last measurement: position, velocity, effort
 
     def measure(self) -> tuple[Array, ...]: ...
 
@@ -22,17 +22,17 @@ class PlantPort(Protocol):
 
 
 class SimDriver:
-    """The simulated motors of some joints of a world.
+    """The simulated motors of some joints of the plant.
 
-    As on hardware, motors turn only after `enable`, and a stopped driver asks its motors for nothing.
+    As on hardware, motors give effort only after `enable` and until `stop`.
     """
 
     modes = frozenset({"position", "velocity", "effort"})
 
-    def __init__(self, joints: tuple[str, ...], index: Array, limits: Limits, world: PlantPort) -> None:
-        """index: (n,) the joints' places in the world's order."""
+    def __init__(self, joints: tuple[str, ...], index: Array, limits: Limits, plant: PlantPort) -> None:
+        """index: (n,) the joints' indices in the order of the plant."""
         self.joints, self.limits = joints, limits
-        self._index, self._world = index, world
+        self._index, self._plant = index, plant
         self._enabled = False
 
     def open(self) -> None:
@@ -45,21 +45,21 @@ class SimDriver:
         self._enabled = True
 
     def read(self, out: JointState, deadline_ns: int) -> None:
-        """The sample of the world's time; a simulated bus is never late."""
-        position, velocity, effort = (values[self._index] for values in self._world.measure())
+        """The sample at the plant's time; a simulated bus is never late."""
+        position, velocity, effort = (values[self._index] for values in self._plant.measure())
         out.position[:], out.velocity[:], out.effort[:] = position, velocity, effort
-        out.t_ns = self._world.t_ns
+        out.t_ns = self._plant.t_ns
 
     def write(self, cmd: JointCommand, deadline_ns: int) -> None:
-        """By what was measured last, as the drive itself does. Raises RunError before `enable`."""
+        """Request the effort that follows from the last measurement, as in a drive. Raises RunError before `enable`."""
         if not self._enabled:
             raise RunError(f"simulated motors of {', '.join(self.joints)} are off; enable the driver first")
-        position, velocity, _ = (values[self._index] for values in self._world.sample)
-        self._world.request(self._index, requested_effort(vars(cmd), {"position": position, "velocity": velocity}))
+        position, velocity, _ = (values[self._index] for values in self._plant.sample)
+        self._plant.request(self._index, requested_effort(vars(cmd), {"position": position, "velocity": velocity}))
 
     def stop(self) -> None:
         self._enabled = False
-        self._world.request(self._index, np.zeros(len(self._index)))
+        self._plant.request(self._index, np.zeros(len(self._index)))
 
     def close(self) -> None:
         self.stop()

@@ -1,4 +1,4 @@
-"""Lines to drives: CAN buses and serial ports, the host's and the device's end of each, and what loads them."""
+"""Connections to drives: CAN buses and serial ports, the host's and the device's end of each, and their bus load."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def host_link(params: CanParams, place: Locate) -> CanBus: ...
 @overload
 def host_link(params: SerialParams, place: Locate) -> SerialPort: ...
 def host_link(params: CanParams | SerialParams, place: Locate) -> CanBus | SerialPort:
-    """The program's end of a line; place(*keys): where a key of its section stands."""
+    """The program's end of a connection; place(*keys): the place of a key of its section."""
     return CanBus(params, place) if isinstance(params, CanParams) else SerialPort(params, place)
 
 
@@ -55,8 +55,8 @@ def device_link(params: CanParams, place: Locate) -> CanBus | SlcanAdapter: ...
 @overload
 def device_link(params: SerialParams, place: Locate) -> Pty: ...
 def device_link(params: CanParams | SerialParams, place: Locate) -> CanBus | SlcanAdapter | Pty:
-    """The other end of the same line: one more node on a CAN bus; for a serial port, and for an adapter that is one
-    (`slcan`), a pseudo terminal in its place."""
+    """The device's end of the same connection: one more node on a CAN bus; for a serial port, and for a serial adapter
+    (`slcan`), a pseudo terminal at its path."""
     if isinstance(params, SerialParams):
         return Pty(params, place)
     return SlcanAdapter(params, place) if params.interface == "slcan" else CanBus(params, place)

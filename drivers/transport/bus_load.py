@@ -1,7 +1,7 @@
-"""How long frames and bytes take on the wire, and how much of a line a cycle of them fills.
+"""The time of frames and bytes on the wire, and the bus load of a cycle of them.
 
 Fields of the frames: ISO 11898-1:2015 (classic CAN also Bosch, CAN Specification 2.0, 1991). After five equal bits a
-frame carries a stuff bit, which begins the next run: at worst one for the first five bits and one for every four more.
+frame has a stuff bit, which begins the next run: at most one for the first five bits and one for every four more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST = FD_LENGTHS[-1]
 
 
 class Traffic(NamedTuple):
-    """What one cycle sends and gets back: Frames or bytes."""
+    """What one cycle sends and receives: CanFrames or bytes."""
 
     out: Sequence[CanFrame | bytes]
     back: Sequence[CanFrame | bytes]
@@ -34,15 +34,15 @@ class Traffic(NamedTuple):
 
 
 def estimate(traffic: Traffic, params: CanParams | SerialParams, period: float) -> float:
-    """The share of the line that a cycle of `period` [s] fills, at worst; above 1 it does not fit.
+    """The largest bus load of a cycle of `period` [s]; above 1 the cycle does not fit.
 
-    Both directions together: frames share a bus, and so do bytes on a half-duplex line.
+    Both directions together: frames share a bus, and bytes a half-duplex serial link.
     """
     return sum(seconds(item, params) for item in (*traffic.out, *traffic.back)) / period
 
 
 def seconds(item: CanFrame | bytes, params: CanParams | SerialParams) -> float:
-    """On the wire, with the intermission after a frame and as many stuff bits as there may be."""
+    """Time on the wire [s], with the intermission after a frame and the largest number of stuff bits."""
     if isinstance(item, CanFrame):
         bus = cast(CanParams, params)
         return frame_weight(item, weights(bus.bitrate, bus.data_bitrate)) / bus.bitrate
@@ -56,7 +56,7 @@ Weights = tuple[tuple[float, ...], ...]  # by kind of frame and bytes of data
 
 @cache
 def weights(bitrate: float, data_bitrate: float | None) -> Weights:
-    """The bits of frames at worst, in bits of `bitrate` [bit/s]: those at the data rate count for less time."""
+    """The largest numbers of bits of frames, in bits of `bitrate` [bit/s]; bits at the data rate count for less."""
     faster = bitrate / (data_bitrate or bitrate)
     table = []
     for kind in range(8):
@@ -66,30 +66,30 @@ def weights(bitrate: float, data_bitrate: float | None) -> Weights:
 
 
 def frame_weight(frame: CanFrame, table: Weights) -> float:
-    """Of a frame, by a table of `weights`."""
+    """The weight of a frame in a table of `weights`."""
     length = 0 if frame.remote else min(len(frame.data), _MOST)
     return table[frame.extended + 2 * frame.fd + 4 * frame.switched][length]
 
 
 def worst_bits(length: int, extended: bool = False, fd: bool = False, switched: bool = False) -> tuple[int, int]:
-    """Bits of a frame with `length` bytes of data at worst: (at the nominal rate, at the data rate)."""
+    """The largest numbers of bits of a frame with `length` bytes of data: (at the nominal rate, at the data rate)."""
     if not fd:
         covered = (54 if extended else 34) + 8 * length  # from start of frame to CRC
-        return covered + _stuff(covered) + _TAIL, 0
+        return covered + _stuff_bits_max(covered) + _TAIL, 0
     length = next((size for size in FD_LENGTHS if size >= length), _MOST)
     head = 36 if extended else 17  # from start of frame to the bit that switches the rate
     covered = head + 1 + 4 + 8 * length  # error state, length code, data
     # count of stuff bits with its parity and CRC, with a fixed stuff bit before every four of them
     check = 4 + (17 if length <= 16 else 21)
-    early = _stuff(head)
+    early = _stuff_bits_max(head)
     slow = head + early + _TAIL - 1  # the CRC delimiter is still at the data rate
-    fast = covered - head + _stuff(covered) - early + check + -(-check // 4) + 1
+    fast = covered - head + _stuff_bits_max(covered) - early + check + -(-check // 4) + 1
     return (slow, fast) if switched else (slow + fast, 0)
 
 
 def exact_bits(frame: CanFrame) -> int:
-    """Bits of a classic frame with the stuff bits that its data need, and the intermission."""
-    covered = _covered(frame)
+    """Bits of a classic frame with its actual stuff bits and the intermission."""
+    covered = _stuffed_part(frame)
     stuffed, run, last = 0, 0, -1
     for bit in covered:
         run = run + 1 if bit == last else 1
@@ -99,11 +99,11 @@ def exact_bits(frame: CanFrame) -> int:
     return len(covered) + stuffed + _TAIL
 
 
-def _stuff(bits: int) -> int:
+def _stuff_bits_max(bits: int) -> int:
     return (bits - 1) // 4
 
 
-def _covered(frame: CanFrame) -> list[int]:
+def _stuffed_part(frame: CanFrame) -> list[int]:
     """The bits of a classic frame from start of frame to CRC."""
     remote = int(frame.remote)
     if frame.extended:

@@ -1,4 +1,4 @@
-"""A CAN bus by python-can, whatever its interface: SocketCAN, a vendor's adapter, a serial adapter, a virtual bus."""
+"""A CAN bus through python-can: SocketCAN, a vendor's adapter, a serial adapter, a virtual bus."""
 
 from __future__ import annotations
 
@@ -10,65 +10,69 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cosim.drivers.transport.bus_load import frame_weight, weights
-from cosim.drivers.transport.can_opening import mistake, open_bus
+from cosim.drivers.transport.can_opening import open_bus, opening_error
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now
 from cosim.drivers.transport.connection_params import CanParams
 
-# Interfaces whose file descriptor tells that a message waits. The wait is made on it, by the monotonic clock:
-# python-can counts its time-outs by the wall clock, which may be set back while it waits.
-POLLED = frozenset({"socketcan", "udp_multicast", "slcan"} if os.name == "posix" else ())
-STAMPING = frozenset({"socketcan", "udp_multicast", "virtual"})  # say when frames came, by the wall clock
-FILTERING = frozenset({"socketcan", "kvaser", "vector"})  # filter messages before Python sees them
-# [s] in which one try to send may wait: not at all, but a serial adapter must get the whole of a message
-PATIENCE = {"slcan": 0.01}
+if TYPE_CHECKING:
+    from can import BusABC, Message
 
-BUS_OFF = 0x40  # a class of error frames (linux/can/error.h)
-BUS_OFF_WORDS = "bus off: the controller met too many errors; check wiring, termination and bit rate"
+# Interfaces whose file descriptor becomes readable when a message has arrived. `receive` waits on it, on the monotonic
+# clock: the time-outs of python-can are on the wall clock, which may be set back meanwhile.
+POLLED = frozenset({"socketcan", "udp_multicast", "slcan"} if os.name == "posix" else ())
+TIMESTAMPED = frozenset(
+    {"socketcan", "udp_multicast", "virtual"}
+)  # frames carry their time of arrival, of the wall clock
+FILTERING = frozenset({"socketcan", "kvaser", "vector"})  # filter messages before Python sees them
+# [s] time-out of one attempt to send: 0, but a serial adapter must get the whole message
+SEND_TIMEOUT = {"slcan": 0.01}
+
+BUS_OFF = 0x40  # class of error frames (linux/can/error.h)
+BUS_OFF_MESSAGE = "bus off: the controller counted too many errors; check wiring, termination and bit rate"
 FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ETIMEDOUT)
-NAP = 50e-6  # s between tries to send while the queue is full
-MOST_UNFIT = 256  # messages for others that are taken past a deadline
-LONGEST_WAIT = 1.0  # s that a stamp is believed to be old
+RETRY_PAUSE = 50e-6  # s between attempts to send while the queue is full
+MAX_FOREIGN = 256  # messages for other nodes that are skipped past a deadline
+MAX_AGE = 1.0  # s; an older time stamp is not believed
 # IP_MULTICAST_ALL and IPV6_MULTICAST_ALL of Linux, which `socket` does not name
 MULTICAST_ALL = {socket.AF_INET: (socket.IPPROTO_IP, 49), socket.AF_INET6: (socket.IPPROTO_IPV6, 29)}
-LOOK_NS = 100_000_000  # between looks at the state of the controller
+STATE_CHECK_NS = 100_000_000  # between two checks of the state of the controller
 
 
 class CanBus(BaseConnection[CanFrame]):
-    """A node on a CAN bus; items are Frames.
+    """A node on a CAN bus; items are CanFrames.
 
-    `t_ns` of a frame is the monotonic time at which it arrived, where the interface stamps frames by the wall clock,
-    which tells how long it waited. Others stamp by clocks of their own; then it is the time at which the frame was
-    taken from the bus, and one that waited looks younger than it is.
+    `t_ns` of a frame is the monotonic time of its arrival if the interface time-stamps frames with the wall clock.
+    Other interfaces use clocks of their own; then `t_ns` is the time at which the frame was received here, later than
+    its arrival by the time that it was queued.
     """
 
     def __init__(self, params: CanParams, locate: Locate) -> None:
         super().__init__(params.name, locate)
         self.params = params
         self._weights = weights(params.bitrate, params.data_bitrate)
-        self._bus: Any = None
-        self._message: Any = None  # class of python-can
-        self._descriptor: int | None = None  # where a wait is made
+        self._bus: BusABC | None = None
+        self._message: type[Message]  # python-can is imported when the bus is opened
+        self._descriptor: int | None = None  # to wait on
         self._ids: frozenset[int] | None = None
-        # a multicast message comes back to its sender, who knows it by this mark
-        self._mark = uuid.uuid4().hex if params.interface == "udp_multicast" else None
-        self._patience = PATIENCE.get(params.interface, 0.0)
-        self._stamps = params.interface in STAMPING
-        self._looks = False  # whether the interface knows the state of the controller
-        self._look_ns = 0
+        # a multicast message comes back to its sender, which recognises it by this mark
+        self._sender_mark = uuid.uuid4().hex if params.interface == "udp_multicast" else None
+        self._send_timeout = SEND_TIMEOUT.get(params.interface, 0.0)
+        self._stamps = params.interface in TIMESTAMPED
+        self._reports_state = False  # the interface knows the state of the controller
+        self._next_check_ns = 0
 
     def accept(self, ids: Iterable[int] | None) -> None:
-        """Only frames with these identifiers (11 or 29 bits) are received from now on; None: all."""
+        """From now on receive only frames with these identifiers (11 or 29 bits); None: all."""
         self._ids = None if ids is None else frozenset(ids)
-        if self._bus is not None:
-            self._filter()
+        self._filter()
 
     def send(self, item: CanFrame, deadline_ns: int) -> None:
-        """See `Link`. A new Message for each frame: interfaces may keep it, and other threads may send too."""
-        if self._trouble:
-            raise self._failed()
+        """See `Connection`. Each frame is a new Message: interfaces may keep it, and other threads may send too."""
+        if self._unusable:
+            raise self._unusable_error()
         message = self._message(
             arbitration_id=item.id,
             is_extended_id=item.extended,
@@ -77,49 +81,52 @@ class CanBus(BaseConnection[CanFrame]):
             dlc=len(item.data),
             is_fd=item.fd,
             bitrate_switch=item.switched,
-            channel=self._mark,
+            channel=self._sender_mark,
         )
         while True:
             try:
-                self._bus.send(message, self._patience)
+                assert self._bus is not None  # unless another thread closes it
+                self._bus.send(message, self._send_timeout)
                 break
             except Exception as error:  # vendors' libraries raise what they like
-                if not _full(error):
-                    raise self._unplugged(error) from error
-                self._look()
+                if not _is_queue_full(error):
+                    raise self._connection_failed(error) from error
+                self._check_controller()
                 if now() >= deadline_ns:
-                    raise self._late() from error
-                time.sleep(NAP)
+                    raise self._not_sent() from error
+                time.sleep(RETRY_PAUSE)
         self.meter.sent(frame_weight(item, self._weights))
 
     def bus_off(self) -> None:
-        """What other nodes on a bus without hardware are to see as the end of it: the error frame by which their own
-        controllers would report that they are off. Raises LinkError."""
-        if self._trouble:
-            raise self._failed()
+        """Emulate bus off on a bus without hardware: send the error frame by which the other nodes' controllers would
+        report it. Raises ConnectionLost."""
+        if self._unusable:
+            raise self._unusable_error()
         try:
             message = self._message(
                 arbitration_id=BUS_OFF,
                 is_extended_id=False,
                 is_error_frame=True,
                 data=bytes(8),
-                channel=self._mark,
+                channel=self._sender_mark,
             )
+            assert self._bus is not None
             self._bus.send(message)
         except Exception as error:  # vendors' libraries raise what they like
-            raise self._unplugged(error) from error
+            raise self._connection_failed(error) from error
 
     def receive(self, deadline_ns: int) -> CanFrame | None:
-        """See `Link`."""
-        unfit = 0
+        """See `Connection`."""
+        foreign = 0
         while True:
-            if self._trouble:
-                raise self._failed()
+            if self._unusable:
+                raise self._unusable_error()
             rest_ns = deadline_ns - now()
-            if rest_ns <= 0 and unfit >= MOST_UNFIT:
+            if rest_ns <= 0 and foreign >= MAX_FOREIGN:
                 return None
             timeout = rest_ns * 1e-9 if rest_ns > 0 else 0.0
             try:
+                assert self._bus is not None
                 if self._descriptor is None:
                     message = self._bus.recv(timeout)
                     over = message is None and now() >= deadline_ns
@@ -127,21 +134,21 @@ class CanBus(BaseConnection[CanFrame]):
                     over = not select.select((self._descriptor,), (), (), timeout)[0]
                     message = None if over else self._bus.recv(0.0)  # None: an adapter's answer
             except Exception as error:  # vendors' libraries raise what they like
-                if _broken(error):
-                    raise self._unplugged(error) from error
-                self.meter.errors += 1  # the line is there, what came over it is nonsense
+                if _is_connection_error(error):
+                    raise self._connection_failed(error) from error
+                self.meter.errors += 1  # the connection works, the message is invalid
                 message, over = None, False
             if over:
-                self._look()
+                self._check_controller()
                 return None
             frame = None if message is None else self._frame(message)
             if frame is not None:
                 return frame
-            unfit += 1
+            foreign += 1
 
-    def _frame(self, message: Any) -> CanFrame | None:
+    def _frame(self, message: Message) -> CanFrame | None:
         """None when the message is not a frame for this node."""
-        if self._mark is not None and message.channel == self._mark:
+        if self._sender_mark is not None and message.channel == self._sender_mark:
             return None
         if message.is_error_frame:
             self._controller_error(message.arbitration_id)
@@ -156,35 +163,36 @@ class CanBus(BaseConnection[CanFrame]):
         self.meter.received(frame_weight(frame, self._weights))
         return frame
 
-    def _arrival(self, message: Any) -> int:
-        """When a message came [ns]. A wall clock that is set meanwhile must not make it younger than now, or old."""
+    def _arrival(self, message: Message) -> int:
+        """Time of arrival of a message [ns]; if the wall clock was set meanwhile, the time of reception."""
         taken = now()
         if not self._stamps:
             return taken
         waited = time.time() - message.timestamp
-        return taken - int(waited * 1e9) if 0.0 <= waited < LONGEST_WAIT else taken
+        return taken - int(waited * 1e9) if 0.0 <= waited < MAX_AGE else taken
 
     def _controller_error(self, kind: int) -> None:
-        """An error frame: bus off ends the use of the line, the others (no acknowledgement, counters, …) count."""
+        """Count an error frame (no acknowledgement, error counters, …); bus off ends the connection."""
         self.meter.errors += 1
         if kind & BUS_OFF:
-            raise self._lose(BUS_OFF_WORDS)
+            raise self._mark_lost(BUS_OFF_MESSAGE)
 
-    def _look(self) -> None:
-        """At the state of the controller, where the interface knows it and not too often."""
-        if self._looks and now() >= self._look_ns:
-            self._look_ns = now() + LOOK_NS
+    def _check_controller(self) -> None:
+        """Check the state of the controller every STATE_CHECK_NS, if the interface knows it."""
+        if self._reports_state and now() >= self._next_check_ns:
+            self._next_check_ns = now() + STATE_CHECK_NS
             try:
+                assert self._bus is not None
                 off = self._bus.state.name == "ERROR"
             except Exception as error:  # vendors' libraries raise what they like
-                raise self._unplugged(error) from error
+                raise self._connection_failed(error) from error
             if off:
                 self.meter.errors += 1
-                raise self._lose(BUS_OFF_WORDS)
+                raise self._mark_lost(BUS_OFF_MESSAGE)
 
     def _filter(self) -> None:
-        """Filters of the interface save work; `_frame` looks again, because not all interfaces take any number."""
-        if self.params.interface in FILTERING:
+        """Set the filters of the interface, to save work; `_frame` filters too, because their number may be limited."""
+        if self._bus is not None and self.params.interface in FILTERING:
             ids = sorted(self._ids or ())
             self._bus.set_filters([{"can_id": one, "can_mask": 0x1FFFFFFF} for one in ids] or None)
 
@@ -195,15 +203,15 @@ class CanBus(BaseConnection[CanFrame]):
 
             self._message = Message
             self._descriptor = self._bus.fileno() if self.params.interface in POLLED else None
-            self._looks = type(self._bus).state is not BusABC.state
+            self._reports_state = type(self._bus).state is not BusABC.state
             if self.params.interface == "slcan" and self._descriptor is not None:
                 _reserve(self._descriptor)
-            if self._mark is not None and self._descriptor is not None:
+            if self._sender_mark is not None and self._descriptor is not None:
                 _only_own_group(self._descriptor)
             self._filter()
         except Exception as error:  # vendors' libraries raise what they like
-            self._give_up()
-            raise mistake(self.params, error, self._locate) from error
+            self._release()
+            raise opening_error(self.params, error, self._locate) from error
 
     def _disconnect(self) -> None:
         bus, self._bus, self._descriptor = self._bus, None, None
@@ -212,37 +220,40 @@ class CanBus(BaseConnection[CanFrame]):
         try:
             bus.shutdown()
         finally:
-            if self.params.interface == "slcan":  # which leaves its port open, and so reserved, when the line is lost
-                bus.serialPortOrig.close()
+            port = getattr(
+                bus, "serialPortOrig", None
+            )  # of slcan, which leaves it open, and so locked, after a failure
+            if port is not None:
+                port.close()
 
 
 def _reserve(descriptor: int) -> None:
-    """An adapter on a serial port is for one program: python-can does not see to it. Raises OSError."""
+    """Lock the serial port of an adapter for this program; python-can does not. Raises OSError."""
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _only_own_group(descriptor: int) -> None:
-    """python-can binds the port of all multicast groups, and Linux gives such a socket what is sent to any group that
-    some program of this machine has joined: other buses would be heard too. Raises OSError."""
-    with socket.socket(fileno=os.dup(descriptor)) as heard:
-        if sys.platform == "linux" and heard.family in MULTICAST_ALL:
-            heard.setsockopt(*MULTICAST_ALL[heard.family], 0)
-        while select.select((heard,), (), (), 0)[0]:  # what came until now
-            heard.recv(1)
+    """Receive from the joined multicast group only. python-can binds the port for all groups, and Linux delivers to
+    such a socket what is sent to any group that a program of this machine has joined. Raises OSError."""
+    with socket.socket(fileno=os.dup(descriptor)) as group:
+        if sys.platform == "linux" and group.family in MULTICAST_ALL:
+            group.setsockopt(*MULTICAST_ALL[group.family], 0)
+        while select.select((group,), (), (), 0)[0]:  # discard what has been received already
+            group.recv(1)
 
 
-def _full(error: Exception) -> bool:
-    """Whether a message was not taken because others still wait."""
+def _is_queue_full(error: Exception) -> bool:
+    """Whether a message was refused because the queue is full."""
     both = (error, error.__cause__)
     numbers = {getattr(e, name, None) for e in both for name in ("errno", "error_code")}
     timed_out = any(isinstance(e, TimeoutError) or type(e).__name__ == "SerialTimeoutException" for e in both)
     return timed_out or not numbers.isdisjoint(FULL) or "full" in str(error).lower()
 
 
-def _broken(error: Exception) -> bool:
-    """Whether the line failed; else python-can could not understand what came over it."""
+def _is_connection_error(error: Exception) -> bool:
+    """Whether the connection failed; otherwise python-can could not decode a message."""
     from can import CanError
 
     cause = error.__cause__

@@ -1,4 +1,4 @@
-"""A line to drives as families see it: items go out and come in, each by a deadline; a line that is lost stays lost
+"""The connection to drives: items are sent and received, each with a deadline. A connection that is lost stays lost
 until its owner opens it again."""
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from cosim.errors import InputError, RunError, SourceLocation
 
 Item = TypeVar("Item")
-Locate = Callable[..., SourceLocation]  # locate(*keys): where a key of the line's section stands
+Locate = Callable[..., SourceLocation]  # locate(*keys): the place of a key of the connection's section
 
-RETRY_NS = 100_000_000  # between two tries to open a lost line
-NOT_OPEN = "the line is not open"
-UNPLUGGED = "check the cable and the power of the adapter"
+RETRY_NS = 100_000_000  # between two attempts to open a lost connection
+NOT_OPEN = "the connection is not open"
+CHECK_CABLE = "check the cable and the power of the adapter"
 
 now = time.monotonic_ns
 
 
 class CanFrame(NamedTuple):
-    """A CAN frame; t_ns: the monotonic time at which it was taken from the line (0 for one to be sent).
+    """A CAN frame; t_ns: the monotonic time at which it was received (0 for one to be sent).
 
-    fd: CAN FD, whose data have one of its lengths; switched: the data at the higher rate. The data of a remote frame
-    only say how many bytes are asked for.
+    fd: CAN FD, whose data have one of its lengths; switched: data at the higher bit rate. Of the data of a remote frame
+    only the length matters.
     """
 
     id: int
@@ -38,11 +38,11 @@ class CanFrame(NamedTuple):
 
 
 class ConnectionLost(RunError):
-    """A line failed while it was used: unplugged, bus off, or an item that could not go out by its deadline."""
+    """A connection failed in use: unplugged, bus off, or an item that could not be sent by its deadline."""
 
 
 class TrafficMeter:
-    """What went over a line: items and bits each way, and errors (of the bus, or what could not be understood)."""
+    """The traffic of a connection: items and bits in each direction, and errors (of the bus, or invalid items)."""
 
     __slots__ = ("bits_in", "bits_out", "errors", "items_in", "items_out")
 
@@ -59,27 +59,27 @@ class TrafficMeter:
         self.bits_in += bits
 
     def load(self, seconds: float, bitrate: float) -> float:
-        """The share of the bit rate [bit/s] that was used in this time, both directions together."""
+        """Bus load, 0…1: bits in both directions during this time, relative to the bit rate [bit/s]."""
         return (self.bits_in + self.bits_out) / (seconds * bitrate)
 
 
 class Connection(Protocol[Item]):
-    """One end of a line. Items are Frames on CAN and bytes (chunks without framing) on serial lines.
+    """One end of a connection. Items are CanFrames on CAN and bytes (chunks without framing) on a serial link.
 
-    One thread receives; any thread may send; it is closed when nobody uses it. `open`, `close` and `reopen` may take
-    their time, the others may not.
+    One thread receives; any thread may send; no thread uses it while it is closed. `open`, `close` and `reopen` may
+    block, the others may not.
     """
 
-    name: str  # of the line: "udp_multicast 239.74.163.2", "/dev/ttyUSB0"
+    name: str  # "udp_multicast 239.74.163.2", "/dev/ttyUSB0"
     meter: TrafficMeter
 
     @property
     def lost(self) -> bool:
-        """Whether it failed and did not come back."""
+        """Whether it failed and was not reopened."""
         ...
 
     def now(self) -> int:
-        """The time [ns] on the clock of its deadlines."""
+        """The time [ns] of the clock of its deadlines."""
         ...
 
     def open(self) -> None:
@@ -91,29 +91,29 @@ class Connection(Protocol[Item]):
         ...
 
     def reopen(self) -> bool:
-        """Whether the line is there, after another try to open it if it was lost."""
+        """Try to open the connection again if it was lost; whether it is open."""
         ...
 
     def bus_off(self) -> None:
-        """Show the other side the end of a bus, where a line can show it; for the device's end."""
+        """Signal bus off to the host; for the device's end, and only on a bus that can signal it."""
         ...
 
     def send(self, item: Item, deadline_ns: int) -> None:
-        """Raises LinkError when the line is lost or the item cannot go out by the deadline."""
+        """Raises ConnectionLost when the connection is lost or the item cannot be sent by the deadline."""
         ...
 
     def receive(self, deadline_ns: int) -> Item | None:
-        """The next item, None when there is none by the deadline; a deadline in the past: what has come already,
-        without waiting. Raises LinkError when the line is lost."""
+        """The next item, None if there is none by the deadline; with a deadline in the past: what has been received
+        already, without waiting. Raises ConnectionLost."""
         ...
 
 
 class BaseConnection(ABC, Generic[Item]):
-    """What the links here share: a name, a meter, and how a line gets lost and comes back.
+    """Base of the connections here: a name, a traffic meter, loss and reopening.
 
-    A failure makes the line lost: every later `send` and `receive` raises the same LinkError at once, without touching
-    the hardware, so that nothing reaches a drive that came back by itself and was not looked at. Opening may take
-    seconds; therefore only `reopen` does it, when the owner calls it outside of its cycle.
+    After a failure the connection is lost: every later `send` and `receive` raises the same ConnectionLost without
+    touching the hardware, so that nothing reaches a drive that came back by itself and was not checked. Opening may
+    take seconds; therefore only `reopen` does it, which the owner calls outside of its cycle.
     """
 
     now = staticmethod(time.monotonic_ns)  # see `Connection`
@@ -121,44 +121,45 @@ class BaseConnection(ABC, Generic[Item]):
     def __init__(self, name: str, locate: Locate) -> None:
         self.name, self.meter = name, TrafficMeter()
         self._locate = locate
-        self._trouble = NOT_OPEN  # "" when it may be used
+        self._unusable = NOT_OPEN  # the reason, "" if it is usable
         self._lost = False
         self._retry_ns = 0
 
     @property
     def lost(self) -> bool:
-        """Whether the line failed and did not come back."""
+        """Whether it failed and was not reopened."""
         return self._lost
 
     def open(self) -> None:
         """See `Connection`."""
         self.close()
         self._connect()
-        self._trouble, self._lost = "", False
+        self._unusable, self._lost = "", False
 
     def close(self) -> None:
         """See `Connection`."""
-        self._trouble, self._lost = NOT_OPEN, False
-        self._give_up()
+        self._unusable, self._lost = NOT_OPEN, False
+        self._release()
 
     def reopen(self) -> bool:
-        """Whether the line is open; one that is lost is tried again, at most every 100 ms.
+        """Whether the connection is open; a lost one is opened again, with at most one attempt per 100 ms.
 
-        What came before the loss is gone, and drives may have been without power: the owner sets them up anew.
+        Items received before the loss are discarded, and drives may have been without power: the owner sets them up
+        again.
         """
         if not self._lost or now() < self._retry_ns:
-            return not self._trouble
-        self._give_up()
+            return not self._unusable
+        self._release()
         try:
             self._connect()
-        except InputError:  # still away: the errors of the first opening told how to mend it
+        except InputError:  # still absent; the error of the first opening has the fix
             self._retry_ns = now() + RETRY_NS
             return False
-        self._trouble, self._lost = "", False
+        self._unusable, self._lost = "", False
         return True
 
     def bus_off(self) -> None:
-        """See `Connection`; nothing where a line cannot show it."""
+        """See `Connection`; no effect here."""
         return None
 
     @abstractmethod
@@ -169,36 +170,36 @@ class BaseConnection(ABC, Generic[Item]):
 
     @abstractmethod
     def _connect(self) -> None:
-        """Raises InputError and leaves nothing open then."""
+        """Open; after an InputError nothing is left open."""
 
     @abstractmethod
     def _disconnect(self) -> None:
-        """Whatever there is of a connection goes; may raise."""
+        """Close whatever is open; may raise."""
 
-    def _give_up(self) -> None:
-        with suppress(Exception):  # what is left of a connection cannot be mended
+    def _release(self) -> None:
+        with suppress(Exception):  # a broken connection may fail to close
             self._disconnect()
 
-    def _failed(self) -> ConnectionLost:
-        """The error of a line that is lost or not open."""
-        return ConnectionLost(self._trouble, self.name)
+    def _unusable_error(self) -> ConnectionLost:
+        """The error of a connection that is lost or not open."""
+        return ConnectionLost(self._unusable, self.name)
 
-    def _lose(self, cause: str) -> ConnectionLost:
-        """The line is lost; its connection is given up later, because that may take time."""
-        if not self._trouble:  # not when it was closed meanwhile
-            self._trouble, self._lost = cause, True
+    def _mark_lost(self, cause: str) -> ConnectionLost:
+        """Mark the connection as lost; it is closed later, because that may take time."""
+        if not self._unusable:  # not if it was closed meanwhile
+            self._unusable, self._lost = cause, True
             self._retry_ns = 0
-        return self._failed()
+        return self._unusable_error()
 
-    def _unplugged(self, error: BaseException) -> ConnectionLost:
-        return self._lose(f"the line is lost ({reason(error)}); {UNPLUGGED}")
+    def _connection_failed(self, error: BaseException) -> ConnectionLost:
+        return self._mark_lost(f"the connection is lost ({one_line(error)}); {CHECK_CABLE}")
 
-    def _late(self) -> ConnectionLost:
+    def _not_sent(self) -> ConnectionLost:
         return ConnectionLost(
-            "the line did not take what was sent by its deadline; it is too slow or blocked", self.name
+            "a command could not be sent by its deadline; the connection is too slow or blocked", self.name
         )
 
 
-def reason(error: BaseException) -> str:
-    """What an error of someone else's says, in one line."""
+def one_line(error: BaseException) -> str:
+    """The text of an error of another library, in one line."""
     return " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split()).rstrip(".")

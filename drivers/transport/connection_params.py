@@ -5,7 +5,7 @@ from __future__ import annotations
 from cosim.types import param, params
 
 OWN_KEYS = ("interface", "channel", "bitrate", "data_bitrate", "fd")
-RESERVED = {"receive_own_messages": "a node never gets its own frames", "can_filters": "drivers set the filters"}
+RESERVED = {"receive_own_messages": "a node never receives its own frames", "can_filters": "drivers set the filters"}
 
 
 @params
@@ -24,7 +24,7 @@ class CanParams:
             raise ValueError("'data_bitrate' is for CAN FD; give 'fd: true' as well")
         for key in self.options or {}:
             if key in OWN_KEYS:
-                raise ValueError(f"give '{key}' beside 'options', not in it")
+                raise ValueError(f"give '{key}' next to 'options', not in it")
             if key in RESERVED:
                 raise ValueError(f"leave '{key}' out of 'options'; {RESERVED[key]}")
 

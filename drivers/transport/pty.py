@@ -1,4 +1,4 @@
-"""The device's end of a serial line: a pseudo terminal in the place of the port."""
+"""The device's end of a serial link: a pseudo terminal at the path of the port."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from cosim.drivers.transport.bus_load import BYTE_BITS
-from cosim.drivers.transport.connection import BaseConnection, Locate, now, reason
+from cosim.drivers.transport.connection import BaseConnection, Locate, now, one_line
 from cosim.drivers.transport.connection_params import SerialParams
-from cosim.drivers.transport.serial import CHUNK, pour
+from cosim.drivers.transport.serial import CHUNK, write_until
 from cosim.errors import InputError
 
 SLAVES = "/dev/pts/"
@@ -25,52 +25,52 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 
 class Pty(BaseConnection[bytes]):
-    """A pseudo terminal whose slave is linked at `params.port`, so that a host opens it as it would open the port.
+    """A pseudo terminal whose slave is linked at `params.port`, so that a host opens it like the port.
 
-    While the host runs at another baud rate it only gets silence, as on a wire; what it sends then counts as errors.
-    The slave is locked as long as it is emulated, which tells a link in use from one that was left. The lock is that of
-    an open file: it ends with its program, and does not meet the one (flock) by which hosts keep a port to themselves.
+    A host at another baud rate receives nothing; what it sends counts as errors. The slave is locked while it is
+    emulated, so that a link in use can be distinguished from a stale one. The lock belongs to the open file: it ends
+    with its program and is independent of the lock (flock) with which a host reserves a port.
     """
 
     def __init__(self, params: SerialParams, locate: Locate) -> None:
         super().__init__(params.name, locate)
         self.params = params
         self._master = self._slave = -1
-        self._target = ""  # of the link
+        self._target = ""  # of the symbolic link
 
     def send(self, item: bytes, deadline_ns: int) -> None:
-        """See `Link`. What the host does not read in time is dropped, as by a port whose buffer is full."""
-        if self._trouble:
-            raise self._failed()
+        """See `Connection`. What the host does not read by the deadline is dropped, as by a port with a full buffer."""
+        if self._unusable:
+            raise self._unusable_error()
         try:
-            heard = self._in_tune() and pour(self._master, item, deadline_ns) == len(item)
+            sent = self._baudrate_matches() and write_until(self._master, item, deadline_ns) == len(item)
         except (OSError, ValueError) as error:
-            raise self._unplugged(error) from error
-        if heard:
+            raise self._connection_failed(error) from error
+        if sent:
             self.meter.sent(BYTE_BITS * len(item))
         else:
             self.meter.errors += 1
 
     def receive(self, deadline_ns: int) -> bytes | None:
-        """See `Link`."""
-        while not self._trouble:
+        """See `Connection`."""
+        while not self._unusable:
             rest = deadline_ns - now()
             try:
                 if not select.select((self._master,), (), (), max(rest, 0) * 1e-9)[0]:
                     return None
                 chunk = os.read(self._master, CHUNK)
-                heard = self._in_tune()
+                matches = self._baudrate_matches()
             except (OSError, ValueError) as error:
-                raise self._unplugged(error) from error
-            if heard:
+                raise self._connection_failed(error) from error
+            if matches:
                 self.meter.received(BYTE_BITS * len(chunk))
                 return chunk
             self.meter.errors += 1
             if rest <= 0:
                 return None
-        raise self._failed()
+        raise self._unusable_error()
 
-    def _in_tune(self) -> bool:
+    def _baudrate_matches(self) -> bool:
         """Whether the host's baud rate is the device's."""
         import fcntl
 
@@ -79,13 +79,13 @@ class Pty(BaseConnection[bytes]):
 
     def _connect(self) -> None:
         if sys.platform != "linux":
-            raise InputError("a serial line can be emulated on Linux only", self._locate("port"))
+            raise InputError("serial ports can be emulated on Linux only", self._locate("port"))
         import tty
 
         path = Path(self.params.port)
-        if mistake := _link_mistake(self.params.port):
-            raise InputError(mistake, self._locate("port"))
-        # the slave stays open here: a host may come and go without the master failing
+        if problem := _link_error(self.params.port):
+            raise InputError(problem, self._locate("port"))
+        # the slave stays open here, so that the master does not fail when a host closes it
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
         os.set_blocking(self._master, False)
@@ -98,7 +98,7 @@ class Pty(BaseConnection[bytes]):
             self._disconnect()
             if error.errno == errno.EEXIST:  # another program was faster
                 raise InputError(_in_use(path), self._locate("port")) from error
-            what = f"cannot put a port at '{path}': {reason(error)}; name a path that you may write, such as /tmp/tty"
+            what = f"cannot make a port at '{path}': {one_line(error)}; use a writable path, such as /tmp/tty"
             raise InputError(what, self._locate("port")) from error
 
     def _disconnect(self) -> None:
@@ -113,7 +113,7 @@ class Pty(BaseConnection[bytes]):
 
 
 def _lock(descriptor: int) -> None:
-    """Lock it for as long as it is open. Raises BlockingIOError where it is locked."""
+    """Lock a file until it is closed. Raises BlockingIOError if it is locked."""
     import fcntl
 
     fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
@@ -124,7 +124,7 @@ def _is_emulated(slave: str) -> bool:
     try:
         descriptor = os.open(slave, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError as error:
-        return error.errno == errno.EACCES  # it is of another user, whose it stays
+        return error.errno == errno.EACCES  # it belongs to another user
     try:
         _lock(descriptor)
     except BlockingIOError:
@@ -135,13 +135,13 @@ def _is_emulated(slave: str) -> bool:
 
 
 def _in_use(path: Path) -> str:
-    return f"{path}: another program emulates this line; end it first"
+    return f"{path}: another program emulates this port; end it first"
 
 
-def _link_mistake(port: str) -> str:
-    """Why no link can be made there; one that an earlier pseudo terminal left may go."""
+def _link_error(port: str) -> str:
+    """Why no link can be made at this path, "" if one can; a stale link of an earlier pseudo terminal is replaced."""
     if "://" in port or not port:
-        return f"'{port}' cannot be emulated; name a path for the port, such as /tmp/tty"
+        return f"'{port}' cannot be emulated; use a path for the port, such as /tmp/tty"
     path = Path(port)
     try:
         target = os.readlink(path)
@@ -150,5 +150,5 @@ def _link_mistake(port: str) -> str:
             return "" if path.parent.is_dir() else f"no folder '{path.parent}' for the port '{port}'; make it"
         target = ""
     if not target.startswith(SLAVES):
-        return f"'{port}' exists and is not the port of an emulator; remove it or name another path"
+        return f"'{port}' exists and is not the port of an emulator; remove it or use another path"
     return _in_use(path) if _is_emulated(target) else ""

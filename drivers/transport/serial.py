@@ -1,4 +1,4 @@
-"""A serial port by pyserial: a device, or one of its URLs (loop://, socket://, rfc2217://)."""
+"""A serial port through pyserial: a device, or one of its URLs (loop://, socket://, rfc2217://)."""
 
 from __future__ import annotations
 
@@ -7,58 +7,62 @@ import errno
 import os
 import select
 import time
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from cosim.drivers.transport.bus_load import BYTE_BITS
-from cosim.drivers.transport.connection import BaseConnection, Locate, now, reason
+from cosim.drivers.transport.connection import BaseConnection, Locate, now, one_line
 from cosim.drivers.transport.connection_params import SerialParams
 from cosim.errors import InputError, SourceLocation
 
+if TYPE_CHECKING:
+    from serial.serialutil import SerialBase
+
 CHUNK = 4096  # bytes taken at once
-# Ports that are URLs cannot be waited for: a write may take so long, because to change the time-out may take longer
-PATIENCE = 0.02  # s
-NAP = 200e-6  # s between looks at a port that cannot be waited for
+# `select` does not work on ports that are URLs. Their write time-out is constant: changing it may take longer
+WRITE_TIMEOUT = 0.02  # s
+RETRY_PAUSE = 200e-6  # s between two reads of such a port
 
 
 class SerialPort(BaseConnection[bytes]):
-    """The program's end of a serial line; items are chunks of bytes as they come."""
+    """The program's end of a serial link; items are chunks of bytes as they are received."""
 
     def __init__(self, params: SerialParams, locate: Locate) -> None:
         super().__init__(params.name, locate)
         self.params = params
-        self._port: Any = None
-        self._descriptor = -1  # of a port of this machine, not of a URL
+        self._port: SerialBase | None = None
+        self._descriptor = -1  # of a local port; -1 for a URL
 
     def send(self, item: bytes, deadline_ns: int) -> None:
-        """See `Link`."""
-        if self._trouble:
-            raise self._failed()
+        """See `Connection`."""
+        if self._unusable:
+            raise self._unusable_error()
         try:
-            whole = self._write(item) if self._descriptor < 0 else self._pour(item, deadline_ns)
-        except Exception as error:  # OSError, pyserial's, and what a port closed by another thread makes of them
-            raise self._unplugged(error) from error
+            whole = self._write_port(item) if self._descriptor < 0 else self._write_descriptor(item, deadline_ns)
+        except Exception as error:  # OSError, those of pyserial, any when another thread closes the port
+            raise self._connection_failed(error) from error
         if not whole:
-            raise self._late()
+            raise self._not_sent()
         self.meter.sent(BYTE_BITS * len(item))
 
     def receive(self, deadline_ns: int) -> bytes | None:
-        """See `Link`."""
-        if self._trouble:
-            raise self._failed()
+        """See `Connection`."""
+        if self._unusable:
+            raise self._unusable_error()
         try:
-            chunk = self._look(deadline_ns) if self._descriptor < 0 else self._draw(deadline_ns)
+            chunk = self._read_port(deadline_ns) if self._descriptor < 0 else self._read_descriptor(deadline_ns)
         except Exception as error:  # see send
-            raise self._unplugged(error) from error
+            raise self._connection_failed(error) from error
         if not chunk:
             return None
         self.meter.received(BYTE_BITS * len(chunk))
         return chunk
 
-    def _pour(self, item: bytes, deadline_ns: int) -> bool:
-        """Whether all went into the port by the deadline."""
-        return pour(self._descriptor, item, deadline_ns) == len(item)
+    def _write_descriptor(self, item: bytes, deadline_ns: int) -> bool:
+        """Whether all bytes were written by the deadline."""
+        return write_until(self._descriptor, item, deadline_ns) == len(item)
 
-    def _draw(self, deadline_ns: int) -> bytes:
+    def _read_descriptor(self, deadline_ns: int) -> bytes:
         descriptor = self._descriptor
         timeout = max(deadline_ns - now(), 0) * 1e-9
         if not select.select((descriptor,), (), (), timeout)[0]:
@@ -67,41 +71,43 @@ class SerialPort(BaseConnection[bytes]):
             chunk = os.read(descriptor, CHUNK)
         except BlockingIOError:
             return b""
-        if not chunk:  # a port that is gone is always ready, with nothing
-            raise OSError(errno.EIO, "the device is gone")
+        if not chunk:  # a removed port is always readable, without data
+            raise OSError(errno.EIO, "the device was removed")
         return chunk
 
-    def _write(self, item: bytes) -> bool:
+    def _write_port(self, item: bytes) -> bool:
         import serial
 
+        assert self._port is not None
         try:
             self._port.write(item)
         except serial.SerialTimeoutException:
             return False
         return True
 
-    def _look(self, deadline_ns: int) -> bytes:
+    def _read_port(self, deadline_ns: int) -> bytes:
+        assert self._port is not None
         while not (chunk := self._port.read(CHUNK)):
             rest = deadline_ns - now()
             if rest <= 0:
                 break
-            time.sleep(min(rest * 1e-9, NAP))
+            time.sleep(min(rest * 1e-9, RETRY_PAUSE))
         return chunk
 
     def _connect(self) -> None:
         serial, p = pyserial(self._locate("port")), self.params
         if not p.port:
-            raise InputError(f"a serial line needs a port{_ports()}", self._locate("port"))
+            raise InputError(f"a serial connection needs a port{_ports()}", self._locate("port"))
         try:
             port = serial.serial_for_url(
-                p.port, baudrate=round(p.baudrate), timeout=0, write_timeout=PATIENCE, exclusive=True
+                p.port, baudrate=round(p.baudrate), timeout=0, write_timeout=WRITE_TIMEOUT, exclusive=True
             )
         except (OSError, ValueError, OverflowError) as error:
             if "baud" in str(error).lower():
-                what = f"'{p.port}' cannot run at {p.baudrate:g} bit/s: {reason(error)}"
+                what = f"'{p.port}' cannot run at {p.baudrate:g} bit/s: {one_line(error)}"
                 raise InputError(what, self._locate("baudrate")) from error
-            raise InputError(port_mistake(p.port, error), self._locate("port")) from error
-        with contextlib.suppress(Exception):  # adapters that know it answer in 1 ms instead of 16
+            raise InputError(port_error_message(p.port, error), self._locate("port")) from error
+        with contextlib.suppress(Exception):  # adapters that support it answer in 1 ms instead of 16
             port.set_low_latency_mode(True)
         self._port = port
         self._descriptor = port.fileno() if type(port) is serial.Serial and os.name == "posix" else -1
@@ -112,8 +118,8 @@ class SerialPort(BaseConnection[bytes]):
             port.close()
 
 
-def pyserial(place: SourceLocation) -> Any:
-    """The package. Raises InputError at the place that needs it."""
+def pyserial(place: SourceLocation) -> ModuleType:
+    """The module `serial`. Raises InputError at the place that needs it."""
     try:
         import serial
     except ImportError:
@@ -121,8 +127,8 @@ def pyserial(place: SourceLocation) -> Any:
     return serial
 
 
-def pour(descriptor: int, data: bytes, deadline_ns: int) -> int:
-    """Bytes that a descriptor which does not block took by the deadline. Raises OSError."""
+def write_until(descriptor: int, data: bytes, deadline_ns: int) -> int:
+    """Write to a non-blocking descriptor; the number of bytes written by the deadline. Raises OSError."""
     done = 0
     while True:
         with contextlib.suppress(BlockingIOError):
@@ -133,20 +139,20 @@ def pour(descriptor: int, data: bytes, deadline_ns: int) -> int:
         select.select((), (descriptor,), (), rest * 1e-9)
 
 
-def port_mistake(port: str, error: BaseException) -> str:
-    """Why a port could not be opened, and the mend."""
+def port_error_message(port: str, error: BaseException) -> str:
+    """Why a port could not be opened, and the fix."""
     number = _number(error)
     if number in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
         return f"no such port '{port}'{_ports()}"
     if number in (errno.EBUSY, errno.EAGAIN):
         return f"the port '{port}' is busy; end the program that uses it"
     if number in (errno.EACCES, errno.EPERM):
-        return f"no permission to use the port '{port}'; sudo usermod -aG dialout $USER, then log in anew"
-    return f"cannot open the port '{port}': {os.strerror(number) if number else reason(error)}"
+        return f"no permission to use the port '{port}'; sudo usermod -aG dialout $USER, then log in again"
+    return f"cannot open the port '{port}': {os.strerror(number) if number else one_line(error)}"
 
 
 def _number(error: BaseException | None) -> int | None:
-    """The errno of an error, or of the one it was made of."""
+    """The errno of an error or of its cause."""
     while error is not None:
         if (number := getattr(error, "errno", None)) is not None:
             return number

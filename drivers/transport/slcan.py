@@ -1,7 +1,8 @@
 """The device's end of a CAN bus behind a serial adapter: the ASCII protocol of Lawicel (CAN232 manual, version 3), with
 the CAN FD frames of the CANable firmware.
 
-A command ends with a carriage return; the answer is one too, after what was asked for, or a bell when it was wrong.
+A command ends with a carriage return. The answer is the requested value and a carriage return, or a bell after an
+invalid command.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from cosim.drivers.transport.bus_load import FD_LENGTHS, frame_weight, weights
 from cosim.drivers.transport.connection import BaseConnection, CanFrame, ConnectionLost, Locate, now
 from cosim.drivers.transport.connection_params import CanParams, SerialParams
 from cosim.drivers.transport.pty import Pty
-from cosim.errors import InputError
+from cosim.errors import InputError, SourceLocation
 
 OK, BELL = b"\r", b"\a"
-BAUDRATE = 115200  # of the serial line, where nothing else is said
+BAUDRATE = 115200  # of the serial link, by default
 LONGEST = 160  # characters of a command: a frame with 64 bytes needs 138
 
 BITRATES = (10_000, 20_000, 50_000, 100_000, 125_000, 250_000, 500_000, 750_000, 1_000_000, 83_300)  # S0 to S9
 DATA_BITRATES = {"2": 2e6, "5": 5e6}  # Y2, Y5
-QUARTZ = 8_000_000  # Hz of the quanta of the controller's bit timing (SJA1000: half of 16 MHz)
+QUARTZ = 8_000_000  # Hz: time quanta of the controller's bit timing (SJA1000: half of 16 MHz)
 # first letter of a frame: extended, CAN FD, switched, remote
 KINDS = {
     "t": (False, False, False, False),
@@ -38,10 +39,10 @@ VERSION, NUMBER, STATUS = "V1013", "NC051M", "F00"
 
 
 class SlcanAdapter(BaseConnection[CanFrame]):
-    """An adapter with one more node, the emulated drives', behind it; items are Frames.
+    """An adapter on a bus with one more node, that of the emulated drives; items are CanFrames.
 
-    At another bit rate than `params.bitrate` the host's frames and those for it go nowhere and count as errors, as do
-    frames that are wrong and noise. A command at the wrong time (hosts open twice to be sure) only gets a bell.
+    At another bit rate than `params.bitrate` frames in both directions are lost and count as errors, as do invalid
+    frames and noise. A command at the wrong time (some hosts open twice) is only answered with a bell.
     """
 
     def __init__(self, params: CanParams, locate: Locate) -> None:
@@ -50,27 +51,27 @@ class SlcanAdapter(BaseConnection[CanFrame]):
         path, _, speed = params.channel.partition("@")
         baudrate = speed or (params.options or {}).get("tty_baudrate", BAUDRATE)
         self._baudrate = str(baudrate)
-        self._port = Pty(SerialParams(path, float(baudrate) if self._baudrate.isdigit() else 0), self._place_of_port)
+        self._port = Pty(SerialParams(path, float(baudrate) if self._baudrate.isdigit() else 0), self._locate_port)
         self._weights = weights(params.bitrate, params.data_bitrate)
         self._frames: deque[CanFrame] = deque()
         self._reset()
 
     def send(self, item: CanFrame, deadline_ns: int) -> None:
-        """See `Link`: to the host, if its adapter listens."""
-        if self._trouble:
-            raise self._failed()
+        """See `Connection`: to the host, if the adapter is open."""
+        if self._unusable:
+            raise self._unusable_error()
         if not self._on_bus(item):
             self.meter.errors += 1
             return
         try:
             self._port.send(_text(item).encode(), deadline_ns)
         except ConnectionLost as error:
-            raise self._lose(error.what) from error
+            raise self._mark_lost(error.what) from error
         self.meter.sent(frame_weight(item, self._weights))
 
     def receive(self, deadline_ns: int) -> CanFrame | None:
-        """See `Link`: from the host."""
-        while not self._trouble:
+        """See `Connection`: from the host."""
+        while not self._unusable:
             if self._frames:
                 return self._frames.popleft()
             try:
@@ -79,18 +80,18 @@ class SlcanAdapter(BaseConnection[CanFrame]):
                     return None
                 self._take(chunk)
             except ConnectionLost as error:
-                raise self._lose(error.what) from error
-        raise self._failed()
+                raise self._mark_lost(error.what) from error
+        raise self._unusable_error()
 
     def _take(self, chunk: bytes) -> None:
-        """Answers what is whole of the commands; the rest waits for the next chunk."""
+        """Answer the complete commands; the rest is kept for the next chunk."""
         *whole, self._rest = (self._rest + chunk).split(OK)
-        if len(self._rest) > LONGEST:  # noise without an end
+        if len(self._rest) > LONGEST:  # noise without a carriage return
             self._rest = b""
             self.meter.errors += 1
         answers = b"".join(self._answer(command) for command in whole)
         if answers:
-            self._port.send(answers, 0)  # a host that does not listen loses them
+            self._port.send(answers, 0)  # lost if the host does not read
 
     def _answer(self, raw: bytes) -> bytes:
         command = raw.decode("ascii", "replace")
@@ -100,12 +101,12 @@ class SlcanAdapter(BaseConnection[CanFrame]):
         elif letter in _COMMANDS:
             return _reply(_COMMANDS[letter](self, rest))
         else:
-            answer = "" if not letter else None  # an empty command is how hosts clear the line
+            answer = "" if not letter else None  # hosts send empty commands to flush the link
         self.meter.errors += answer is None
         return _reply(answer)
 
     def _from_host(self, letter: str, rest: str) -> str | None:
-        """A frame for the bus; None when it is wrong or may not be sent now."""
+        """Send a frame of the host to the bus; None if it is invalid or may not be sent now."""
         frame = _frame(letter, rest)
         if frame is None or not self._open or self._silent or (frame.fd and not self.params.fd):
             return None
@@ -119,10 +120,10 @@ class SlcanAdapter(BaseConnection[CanFrame]):
     def _on_bus(self, frame: CanFrame) -> bool:
         """Whether the adapter is open at the bit rates of the bus."""
         wanted = self.params.data_bitrate
-        fitting = not frame.switched or self._data_bitrate == wanted
-        return self._open and fitting and self._bitrate == round(self.params.bitrate)
+        data_rate_matches = not frame.switched or self._data_bitrate == wanted
+        return self._open and data_rate_matches and self._bitrate == round(self.params.bitrate)
 
-    # --- commands: the answer, None when they are wrong; rates are set while the adapter is closed
+    # --- commands: the answer, None if they are invalid; bit rates are set while the adapter is closed
 
     def _set_rate(self, rest: str) -> str | None:
         if self._open or len(rest) != 1 or not rest.isdecimal() or not rest.isascii():
@@ -131,7 +132,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
         return ""
 
     def _set_timing(self, rest: str) -> str | None:
-        """Bus timing registers 0 and 1: quanta from a prescaler; a bit is 1 + (1 + segment 1) + (1 + segment 2)."""
+        """Bus timing registers 0 and 1: time quanta from a prescaler; a bit has 3 + segment 1 + segment 2 of them."""
         value = _hexadecimal(rest)
         if self._open or value is None or len(rest) != 4:
             return None
@@ -152,7 +153,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
         return ""
 
     def _end(self, rest: str) -> str | None:
-        """Hosts close before they begin, too: that is no mistake."""
+        """Close; allowed also when closed, because hosts do so before they open."""
         if rest:
             return None
         self._open = False
@@ -166,7 +167,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
 
     def _connect(self) -> None:
         if not self._baudrate.isdigit() or not int(self._baudrate):
-            what = f"'{self._baudrate}' is no baud rate; say '{self.params.channel.partition('@')[0]}@{BAUDRATE}'"
+            what = f"'{self._baudrate}' is not a baud rate; use '{self.params.channel.partition('@')[0]}@{BAUDRATE}'"
             raise InputError(what, self._locate("channel"))
         self._reset()
         self._port.open()
@@ -174,7 +175,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
     def _disconnect(self) -> None:
         self._port.close()
 
-    def _place_of_port(self, *keys: str):
+    def _locate_port(self, *keys: str) -> SourceLocation:
         return self._locate("channel")
 
 
@@ -201,7 +202,7 @@ def _hexadecimal(text: str) -> int | None:
 
 
 def _frame(letter: str, rest: str) -> CanFrame | None:
-    """identifier (3 or 8 digits), length code, data; None when it is no frame."""
+    """The frame with identifier (3 or 8 digits), length code and data; None if it is invalid."""
     extended, fd, switched, remote = KINDS[letter]
     width = 8 if extended else 3
     identifier, code = _hexadecimal(rest[:width]), _hexadecimal(rest[width : width + 1])
@@ -216,7 +217,7 @@ def _frame(letter: str, rest: str) -> CanFrame | None:
 
 
 def _text(frame: CanFrame) -> str:
-    """A frame as the adapter tells it, CAN FD data filled up to a length that there is."""
+    """A frame in the adapter's notation; CAN FD data are padded to a valid length."""
     letter = LETTERS[frame.extended, frame.fd, frame.switched, frame.remote]
     identifier = f"{frame.id:08X}" if frame.extended else f"{frame.id:03X}"
     length = next((size for size in FD_LENGTHS if size >= len(frame.data)), FD_LENGTHS[-1])

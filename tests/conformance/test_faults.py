@@ -139,7 +139,7 @@ def test_bus_off_ends_a_run_at_once_where_the_line_can_show_it(case, tmp_path):
     if case.line == "pty":
         silence(run)
     else:
-        assert "bus off: the controller met too many errors; check wiring, termination and bit rate" in run.fault
+        assert "bus off: the controller counted too many errors; check wiring, termination and bit rate" in run.fault
         assert run["a/age"][-1] <= STALE
     assert len(scene.told) == 1 and "bus off" in scene.told[0]
 

@@ -52,13 +52,13 @@ class Wire:
 
     def send(self, item: Any, deadline_ns: int) -> None:
         if not self.is_open:
-            raise ConnectionLost("the line is not open", self.name)
+            raise ConnectionLost("the connection is not open", self.name)
         self.sent.append(item)
         self._came(self.emulator.handle(item, self.t_ns))
 
     def receive(self, deadline_ns: int) -> Any:
         if not self.is_open:
-            raise ConnectionLost("the line is not open", self.name)
+            raise ConnectionLost("the connection is not open", self.name)
         while not self.queue and self.t_ns < deadline_ns:
             self.step()
         if not self.queue:

@@ -19,7 +19,6 @@ UNFINISHED = {
     "drivers/dynamixel",
     "drivers/moteus",
     "drivers/odrive",
-    "drivers/transport",
     "docs",
 }
 

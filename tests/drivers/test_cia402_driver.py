@@ -58,14 +58,14 @@ class Bench:
 
     def send(self, item, deadline_ns):
         if self.broken:
-            raise ConnectionLost("the line is lost", self.name)
+            raise ConnectionLost("the connection is lost", self.name)
         self.sent.append(item)
         if not self.deaf:
             self._arrive(self.emulator.handle(item, self.t))
 
     def receive(self, deadline_ns):
         if self.broken:
-            raise ConnectionLost("the line is lost", self.name)
+            raise ConnectionLost("the connection is lost", self.name)
         while not self.queue:
             if self.t >= deadline_ns:
                 return None
@@ -593,8 +593,8 @@ def test_a_babbling_node_does_not_hold_a_read_up(running):
 def test_a_lost_line_is_told_and_stop_is_quiet(running):
     b = running()
     b.broken = True
-    assert refused(b.read) == "virtual arm: the line is lost"
-    assert refused(b.write) == "virtual arm: the line is lost"
+    assert refused(b.read) == "virtual arm: the connection is lost"
+    assert refused(b.write) == "virtual arm: the connection is lost"
     b.driver.stop()
     b.driver.close()
 

@@ -68,7 +68,7 @@ class Bench:
 
     def send(self, item: bytes, deadline_ns: int) -> None:
         if not self.is_open:
-            raise ConnectionLost("the line is not open", self.name)
+            raise ConnectionLost("the connection is not open", self.name)
         self.heard.append(item)
         for answer in self.spoil(self.emulator.handle(item, self.t_ns)):
             self.inbox.append((self.t_ns + self.delay_ns, answer))

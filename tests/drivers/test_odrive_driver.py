@@ -44,14 +44,14 @@ class Wire:
 
     def send(self, item, deadline_ns):
         if self.broken or not self.is_open:
-            raise ConnectionLost("the line is lost; check the cable", "wire")
+            raise ConnectionLost("the connection is lost; check the cable", "wire")
         self.sent.append(item)
         if not self.mute:
             self._came(self.emulator.handle(item, self.t_ns))
 
     def receive(self, deadline_ns):
         if self.broken:
-            raise ConnectionLost("the line is lost; check the cable", "wire")
+            raise ConnectionLost("the connection is lost; check the cable", "wire")
         while not self.queue and self.t_ns < deadline_ns:
             self.step()
         if not self.queue:

@@ -180,7 +180,7 @@ def test_a_node_shows_the_others_that_the_bus_is_off(nodes, params):
     host, device = nodes(params())
     device.bus_off()
     with pytest.raises(
-        ConnectionLost, match="bus off: the controller met too many errors; check wiring, termination and"
+        ConnectionLost, match="bus off: the controller counted too many errors; check wiring, termination and"
     ):
         host.receive(now() + SOON)
     assert device.receive(now()) is None  # it does not hear itself

@@ -101,7 +101,7 @@ def error_frame(kind):
     return can.Message(arbitration_id=kind, is_extended_id=False, is_error_frame=True, data=bytes(8))
 
 
-BUS_OFF = "socketcan can0: bus off: the controller met too many errors; check wiring, termination and bit rate"
+BUS_OFF = "socketcan can0: bus off: the controller counted too many errors; check wiring, termination and bit rate"
 
 
 def test_bus_off_ends_the_use_of_the_line(link, controllers):
@@ -122,11 +122,11 @@ def test_other_error_frames_only_count(kind, link, controllers):
 
 
 def test_a_controller_that_says_it_is_off(link, controllers, monkeypatch):
-    monkeypatch.setattr("cosim.drivers.transport.can.LOOK_NS", HOUR)
+    monkeypatch.setattr("cosim.drivers.transport.can.STATE_CHECK_NS", HOUR)
     assert link.receive(0) is None
     controllers[0][-1].condition = can.BusState.ERROR
     assert link.receive(0) is None  # looked at a moment ago
-    link._look_ns = 0
+    link._next_check_ns = 0
     with pytest.raises(ConnectionLost) as caught:
         link.receive(0)
     assert str(caught.value) == BUS_OFF
@@ -136,7 +136,7 @@ def test_a_controller_that_cannot_say_how_it_is(link, monkeypatch):
     monkeypatch.setattr(Controller, "condition", property(lambda self: 1 / 0))
     with pytest.raises(ConnectionLost) as caught:
         link.receive(0)
-    what = "the line is lost (division by zero); check the cable and the power of the adapter"
+    what = "the connection is lost (division by zero); check the cable and the power of the adapter"
     assert str(caught.value) == f"socketcan can0: {what}"
 
 
@@ -149,7 +149,7 @@ def test_an_adapter_that_is_pulled_out(number, way, link, controllers):
         bus.refusal = gone
     else:
         bus.give(gone)
-    what = f"the line is lost (Failed: {os.strerror(number)} [Error Code {number}])"
+    what = f"the connection is lost (Failed: {os.strerror(number)} [Error Code {number}])"
     for use in (getattr(link, way), link.send, link.receive):
         with pytest.raises(ConnectionLost) as caught:
             use(*[CanFrame(1, b"")] * (use.__name__ == "send"), 0)
@@ -184,7 +184,7 @@ def test_a_line_that_is_not_open_is_not_used(link, controllers):
     link.close()
     assert not link.reopen()
     for use in (lambda: link.receive(0), lambda: link.send(CanFrame(1, b""), 0)):
-        with pytest.raises(ConnectionLost, match=r"^socketcan can0: the line is not open$"):
+        with pytest.raises(ConnectionLost, match=r"^socketcan can0: the connection is not open$"):
             use()
     assert len(controllers[0]) == 1
 
@@ -204,7 +204,7 @@ def test_a_full_queue_is_waited_for_until_the_deadline(refusal, link, controller
     with pytest.raises(ConnectionLost) as caught:
         link.send(CanFrame(1, b""), began + 5_000_000)
     assert 4_000_000 < now() - began < 500_000_000
-    late = "the line did not take what was sent by its deadline; it is too slow or blocked"
+    late = "a command could not be sent by its deadline; the connection is too slow or blocked"
     assert str(caught.value) == f"socketcan can0: {late}"
     assert not link.lost
     bus.refusal = None
@@ -269,9 +269,9 @@ def test_mistakes_in_the_names():
     assert known.startswith("rig.yaml:7 interface: python-can has no interface 'qqqq'; known: ")
     assert ", slcan, " in known and ", virtual" in known
     assert refused(CanParams("virtual", "")) == "rig.yaml:7 channel: the interface virtual needs a channel"
-    what = "'192.168.0.1' is no multicast address; take one such as 239.74.163.2"
+    what = "'192.168.0.1' is not a multicast address; use one such as 239.74.163.2"
     assert refused(CanParams("udp_multicast", "192.168.0.1")) == f"rig.yaml:7 channel: {what}"
-    what = "'bus' is no multicast address; take one such as 239.74.163.2"
+    what = "'bus' is not a multicast address; use one such as 239.74.163.2"
     assert refused(CanParams("udp_multicast", "bus")) == f"rig.yaml:7 channel: {what}"
 
 
@@ -293,7 +293,7 @@ def test_mistakes_that_the_interface_finds(controllers):
     broken[:] = [ValueError("Invalid bitrate.")]
     assert refused(params) == "rig.yaml:7 bitrate: pcan cannot run at 123456 bit/s: Invalid bitrate"
     broken[:] = [ImportError("no library")]
-    what = "the interface pcan does not work here: no library; install the driver of its maker"
+    what = "the interface pcan does not work here: no library; install the manufacturer's driver"
     assert refused(params) == f"rig.yaml:7 interface: {what}"
     broken[:] = [can.CanInitializationError("handle is\nnot valid")]
     mend = "check that the adapter is plugged in and its driver is installed"
@@ -324,10 +324,10 @@ def test_slcan_without_pyserial(monkeypatch):
     ("more", "what"),
     [
         ({"data_bitrate": 5e6}, "'data_bitrate' is for CAN FD; give 'fd: true' as well"),
-        ({"options": {"bitrate": 1}}, "give 'bitrate' beside 'options', not in it"),
+        ({"options": {"bitrate": 1}}, "give 'bitrate' next to 'options', not in it"),
         (
             {"options": {"receive_own_messages": True}},
-            "leave 'receive_own_messages' out of 'options'; a node never gets its own frames",
+            "leave 'receive_own_messages' out of 'options'; a node never receives its own frames",
         ),
         ({"options": {"can_filters": []}}, "leave 'can_filters' out of 'options'; drivers set the filters"),
     ],

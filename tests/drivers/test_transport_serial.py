@@ -112,7 +112,7 @@ def test_a_line_that_takes_nothing_is_left_at_the_deadline(line):
     with pytest.raises(ConnectionLost) as caught:
         while True:
             host.send(bytes(4096), now() + 5_000_000)
-    late = "the line did not take what was sent by its deadline; it is too slow or blocked"
+    late = "a command could not be sent by its deadline; the connection is too slow or blocked"
     assert str(caught.value) == f"{host.name}: {late}"
     assert now() - began < SOON
     assert not host.lost
@@ -121,12 +121,12 @@ def test_a_line_that_takes_nothing_is_left_at_the_deadline(line):
     host.send(b"x", now() + SOON)
 
 
-@pytest.mark.parametrize(("way", "cause"), [("send", "Input/output error"), ("receive", "the device is gone")])
+@pytest.mark.parametrize(("way", "cause"), [("send", "Input/output error"), ("receive", "the device was removed")])
 def test_an_adapter_that_is_pulled_out_and_put_in_again(way, cause, line, monkeypatch):
     monkeypatch.setattr("cosim.drivers.transport.connection.RETRY_NS", HOUR)
     host, device = line()
     device.close()
-    what = f"the line is lost ({cause}); check the cable and the power of the adapter"
+    what = f"the connection is lost ({cause}); check the cable and the power of the adapter"
     for use in (getattr(host, way), host.send, host.receive):
         with pytest.raises(ConnectionLost) as caught:
             use(*[b"x"] * (use.__name__ == "send"), now() + 10_000_000)
@@ -152,7 +152,7 @@ def test_a_line_that_is_not_open_is_not_used(who, line):
     for use in (lambda: link.receive(0), lambda: link.send(b"x", 0)):
         with pytest.raises(ConnectionLost) as caught:
             use()
-        assert str(caught.value) == f"{link.name}: the line is not open"
+        assert str(caught.value) == f"{link.name}: the connection is not open"
 
 
 @pytest.mark.parametrize("use", [lambda device: device.send(b"x", 0), lambda device: device.receive(0)])
@@ -163,10 +163,10 @@ def test_a_pseudo_terminal_that_fails(use, line, monkeypatch):
     def gone(self):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Pty, "_in_tune", gone)
+    monkeypatch.setattr(Pty, "_baudrate_matches", gone)
     with pytest.raises(ConnectionLost) as caught:
         use(device)
-    what = "the line is lost (Input/output error); check the cable and the power of the adapter"
+    what = "the connection is lost (Input/output error); check the cable and the power of the adapter"
     assert str(caught.value) == f"{device.name}: {what}"
     monkeypatch.undo()
     assert device.lost
@@ -190,7 +190,7 @@ def test_loop():
     assert link.receive(0) is None
     assert link.receive(now() + 10_000_000) is None
     assert 9_000_000 < now() - began < 500_000_000
-    with pytest.raises(ConnectionLost, match="did not take what was sent by its deadline"):
+    with pytest.raises(ConnectionLost, match="could not be sent by its deadline"):
         link.send(bytes(10_000), now() + 1_000_000)
     assert not link.lost
     link.close()
@@ -205,7 +205,9 @@ def test_socket():
             assert other.recv(5) == b"hello"
             other.sendall(b"you")
             assert collect(link, 3) == b"you"
-        with pytest.raises(ConnectionLost, match=r"the line is lost .*; check the cable and the power of the adapter"):
+        with pytest.raises(
+            ConnectionLost, match=r"the connection is lost .*; check the cable and the power of the adapter"
+        ):
             link.receive(now() + SOON)
         link.close()
 
@@ -239,7 +241,7 @@ def refused(port, baudrate=1e6, end=host_link):
 def test_ports_that_there_are_not(ports):
     nothing = "rig.yaml:7 port: no such port '/nowhere/ttyUSB0'; none is plugged in"
     assert refused("/nowhere/ttyUSB0") == nothing
-    assert refused("") == "rig.yaml:7 port: a serial line needs a port; none is plugged in"
+    assert refused("") == "rig.yaml:7 port: a serial connection needs a port; none is plugged in"
     ports[:] = ["/dev/ttyUSB1", "/dev/ttyACM0"]
     there = "rig.yaml:7 port: no such port '/nowhere/ttyUSB0'; there are: /dev/ttyACM0, /dev/ttyUSB1"
     assert refused("/nowhere/ttyUSB0") == there
@@ -261,7 +263,7 @@ def test_other_reasons(monkeypatch, tmp_path):
         raise serial.SerialException(errno.EACCES, "could not open port")
 
     monkeypatch.setattr(serial, "serial_for_url", forbidden)
-    mend = "sudo usermod -aG dialout $USER, then log in anew"
+    mend = "sudo usermod -aG dialout $USER, then log in again"
     assert refused("/dev/ttyUSB0") == f"rig.yaml:7 port: no permission to use the port '/dev/ttyUSB0'; {mend}"
 
 
@@ -307,7 +309,7 @@ def test_a_link_in_use_stays_with_its_program(tmp_path):
     device.open()
     link = os.readlink(path)
     with serial.Serial(str(path), exclusive=True):  # a host that keeps the port to itself is no matter
-        what = f"rig.yaml:7 port: {path}: another program emulates this line; end it first"
+        what = f"rig.yaml:7 port: {path}: another program emulates this port; end it first"
         assert refused(str(path), end=device_link) == what
     assert os.readlink(path) == link
     device.close()
@@ -323,7 +325,7 @@ def test_of_two_that_begin_at_once_one_has_the_line(tmp_path, monkeypatch):
         made(target, link)
 
     monkeypatch.setattr(os, "symlink", late)
-    what = f"rig.yaml:7 port: {path}: another program emulates this line; end it first"
+    what = f"rig.yaml:7 port: {path}: another program emulates this port; end it first"
     assert refused(str(path), end=device_link) == what
     assert os.readlink(path) == "/dev/pts/987654"
 
@@ -332,13 +334,13 @@ def test_of_two_that_begin_at_once_one_has_the_line(tmp_path, monkeypatch):
 def test_nothing_else_is_replaced(make, tmp_path):
     path = tmp_path / "tty"
     make(path)
-    what = f"'{path}' exists and is not the port of an emulator; remove it or name another path"
+    what = f"'{path}' exists and is not the port of an emulator; remove it or use another path"
     assert refused(str(path), end=device_link) == f"rig.yaml:7 port: {what}"
     assert os.path.lexists(path)
 
 
 def test_places_where_no_link_can_be(tmp_path, monkeypatch):
-    what = "'loop://' cannot be emulated; name a path for the port, such as /tmp/tty"
+    what = "'loop://' cannot be emulated; use a path for the port, such as /tmp/tty"
     assert refused("loop://", end=device_link) == f"rig.yaml:7 port: {what}"
     what = f"no folder '{tmp_path}/dev' for the port '{tmp_path}/dev/tty'; make it"
     assert refused(f"{tmp_path}/dev/tty", end=device_link) == f"rig.yaml:7 port: {what}"
@@ -347,7 +349,7 @@ def test_places_where_no_link_can_be(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(os, "symlink", forbidden)
-    mend = "name a path that you may write, such as /tmp/tty"
-    what = f"rig.yaml:7 port: cannot put a port at '{tmp_path}/tty': Permission denied; {mend}"
+    mend = "use a writable path, such as /tmp/tty"
+    what = f"rig.yaml:7 port: cannot make a port at '{tmp_path}/tty': Permission denied; {mend}"
     assert refused(f"{tmp_path}/tty", end=device_link) == what
     assert os.listdir(tmp_path) == []

@@ -288,7 +288,7 @@ def test_an_adapter_that_is_pulled_out_and_put_in_again(adapter):
     for use in (lambda: host.receive(now() + SOON), lambda: host.send(CanFrame(1, b""), 0)):
         with pytest.raises(ConnectionLost) as caught:
             use()
-        assert str(caught.value).startswith(f"{host.name}: the line is lost (")
+        assert str(caught.value).startswith(f"{host.name}: the connection is lost (")
         assert str(caught.value).endswith("); check the cable and the power of the adapter")
         kept.append(caught.value)
     assert not host.reopen()
@@ -307,7 +307,7 @@ def test_the_device_knows_when_its_pseudo_terminal_fails(adapter):
     for use in (lambda: device.receive(0), lambda: device.receive(0), lambda: device.send(CanFrame(1, b""), 0)):
         with pytest.raises(ConnectionLost) as caught:
             use()
-        assert str(caught.value) == f"{device.name}: the line is not open"
+        assert str(caught.value) == f"{device.name}: the connection is not open"
     assert device.lost
     assert device.reopen()
     assert device.receive(0) is None
@@ -349,7 +349,7 @@ def test_mistakes(adapter, tmp_path, monkeypatch):
 @pytest.mark.parametrize("speed", ["fast", "0", ""])
 def test_mistakes_of_the_device(speed, tmp_path):
     path = str(tmp_path / "tty")
-    what = f"rig.yaml:7 channel: '{speed}' is no baud rate; say '{path}@115200'"
+    what = f"rig.yaml:7 channel: '{speed}' is not a baud rate; use '{path}@115200'"
     if speed:
         assert refused(CanParams("slcan", f"{path}@{speed}"), device_link) == what
     path = str(tmp_path / "dev" / "tty")

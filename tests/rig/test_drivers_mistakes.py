@@ -434,7 +434,7 @@ LINES = {
         "bus.interface: python-can has no interface 'virtul'; did you mean 'virtual'?"
     ),
     "bus: {interface: udp_multicast, channel: 10.0.0.1}": (
-        "bus.channel: '10.0.0.1' is no multicast address; take one such as 239.74.163.2"
+        "bus.channel: '10.0.0.1' is not a multicast address; use one such as 239.74.163.2"
     ),
     "bus: {interface: socketcan, channel: nocan7}": "bus.channel: no CAN device 'nocan7'; ",
     "bus: {interface: slcan, channel: /dev/does_not_exist}": "bus.channel: no such port '/dev/does_not_exist'",

@@ -81,7 +81,10 @@ def test_an_unplugged_line_stops_the_run_and_the_rig_can_be_armed_when_it_is_bac
     emulated.unplug()
     list(iter(scheduler.read, None))
     assert scheduler.state is SchedulerState.FAULT
-    assert "the line is lost" in scheduler.fault and "check the cable and the power of the adapter" in scheduler.fault
+    assert (
+        "the connection is lost" in scheduler.fault
+        and "check the cable and the power of the adapter" in scheduler.fault
+    )
     scheduler.reset()
     with pytest.raises(InputError, match="no such port"):
         scheduler.arm()  # it is still away
