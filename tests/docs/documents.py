@@ -108,7 +108,8 @@ def shown_default(value: Any) -> str:
 
 def shown_bounds(meta: Any) -> str:
     signs = {"above": ">", "min": "≥", "max": "≤"}
-    return ", ".join(f"{sign} {meta[key]:g}" for key, sign in signs.items() if meta[key] is not None)
+    bounds = ((sign, meta[key]) for key, sign in signs.items() if meta[key] is not None)
+    return ", ".join(f"{sign} {bound if isinstance(bound, int) else format(bound, 'g')}" for sign, bound in bounds)
 
 
 def expected_cells(cls: type, field: dataclasses.Field) -> list[str]:
