@@ -252,10 +252,56 @@ class Driver(Protocol):
         ...
 
 
+class TrafficMeter(Protocol):
+    """Items that a connection sent and received, and errors on it."""
+
+    items_out: int
+    items_in: int
+    errors: int
+
+    def load(self, seconds: float, bitrate: float) -> float:
+        """The fraction of the bit rate [bit/s] that was used in this time, both directions together."""
+        ...
+
+
+class Connection(Protocol):
+    """One end of a bus or serial link to drives. An item is a CAN frame, or bytes on a serial link."""
+
+    name: str
+
+    @property
+    def meter(self) -> TrafficMeter: ...
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection failed and was not opened again."""
+        ...
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def reopen(self) -> bool:
+        """Try to open a lost connection; whether it is open."""
+        ...
+
+    def bus_off(self) -> None:
+        """Signal bus off to the other end, where the connection can; for the device's end."""
+        ...
+
+    def send(self, item: Any, deadline_ns: int) -> None:
+        """Raises RunError when the connection is lost or the deadline passes."""
+        ...
+
+    def receive(self, deadline_ns: int) -> Any:
+        """The next item, None if none arrives by the deadline. Raises RunError when the connection is lost."""
+        ...
+
+
 class HardwareDriver(Driver, Protocol):
     """A driver whose motors are real: what the loop needs to know of its connection and of the faults of its drives."""
 
-    link: Any  # cosim.drivers.transport.Connection: its name and its traffic meter
+    link: Connection
     watchdog: float  # s without a command after which the drives stop by themselves
     lost: int  # replies that never came
     latched: bool  # `enable` was refused for a fault that `clear` may clear

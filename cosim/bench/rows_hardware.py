@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from cosim.bench.peers import import_peer
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.bench.tick_timing import BackToBackClock
 from cosim.errors import CosimError, RunError
-from cosim.rig.build.drivers import bus_params
+from cosim.rig.build.drivers import cycle_traffic
 from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.timing import deadlines
@@ -113,7 +112,7 @@ def bare_frames(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
 
 def cycle_items(rig: Rig, spec: DriverSpec) -> tuple[list[Any], list[Any]]:
     """What a driver sends and receives in one cycle: CAN frames or packets."""
-    traffic = spec.plugin.module.traffic(spec.plugin.params, rig.contexts[spec.name])
+    traffic = cycle_traffic(spec, rig.contexts[spec.name])
     return list(traffic.out), list(traffic.back)
 
 
@@ -145,8 +144,7 @@ def tick_serial(budget: Budget) -> Measurement:
                 tick_timing.time_ticks(engine, BackToBackClock(), tick_timing.WARM_UP_TICKS)
                 ours = tick_timing.time_ticks(engine, BackToBackClock(), count)
                 lost = engine.hardware_manager.groups[0].driver.lost
-    seconds = import_module("cosim.drivers.transport").seconds
-    wire = sum(seconds(item, bus_params(spec)) for item in (*out, *back))
+    wire = rig.bus_loads[spec.name] * rig.contexts[spec.name].period
     median = float(np.median(ours[:, -1])) * 1e-9
     size = [sum(map(len, items)) for items in (out, back)]
     note = (

@@ -34,10 +34,9 @@ def what_moves(rig: Rig) -> Iterator[str]:
 def _lines(rig: Rig) -> Iterator[str]:
     """Buses of real drives, and the motors on them."""
     for driver in rig.spec.drivers:
-        module = driver.plugin.module
-        kind, line = driver.plugin.name, module.connection_name(driver.plugin.params)
+        kind, connection = driver.plugin.name, driver.family.connection_name(driver.plugin.params)
         mode = "load motors" if driver.loads else f"{driver.mode} mode"
-        yield f"driver {driver.name}: {kind} on {line}, {mode}, bus load up to {rig.bus_loads[driver.name]:.0%}"
+        yield f"driver {driver.name}: {kind} on {connection}, {mode}, bus load up to {rig.bus_loads[driver.name]:.0%}"
         for name, wired in driver.wiring.items():
             effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].limits["effort"]
             of = f"load of {name}" if driver.loads else name

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import Any, Protocol
 
-from cosim.errors import InputError, RunError
+from cosim.errors import InputError, RunError, SourceLocation
 from cosim.types import param, params
 
-PlaceOf = Callable[..., str]
+PlaceOf = Callable[..., SourceLocation]
 
 KEYS = {"space": b" ", "esc": b"\x1b"}
 MAX_PER_POLL = 128  # messages; more than a bus carries in a tick, and few enough not to delay the loop

@@ -55,9 +55,9 @@ def emulation_of(
             own.append(motor)
             wired.append(how)
         motors += own
-        module, context = driver.plugin.module, contexts[driver.name]
-        drives = module.emulate(driver.plugin.params, context, own)
-        link = module.device(driver.plugin.params, context)
+        family, context = driver.family, contexts[driver.name]
+        drives = family.emulate(driver.plugin.params, context, own)
+        link = family.device(driver.plugin.params, context)
         faulty = FaultyConnection(spec.schedule.seed + number)
         connections.append(EmulatedConnection(driver.name, link, drives, driver.joints, tuple(own), faulty))
     return EmulationServer(
@@ -152,8 +152,7 @@ def _offered(spec: RigSpec) -> Iterator[str]:
     """Where the drives are to be found."""
     yield f"{spec.name}  {spec.description}".rstrip()
     for driver in spec.drivers:
-        module = driver.plugin.module
-        kind, where = driver.plugin.name, module.connection_name(driver.plugin.params)
+        kind, where = driver.plugin.name, driver.family.connection_name(driver.plugin.params)
         yield f"{driver.name}: {kind} on {where}"
         for joint, wired in driver.wiring.items():
             yield f"  node {wired.address}: {joint}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from cosim.errors import RunError, did_you_mean
 from cosim.output.events import RunEvent
+from cosim.rig.build.drivers import BusReport
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.timing.deadlines import DeadlineRecord
 from cosim.units import JOINT_DIMENSIONS
@@ -62,7 +63,7 @@ class Run:
     events: tuple[RunEvent, ...] = ()
     timing: DeadlineRecord | None = None  # of a run in real time
     guard: Mapping[str, Any] = field(default_factory=dict)  # joint -> limit -> its warnings and saturations
-    connections: tuple[dict[str, Any], ...] = ()  # traffic of the buses of real drives
+    connections: tuple[BusReport, ...] = ()  # traffic of the connections of real drives
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One signal (k,). Raises KeyError naming the signals that exist."""

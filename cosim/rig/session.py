@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from cosim.execution.schedulability import check_schedulable
 from cosim.execution.scheduler import FOREVER, Scheduler, TickBlock
 from cosim.output.events import EventMonitor, RunEvent
 from cosim.output.timing_report import timing_lines
-from cosim.rig.build.drivers import bus_report, driver_groups, safety_of
+from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.run import Run, StoppedRun, signal_units
 from cosim.rig.sections.schedule import LONGEST
@@ -69,44 +68,44 @@ def run_session(
     seconds = schedule.duration_ns * 1e-9 if duration is None else duration
     ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
     if ticks < 1:
-        wrong, mend = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
-        raise InputError(f"{seconds:g} s is {wrong}; use a {mend} one", "duration")
+        wrong, fix = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
+        raise InputError(f"{seconds:g} s is {wrong}; use a {fix} one", "duration")
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     with make_scheduler(rig) as scheduler:
         scheduler.prepare(clear_faults)
-        taken = _taken(rig, scheduler, ticks + 1, record, progress)
+        recorder = _record(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
-            taken.connections = bus_report(
-                rig.spec.drivers, rig.bus_loads, scheduler.engine.hardware_manager, time.perf_counter() - taken.begun
+            recorder.connections = bus_report(
+                rig.spec.drivers, rig.bus_loads, scheduler.engine.hardware_manager, time.perf_counter() - recorder.begun
             )
-    if not taken.t_ns:
-        raise RunError(taken.fault, str(rig.spec.path))
-    run = taken.run()
-    if taken.fault:
+    if not recorder.t_ns:
+        raise RunError(recorder.fault, str(rig.spec.path))
+    run = recorder.run()
+    if recorder.fault:
         raise StoppedRun(run)
     return run
 
 
 @dataclass
 class RunRecorder:
-    """What has come of a run so far."""
+    """The ticks of a run so far, their signals, events and faults."""
 
     rig: WiredRig
     scheduler: Scheduler
     sinks: list[Sink] = field(default_factory=list)
     t_ns: list[np.ndarray] = field(default_factory=list)
-    waiting: list[TickBlock] = field(default_factory=list)  # whose signals are still to be made
+    waiting: list[TickBlock] = field(default_factory=list)  # whose signals are not computed yet
     blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
     events: list[RunEvent] = field(default_factory=list)
     fault: str = ""
-    connections: tuple[dict[str, Any], ...] = ()  # to real drives
+    connections: tuple[BusReport, ...] = ()  # of real drives
     busy: float = 0.0  # s
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self._watch = EventMonitor(self.rig.tick_model)
-        self._told = -1  # number of the last tick whose lateness was told
+        self._event_monitor = EventMonitor(self.rig.tick_model)
+        self._last_reported = -1  # tick of the last missed deadline that was reported
 
     @property
     def done(self) -> int:
@@ -114,74 +113,73 @@ class RunRecorder:
 
     @property
     def now_ns(self) -> int:
-        """The rig's time at the last tick."""
+        """Simulated time of the last tick [ns]."""
         return int(self.t_ns[-1][-1]) if self.t_ns else 0
 
     def add(self, block: TickBlock) -> None:
-        """Finished ticks. Their signals are computed immediately for the sinks; without sinks, those of a run in real
-        time are computed at its end, because a Python loop shares the interpreter."""
+        """Add finished ticks. With sinks their signals are computed immediately; without sinks, those of a real-time
+        run are computed at its end, because a Python loop shares the interpreter."""
         self.t_ns.append(block.numbers * self.rig.spec.schedule.step_ns)
         self.waiting.append(block)
         if self.sinks or self.scheduler.pacing is None:
-            self.digest()
+            self.compute_signals()
 
-    def digest(self) -> None:
+    def compute_signals(self) -> None:
         """Compute the signals of all waiting ticks."""
         waiting, self.waiting = self.waiting, []
         for block in waiting:
-            self._digest(block)
+            self._compute_signals(block)
 
-    def _digest(self, block: TickBlock) -> None:
+    def _compute_signals(self, block: TickBlock) -> None:
         t_ns = block.numbers * self.rig.spec.schedule.step_ns
         values = self.rig.observe(block.bumpless_start, block.rows)
         if self.scheduler.pacing is not None:
             values = np.hstack([values, deadlines.values(self.rig.tasks, block.numbers, block.stamps)])
         self.blocks.append(values)
-        events = self._watch(block.rows)
+        events = self._event_monitor(block.rows)
         self.events += events
         for sink in self.sinks:
             sink(t_ns, values)
             for event in events:
                 sink.event(round(event.t * 1e9), event.name, event.level)
-        self._tell_misses(block)
+        self._report_misses(block)
 
-    def _tell_misses(self, block: TickBlock) -> None:
-        """Every deadline that was missed goes to the recording, with its cause."""
+    def _report_misses(self, block: TickBlock) -> None:
+        """Send each missed deadline, with its cause, to the sinks."""
         pacing = self.scheduler.pacing
         if pacing is None or not self.sinks or not block.stamps.size:
             return
-        least = min(task.deadline_ns for task in self.rig.tasks)
-        if pacing.trigger is None and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > least):
-            return  # which is cheaper to see than to judge
+        shortest_ns = min(task.deadline_ns for task in self.rig.tasks)
+        if pacing.trigger is None and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > shortest_ns):
+            return  # a cheap test before the analysis
         for miss in self.scheduler.recent_timing(SHOWN).misses():
-            if miss.number > self._told:
+            if miss.number > self._last_reported:
                 what = f"missed a deadline by {format_seconds(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
                 for sink in self.sinks:
                     sink.event(miss.number * self.rig.spec.schedule.step_ns, what, "warning")
-                self._told = miss.number
+                self._last_reported = miss.number
 
     def run(self) -> Run:
         units = tuple(channels_of(self.rig))
-        self.digest()
+        self.compute_signals()
         values = np.concatenate(self.blocks)
         t = np.concatenate(self.t_ns)[: len(values)] * 1e-9
         paced = self.scheduler.pacing is not None
-        found = self.scheduler.timing if paced else None
-        busy = self.busy if found is None else float(found.busy_ns.sum()) * 1e-9
+        timing = self.scheduler.timing if paced else None
+        busy = self.busy if timing is None else float(timing.busy_ns.sum()) * 1e-9
         names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
-        events, counts = tuple(self.events), self._watch.limit_alarms.counts
-        return Run(self.rig, t, values, names, busy, wall, self.fault, events, found, counts, self.connections)
+        events, counts = tuple(self.events), self._event_monitor.limit_alarms.counts
+        return Run(self.rig, t, values, names, busy, wall, self.fault, events, timing, counts, self.connections)
 
 
 def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
-    """(signal, unit) of everything that a run of the rig leaves."""
+    """(signal, unit) of every column that a run of the rig records."""
     signals = tuple(signal_units(rig).items())
     return signals if rig.spec.schedule.pacing is None else signals + deadlines.channels(rig.tasks)
 
 
 def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> list[Sink]:
-    """The recording, and the telemetry of the rig. Those of a run in real time are in a process of their
-    own."""
+    """Open the recording and the telemetry of the rig; for a real-time run in a separate process."""
     from cosim.output.remote_sink import RemoteSink
     from cosim.output.sinks import SinkConfig, open_sinks
 
@@ -199,80 +197,80 @@ def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> l
     return [stack.enter_context(RemoteSink(output))]
 
 
-def _taken(
+def _record(
     rig: WiredRig,
     scheduler: Scheduler,
     ticks: int,
     record: str | Path | None,
     progress: Callable[[float], None] | None,
 ) -> RunRecorder:
-    taken = RunRecorder(rig, scheduler)
+    recorder = RunRecorder(rig, scheduler)
     try:
         with ExitStack() as stack:
-            scheduler.mode.arm()  # a run that is refused writes nothing
-            taken.sinks = _open_sinks(rig, stack, record)
+            scheduler.mode.arm()  # a run that cannot start writes no file
+            recorder.sinks = _open_sinks(rig, stack, record)
             try:
                 try:
                     scheduler.arm()
-                except CosimError as error:  # a recording without ticks says why
-                    for sink in taken.sinks:
-                        sink.fault(taken.now_ns, str(error))
+                except CosimError as error:  # the recording of a run without ticks holds the reason
+                    for sink in recorder.sinks:
+                        sink.fault(recorder.now_ns, str(error))
                     raise
-                taken.begun = time.perf_counter()
-                # real joints are brought to rest after the last tick, where the rig says how
+                recorder.begun = time.perf_counter()
+                # real joints make a controlled stop after the last tick, if the rig configures it
                 scheduler.start(FOREVER if rig.hardware and rig.tick_model.has_controlled_stop else ticks)
-                _follow(taken, ticks, progress)
+                _follow(recorder, ticks, progress)
             except KeyboardInterrupt:
                 scheduler.controlled_stop()
                 for block in iter(scheduler.read, None):
-                    taken.add(block)
-                last = taken.done - 1
-                told = f"interrupted after tick {last}" if taken.done else "interrupted before the first tick"
-                taken.fault = scheduler.fault or told
-            for sink in taken.sinks:
-                if taken.fault:
-                    sink.fault(taken.now_ns, taken.fault)
-                if scheduler.pacing is not None and taken.t_ns:
+                    recorder.add(block)
+                last = recorder.done - 1
+                message = f"interrupted after tick {last}" if recorder.done else "interrupted before the first tick"
+                recorder.fault = scheduler.fault or message
+            for sink in recorder.sinks:
+                if recorder.fault:
+                    sink.fault(recorder.now_ns, recorder.fault)
+                if scheduler.pacing is not None and recorder.t_ns:
                     for line in timing_lines(scheduler.timing.summary()):
-                        sink.event(taken.now_ns, line)
+                        sink.event(recorder.now_ns, line)
     except RunError as error:
-        # what was being recorded may be lost, the run is not
-        if not taken.t_ns or taken.fault:
+        # the recording failed; the run itself is kept
+        if not recorder.t_ns or recorder.fault:
             raise
-        taken.fault = str(error)
-    return taken
+        recorder.fault = str(error)
+    return recorder
 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C and the orders to end wait until this is done; only the main thread hears them at all."""
+    """Postpone Ctrl-C and termination signals to the end of the block; only the main thread receives them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard: list[tuple[int, Any]] = []
+    received: list[tuple[int, object]] = []
     numbers = termination_signals()
-    handlers = [signal.signal(number, lambda *call: heard.append(call)) for number in numbers]
+    handlers = [signal.signal(number, lambda *call: received.append(call)) for number in numbers]
     try:
         yield
     finally:
         for number, handler in zip(numbers, handlers, strict=True):
             signal.signal(number, handler)
-        for number, _ in heard[:1]:
+        for number, _ in received[:1]:
             signal.raise_signal(number)
 
 
-def _follow(taken: RunRecorder, ticks: int, progress: Callable[[float], None] | None) -> None:
-    """Read the ticks as they are done, until there are no more."""
-    scheduler, before = taken.scheduler, time.perf_counter()
+def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[float], None] | None) -> None:
+    """Add blocks of ticks as they finish, until the run ends."""
+    scheduler, before = recorder.scheduler, time.perf_counter()
     while scheduler.wait():
-        taken.busy += time.perf_counter() - before
-        with _uninterrupted():  # what has been taken from the scheduler is kept
+        recorder.busy += time.perf_counter() - before
+        with _uninterrupted():  # a block that was read is not lost
             block = scheduler.read()
             assert block is not None
-            taken.add(block)
+            recorder.add(block)
         before = time.perf_counter()
         if progress is not None:
-            progress(min(taken.done / ticks, 1.0))
-        if taken.done >= ticks:
+            progress(min(recorder.done / ticks, 1.0))
+        if recorder.done >= ticks:
             scheduler.controlled_stop()
-    taken.fault = taken.scheduler.fault
+    recorder.fault = scheduler.fault

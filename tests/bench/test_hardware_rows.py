@@ -44,7 +44,7 @@ def test_six_drives_at_1_khz_fit_on_two_buses_and_not_on_one():
     assert all(load < 0.8 for load in two.bus_loads.values())
     path, keys = emulated_rigs.can_rig(emulated_rigs.ONE_CAN_BUS, "virtual", 1)
     assert load_rig(path, keys).spec.schedule.step_ns == 5_000_000
-    with pytest.raises(InputError, match=r"6 drives every 1 ms need 1\.49 times what the "):
+    with pytest.raises(InputError, match=r"6 drives every 1 ms need 1\.49 times the capacity of the bus"):
         load_rig(path, [*keys, "schedule.step=1 ms"])
 
 

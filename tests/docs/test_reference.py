@@ -328,7 +328,7 @@ def test_every_field_of_a_bus_is_listed():
     meter = SimpleNamespace(load=lambda seconds, bitrate: 0.0, items_out=0, items_in=0, errors=0)
     slot = FeedforwardField(("base",))
     driver = SimpleNamespace(link=SimpleNamespace(name="line", meter=meter), lost=0, report=slot.report)
-    drives = SimpleNamespace(groups=[SimpleNamespace(real=True, driver=driver)], unsent=[0])
+    drives = SimpleNamespace(groups=[SimpleNamespace(hardware=driver)], unsent=[0])
     (line,) = bus_report(rig.spec.drivers, rig.bus_loads, drives, 1.0)  # type: ignore
     fields = set(line) - {"feedforward"} | {f"feedforward.{key}" for key in line["feedforward"][0]}
     assert names("Buses and serial links") == fields

@@ -13,7 +13,7 @@ import pytest
 from cosim.errors import InputError, RunError
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
-from cosim.hardware.emulation.server import AT_ONCE, BEHIND_NS, EmulatedConnection, EmulationServer
+from cosim.hardware.emulation.server import BEHIND_NS, MAX_ITEMS, EmulatedConnection, EmulationServer
 from cosim.rig import emulate
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
@@ -368,12 +368,12 @@ def test_several_lines_are_served_side_by_side():
 
 
 def test_a_line_that_is_flooded_does_not_hold_up_the_physics():
-    flood = [(0, k) for k in range(10 * AT_ONCE)]
+    flood = [(0, k) for k in range(10 * MAX_ITEMS)]
     emulation, _, _ = emulation_with(flood)
     emulation.open()
     emulation.step()
     assert emulation.steps == 1
-    assert emulation.connections[0].answered == AT_ONCE
+    assert emulation.connections[0].answered == MAX_ITEMS
 
 
 def test_answers_that_a_line_does_not_take_are_counted_and_a_broken_line_is_opened_again():

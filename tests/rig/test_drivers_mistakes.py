@@ -35,7 +35,7 @@ BUS = "bus: {interface: virtual, channel: a}"
 ELBOW = "joints: {elbow: {id: 1}}"
 REAL = f"drivers: [{{type: odrive, {BUS}, {ELBOW}}}]\n"  # line 13
 NO_JOINT = "names no joint; list them under 'joints', each with the address of its drive"
-SLOW = "use a longer schedule.step, a higher bit rate, or two lines"
+SLOW = "use a longer schedule.step, a higher bit rate, or two buses"
 
 
 @pytest.fixture
@@ -286,8 +286,8 @@ def test_ways_to_go_by_the_clock(tmp_path, realtime):
 @pytest.mark.parametrize(
     ("line", "step", "message"),
     [
-        ("channel: a", "50 us", "1 drive every 0.05 ms need 14.1 times what the line can carry"),
-        ("channel: a, bitrate: 125 kbit/s", "1 ms", "1 drive every 1 ms need 5.64 times what the line can carry"),
+        ("channel: a", "50 us", "1 drive every 0.05 ms need 14.1 times the capacity of the bus"),
+        ("channel: a, bitrate: 125 kbit/s", "1 ms", "1 drive every 1 ms need 5.64 times the capacity of the bus"),
     ],
 )
 def test_a_line_that_cannot_carry_what_is_sent(mistakes, line, step, message):
@@ -512,7 +512,7 @@ def test_a_fault_of_the_command_line_is_one(command):
 def test_check_says_nothing_but_the_mistake_of_a_line_that_is_too_slow(command):
     Path("rig.yaml").write_text(f"{RIG}{REAL}schedule: {{step: 50 us}}\n")
     assert command.refuses("check", "rig.yaml") == [
-        f"rig.yaml:13 drivers[0]: 1 drive every 0.05 ms need 14.1 times what the line can carry; {SLOW}"
+        f"rig.yaml:13 drivers[0]: 1 drive every 0.05 ms need 14.1 times the capacity of the bus; {SLOW}"
     ]
 
 

@@ -10,11 +10,12 @@ from typing import Any
 from cosim.errors import RunError
 from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors
+from cosim.types import Connection, DeviceEmulator
 
 BEHIND_NS = 50_000_000  # behind the clock by more than this, the physics lets the clock slip
 SLICE_NS = 100_000  # for which one connection of several is polled at a time
 SEND_NS = 2_000_000  # deadline of a reply
-AT_ONCE = 64  # items that are answered before the next step of the physics
+MAX_ITEMS = 64  # answered before the next step of the physics
 
 
 @dataclass
@@ -22,8 +23,8 @@ class EmulatedConnection:
     """The device side of a driver's connection, the drives on it and their injected faults."""
 
     name: str
-    link: Any
-    drives: Any  # the family's emulator
+    link: Connection
+    drives: DeviceEmulator
     joints: tuple[str, ...]
     motors: tuple[EmulatedMotor, ...]
     faulty_connection: FaultyConnection
@@ -119,7 +120,7 @@ class EmulationServer:
         self._due += self.step_ns
 
     def _listen(self, connection: EmulatedConnection, until: int) -> None:
-        for _ in range(AT_ONCE):
+        for _ in range(MAX_ITEMS):
             try:
                 item = connection.link.receive(until)
             except RunError:

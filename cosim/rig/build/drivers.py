@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
-from typing import Any, Protocol, TypedDict
+from typing import Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 
@@ -15,17 +15,45 @@ from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop, open_estop
 from cosim.hardware.manager import HardwareManager
 from cosim.rig.build.driver_context import real_joints
+from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import WATCHDOG_STEPS, GuardSpec
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import DriverContext, Limits
 
-WATCHDOG = 0.1  # s without a tick before real motors are switched off, unless the rig gives another time
+WATCHDOG = 0.1  # s without a tick until real motors are switched off, unless the rig sets another time
+
+
+@runtime_checkable
+class BusParams(Protocol):
+    """The connection of a driver to a CAN bus."""
+
+    bitrate: float
+
+
+class PortParams(Protocol):
+    """The connection of a driver to a serial port."""
+
+    baudrate: float
+
+
+class BusReport(TypedDict):
+    """Traffic of the connection of a driver in a run; loads are fractions of the bit rate."""
+
+    driver: str
+    connection: str
+    bus_load: float
+    bus_load_estimated: float
+    sent: int
+    received: int
+    errors: int
+    unsent: int  # commands that expired before they could be sent
+    feedforward: list[dict[str, object]]  # of each joint
 
 
 class Safety(TypedDict, total=False):
-    """What the loop watches besides the guard: its own ticks [s], and the emergency stop, which it opens."""
+    """Stops of the loop besides the guard: the watchdog [s], and the function that opens the emergency stop."""
 
     watchdog: float | None
     estop: Callable[[ExitStack], Estop]
@@ -49,7 +77,7 @@ def driver_groups(
     loads = 0
     for spec in drivers:
         index = np.array([joints.index(name) for name in spec.joints], dtype=int)
-        driver = spec.plugin.module.load(spec.plugin.params, contexts[spec.name])
+        driver = spec.family.load(spec.plugin.params, contexts[spec.name])
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
         groups.append(DriverGroup(driver, index, spec.mode, real=True, load=bool(spec.loads)))
@@ -69,51 +97,46 @@ def safety_of(guard: GuardSpec, hardware: bool, step: float, place: Callable[[tu
     }
 
 
-class BusTraffic(Protocol):
-    """What one cycle of a driver sends and receives."""
-
-    def load(self, params: Any, period: float) -> float:
-        """The fraction of the bus that a cycle every `period` [s] fills, at worst."""
-        ...
-
-
 def bus_loads(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> dict[str, float]:
-    """Driver -> the fraction of its bus that commands and replies fill, at worst.
+    """Driver -> the fraction of its bus that commands and replies use in the worst case.
 
     Raises InputError for a bus that cannot carry them.
     """
     loads = {}
     for spec in drivers:
         context = contexts[spec.name]
-        traffic: BusTraffic = spec.plugin.module.traffic(spec.plugin.params, context)
-        loads[spec.name] = load = traffic.load(bus_params(spec), context.period)
+        loads[spec.name] = load = cycle_traffic(spec, context).load(bus_params(spec), context.period)
         if load > 1.0:
             n, period = len(spec.joints), context.period
-            what = f"{n} drive{'s' * (n > 1)} every {period * 1e3:g} ms need {load:.3g} times what the line can carry"
-            raise InputError(f"{what}; use a longer schedule.step, a higher bit rate, or two lines", context.place())
+            what = f"{n} drive{'s' * (n > 1)} every {period * 1e3:g} ms need {load:.3g} times the capacity of the bus"
+            raise InputError(f"{what}; use a longer schedule.step, a higher bit rate, or two buses", context.place())
     return loads
 
 
-def bus_params(spec: DriverSpec) -> Any:
-    """The parameters of a driver's connection: of a CAN bus, or of a serial port."""
-    params: Any = spec.plugin.params
-    bus = getattr(params, "bus", None)
-    return params.port if bus is None else bus
+def cycle_traffic(spec: DriverSpec, context: DriverContext) -> CycleTraffic:
+    """The items that a driver sends and receives in one cycle."""
+    return spec.family.traffic(spec.plugin.params, context)
+
+
+def bus_params(spec: DriverSpec) -> BusParams | PortParams:
+    """The parameters of a driver's connection."""
+    bus = getattr(spec.plugin.params, "bus", None)
+    return getattr(spec.plugin.params, "port") if bus is None else bus  # noqa: B009 - of a dataclass of the family
 
 
 def bus_report(
     drivers: Sequence[DriverSpec], estimated: Mapping[str, float], manager: HardwareManager, seconds: float
-) -> tuple[dict[str, Any], ...]:
-    """Traffic of every connection in so many seconds, and the feedforward efforts that its drives got.
+) -> tuple[BusReport, ...]:
+    """Traffic of every connection in `seconds`, and the feedforward efforts that its drives received.
 
-    estimated: driver -> bus load, as `bus_loads` has it.
+    estimated: driver -> bus load, as from `bus_loads`.
     """
     counted = zip(manager.groups, manager.unsent, strict=True)
-    loaded: list[Any] = [(group.driver, unsent) for group, unsent in counted if group.real]
-    report = []
-    for spec, (driver, unsent) in zip(drivers, loaded, strict=True):
+    real = [(group.hardware, unsent) for group, unsent in counted if group.hardware is not None]
+    report: list[BusReport] = []
+    for spec, (driver, unsent) in zip(drivers, real, strict=True):
         params, meter = bus_params(spec), driver.link.meter
-        bitrate = getattr(params, "bitrate", None) or params.baudrate
+        bitrate = params.bitrate if isinstance(params, BusParams) else params.baudrate
         report.append(
             {
                 "driver": spec.name,

@@ -1,15 +1,16 @@
-"""The section `drivers` of a rig: lines with real drives, and the joints behind each of them."""
+"""The section `drivers` of a rig: the drivers of real drives and their joints."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from cosim.errors import did_you_mean
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
+from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.sections.joints import JointSpec, bound_reason
@@ -43,8 +44,8 @@ class LoadParams:
 
 @dataclass(frozen=True)
 class DriverSpec:
-    """A line of one family. wiring: joint -> the family's JointParams; loads: joint -> how its load is applied, where
-    the drives are those of load motors."""
+    """A driver of one family. wiring: joint -> the family's JointParams; loads: joint -> how its load is applied, for
+    the drives of load motors."""
 
     name: str
     plugin: Plugin
@@ -53,6 +54,10 @@ class DriverSpec:
     wiring: Mapping[str, Any]
     loads: Mapping[str, LoadParams]
     key: tuple  # of its section
+
+    @property
+    def family(self) -> DriverFamily:
+        return cast(DriverFamily, self.plugin.module)
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -143,7 +148,7 @@ def _obstacle(
 
 
 def _check_mode(spec: DriverSpec, given: bool, reading: Reading) -> None:
-    modes = sorted(spec.plugin.module.MODES)
+    modes = sorted(spec.family.MODES)
     if spec.loads and spec.mode != "effort":
         reading.fail(spec.at("mode"), "load motors follow an effort; take 'mode' out")
     elif spec.mode not in modes:
@@ -152,24 +157,23 @@ def _check_mode(spec: DriverSpec, given: bool, reading: Reading) -> None:
 
 
 def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
-    """No two joints at one node, no two drivers of a family on one line."""
+    """Record joints with the same node, and drivers of one family on the same connection."""
     nodes: dict[tuple[str, int], str] = {}
-    lines: dict[tuple[str, str], str] = {}
+    connections: dict[tuple[str, str], str] = {}
     for spec in drivers:
-        module = spec.plugin.module
-        line, family = module.connection_name(spec.plugin.params), module.__name__
-        if other := lines.get((line, family)):
-            what = f"driver '{other}' is on {line} already; give its joints and these to one driver"
+        connection, family = spec.family.connection_name(spec.plugin.params), spec.family.__name__
+        if other := connections.get((connection, family)):
+            what = f"driver '{other}' is on {connection} already; give its joints and these to one driver"
             reading.fail(spec.key, what)
-        lines.setdefault((line, family), spec.name)
+        connections.setdefault((connection, family), spec.name)
         for joint, wired in spec.wiring.items():
-            if other := nodes.get((line, wired.address)):
-                what = f"node {wired.address} on {line} is that of joint '{other}' already; give each drive its own"
-                reading.fail(spec.at("joints", joint, wired.key), what)
-            nodes.setdefault((line, wired.address), joint)
+            if other := nodes.get((connection, wired.address)):
+                what = f"node {wired.address} on {connection} is that of joint '{other}' already"
+                reading.fail(spec.at("joints", joint, wired.key), f"{what}; give each drive its own")
+            nodes.setdefault((connection, wired.address), joint)
 
 
-def check_pace(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
+def check_real_time(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
     """Real motors run in real time; schedule: the section, pacing: its settings."""
     at, given = ("schedule", "realtime"), schedule.get("realtime") if isinstance(schedule, dict) else None
     if isinstance(given, str | bool) and given in ("no", False):
@@ -179,8 +183,7 @@ def check_pace(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
 
 
 def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec], reading: Reading) -> None:
-    """What can move a motor is bounded: every real joint has limits of effort and velocity. None is latched; stops are
-    those of the emulated one."""
+    """Record real joints without limits of effort and velocity, and latched ones. Stops apply to emulated joints."""
     for spec in drivers:
         for name in spec.joints:
             joint = joints.get(name)

@@ -16,7 +16,7 @@ from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, override
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
 from cosim.rig.sections.dofs import dofs_of
-from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_pace, read_drivers
+from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_real_time, read_drivers
 from cosim.rig.sections.emulator import EmulatorSpec, read_emulator
 from cosim.rig.sections.events import EventSpec, read_events
 from cosim.rig.sections.guard import GuardSpec, read_guard
@@ -128,7 +128,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
     check_bounds(drivers, specs, reading)
     if top.get("drivers"):
-        check_pace(top.get("schedule"), schedule.pacing, reading)
+        check_real_time(top.get("schedule"), schedule.pacing, reading)
     guard = read_guard(top.get("guard"), schedule.step_ns, reading)
     _check_guard(guard, specs, entries, commanded, reading)
     return RigSpec(
