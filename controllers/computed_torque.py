@@ -9,12 +9,11 @@ Modeling and Control, §8.3).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
-from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, joint_signals, param, params
+from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
 
 
 @params
@@ -40,7 +39,7 @@ class ComputedTorque:
     def initial(self) -> State:
         return {}
 
-    def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         model, zero = self._model.equations, ops.zeros(len(self._prescribed))
         q = model.coordinates(ops.with_elements(u["all_position"], self._index, u["reference_position"]))
         v = ops.with_elements(u["all_velocity"], self._index, u["reference_velocity"])

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from cosim import ops
 from cosim.errors import InputError
-from cosim.types import COMMAND, ControllerContext, PerJoint, State, joint_signals, param, params
+from cosim.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
 
 # interface -> the gains of its loop; the first must not be zero
 GAINS: dict[str, tuple[str, ...]] = {"position": ("kp", "kd"), "velocity": ("kd",), "effort": ()}
@@ -40,7 +40,7 @@ class Passthrough:
     def initial(self) -> State:
         return {}
 
-    def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         used, zero = GAINS[p.interface], ops.zeros(self._n)
         return {}, {
             "position": u.get("reference_position", zero),

@@ -7,12 +7,11 @@ g(q) is the effort of the commanded joints at rest, with the reactions of the lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
-from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, joint_signals, param, params
+from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
 
 
 @params
@@ -34,7 +33,7 @@ class PdGravity:
     def initial(self) -> State:
         return {}
 
-    def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         model, rest = self._model.equations, ops.zeros(self._model.nv)
         q = model.coordinates(u["all_position"])
         if self._model.constraint_rows:

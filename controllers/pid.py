@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from cosim import ops
-from cosim.types import COMMAND, REFERENCE, ControllerContext, PerJoint, State, joint_signals, param, params
+from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
 
 
 @params
@@ -35,7 +34,7 @@ class Pid:
     def initial(self) -> State:
         return {"integral": ops.zeros(self._n)}
 
-    def update(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         kp, ki, kd, bound = (ops.array(gain) for gain in (p.kp, p.ki, p.kd, p.integral_limit))
         error = u["reference_position"] - u["position"]
         effort = x["integral"] + u["reference_effort"]

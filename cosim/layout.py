@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cosim import ops
+from cosim.types import Numeric
 
 
 class Region(NamedTuple):
@@ -20,7 +21,7 @@ class Region(NamedTuple):
 class Layout:
     """The location of each array of a nested dict in the flat vector, from an example of the dict."""
 
-    def __init__(self, example: dict[str, Any]) -> None:
+    def __init__(self, example: dict[str, Numeric]) -> None:
         self.places: dict[tuple[str, ...], tuple[slice, tuple[int, ...]]] = {}
         self.size = 0
         for path, value in _leaves(example):
@@ -30,7 +31,7 @@ class Layout:
             self.size += n
         self._example = example
 
-    def pack(self, tree: dict[str, Any]) -> Any:
+    def pack(self, tree: dict[str, Numeric]) -> Numeric:
         """The flat vector (size,) of a tree with the keys and shapes of the example. Raises ValueError for others."""
         leaves = dict(_leaves(tree))
         if leaves.keys() != self.places.keys():
@@ -41,9 +42,9 @@ class Layout:
                 raise ValueError(f"{'.'.join(path)} has shape {np.shape(leaves[path])}; its initial shape is {shape}")
         return ops.concatenate([_flat(leaves[path]) for path in self.places])
 
-    def unpack(self, vector: Any) -> dict[str, Any]:
+    def unpack(self, vector: Numeric) -> dict[str, Numeric]:
         """The tree of arrays, views of the vector where numpy gives views."""
-        tree: dict[str, Any] = _skeleton(self._example)
+        tree: dict[str, Numeric] = _skeleton(self._example)
         for path, (place, shape) in self.places.items():
             node = tree
             for name in path[:-1]:
@@ -65,11 +66,11 @@ class Layout:
         return np.arange(place.start, place.stop)
 
 
-def _flat(value: Any) -> Any:
+def _flat(value: Numeric) -> Numeric:
     return value.reshape(-1) if isinstance(value, np.ndarray) else np.reshape(np.asarray(value, dtype=float), -1)
 
 
-def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(tree: dict[str, Numeric], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Numeric]]:
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from _leaves(value, (*path, name))
@@ -77,5 +78,5 @@ def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[
             yield (*path, name), value
 
 
-def _skeleton(tree: dict[str, Any]) -> dict[str, Any]:
+def _skeleton(tree: dict[str, Numeric]) -> dict[str, Numeric]:
     return {name: _skeleton(value) if isinstance(value, dict) else None for name, value in tree.items()}

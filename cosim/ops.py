@@ -11,15 +11,16 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from cosim.types import Numeric
 
-def _operator(name: str, reflected: bool = False) -> Any:
+
+def _operator(name: str, reflected: bool = False) -> Numeric:
     """A method of `Traced`: the operation on (self, other), or on (other, self) if reflected."""
 
-    def method(self: Traced, other: Any) -> Any:
+    def method(self: Traced, other: Numeric) -> Numeric:
         pair = (_boxed(other), self) if reflected else (self, _boxed(other))
         return _traced(_boxed(_symbolic(name, 2)(*pair)))
 
@@ -46,23 +47,23 @@ class Traced(np.ndarray):
     __le__, __ge__ = _operator("LE"), _operator("LE", reflected=True)
     __eq__, __ne__ = _operator("EQ"), _operator("NE")
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Numeric:
         return _traced(_boxed(_symbolic("NEG", 1)(self)))
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Numeric) -> Numeric:
         return _matrix_product(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Numeric) -> Numeric:
         return _matrix_product(other, self)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Numeric) -> Numeric:
         return _traced(_boxed(super().__getitem__(index)))
 
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(self, array: Numeric, context: Numeric = None, return_scalar: bool = False) -> Numeric:
         return np.asarray(array, dtype=object).view(Traced)
 
 
-def is_symbolic(x: Any) -> bool:
+def is_symbolic(x: Numeric) -> bool:
     """Whether x is a symbol or an array that may hold symbols."""
     if isinstance(x, np.ndarray):
         return x.dtype == object
@@ -71,7 +72,7 @@ def is_symbolic(x: Any) -> bool:
     return type(x).__module__.startswith("casadi")
 
 
-def _boxed(x: Any) -> np.ndarray:
+def _boxed(x: Numeric) -> np.ndarray:
     """x as an array that numpy's ufuncs do not convert."""
     if isinstance(x, np.ndarray):
         return x
@@ -82,16 +83,20 @@ def _boxed(x: Any) -> np.ndarray:
     return box
 
 
-def _traced(x: Any) -> Any:
+def _traced(x: Numeric) -> Numeric:
     return x.view(Traced) if isinstance(x, np.ndarray) and x.dtype == object else x
 
 
 # operations on two numbers among symbols
-_NUMERIC: dict[str, Callable[[Any, Any], Any]] = {"ADD": operator.add, "SUB": operator.sub, "MUL": operator.mul}
+_NUMERIC: dict[str, Callable[[Numeric, Numeric], Numeric]] = {
+    "ADD": operator.add,
+    "SUB": operator.sub,
+    "MUL": operator.mul,
+}
 
 
 @cache
-def _scalar(name: str, arity: int) -> Callable[..., Any]:
+def _scalar(name: str, arity: int) -> Callable[..., Numeric]:
     """casadi's operation on one element each, numbers or symbols.
 
     The operators of casadi's Python classes try every overload; `SX.binary` takes a tenth of their time.
@@ -99,12 +104,12 @@ def _scalar(name: str, arity: int) -> Callable[..., Any]:
     import casadi
 
     code, symbol = getattr(casadi, f"OP_{name}"), casadi.SX
-    make: Callable[..., Any] = symbol.unary if arity == 1 else symbol.binary
+    make: Callable[..., Numeric] = symbol.unary if arity == 1 else symbol.binary
     numeric = _NUMERIC.get(name)
     if numeric is None:
         return functools.partial(make, code)
 
-    def binary(a: Any, b: Any) -> Any:
+    def binary(a: Numeric, b: Numeric) -> Numeric:
         if isinstance(a, symbol) or isinstance(b, symbol):
             return make(code, a, b)
         return numeric(a, b)
@@ -118,7 +123,7 @@ def _symbolic(name: str, arity: int) -> np.ufunc:
     return np.frompyfunc(_scalar(name, arity), arity, 1)
 
 
-def _matrix_product(a: Any, b: Any) -> Any:
+def _matrix_product(a: Numeric, b: Numeric) -> Numeric:
     """a @ b of vectors and matrices, without products with 0."""
     left, right = (np.asarray(_boxed(x), dtype=object) for x in (a, b))
     if left.shape[-1:] != right.shape[:1] or not 1 <= left.ndim <= 2 >= right.ndim >= 1:
@@ -129,7 +134,7 @@ def _matrix_product(a: Any, b: Any) -> Any:
     out = np.empty((len(rows), len(columns)), dtype=object)
     for i, row in enumerate(rows):
         for k, column in enumerate(columns):
-            value: Any = 0.0
+            value: Numeric = 0.0
             for x, y in zip(row, column, strict=True):
                 if not (_is_zero(x) or _is_zero(y)):
                     value = multiply(x, y) if _is_zero(value) else add(value, multiply(x, y))
@@ -137,112 +142,112 @@ def _matrix_product(a: Any, b: Any) -> Any:
     return out.reshape(left.shape[:-1] + right.shape[1:]).view(Traced)
 
 
-def _is_zero(x: Any) -> bool:
+def _is_zero(x: Numeric) -> bool:
     return isinstance(x, (float, int)) and x == 0.0
 
 
-def is_zero(x: Any) -> bool:
+def is_zero(x: Numeric) -> bool:
     """Whether a scalar is 0 for all values of its symbols."""
     x = np.ndarray.item(x) if isinstance(x, np.ndarray) else x
     return bool(x.is_zero()) if is_symbolic(x) else x == 0.0
 
 
-def _apply(numeric: Callable[..., Any], name: str, args: tuple[Any, ...]) -> Any:
+def _apply(numeric: Callable[..., Numeric], name: str, args: tuple[Numeric, ...]) -> Numeric:
     if any([is_symbolic(x) for x in args]):
         return _traced(_boxed(_symbolic(name, len(args))(*map(_boxed, args))))
     return numeric(*args)
 
 
-def sin(x: Any) -> Any:
+def sin(x: Numeric) -> Numeric:
     return _apply(np.sin, "SIN", (x,))
 
 
-def cos(x: Any) -> Any:
+def cos(x: Numeric) -> Numeric:
     return _apply(np.cos, "COS", (x,))
 
 
-def tan(x: Any) -> Any:
+def tan(x: Numeric) -> Numeric:
     return _apply(np.tan, "TAN", (x,))
 
 
-def asin(x: Any) -> Any:
+def asin(x: Numeric) -> Numeric:
     return _apply(np.arcsin, "ASIN", (x,))
 
 
-def acos(x: Any) -> Any:
+def acos(x: Numeric) -> Numeric:
     return _apply(np.arccos, "ACOS", (x,))
 
 
-def atan(x: Any) -> Any:
+def atan(x: Numeric) -> Numeric:
     return _apply(np.arctan, "ATAN", (x,))
 
 
-def atan2(y: Any, x: Any) -> Any:
+def atan2(y: Numeric, x: Numeric) -> Numeric:
     return _apply(np.arctan2, "ATAN2", (y, x))
 
 
-def sinh(x: Any) -> Any:
+def sinh(x: Numeric) -> Numeric:
     return _apply(np.sinh, "SINH", (x,))
 
 
-def cosh(x: Any) -> Any:
+def cosh(x: Numeric) -> Numeric:
     return _apply(np.cosh, "COSH", (x,))
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: Numeric) -> Numeric:
     return _apply(np.tanh, "TANH", (x,))
 
 
-def exp(x: Any) -> Any:
+def exp(x: Numeric) -> Numeric:
     return _apply(np.exp, "EXP", (x,))
 
 
-def log(x: Any) -> Any:
+def log(x: Numeric) -> Numeric:
     return _apply(np.log, "LOG", (x,))
 
 
-def sqrt(x: Any) -> Any:
+def sqrt(x: Numeric) -> Numeric:
     return _apply(np.sqrt, "SQRT", (x,))
 
 
-def power(x: Any, y: Any) -> Any:
+def power(x: Numeric, y: Numeric) -> Numeric:
     return _apply(np.power, "POW", (x, y))
 
 
-def absolute(x: Any) -> Any:
+def absolute(x: Numeric) -> Numeric:
     return _apply(np.abs, "FABS", (x,))
 
 
-def sign(x: Any) -> Any:
+def sign(x: Numeric) -> Numeric:
     return _apply(np.sign, "SIGN", (x,))
 
 
-def floor(x: Any) -> Any:
+def floor(x: Numeric) -> Numeric:
     return _apply(np.floor, "FLOOR", (x,))
 
 
-def ceil(x: Any) -> Any:
+def ceil(x: Numeric) -> Numeric:
     return _apply(np.ceil, "CEIL", (x,))
 
 
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: Numeric, y: Numeric) -> Numeric:
     """x − y·trunc(x / y), with the sign of x (C's fmod)."""
     return _apply(np.fmod, "FMOD", (x, y))
 
 
-def minimum(x: Any, y: Any) -> Any:
+def minimum(x: Numeric, y: Numeric) -> Numeric:
     return _apply(np.fmin, "FMIN", (x, y))
 
 
-def maximum(x: Any, y: Any) -> Any:
+def maximum(x: Numeric, y: Numeric) -> Numeric:
     return _apply(np.fmax, "FMAX", (x, y))
 
 
-def clip(x: Any, lower: Any, upper: Any) -> Any:
+def clip(x: Numeric, lower: Numeric, upper: Numeric) -> Numeric:
     return minimum(maximum(x, lower), upper)
 
 
-def _choose(condition: Any, a: Any, b: Any) -> Any:
+def _choose(condition: Numeric, a: Numeric, b: Numeric) -> Numeric:
     if not is_symbolic(condition):
         return a if condition else b
     # casadi's form of a choice: (c ? a : 0) + (!c ? b : 0)
@@ -250,7 +255,7 @@ def _choose(condition: Any, a: Any, b: Any) -> Any:
     return _scalar("ADD", 2)(zero_unless(condition, a), zero_unless(otherwise, b))
 
 
-def where(condition: Any, a: Any, b: Any) -> Any:
+def where(condition: Numeric, a: Numeric, b: Numeric) -> Numeric:
     """a where the condition holds, else b, element by element."""
     if not any(map(is_symbolic, (condition, a, b))):
         return np.where(condition, a, b)
@@ -258,24 +263,24 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return _traced(_boxed(choose(*map(_boxed, (condition, a, b)))))
 
 
-def smooth_sign(x: Any, width: float) -> Any:
+def smooth_sign(x: Numeric, width: float) -> Numeric:
     """x / √(x² + width²): the sign of x, smoothed over |x| < width."""
     return x / sqrt(x * x + width * width)
 
 
-def logical_and(a: Any, b: Any) -> Any:
+def logical_and(a: Numeric, b: Numeric) -> Numeric:
     return _apply(np.logical_and, "AND", (a, b))
 
 
-def logical_or(a: Any, b: Any) -> Any:
+def logical_or(a: Numeric, b: Numeric) -> Numeric:
     return _apply(np.logical_or, "OR", (a, b))
 
 
-def logical_not(a: Any) -> Any:
+def logical_not(a: Numeric) -> Numeric:
     return _apply(np.logical_not, "NOT", (a,))
 
 
-def array(elements: Any) -> Any:
+def array(elements: Numeric) -> Numeric:
     """An array of the elements (nested sequences of scalars and arrays), symbolic if any of them is."""
     result = np.array(elements)
     if result.dtype != object:
@@ -287,14 +292,14 @@ def array(elements: Any) -> Any:
     return flat.reshape(result.shape).view(Traced)
 
 
-def concatenate(parts: Sequence[Any]) -> Any:
+def concatenate(parts: Sequence[Numeric]) -> Numeric:
     """The concatenation of 1-D arrays."""
     if not parts:
         return np.zeros(0)
     return _traced(np.concatenate([np.atleast_1d(_boxed(p) if is_symbolic(p) else p) for p in parts]))
 
 
-def with_elements(vector: Any, index: Iterable[int], values: Any) -> Any:
+def with_elements(vector: Numeric, index: Iterable[int], values: Numeric) -> Numeric:
     """The vector with the elements at the indices `index` replaced by `values`."""
     elements = list(vector)
     for k, value in zip(index, values, strict=True):
@@ -306,29 +311,29 @@ def zeros(shape: int | tuple[int, ...]) -> np.ndarray:
     return np.zeros(shape)
 
 
-def total(items: Iterable[Any]) -> Any:
+def total(items: Iterable[Numeric]) -> Numeric:
     """The sum of the items, 0 for none."""
-    result: Any = 0.0
+    result: Numeric = 0.0
     for item in items:
         result = result + item
     return result
 
 
-def dot(a: Any, b: Any) -> Any:
+def dot(a: Numeric, b: Numeric) -> Numeric:
     return a @ b
 
 
-def cross(a: Any, b: Any) -> Any:
+def cross(a: Numeric, b: Numeric) -> Numeric:
     """a × b of two 3-vectors."""
     return array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
-def skew(a: Any) -> Any:
+def skew(a: Numeric) -> Numeric:
     """The matrix of `a ×`."""
     return array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Numeric, b: Numeric) -> Numeric:
     """x with a x = b by Gaussian elimination without pivoting.
 
     For matrices with nonzero leading minors (positive definite ones, I − γhJ with a small h): straight-line code

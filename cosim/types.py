@@ -10,7 +10,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, dataclass_transform, runtime_checkable
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -80,6 +90,12 @@ def params(cls: type[T]) -> type[T]:
     return dataclass(frozen=True)(cls)
 
 
+class Parameters(Protocol):
+    """An instance of a class made with `params`."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
 # --- blocks: the parts of a rig that are pure functions --------------------------------------------
 
 
@@ -92,7 +108,9 @@ class Block(Protocol):
 
     inputs: Signals
     outputs: Signals
-    params: Any
+
+    @property
+    def params(self) -> Parameters: ...
 
 
 @runtime_checkable
@@ -101,7 +119,8 @@ class DiscreteBlock(Block, Protocol):
 
     def initial(self) -> State: ...
 
-    def update(self, t: Any, p: Any, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    # p: Any, because every block has parameters of a class of its own
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         """(next state, outputs by name)."""
         ...
 
@@ -113,7 +132,7 @@ Controller = DiscreteBlock  # inputs among FEEDBACK, REFERENCE and `all_<feedbac
 class ContinuousBlock(Block, Protocol):
     """A block in continuous time."""
 
-    def flow(self, t: Any, p: Any, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    def flow(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         """(time derivative of the state, outputs by name)."""
         ...
 
@@ -154,7 +173,7 @@ class Trajectory(Protocol):
         """The time [s] from which it holds still; infinite for a periodic one."""
         ...
 
-    def sample(self, t: Any) -> dict[str, Any]:
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
         """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
         `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
         ...
@@ -200,7 +219,7 @@ class JointCommand:
         return cls(*(np.zeros(n) for _ in COMMAND), valid_until_ns=0)
 
 
-def requested_effort(command: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+def requested_effort(command: Mapping[str, Numeric], state: Mapping[str, Numeric]) -> Numeric:
     """kp (position − q) + kd (velocity − v) + effort: what a command requests of the drive in a measured state."""
     proportional = command["kp"] * (command["position"] - state["position"])
     return proportional + command["kd"] * (command["velocity"] - state["velocity"]) + command["effort"]

@@ -7,14 +7,13 @@ motor when the load drives it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cosim import ops
+from cosim.types import Numeric
 
 CREEP_SPEED = 0.01  # ω_s [rad/s or m/s, joint side], below which Coulomb friction decreases to 0
 
 
-def gear_friction(load: Any, speed: Any, viscous: float, coulomb: float, efficiency: float) -> Any:
+def gear_friction(load: Numeric, speed: Numeric, viscous: float, coulomb: float, efficiency: float) -> Numeric:
     """The friction effort, opposing +speed, of a gear that transmits `load`; joint side."""
     friction = viscous * speed if viscous else 0.0
     if coulomb or efficiency < 1.0:

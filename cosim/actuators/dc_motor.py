@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from cosim import ops
 from cosim.actuators._friction import gear_friction
-from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Signal, Signals, State, param, params
+from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, Signal, Signals, State, param, params
 from cosim.units import TURN
 
 
@@ -65,7 +65,7 @@ class DcMotor:
             state |= {"angle": np.array(float(position)), "speed": np.array(float(velocity))}
         return state
 
-    def voltage(self, p: Params, request: Any, current: Any, speed: Any) -> Any:
+    def voltage(self, p: Params, request: Numeric, current: Numeric, speed: Numeric) -> Numeric:
         """The motor voltage [V]; `speed` is that of the motor, divided by the ratio."""
         target = _saturate(request / (p.torque_constant * p.ratio), p.current_limit)
         voltage = p.resistance * target
@@ -74,7 +74,7 @@ class DcMotor:
             voltage = voltage + back_emf + p.inductance * TURN * p.bandwidth * (target - current)
         return _saturate(voltage, p.voltage_limit)
 
-    def flow(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    def flow(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         current = x["current"]
         speed = x["speed"] if self.elastic else u["velocity"]
         voltage = self.voltage(p, u["request"], current, speed)
@@ -97,7 +97,7 @@ class DcMotor:
         return dx, {**y, "current": current, "voltage": voltage}
 
 
-def _saturate(value: Any, limit: float) -> Any:
+def _saturate(value: Numeric, limit: float) -> Numeric:
     return ops.clip(value, -limit, limit) if math.isfinite(limit) else value
 
 

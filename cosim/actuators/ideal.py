@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from cosim import ops
-from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, State, param, params
+from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, State, param, params
 
 
 @params
@@ -26,7 +25,7 @@ class Ideal:
     def initial(self, position: float, velocity: float) -> State:
         return {}
 
-    def flow(self, t: Any, p: Params, x: State, u: Mapping[str, Any]) -> tuple[State, dict[str, Any]]:
+    def flow(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         effort = ops.clip(u["request"], -p.max_effort, p.max_effort) if math.isfinite(p.max_effort) else u["request"]
         return {}, {"effort": effort, "power": effort * u["velocity"], "loss": 0.0, "stored": 0.0}
 

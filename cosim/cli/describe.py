@@ -78,7 +78,7 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     if spec.description:
         yield spec.description
     gravity = ", ".join(f"{g:g}" for g in spec.mechanism.gravity)
-    joints = len(rig.plant.tree.joint_names)
+    joints = len(rig.plant.full_model.joint_names)
     parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
     parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
     parts |= {"spring": len(description.springs)}
@@ -110,7 +110,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         rows = ", ".join(row.name for row in constraint.law.rows)
         yield f"  constraint {constraint.name}: {rows}"
     if rig.plant.start.redundant:
-        rows = ", ".join(rig.plant.tree.constraint_rows[r] for r in rig.plant.start.redundant)
+        rows = ", ".join(rig.plant.full_model.constraint_rows[r] for r in rig.plant.start.redundant)
         yield f"  redundant: {rows}"
     yield from _lines(rig)
     for controller in spec.controllers:

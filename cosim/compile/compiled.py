@@ -7,7 +7,6 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from cosim.compile.cpython_entry import ArrayPort
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import Routine, with_callees
 from cosim.errors import CompileError
+from cosim.types import Numeric
 
 INTERPRET_VARIABLE = "COSIM_INTERPRET"
 
@@ -37,7 +37,7 @@ class _Function(ABC):
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
         """Fill the targets from the arrays; k rows of each, or one state (None)."""
 
-    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *arguments: Numeric, out: Numeric = None, **named: Numeric) -> Numeric:
         """One state: arrays of the ports' shapes. A batch: arrays with a leading dimension k (single arrays are
         repeated). Returns a new array (a tuple for several outputs), or `out` after filling it.
         `out` may be an input array, but must not overlap one otherwise.
@@ -69,7 +69,7 @@ class _Function(ABC):
             return out
         return targets[0] if len(targets) == 1 else tuple(targets)
 
-    def _array(self, value: Any, port: ArrayPort) -> np.ndarray:
+    def _array(self, value: Numeric, port: ArrayPort) -> np.ndarray:
         try:
             array = np.asarray(value, dtype=bool if port.boolean else float)
         except (TypeError, ValueError) as error:
@@ -82,7 +82,7 @@ class _Function(ABC):
             )
         return array
 
-    def _targets(self, out: Any, lead: tuple[int, ...]) -> list[np.ndarray]:
+    def _targets(self, out: Numeric, lead: tuple[int, ...]) -> list[np.ndarray]:
         shapes = [lead + p.shape for p in self.outputs]
         if out is None:
             return [np.empty(s) for s in shapes]
@@ -100,7 +100,7 @@ class Interpreted(_Function):
     """The Python function itself, row by row: the reference."""
 
     def __init__(
-        self, fn: Callable[..., Any], name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]
+        self, fn: Callable[..., Numeric], name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]
     ) -> None:
         super().__init__(name, inputs, outputs)
         self.fn = fn
@@ -139,7 +139,7 @@ class Compiled(_Function):
         return Library("\n".join([*parts, *texts]), exports, cpython_entry.symbol_addresses())
 
     @property
-    def _batch(self) -> Any:
+    def _batch(self) -> Numeric:
         """The entry for batches, compiled at the first batch; afterwards `native` calls it too."""
         with self._lock:
             if self._many is None:
@@ -158,7 +158,7 @@ class Compiled(_Function):
         else:
             self._batch(*pointers, k)
 
-    def _builtin(self, address: int) -> Any:
+    def _builtin(self, address: int) -> Numeric:
         """A builtin function object of the generated entry; its `__self__`, this object, keeps the code alive."""
 
         class MethodDef(ctypes.Structure):
@@ -176,7 +176,7 @@ class Compiled(_Function):
 
 
 def compile(
-    fn: Callable[..., Any] | Routine,
+    fn: Callable[..., Numeric] | Routine,
     inputs: Sequence[ArrayPort],
     name: str = "",
     outputs: Sequence[ArrayPort] | None = None,
@@ -202,5 +202,5 @@ def compile(
     return Compiled(routine, inputs)
 
 
-def _routine(fn: Any, inputs: Sequence[ArrayPort], name: str) -> Any:
+def _routine(fn: Numeric, inputs: Sequence[ArrayPort], name: str) -> Numeric:
     return fn if hasattr(fn, "definition") else Routine(fn, [p.shape for p in inputs], name)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
 from cosim.compile.routine import Routine
 from cosim.compile.trace import Shape, column, inlined, symbols
+from cosim.types import Numeric
 
 
 class Jacobian:
@@ -19,7 +19,7 @@ class Jacobian:
     Built by tracing fn; on numbers it is evaluated by casadi, without machine code.
     """
 
-    def __init__(self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> None:
+    def __init__(self, fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> None:
         """Raises CompileError if fn cannot be traced."""
         self.fn, self.shapes, self.name = fn, tuple(shapes), name
         self._columns, boxes = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
@@ -33,14 +33,14 @@ class Jacobian:
         self._rows, self._cols = np.array(pattern.row(), dtype=int), np.array(pattern.get_col(), dtype=int)
 
     @cached_property
-    def _numeric(self) -> Any:
+    def _numeric(self) -> Numeric:
         import casadi
 
         return casadi.Function(self.name, list(self._columns), [self._expression])
 
     @cached_property
     def _nonzeros(self) -> Routine:
-        def nonzeros(*arguments: Any) -> Any:
+        def nonzeros(*arguments: Numeric) -> Numeric:
             import casadi
 
             entries = casadi.vertcat(*self._expression.nonzeros()) if len(self._rows) else casadi.SX(0, 1)
@@ -49,7 +49,7 @@ class Jacobian:
 
         return Routine(nonzeros, self.shapes, self.name)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Numeric) -> Numeric:
         if not any(map(ops.is_symbolic, arguments)):
             return np.array(self._numeric(*arguments).full())
         dense = np.zeros(self.shape, dtype=object)

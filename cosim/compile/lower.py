@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from cosim.compile.operations import COMMUTATIVE, FUSED, LEAVES, casadi_names
 from cosim.compile.trace import Trace
 from cosim.errors import CompileError
+from cosim.types import Numeric
 
-GraphNode = tuple[Any, ...]  # (operation, operand, operand); operands are node numbers
+GraphNode = tuple[Numeric, ...]  # (operation, operand, operand); operands are node numbers
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Graph:
     arguments: list[list[list[int]]] = field(default_factory=list)
     known: dict[GraphNode, int] = field(default_factory=dict)
 
-    def node(self, *parts: Any) -> int:
+    def node(self, *parts: Numeric) -> int:
         if parts[0] in COMMUTATIVE and parts[1] > parts[2]:
             parts = (parts[0], parts[2], parts[1])
         number = self.known.get(parts)

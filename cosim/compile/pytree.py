@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
+from cosim.types import Numeric
 
-TreeStructure = Any  # shape of an array, or (type, structures of the fields)
+TreeStructure = Numeric  # shape of an array, or (type, structures of the fields)
 VARIES = None  # in place of a constant
 
 
-def flatten(tree: Any) -> tuple[list[Any], TreeStructure]:
+def flatten(tree: Numeric) -> tuple[list[Numeric], TreeStructure]:
     """(scalars, structure) of a pytree; scalars are numbers or casadi symbols."""
     if isinstance(tree, tuple):
         parts = [flatten(field) for field in tree]
@@ -27,14 +27,14 @@ def flatten(tree: Any) -> tuple[list[Any], TreeStructure]:
     return [constant_of(x) for x in array.ravel()], array.shape
 
 
-def constant_of(x: Any) -> Any:
+def constant_of(x: Numeric) -> Numeric:
     """The value of a constant scalar; symbols are returned unchanged."""
     if not ops.is_symbolic(x):
         return x if isinstance(x, (bool, np.bool_)) else float(x)
     return float(x) if x.is_constant() else x
 
 
-def unflatten(structure: TreeStructure, scalars: Iterator[Any]) -> Any:
+def unflatten(structure: TreeStructure, scalars: Iterator[Numeric]) -> Numeric:
     """The pytree of a structure with scalars from the iterator."""
     if structure and isinstance(structure[0], type):
         kind, fields = structure
@@ -56,10 +56,10 @@ class Form:
     """Structure of a pytree and its constants, VARIES where bodies differ."""
 
     structure: TreeStructure
-    constants: tuple[Any, ...]
+    constants: tuple[Numeric, ...]
 
     @staticmethod
-    def of(tree: Any) -> tuple[Form, list[Any]]:
+    def of(tree: Numeric) -> tuple[Form, list[Numeric]]:
         """(form with every number constant, scalars) of a pytree."""
         scalars, structure = flatten(tree)
         return Form(structure, tuple(VARIES if ops.is_symbolic(x) else x for x in scalars)), scalars
@@ -69,7 +69,7 @@ class Form:
         """Indices of the scalars that vary, in their order in a row."""
         return [k for k, c in enumerate(self.constants) if c is VARIES]
 
-    def fill(self, row: Any) -> Any:
+    def fill(self, row: Numeric) -> Numeric:
         """The pytree whose varying scalars are the elements of `row`."""
         elements = iter(row)
         return unflatten(self.structure, iter([next(elements) if c is VARIES else c for c in self.constants]))
@@ -79,6 +79,6 @@ class Form:
         both = zip(self.constants, other.constants, strict=True)
         return Form(self.structure, tuple(a if a is not VARIES and a == b else VARIES for a, b in both))
 
-    def row(self, scalars: Sequence[Any]) -> list[Any]:
+    def row(self, scalars: Sequence[Numeric]) -> list[Numeric]:
         """The scalars that vary."""
         return [scalars[k] for k in self.places]

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from cosim.compile.loops import Buffer, LoopWriter
 from cosim.compile.pytree import VARIES, Form, count, flatten, unflatten
 from cosim.compile.routine import Routine
 from cosim.compile.trace import Shape, is_recorded, record_call, symbols
+from cosim.types import Numeric
 
 # with more distinct bodies, differing constants are read from a table
 MAX_CLASSES = 12
@@ -55,7 +55,7 @@ class RolledSweeps:
 
     parents: Sequence[int]
     kinds: Sequence[str]
-    bodies: Sequence[Any]
+    bodies: Sequence[Numeric]
     sizes: Sequence[tuple[int, int]]  # (nq, nv) of each body's joint
     name: str
     stages: list[Callable[[LoopWriter], None]] = field(default_factory=list)
@@ -98,13 +98,13 @@ class RolledSweeps:
 
     # --- the interface of Sweeps ---
 
-    def by_q(self, q: Any) -> BodyColumn:
+    def by_q(self, q: Numeric) -> BodyColumn:
         return self._cut(q, [nq for nq, _ in self.sizes])
 
-    def by_v(self, v: Any) -> BodyColumn:
+    def by_v(self, v: Numeric) -> BodyColumn:
         return self._cut(v, [nv for _, nv in self.sizes])
 
-    def _cut(self, vector: Any, sizes: list[int]) -> BodyColumn:
+    def _cut(self, vector: Numeric, sizes: list[int]) -> BodyColumn:
         starts = np.cumsum([0, *sizes[:-1]])
         if isinstance(vector, Input):
             form = Form((sizes[0],), (VARIES,) * sizes[0])
@@ -128,7 +128,7 @@ class RolledSweeps:
         total = sum(nv for _, nv in self.sizes)
         return Result((total,), lambda w, target: w.scatter(column.buffer, column.form.constants, target, starts))
 
-    def outward(self, step: Callable[..., Any], root: Any, *columns: BodyColumn) -> BodyColumn:
+    def outward(self, step: Callable[..., Numeric], root: Numeric, *columns: BodyColumn) -> BodyColumn:
         start, scalars = Form.of(root)
         passed, stored = self._fixed_point(step, start, columns)
         down, out = self._rows(passed, len(self.bodies) + 1), self._rows(stored, len(self.bodies))
@@ -137,8 +137,8 @@ class RolledSweeps:
         self.stages.append(lambda w: w.outward(kernels, self.classes, self.parents, given, first, down, out))
         return BodyColumn(stored, out)
 
-    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: BodyColumn) -> BodyColumn:
-        def with_own(kind: str, body: Any, passed: Any, *values: Any) -> Any:
+    def inward(self, own: Callable[..., Numeric], step: Callable[..., Numeric], *columns: BodyColumn) -> BodyColumn:
+        def with_own(kind: str, body: Numeric, passed: Numeric, *values: Numeric) -> Numeric:
             return step(kind, body, _sum(own(kind, body, *values), passed), *values)
 
         passed, stored = self._fixed_point(with_own, self._zero_form(own, columns), columns)
@@ -148,12 +148,12 @@ class RolledSweeps:
         self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out))
         return BodyColumn(stored, out)
 
-    def gather(self, own: Callable[..., Any], *columns: BodyColumn) -> Result:
+    def gather(self, own: Callable[..., Numeric], *columns: BodyColumn) -> Result:
         zero = self._zero_form(own, columns)
         form = Form(zero.structure, (VARIES,) * len(zero.constants))
         total = self._rows(form, 1)
 
-        def counted(kind: str, body: Any, so_far: Any, *values: Any) -> Any:
+        def counted(kind: str, body: Numeric, so_far: Numeric, *values: Numeric) -> Numeric:
             return _sum(own(kind, body, *values), so_far), ()
 
         kernels = self._kernels(counted, form, columns, (form, Form((tuple, ()), ())))
@@ -163,7 +163,9 @@ class RolledSweeps:
 
     # --- tracing the function of one body ---
 
-    def _fixed_point(self, step: Callable[..., Any], first: Form, columns: Sequence[BodyColumn]) -> tuple[Form, Form]:
+    def _fixed_point(
+        self, step: Callable[..., Numeric], first: Form, columns: Sequence[BodyColumn]
+    ) -> tuple[Form, Form]:
         """(form of the value passed on, form of the value stored) for every body, starting from `first`: values that
         vary after a step are traced as varying, until the form does not change."""
         while True:
@@ -179,7 +181,7 @@ class RolledSweeps:
     def _rows(self, form: Form, count: int) -> Buffer:
         return Buffer.workspace(f"rows{len(self.buffers)}", count, len(form.places), self.buffers)
 
-    def _call(self, fn: Callable[..., Any], number: int, forms: Sequence[Form], rows: Sequence[Any]) -> Any:
+    def _call(self, fn: Callable[..., Numeric], number: int, forms: Sequence[Form], rows: Sequence[Numeric]) -> Numeric:
         """fn of a body of class `number` with the varying scalars of the body and its arguments in `rows`."""
         kind = self.kinds[self.members[number][0]]
         body = self._constants[0][number].fill(rows[0])
@@ -189,7 +191,7 @@ class RolledSweeps:
         return [(len(form.places),) for form in (self._constants[0][number], *forms)]
 
     def _trace(
-        self, step: Callable[..., Any], number: int, first: Form, columns: Sequence[BodyColumn]
+        self, step: Callable[..., Numeric], number: int, first: Form, columns: Sequence[BodyColumn]
     ) -> tuple[Form, Form]:
         """The forms of the value that one step passes on and of the value it stores."""
         forms = [first, *(c.form for c in columns)]
@@ -197,7 +199,7 @@ class RolledSweeps:
         passed, stored = self._call(step, number, forms, rows)
         return Form.of(passed)[0], Form.of(stored)[0]
 
-    def _zero_form(self, own: Callable[..., Any], columns: Sequence[BodyColumn]) -> Form:
+    def _zero_form(self, own: Callable[..., Numeric], columns: Sequence[BodyColumn]) -> Form:
         """The form of the result of `own`, with every scalar 0."""
         forms = [c.form for c in columns]
         rows = [symbols("s", shape)[1] for shape in self._shapes(0, forms)]
@@ -206,7 +208,7 @@ class RolledSweeps:
 
     def _kernels(
         self,
-        step: Callable[..., Any],
+        step: Callable[..., Numeric],
         first: Form,
         columns: Sequence[BodyColumn],
         given: tuple[Form, Form],
@@ -223,7 +225,7 @@ class RolledSweeps:
 
     def _kernel(
         self,
-        step: Callable[..., Any],
+        step: Callable[..., Numeric],
         number: int,
         first: Form,
         columns: Sequence[BodyColumn],
@@ -233,7 +235,7 @@ class RolledSweeps:
         forms = [first, *(c.form for c in columns)]
         shapes = self._shapes(number, forms)
 
-        def kernel(*rows: Any) -> tuple[Any, ...]:
+        def kernel(*rows: Numeric) -> tuple[Numeric, ...]:
             results = self._call(step, number, forms, rows[: len(forms) + 1])
             passed, stored = (
                 ops.array(form.row([ops._boxed(x) for x in flatten(r)[0]]))
@@ -258,7 +260,7 @@ def _merge_all(forms: list[Form]) -> Form:
     return result
 
 
-def _sum(x: Any, y: Any) -> Any:
+def _sum(x: Numeric, y: Numeric) -> Numeric:
     """The sum of two pytrees of one structure."""
     (a, structure), (b, _) = flatten(x), flatten(y)
     return unflatten(structure, iter([ops._boxed(p) + ops._boxed(q) for p, q in zip(a, b, strict=True)]))
@@ -273,11 +275,11 @@ class RolledRoutine:
 
     def __init__(
         self,
-        algorithm: Callable[..., Any],
-        reference: Any,
+        algorithm: Callable[..., Numeric],
+        reference: Numeric,
         sizes: Sequence[tuple[int, int]],
         shapes: Sequence[Shape],
-        constants: Sequence[Any],
+        constants: Sequence[Numeric],
         name: str,
     ) -> None:
         """reference: the `Unrolled` sweeps of the same bodies, which evaluates on numbers."""
@@ -324,15 +326,15 @@ class RolledRoutine:
         return writer.text(self._sweeps.buffers)
 
     @property
-    def bodies(self) -> Sequence[Any]:
+    def bodies(self) -> Sequence[Numeric]:
         return self._sweeps.bodies
 
-    def fn(self, *vectors: Any) -> Any:
+    def fn(self, *vectors: Numeric) -> Numeric:
         """On numbers, or inlined in an expression: the same algorithm over unrolled sweeps."""
         given = iter(vectors)
         return self.algorithm(self.reference, *(next(given) if c is None else c for c in self.constants))
 
-    def __call__(self, *vectors: Any) -> Any:
+    def __call__(self, *vectors: Numeric) -> Numeric:
         if not is_recorded(vectors):
             return self.fn(*vectors)
         results = record_call(self, vectors)

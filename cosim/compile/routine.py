@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,13 +13,16 @@ from cosim import ops
 from cosim.compile import emit
 from cosim.compile.lower import Graph, lower
 from cosim.compile.trace import RoutineLike, Shape, Trace, is_recorded, origin, record_call, trace
+from cosim.types import Numeric
 
 
 class Routine:
     """A traced function. Called with numbers it is the Python function; called with symbols during the trace of
     another function it becomes one call in the code of that function."""
 
-    def __init__(self, fn: Callable[..., Any], shapes: Sequence[Shape], name: str, uniform: Sequence[int] = ()) -> None:
+    def __init__(
+        self, fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str, uniform: Sequence[int] = ()
+    ) -> None:
         """`fn` takes one array per shape and returns an array or a tuple of arrays.
 
         uniform: inputs that in a batch are one array of doubles for all SIMD lanes.
@@ -67,13 +69,13 @@ class Routine:
             return self._nameless.replace("@_.", f"@{self.symbol}.")
         return emit.function(self.symbol, self.graph, self._trace.calls, lanes, len(self.shapes), self.uniform)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Numeric) -> Numeric:
         if not is_recorded(arguments):
             return self.fn(*arguments)
         return _plain(record_call(self, arguments))
 
 
-def call_when(condition: Any, fn: Any, arguments: Sequence[Any], otherwise: Sequence[Any]) -> Any:
+def call_when(condition: Numeric, fn: Numeric, arguments: Sequence[Numeric], otherwise: Sequence[Numeric]) -> Numeric:
     """fn(*arguments) where the condition holds, else `otherwise` (one array per output of fn).
 
     On symbols fn is a Routine, and its code is skipped if the condition does not hold; in a batch it runs for all
@@ -88,7 +90,7 @@ def call_when(condition: Any, fn: Any, arguments: Sequence[Any], otherwise: Sequ
     return fn(*arguments) if condition else _plain(list(otherwise))
 
 
-def _plain(results: list[Any]) -> Any:
+def _plain(results: list[Numeric]) -> Numeric:
     return results[0] if len(results) == 1 else tuple(results)
 
 

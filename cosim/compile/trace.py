@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from cosim import ops
 from cosim.errors import CompileError, where_raised
+from cosim.types import Numeric
 
 Shape = tuple[int, ...]
 
@@ -44,7 +45,7 @@ def inlined() -> Iterator[None]:
         _state.inlining.pop()
 
 
-def is_recorded(arguments: Sequence[Any]) -> bool:
+def is_recorded(arguments: Sequence[Numeric]) -> bool:
     """Whether a routine called with these arguments becomes a call in generated code."""
     return not _state.inlining and any(map(ops.is_symbolic, arguments))
 
@@ -56,7 +57,7 @@ class RoutineLike(Protocol):
     def name(self) -> str: ...
 
     @property
-    def fn(self) -> Callable[..., Any]:
+    def fn(self) -> Callable[..., Numeric]:
         """The same function on numbers, in Python."""
         ...
 
@@ -88,7 +89,7 @@ class RoutineLike(Protocol):
         """IR of `@symbol.<lanes>`."""
         ...
 
-    def __call__(self, *arguments: Any) -> Any: ...
+    def __call__(self, *arguments: Numeric) -> Numeric: ...
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,13 @@ class RecordedCall:
     """
 
     routine: RoutineLike
-    arguments: tuple[Any, ...]  # casadi SX columns
-    results: tuple[Any, ...]
-    condition: Any = None
-    otherwise: tuple[Any, ...] = ()
+    arguments: tuple[Numeric, ...]  # casadi SX columns
+    results: tuple[Numeric, ...]
+    condition: Numeric = None
+    otherwise: tuple[Numeric, ...] = ()
 
     @property
-    def expressions(self) -> tuple[Any, ...]:
+    def expressions(self) -> tuple[Numeric, ...]:
         """All expressions that must be computed before the call."""
         return (*self.arguments, *self.otherwise, *([] if self.condition is None else [self.condition]))
 
@@ -115,13 +116,13 @@ class Trace:
     """A traced function: casadi SX columns of inputs and outputs, and the calls in between."""
 
     name: str
-    inputs: list[Any] = field(default_factory=list)
-    outputs: list[Any] = field(default_factory=list)
+    inputs: list[Numeric] = field(default_factory=list)
+    outputs: list[Numeric] = field(default_factory=list)
     output_shapes: list[Shape] = field(default_factory=list)
     calls: list[RecordedCall] = field(default_factory=list)
 
 
-def symbols(name: str, shape: Shape) -> tuple[Any, Any]:
+def symbols(name: str, shape: Shape) -> tuple[Numeric, Numeric]:
     """A fresh casadi column and the same symbols as an array of `shape`."""
     import casadi
 
@@ -132,7 +133,7 @@ def symbols(name: str, shape: Shape) -> tuple[Any, Any]:
     return column, box.reshape(shape).view(ops.Traced)
 
 
-def column(value: Any) -> Any:
+def column(value: Numeric) -> Numeric:
     """A casadi column of the elements of `value` (numbers or symbols, any shape)."""
     import casadi
 
@@ -141,8 +142,8 @@ def column(value: Any) -> Any:
 
 
 def record_call(
-    routine: RoutineLike, arguments: Sequence[Any], condition: Any = None, otherwise: Sequence[Any] = ()
-) -> list[Any]:
+    routine: RoutineLike, arguments: Sequence[Numeric], condition: Numeric = None, otherwise: Sequence[Numeric] = ()
+) -> list[Numeric]:
     """Record a call of `routine` in the current trace; returns its outputs as symbols."""
     if not _state.active:
         raise CompileError(f"routine '{routine.name}' was called with symbols outside of a trace")
@@ -161,7 +162,7 @@ def record_call(
     return [box for _, box in fresh]
 
 
-def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
+def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Trace:
     """Call `fn` with symbols of the given shapes; it returns one array or a tuple of arrays.
 
     Raises CompileError if the function uses symbols in a way that cannot be traced, such as an `if` on them.
@@ -191,7 +192,7 @@ def trace(fn: Callable[..., Any], shapes: Sequence[Shape], name: str) -> Trace:
     return result
 
 
-def _returned(value: Any, fn: Callable[..., Any]) -> np.ndarray:
+def _returned(value: Numeric, fn: Callable[..., Numeric]) -> np.ndarray:
     """The value returned by a function, as an array. Raises CompileError if it is none."""
     try:
         array = ops.array(value if isinstance(value, (list, np.ndarray)) else ops._boxed(value))
@@ -209,8 +210,8 @@ def _forbid_float_conversion() -> None:
     """Make the conversion of a symbol to float an error: casadi gives NaN in float(), math and float arrays."""
     import casadi
 
-    def strict(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def converted(symbol: Any) -> Any:
+    def strict(convert: Callable[[Numeric], Numeric]) -> Callable[[Numeric], Numeric]:
+        def converted(symbol: Numeric) -> Numeric:
             if not symbol.is_constant():
                 raise TypeError("a traced value is not a number yet; use cosim.ops instead of float, math and numpy")
             return convert(symbol)
@@ -228,7 +229,7 @@ def _why_untraceable(error: Exception) -> str:
     return f"cannot be traced: {type(error).__name__}: {text}"
 
 
-def origin(fn: Callable[..., Any]) -> str:
+def origin(fn: Callable[..., Numeric]) -> str:
     """The definition of a function: file:line name."""
     fn = getattr(fn, "func", fn)
     code = getattr(getattr(fn, "__func__", fn), "__code__", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from cosim import ops
 from cosim.compile.mathlib import constant, real
 from cosim.compile.trace import RoutineLike, Shape, is_recorded, origin, record_call
 from cosim.errors import CompileError
+from cosim.types import Numeric
 
 
 class WhileLoop:
@@ -67,7 +67,7 @@ class WhileLoop:
     def definition(self, lanes: int) -> str:
         return self._text(self.symbol, lanes)
 
-    def fn(self, x: Any, *others: Any) -> tuple[Any, float, float]:
+    def fn(self, x: Numeric, *others: Numeric) -> tuple[Numeric, float, float]:
         """On numbers: the loop in Python. Raises CompileError on symbols, for which a loop has no expression."""
         if any(map(ops.is_symbolic, (x, *others))):
             what = f"'{self.name}' is a loop and has no expression, so no derivative can be taken through it"
@@ -78,7 +78,7 @@ class WhileLoop:
             x, count = ops.array(x), count + 1
         return x, float(count), float(more)
 
-    def __call__(self, *arguments: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, *arguments: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         if not is_recorded(arguments):
             return self.fn(*arguments)
         x, count, more = record_call(self, arguments)

@@ -1,11 +1,10 @@
-"""A controller in its place: the joints it commands, when, by what reference, and what takes over when it fails."""
+"""A controller in the loop: its joints, its rate, its reference, and the fallback that replaces it when it fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,97 +15,116 @@ from cosim.control.tunables import Tunables
 from cosim.errors import describe_exception, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
-from cosim.types import COMMAND, FEEDBACK, State
+from cosim.types import COMMAND, FEEDBACK, Controller, Numeric, Parameters, State, Trajectory
 
 
 @dataclass
 class ControlLoop:
     """A controller of the joints at `index`, called every `ticks` ticks from tick `phase` on.
 
-    fallback: a block that takes over for good when `block` raises, or commands what is not finite; it holds the
-    position measured then.
+    fallback: a controller that replaces `block` permanently when that raises or commands values that are not finite; it
+    holds the position measured at that time.
     """
 
     name: str
-    block: Any
+    block: Controller
     index: np.ndarray  # (n,) of its joints in the model's order
     ticks: int
-    trajectory: Any
+    trajectory: Trajectory
     phase: int = 0
     priority: int = 0
     deadline_ns: int | None = None
-    fallback: Any = None
+    fallback: Controller | None = None
 
-    own: slice = field(init=False, default_factory=lambda: slice(0))  # its parameters among those of all loops
-    failure: str = field(init=False, default="")  # why the fallback took over, where an exception told
-    compiled_fallback: Callable[..., Any] | None = field(init=False, default=None)  # for Python controllers
+    parameter_slice: slice = field(init=False, default_factory=lambda: slice(0))  # in the parameters of all loops
+    failure: str = field(init=False, default="")  # the exception for which the fallback took over
+    compiled_fallback: Callable[..., Numeric] | None = field(init=False, default=None)  # for Python controllers
 
     def __post_init__(self) -> None:
         self.layout = Layout(self.initial())
         self.tunables = Tunables(self.block.params)
 
     def initial(self) -> State:
-        """The state of the controller, and what the fallback needs."""
-        state = {"block": self.block.initial()}
+        """The state of the controller and of its fallback."""
+        state: State = {"block": self.block.initial()}
         if self.fallback is not None:
-            state |= {"fallback": self.fallback.initial(), "held": np.zeros(len(self.index))}
+            state |= {"fallback": self.fallback.initial(), "hold_position": np.zeros(len(self.index))}
         return state
 
     @property
     def fallback_active(self) -> np.ndarray:
-        """(1,) 0 until the fallback has taken over, empty without one."""
+        """(1,) 0, the initial value of the flag that the fallback is active; empty without a fallback."""
         return np.zeros(0 if self.fallback is None else 1)
 
-    def looks_at(self, what: str) -> bool:
-        """Whether the controller follows a reference position (then it has a velocity and acceleration too), or this
-        part of a reference."""
+    def needs_reference(self, what: str) -> bool:
+        """Whether the controller follows this part of the reference. One that follows positions counts as following
+        velocity and acceleration too."""
         return "reference_position" in self.block.inputs or f"reference_{what}" in self.block.inputs
 
     def update(
-        self, t: Any, p: Any, x: Any, fallback_active: Any, q: Any, v: Any, effort: Any, a: Any, arming: Any
-    ) -> tuple[Any, ...]:
+        self,
+        t: Numeric,
+        p: Numeric,
+        x: Numeric,
+        fallback_active: Numeric,
+        q: Numeric,
+        v: Numeric,
+        effort: Numeric,
+        a: Numeric,
+        start: Numeric,
+    ) -> tuple[Numeric, ...]:
         """(next state, fallback_active, then the fields of COMMAND): one call of the controller on flat arrays.
 
-        p: its tunable parameters, x: its state; q, v, effort: (nv,) as measured; a: (nv,) accelerations that
-        are known beforehand, those of prescribed joints; arming: an Arming as one array, of nv joints.
+        p: its tunable parameters; x: its state; q, v, effort: (nv,) as measured; a: (nv,) accelerations of prescribed
+        joints, 0 of others; start: the `BumplessStart` of nv joints as one array.
         """
         state = self.layout.unpack(x)
-        begun = BumplessStart.of(arming, len(q)).at(self.index)
-        known, reference = self._known(q, v, effort, a), begun.reference(self.trajectory, t)
-        run = partial(self._run, self.block, t, self.tunables.apply(p), state["block"], known, reference)
+        reference = BumplessStart.of(start, len(q)).at(self.index).reference(self.trajectory, t)
+        measured = self._measured_inputs(q, v, effort, a)
+        run = partial(self._run, self.block, t, self.tunables.apply(p), state["block"], measured, reference)
         if self.fallback is None:
             state["block"], y = run()
             return self.layout.pack(state), fallback_active, *y
-        return self._guarded(run, state, fallback_active, (t, q, v, effort, a))
+        return self._with_fallback(run, state, fallback_active, (t, q, v, effort, a))
 
-    def run_fallback(self, t: Any, x: Any, q: Any, v: Any, effort: Any, a: Any, held: Any) -> tuple[Any, ...]:
-        """(next state of the fallback, then the fields of COMMAND): one call of the fallback on flat arrays, which
-        holds the position `held` (n,)."""
+    def run_fallback(
+        self, t: Numeric, x: Numeric, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, hold_position: Numeric
+    ) -> tuple[Numeric, ...]:
+        """(next state of the fallback, then the fields of COMMAND): one call of the fallback on flat arrays.
+
+        hold_position: (n,) its reference."""
+        assert self.fallback is not None
         at_rest = {what: np.zeros(len(self.index)) for what in ("velocity", "acceleration", "effort")}
-        still, layout = {"position": held, **at_rest}, Layout(self.fallback.initial())
-        known = self._known(q, v, effort, a)
-        x, y = self._run(self.fallback, t, self.fallback.params, layout.unpack(x), known, still)
+        reference, layout = {"position": hold_position, **at_rest}, Layout(self.fallback.initial())
+        measured = self._measured_inputs(q, v, effort, a)
+        x, y = self._run(self.fallback, t, self.fallback.params, layout.unpack(x), measured, reference)
         return layout.pack(x), *y
 
-    def _known(self, q: Any, v: Any, effort: Any, a: Any) -> dict[str, Any]:
-        """The inputs that blocks may have, but for references."""
+    def _measured_inputs(self, q: Numeric, v: Numeric, effort: Numeric, a: Numeric) -> dict[str, Numeric]:
+        """The inputs of controllers that are not references."""
         measured = dict(zip(FEEDBACK, (q, v, effort), strict=True))
-        known = {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
-        return known | {name: values[self.index] for name, values in measured.items()}
+        of_all = {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
+        return of_all | {name: values[self.index] for name, values in measured.items()}
 
     def _run(
-        self, block: Any, t: Any, p: Any, x: State, known: dict[str, Any], reference: dict[str, Any]
-    ) -> tuple[State, list[Any]]:
+        self,
+        block: Controller,
+        t: Numeric,
+        p: Parameters,
+        x: State,
+        measured: dict[str, Numeric],
+        reference: dict[str, Numeric],
+    ) -> tuple[State, list[Numeric]]:
         """(next state, the fields of COMMAND) of one of the two blocks."""
-        u = known | {f"reference_{name}": value for name, value in reference.items()}
+        u = measured | {f"reference_{name}": value for name, value in reference.items()}
         unknown = [name for name in block.inputs if name not in u]
         if unknown:
             raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
         x, y = block.update(t, p, x, {name: u[name] for name in block.inputs})
         return x, [self._output(name, y) for name in COMMAND]
 
-    def _output(self, name: str, y: Any) -> Any:
-        """One output of the block, checked: the block may be the user's own."""
+    def _output(self, name: str, y: dict[str, Numeric]) -> Numeric:
+        """One output of a block. Raises ValueError if it is missing or no array of numbers (n,)."""
         if name not in y:
             raise ValueError(f"the output '{name}' is missing")
         value = ops.array(y[name])
@@ -116,36 +134,42 @@ class ControlLoop:
             raise ValueError(f"the output '{name}' must be numbers")
         return value
 
-    def _guarded(
-        self, run: Callable[[], Any], state: State, fallback_active: Any, seen: tuple[Any, ...]
-    ) -> tuple[Any, ...]:
-        """The same with a fallback: what it commands is heard from when the other has failed. In Python, what has
-        failed is not called again, and the fallback not before.
+    def _with_fallback(
+        self,
+        run: Callable[[], tuple[State, list[Numeric]]],
+        state: State,
+        fallback_active: Numeric,
+        inputs: tuple[Numeric, ...],
+    ) -> tuple[Numeric, ...]:
+        """The result of `update` with a fallback, whose command counts from the failure of the controller on. In
+        Python a failed controller is not called again, and the fallback is not called before.
 
-        seen: t, q, v, effort, a.
+        run: one call of the controller; inputs: t, q, v, effort, a.
         """
-        n, tracing = len(self.index), any(map(is_symbolic, seen))
+        n, tracing = len(self.index), any(map(is_symbolic, inputs))
         x, y = state["block"], [np.full(n, np.nan)] * len(COMMAND)
         try:
             if tracing or not fallback_active[0]:
                 x, y = run()
-        except (Exception, SystemExit) as error:  # a controller may be the user's own: anything can happen in it
+        except (Exception, SystemExit) as error:  # code of a user may raise anything
             if tracing:
                 raise
             self.failure = describe_exception(error)
-        sound = 1.0
+        is_valid: Numeric = 1.0
         for values in y:
             for value in values:
-                sound = ops.where(is_finite(value), sound, 0.0)
+                is_valid = ops.where(is_finite(value), is_valid, 0.0)
         before = fallback_active[0] > 0.0
-        after = ops.logical_or(before, sound < 0.5)
-        held = ops.where(before, state["held"], seen[1][self.index])
+        after = ops.logical_or(before, is_valid < 0.5)
+        hold_position = ops.where(before, state["hold_position"], inputs[1][self.index])
         layout = Layout(state["fallback"])
-        rest, spare = layout.pack(state["fallback"]), y
+        fallback_state, spare = layout.pack(state["fallback"]), y
         if tracing or after:
-            fallback: Callable[..., Any] = self.compiled_fallback or self.run_fallback
-            rest, *spare = fallback(seen[0], rest, *seen[1:], held)
-        going = self.layout.pack({"block": x, "fallback": state["fallback"], "held": held})
-        taken = self.layout.pack({"block": state["block"], "fallback": layout.unpack(rest), "held": held})
-        heard = [ops.where(after, b, a) for a, b in zip(y, spare, strict=True)]
-        return ops.where(after, taken, going), ops.array([ops.where(after, 1.0, 0.0)]), *heard
+            fallback: Callable[..., Numeric] = self.compiled_fallback or self.run_fallback
+            fallback_state, *spare = fallback(inputs[0], fallback_state, *inputs[1:], hold_position)
+        continued = self.layout.pack({"block": x, "fallback": state["fallback"], "hold_position": hold_position})
+        replaced = self.layout.pack(
+            {"block": state["block"], "fallback": layout.unpack(fallback_state), "hold_position": hold_position}
+        )
+        outputs = [ops.where(after, b, a) for a, b in zip(y, spare, strict=True)]
+        return ops.where(after, replaced, continued), ops.array([ops.where(after, 1.0, 0.0)]), *outputs

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from cosim import ops
-from cosim.types import Array
+from cosim.types import Array, Numeric
 from cosim.units import JOINT_DIMENSIONS
 
 Action = Literal["warn", "saturate", "stop"]
@@ -36,18 +36,18 @@ class GuardInputs:
     """
 
     bounds: Mapping[str, Array]
-    position: Any
-    velocity: Any
-    temperature: Any  # degC, NaN where it is not measured
-    reference: Any
-    previous_effort: Any
+    position: Numeric
+    velocity: Numeric
+    temperature: Numeric  # degC, NaN where it is not measured
+    reference: Numeric
+    previous_effort: Numeric
     step: float
-    effort_limit: Any = None
-    requested_effort: Any = None
-    bounded_effort: Any = None
-    allowed_effort: Any = None
+    effort_limit: Numeric = None
+    requested_effort: Numeric = None
+    bounded_effort: Numeric = None
+    allowed_effort: Numeric = None
 
-    def judged_effort(self, saturates: Array) -> Any:
+    def judged_effort(self, saturates: Array) -> Numeric:
         """A limit that saturates judges the effort requested, any other what limits that saturate leave of it."""
         return ops.where(saturates, self.requested_effort, self.allowed_effort)
 
@@ -71,7 +71,7 @@ class GuardLimit:
     meaning: str  # of the bound
     default_action: Action
     stop_category: Literal[0, 1]
-    exceeded: Callable[[GuardInputs, Array], Any]
+    exceeded: Callable[[GuardInputs, Array], Numeric]
     reason: str
     warning: str
     saturation: str = ""
@@ -79,9 +79,9 @@ class GuardLimit:
     keys: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
     positive: bool = True  # whether a bound must be above 0
-    effort_bounds: Callable[[GuardInputs, Any, Any], tuple[Any, Any]] | None = None
-    position_bounds: Callable[[GuardInputs], tuple[Any, Any]] | None = None
-    derating: Callable[[GuardInputs], Any] | None = None
+    effort_bounds: Callable[[GuardInputs, Numeric, Numeric], tuple[Numeric, Numeric]] | None = None
+    position_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
+    derating: Callable[[GuardInputs], Numeric] | None = None
     # whether it saturates during a controlled stop that it caused
     saturates_while_stopping: bool = True
 
@@ -103,35 +103,35 @@ class GuardLimit:
         return f"{' to '.join(f'{value:.{digits}g}' for value in values)} {self.unit_of(joint_unit)}"
 
 
-def _effort_bounds(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+def _effort_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
     """The first of the table: there are no bounds yet."""
     return -x.effort_limit, x.effort_limit
 
 
-def _power_bounds(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+def _power_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
     effort = x.bounds["power"] / ops.maximum(ops.absolute(x.velocity), MIN_SPEED)
     return ops.maximum(lowest, -effort), ops.minimum(highest, effort)
 
 
-def _velocity_bounds(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+def _velocity_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
     """No effort that accelerates a joint beyond its limit further."""
     limit = x.bounds["velocity"]
     return ops.where(x.velocity < -limit, 0.0, lowest), ops.where(x.velocity > limit, 0.0, highest)
 
 
-def _inward_effort(x: GuardInputs, lowest: Any, highest: Any) -> tuple[Any, Any]:
+def _inward_effort(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
     """No effort that drives a joint outside its limits further out."""
     lower, upper = x.bounds["lower"], x.bounds["upper"]
     return ops.where(x.position < lower, 0.0, lowest), ops.where(x.position > upper, 0.0, highest)
 
 
-def _derating(x: GuardInputs) -> Any:
+def _derating(x: GuardInputs) -> Numeric:
     """1 until DERATING below the limit, 0 at it; 1 for a temperature that is not measured (NaN)."""
     # this order of the arguments makes NaN 1
     return ops.maximum(ops.minimum((x.bounds["temperature"] - x.temperature) / DERATING, 1.0), 0.0)
 
 
-def _derated(x: GuardInputs, saturates: Array) -> Any:
+def _derated(x: GuardInputs, saturates: Array) -> Numeric:
     return x.temperature > x.bounds["temperature"] - ops.where(saturates, DERATING, 0.0)
 
 

@@ -1,21 +1,22 @@
-"""A load motor in place of a mechanism: it applies to the shaft of a motor under test what the simulated joint would.
+"""Load emulation: a load motor applies to the shaft of a motor under test the effort of the simulated joint.
 
-The joint moves as the shaft is measured to; the hybrid dynamics gives the required effort (theory §2).
+The joint follows the measured motion of the shaft; the hybrid dynamics gives its required effort τ (theory §2).
 On the bench (J_m + J_b) a = τ_m + τ_l − b v, in the mechanism τ_m = τ + J_m a, so τ_l = J_b a + b v − τ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cosim import ops
 from cosim.control.guard import is_finite
+from cosim.types import Numeric
 
 
 class LoadMotor(NamedTuple):
-    """Of a joint by its place: rotor, the inertia J_m of its own drive that the model has; inertia J_b of the bench and
-    its friction b, at the joint; the most that the load motor may give."""
+    """joint: its index; rotor: reflected inertia J_m of its drive in the model; inertia J_b and viscous friction b of
+    the bench at the joint; effort: limit of the load motor."""
 
     joint: int
     rotor: float
@@ -24,12 +25,13 @@ class LoadMotor(NamedTuple):
     effort: float
 
 
-def applied(loads: Sequence[LoadMotor], effort: Any, v: Any, a: Any) -> Any:
-    """(m,) efforts of the load motors where the model's joints take `effort` (nv,), their rotors included, to move at v
-    and a (nv,). What is not finite becomes 0."""
-    asked = []
+def load_efforts(loads: Sequence[LoadMotor], effort: Numeric, v: Numeric, a: Numeric) -> Numeric:
+    """(m,) efforts of the load motors, within their limits; 0 where not finite.
+
+    effort: (nv,) required efforts of the joints, rotors included, for the velocities v and accelerations a (nv,)."""
+    efforts = []
     for load in loads:
         k = load.joint
-        wanted = (load.rotor + load.inertia) * a[k] + load.viscous * v[k] - effort[k]
-        asked.append(ops.where(is_finite(wanted), ops.clip(wanted, -load.effort, load.effort), 0.0))
-    return ops.array(asked)
+        required = (load.rotor + load.inertia) * a[k] + load.viscous * v[k] - effort[k]
+        efforts.append(ops.where(is_finite(required), ops.clip(required, -load.effort, load.effort), 0.0))
+    return ops.array(efforts)

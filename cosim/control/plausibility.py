@@ -1,41 +1,40 @@
-"""Checks beside those of limits: measurements that no healthy drive delivers, and states that must not be commanded.
+"""Plausibility checks: measurements that no working drive delivers, and states in which a rig must not start.
 
-Pure, (n,) each, SI. A measurement that is not a number passes `jumped` and `shaft_slips`; the guard stops
-that of a joint.
+Pure, (n,) each, SI. NaN passes `jumped` and `shaft_slips`; the guard stops for a joint whose measurement is NaN.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-# s for which a joint may move at its velocity limit beyond the time between two measurements
+from cosim.types import Array
+
+# s, added to the time between two measurements, in which a joint may move at its velocity limit
 JUMP_TIME = 0.005
 # rad/s or m/s, and fraction of the velocity limit, by which a load motor may differ from its joint
 SLIP, SLIP_FRACTION = 0.3, 0.1
 
 
-def jumped(before: Any, position: Any, elapsed: Any, max_velocity: Any) -> Any:
-    """Where a joint moved further in `elapsed` [s] than its velocity limit allows."""
+def jumped(before: Array, position: Array, elapsed: Array, max_velocity: Array) -> Array:
+    """Where a joint moved further in the time `elapsed` [s] than its velocity limit allows."""
     return np.abs(position - before) > max_velocity * (elapsed + JUMP_TIME)
 
 
-def shaft_slips(load_velocity: Any, joint_velocity: Any, max_velocity: Any) -> Any:
-    """Where a load motor does not turn with the joint that it loads."""
+def shaft_slips(load_velocity: Array, joint_velocity: Array, max_velocity: Array) -> Array:
+    """Where a load motor does not rotate with the joint that it loads."""
     return np.abs(load_velocity - joint_velocity) > SLIP + SLIP_FRACTION * max_velocity
 
 
-def is_stale(age: Any, limit: Any) -> Any:
-    """Where feedback is older than its limit [s]."""
+def is_stale(age: Array, limit: Array) -> Array:
+    """Where the age of feedback [s] exceeds its limit."""
     return age > limit
 
 
-def starts_outside(position: Any, lower: Any, upper: Any) -> Any:
-    """Where a joint is outside its position limits before it is commanded."""
+def starts_outside(position: Array, lower: Array, upper: Array) -> Array:
+    """Where a joint is outside its position limits at the start."""
     return np.logical_not((lower <= position) & (position <= upper))
 
 
-def starts_moving(velocity: Any, max_velocity: Any) -> Any:
-    """Where a joint is faster than its velocity limit before it is commanded."""
+def starts_moving(velocity: Array, max_velocity: Array) -> Array:
+    """Where a joint exceeds its velocity limit at the start."""
     return np.abs(velocity) > max_velocity

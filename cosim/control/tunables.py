@@ -1,22 +1,23 @@
 """The parameters of a block that may change while it runs, as one vector.
 
-They are inputs of the compiled code, so a tuner or a slider changes them without compiling anything again.
-Whatever is not a number (a choice, a switch, a file) shapes the code and stays as it is.
+They are inputs of the compiled code, so that a tuner or a slider changes them without recompilation. Other parameters
+(choices, files) are constants of the code.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-from typing import Any
 
 import numpy as np
+
+from cosim.types import Numeric, Parameters
 
 
 class Tunables:
     """The fields of a parameter dataclass that are floats or tuples of floats."""
 
-    def __init__(self, params: Any) -> None:
+    def __init__(self, params: Parameters) -> None:
         self.params = params
         self.fields: dict[str, slice] = {}
         parts: list[float] = []
@@ -28,11 +29,11 @@ class Tunables:
                 parts += numbers
         self.values = np.array(parts, dtype=float)
 
-    def apply(self, values: Any) -> Any:
-        """The parameters with the tunable ones replaced by `values` (numbers or symbols)."""
+    def apply(self, values: Numeric) -> Parameters:
+        """The parameters with the tunable ones replaced by `values`, numbers or symbols."""
         changed = copy.copy(self.params)
         for name, place in self.fields.items():
-            # past the checks on purpose: symbols are no floats, and bounds were checked when the rig was read
+            # without the checks of the class: symbols are no floats, and bounds were checked when the rig was read
             single = not isinstance(getattr(self.params, name), tuple)
             object.__setattr__(changed, name, values[place][0] if single else values[place])
         return changed

@@ -152,7 +152,7 @@ class Engine(ABC):
             self.view("fallback_active", loop.name)[:] = 0.0
             self.view("controller_commands", loop.name)[:] = 0.0
             loop.failure = ""
-            if loop.looks_at("position"):
+            if loop.needs_reference("position"):
                 sample = loop.trajectory.sample(0.0)
                 offset.position[loop.index] = position[loop.index] - sample["position"]
                 offset.velocity[loop.index] = velocity[loop.index] - sample["velocity"]
@@ -160,7 +160,9 @@ class Engine(ABC):
         self._check_start(position, velocity)
         plant, real = tick_model.plant, [tick_model.plant.model.dof_index(name) for name in tick_model.plant.real]
         if real:
-            state = plant.begun(plant.layout.unpack(self.view("plant").copy()), position[real], velocity[real])
+            state = plant.start_from_measured(
+                plant.layout.unpack(self.view("plant").copy()), position[real], velocity[real]
+            )
             self.view("plant")[:] = plant.layout.pack(state)
         needed = float(np.max(np.abs(offset.position) / (BLEND_SPEED * tick_model.limits.velocity), initial=0.0))
         length = max(blend, tick_model.step, QUINTIC_SPEED * needed)

@@ -95,9 +95,9 @@ def _not_finite(tick_model: TickModel, parts: dict[str, Any], k: int) -> str:
 
 def _endless_events(tick_model: TickModel, parts: dict[str, Any]) -> str:
     """The events that fired repeatedly within one instant."""
-    modes = parts["plant"]["switches"]
+    modes = parts["plant"]["modes"]
     often = modes["fired"] > 0.5 * modes["fired"].max()
-    triggers = [trigger.name for trigger, fired in zip(tick_model.plant.switches.triggers, often, strict=True) if fired]
+    triggers = [trigger.name for trigger, fired in zip(tick_model.plant.modes.indicators, often, strict=True) if fired]
     names = " and ".join(f"'{name}'" for name in dict.fromkeys(triggers))
     what = f"events trigger each other without end at t = {float(modes['endless']):.6g} s: {names}"
     return f"{what}; change their conditions so that none triggers the others again"
@@ -106,8 +106,8 @@ def _endless_events(tick_model: TickModel, parts: dict[str, Any]) -> str:
 def _constraint_violated(tick_model: TickModel, t: float, parts: dict[str, Any]) -> str:
     """The constraint with the largest violation, and the dofs in it whose motion is given."""
     plant, model, state = tick_model.plant, tick_model.plant.model, parts["plant"]
-    gaps = [float(gap) for gap in tick_model.stepping.gaps(t, state)]
-    worst = int(np.argmax(gaps))
+    violations = [float(violation) for violation in tick_model.stepping.constraint_violations(t, state)]
+    worst = int(np.argmax(violations))
     rows = [
         (coupling.name, row.residual_unit)
         for coupling in model.equations.constraints.members
@@ -116,8 +116,8 @@ def _constraint_violated(tick_model: TickModel, t: float, parts: dict[str, Any])
     name, unit = rows[worst]
     G = np.asarray(model.equations.constraint_jacobian(plant.motion(t, state)[0], t), dtype=float)
     touched = np.abs(G[[owner == name for owner, _ in rows]]).max(axis=0) > TOUCHED
-    given = np.flatnonzero(np.asarray(plant.held(state), dtype=bool) & touched)
-    what = f"constraint '{name}' is violated by {gaps[worst]:.3g} {unit}"
+    given = np.flatnonzero(np.asarray(plant.locked_or_imposed(state), dtype=bool) & touched)
+    what = f"constraint '{name}' is violated by {violations[worst]:.3g} {unit}"
     if len(given):
         joints = " and ".join(f"'{model.dof_names[k]}'" for k in given)
         return f"{what}: it does not fit the motion given to {joints}; change that or try a smaller schedule.step"

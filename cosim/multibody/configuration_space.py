@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cosim import ops
 from cosim.multibody.joints import JointKind
+from cosim.types import Numeric
 
 
 class ConfigurationSpace:
@@ -16,15 +16,15 @@ class ConfigurationSpace:
         self.kinds = tuple(kinds)
         self.nq, self.nv = sum(kind.nq for kind in kinds), sum(kind.nv for kind in kinds)
 
-    def rate(self, q: Any, v: Any) -> Any:
+    def rate(self, q: Numeric, v: Numeric) -> Numeric:
         """q̇ (nq,)"""
         return self._of_q_and_v("rate", q, v)
 
-    def integrate(self, q: Any, d: Any) -> Any:
+    def integrate(self, q: Numeric, d: Numeric) -> Numeric:
         """The coordinates (nq,) reached from q with a constant velocity v for dt, d = v dt (nv,)."""
         return self._of_q_and_v("integrate", q, d)
 
-    def difference(self, q0: Any, q1: Any) -> Any:
+    def difference(self, q0: Numeric, q1: Numeric) -> Numeric:
         """d (nv,) with q1 = integrate(q0, d)."""
         parts, start = [], 0
         for kind in self.kinds:
@@ -32,11 +32,11 @@ class ConfigurationSpace:
             parts.append(kind.space.difference(q0[place], q1[place]))
         return ops.concatenate(parts)
 
-    def chart(self, q: Any) -> Any:
+    def chart(self, q: Numeric) -> Numeric:
         """(nv,) positions of the dofs: the coordinates, and the rotation vector of each rotation."""
         return self._of_q("chart", q)
 
-    def coordinates(self, chart: Any) -> Any:
+    def coordinates(self, chart: Numeric) -> Numeric:
         """q (nq,) from the positions of the dofs (nv,), as `chart` gives them and encoders measure them."""
         parts, start = [], 0
         for kind in self.kinds:
@@ -44,18 +44,18 @@ class ConfigurationSpace:
             start += kind.nv
         return ops.concatenate(parts)
 
-    def normalised(self, q: Any) -> Any:
+    def normalised(self, q: Numeric) -> Numeric:
         """q with quaternions of length 1."""
         return self._of_q("normalised", q)
 
-    def _of_q(self, what: str, q: Any) -> Any:
+    def _of_q(self, what: str, q: Numeric) -> Numeric:
         parts, start = [], 0
         for kind in self.kinds:
             parts.append(getattr(kind.space, what)(q[start : start + kind.nq]))
             start += kind.nq
         return ops.concatenate(parts)
 
-    def _of_q_and_v(self, what: str, q: Any, v: Any) -> Any:
+    def _of_q_and_v(self, what: str, q: Numeric, v: Numeric) -> Numeric:
         parts, nq, nv = [], 0, 0
         for kind in self.kinds:
             parts.append(getattr(kind.space, what)(q[nq : nq + kind.nq], v[nv : nv + kind.nv]))

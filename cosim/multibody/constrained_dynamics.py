@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cosim import ops
 from cosim.multibody.dynamics import (
@@ -32,6 +32,7 @@ from cosim.multibody.dynamics import (
 )
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Unrolled
+from cosim.types import Numeric
 
 GROUND = -1
 # W_rr relative to its largest possible value, below which the row counts as dependent on others
@@ -42,35 +43,35 @@ class ConstraintRow(NamedTuple):
     """One row: G by bodies and dofs, and γ, the part without accelerations."""
 
     wrenches: Mapping[int, SpatialVector]  # body -> force and moment at its origin, its axes
-    efforts: Mapping[int, Any]  # dof -> effort
-    bias: Any
+    efforts: Mapping[int, Numeric]  # dof -> effort
+    bias: Numeric
 
 
 class Solution(NamedTuple):
-    acceleration: Any  # q̈ (nv,)
-    effort: Any  # τ (nv,)
-    multipliers: Any  # λ (m,)
-    power: Any  # input of joints and laws that depend on time [W]
+    acceleration: Numeric  # q̈ (nv,)
+    effort: Numeric  # τ (nv,)
+    multipliers: Numeric  # λ (m,)
+    power: Numeric  # input of joints and laws that depend on time [W]
 
 
 class Eliminated(NamedTuple):
     """λ = −gain (c + E·a + Σ coupling λ_s)"""
 
     row: int
-    gain: Any
+    gain: Numeric
     force: SpatialVector | None  # E
-    constant: Any  # c
-    coupling: Mapping[int, Any]
+    constant: Numeric  # c
+    coupling: Mapping[int, Numeric]
 
 
 @dataclass
 class _Multipliers:
     """The rows that are not eliminated yet: W, c, and the scale |G_r|² Σ 1/U, an upper bound of W_rr."""
 
-    constant: list[Any]
-    sizes: list[Any]  # |G_r|²
-    coupling: list[dict[int, Any]] = field(default_factory=list)
-    scale: list[Any] = field(default_factory=list)
+    constant: list[Numeric]
+    sizes: list[Numeric]  # |G_r|²
+    coupling: list[dict[int, Numeric]] = field(default_factory=list)
+    scale: list[Numeric] = field(default_factory=list)
 
     @staticmethod
     def of(rows: Sequence[ConstraintRow]) -> _Multipliers:
@@ -80,12 +81,12 @@ class _Multipliers:
         ]
         return _Multipliers([row.bias for row in rows], sizes, [{} for _ in rows], [0.0] * len(rows))
 
-    def couple(self, r: int, s: int, value: Any) -> None:
+    def couple(self, r: int, s: int, value: Numeric) -> None:
         self.coupling[r][s] = self.coupling[r].get(s, 0.0) + value
         if r != s:
             self.coupling[s][r] = self.coupling[r][s]
 
-    def add_column(self, row_projections: Mapping[int, Any], gain: Any, acceleration: Any) -> None:
+    def add_column(self, row_projections: Mapping[int, Numeric], gain: Numeric, acceleration: Numeric) -> None:
         """Add a column with the given u_r, the acceleration `gain` per effort, and the acceleration without λ."""
         given = list(row_projections.items())
         for k, (r, u) in enumerate(given):
@@ -125,9 +126,9 @@ def solve_tree(
     root: SpatialVector,
     rows: Sequence[ConstraintRow],
     levels: Sequence[int],
-    qdd: Any,
-    tau: Any,
-    prescribed: Any,
+    qdd: Numeric,
+    tau: Numeric,
+    prescribed: Numeric,
 ) -> Solution:
     """The motion of bodies under the `forces` Q of each alone; `root`: the acceleration of the ground.
 
@@ -139,7 +140,7 @@ def solve_tree(
     pending: dict[int, set[int]] = {}
     for r, level in enumerate(levels):
         pending.setdefault(level, set()).add(r)
-    efforts: dict[int, dict[int, Any]] = {}  # dof -> row -> g
+    efforts: dict[int, dict[int, Numeric]] = {}  # dof -> row -> g
     for r, row in enumerate(rows):
         for dof, g in row.efforts.items():
             efforts.setdefault(dof, {})[r] = g
@@ -148,9 +149,9 @@ def solve_tree(
     E: list[dict[int, SpatialVector]] = [
         {r: row.wrenches[k] for r, row in enumerate(rows) if k in row.wrenches} for k in range(n)
     ]
-    columns: list[list[Any]] = [[] for _ in range(n)]
-    loads: list[list[Any]] = [[] for _ in range(n)]
-    row_projections: list[list[dict[int, Any]]] = [[] for _ in range(n)]
+    columns: list[list[Numeric]] = [[] for _ in range(n)]
+    loads: list[list[Numeric]] = [[] for _ in range(n)]
+    row_projections: list[list[dict[int, Numeric]]] = [[] for _ in range(n)]
     eliminated: dict[int, list[Eliminated]] = {}
 
     for k in reversed(range(n)):
@@ -192,11 +193,11 @@ def solve_tree(
             E[parent][r] = E[parent][r] + force if r in E[parent] else force
 
     eliminated[GROUND] = _eliminate(multipliers, pending.pop(GROUND, set()), {})
-    factors: dict[int, Any] = {}
+    factors: dict[int, Numeric] = {}
     _substitute(eliminated[GROUND], root, factors)
     a: list[SpatialVector] = []
-    results: list[tuple[Any, Any]] = []
-    power: Any = 0.0
+    results: list[tuple[Numeric, Numeric]] = []
+    power: Numeric = 0.0
     for k in range(n):
         above = root if parents[k] == GROUND else a[parents[k]]
         given = [[vector[dof] for dof in dofs[k]] for vector in (qdd, tau, prescribed)]
@@ -214,11 +215,13 @@ def solve_tree(
     return Solution(accelerations, answers, ops.array([factors[r] for r in range(len(rows))]), power)
 
 
-def constraint_jacobian(sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Sequence[ConstraintRow], nv: int) -> Any:
+def constraint_jacobian(
+    sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Sequence[ConstraintRow], nv: int
+) -> Numeric:
     """G (m, nv): the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions."""
     dofs = sweeps.by_v(list(range(nv)))
     forces: list[dict[int, SpatialVector]] = [{} for _ in moving]
-    G: list[list[Any]] = [[0.0] * nv for _ in rows]
+    G: list[list[Numeric]] = [[0.0] * nv for _ in rows]
     for r, row in enumerate(rows):
         for body, wrench in row.wrenches.items():
             forces[body][r] = wrench
@@ -234,7 +237,9 @@ def constraint_jacobian(sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Se
     return ops.array(G).reshape(len(rows), nv)
 
 
-def _projections(s: SpatialVector, forces: Mapping[int, SpatialVector], efforts: Mapping[int, Any]) -> dict[int, Any]:
+def _projections(
+    s: SpatialVector, forces: Mapping[int, SpatialVector], efforts: Mapping[int, Numeric]
+) -> dict[int, Numeric]:
     """u_r = s·E_r + g_r of the rows that are not orthogonal to a column."""
     projections = {r: s.dot(force) for r, force in forces.items()}
     for r, g in efforts.items():
@@ -255,7 +260,7 @@ def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, Spat
     return eliminations
 
 
-def _substitute(eliminations: Sequence[Eliminated], a: SpatialVector, factors: dict[int, Any]) -> None:
+def _substitute(eliminations: Sequence[Eliminated], a: SpatialVector, factors: dict[int, Numeric]) -> None:
     """λ of the rows eliminated at a body whose acceleration is a; at the ground c contains E·a already."""
     for row in reversed(eliminations):
         known = row.constant + ops.total(w * factors[s] for s, w in row.coupling.items())

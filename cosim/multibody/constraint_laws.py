@@ -9,18 +9,19 @@ ground axes. λ of a row is the force or moment named in `rows`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cosim import ops
+from cosim.types import Numeric
 
 
 class FrameState(NamedTuple):
     """A frame of a link in ground axes; the velocities are given in `rate` only."""
 
-    rotation: Any  # (3, 3), maps vectors from its axes to ground axes
-    position: Any  # (3,) m
-    angular: Any = None  # (3,) rad/s
-    linear: Any = None  # (3,) m/s, of its origin
+    rotation: Numeric  # (3, 3), maps vectors from its axes to ground axes
+    position: Numeric  # (3,) m
+    angular: Numeric = None  # (3,) rad/s
+    linear: Numeric = None  # (3,) m/s, of its origin
 
 
 class ReactionSpec(NamedTuple):
@@ -31,8 +32,8 @@ class ReactionSpec(NamedTuple):
     residual_unit: str  # of the rate for a non-holonomic row
 
 
-Residual = Callable[[Sequence[FrameState], Any, Any], Any]
-Rate = Callable[[Sequence[FrameState], Any, Any, Any], Any]
+Residual = Callable[[Sequence[FrameState], Numeric, Numeric], Numeric]
+Rate = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]
 
 
 class ConstraintLaw(NamedTuple):
@@ -43,18 +44,18 @@ class ConstraintLaw(NamedTuple):
     residual: Residual | None = None
     rate: Rate | None = None
     timed: bool = False
-    branch: Callable[[Sequence[FrameState]], Any] | None = None
+    branch: Callable[[Sequence[FrameState]], Numeric] | None = None
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
 
 
-def relative_pose(base: FrameState, other: FrameState) -> tuple[Any, Any]:
+def relative_pose(base: FrameState, other: FrameState) -> tuple[Numeric, Numeric]:
     """(rotation (3, 3), position (3,)) of `other` in `base`."""
     return base.rotation.T @ other.rotation, base.rotation.T @ (other.position - base.position)
 
 
-PoseFunction = Callable[[Any, Any], Any]
+PoseFunction = Callable[[Numeric, Numeric], Numeric]
 
 
 def loop_closure(
@@ -73,28 +74,28 @@ def distance(length: float) -> ConstraintLaw:
     """Two points keep their distance [m], above 0; λ is the compressive force of the massless rod between them [N].
     Undefined where the points coincide."""
 
-    def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
+    def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
         d = frames[1].position - frames[0].position
         return ops.array([ops.sqrt(d @ d) - length])
 
     return ConstraintLaw((ReactionSpec("force", *FORCE),), residual)
 
 
-def point_on_curve(curve: Callable[[Any], Any]) -> ConstraintLaw:
+def point_on_curve(curve: Callable[[Numeric], Numeric]) -> ConstraintLaw:
     """The origin of the second frame stays on y = curve(x), in the first one's x–y plane; its z is free."""
 
-    def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
+    def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
         _, r = relative_pose(frames[0], frames[1])
         return ops.array([r[1] - curve(r[0])])
 
     return ConstraintLaw((ReactionSpec("force", *FORCE),), residual)
 
 
-def polynomial(coefficients: Sequence[float]) -> Callable[[Any], Any]:
+def polynomial(coefficients: Sequence[float]) -> Callable[[Numeric], Numeric]:
     """x -> c₀ + c₁ x + c₂ x² + …"""
 
-    def value(x: Any) -> Any:
-        result: Any = 0.0
+    def value(x: Numeric) -> Numeric:
+        result: Numeric = 0.0
         for c in reversed(coefficients):
             result = result * x + c
         return result
@@ -108,7 +109,9 @@ def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> ConstraintLaw:
     return ConstraintLaw((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]))
 
 
-def coupling(function: Callable[[Any, Any], Any], rows: Sequence[ReactionSpec], timed: bool) -> ConstraintLaw:
+def coupling(
+    function: Callable[[Numeric, Numeric], Numeric], rows: Sequence[ReactionSpec], timed: bool
+) -> ConstraintLaw:
     """function(q, t) of the coordinates of joints vanishes, one row per element."""
     return ConstraintLaw(tuple(rows), lambda frames, q, t: function(q, t), timed=timed)
 
@@ -117,7 +120,7 @@ def knife_edge() -> ConstraintLaw:
     """The origin of the second frame does not move along that frame's y axis, relative to the first one: a
     skate, a knife edge, a wheel of zero radius (theory §6: ẏ cos φ − ẋ sin φ = 0)."""
 
-    def rate(frames: Sequence[FrameState], q: Any, v: Any, t: Any) -> Any:
+    def rate(frames: Sequence[FrameState], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
         base, edge = frames
         reach = edge.position - base.position
         slip = edge.linear - base.linear - ops.cross(base.angular, reach)
@@ -131,19 +134,19 @@ def rolling(radius: float) -> ConstraintLaw:
     first one, which may move: it touches the plane (one row), and the point of contact does not slip along it (two).
     """
 
-    def down(frames: Sequence[FrameState]) -> tuple[Any, Any]:
+    def down(frames: Sequence[FrameState]) -> tuple[Numeric, Numeric]:
         """(direction in the disk's plane to its lowest point, sine of its inclination)."""
         up, axle = frames[0].rotation[:, 2], frames[1].rotation[:, 2]
         lean = up @ axle
         sine = ops.sqrt(1.0 - lean * lean)
         return (axle * lean - up) / sine, sine
 
-    def residual(frames: Sequence[FrameState], q: Any, t: Any) -> Any:
+    def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
         _, sine = down(frames)
         height = frames[0].rotation[:, 2] @ (frames[1].position - frames[0].position)
         return ops.array([height - radius * sine])
 
-    def rate(frames: Sequence[FrameState], q: Any, v: Any, t: Any) -> Any:
+    def rate(frames: Sequence[FrameState], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
         plane, disk = frames
         direction, _ = down(frames)
         rim = radius * direction

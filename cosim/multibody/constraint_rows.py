@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from cosim.multibody.kinematics import Placement
 from cosim.multibody.mechanism import Constraint, Pose, Spring
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree, exact
+from cosim.types import Numeric
 
 _GROUND_PLACEMENT = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
 
@@ -32,8 +33,8 @@ _GROUND_PLACEMENT = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
 class ConstraintState(NamedTuple):
     """The rows of a constraint law in one state."""
 
-    residual: Any  # (holonomic rows,) f
-    rate: Any  # (rows,) ḟ, and a₀ + a·q̇ of the non-holonomic ones
+    residual: Numeric  # (holonomic rows,) f
+    rate: Numeric  # (rows,) ḟ, and a₀ + a·q̇ of the non-holonomic ones
     rows: list[ConstraintRow]  # with γ
 
 
@@ -72,7 +73,7 @@ class BodyConstraint:
         shapes += [(len(self.coordinates),), (len(self.dofs),), ()]
         return Derived("coupling", shapes, self._make)
 
-    def _make(self, columns: list[Any], arrays: list[Any]) -> list[tuple[Any, tuple[int, ...]]]:
+    def _make(self, columns: list[Numeric], arrays: list[Numeric]) -> list[tuple[Numeric, tuple[int, ...]]]:
         import casadi
 
         n, law = len(self.bodies), self.law
@@ -96,21 +97,23 @@ class BodyConstraint:
         remains = along(rate, changes)
         return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
 
-    def _frames(self, placed: Any) -> list[FrameState]:
+    def _frames(self, placed: Numeric) -> list[FrameState]:
         return [_frame(_GROUND_PLACEMENT if body == GROUND else placed[body], pose) for body, pose in self.frames]
 
     def on_intended_branch(self, placed: Sequence[Placement]) -> bool:
         """Whether it is closed on the intended branch; numbers only."""
         return self.law.branch is None or bool(self.law.branch(self._frames(placed)) > 0.0)
 
-    def _rate(self, q: Any, v: Any) -> Any:
+    def _rate(self, q: Numeric, v: Numeric) -> Numeric:
         parts, nq, nv = [], 0, 0
         for kind in self.kinds:
             parts.append(kind.space.rate(q[nq : nq + kind.nq], v[nv : nv + kind.nv]))
             nq, nv = nq + kind.nq, nv + kind.nv
         return ops.concatenate(parts)
 
-    def evaluate(self, placed: Sequence[Placement], q: Any, v: Any, gravity: Any, t: Any) -> ConstraintState:
+    def evaluate(
+        self, placed: Sequence[Placement], q: Numeric, v: Numeric, gravity: Numeric, t: Numeric
+    ) -> ConstraintState:
         """The rows in a state; q, v of all joints of the tree. Gravity acts through the acceleration −g of the ground,
         which γ compensates."""
         given = [x for body in self.bodies for x in placed[body]]
@@ -140,12 +143,12 @@ class SpringDamper(NamedTuple):
     """A spring with a damper between two points of bodies."""
 
     name: str
-    ends: tuple[tuple[int, Any], tuple[int, Any]]  # body (or GROUND), point in the body
+    ends: tuple[tuple[int, Numeric], tuple[int, Numeric]]  # body (or GROUND), point in the body
     stiffness: float
     damping: float
     length: float  # unloaded
 
-    def state(self, placed: Sequence[Placement]) -> tuple[Any, Any, Any]:
+    def state(self, placed: Sequence[Placement]) -> tuple[Numeric, Numeric, Numeric]:
         """(unit vector from the first end to the second, 0 where they coincide; distance; its rate)."""
         (first, v_first), (second, v_second) = (_point(placed, *end) for end in self.ends)
         separation = second - first
@@ -153,17 +156,17 @@ class SpringDamper(NamedTuple):
         direction = separation / ops.where(distance > 0.0, distance, 1.0)
         return direction, distance, direction @ (v_second - v_first)
 
-    def tension(self, placed: Sequence[Placement]) -> Any:
+    def tension(self, placed: Sequence[Placement]) -> Numeric:
         """The force that pulls its ends together [N]."""
         _, distance, rate = self.state(placed)
         return self.stiffness * (distance - self.length) + self.damping * rate
 
-    def energy(self, placed: Sequence[Placement]) -> Any:
+    def energy(self, placed: Sequence[Placement]) -> Numeric:
         """Energy stored in the spring [J]."""
         _, distance, _ = self.state(placed)
         return 0.5 * self.stiffness * (distance - self.length) * (distance - self.length)
 
-    def loss(self, placed: Sequence[Placement]) -> Any:
+    def loss(self, placed: Sequence[Placement]) -> Numeric:
         """Power dissipated by the damper [W]."""
         _, _, rate = self.state(placed)
         return self.damping * rate * rate
@@ -180,7 +183,7 @@ class SpringDamper(NamedTuple):
         return found
 
 
-def _point(placed: Sequence[Placement], body: int, point: Any) -> tuple[Any, Any]:
+def _point(placed: Sequence[Placement], body: int, point: Numeric) -> tuple[Numeric, Numeric]:
     """(position, velocity) of a point of a body."""
     if body == GROUND:
         return point, np.zeros(3)

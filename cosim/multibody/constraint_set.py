@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from cosim import ops
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
@@ -14,6 +13,7 @@ from cosim.multibody.dynamics import BodyMotion, gyroscopic_force
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree
+from cosim.types import Numeric
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,15 @@ class ConstraintSet:
         return [r for r in range(len(self.holonomic)) if r not in self.redundant]
 
     def rows(
-        self, placed: Sequence[Placement], q_tree: Any, v_tree: Any, gravity: Any, t: Any
-    ) -> tuple[Any, Any, list[ConstraintRow]]:
+        self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, gravity: Numeric, t: Numeric
+    ) -> tuple[Numeric, Numeric, list[ConstraintRow]]:
         """(residual of the holonomic rows, rate of all, rows of G with γ)."""
         states = [c.evaluate(placed, q_tree, v_tree, gravity, t) for c in self.members]
         residual = ops.concatenate([state.residual for state in states])
         rate = ops.concatenate([state.rate for state in states])
         return residual, rate, [row for state in states for row in state.rows]
 
-    def stabilised(self, rows: list[ConstraintRow], residual: Any, rate: Any) -> list[ConstraintRow]:
+    def stabilised(self, rows: list[ConstraintRow], residual: Numeric, rate: Numeric) -> list[ConstraintRow]:
         """The rows with the terms of the Baumgarte stabilisation in γ."""
         omega = self.baumgarte_rate
         if not omega:
@@ -65,7 +65,7 @@ class ConstraintSet:
             for row, change, holonomic in zip(rows, rate, self.holonomic, strict=True)
         ]
 
-    def with_active(self, rows: list[ConstraintRow], active: Any) -> list[ConstraintRow]:
+    def with_active(self, rows: list[ConstraintRow], active: Numeric) -> list[ConstraintRow]:
         """The rows multiplied by `active` of their constraint (1 or 0): rows of inactive constraints vanish."""
         return [
             ConstraintRow(

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
+from cosim.types import Numeric
 
 # below this squared angle, series replace sin and cos; the omitted terms are below rounding
 SMALL = 1e-6
@@ -25,18 +25,18 @@ class Space:
     nq: int
     nv: int
     neutral: np.ndarray  # (nq,)
-    rate: Callable[[Any, Any], Any]  # (q, v) -> q̇ (nq,)
-    integrate: Callable[[Any, Any], Any]  # (q, d) -> (nq,)
-    difference: Callable[[Any, Any], Any]  # (q0, q1) -> d (nv,) with q1 = integrate(q0, d)
-    chart: Callable[[Any], Any]  # q -> (nv,), a rotation as its rotation vector
-    of_chart: Callable[[Any], Any]  # (nv,) -> q, the inverse of chart
-    normalised: Callable[[Any], Any]  # q -> q with quaternions of length 1
+    rate: Callable[[Numeric, Numeric], Numeric]  # (q, v) -> q̇ (nq,)
+    integrate: Callable[[Numeric, Numeric], Numeric]  # (q, d) -> (nq,)
+    difference: Callable[[Numeric, Numeric], Numeric]  # (q0, q1) -> d (nv,) with q1 = integrate(q0, d)
+    chart: Callable[[Numeric], Numeric]  # q -> (nv,), a rotation as its rotation vector
+    of_chart: Callable[[Numeric], Numeric]  # (nv,) -> q, the inverse of chart
+    normalised: Callable[[Numeric], Numeric]  # q -> q with quaternions of length 1
 
 
 def numbers(n: int) -> Space:
     """The space of n coordinates whose rates are the velocities."""
 
-    def itself(q: Any) -> Any:
+    def itself(q: Numeric) -> Numeric:
         return q
 
     return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, lambda q0, q1: q1 - q0, itself, itself, itself)
@@ -45,7 +45,7 @@ def numbers(n: int) -> Space:
 # --- quaternions ---
 
 
-def rotation_of(q: Any) -> Any:
+def rotation_of(q: Numeric) -> Numeric:
     """The rotation (3, 3) of a quaternion (x, y, z, w) of any length but 0."""
     x, y, z, w = q
     s = 2.0 / (x * x + y * y + z * z + w * w)
@@ -58,7 +58,7 @@ def rotation_of(q: Any) -> Any:
     )
 
 
-def multiplied(p: Any, q: Any) -> Any:
+def multiplied(p: Numeric, q: Numeric) -> Numeric:
     """p ⊗ q: the rotation q followed by p, both in fixed axes."""
     x, y, z, w = p
     a, b, c, d = q
@@ -72,16 +72,16 @@ def multiplied(p: Any, q: Any) -> Any:
     )
 
 
-def _of_unit_length(q: Any) -> Any:
+def _of_unit_length(q: Numeric) -> Numeric:
     return q / ops.sqrt(q @ q)
 
 
-def _rotating(q: Any, omega: Any) -> Any:
+def _rotating(q: Numeric, omega: Numeric) -> Numeric:
     """q̇ = ½ q ⊗ ω."""
     return 0.5 * multiplied(q, [*omega, 0.0])
 
 
-def _half_angle(square: Any) -> tuple[Any, Any]:
+def _half_angle(square: Numeric) -> tuple[Numeric, Numeric]:
     """(sin(θ/2)/θ, cos(θ/2)) of θ²."""
     small = square < SMALL
     angle = ops.sqrt(ops.where(small, 1.0, square))
@@ -89,12 +89,12 @@ def _half_angle(square: Any) -> tuple[Any, Any]:
     return sine, ops.where(small, 1.0 - square / 8.0, ops.cos(0.5 * angle))
 
 
-def _rotated(q: Any, d: Any) -> Any:
+def _rotated(q: Numeric, d: Numeric) -> Numeric:
     sine, cosine = _half_angle(d @ d)
     return _of_unit_length(multiplied(q, [*(d * sine), cosine]))
 
 
-def _rotation_between(q0: Any, q1: Any) -> Any:
+def _rotation_between(q0: Numeric, q1: Numeric) -> Numeric:
     """The rotation vector of the shorter rotation from q0 to q1, along the axes of q0."""
     x, y, z, w = q0
     *vector, cosine = multiplied([-x, -y, -z, w], q1)
@@ -109,11 +109,11 @@ def _rotation_between(q0: Any, q1: Any) -> Any:
 _IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])
 
 
-def _rotation_vector(q: Any) -> Any:
+def _rotation_vector(q: Numeric) -> Numeric:
     return _rotation_between(_IDENTITY, q)
 
 
-def _of_rotation_vector(d: Any) -> Any:
+def _of_rotation_vector(d: Numeric) -> Numeric:
     return _rotated(_IDENTITY, d)
 
 
@@ -133,7 +133,7 @@ ROTATION = Space(
 # --- rigid motions: (position, quaternion) ---
 
 
-def _translation_factors(d: Any) -> tuple[Any, Any]:
+def _translation_factors(d: Numeric) -> tuple[Numeric, Numeric]:
     """(1 − cos θ)/θ² and (θ − sin θ)/θ³ of a rotation vector."""
     square = d @ d
     small = square < SMALL
@@ -143,7 +143,7 @@ def _translation_factors(d: Any) -> tuple[Any, Any]:
     return 2.0 * half * half, ops.where(small, 1.0 / 6.0 - square / 120.0, (angle - ops.sin(angle)) / (safe * angle))
 
 
-def _moved(q: Any, d: Any) -> Any:
+def _moved(q: Numeric, d: Numeric) -> Numeric:
     linear, angular = d[:3], d[3:]
     a, b = _translation_factors(angular)
     once = ops.cross(angular, linear)
@@ -151,7 +151,7 @@ def _moved(q: Any, d: Any) -> Any:
     return ops.concatenate([q[:3] + rotation_of(q[3:]) @ path, _rotated(q[3:], angular)])
 
 
-def _motion_between(q0: Any, q1: Any) -> Any:
+def _motion_between(q0: Numeric, q1: Numeric) -> Numeric:
     angular = _rotation_between(q0[3:], q1[3:])
     path = rotation_of(q0[3:]).T @ (q1[:3] - q0[:3])
     square = angular @ angular
@@ -162,7 +162,7 @@ def _motion_between(q0: Any, q1: Any) -> Any:
     return ops.concatenate([path - 0.5 * once + twice * ops.cross(angular, once), angular])
 
 
-def _moving(q: Any, v: Any) -> Any:
+def _moving(q: Numeric, v: Numeric) -> Numeric:
     return ops.concatenate([rotation_of(q[3:]) @ v[:3], _rotating(q[3:], v[3:])])
 
 

@@ -7,7 +7,6 @@ expression.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,15 @@ from cosim import ops
 from cosim.compile.trace import Shape, column, inlined, symbols
 from cosim.multibody.mechanism import GeneralMotion
 from cosim.multibody.spatial import Hinge, SpatialVector
+from cosim.types import Numeric
 
 
 class Derived:
     """A function of arrays given by casadi expressions, which are built once."""
 
-    def __init__(self, name: str, shapes: Sequence[Shape], make: Callable[..., Sequence[tuple[Any, Shape]]]) -> None:
+    def __init__(
+        self, name: str, shapes: Sequence[Shape], make: Callable[..., Sequence[tuple[Numeric, Shape]]]
+    ) -> None:
         """make(columns, arrays) -> (expression, shape) of each result; columns and arrays hold the same symbols, as
         casadi columns and as arrays for user-defined functions."""
         import casadi
@@ -31,7 +33,7 @@ class Derived:
         self._shapes = [shape for _, shape in results]
         self._fn = casadi.Function(name, list(columns), [e for e, _ in results])
 
-    def __call__(self, *arrays: Any) -> list[Any]:
+    def __call__(self, *arrays: Numeric) -> list[Numeric]:
         if any(map(ops.is_symbolic, arrays)):
             values = self._fn.call([column(a) for a in arrays])
             return [_array(value, shape) for value, shape in zip(values, self._shapes, strict=True)]
@@ -40,14 +42,14 @@ class Derived:
         return [np.array(v.full()).reshape(shape, order="F") for v, shape in zip(values, self._shapes, strict=True)]
 
 
-def _array(value: Any, shape: Shape) -> Any:
+def _array(value: Numeric, shape: Shape) -> Numeric:
     """An expression as an array of symbols, constants as numbers."""
     elements = [value[k] for k in range(value.numel())]
     elements = [float(e) if e.is_constant() else e for e in elements]
     return ops.array(np.array(elements, dtype=object).reshape(shape, order="F") if elements else np.zeros(shape))
 
 
-def along(expression: Any, pairs: Sequence[tuple[Any, Any]]) -> Any:
+def along(expression: Numeric, pairs: Sequence[tuple[Numeric, Numeric]]) -> Numeric:
     """Σ ∂expression/∂x · ẋ over pairs (x, ẋ) of columns."""
     import casadi
 
@@ -63,7 +65,7 @@ class HingeOf:
         self._derived: Derived | None = None
         self._n, self._place = n, motion.place
 
-    def _make(self, columns: list[Any], arrays: list[Any]) -> list[tuple[Any, Shape]]:
+    def _make(self, columns: list[Numeric], arrays: list[Numeric]) -> list[tuple[Numeric, Shape]]:
         import casadi
 
         (q, v, t), n = columns, self._n
@@ -74,7 +76,7 @@ class HingeOf:
         r = column(r)
         at_rest = casadi.DM.zeros(n), casadi.DM(1.0)
 
-        def velocity(q_rate: Any, t_rate: Any) -> tuple[Any, Any]:
+        def velocity(q_rate: Numeric, t_rate: Numeric) -> tuple[Numeric, Numeric]:
             moving = [(q, q_rate), (t, t_rate)]
             skew_rate = casadi.mtimes(rotation_t, casadi.reshape(along(column(rotation), moving), 3, 3).T)
             return along(r, moving), casadi.vertcat(skew_rate[2, 1], skew_rate[0, 2], skew_rate[1, 0])
@@ -88,7 +90,7 @@ class HingeOf:
         angular = casadi.horzcat(*(w for _, w in unit_velocities), drift[1], along(total[1], moving))
         return [(linear, (3, n + 2)), (angular, (3, n + 2))]
 
-    def __call__(self, q: Any, v: Any, t: Any) -> Hinge:
+    def __call__(self, q: Numeric, v: Numeric, t: Numeric) -> Hinge:
         if self._derived is None:
             self._derived = Derived("hinge", [(self._n,), (self._n,), ()], self._make)
         linear, angular = self._derived(q, v, t)

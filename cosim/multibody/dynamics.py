@@ -12,7 +12,7 @@ which is solved for τ where the motion of the joint is prescribed and for q̈ e
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,29 +20,30 @@ from cosim import ops
 from cosim.multibody.joints import JointKind
 from cosim.multibody.spatial import SpatialInertia, SpatialVector
 from cosim.multibody.sweeps import Sweeps
+from cosim.types import Numeric
 
 
 class Body(NamedTuple):
     """Constants of a body: its joint's frame in the parent (H, d), its mass, m·c and J about its origin,
     and the reflected rotor inertia on each velocity of its joint."""
 
-    rotation: Any
-    position: Any
-    mass: Any
-    moment: Any
-    inertia: Any
-    rotor: Any
+    rotation: Numeric
+    position: Numeric
+    mass: Numeric
+    moment: Numeric
+    inertia: Numeric
+    rotor: Numeric
 
 
 class BodyMotion(NamedTuple):
     """Pose and motion of a body relative to its parent."""
 
-    turn: Any  # Q: the body's axes in the joint's frame
-    position: Any  # d: its origin in the parent's axes
+    turn: Numeric  # Q: the body's axes in the joint's frame
+    position: Numeric  # d: its origin in the parent's axes
     hinge: tuple[SpatialVector, ...]  # columns of S, body axes
-    slip: Any  # velocity of its origin in the joint's frame, body axes
+    slip: Numeric  # velocity of its origin in the joint's frame, body axes
     drift: SpatialVector  # the part of the velocity in the joint that depends on time alone
-    omega: Any  # angular velocity, body axes
+    omega: Numeric  # angular velocity, body axes
     bias: SpatialVector  # a′
 
 
@@ -50,20 +51,20 @@ class JointColumn(NamedTuple):
     """The load-independent part of the scalar equation of one degree of freedom."""
 
     response: SpatialVector  # M s
-    U: Any
+    U: Numeric
 
 
-def to_body(body: Body, motion: BodyMotion, a: Any) -> Any:
+def to_body(body: Body, motion: BodyMotion, a: Numeric) -> Numeric:
     """A vector from the parent's axes to the body's: Qᵀ Hᵀ a."""
     return motion.turn.T @ (body.rotation.T @ a)
 
 
-def to_parent(body: Body, motion: BodyMotion, a: Any) -> Any:
+def to_parent(body: Body, motion: BodyMotion, a: Numeric) -> Numeric:
     """A vector from the body's axes to the parent's: H Q a."""
     return body.rotation @ (motion.turn @ a)
 
 
-def joint_motion(joint: JointKind, body: Body, omega: Any, q: Any, v: Any, t: Any) -> BodyMotion:
+def joint_motion(joint: JointKind, body: Body, omega: Numeric, q: Numeric, v: Numeric, t: Numeric) -> BodyMotion:
     """The kinematics of one joint; `omega` is the parent's angular velocity in the parent's axes."""
     turn, slide = joint.place(q, t)
     hinge, drift, bias = joint.hinge(q, v, t)
@@ -99,16 +100,16 @@ def rigid_inertia(body: Body) -> SpatialInertia:
     return SpatialInertia(body.mass * np.eye(3), ops.skew(body.moment), body.inertia)
 
 
-def gyroscopic_force(body: Body, omega: Any) -> SpatialVector:
+def gyroscopic_force(body: Body, omega: Numeric) -> SpatialVector:
     """Q of the body alone: −ω × (ω × m c) and −ω × J ω."""
     centrifugal = ops.cross(omega, ops.cross(omega, body.moment))
     return SpatialVector(-centrifugal, -ops.cross(omega, body.inertia @ omega))
 
 
-def body_motions(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
+def body_motions(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
     """The motion of every body."""
 
-    def step(joint: JointKind, body: Body, omega: Any, q: Any, v: Any) -> tuple[Any, BodyMotion]:
+    def step(joint: JointKind, body: Body, omega: Numeric, q: Numeric, v: Numeric) -> tuple[Numeric, BodyMotion]:
         motion = joint_motion(joint, body, omega, q, v, t)
         return motion.omega, motion
 
@@ -116,7 +117,7 @@ def body_motions(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
 
 
 def release_column(
-    M: SpatialInertia, s: SpatialVector, rotor: Any, prescribed_dof: Any
+    M: SpatialInertia, s: SpatialVector, rotor: Numeric, prescribed_dof: Numeric
 ) -> tuple[SpatialInertia, JointColumn]:
     """M projected on the complement of the motion along s (M itself where s is prescribed), and the column of s."""
     response = M @ s
@@ -129,7 +130,7 @@ def release_column(
 
 
 def articulate(
-    M: SpatialInertia, body: Body, motion: BodyMotion, prescribed_dof: Any
+    M: SpatialInertia, body: Body, motion: BodyMotion, prescribed_dof: Numeric
 ) -> tuple[SpatialInertia, tuple[JointColumn, ...]]:
     """M without the motions of the joint that are not prescribed, and the columns of the joint."""
     columns: list[JointColumn] = []
@@ -140,10 +141,10 @@ def articulate(
 
 
 def joint_load(
-    Q: SpatialVector, motion: BodyMotion, columns: Any, *given: Any
-) -> tuple[SpatialVector, tuple[Any, ...]]:
+    Q: SpatialVector, motion: BodyMotion, columns: Numeric, *given: Numeric
+) -> tuple[SpatialVector, tuple[Numeric, ...]]:
     """The part of the force Q that the joint transmits, and u of its columns; given: q̈, τ and which are prescribed."""
-    loads: list[Any] = []
+    loads: list[Numeric] = []
     for s, column, qdd, tau, prescribed_dof in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
         u = s.dot(Q)
         Q = Q - column.response * ops.where(prescribed_dof, qdd, (tau + u) / ops.where(prescribed_dof, 1.0, column.U))
@@ -152,8 +153,8 @@ def joint_load(
 
 
 def accelerate(
-    a: SpatialVector, motion: BodyMotion, columns: Any, loads: Any, *given: Any
-) -> tuple[SpatialVector, Any]:
+    a: SpatialVector, motion: BodyMotion, columns: Numeric, loads: Numeric, *given: Numeric
+) -> tuple[SpatialVector, Numeric]:
     """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, prescribed_dof in zip(motion.hinge, columns, loads, *given, strict=True):
@@ -166,23 +167,32 @@ def accelerate(
 
 
 def hybrid_dynamics(
-    sweeps: Sweeps, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, gravity: Any, t: Any = 0.0
-) -> tuple[Any, Any]:
+    sweeps: Sweeps,
+    q: Numeric,
+    v: Numeric,
+    qdd: Numeric,
+    tau: Numeric,
+    prescribed: Numeric,
+    gravity: Numeric,
+    t: Numeric = 0.0,
+) -> tuple[Numeric, Numeric]:
     """(q̈, τ) of all dofs from q̈ of the prescribed ones and τ of the others; theory §1 and §2.
 
     q: (nq,); v, qdd, tau: (nv,); prescribed: (nv,) truth values, constants or symbols; gravity: (3,).
     """
 
-    def own(joint: JointKind, body: Body, motion: BodyMotion, *_: Any) -> tuple[SpatialInertia, SpatialVector]:
+    def own(joint: JointKind, body: Body, motion: BodyMotion, *_: Numeric) -> tuple[SpatialInertia, SpatialVector]:
         return rigid_inertia(body), gyroscopic_force(body, motion.omega)
 
-    def gather(joint: JointKind, body: Body, both: Any, motion: BodyMotion, *given: Any) -> Any:
+    def gather(joint: JointKind, body: Body, both: Numeric, motion: BodyMotion, *given: Numeric) -> Numeric:
         M, Q = both
         left, columns = articulate(M, body, motion, given[-1])
         Q, loads = joint_load(Q - M @ motion.bias, motion, columns, *given)
         return (transport_inertia(body, motion, left), transport_force(body, motion, Q)), (columns, loads)
 
-    def spread(joint: JointKind, body: Body, a: SpatialVector, motion: BodyMotion, inner: Any, *given: Any) -> Any:
+    def spread(
+        joint: JointKind, body: Body, a: SpatialVector, motion: BodyMotion, inner: Numeric, *given: Numeric
+    ) -> Numeric:
         a, result = accelerate(transport(body, motion, a), motion, *inner, *given)
         return a + motion.bias, result
 
@@ -193,11 +203,13 @@ def hybrid_dynamics(
     return sweeps.vector(sweeps.pick(result, 0)), sweeps.vector(sweeps.pick(result, 1))
 
 
-def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any, t: Any = 0.0) -> Any:
+def inverse_dynamics(
+    sweeps: Sweeps, q: Numeric, v: Numeric, qdd: Numeric, gravity: Numeric, t: Numeric = 0.0
+) -> Numeric:
     """τ (nv,) required for q̈ (nv,): the case of §2 with every dof prescribed, where no articulated inertia is
     needed. R = M a − Q per body, summed over its descendants."""
 
-    def accelerate(joint: JointKind, body: Body, above: Any, q: Any, v: Any, qdd: Any) -> Any:
+    def accelerate(joint: JointKind, body: Body, above: Numeric, q: Numeric, v: Numeric, qdd: Numeric) -> Numeric:
         omega, a = above
         motion = joint_motion(joint, body, omega, q, v, t)
         pull = ops.total(s.linear * qdd[i] for i, s in enumerate(motion.hinge))
@@ -205,11 +217,11 @@ def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any, t: 
         a = transport(body, motion, a) + motion.bias + SpatialVector(pull, twist)
         return (motion.omega, a), (motion, a)
 
-    def own(joint: JointKind, body: Body, moving: Any, qdd: Any) -> SpatialVector:
+    def own(joint: JointKind, body: Body, moving: Numeric, qdd: Numeric) -> SpatialVector:
         motion, a = moving
         return rigid_inertia(body) @ a - gyroscopic_force(body, motion.omega)
 
-    def pass_on(joint: JointKind, body: Body, force: SpatialVector, moving: Any, qdd: Any) -> Any:
+    def pass_on(joint: JointKind, body: Body, force: SpatialVector, moving: Numeric, qdd: Numeric) -> Numeric:
         motion, _ = moving
         efforts = ops.array([s.dot(force) + body.rotor[i] * qdd[i] for i, s in enumerate(motion.hinge)])
         return transport_force(body, motion, force), efforts
@@ -220,7 +232,7 @@ def inverse_dynamics(sweeps: Sweeps, q: Any, v: Any, qdd: Any, gravity: Any, t: 
     return sweeps.vector(sweeps.inward(own, pass_on, moving, wanted))
 
 
-def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
+def articulated_resistance(sweeps: Sweeps, q: Numeric, nv: int) -> Numeric:
     """U of each degree of freedom, per body: the inertia against its effort while the joints of descendants are free.
 
     A dof without inertia is treated as prescribed, so that it does not hide the others.
@@ -229,8 +241,8 @@ def articulated_resistance(sweeps: Sweeps, q: Any, nv: int) -> Any:
     def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:
         return rigid_inertia(body)
 
-    def gather(joint: JointKind, body: Body, M: SpatialInertia, motion: BodyMotion) -> Any:
-        resistance: list[Any] = []
+    def gather(joint: JointKind, body: Body, M: SpatialInertia, motion: BodyMotion) -> Numeric:
+        resistance: list[Numeric] = []
         for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
             U = s.dot(M @ s) + rotor
             M, _ = release_column(M, s, rotor, not U > 0.0)

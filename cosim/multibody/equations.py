@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from cosim.multibody.mechanism import Pose
 from cosim.multibody.mimics import mimic_maps
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree
+from cosim.types import Numeric
 
 # speed [rad/s or m/s] at which Coulomb friction has 1/√2 of its full value; below it joints creep instead of sticking
 FRICTION_SPEED = 0.01
@@ -47,7 +47,7 @@ class MechanismEquations(ConfigurationSpace):
         self.sweeps = tree.sweeps
         self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to those of all joints
         self.nv_tree = len(self.v_map.leader)
-        self._rolled: dict[Any, RolledRoutine] = {}
+        self._rolled: dict[Numeric, RolledRoutine] = {}
 
     @property
     def timed(self) -> bool:
@@ -68,7 +68,7 @@ class MechanismEquations(ConfigurationSpace):
         alike = len({(k.nq, k.nv) for k in self.tree.kinds}) == 1
         return len(self.tree.bodies) >= ROLLED_FROM and alike and self.is_plain_tree
 
-    def _over_tree(self, algorithm: Callable[..., Any], *vectors: Any, t: Any = 0.0) -> Any:
+    def _over_tree(self, algorithm: Callable[..., Numeric], *vectors: Numeric, t: Numeric = 0.0) -> Numeric:
         """An algorithm of `dynamics` or `kinematics`: straight-line code, or a loop when there are many bodies."""
         if not self.rolled or not any(map(ops.is_symbolic, vectors)):
             return algorithm(self.sweeps, *vectors, t=t)
@@ -83,30 +83,36 @@ class MechanismEquations(ConfigurationSpace):
 
     # --- constraints ---
 
-    def _placements(self, q_tree: Any, v_tree: Any, t: Any) -> tuple[list[dynamics.BodyMotion], list[Placement]]:
+    def _placements(
+        self, q_tree: Numeric, v_tree: Numeric, t: Numeric
+    ) -> tuple[list[dynamics.BodyMotion], list[Placement]]:
         moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)
         return moving, kinematics.placements(self.sweeps, moving)
 
-    def _constraint_state(self, q_tree: Any, v_tree: Any, t: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def _constraint_state(
+        self, q_tree: Numeric, v_tree: Numeric, t: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric, Numeric, Numeric]:
         """(motions, placements, residual, rate, rows) of the tree and its constraints."""
         moving, placed = self._placements(q_tree, v_tree, t)
         return moving, placed, *self.constraints.rows(placed, q_tree, v_tree, self.gravity, t)
 
-    def constraint_violation(self, q: Any, v: Any, t: Any = 0.0) -> tuple[Any, Any]:
+    def constraint_violation(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> tuple[Numeric, Numeric]:
         """(f of the holonomic rows, ḟ or a₀ + a·q̇ of all rows): both vanish when the constraints hold."""
         _, _, residual, rate, _ = self._constraint_state(self.q_map.positions(q), self.v_map.expand(v), t)
         return residual, rate
 
-    def constraint_jacobian(self, q: Any, t: Any = 0.0) -> Any:
+    def constraint_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """G (m, nv): the rates of all rows are G v + a₀."""
         moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return self._project_rows(constraint_jacobian(self.sweeps, moving, rows, self.nv_tree))
 
-    def _project_rows(self, jacobian: Any) -> Any:
+    def _project_rows(self, jacobian: Numeric) -> Numeric:
         """J P: a Jacobian of all dofs of the tree as one of the independent dofs."""
         return jacobian if self.v_map.trivial else ops.array([self.v_map.project(row) for row in jacobian])
 
-    def _solve(self, moving: Any, forces: Any, root: SpatialVector, rows: list[ConstraintRow], *given: Any) -> Solution:
+    def _solve(
+        self, moving: Numeric, forces: Numeric, root: SpatialVector, rows: list[ConstraintRow], *given: Numeric
+    ) -> Solution:
         """q̈, τ of the independent dofs and λ of all rows, 0 for redundant ones; given: q̈, τ, prescribed."""
         qdd, tau, prescribed = given
         vectors = self.v_map.expand(qdd), self.v_map.embed(tau), prescribed[self.v_map.leader]
@@ -122,7 +128,14 @@ class MechanismEquations(ConfigurationSpace):
         )
 
     def constrained_dynamics(
-        self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0, active: Any = None
+        self,
+        q: Numeric,
+        v: Numeric,
+        qdd: Numeric,
+        tau: Numeric,
+        prescribed: Numeric,
+        t: Numeric = 0.0,
+        active: Numeric = None,
     ) -> Solution:
         """q̈, τ, λ as in `Model.hybrid_dynamics` and `Model.reactions`, and the power of time-dependent joints and laws.
 
@@ -139,7 +152,9 @@ class MechanismEquations(ConfigurationSpace):
         _, at_rest = self.constraint_violation(q, np.zeros(len(v)), t)  # a₀ of G v + a₀ = 0
         return found._replace(power=found.power - found.multipliers @ at_rest)
 
-    def impulse(self, q: Any, demand: Any, jump: Any, held: Any, t: Any = 0.0, active: Any = None) -> Solution:
+    def impulse(
+        self, q: Numeric, demand: Numeric, jump: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric = None
+    ) -> Solution:
         """The impulse balance when the constraint rates must change by −demand (m,) and held dofs by `jump` (nv,).
 
         The fields of the result hold velocity changes Δv (nv,), impulses of the held dofs (nv,) and Λ (m,) in place
@@ -152,7 +167,9 @@ class MechanismEquations(ConfigurationSpace):
         moving = [motion._replace(bias=ZERO) for motion in moving]
         return self._solve(moving, [ZERO] * len(moving), ZERO, rows, jump, np.zeros(len(jump)), held)
 
-    def project_onto_constraints(self, q: Any, v: Any, held: Any, t: Any = 0.0, active: Any = None) -> tuple[Any, Any]:
+    def project_onto_constraints(
+        self, q: Numeric, v: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric = None
+    ) -> tuple[Numeric, Numeric]:
         """(q, v) projected onto the constraints, orthogonally in the metric of M: one Newton step each.
 
         Quaternions get length 1. held: (nv,) dofs that do not change.
@@ -169,23 +186,27 @@ class MechanismEquations(ConfigurationSpace):
 
     # --- dynamics ---
 
-    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0) -> tuple[Any, Any]:
+    def hybrid_dynamics(
+        self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric = 0.0
+    ) -> tuple[Numeric, Numeric]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
         if self.is_plain_tree:
             return self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, tau, prescribed, self.gravity, t=t)
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
         return found.acceleration, found.effort
 
-    def forward_dynamics(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
+    def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """q̈ (nv,): see `Model.forward_dynamics`."""
         return self.hybrid_dynamics(q, v, np.zeros(self.nv), tau, np.zeros(self.nv, dtype=bool), t)[0]
 
-    def reactions(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
+    def reactions(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
         """λ (m,): see `Model.reactions`."""
         found = self.constrained_dynamics(q, v, np.zeros(self.nv), tau, np.zeros(self.nv, dtype=bool), t)
         return self.least_norm_reactions(q, found.multipliers, t)
 
-    def least_norm_reactions(self, q: Any, multipliers: Any, t: Any = 0.0, active: Any = None) -> Any:
+    def least_norm_reactions(
+        self, q: Numeric, multipliers: Numeric, t: Numeric = 0.0, active: Numeric = None
+    ) -> Numeric:
         """The reactions λ (m,) of least norm with the same effect as the given ones, which are 0 for redundant rows.
 
         With G_d = B G_i the efforts of λ_i are those of λ_i − Bᵀ λ_d and λ_d for any λ_d.
@@ -204,7 +225,7 @@ class MechanismEquations(ConfigurationSpace):
             ops.with_elements(multipliers, solved, given - B.T @ dependent_part), redundant, dependent_part
         )
 
-    def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
         """τ (nv,): see `Model.inverse_dynamics`."""
         vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
         if not self.constraints.springs:
@@ -216,21 +237,21 @@ class MechanismEquations(ConfigurationSpace):
             tau = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], prescribed).effort
         return self.v_map.project(tau)
 
-    def inertia_effort(self, q: Any, qdd: Any) -> Any:
+    def inertia_effort(self, q: Numeric, qdd: Numeric) -> Numeric:
         """M(q) q̈ (nv,): inverse dynamics at rest and without gravity."""
         vectors = self.q_map.positions(q), np.zeros(self.nv_tree), self.v_map.expand(qdd)
         return self.v_map.project(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
 
     # --- friction and springs ---
 
-    def friction_effort(self, v: Any) -> Any:
+    def friction_effort(self, v: Numeric) -> Numeric:
         """Damping and Coulomb friction of the joints (nv,), along +v: d v + f v / √(v² + v_s²)."""
         v = self.v_map.expand(v)
         damping, coulomb = self._per_dof("damping"), self._per_dof("friction")
         smooth = ops.smooth_sign(v, FRICTION_SPEED) if coulomb.any() else v
         return self.v_map.project(damping * v + coulomb * smooth)
 
-    def spring_effort(self, q: Any) -> Any:
+    def spring_effort(self, q: Numeric) -> Numeric:
         """Effort of the springs in the joints (nv,), opposing +v: k (q − rest)."""
         stiffness = self._per_dof("stiffness")
         return self.v_map.project(stiffness * self._deflection(q)) if stiffness.any() else np.zeros(self.nv)
@@ -240,9 +261,9 @@ class MechanismEquations(ConfigurationSpace):
         """Whether there are springs, in joints or between bodies."""
         return bool(self._per_dof("stiffness").any()) or bool(self.constraints.springs)
 
-    def spring_energy(self, q: Any, t: Any = 0.0) -> Any:
+    def spring_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """Energy stored in all springs [J]."""
-        energy: Any = 0.0
+        energy: Numeric = 0.0
         stiffness = self._per_dof("stiffness")
         if stiffness.any():
             deflection = self._deflection(q)
@@ -252,7 +273,7 @@ class MechanismEquations(ConfigurationSpace):
             energy = energy + ops.total(spring.energy(placed) for spring in self.constraints.springs)
         return energy
 
-    def damper_loss(self, q: Any, v: Any, t: Any = 0.0) -> Any:
+    def damper_loss(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
         """Power dissipated by the dampers between bodies [W]."""
         if not self.constraints.springs:
             return 0.0
@@ -264,26 +285,26 @@ class MechanismEquations(ConfigurationSpace):
         pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
         return np.array([getattr(joint, attribute) for joint, kind in pairs for _ in range(kind.nv)], dtype=float)
 
-    def _deflection(self, q: Any) -> Any:
+    def _deflection(self, q: Numeric) -> Numeric:
         """Distance of all dofs of the tree from where their springs are unloaded."""
         return ConfigurationSpace(self.tree.kinds).chart(self.q_map.positions(q)) - self._per_dof("rest")
 
     # --- energies, mass matrix and frames ---
 
-    def mass_matrix(self, q: Any, t: Any = 0.0) -> Any:
+    def mass_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         full = kinematics.mass_matrix(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
         return full if self.v_map.trivial else self.v_map.matrix.T @ full @ self.v_map.matrix
 
-    def kinetic_energy(self, q: Any, v: Any, t: Any = 0.0) -> Any:
+    def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
         return self._over_tree(kinematics.kinetic_energy, self.q_map.positions(q), self.v_map.expand(v), t=t)
 
-    def potential_energy(self, q: Any, t: Any = 0.0) -> Any:
+    def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         return self._over_tree(kinematics.potential_energy, self.q_map.positions(q), self.gravity, t=t)
 
-    def frame_pose(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
+    def frame_pose(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
         return kinematics.frame_pose(self.sweeps, self.q_map.positions(q), body, frame, t)
 
-    def moving_base_poses(self, q: Any, t: Any) -> dict[str, dict[str, Any]]:
+    def moving_base_poses(self, q: Numeric, t: Numeric) -> dict[str, dict[str, Numeric]]:
         """Poses of the bodies whose joints depend on time alone, by joint: x, y, z [m], roll, pitch, yaw [rad] in
         ground axes."""
         found = {}
@@ -296,7 +317,7 @@ class MechanismEquations(ConfigurationSpace):
                 found[joint.name] = dict(zip(names, (*pose[:3, 3], *angles), strict=True))
         return found
 
-    def frame_jacobian(self, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
+    def frame_jacobian(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
         return self._project_rows(
             kinematics.frame_jacobian(self.sweeps, self.q_map.positions(q), self.nv_tree, body, frame, t)
         )

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from cosim.multibody.coordinates import MOTION, ROTATION, Space, numbers, rotati
 from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.mechanism import GeneralMotion, Joint
 from cosim.multibody.spatial import Hinge, SpatialVector
+from cosim.types import Numeric
 
 # below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
 ROUNDING = 1e-15
@@ -37,11 +37,11 @@ Names = tuple[tuple[str, str], ...]  # (name, "m" or "rad" or "1") of each
 class JointKind:
     space: Space
     dofs: Names  # of the velocities
-    place: Callable[[Any, Any], tuple[Any, Any]]
-    hinge: Callable[[Any, Any, Any], Hinge]
+    place: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]
+    hinge: Callable[[Numeric, Numeric, Numeric], Hinge]
     reactions: str = ""  # of the closure rows: f (force) or m (moment) with its axis
-    closure: Callable[[Any, Any], Any] | None = None
-    branch: Callable[[Any, Any], Any] | None = None
+    closure: Callable[[Numeric, Numeric], Numeric] | None = None
+    branch: Callable[[Numeric, Numeric], Numeric] | None = None
     timed: bool = False
 
     @property
@@ -66,31 +66,31 @@ _ZERO = SpatialVector(_O, _O)
 _IDENTITY = np.eye(3), _O
 
 
-def _about_z(angle: Any) -> Any:
+def _about_z(angle: Numeric) -> Numeric:
     s, c = ops.sin(angle), ops.cos(angle)
     return ops.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _about_x(angle: Any) -> Any:
+def _about_x(angle: Numeric) -> Numeric:
     s, c = ops.sin(angle), ops.cos(angle)
     return ops.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 
-def _along_z(distance: Any) -> Any:
+def _along_z(distance: Numeric) -> Numeric:
     return ops.array([0.0, 0.0, distance])
 
 
-def _constant(*columns: SpatialVector) -> Callable[[Any, Any, Any], Hinge]:
+def _constant(*columns: SpatialVector) -> Callable[[Numeric, Numeric, Numeric], Hinge]:
     return lambda q, v, t: Hinge(columns, _ZERO, _ZERO)
 
 
-def _universal(q: Any, v: Any, t: Any) -> Hinge:
+def _universal(q: Numeric, v: Numeric, t: Numeric) -> Hinge:
     s, c = ops.sin(q[1]), ops.cos(q[1])
     bias = ops.array([0.0, c, -s]) * (v[0] * v[1])
     return Hinge((SpatialVector(_O, ops.array([0.0, s, c])), SpatialVector(_O, _X)), _ZERO, SpatialVector(_O, bias))
 
 
-def _planar(q: Any, v: Any, t: Any) -> Hinge:
+def _planar(q: Numeric, v: Numeric, t: Numeric) -> Hinge:
     turn = _about_z(q[2])
     return Hinge((SpatialVector(turn[0], _O), SpatialVector(turn[1], _O), SpatialVector(_O, _Z)), _ZERO, _ZERO)
 
@@ -98,26 +98,26 @@ def _planar(q: Any, v: Any, t: Any) -> Hinge:
 _LINEAR, _ANGULAR = tuple(SpatialVector(e, _O) for e in np.eye(3)), tuple(SpatialVector(_O, e) for e in np.eye(3))
 
 
-def _free(q: Any, v: Any, t: Any) -> Hinge:
+def _free(q: Numeric, v: Numeric, t: Numeric) -> Hinge:
     return Hinge(_LINEAR + _ANGULAR, _ZERO, SpatialVector(ops.cross(v[3:], v[:3]), _O))
 
 
-def _tilt(turn: Any) -> list[Any]:
+def _tilt(turn: Numeric) -> list[Numeric]:
     """The small rotation about x and y that tilts z."""
     return [-turn[1, 2], turn[0, 2]]
 
 
-def _twist(turn: Any) -> list[Any]:
+def _twist(turn: Numeric) -> list[Numeric]:
     """The small rotation about x, y and z."""
     return [0.5 * (turn[2, 1] - turn[1, 2]), 0.5 * (turn[0, 2] - turn[2, 0]), 0.5 * (turn[1, 0] - turn[0, 1])]
 
 
-def _axis_cosine(turn: Any, r: Any) -> Any:
+def _axis_cosine(turn: Numeric, r: Numeric) -> Numeric:
     """The cosine of the angle between the z axes."""
     return turn[2, 2]
 
 
-def _trace_cosine(turn: Any, r: Any) -> Any:
+def _trace_cosine(turn: Numeric, r: Numeric) -> Numeric:
     """Twice the cosine of the angle of the rotation."""
     return turn[0, 0] + turn[1, 1] + turn[2, 2] - 1.0
 
@@ -199,13 +199,13 @@ FIXED = JointKind(
 def screw(pitch: float) -> JointKind:
     """A rotation about z that advances by `pitch` [m/rad] along it."""
 
-    def closure(turn: Any, r: Any) -> list[Any]:
+    def closure(turn: Numeric, r: Numeric) -> list[Numeric]:
         # the row is periodic: whole turns of the advance do not count
         lead = r[2] / pitch
         off = turn[0, 0] * ops.sin(lead) - turn[1, 0] * ops.cos(lead)
         return [*r[:2], off * pitch, *_tilt(turn)]
 
-    def branch(turn: Any, r: Any) -> Any:
+    def branch(turn: Numeric, r: Numeric) -> Numeric:
         lead = r[2] / pitch
         return ops.minimum(_axis_cosine(turn, r), turn[0, 0] * ops.cos(lead) + turn[1, 0] * ops.sin(lead))
 

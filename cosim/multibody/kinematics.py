@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,18 +21,19 @@ from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Pose
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.sweeps import Sweeps, Unrolled
+from cosim.types import Numeric
 
 
-def kinetic_energy(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
+def kinetic_energy(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
     """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]."""
 
-    def step(joint: JointKind, body: Body, above: SpatialVector, q: Any, v: Any) -> Any:
+    def step(joint: JointKind, body: Body, above: SpatialVector, q: Numeric, v: Numeric) -> Numeric:
         motion = joint_motion(joint, body, above.angular, q, v, t)
         carried = above.linear + ops.cross(above.angular, motion.position)
         velocity = to_body(body, motion, carried) + motion.slip
         return SpatialVector(velocity, motion.omega), (SpatialVector(velocity, motion.omega), v)
 
-    def own(joint: JointKind, body: Body, moving: Any) -> Any:
+    def own(joint: JointKind, body: Body, moving: Numeric) -> Numeric:
         twist, v = moving
         rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
         return 0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)
@@ -41,36 +42,36 @@ def kinetic_energy(sweeps: Sweeps, q: Any, v: Any, t: Any = 0.0) -> Any:
     return sweeps.gather(own, sweeps.outward(step, still, sweeps.by_q(q), sweeps.by_v(v)))
 
 
-def potential_energy(sweeps: Sweeps, q: Any, gravity: Any, t: Any = 0.0) -> Any:
+def potential_energy(sweeps: Sweeps, q: Numeric, gravity: Numeric, t: Numeric = 0.0) -> Numeric:
     """−Σ m g·r, zero with every centre of mass at the height of the ground's origin [J]."""
 
-    def step(joint: JointKind, body: Body, above: Any, q: Any) -> Any:
+    def step(joint: JointKind, body: Body, above: Numeric, q: Numeric) -> Numeric:
         height, g = above  # −g·r of the body's origin, g in the body's axes
         motion = joint_motion(joint, body, np.zeros(3), q, np.zeros(joint.nv), t)
         below = height - g @ motion.position, to_body(body, motion, g)
         return below, below
 
-    def own(joint: JointKind, body: Body, placed: Any) -> Any:
+    def own(joint: JointKind, body: Body, placed: Numeric) -> Numeric:
         height, g = placed
         return body.mass * height - g @ body.moment
 
     return sweeps.gather(own, sweeps.outward(step, (0.0, gravity), sweeps.by_q(q)))
 
 
-def mass_matrix(sweeps: Unrolled, q: Any, nv: int, t: Any = 0.0) -> Any:
+def mass_matrix(sweeps: Unrolled, q: Numeric, nv: int, t: Numeric = 0.0) -> Numeric:
     """M(q) (nv, nv) by the composite-rigid-body algorithm: column s moves the body and its descendants as one rigid
     body, and its force is projected on every hinge on the path to the ground."""
 
-    def own(joint: JointKind, body: Body, motion: BodyMotion) -> Any:
+    def own(joint: JointKind, body: Body, motion: BodyMotion) -> Numeric:
         return rigid_inertia(body)
 
-    def compose(joint: JointKind, body: Body, inertia: Any, motion: BodyMotion) -> Any:
+    def compose(joint: JointKind, body: Body, inertia: Numeric, motion: BodyMotion) -> Numeric:
         return transport_inertia(body, motion, inertia), inertia
 
     moving = body_motions(sweeps, q, np.zeros(nv), t)
     composite = sweeps.inward(own, compose, moving)
     columns = sweeps.by_v(np.arange(nv))
-    m: list[list[Any]] = [[0.0] * nv for _ in range(nv)]
+    m: list[list[Numeric]] = [[0.0] * nv for _ in range(nv)]
     for k, body in enumerate(sweeps.bodies):
         for j, s in zip(columns[k], moving[k].hinge, strict=True):
             force, at = composite[k] @ s, k
@@ -87,16 +88,16 @@ def mass_matrix(sweeps: Unrolled, q: Any, nv: int, t: Any = 0.0) -> Any:
 class Placement(NamedTuple):
     """A body in ground axes: its axes (3, 3), its origin (3,), its angular velocity and the velocity of its origin."""
 
-    rotation: Any
-    position: Any
-    angular: Any
-    linear: Any
+    rotation: Numeric
+    position: Numeric
+    angular: Numeric
+    linear: Numeric
 
 
-def placements(sweeps: Unrolled, moving: Any) -> list[Placement]:
+def placements(sweeps: Unrolled, moving: Numeric) -> list[Placement]:
     """Poses and velocities of all bodies in ground axes."""
 
-    def step(joint: JointKind, body: Body, above: Placement, motion: BodyMotion) -> Any:
+    def step(joint: JointKind, body: Body, above: Placement, motion: BodyMotion) -> Numeric:
         rotation = above.rotation @ body.rotation @ motion.turn
         reach = above.rotation @ motion.position
         linear = above.linear + ops.cross(above.angular, reach) + rotation @ motion.slip
@@ -116,7 +117,7 @@ def body_path(sweeps: Unrolled, k: int) -> list[int]:
     return path
 
 
-def frame_pose(sweeps: Unrolled, q: Any, body: int, frame: Pose, t: Any = 0.0) -> Any:
+def frame_pose(sweeps: Unrolled, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
     """The homogeneous matrix (4, 4) of a frame fixed to a body (−1: the ground), in ground axes."""
     rotation, position = np.eye(3), np.zeros(3)
     coordinates = sweeps.by_q(q)
@@ -130,11 +131,11 @@ def frame_pose(sweeps: Unrolled, q: Any, body: int, frame: Pose, t: Any = 0.0) -
     return ops.array([[*rotation[i], position[i]] for i in range(3)] + [[0.0, 0.0, 0.0, 1.0]])
 
 
-def frame_jacobian(sweeps: Unrolled, q: Any, nv: int, body: int, frame: Pose, t: Any = 0.0) -> Any:
+def frame_jacobian(sweeps: Unrolled, q: Numeric, nv: int, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
     """J (6, nv): velocity of the frame's origin and angular velocity, both in ground axes, = J v."""
     target = frame_pose(sweeps, q, body, frame, t)[:3, 3]
     coordinates, columns = sweeps.by_q(q), sweeps.by_v(np.arange(nv))
-    jacobian: list[list[Any]] = [[0.0] * nv for _ in range(6)]
+    jacobian: list[list[Numeric]] = [[0.0] * nv for _ in range(6)]
     rotation, position = np.eye(3), np.zeros(3)
     for k in body_path(sweeps, body):
         here = sweeps.bodies[k]

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from cosim.errors import SourceLocation
 from cosim.multibody.constraint_laws import ConstraintLaw
+from cosim.types import Numeric
 
 NOWHERE = SourceLocation("<inline>")
 
@@ -60,7 +60,7 @@ class GeneralMotion:
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    place: Callable[[Any, Any], tuple[Any, Any]]
+    place: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]
     timed: bool = False  # depends on the time t
 
 

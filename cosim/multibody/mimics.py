@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
 from cosim.multibody.constrained_dynamics import ConstraintRow
 from cosim.multibody.tree import Tree
+from cosim.types import Numeric
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class MimicMap:
         """Whether no joint mimics another."""
         return len(self.independent) == len(self.leader)
 
-    def expand(self, x: Any) -> Any:
+    def expand(self, x: Numeric) -> Numeric:
         """P x: velocities or accelerations of all dofs."""
         return x if self.trivial else x[self.leader] * self.multiplier
 
-    def positions(self, x: Any) -> Any:
+    def positions(self, x: Numeric) -> Numeric:
         """P x + offset"""
         return x if self.trivial else self.expand(x) + self.offset
 
-    def project(self, efforts: Any) -> Any:
+    def project(self, efforts: Numeric) -> Numeric:
         """Pᵀ τ: efforts of all dofs as efforts of the independent ones."""
         if self.trivial:
             return efforts
@@ -48,7 +48,7 @@ class MimicMap:
             [ops.total(efforts[k] * self.multiplier[k] for k in np.flatnonzero(self.leader == i)) for i in range(n)]
         )
 
-    def embed(self, x: Any) -> Any:
+    def embed(self, x: Numeric) -> Numeric:
         """x at the independent indices of x_tree, 0 elsewhere."""
         return x if self.trivial else ops.with_elements(np.zeros(len(self.leader)), self.independent, x)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import Names
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
-from cosim.types import Limits
+from cosim.types import Limits, Numeric
 
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -50,21 +49,21 @@ class Model:
         self,
         mechanism: Mechanism,
         gravity: Sequence[float] = GRAVITY,
-        rotor_inertia: Any = None,
+        rotor_inertia: Numeric = None,
         baumgarte_rate: float = 0.0,
         elimination: str = "auto",
         redundant: Sequence[int] = (),
     ) -> None:
         """rotor_inertia: reflected inertia of the drives' rotors on the dofs [kg m² or kg], (nv,) or by name,
-        default 0. baumgarte_rate: rate [rad/s] at which constraint violations decay, 0 for none (Baumgarte
-        stabilisation). elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the
-        faster one. redundant: constraint rows that follow from the others (see `assembly.find_redundant`); they are
-        not solved for, and reactions are distributed over them by least norm.
+        default 0. baumgarte_rate: of Baumgarte stabilisation, the rate [rad/s] at which constraint violations decay, 0
+        for none. elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the faster one.
+        redundant: constraint rows that depend on the others (see `assembly.find_redundant`); they are not solved for,
+        and reactions are distributed over them by least norm.
 
         Raises InputErrors for links that can move without inertia, ValueError for rotor inertias or a gravity of
         the wrong shape or value.
         """
-        self._given: dict[str, Any] = {
+        self._given: dict[str, Numeric] = {
             "mechanism": mechanism,
             "gravity": tuple(gravity),
             "rotor_inertia": rotor_inertia,
@@ -98,13 +97,13 @@ class Model:
         self._tree: Tree = tree
         self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
 
-    def _with_rotors(self, tree: Tree, rotor_inertia: Any) -> Tree:
+    def _with_rotors(self, tree: Tree, rotor_inertia: Numeric) -> Tree:
         given = iter(self._rotors(rotor_inertia))
         pairs = zip(tree.joints, tree.kinds, strict=True)
         rotors = [[0.0 if j.mimic else next(given) for _ in range(k.nv)] for j, k in pairs]
         return tree.with_rotors([np.array(r) for r in rotors])
 
-    def _rotors(self, rotor_inertia: Any) -> np.ndarray:
+    def _rotors(self, rotor_inertia: Numeric) -> np.ndarray:
         if isinstance(rotor_inertia, Mapping):
             by_dof = np.zeros(self.nv)
             for name, inertia in rotor_inertia.items():
@@ -125,7 +124,7 @@ class Model:
         mechanism = read_urdf(path)
         return cls(with_floating_base(mechanism) if floating_base else mechanism, gravity)
 
-    def with_rotor_inertia(self, rotor_inertia: Any) -> Model:
+    def with_rotor_inertia(self, rotor_inertia: Numeric) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
         return self._with(rotor_inertia=rotor_inertia)
 
@@ -133,7 +132,7 @@ class Model:
         """The same model without the redundant constraint rows in its solution."""
         return self._with(redundant=tuple(redundant))
 
-    def _with(self, **changes: Any) -> Model:
+    def _with(self, **changes: Numeric) -> Model:
         return Model(**{**self._given, **changes})
 
     @property
@@ -180,17 +179,17 @@ class Model:
             parts.append(q)
         return np.concatenate([np.zeros(0), *parts])
 
-    def integrate(self, q: Any, d: Any, out: Any = None) -> Any:
+    def integrate(self, q: Numeric, d: Numeric, out: Numeric = None) -> Numeric:
         """The coordinates (nq,) reached from q by moving with a constant velocity v for dt, d = v dt (nv,)."""
         return self._ready("integrate")(q, d, out=out)
 
-    def difference(self, q0: Any, q1: Any, out: Any = None) -> Any:
+    def difference(self, q0: Numeric, q1: Numeric, out: Numeric = None) -> Numeric:
         """d (nv,) with q1 = integrate(q0, d); the shorter of the two rotations."""
         return self._ready("difference")(q0, q1, out=out)
 
     # --- dynamics; where the model depends on time, t follows the last argument ---
 
-    def forward_dynamics(self, q: Any, v: Any, tau: Any, *t: Any, out: Any = None) -> Any:
+    def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """q̈ (nv,) under efforts τ (nv,) (theory §1, separate-body sweeps; §6 with constraints).
 
         τ is the whole effort along each joint; damping and friction are not subtracted here: see
@@ -198,12 +197,14 @@ class Model:
         """
         return self._ready("forward_dynamics")(q, v, tau, *t, out=out)
 
-    def inverse_dynamics(self, q: Any, v: Any, qdd: Any, *t: Any, out: Any = None) -> Any:
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
         `hybrid_dynamics` gives the efforts of the actuated joints."""
         return self._ready("inverse_dynamics")(q, v, qdd, *t, out=out)
 
-    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, *t: Any, out: Any = None) -> Any:
+    def hybrid_dynamics(
+        self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, *t: Numeric, out: Numeric = None
+    ) -> Numeric:
         """(q̈, τ), full vectors (nv,) each: τ of the dofs whose q̈ is prescribed (theory §2), q̈ of the others under
         the given τ; the other entries are passed through.
 
@@ -211,33 +212,33 @@ class Model:
         """
         return self._ready("hybrid_dynamics")(q, v, qdd, tau, prescribed, *t, out=out)
 
-    def reactions(self, q: Any, v: Any, tau: Any, *t: Any, out: Any = None) -> Any:
+    def reactions(self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
         [N] and moment [N m] on its child, along the axes of its frame on the parent (theory §6, Hᵀλ)."""
         return self._ready("reactions")(q, v, tau, *t, out=out)
 
-    def constraint_violation(self, q: Any, v: Any, *t: Any, out: Any = None) -> Any:
+    def constraint_violation(self, q: Numeric, v: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """(residuals f of the holonomic rows, rates of all rows (m,)); both vanish when the constraints hold."""
         return self._ready("constraint_violation")(q, v, *t, out=out)
 
-    def constraint_jacobian(self, q: Any, *t: Any, out: Any = None) -> Any:
+    def constraint_jacobian(self, q: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """G (m, nv): the constraint rates are G v + a₀, the efforts of the reactions Gᵀ λ."""
         return self._ready("constraint_jacobian")(q, *t, out=out)
 
-    def friction_effort(self, v: Any, out: Any = None) -> Any:
+    def friction_effort(self, v: Numeric, out: Numeric = None) -> Numeric:
         """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s.
 
         The efforts that accelerate the mechanism are τ − friction_effort(v).
         """
         return self._ready("friction_effort")(v, out=out)
 
-    def mass_matrix(self, q: Any, *t: Any, out: Any = None) -> Any:
+    def mass_matrix(self, q: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """M(q) (nv, nv), rotors included."""
         if self.equations.rolled:
             return self._mass_matrix_by_columns(q, out)
         return self._ready("mass_matrix")(q, *t, out=out)
 
-    def _mass_matrix_by_columns(self, q: Any, out: Any) -> Any:
+    def _mass_matrix_by_columns(self, q: Numeric, out: Numeric) -> Numeric:
         """Straight-line code of n² entries is too long for many bodies: one O(n) sweep per column instead."""
         q = np.asarray(q, dtype=float)
         result = np.empty((*q.shape[:-1], self.nv, self.nv)) if out is None else out
@@ -245,28 +246,28 @@ class Model:
             self.inertia_effort(q[row], np.eye(self.nv), out=result[row])
         return result
 
-    def inertia_effort(self, q: Any, qdd: Any, out: Any = None) -> Any:
+    def inertia_effort(self, q: Numeric, qdd: Numeric, out: Numeric = None) -> Numeric:
         """M(q) q̈ (nv,) without forming M: the effort required for the acceleration alone."""
         return self._ready("inertia_effort")(q, qdd, out=out)
 
     # --- energies ---
 
-    def kinetic_energy(self, q: Any, v: Any, *t: Any, out: Any = None) -> Any:
+    def kinetic_energy(self, q: Numeric, v: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """½ vᵀ M v [J], a number or (k,)."""
         return self._ready("kinetic_energy")(q, v, *t, out=out)
 
-    def potential_energy(self, q: Any, *t: Any, out: Any = None) -> Any:
+    def potential_energy(self, q: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
         """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
         return self._ready("potential_energy")(q, *t, out=out)
 
     # --- frames ---
 
-    def frame_pose(self, q: Any, frame: str, *t: Any, out: Any = None) -> Any:
+    def frame_pose(self, q: Numeric, frame: str, *t: Numeric, out: Numeric = None) -> Numeric:
         """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError that lists the
         known links."""
         return self._ready("frame_pose", frame)(q, *t, out=out)
 
-    def frame_jacobian(self, q: Any, frame: str, *t: Any, out: Any = None) -> Any:
+    def frame_jacobian(self, q: Numeric, frame: str, *t: Numeric, out: Numeric = None) -> Numeric:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
         return self._ready("frame_jacobian", frame)(q, *t, out=out)
 
@@ -280,7 +281,7 @@ class Model:
             self._functions[key] = compile(fn, inputs, function, outputs)
         return self._functions[key]
 
-    def _ready(self, function: str, frame: str | None = None) -> Callable[..., Any]:
+    def _ready(self, function: str, frame: str | None = None) -> Callable[..., Numeric]:
         """Compile on first use; afterwards the native function replaces the method of this object."""
         native = self.compiled(function, frame).native
         if frame is None:
@@ -289,7 +290,7 @@ class Model:
 
     def _definition(
         self, function: str, frame: str | None
-    ) -> tuple[Callable[..., Any], list[ArrayPort], list[ArrayPort]]:
+    ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
         nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
         q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
         inputs, shapes = {
@@ -309,7 +310,7 @@ class Model:
             "frame_pose": ([q], [(4, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]
-        fn: Callable[..., Any] = getattr(self.equations, function)
+        fn: Callable[..., Numeric] = getattr(self.equations, function)
         if frame is not None:
             if frame not in self._tree.frames:
                 raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.frames)}")

@@ -12,46 +12,49 @@ the origin (theory: M = diag(m E, J) at the centre of mass).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cosim import ops
+from cosim.types import Numeric
 
 
 class SpatialVector(NamedTuple):
     """A spatial vector: acceleration (a, α), force and moment (f, n), or a hinge direction."""
 
-    linear: Any
-    angular: Any
+    linear: Numeric
+    angular: Numeric
 
-    def __add__(self, other: Any) -> SpatialVector:
+    def __add__(self, other: Numeric) -> SpatialVector:
         return SpatialVector(self.linear + other.linear, self.angular + other.angular)
 
     def __sub__(self, other: SpatialVector) -> SpatialVector:
         return SpatialVector(self.linear - other.linear, self.angular - other.angular)
 
-    def __mul__(self, factor: Any) -> SpatialVector:  # type: ignore[override]
+    def __mul__(self, factor: Numeric) -> SpatialVector:  # type: ignore[override]
         return SpatialVector(self.linear * factor, self.angular * factor)
 
-    def dot(self, other: SpatialVector) -> Any:
+    def dot(self, other: SpatialVector) -> Numeric:
         return self.linear @ other.linear + self.angular @ other.angular
 
 
 class SpatialInertia(NamedTuple):
     """A spatial inertia by its blocks; `a` and `c` are symmetric."""
 
-    a: Any
-    b: Any
-    c: Any
+    a: Numeric
+    b: Numeric
+    c: Numeric
 
-    def __add__(self, other: Any) -> SpatialInertia:
+    def __add__(self, other: Numeric) -> SpatialInertia:
         return SpatialInertia(*(x + y for x, y in zip(self, other, strict=True)))
 
     def __matmul__(self, v: SpatialVector) -> SpatialVector:
         return SpatialVector(self.a @ v.linear + self.b.T @ v.angular, self.b @ v.linear + self.c @ v.angular)
 
-    def without(self, direction: SpatialVector, response: SpatialVector, gain: Any, keep: Any) -> SpatialInertia:
+    def without(
+        self, direction: SpatialVector, response: SpatialVector, gain: Numeric, keep: Numeric
+    ) -> SpatialInertia:
         """The inertia that remains when the motion along `direction` is free: M − gain · (M s)(M s)ᵀ.
 
         `response` is M s and `gain` 1 / sᵀM s, or 0 where the motion is prescribed (`keep` is then 1, else 0).
@@ -75,7 +78,7 @@ class SpatialInertia(NamedTuple):
             c[axis, :] = c[:, axis] = n * keep
         return SpatialInertia(a, b, c)
 
-    def stiffened(self, force: SpatialVector, gain: Any) -> SpatialInertia:
+    def stiffened(self, force: SpatialVector, gain: Numeric) -> SpatialInertia:
         """M + gain · E Eᵀ: the inertia of a body that a constraint couples along E."""
         f, n = force
         scaled = SpatialVector(f * gain, n * gain)
@@ -85,13 +88,13 @@ class SpatialInertia(NamedTuple):
             self.c + _symmetric_outer(scaled.angular, n),
         )
 
-    def rotated(self, rotation: Any) -> SpatialInertia:
+    def rotated(self, rotation: Numeric) -> SpatialInertia:
         """The same inertia along the axes that `rotation` maps to."""
         return SpatialInertia(
             _symmetric_rotation(rotation, self.a), rotation @ self.b @ rotation.T, _symmetric_rotation(rotation, self.c)
         )
 
-    def translated(self, d: Any) -> SpatialInertia:
+    def translated(self, d: Numeric) -> SpatialInertia:
         """The same inertia about a point from which the present origin has the position d."""
         across = ops.skew(d)
         b = self.b + across @ self.a
@@ -110,7 +113,7 @@ def _unit_axis(direction: SpatialVector) -> int | None:
 _LOWER = [(i, j) for i in range(3) for j in range(i + 1)]
 
 
-def _symmetric_matrix(entry: Any) -> Any:
+def _symmetric_matrix(entry: Numeric) -> Numeric:
     """The symmetric matrix of entry(i, j), i ≥ j; each entry is computed once."""
     m = [[0.0] * 3 for _ in range(3)]
     for i, j in _LOWER:
@@ -118,20 +121,20 @@ def _symmetric_matrix(entry: Any) -> Any:
     return ops.array(m)
 
 
-def _symmetric_outer(x: Any, y: Any) -> Any:
+def _symmetric_outer(x: Numeric, y: Numeric) -> Numeric:
     return _symmetric_matrix(lambda i, j: x[i] * y[j])
 
 
-def _outer(x: Any, y: Any) -> Any:
+def _outer(x: Numeric, y: Numeric) -> Numeric:
     return x[:, None] * y[None, :]
 
 
-def _symmetric(*terms: Any) -> Any:
+def _symmetric(*terms: Numeric) -> Numeric:
     """The symmetric sum of terms that are not all symmetric."""
     return _symmetric_matrix(lambda i, j: ops.total(t[i, j] for t in terms))
 
 
-def _symmetric_rotation(rotation: Any, x: Any) -> Any:
+def _symmetric_rotation(rotation: Numeric, x: Numeric) -> Numeric:
     half = rotation @ x
     return _symmetric_matrix(lambda i, j: half[i] @ rotation[j])
 

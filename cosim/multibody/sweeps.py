@@ -9,38 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from cosim import ops
 from cosim.multibody.joints import JointKind
+from cosim.types import Numeric
 
-Column = Any  # one value per body, as made by the functions below
+Column = Numeric  # one value per body, as made by the functions below
 
 
 class Sweeps(Protocol):
-    def by_q(self, q: Any) -> Column:
+    def by_q(self, q: Numeric) -> Column:
         """The vector of coordinates (nq,) split by joint."""
         ...
 
-    def by_v(self, v: Any) -> Column:
+    def by_v(self, v: Numeric) -> Column:
         """The same for vectors of velocities, accelerations, efforts (nv,)."""
         ...
 
-    def vector(self, column: Column) -> Any:
+    def vector(self, column: Column) -> Numeric:
         """The values (nv_k,) of the joints as one vector (nv,)."""
         ...
 
-    def outward(self, step: Callable[..., Any], root: Any, *columns: Column) -> Column:
+    def outward(self, step: Callable[..., Numeric], root: Numeric, *columns: Column) -> Column:
         """(down, out)[k] = step(kind, body, down[parent], *columns[k]), root to leaves; returns out.
         `root` is the down of the ground."""
         ...
 
-    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: Column) -> Column:
+    def inward(self, own: Callable[..., Numeric], step: Callable[..., Numeric], *columns: Column) -> Column:
         """sum[k] = own(kind, body, *columns[k]) + Σ over children of `up`;
         (up, out)[k] = step(kind, body, sum[k], *columns[k]), leaves to root. Returns out."""
         ...
 
-    def gather(self, own: Callable[..., Any], *columns: Column) -> Any:
+    def gather(self, own: Callable[..., Numeric], *columns: Column) -> Numeric:
         """Σ over bodies of the number own(kind, body, *columns[k])."""
         ...
 
@@ -55,28 +56,28 @@ class Unrolled:
 
     parents: Sequence[int]  # −1: the ground
     kinds: Sequence[JointKind]
-    bodies: Sequence[Any]
+    bodies: Sequence[Numeric]
 
-    def by_q(self, q: Any) -> list[Any]:
+    def by_q(self, q: Numeric) -> list[Numeric]:
         return self._cut(q, [k.nq for k in self.kinds])
 
-    def by_v(self, v: Any) -> list[Any]:
+    def by_v(self, v: Numeric) -> list[Numeric]:
         return self._cut(v, [k.nv for k in self.kinds])
 
     @staticmethod
-    def _cut(x: Any, sizes: list[int]) -> list[Any]:
+    def _cut(x: Numeric, sizes: list[int]) -> list[Numeric]:
         parts, start = [], 0
         for n in sizes:
             parts.append(x[start : start + n])
             start += n
         return parts
 
-    def vector(self, column: list[Any]) -> Any:
+    def vector(self, column: list[Numeric]) -> Numeric:
         return ops.concatenate(column)
 
-    def outward(self, step: Callable[..., Any], root: Any, *columns: list[Any]) -> list[Any]:
-        down: list[Any] = []
-        out: list[Any] = []
+    def outward(self, step: Callable[..., Numeric], root: Numeric, *columns: list[Numeric]) -> list[Numeric]:
+        down: list[Numeric] = []
+        out: list[Numeric] = []
         for k, parent in enumerate(self.parents):
             above = root if parent < 0 else down[parent]
             below, own = step(self.kinds[k], self.bodies[k], above, *(c[k] for c in columns))
@@ -84,10 +85,12 @@ class Unrolled:
             out.append(own)
         return out
 
-    def inward(self, own: Callable[..., Any], step: Callable[..., Any], *columns: list[Any]) -> list[Any]:
+    def inward(
+        self, own: Callable[..., Numeric], step: Callable[..., Numeric], *columns: list[Numeric]
+    ) -> list[Numeric]:
         n = len(self.parents)
         sums = [own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(n)]
-        out: list[Any] = [None] * n
+        out: list[Numeric] = [None] * n
         for k in reversed(range(n)):
             up, out[k] = step(self.kinds[k], self.bodies[k], sums[k], *(c[k] for c in columns))
             parent = self.parents[k]
@@ -95,14 +98,14 @@ class Unrolled:
                 sums[parent] = add(sums[parent], up)
         return out
 
-    def gather(self, own: Callable[..., Any], *columns: list[Any]) -> Any:
+    def gather(self, own: Callable[..., Numeric], *columns: list[Numeric]) -> Numeric:
         return ops.total(own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(len(self.kinds)))
 
-    def pick(self, column: list[Any], index: int) -> list[Any]:
+    def pick(self, column: list[Numeric], index: int) -> list[Numeric]:
         return [value[index] for value in column]
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: Numeric, y: Numeric) -> Numeric:
     """The sum of two pytrees (nested tuples of arrays), field by field."""
     if not isinstance(x, tuple):
         return x + y

@@ -25,7 +25,7 @@ class RunEvent(NamedTuple):
 
 @dataclass
 class EventMonitor:
-    """Follows the counters of the plant's switches, which fallbacks have taken over, and what the guard warned of
+    """Follows the counters of the plant's modes, which fallbacks have taken over, and what the guard warned of
     and cut, from block to block of rows."""
 
     tick_model: TickModel
@@ -34,7 +34,7 @@ class EventMonitor:
         self._loops = [loop for loop in self.tick_model.loops if loop.fallback is not None]
         self._fallback_active = np.zeros(len(self._loops))
         self.limit_alarms = LimitAlarms(self.tick_model)
-        self.names = self.tick_model.plant.switches.reported if self.tick_model.plant.switches else ()
+        self.names = self.tick_model.plant.modes.event_names if self.tick_model.plant.modes else ()
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
     def __call__(self, rows: np.ndarray) -> list[RunEvent]:
@@ -47,9 +47,7 @@ class EventMonitor:
     def _events(self, rows: np.ndarray) -> list[RunEvent]:
         if not self.names:
             return []
-        count, last, lost = (
-            rows[:, self.tick_model.row.index("plant", "switches", w)] for w in ("count", "last", "lost")
-        )
+        count, last, lost = (rows[:, self.tick_model.row.index("plant", "modes", w)] for w in ("count", "last", "lost"))
         steps = np.diff(count, axis=0, prepend=self._count[None])
         spent = np.diff(lost, axis=0, prepend=self._lost[None])
         self._count, self._lost = count[-1], lost[-1]

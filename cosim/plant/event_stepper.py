@@ -1,8 +1,8 @@
-"""A step of the plant in time, with the events that happen within it.
+"""A step of the plant in time, with the events that occur within it.
 
-A step without events is one step of the integrator, put back onto the constraints. When a trigger crosses zero
-in it, the instant is found by bracketing, the step is taken up to there, the switches change, arrested dofs and
-constraints exchange an impulse, and what remains of the step is taken in the same way.
+Without events it is one step of the integrator, corrected for drift from the constraints. When an indicator
+crosses zero, the instant is located by bracketing and the step ends there; modes change, arrested dofs and constraints
+exchange impulses, and the remainder of the step is computed in the same way.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,23 +18,21 @@ from cosim import ops
 from cosim.compile.routine import Routine, call_when
 from cosim.compile.while_loop import WhileLoop
 from cosim.plant.plant import Plant
-from cosim.types import State
+from cosim.types import Numeric, State
 
-# events are located to this share of a step, in at most SEARCH evaluations; more than CHAIN of them in one step
-# mean that they go on for ever
-TOLERANCE = 1e-10
-SEARCH, CHAIN = 80, 50
-# how often an impact is looked at again without the stops that would have to pull in it
-LETTING_GO = 2
+TOLERANCE = 1e-10  # of the time of an event, as a fraction of the step
+MAX_SEARCH = 80  # evaluations to locate an event
+MAX_EVENTS = 50  # in one step; beyond, events are taken to trigger each other without end
+IMPACT_ITERATIONS = 2  # in which stops that would pull are removed from an impact
 
-# m, rad, m/s or rad/s; the greatest violation of a constraint
-MAX_VIOLATION = 1e-2
+MAX_VIOLATION = 1e-2  # of a constraint, m, rad, m/s or rad/s
 
-Step = Callable[[Any, Any, Any, Any], Any]  # (t, x, request, h) -> x at t + h
+Step = Callable[[Numeric, Numeric, Numeric, Numeric], Numeric]  # (t, x, request, h) -> x at t + h
+Kernel = Callable[..., Numeric]  # a Routine or loop of one, or the Python function itself
 
 
 class PlantFault(IntEnum):
-    """Why a state of the plant cannot be continued from, in order of precedence."""
+    """Why the plant cannot continue from a state; higher values take precedence."""
 
     CONSTRAINT_VIOLATED = 1
     ENDLESS_EVENTS = 2
@@ -43,8 +40,8 @@ class PlantFault(IntEnum):
 
 @dataclass
 class EventStepper:
-    """`step` is the integrator's on the flat state of the plant, `length` [s] that of steps; compiled: parts become
-    routines of their own; first_code: added to a `PlantFault`, so that it takes precedence over lower fault codes."""
+    """step: of the integrator, on the flat state of the plant; length: of a step [s]; compiled: whether the parts are
+    compiled as routines; first_code: added to a `PlantFault`, to take precedence over lower fault codes."""
 
     plant: Plant
     step: Step
@@ -52,49 +49,54 @@ class EventStepper:
     compiled: bool = True
     first_code: int = 0
 
-    def advance(self, t: Any, x: Any, request: Any) -> Any:
+    def advance(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
         """The flat state one step later."""
         h = self.length
-        if not self.plant.switches:
-            return self._once(t, x, request, h)
+        if not self.plant.modes:
+            return self._step_and_correct(t, x, request, h)
         plant = self.plant.layout.unpack(x)
-        sound = plant["switches"]["endless"] < 0.0
-        fired = ops.where(sound, 0.0, plant["switches"]["fired"])
-        begun = self.plant.layout.pack(plant | {"switches": plant["switches"] | {"fired": fired}})
-        end, _, more = self._segments(ops.concatenate([ops.array([t, h]), begun]), request)
+        sound = plant["modes"]["endless"] < 0.0
+        fired = ops.where(sound, 0.0, plant["modes"]["fired"])
+        start = self.plant.layout.pack(plant | {"modes": plant["modes"] | {"fired": fired}})
+        end, _, more = self._segment_loop(ops.concatenate([ops.array([t, h]), start]), request)
         plant = self.plant.layout.unpack(end[2:])
-        endless = ops.where(ops.logical_and(sound, more > 0.5), end[0], plant["switches"]["endless"])
-        return self.plant.layout.pack(plant | {"switches": plant["switches"] | {"endless": endless}})
+        endless = ops.where(ops.logical_and(sound, more > 0.5), end[0], plant["modes"]["endless"])
+        return self.plant.layout.pack(plant | {"modes": plant["modes"] | {"endless": endless}})
 
-    def fault(self, t: Any, x: Any) -> Any:
-        """0, or the code of the fault that the flat state has."""
+    def fault(self, t: Numeric, x: Numeric) -> Numeric:
+        """The code of the fault of a flat state, 0 for none."""
         violated, endless = (float(self.first_code + fault) for fault in PlantFault)
         state = self.plant.layout.unpack(x)
-        found = ops.array([0.0])[0]
+        code = ops.array([0.0])[0]
         if self.plant.model.constraint_rows:
             worst = ops.array([0.0])[0]
-            for gap in self.gaps(t, state):
-                worst = ops.maximum(worst, gap)
-            found = ops.where(worst > MAX_VIOLATION, violated, found)
-        return ops.where(state["switches"]["endless"] < 0.0, found, endless) if self.plant.switches else found
+            for violation in self.constraint_violations(t, state):
+                worst = ops.maximum(worst, violation)
+            code = ops.where(worst > MAX_VIOLATION, violated, code)
+        return ops.where(state["modes"]["endless"] < 0.0, code, endless) if self.plant.modes else code
 
-    def _once(self, t: Any, x: Any, request: Any, h: Any) -> Any:
+    def _step_and_correct(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
         x = self.step(t, x, request, h)
         if not self.plant.drifts:
             return x
-        return self.plant.layout.pack(self.plant.settled(t + h, self.plant.layout.unpack(x)))
+        return self.plant.layout.pack(self.plant.correct_drift(t + h, self.plant.layout.unpack(x)))
 
-    def gaps(self, t: Any, x: State) -> list[Any]:
-        """By how much each row of the constraints is off, 0 where they are released: of rows without residual, the rate
-        [m, rad, m/s or rad/s]."""
-        equations, ties = self.plant.model.equations, self.plant.model.equations.constraints
+    def constraint_violations(self, t: Numeric, x: State) -> list[Numeric]:
+        """The violation of each constraint row, 0 for released constraints: |residual| [m or rad] of holonomic rows,
+        |rate| [m/s or rad/s] of others."""
+        equations, constraints = self.plant.model.equations, self.plant.model.equations.constraints
         q, v, _ = self.plant.motion(t, x)
         residual, rate = equations.constraint_violation(q, v, t)
-        left, active = iter(residual), self.plant.active(x)
-        gaps = [ops.absolute(next(left) if closed else rate[r]) for r, closed in enumerate(ties.holonomic)]
+        residuals, active = iter(residual), self.plant.active(x)
+        violations = [
+            ops.absolute(next(residuals) if holonomic else rate[r]) for r, holonomic in enumerate(constraints.holonomic)
+        ]
         if active is None:
-            return gaps
-        return [ops.where(active[k] > 0.5, gap, 0.0) for gap, k in zip(gaps, ties.owners, strict=True)]
+            return violations
+        return [
+            ops.where(active[k] > 0.5, violation, 0.0)
+            for violation, k in zip(violations, constraints.owners, strict=True)
+        ]
 
     # --- routines ---
 
@@ -102,90 +104,106 @@ class EventStepper:
     def _size(self) -> int:
         return self.plant.layout.size
 
-    def _part(self, fn: Callable[..., Any], shapes: list[tuple[int, ...]], name: str) -> Any:
+    def _routine(self, fn: Callable[..., Numeric], shapes: list[tuple[int, ...]], name: str) -> Kernel:
         return Routine(fn, shapes, name) if self.compiled else fn
 
     @cached_property
-    def _taken(self) -> Any:
-        return self._part(self._once, [(), (self._size,), (self.plant.model.nv,), ()], "step")
+    def _step_routine(self) -> Kernel:
+        return self._routine(self._step_and_correct, [(), (self._size,), (self.plant.model.nv,), ()], "step")
 
     @cached_property
-    def _values(self) -> Any:
-        """(values of all triggers, which of them press on) in a state."""
-        return self._part(self._look, [(), (self._size,), (self.plant.model.nv,)], "triggers")
+    def _indicator_routine(self) -> Kernel:
+        """(values of all indicators, which of them fire as long as a condition holds, which are enabled)."""
+        return self._routine(self._evaluate_indicators, [(), (self._size,), (self.plant.model.nv,)], "indicators")
 
     @cached_property
-    def _segments(self) -> Any:
+    def _segment_loop(self) -> Kernel:
         shapes = [(2 + self._size,), (self.plant.model.nv,)]
-        return _repeated(self._segment, shapes, "segment", CHAIN, self.compiled)
+        return _while_loop(self._run_segment, shapes, "segment", MAX_EVENTS, self.compiled)
 
     @cached_property
-    def _search(self) -> Any:
-        shapes = [(6,), (), (), (self._size,), (self.plant.model.nv,), (len(self.plant.switches.triggers),)]
-        return _repeated(self._narrow, shapes, "search", SEARCH, self.compiled)
+    def _search_loop(self) -> Kernel:
+        shapes = [(6,), (), (), (self._size,), (self.plant.model.nv,), (len(self.plant.modes.indicators),)]
+        return _while_loop(self._narrow_bracket, shapes, "search", MAX_SEARCH, self.compiled)
 
-    # --- triggers ---
+    # --- indicators and their roots ---
 
-    def _seen(self, t: Any, x: Any, request: Any) -> dict[str, Any]:
+    def _event_inputs(self, t: Numeric, x: Numeric, request: Numeric) -> dict[str, Numeric]:
         state = self.plant.layout.unpack(x)
-        found = self.plant.efforts(t, state, request)
+        solution = self.plant.efforts(t, state, request)
         model = self.plant.model
-        seen = {"t": t, "step": self.length, "position": model.equations.chart(found["q"]), "velocity": found["v"]}
-        seen |= {"acceleration": found["a"], "hold": found["hold"]}
-        seen |= {name: state["switches"][name] for name in ("brake", "slide")}
-        if self.plant.switches.signals:
+        inputs = {
+            "t": t,
+            "step": self.length,
+            "position": model.equations.chart(solution["q"]),
+            "velocity": solution["v"],
+        }
+        inputs |= {"acceleration": solution["a"], "locking_effort": solution["locking_effort"]}
+        inputs |= {name: state["modes"][name] for name in ("brake", "slide")}
+        if self.plant.modes.signals:
             signals = self.plant.observe(t, state, request)
-            seen |= {name: signals[name] for name in self.plant.switches.signals}
-        return seen
+            inputs |= {name: signals[name] for name in self.plant.modes.signals}
+        return inputs
 
-    def _look(self, t: Any, x: Any, request: Any) -> tuple[Any, Any, Any]:
-        seen, s = self._seen(t, x, request), self.plant.layout.unpack(x)["switches"]
-        triggers = self.plant.switches.triggers
-        values = ops.array([trigger.value(seen) for trigger in triggers])
-        pressing = [0.0 if p is None else ops.where(p(seen), 1.0, 0.0) for p in (tr.pressing for tr in triggers)]
-        enabled = [ops.where(trigger.enabled(s, seen), 1.0, 0.0) for trigger in triggers]
-        return values, ops.array(pressing), ops.array(enabled)
+    def _evaluate_indicators(self, t: Numeric, x: Numeric, request: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        inputs, s = self._event_inputs(t, x, request), self.plant.layout.unpack(x)["modes"]
+        indicators = self.plant.modes.indicators
+        values = ops.array([indicator.value(inputs) for indicator in indicators])
+        persistent = [0.0 if p is None else ops.where(p(inputs), 1.0, 0.0) for p in (i.fires_while for i in indicators)]
+        enabled = [ops.where(indicator.enabled(s, inputs), 1.0, 0.0) for indicator in indicators]
+        return values, ops.array(persistent), ops.array(enabled)
 
-    def _segment(self, clock: Any, request: Any) -> tuple[Any, Any]:
-        """From the start of what remains of a step to its end, or to the first event in it, which then happens."""
+    def _run_segment(self, clock: Numeric, request: Numeric) -> tuple[Numeric, Numeric]:
+        """From the start of the remaining step to its end, or to the first event in it, which is then applied.
+
+        clock (2 + nx,): time [s], remaining time [s], flat state. Returns the next one, and 1 while more remains."""
         t, h, x = clock[0], clock[1], clock[2:]
-        before = self.plant.layout.unpack(x)["switches"]["before"]
-        now, pressing, enabled = self._values(t, x, request)
+        before = self.plant.layout.unpack(x)["modes"]["before"]
+        at_start, persistent, enabled = self._indicator_routine(t, x, request)
         on = enabled > 0.5
-        at_once = _all(on, now >= 0.0, ops.logical_or(before < 0.0, pressing > 0.5))
-        end = self._taken(t, x, request, h)
-        then, _, _ = self._values(t + h, end, request)
-        crossing = ops.where(_all(on, now < 0.0, then >= 0.0), 1.0, 0.0)
-        waits, crosses = _any(at_once), _any(crossing > 0.5)
-        bracket = ops.array([0.0, 1.0, _highest(crossing, now), _highest(crossing, then), 0.0, 1.0])
-        within = ops.logical_and(crosses, ops.logical_not(waits))
-        whole = [ops.array([0.0, 1.0, *bracket[2:]]), 1.0, 0.0]
-        found, _, _ = call_when(within, self._search, (bracket, t, h, x, request, crossing), whole)
-        share = ops.where(waits, 0.0, found[1])
-        reached = call_when(within, self._taken, (t, x, request, share * h), [ops.where(waits, x, end)])
-        t = t + share * h
-        there, _, _ = call_when(
-            within, self._values, (t, reached, request), [ops.where(waits, now, then), pressing, enabled]
+        immediate = _all(on, at_start >= 0.0, ops.logical_or(before < 0.0, persistent > 0.5))
+        end = self._step_routine(t, x, request, h)
+        at_end, _, _ = self._indicator_routine(t + h, end, request)
+        crossing = ops.where(_all(on, at_start < 0.0, at_end >= 0.0), 1.0, 0.0)
+        fires_now, crosses = _any(immediate), _any(crossing > 0.5)
+        bracket = ops.array([0.0, 1.0, _highest(crossing, at_start), _highest(crossing, at_end), 0.0, 1.0])
+        cut = ops.logical_and(crosses, ops.logical_not(fires_now))
+        uncut = [ops.array([0.0, 1.0, *bracket[2:]]), 1.0, 0.0]
+        found, _, _ = call_when(cut, self._search_loop, (bracket, t, h, x, request, crossing), uncut)
+        fraction = ops.where(fires_now, 0.0, found[1])
+        reached = call_when(cut, self._step_routine, (t, x, request, fraction * h), [ops.where(fires_now, x, end)])
+        t = t + fraction * h
+        at_event, _, _ = call_when(
+            cut,
+            self._indicator_routine,
+            (t, reached, request),
+            [ops.where(fires_now, at_start, at_end), persistent, enabled],
         )
-        crossed = _all(crossing > 0.5, there >= 0.0, ops.logical_not(waits))
-        happens = ops.where(ops.logical_or(at_once, crossed), 1.0, 0.0)
-        something = _any(happens > 0.5)
+        crossed = _all(crossing > 0.5, at_event >= 0.0, ops.logical_not(fires_now))
+        fires = ops.where(ops.logical_or(immediate, crossed), 1.0, 0.0)
+        any_fires = _any(fires > 0.5)
         state = self.plant.layout.unpack(reached)
-        noted = self.plant.layout.pack(state | {"switches": state["switches"] | {"before": there}})
-        after = call_when(something, self._changed, (t, noted, request, happens), [noted])
-        left = h * (1.0 - share)
-        # an event at the very end is followed by a look at what it set off
-        more = ops.where(ops.logical_or(left > 0.0, something), 1.0, 0.0)
-        return ops.concatenate([ops.array([t, left]), after]), more
+        recorded = self.plant.layout.pack(state | {"modes": state["modes"] | {"before": at_event}})
+        after = call_when(any_fires, self._event_routine, (t, recorded, request, fires), [recorded])
+        remaining = h * (1.0 - fraction)
+        # an event at the very end may trigger others
+        more = ops.where(ops.logical_or(remaining > 0.0, any_fires), 1.0, 0.0)
+        return ops.concatenate([ops.array([t, remaining]), after]), more
 
-    def _narrow(self, bracket: Any, t: Any, h: Any, x: Any, request: Any, crossing: Any) -> tuple[Any, Any]:
-        """One step of regula falsi (Illinois), halving every other time: [low, high, f(low), f(high), side, turn]."""
+    def _narrow_bracket(
+        self, bracket: Numeric, t: Numeric, h: Numeric, x: Numeric, request: Numeric, crossing: Numeric
+    ) -> tuple[Numeric, Numeric]:
+        """One step of regula falsi (Illinois), alternating with bisection: (next bracket, 1 while it is too wide).
+
+        bracket: [low, high, f(low), f(high), side, turn], low and high as fractions of the step h."""
         low, high, below, above, side, turn = bracket
         slope = above - below
         guess = ops.where(slope > 0.0, low - below * (high - low) / ops.where(slope > 0.0, slope, 1.0), low)
         inside = ops.logical_and(guess > low, guess < high)
         middle = ops.where(ops.logical_and(inside, turn > 0.5), guess, 0.5 * (low + high))
-        value = _highest(crossing, self._values(t + middle * h, self._taken(t, x, request, middle * h), request)[0])
+        value = _highest(
+            crossing, self._indicator_routine(t + middle * h, self._step_routine(t, x, request, middle * h), request)[0]
+        )
         right = value >= 0.0
         weight_low = ops.where(ops.logical_and(right, side > 0.5), 0.5, 1.0)
         weight_high = ops.where(ops.logical_and(ops.logical_not(right), side < -0.5), 0.5, 1.0)
@@ -201,92 +219,100 @@ class EventStepper:
         )
         return narrowed, ops.where(narrowed[1] - narrowed[0] > TOLERANCE, 1.0, 0.0)
 
-    # --- what an event does ---
+    # --- effects of events ---
 
     @cached_property
-    def _changed(self) -> Any:
-        shapes = [(), (self._size,), (self.plant.model.nv,), (len(self.plant.switches.triggers),)]
-        return self._part(self._happen, shapes, "event")
+    def _event_routine(self) -> Kernel:
+        shapes = [(), (self._size,), (self.plant.model.nv,), (len(self.plant.modes.indicators),)]
+        return self._routine(self._apply_events, shapes, "event")
 
-    def _happen(self, t: Any, x: Any, request: Any, happens: Any) -> Any:
-        """The flat state after the triggers that fire: switches changed, momentum exchanged, losses noted."""
-        plant, switches = self.plant, self.plant.switches
-        seen, happens, x = self._seen(t, x, request), happens > 0.5, plant.layout.unpack(x)
-        s = x["switches"]
-        rebound, arrested, owners = np.zeros(switches.nv), np.zeros(switches.nv), np.zeros(switches.nv)
-        n, stopping = len(switches.reported), []
-        for k, trigger in enumerate(switches.triggers):
-            change = trigger.effect(s, seen)
-            s = {name: ops.where(happens[k], change.state[name], s[name]) for name in s}
-            places = list(change.rebound)
-            fired = [ops.where(happens[k], 1.0, arrested[dof]) for dof in places]
-            kept = [ops.where(happens[k], change.rebound[dof], rebound[dof]) for dof in places]
-            rebound, arrested = ops.with_elements(rebound, places, kept), ops.with_elements(arrested, places, fired)
+    def _apply_events(self, t: Numeric, x: Numeric, request: Numeric, fires: Numeric) -> Numeric:
+        """The flat state after the effects of the indicators that fire (n,): modes, velocities, energies, counters."""
+        plant, modes = self.plant, self.plant.modes
+        inputs, fires, x = self._event_inputs(t, x, request), fires > 0.5, plant.layout.unpack(x)
+        s = x["modes"]
+        rebound, arrested, owners = np.zeros(modes.nv), np.zeros(modes.nv), np.zeros(modes.nv)
+        n, stopping = len(modes.event_names), []
+        for k, indicator in enumerate(modes.indicators):
+            change = indicator.effect(s, inputs)
+            s = {name: ops.where(fires[k], change.state[name], s[name]) for name in s}
+            dofs = list(change.rebound)
+            fired = [ops.where(fires[k], 1.0, arrested[dof]) for dof in dofs]
+            kept = [ops.where(fires[k], change.rebound[dof], rebound[dof]) for dof in dofs]
+            rebound, arrested = ops.with_elements(rebound, dofs, kept), ops.with_elements(arrested, dofs, fired)
             if k < n:
-                owned = [owners[dof] + ops.where(happens[k], 1.0, 0.0) for dof in places]
-                owners = ops.with_elements(owners, places, owned)
-                stopping.append(places)
-        after, losses = self._struck(t, x | {"switches": s}, arrested, rebound)
-        shares = losses / ops.maximum(owners, 1.0)
-        fired = ops.where(happens[:n], 1.0, 0.0)
-        s = after["switches"]
-        noted = {
+                owned = [owners[dof] + ops.where(fires[k], 1.0, 0.0) for dof in dofs]
+                owners = ops.with_elements(owners, dofs, owned)
+                stopping.append(dofs)
+        after, losses = self._impact(t, x | {"modes": s}, arrested, rebound)
+        losses_by_dof = losses / ops.maximum(owners, 1.0)
+        fired = ops.where(fires[:n], 1.0, 0.0)
+        s = after["modes"]
+        recorded = {
             "count": s["count"] + fired,
-            "last": ops.where(happens[:n], t, s["last"]),
-            "lost": s["lost"] + fired * ops.array([ops.total(shares[dof] for dof in places) for places in stopping]),
-            "fired": s["fired"] + ops.where(happens, 1.0, 0.0),
+            "last": ops.where(fires[:n], t, s["last"]),
+            "lost": s["lost"] + fired * ops.array([ops.total(losses_by_dof[dof] for dof in dofs) for dofs in stopping]),
+            "fired": s["fired"] + ops.where(fires, 1.0, 0.0),
         }
-        return plant.layout.pack(after | {"switches": s | noted})
+        return plant.layout.pack(after | {"modes": s | recorded})
 
     @cached_property
-    def _impulse(self) -> Any:
-        """(changes of velocity (nv,), impulses of the held dofs (nv,), energy [J] that constraints take)."""
+    def _impulse_routine(self) -> Kernel:
+        """(changes of velocity (nv,), impulses on the fixed dofs (nv,), energy lost in constraints (1,) [J])."""
         nv = self.plant.model.nv
-        return self._part(self._exchanged, [(), (self._size,), (nv,), (nv,)], "impulse")
+        return self._routine(self._solve_impulse, [(), (self._size,), (nv,), (nv,)], "impulse")
 
-    def _exchanged(self, t: Any, x: Any, jump: Any, held: Any) -> tuple[Any, Any, Any]:
+    def _solve_impulse(self, t: Numeric, x: Numeric, jump: Numeric, fixed: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         state, equations = self.plant.layout.unpack(x), self.plant.model.equations
         q, v, _ = self.plant.motion(t, state)
         _, rate = equations.constraint_violation(q, v, t)
-        found = equations.impulse(q, rate, jump, held > 0.5, t, self.plant.active(state))
-        return found.acceleration, found.effort, ops.array([-0.5 * (found.multipliers @ rate)])
+        result = equations.impulse(q, rate, jump, fixed > 0.5, t, self.plant.active(state))
+        return result.acceleration, result.effort, ops.array([-0.5 * (result.multipliers @ rate)])
 
-    def _struck(self, t: Any, x: State, arrested: Any, rebound: Any) -> tuple[State, Any]:
-        """(state, energy [J] lost at every dof (nv,)): arrested dofs keep −rebound of their velocity, everything else
-        follows by momentum; latches hold, touched stops push, and brakes give way.
+    def _impact(self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric) -> tuple[State, Numeric]:
+        """(state, energy [J] lost at every dof (nv,)): arrested dofs leave with −rebound times their velocity,
+        the other velocities follow from momentum; latches hold, touched stops push, brakes slip.
 
-        An impulse does the work impulse · (v⁻ + v⁺)/2; what is missing from the kinetic energy beyond the loss is
-        work of the motions that are given.
+        An impulse does the work impulse · (v⁻ + v⁺)/2. The rest of the change of kinetic energy is work of the imposed
+        motions.
         """
-        plant, switches, s, flat = self.plant, self.plant.switches, x["switches"], self.plant.layout.pack(x)
+        plant, modes, s, flat = self.plant, self.plant.modes, x["modes"], self.plant.layout.pack(x)
         q, v, _ = plant.motion(t, x)
-        stopping = ops.maximum(arrested, ops.where(plant.given, 1.0, 0.0))
-        jump, touched = ops.where(plant.given, 0.0, -(1.0 + rebound) * v), s["stopped"]
-        for _ in range(min(LETTING_GO, len(switches.stops))):
-            _, impulse, _ = self._impulse(t, flat, jump, ops.maximum(stopping, switches.blocked(s, touched)))
-            # of dofs that are held in any case it is not the stop that pulls
-            firm = ops.maximum(stopping, s["latched"]) > 0.5
-            touched = switches.pushing(touched, ops.where(firm, 0.0, impulse))
-        change, impulse, tied = self._impulse(t, flat, jump, ops.maximum(stopping, switches.blocked(s, touched)))
-        s = switches.struck(s, touched, v + change)
-        standing = ops.logical_and(~plant.given, switches.held(s) > 0.5)
-        after = ops.where(standing, 0.0, v + change)
-        losses = ops.where(plant.given, 0.0, -0.5 * impulse * (v + after))
-        loss = ops.total(losses) + tied[0]
+        stopping = ops.maximum(arrested, ops.where(plant.imposed, 1.0, 0.0))
+        jump, touched = ops.where(plant.imposed, 0.0, -(1.0 + rebound) * v), s["stopped"]
+        for _ in range(min(IMPACT_ITERATIONS, len(modes.stops))):
+            _, impulse, _ = self._impulse_routine(
+                t, flat, jump, ops.maximum(stopping, modes.rigidly_locked(s, touched))
+            )
+            # the impulse on a dof that is fixed anyway is not that of the stop
+            fixed = ops.maximum(stopping, s["latched"]) > 0.5
+            touched = modes.pushing_stops(touched, ops.where(fixed, 0.0, impulse))
+        change, impulse, constraint_loss = self._impulse_routine(
+            t, flat, jump, ops.maximum(stopping, modes.rigidly_locked(s, touched))
+        )
+        s = modes.after_impact(s, touched, v + change)
+        locked = ops.logical_and(~plant.imposed, modes.locked(s) > 0.5)
+        after = ops.where(locked, 0.0, v + change)
+        losses = ops.where(plant.imposed, 0.0, -0.5 * impulse * (v + after))
+        loss = ops.total(losses) + constraint_loss[0]
         energy = {"work": x["energy"]["work"], "loss": x["energy"]["loss"] + loss}
-        if plant.given.any() or plant.model.equations.timed:
-            before, then = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
-            energy["work"] = energy["work"] + (then - before + loss)
-        return plant.moved(x | {"switches": s, "energy": energy}, q, after), losses
+        if plant.imposed.any() or plant.model.equations.timed:
+            before, afterwards = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
+            energy["work"] = energy["work"] + (afterwards - before + loss)
+        return plant.with_motion(x | {"modes": s, "energy": energy}, q, after), losses
 
 
-def _repeated(fn: Callable[..., Any], shapes: list[tuple[int, ...]], name: str, most: int, compiled: bool) -> Any:
+def _while_loop(
+    fn: Callable[..., Numeric], shapes: list[tuple[int, ...]], name: str, max_count: int, compiled: bool
+) -> Kernel:
+    """`fn` repeated while its second result is not 0, at most max_count times: (last first result, count, whether more
+    remained)."""
     if compiled:
-        return WhileLoop(Routine(fn, shapes, name), most)
+        return WhileLoop(Routine(fn, shapes, name), max_count)
 
-    def loop(x: Any, *others: Any) -> Any:
+    def loop(x: Numeric, *others: Numeric) -> Numeric:
         count, more = 0, True
-        while more and count < most:
+        while more and count < max_count:
             x, more = fn(x, *others)
             count += 1
         return x, count, more
@@ -294,21 +320,21 @@ def _repeated(fn: Callable[..., Any], shapes: list[tuple[int, ...]], name: str, 
     return loop
 
 
-def _all(*conditions: Any) -> Any:
+def _all(*conditions: Numeric) -> Numeric:
     result = conditions[0]
     for condition in conditions[1:]:
         result = ops.logical_and(result, condition)
     return result
 
 
-def _any(conditions: Any) -> Any:
-    """Whether one of them holds."""
+def _any(conditions: Numeric) -> Numeric:
+    """Whether one of the conditions holds."""
     return ops.total(ops.where(c, 1.0, 0.0) for c in conditions) > 0.5
 
 
-def _highest(crossing: Any, values: Any) -> Any:
-    """The largest value among the triggers that cross."""
-    highest: Any = -1e300
+def _highest(crossing: Numeric, values: Numeric) -> Numeric:
+    """The largest value of the indicators that cross zero."""
+    highest: Numeric = -1e300
     for chosen, value in zip(crossing, values, strict=True):
         highest = ops.maximum(highest, ops.where(chosen > 0.5, value, -1e300))
     return highest

@@ -1,8 +1,8 @@
-"""What changes the structure of a mechanism while it runs: latches, brakes, stops, releases (theory §6).
+"""Discrete modes of a mechanism: latches, brakes, hard stops, released constraints (theory §6).
 
-Everything that switches is state: dofs that are latched, brakes that are on and the way they slide (0: they
-stick), stops that are touched, couplings that hold. A `EventIndicator` fires when its value crosses zero upwards, and
-changes that state; dofs it arrests lose their velocity by an impulse. Pure functions of numbers or symbols.
+All modes are state: latched dofs, effort of brakes and the direction in which they slip (0: they stick), touched stops,
+active constraints. An `EventIndicator` fires when its value crosses zero upwards; its effect changes modes, and the
+dofs it arrests lose their velocity in an impulse. Pure functions of numbers or symbols.
 """
 
 from __future__ import annotations
@@ -10,28 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cosim import ops
-from cosim.types import State
+from cosim.types import Numeric, State
 
-# speed [rad/s or m/s] of rebound below which a body stays at its stop
-REST = 1e-3
-# speed [rad/s or m/s] below which a dof stands still
-STILL = 1e-9
+MIN_REBOUND = 1e-3  # speed [rad/s or m/s] below which a body does not rebound from its stop
+STANDSTILL = 1e-9  # speed [rad/s or m/s] below which a dof is at rest
 
-# t, step (of the schedule), position, velocity, acceleration, hold (nv,), and signals by name
-Seen = Mapping[str, Any]
+# of indicators: t, step [s]; position, velocity, acceleration, locking_effort, brake, slide, (nv,) each; signals by
+# name
+EventInputs = Mapping[str, Numeric]
 
 
 @dataclass(frozen=True)
 class PlantEvent:
-    """Something the rig does: `do` to the dofs or couplings `of` (indices) when `value(seen)` crosses 0 upwards."""
+    """An event of the rig: the action `do` on the dofs or constraints `of` (indices) when `value` crosses 0 upwards."""
 
     name: str
-    value: Callable[[Seen], Any]
+    value: Callable[[EventInputs], Numeric]
     do: str  # a key of `ACTIONS`
     of: tuple[int, ...]
     effort: float = 0.0  # of a brake, N m or N
@@ -39,7 +38,7 @@ class PlantEvent:
 
 @dataclass(frozen=True)
 class HardStop:
-    """A limit of a dof that it hits: the side is +1 at an upper, −1 at a lower bound."""
+    """An inelastic or elastic stop of a dof: side is +1 at an upper bound, −1 at a lower one."""
 
     name: str
     dof: int
@@ -49,47 +48,53 @@ class HardStop:
 
 
 class ModeChange(NamedTuple):
-    """What a trigger does: the switches afterwards, and dofs (nv,) that keep −(this) of their velocity, NaN: all."""
+    """The effect of an event: the modes afterwards, and the coefficient of restitution of each dof that it arrests."""
 
     state: State
-    rebound: dict[int, Any]
+    rebound: dict[int, Numeric]
 
 
 class EventIndicator(NamedTuple):
+    """A function of the state whose upward zero crossing is an event, where it is enabled."""
+
     name: str
-    value: Callable[[Seen], Any]
-    enabled: Callable[[State, Seen], Any]
-    effect: Callable[[State, Seen], ModeChange]
-    pressing: Callable[[Seen], Any] | None = None  # fires at once while this holds and the value is not negative
+    value: Callable[[EventInputs], Numeric]
+    enabled: Callable[[State, EventInputs], Numeric]
+    effect: Callable[[State, EventInputs], ModeChange]
+    # while this holds, it also fires at a value of 0 or above without a crossing
+    fires_while: Callable[[EventInputs], Numeric] | None = None
 
 
-def _with(s: State, what: str, places: Sequence[int], values: Any) -> State:
+def _with(s: State, what: str, places: Sequence[int], values: Numeric) -> State:
     values = values if isinstance(values, list) else [values] * len(places)
     return s | {what: ops.with_elements(s[what], places, values)}
 
 
-def _latch(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+def _latch(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
     return ModeChange(_with(s, "latched", event.of, 1.0), dict.fromkeys(event.of, 0.0))
 
 
-def _unlatch(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+def _unlatch(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
     return ModeChange(_with(s, "latched", event.of, 0.0), {})
 
 
-def _brake(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
-    ways = [ops.sign(ops.where(ops.absolute(seen["velocity"][k]) > STILL, seen["velocity"][k], 0.0)) for k in event.of]
-    return ModeChange(_with(_with(s, "brake", event.of, event.effort), "slide", event.of, ways), {})
+def _brake(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
+    directions = [
+        ops.sign(ops.where(ops.absolute(inputs["velocity"][k]) > STANDSTILL, inputs["velocity"][k], 0.0))
+        for k in event.of
+    ]
+    return ModeChange(_with(_with(s, "brake", event.of, event.effort), "slide", event.of, directions), {})
 
 
-def _unbrake(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+def _unbrake(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
     return ModeChange(_with(_with(s, "brake", event.of, 0.0), "slide", event.of, 0.0), {})
 
 
-def _release(event: PlantEvent, s: State, seen: Seen) -> ModeChange:
+def _release(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
     return ModeChange(_with(s, "active", event.of, 0.0), {})
 
 
-ACTIONS: dict[str, Callable[[PlantEvent, State, Seen], ModeChange]] = {
+ACTIONS: dict[str, Callable[[PlantEvent, State, EventInputs], ModeChange]] = {
     "latch": _latch,
     "unlatch": _unlatch,
     "brake": _brake,
@@ -100,14 +105,14 @@ ACTIONS: dict[str, Callable[[PlantEvent, State, Seen], ModeChange]] = {
 
 @dataclass(frozen=True)
 class HybridModes:
-    """All that can switch in a plant of nv dofs; `latched`: dofs that are at the start."""
+    """The modes and events of a plant of nv dofs; latched: dofs that are latched at the start."""
 
     nv: int = 0
-    couplings: int = 0
+    constraints: int = 0
     events: tuple[PlantEvent, ...] = ()
     stops: tuple[HardStop, ...] = ()
     latched: tuple[int, ...] = ()
-    signals: tuple[str, ...] = ()  # that values look at, besides the motion of dofs
+    signals: tuple[str, ...] = ()  # that events depend on, besides the motion of dofs
 
     def __bool__(self) -> bool:
         return bool(self.events or self.stops or self.latched)
@@ -118,129 +123,133 @@ class HybridModes:
         return any(event.do == "release" for event in self.events)
 
     @cached_property
-    def triggers(self) -> tuple[EventIndicator, ...]:
-        """Those of the rig first, in its order; then what stops and brakes do by themselves."""
+    def indicators(self) -> tuple[EventIndicator, ...]:
+        """Events of the rig in its order, hits of stops, separation from stops, sticking and slipping of brakes."""
         braked = {k: event.name for event in self.events if event.do == "brake" for k in event.of}
         return (
             *map(_of_event, self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),
             *(_leave(k, stop) for k, stop in enumerate(self.stops)),
-            *(trigger for k, name in braked.items() for trigger in (_stick(k, name), _slip(k, name))),
+            *(indicator for k, name in braked.items() for indicator in (_stick(k, name), _slip(k, name))),
         )
 
     @property
-    def reported(self) -> tuple[str, ...]:
-        """Names of the triggers that a run reports: events and hits of stops."""
-        return tuple(trigger.name for trigger in self.triggers[: len(self.events) + len(self.stops)])
+    def event_names(self) -> tuple[str, ...]:
+        """Names of the events that a run reports: events of the rig and hits of stops."""
+        return tuple(indicator.name for indicator in self.indicators[: len(self.events) + len(self.stops)])
 
     def initial(self) -> State:
-        n, reported = len(self.triggers), np.zeros(len(self.reported))
+        n, zeros = len(self.indicators), np.zeros(len(self.event_names))
         return {
             "latched": np.isin(np.arange(self.nv), self.latched).astype(float),
             "brake": np.zeros(self.nv),
             "slide": np.zeros(self.nv),
             "stopped": np.zeros(len(self.stops)),
-            "active": np.ones(self.couplings),
-            "before": np.full(n, -1.0),  # the triggers' values when they were last looked at
-            "count": reported,  # how often each fired …
-            "last": reported.copy(),  # … when it did so last [s] …
-            "lost": reported.copy(),  # … and the energy lost in it so far [J]
-            "fired": np.zeros(n),  # how often each of all triggers fired in this step
-            "endless": np.full((), -1.0),  # when events set each other off without end [s]; −1: they did not
+            "active": np.ones(self.constraints),
+            "before": np.full(n, -1.0),  # values of the indicators at the last evaluation
+            "count": zeros,  # how often each reported event occurred …
+            "last": zeros.copy(),  # … when it last occurred [s] …
+            "lost": zeros.copy(),  # … and the energy lost in all its occurrences [J]
+            "fired": np.zeros(n),  # how often each indicator fired in this step
+            "endless": np.full((), -1.0),  # when events began to trigger each other without end [s]; −1: never
         }
 
-    def still(self) -> State:
-        """Rates of the above: nothing changes between events."""
+    def zero_rates(self) -> State:
+        """Time derivative of the modes: they are constant between events."""
         return {name: np.zeros(np.shape(value)) for name, value in self.initial().items()}
 
-    def held(self, s: State) -> Any:
-        """(nv,) 1 where a dof is held still."""
+    def locked(self, s: State) -> Numeric:
+        """(nv,) 1 where a dof is locked by a latch, a touched stop or a sticking brake."""
         sticking = ops.where(s["brake"] > 0.0, 1.0 - ops.absolute(s["slide"]), 0.0)
-        return ops.maximum(self.blocked(s, s["stopped"]), sticking)
+        return ops.maximum(self.rigidly_locked(s, s["stopped"]), sticking)
 
-    def blocked(self, s: State, touched: Any) -> Any:
-        """(nv,) 1 where latches or the stops that are touched (stops,) hold a dof, which they do against impulses too;
-        brakes do not."""
+    def rigidly_locked(self, s: State, touched: Numeric) -> Numeric:
+        """(nv,) 1 where a latch or a touched stop locks a dof, also in an impact; brakes do not. touched: (stops,)."""
         blocked = s["latched"]
         for k, stop in enumerate(self.stops):
             blocked = ops.with_elements(blocked, [stop.dof], [ops.maximum(blocked[stop.dof], touched[k])])
         return blocked
 
-    def pushing(self, touched: Any, impulse: Any) -> Any:
-        """(stops,) of the stops touched, those that need not pull for the impulses (nv,)."""
+    def pushing_stops(self, touched: Numeric, impulse: Numeric) -> Numeric:
+        """(stops,) 1 for touched stops whose impulse pushes; impulse: (nv,)."""
         pulls = [stop.side * impulse[stop.dof] > 0.0 for stop in self.stops]
         return ops.array([ops.where(pull, 0.0, on) for pull, on in zip(pulls, touched, strict=True)])
 
-    def struck(self, s: State, touched: Any, velocity: Any) -> State:
-        """After an impact: brakes slide the way their dofs (nv,) now move, stops are left by those that move."""
-        moves = ops.absolute(velocity) > STILL
+    def after_impact(self, s: State, touched: Numeric, velocity: Numeric) -> State:
+        """The modes after an impact: brakes slip in the direction of motion, moving dofs leave their stops.
+
+        touched: (stops,); velocity: (nv,) after the impact."""
+        moves = ops.absolute(velocity) > STANDSTILL
         slides = ops.logical_and(s["brake"] > 0.0, moves)
         left = [ops.where(moves[stop.dof], touched[k], s["stopped"][k]) for k, stop in enumerate(self.stops)]
         return s | {"slide": ops.where(slides, ops.sign(velocity), s["slide"]), "stopped": ops.array(left)}
 
-    def braking(self, s: State) -> Any:
-        """(nv,) efforts of the brakes that slide."""
+    def brake_efforts(self, s: State) -> Numeric:
+        """(nv,) efforts of slipping brakes."""
         return -(s["brake"] * s["slide"])
 
-    def active(self, s: State) -> Any:
+    def active(self, s: State) -> Numeric:
+        """(constraints,) 1 for active constraints, 0 for released ones."""
         return s["active"]
 
 
 def _of_event(event: PlantEvent) -> EventIndicator:
-    def effect(s: State, seen: Seen) -> ModeChange:
-        return ACTIONS[event.do](event, s, seen)
+    def effect(s: State, inputs: EventInputs) -> ModeChange:
+        return ACTIONS[event.do](event, s, inputs)
 
-    return EventIndicator(event.name, event.value, lambda s, seen: True, effect)
+    return EventIndicator(event.name, event.value, lambda s, inputs: True, effect)
 
 
 def _hit(k: int, stop: HardStop) -> EventIndicator:
-    def effect(s: State, seen: Seen) -> ModeChange:
-        leaving = stop.restitution * ops.absolute(seen["velocity"][stop.dof])
-        back = stop.side * seen["acceleration"][stop.dof]
-        # a flight shorter than a step is none: bounces without end would happen in no time
-        stays = ops.logical_or(leaving < REST, 2.0 * leaving < back * seen["step"])
+    def effect(s: State, inputs: EventInputs) -> ModeChange:
+        leaving = stop.restitution * ops.absolute(inputs["velocity"][stop.dof])
+        back = stop.side * inputs["acceleration"][stop.dof]
+        # a flight shorter than a step counts as contact; otherwise infinitely many bounces would occur in finite time
+        stays = ops.logical_or(leaving < MIN_REBOUND, 2.0 * leaving < back * inputs["step"])
         after = _with(s, "stopped", [k], [ops.where(stays, 1.0, 0.0)])
         return ModeChange(after, {stop.dof: ops.where(stays, 0.0, stop.restitution)})
 
-    def beyond(seen: Seen) -> Any:
-        return stop.side * (seen["position"][stop.dof] - stop.bound)
+    def beyond(inputs: EventInputs) -> Numeric:
+        return stop.side * (inputs["position"][stop.dof] - stop.bound)
 
-    def possible(s: State, seen: Seen) -> Any:
-        """A body at its stop that moves away, or is about to, does not hit it."""
-        speed, pull = stop.side * seen["velocity"][stop.dof], stop.side * seen["acceleration"][stop.dof]
-        rests = ops.logical_and(ops.absolute(speed) <= STILL, pull >= 0.0)
-        comes = ops.logical_or(beyond(seen) < 0.0, ops.logical_or(speed > 0.0, rests))
+    def possible(s: State, inputs: EventInputs) -> Numeric:
+        """Whether the body can hit: not one at its stop that moves away or is about to."""
+        speed, pull = stop.side * inputs["velocity"][stop.dof], stop.side * inputs["acceleration"][stop.dof]
+        rests = ops.logical_and(ops.absolute(speed) <= STANDSTILL, pull >= 0.0)
+        comes = ops.logical_or(beyond(inputs) < 0.0, ops.logical_or(speed > 0.0, rests))
         return ops.logical_and(s["stopped"][k] < 0.5, comes)
 
     return EventIndicator(
-        stop.name, beyond, possible, effect, lambda seen: stop.side * seen["velocity"][stop.dof] > 0.0
+        stop.name, beyond, possible, effect, lambda inputs: stop.side * inputs["velocity"][stop.dof] > 0.0
     )
 
 
 def _leave(k: int, stop: HardStop) -> EventIndicator:
     return EventIndicator(
         stop.name,
-        lambda seen: stop.side * seen["hold"][stop.dof],
-        lambda s, seen: s["stopped"][k] > 0.5,
-        lambda s, seen: ModeChange(_with(s, "stopped", [k], 0.0), {}),
-        lambda seen: stop.side * seen["hold"][stop.dof] > 0.0,
+        lambda inputs: stop.side * inputs["locking_effort"][stop.dof],
+        lambda s, inputs: s["stopped"][k] > 0.5,
+        lambda s, inputs: ModeChange(_with(s, "stopped", [k], 0.0), {}),
+        lambda inputs: stop.side * inputs["locking_effort"][stop.dof] > 0.0,
     )
 
 
 def _stick(dof: int, name: str) -> EventIndicator:
     return EventIndicator(
         name,
-        lambda seen: -(seen["slide"][dof] * seen["velocity"][dof]),
-        lambda s, seen: ops.absolute(s["slide"][dof]) > 0.5,
-        lambda s, seen: ModeChange(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
+        lambda inputs: -(inputs["slide"][dof] * inputs["velocity"][dof]),
+        lambda s, inputs: ops.absolute(s["slide"][dof]) > 0.5,
+        lambda s, inputs: ModeChange(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
     )
 
 
 def _slip(dof: int, name: str) -> EventIndicator:
-    def sticks(s: State, seen: Seen) -> Any:
+    def sticks(s: State, inputs: EventInputs) -> Numeric:
         return ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
 
-    def effect(s: State, seen: Seen) -> ModeChange:
-        return ModeChange(_with(s, "slide", [dof], [-ops.sign(seen["hold"][dof])]), {})
+    def effect(s: State, inputs: EventInputs) -> ModeChange:
+        return ModeChange(_with(s, "slide", [dof], [-ops.sign(inputs["locking_effort"][dof])]), {})
 
-    return EventIndicator(name, lambda seen: ops.absolute(seen["hold"][dof]) - seen["brake"][dof], sticks, effect)
+    return EventIndicator(
+        name, lambda inputs: ops.absolute(inputs["locking_effort"][dof]) - inputs["brake"][dof], sticks, effect
+    )

@@ -7,35 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
+from cosim.types import Numeric
 
 GAMMA = 1.0 - 1.0 / np.sqrt(2.0)  # makes the Rosenbrock step L-stable
 
 
 @dataclass(frozen=True)
 class System:
-    """ẋ = flow(t, x), with what some methods need besides."""
+    """ẋ = flow(t, x), and further functions that some methods need."""
 
-    flow: Callable[[Any, Any], Any]
+    flow: Callable[[Numeric, Numeric], Numeric]
     coordinates: np.ndarray  # indices of x that are coordinates …
-    rates: Callable[[Any, Any], Any]  # … and their rates, (t, x) -> one each
-    jacobian: Callable[[Any, Any], tuple[Any, Any]]  # (t, x) -> (∂f/∂x (n, n), ∂f/∂t (n,))
+    rates: Callable[[Numeric, Numeric], Numeric]  # … and their rates, (t, x) -> one each
+    jacobian: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]  # (t, x) -> (∂f/∂x (n, n), ∂f/∂t (n,))
 
 
-def semi_implicit_euler(system: System, t: Any, x: Any, h: Any) -> Any:
+def semi_implicit_euler(system: System, t: Numeric, x: Numeric, h: Numeric) -> Numeric:
     """Order 1, symplectic: velocities first, positions with the new velocities."""
     end = x + h * system.flow(t, x)
     before = x[system.coordinates]
-    # where it was, as fast as it became
-    faster = ops.with_elements(end, system.coordinates, before)
-    return ops.with_elements(end, system.coordinates, before + h * system.rates(t, faster))
+    # old positions, new velocities
+    updated = ops.with_elements(end, system.coordinates, before)
+    return ops.with_elements(end, system.coordinates, before + h * system.rates(t, updated))
 
 
-def rk4(system: System, t: Any, x: Any, h: Any) -> Any:
+def rk4(system: System, t: Numeric, x: Numeric, h: Numeric) -> Numeric:
     """The classical Runge–Kutta method, order 4."""
     k1 = system.flow(t, x)
     k2 = system.flow(t + h / 2, x + (h / 2) * k1)
@@ -44,7 +44,7 @@ def rk4(system: System, t: Any, x: Any, h: Any) -> Any:
     return x + (h / 6) * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
 
 
-def rosenbrock(system: System, t: Any, x: Any, h: Any) -> Any:
+def rosenbrock(system: System, t: Numeric, x: Numeric, h: Numeric) -> Numeric:
     """ROS2 of Verwer, Spee, Blom and Hundsdorfer (1999): order 2, L-stable, linearly implicit.
 
     (I − γhJ) k1 = f(t, x) + γh f_t
@@ -59,7 +59,7 @@ def rosenbrock(system: System, t: Any, x: Any, h: Any) -> Any:
     return x + (h / 2) * (3.0 * k1 + k2)
 
 
-INTEGRATORS: dict[str, Callable[[System, Any, Any, float], Any]] = {
+INTEGRATORS: dict[str, Callable[[System, Numeric, Numeric, float], Numeric]] = {
     "semi_implicit_euler": semi_implicit_euler,
     "rk4": rk4,
     "rosenbrock": rosenbrock,

@@ -44,7 +44,7 @@ def _compiled_fallback(loop: ControlLoop, nv: int) -> Callable[..., Any] | None:
     if loop.fallback is None:
         return None
     x = Layout(loop.fallback.initial()).size
-    sizes = {"x": (x,), **{name: (nv,) for name in (*FEEDBACK, "known")}, "held": loop.index.shape}
+    sizes = {"x": (x,), **{name: (nv,) for name in (*FEEDBACK, "known")}, "hold_position": loop.index.shape}
     ports = [ArrayPort("t", ()), *(ArrayPort(*item) for item in sizes.items())]
     try:
         return compile(loop.run_fallback, ports, f"fallback_{loop.name}")

@@ -46,7 +46,7 @@ class SignalMap:
         signals = self.plant.observe(t, parts["plant"], parts["request"])
         for loop in self.loops:
             reference = BumplessStart.of(start, nv).at(loop.index).reference(loop.trajectory, t)
-            followed = [name for name in ("position", "velocity", "acceleration") if loop.looks_at(name)]
+            followed = [name for name in ("position", "velocity", "acceleration") if loop.needs_reference(name)]
             for i, k in enumerate(loop.index):
                 signals |= {f"{dofs[k]}/reference_{name}": reference[name][i] for name in followed}
                 signals[f"{dofs[k]}/command_effort"] = parts["request"][k]

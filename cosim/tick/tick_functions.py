@@ -18,7 +18,7 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
 from cosim.control.guard import Guard
 from cosim.control.limits import NOT_FINITE
-from cosim.control.load_emulation import LoadMotor, applied
+from cosim.control.load_emulation import LoadMotor, load_efforts
 from cosim.control.observer import JointMotion, correct, gains, predict
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
@@ -110,12 +110,12 @@ class TickFunctions:
         sample at the time of the tick. The prediction is the plant's own step.
         """
         state, real = self.plant.layout.unpack(x), [self.plant.model.dof_index(name) for name in self.plant.real]
-        motion = JointMotion(*self.plant.observed(state))
+        motion = JointMotion(*self.plant.real_motion(state))
         new, since = interval[real] > 0.0, ops.clip(interval[real], self.step, MAX_SAMPLE_STEPS * self.step)
         predicted = predict(motion, -delay[real]).position  # at the time of the sample
         residual = ops.where(new, position[real] - predicted, 0.0)
         corrected = correct(motion, residual, gains(self.bandwidths, since))
-        return self.plant.layout.pack(self.plant.corrected(state, *corrected))
+        return self.plant.layout.pack(self.plant.with_real_motion(state, *corrected))
 
     # --- command ---
 
@@ -139,7 +139,7 @@ class TickFunctions:
     def _tracked(self) -> list[ControlLoop]:
         """Loops of joints with a tracking limit."""
         bounded = np.isfinite(self.guard.bounds["tracking"])
-        return [loop for loop in self.loops if loop.looks_at("position") and bounded[loop.index].any()]
+        return [loop for loop in self.loops if loop.needs_reference("position") and bounded[loop.index].any()]
 
     def check_command(self, t: Any, x: Any, start: Any, request: Any, *inputs: Any) -> tuple[Any, ...]:
         """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
@@ -182,7 +182,7 @@ class TickFunctions:
         for loop in self.loops:
             sample = begun.at(loop.index).reference(loop.trajectory, t)
             position = ops.with_elements(position, loop.index, sample["position"])
-            if loop.looks_at("velocity"):
+            if loop.needs_reference("velocity"):
                 velocity = ops.with_elements(velocity, loop.index, sample["velocity"])
         flat, *result = update_stop(
             begun.stop,
@@ -207,7 +207,7 @@ class TickFunctions:
     def load_effort(self, t: Any, x: Any, request: Any) -> Any:
         """(m,) efforts of the load motors."""
         efforts = self.plant.efforts(t, self.plant.layout.unpack(x), request)
-        return applied(self.loads, efforts["effort"], efforts["v"], efforts["a"])
+        return load_efforts(self.loads, efforts["effort"], efforts["v"], efforts["a"])
 
     # --- step ---
 

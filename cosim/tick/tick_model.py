@@ -51,7 +51,7 @@ class TickModel(TickFunctions):
         self.parameters = np.concatenate([np.zeros(0), *(loop.tunables.values for loop in self.loops)])
         start = 0
         for loop in self.loops:
-            loop.own = slice(start, start := start + loop.tunables.values.size)
+            loop.parameter_slice = slice(start, start := start + loop.tunables.values.size)
         self.layout = Layout(self.initial())
 
     # --- memory ---
@@ -144,7 +144,7 @@ class TickModel(TickFunctions):
         if self.plant.real:
             sample = [_MEASURED[0], "sample_interval", "sample_delay"]
             calls.append(self._call("correct_real", self.correct_real, ["plant", *sample], ["plant"]))
-        if self.plant.given.any():
+        if self.plant.imposed.any():
             calls.append(
                 self._call("known_acceleration", self.known_acceleration, ["t", "plant"], ["known_acceleration"])
             )
@@ -156,7 +156,9 @@ class TickModel(TickFunctions):
         pairs = zip(self.loops, self._traced_controllers, strict=True)
         first = self.layout.place("parameters").where.start
         for loop, (update, _) in sorted(pairs, key=lambda pair: -pair[0].priority):
-            parameters = Region(slice(first + loop.own.start, first + loop.own.stop), loop.tunables.values.shape)
+            parameters = Region(
+                slice(first + loop.parameter_slice.start, first + loop.parameter_slice.stop), loop.tunables.values.shape
+            )
             state = [self._region(("controllers", loop.name)), self._region(("fallback_active", loop.name))]
             inputs = [self._region(path) for path in (*_MEASURED, "known_acceleration", "bumpless_start")]
             command = [self._region(("controller_commands", loop.name, name)) for name in COMMAND]
@@ -169,7 +171,9 @@ class TickModel(TickFunctions):
         calls = []
         if self._tracked:
             names = [loop.name for loop in self._tracked if loop.fallback is not None]
-            fallbacks = [path for name in names for path in (("fallback_active", name), ("controllers", name, "held"))]
+            fallbacks = [
+                path for name in names for path in (("fallback_active", name), ("controllers", name, "hold_position"))
+            ]
             inputs = ["t", "bumpless_start", *fallbacks]
             calls.append(self._call("reference_positions", self.reference_positions, inputs, ["reference_position"]))
         commands = [("controller_commands", loop.name, name) for loop in self.loops for name in COMMAND]

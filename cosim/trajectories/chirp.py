@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from cosim import ops
 from cosim.trajectories.sine import Jet, fade, modulated_sine
-from cosim.types import Array, PerJoint, param, params
+from cosim.types import Array, Numeric, PerJoint, param, params
 from cosim.units import TURN
 
 
@@ -43,7 +43,7 @@ class Chirp:
     of: str
     ramp: float
 
-    def sample(self, t: Any) -> dict[str, Any]:
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
         time = ops.clip(t, 0.0, self.end)
         slope = (self.f1 - self.f0) / self.end
         angle = (TURN * (self.f0 + 0.5 * slope * time) * time, TURN * (self.f0 + slope * time), TURN * slope)
@@ -64,7 +64,7 @@ class Chirp:
             "effort": zero,
         }
 
-    def _envelope(self, time: Any) -> Jet:
+    def _envelope(self, time: Numeric) -> Jet:
         """The amplitude factor: from 0 to 1 during the first ramp, back to 0 during the last one."""
         value, rate, bend = fade(time, self.ramp)
         if self.ramp == 0:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
-from cosim.types import Array, PerJoint, param, params
+from cosim.types import Array, Numeric, PerJoint, param, params
 
 
 @params
@@ -21,7 +20,7 @@ class Params:
     back: bool = param(default=False, doc="return to the start afterwards, in the same time")
 
 
-def minimum_jerk(s: Any) -> tuple[Any, Any, Any]:
+def minimum_jerk(s: Numeric) -> tuple[Numeric, Numeric, Numeric]:
     """10s³ − 15s⁴ + 6s⁵ and its first two derivatives for s in [0, 1], constant outside.
 
     The straight path that minimises the integral of the squared jerk (Flash and Hogan, 1985).
@@ -49,7 +48,7 @@ class Quintic:
     def end(self) -> float:
         return self.delay + self.duration * (2 if self.back else 1)
 
-    def sample(self, t: Any) -> dict[str, Any]:
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
         s = (t - self.delay) / self.duration
         value, rate, bend = minimum_jerk(s)
         if self.back:

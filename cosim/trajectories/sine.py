@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
 from cosim.trajectories.quintic import minimum_jerk
-from cosim.types import Array, PerJoint, param, params
+from cosim.types import Array, Numeric, PerJoint, param, params
 from cosim.units import TURN
 
-Jet = tuple[Any, Any, Any]  # a function of time at one instant: value, first and second derivative
+Jet = tuple[Numeric, Numeric, Numeric]  # a function of time at one instant: value, first and second derivative
 
 
 @params
@@ -26,7 +25,7 @@ class Params:
     ramp: float = param(unit="s", min=0, default=0.0, doc="fade-in time of the amplitude")
 
 
-def fade(t: Any, ramp: float) -> Jet:
+def fade(t: Numeric, ramp: float) -> Jet:
     """From 0 at t = 0 to 1 at t = ramp along a quintic; 1 for a ramp of 0."""
     if ramp == 0:
         return 1.0, 0.0, 0.0
@@ -56,7 +55,7 @@ class Sine:
     ramp: float
     end: float = math.inf
 
-    def sample(self, t: Any) -> dict[str, Any]:
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
         growth = fade(t, self.ramp)
         angle = (self.omega * t + self.phase, self.omega, 0.0)
         value, rate, bend = modulated_sine(growth, angle)

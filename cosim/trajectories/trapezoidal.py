@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
-from cosim.types import Array, PerJoint, param, params
+from cosim.types import Array, Numeric, PerJoint, param, params
 
 
 @params
@@ -38,7 +37,7 @@ class Trapezoidal:
     def end(self) -> float:
         return self.delay + self.duration
 
-    def sample(self, t: Any) -> dict[str, Any]:
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
         # with zero distances the duration is 0: any rate keeps the positions
         rate = 1.0 / self.duration if self.duration > 0 else 1.0
         time = (t - self.delay) * rate

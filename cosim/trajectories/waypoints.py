@@ -9,13 +9,12 @@ import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cosim import ops
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
-from cosim.types import Array, param, params
+from cosim.types import Array, Numeric, param, params
 
 
 @params
@@ -35,7 +34,7 @@ class Waypoints:
     table: Array
     end: float
 
-    def sample(self, t: Any) -> dict[str, Any]:
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
         row = _row_at(t, self.begins, self.table)
         n = (len(row) - 1) // 4
         s = t - row[:1]
@@ -48,7 +47,7 @@ class Waypoints:
         }
 
 
-def _row_at(t: Any, begins: Array, rows: Any) -> Any:
+def _row_at(t: Numeric, begins: Array, rows: Numeric) -> Numeric:
     """The row of the piece that contains t: of each two neighbours the right one is chosen if t is past its start,
     else the left one, until one row remains. Symbols cannot index a table; this takes one `where` per row."""
     while len(rows) > 1:

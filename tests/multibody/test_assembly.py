@@ -47,7 +47,7 @@ def mistake(text, *overrides):
 
 def redundant(text, *overrides):
     plant = rig(text, *overrides).plant
-    return [plant.tree.constraint_rows[r] for r in plant.start.redundant]
+    return [plant.full_model.constraint_rows[r] for r in plant.start.redundant]
 
 
 # --- positions ----------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_gears_have_neither_lengths_nor_frames():
 def test_motions_that_contradict_a_constraint(prescribed, message):
     from cosim.multibody import assembly
 
-    model, kept = rig(GEARS).plant.tree, np.ones(2, dtype=bool)
+    model, kept = rig(GEARS).plant.full_model, np.ones(2, dtype=bool)
     with pytest.raises(InputError) as caught:
         assembly.find_consistent_state(model, np.zeros(2), np.ones(2), kept, kept, prescribed=prescribed)
     assert caught.value.what == message
@@ -351,7 +351,7 @@ def test_rows_that_rely_on_a_released_coupling_are_kept():
     from cosim.multibody.assembly import find_redundant
 
     plant = rig(THREE_CRANKS).plant
-    model, free = plant.tree, np.zeros(plant.tree.nv, dtype=bool)
+    model, free = plant.full_model, np.zeros(plant.full_model.nv, dtype=bool)
     names = [
         {model.constraint_rows[r] for r in find_redundant(model, plant.start.q, free, released=let_go)}
         for let_go in ((), ("p2",), ("p3",), ("p2", "p3"))

@@ -29,7 +29,7 @@ def rig_of(tmp_path):
 
 
 class Ran:
-    """A run to the end, by the rig's own engine, with the switches of its last row."""
+    """A run to the end, by the rig's own engine, with the modes of its last row."""
 
     def __init__(self, rig, engine=None, ticks=None):
         tick_model, schedule = rig.tick_model, rig.spec.schedule
@@ -42,16 +42,16 @@ class Ran:
         self.rows, self.names, self.tick_model = rows, tick_model.signals.names, tick_model
         self.t = np.arange(len(rows)) * tick_model.step
         self.values = rig.observe(engine.view("bumpless_start"), rows)
-        self.switches = tick_model.row.unpack(rows[-1])["plant"]["switches"] if tick_model.plant.switches else {}
-        self.reported = tick_model.plant.switches.reported
+        self.modes = tick_model.row.unpack(rows[-1])["plant"]["modes"] if tick_model.plant.modes else {}
+        self.event_names = tick_model.plant.modes.event_names
 
     def __getitem__(self, name):
         return self.values[:, self.names.index(name)]
 
     def event(self, name):
         """(how often, when last, energy lost) of an event or stop."""
-        k = self.reported.index(name)
-        return tuple(float(self.switches[what][k]) for what in ("count", "last", "lost"))
+        k = self.event_names.index(name)
+        return tuple(float(self.modes[what][k]) for what in ("count", "last", "lost"))
 
 
 def closed(events, text=SLIDER, schedule="step: 1 ms, duration: 1 s"):
@@ -298,7 +298,7 @@ def test_on_a_floating_base(rig_of, rail, events, share):
     ran = Ran(rig)
     assert rig.tick_model.plant.model.dof_names[0] == "root.x"
     np.testing.assert_allclose(linear(ran), 6 * 0.5 + 2 * 1.5, rtol=1e-12)
-    count, last, lost = ran.event(ran.reported[0])
+    count, last, lost = ran.event(ran.event_names[0])
     assert (count, last) == (1, pytest.approx(0.1 / 1.5, abs=1e-9))
     assert lost == pytest.approx(0.5 * (4 * 2 / 6) * 1.5**2 * (1 - share**2), rel=1e-9)
     assert ran["rail/velocity"][-1] == pytest.approx(-share * 1.5, abs=1e-12)
@@ -512,11 +512,9 @@ def test_all_engines_give_the_same(rig_of, overrides):
     """Machine code, the Python loop around it, and Python alone; an elastic drive takes part."""
     rig = rig_of(DRIVEN, *overrides)
     native = Ran(rig)
-    assert [native.event(name)[0] for name in native.reported[:4]] == [1, 1, 1, 1]
-    virtual_plant = VirtualPlant(rig.tick_model)
-    looped = Ran(
-        rig, PythonEngine(rig.tick_model, virtual_plant, driver_groups((), {}, rig.joints, rig.limits, virtual_plant))
-    )
+    assert [native.event(name)[0] for name in native.event_names[:4]] == [1, 1, 1, 1]
+    world = VirtualPlant(rig.tick_model)
+    looped = Ran(rig, PythonEngine(rig.tick_model, world, driver_groups((), {}, rig.joints, rig.limits, world)))
     np.testing.assert_allclose(looped.rows, native.rows, rtol=1e-9, atol=1e-11)
     ticks = round(0.02 / rig.tick_model.step)  # past three events
     plain = Ran(rig_of(DRIVEN, *overrides, interpret=True), ticks=ticks)
@@ -528,7 +526,7 @@ def test_integrators_agree(rig_of, overrides):
     fine = Ran(rig_of(DRIVEN, "schedule.step=0.1 ms"))
     ran = Ran(rig_of(DRIVEN, *overrides))
     loose = "semi" in overrides[0]
-    for name in ran.reported[:4]:
+    for name in ran.event_names[:4]:
         assert ran.event(name)[1] == pytest.approx(fine.event(name)[1], abs=2e-3 if loose else 2e-4)
     for name in ("a/position", "b/position"):
         assert ran[name][-1] == pytest.approx(fine[name][-1], abs=2e-2 if loose else 2e-3)

@@ -112,7 +112,9 @@ def begin(engine, virtual_plant, motion):
     engine.arm()
     plant = engine.tick_model.plant
     position, velocity = motion(0.0)
-    state = plant.begun(plant.layout.unpack(engine.view("plant").copy()), np.array([position]), np.array([velocity]))
+    state = plant.start_from_measured(
+        plant.layout.unpack(engine.view("plant").copy()), np.array([position]), np.array([velocity])
+    )
     engine.view("plant")[:] = plant.layout.pack(state)
 
 
@@ -277,14 +279,14 @@ def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
 
 
 def test_the_load_is_bounded_and_finite():
-    from cosim.control.load_emulation import applied
+    from cosim.control.load_emulation import load_efforts
 
     (load,) = load_rig(BENCH / "elbow.yaml").tick_model.loads
     assert (load.rotor, load.inertia, load.viscous, load.effort) == (pytest.approx(0.4e-4 * 81), 0.00484, 0.05, 8.0)
     zero = np.zeros(2)
     for effort, expected in ((3.0, -3.0), (100.0, -8.0), (-100.0, 8.0), (np.nan, 0.0), (np.inf, 0.0)):
-        assert applied([load], np.array([0.0, effort]), zero, zero).tolist() == [expected]
-    moving = applied([load], np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 10.0]))
+        assert load_efforts([load], np.array([0.0, effort]), zero, zero).tolist() == [expected]
+    moving = load_efforts([load], np.array([0.0, 1.0]), np.array([0.0, 2.0]), np.array([0.0, 10.0]))
     assert moving == pytest.approx([(0.00324 + 0.00484) * 10.0 + 0.05 * 2.0 - 1.0])
 
 

@@ -9,7 +9,7 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 
 @dataclass
 class Diagnostics:
-    """Errors are collected, so that a reader reports all of them at once; notes do not stop it."""
+    """Collected errors, which a reader reports together at its end, and notes."""
 
     errors: list[InputError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """URDF files: a strict reader of their kinematics and inertias.
 
-All errors of a file are reported at once, each with its line. Elements for other tools (visual, collision,
+All errors of a file are reported together, each with its line. Elements for other tools (visual, collision,
 transmission, gazebo, ...) and vendor extensions are ignored.
 Format: the URDF XML specification, https://wiki.ros.org/urdf/XML.
 """

@@ -36,7 +36,7 @@ def _loop(
         model=plant.model,
         period=controller.period_ns * 1e-9,
         limits=limits.at(index),
-        prescribed=~plant.free,
+        prescribed=~plant.unprescribed,
     )
     path, plugin = ("controllers", number), controller.trajectory
     trajectory: Trajectory | None = None
@@ -71,7 +71,7 @@ def check_tracking(loops: Sequence[ControlLoop | None], spec: RigSpec, reading: 
     """A limit of the tracking error needs a controller that follows a position."""
     if None in loops:
         return  # its mistake is noted
-    tracked = {int(k) for loop in loops if loop is not None and loop.looks_at("position") for k in loop.index}
+    tracked = {int(k) for loop in loops if loop is not None and loop.needs_reference("position") for k in loop.index}
     for k, (name, joint) in enumerate(spec.joints.items()):
         if joint.limits["tracking"] < np.inf and k not in tracked:
             what = f"no controller follows a position of joint '{name}'; remove its tracking limit"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, InputErrors, did_you_mean
-from cosim.plant.hybrid_modes import HardStop, HybridModes, PlantEvent, Seen
+from cosim.plant.hybrid_modes import EventInputs, HardStop, HybridModes, PlantEvent
 from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
@@ -24,7 +24,7 @@ BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
 
 def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
     """The plant with the guesses of the rig for its coordinates and velocities, and which of them are kept."""
-    model, dofs = plant.tree, list(spec.joints.values())
+    model, dofs = plant.full_model, list(spec.joints.values())
     q, v, kept_q, kept_v = model.neutral(), np.zeros(model.nv), [], []
     at = first = 0
     for joint, kind in zip(model.joints, model.kinds, strict=True):
@@ -131,9 +131,9 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
             yield ("joints", name, "initial", "velocity"), what
 
 
-def _value(event: EventSpec) -> Callable[[Seen], Any]:
+def _value(event: EventSpec) -> Callable[[EventInputs], Any]:
     """The function that crosses zero at the event."""
     if event.at is not None:
         at = event.at * (1.0 - ROUNDING)
-        return lambda seen: seen["t"] - at
-    return lambda seen: event.factor * (seen[event.signal] - event.bound)
+        return lambda inputs: inputs["t"] - at
+    return lambda inputs: event.factor * (inputs[event.signal] - event.bound)

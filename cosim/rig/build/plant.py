@@ -41,13 +41,13 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         mechanism.gravity,
         actuators,
         prescribed,
-        closing=loop_closure_of(mechanism.loop_closure),
+        loop_closure=loop_closure_of(mechanism.loop_closure),
         real=tuple(real),
         rotors=rotors,
     )
     plant = with_initial_state(plant, spec)
     _check_redundancy(plant, spec, reading)
-    return plant.switched(hybrid_modes_of(spec, plant))
+    return plant.with_modes(hybrid_modes_of(spec, plant))
 
 
 def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:
