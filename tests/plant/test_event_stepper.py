@@ -513,8 +513,10 @@ def test_all_engines_give_the_same(rig_of, overrides):
     rig = rig_of(DRIVEN, *overrides)
     native = Ran(rig)
     assert [native.event(name)[0] for name in native.event_names[:4]] == [1, 1, 1, 1]
-    world = VirtualPlant(rig.tick_model)
-    looped = Ran(rig, PythonEngine(rig.tick_model, world, driver_groups((), {}, rig.joints, rig.limits, world)))
+    virtual_plant = VirtualPlant(rig.tick_model)
+    looped = Ran(
+        rig, PythonEngine(rig.tick_model, virtual_plant, driver_groups((), {}, rig.joints, rig.limits, virtual_plant))
+    )
     np.testing.assert_allclose(looped.rows, native.rows, rtol=1e-9, atol=1e-11)
     ticks = round(0.02 / rig.tick_model.step)  # past three events
     plain = Ran(rig_of(DRIVEN, *overrides, interpret=True), ticks=ticks)
