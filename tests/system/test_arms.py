@@ -1,4 +1,4 @@
-"""The sample arms: what they do against formulas and models that know nothing of the rig."""
+"""The sample arms: their runs against formulas and independent models."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ur5(sample):
     return sample("ur5_sim").run()
 
 
-def test_ur5_follows_its_reference_and_comes_back(ur5):
+def test_ur5_tracks_its_reference_and_returns(ur5):
     joints = ur5.rig.joints
     error = columns(ur5, joints, "reference_position") - columns(ur5, joints, "position")
     assert np.abs(error).max() < 0.6 * DEGREE
@@ -53,14 +53,14 @@ def test_ur5_follows_its_reference_and_comes_back(ur5):
     np.testing.assert_allclose(columns(ur5, joints, "position")[there], goal, atol=0.6 * DEGREE)
     for joint in joints:
         summary = ur5.summary["joints"][joint]
-        own = ur5[f"{joint}/reference_position"] - ur5[f"{joint}/position"]
+        error = ur5[f"{joint}/reference_position"] - ur5[f"{joint}/position"]
         assert summary["role"] == "actuated"
-        assert summary["error_max"] == np.abs(own).max()
-        assert summary["error_rms"] == pytest.approx(np.sqrt(np.mean(own**2)), rel=1e-12)
+        assert summary["error_max"] == np.abs(error).max()
+        assert summary["error_rms"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
         assert summary["effort_peak"] == np.abs(ur5[f"{joint}/effort"]).max()
 
 
-def test_ur5_efforts_are_those_that_its_arm_and_rotors_need_for_the_motion(ur5):
+def test_ur5_efforts_equal_inverse_dynamics_of_arm_and_rotors(ur5):
     joints = ur5.rig.joints
     q, v, a = (columns(ur5, joints, what) for what in ("position", "velocity", "acceleration"))
     rotors = 101**2 * 1e-4 * np.array([0.35, 0.35, 0.35, 0.06, 0.06, 0.06])
@@ -70,7 +70,7 @@ def test_ur5_efforts_are_those_that_its_arm_and_rotors_need_for_the_motion(ur5):
     np.testing.assert_allclose(effort, needed, atol=1e-9 * np.abs(effort).max())
 
 
-def test_ur5_efforts_are_what_its_gears_leave_of_the_motors_torques(ur5):
+def test_ur5_efforts_are_motor_torques_minus_gear_losses(ur5):
     joints = ur5.rig.joints
     v, current = columns(ur5, joints, "velocity"), columns(ur5, joints, "current")
     constant = np.array([0.125] * 3 + [0.095] * 3)
@@ -79,7 +79,7 @@ def test_ur5_efforts_are_what_its_gears_leave_of_the_motors_torques(ur5):
     np.testing.assert_allclose(columns(ur5, joints, "effort"), expected, atol=1e-10)
 
 
-def test_ur5_energy_is_balanced_all_the_time(ur5):
+def test_ur5_energy_is_balanced_at_every_tick(ur5):
     assert balance(ur5) < 1e-4
     joints = ur5.rig.joints
     power = (columns(ur5, joints, "voltage") * columns(ur5, joints, "current")).sum(axis=1)
@@ -110,7 +110,7 @@ def test_wrist_moves_as_prescribed(wrist):
             np.testing.assert_allclose(wrist[f"{joint}/{what}"][on], amplitude * DEGREE * expected[on], atol=1e-10)
 
 
-def test_wrist_efforts_and_the_arms_accelerations_are_those_of_the_hybrid_dynamics(wrist):
+def test_wrist_efforts_and_arm_accelerations_equal_hybrid_dynamics(wrist):
     joints = wrist.rig.joints
     assert joints == DRIVEN + WRIST
     q, v, a = (columns(wrist, joints, what) for what in ("position", "velocity", "acceleration"))
@@ -124,7 +124,7 @@ def test_wrist_efforts_and_the_arms_accelerations_are_those_of_the_hybrid_dynami
     np.testing.assert_allclose(arm.inverse_dynamics(q, v, a), effort, atol=1e-10 * np.abs(effort).max())
 
 
-def test_wrist_is_shown_as_prescribed_with_the_torque_it_needs(wrist):
+def test_report_shows_the_prescribed_wrist_with_its_required_torque(wrist):
     joints = wrist.summary["joints"]
     assert {name: joint["role"] for name, joint in joints.items()} == {
         **dict.fromkeys(DRIVEN, "actuated"),
@@ -137,7 +137,7 @@ def test_wrist_is_shown_as_prescribed_with_the_torque_it_needs(wrist):
     assert joints["wrist_1_joint"]["effort_peak"] == pytest.approx(1.48, rel=0.01)
 
 
-def test_the_arm_feels_the_wrist_and_its_feedforward_knows_it(wrist, sample):
+def test_feedforward_of_the_arm_includes_the_wrist_motion(wrist, sample):
     assert all(wrist.summary["joints"][name]["error_max"] < 0.2 * DEGREE for name in DRIVEN)
     still = {joint: f"joints.{joint}.prescribed={{type: sine, amplitude: 0, frequency: 1}}" for joint in WRIST}
     calm = sample("prescribed_wrist", *still.values()).run()
@@ -180,7 +180,7 @@ def two_link_flow(t, y, effort):
     return np.concatenate([v, np.linalg.solve([[m11, m12], [m12, m22]], effort - friction - coriolis - weight)])
 
 
-def test_two_link_moves_as_lagranges_equations_say_under_its_pid(sample):
+def test_two_link_with_pid_equals_lagranges_equations(sample):
     """The closed loop built again: controller by hand, once per tick, and the arm by scipy in between."""
     rig = sample("two_link")
     run = rig.run(1.0)
@@ -202,7 +202,7 @@ def test_two_link_moves_as_lagranges_equations_say_under_its_pid(sample):
     np.testing.assert_allclose(columns(run, rig.joints, "effort")[:1000], efforts, atol=1e-6)
 
 
-def test_two_link_reference_is_the_sine_that_the_rig_asks_for(sample):
+def test_two_link_reference_is_the_sine_of_the_rig(sample):
     run = sample("two_link").run()
     on = run.t >= 1.0
     for joint, middle, amplitude, frequency in (("shoulder", -90, 40, 0.5), ("elbow", 30, 60, 1.0)):
@@ -211,7 +211,7 @@ def test_two_link_reference_is_the_sine_that_the_rig_asks_for(sample):
         assert run.summary["joints"][joint]["error_max"] < 1.0 * DEGREE
 
 
-def test_two_link_gains_may_change_without_compiling_again(sample):
+def test_two_link_gains_change_without_recompilation(sample):
     tuned, written = sample("two_link"), sample("two_link", "controllers.swing.kp=[300, 100]")
     tuned.tick_model.parameters[tuned.tick_model.loops[0].tunables.fields["kp"]] = 300.0, 100.0
     np.testing.assert_array_equal(tuned.run().values, written.run().values)
@@ -220,7 +220,7 @@ def test_two_link_gains_may_change_without_compiling_again(sample):
 # --- user_controller ------------------------------------------------------------------------------
 
 
-def test_the_pendulum_is_too_heavy_to_be_lifted_but_swings_up_and_stays(sample):
+def test_a_pendulum_too_heavy_to_lift_swings_up_and_stays(sample):
     run = sample("user_controller").run()
     effort, position = run["pivot/effort"], run["pivot/position"]
     assert np.abs(effort).max() == 1.0  # the motor's limit; holding the pendulum level takes m g l

@@ -51,7 +51,7 @@ def solution(matrix, constant, t):
     return np.array(states)[:, :n]
 
 
-def test_under_a_voltage_current_and_speed_follow_the_matrix_exponential(rig_of):
+def test_voltage_step_equals_the_matrix_exponential(rig_of):
     run = rig_of(RIG, "controllers.push.size=2.0", *motor(drive="voltage")).run()
     voltage, inertia = R * 2.0 / (K * RATIO), WHEEL + RATIO**2 * ROTOR
     matrix = np.array([[-R / L, -K * RATIO / L], [K * RATIO / inertia, -VISCOUS / inertia]])
@@ -64,7 +64,7 @@ def test_under_a_voltage_current_and_speed_follow_the_matrix_exponential(rig_of)
 
 
 @pytest.mark.parametrize("bandwidth", [20.0, 100.0])
-def test_a_current_loop_closes_with_its_bandwidth_and_does_not_feel_the_back_emf(rig_of, bandwidth):
+def test_current_loop_has_its_bandwidth_and_rejects_back_emf(rig_of, bandwidth):
     run = rig_of(RIG, "controllers.push.size=2.0", *motor(bandwidth=bandwidth)).run()
     target = 2.0 / (K * RATIO)
     expected = target * (1.0 - np.exp(-(R / L + 2.0 * math.pi * bandwidth) * run.t))
@@ -72,12 +72,12 @@ def test_a_current_loop_closes_with_its_bandwidth_and_does_not_feel_the_back_emf
     assert run["wheel/velocity"][-1] > 1.0
 
 
-def test_an_elastic_gear_swings_with_its_natural_frequency(rig_of):
+def test_an_elastic_gear_oscillates_at_its_natural_frequency(rig_of):
     stiffness = 400.0
     keys = {"stiffness": stiffness, "viscous": 0, "bandwidth": "2 kHz"}
     run = rig_of(RIG, "controllers.push.size=2.0", "schedule.step=50 us", *motor(**keys)).run(0.3)
     rotor = RATIO**2 * ROTOR
-    # seen from the twist, rotor and wheel swing against each other; the wheel's share of the torque is the mean
+    # rotor and wheel oscillate about the mean twist, which transmits the wheel's fraction of the torque
     omega = math.sqrt(stiffness * (1 / rotor + 1 / WHEEL))
     mean = 2.0 * WHEEL / (WHEEL + rotor)
     effort = run["wheel/effort"]
@@ -90,7 +90,7 @@ def test_an_elastic_gear_swings_with_its_natural_frequency(rig_of):
     assert run.summary["energy"]["residual_relative"] < 1e-5
 
 
-def test_a_damped_elastic_gear_settles_where_rotor_and_wheel_share_the_torque(rig_of):
+def test_a_damped_elastic_gear_settles_at_its_static_deflection(rig_of):
     keys = {"stiffness": 400.0, "damping": 0.5, "viscous": 0}
     run = rig_of(RIG, "controllers.push.size=2.0", "schedule.duration=0.5", *motor(**keys)).run()
     rotor = RATIO**2 * ROTOR
@@ -98,7 +98,7 @@ def test_a_damped_elastic_gear_settles_where_rotor_and_wheel_share_the_torque(ri
     assert run["wheel/acceleration"][-1] == pytest.approx(2.0 / (WHEEL + rotor), rel=1e-6)
 
 
-def test_a_gear_that_drives_passes_on_the_share_of_its_efficiency(rig_of):
+def test_a_driving_gear_transmits_the_fraction_of_its_efficiency(rig_of):
     efficiency = 0.7
     run = rig_of(RIG, "controllers.push.size=2.0", *motor(efficiency=efficiency, viscous=0)).run()
     speed, torque = run["wheel/velocity"], K * RATIO * run["wheel/current"]
@@ -107,7 +107,7 @@ def test_a_gear_that_drives_passes_on_the_share_of_its_efficiency(rig_of):
     assert run.summary["energy"]["residual_relative"] < 1e-6
 
 
-def test_a_gear_that_is_driven_back_passes_on_the_same_share_the_other_way(rig_of):
+def test_a_backdriven_gear_transmits_the_same_fraction_backwards(rig_of):
     efficiency = 0.7
     brake = "joints.wheel.initial={velocity: 20}"
     run = rig_of(RIG, brake, "controllers.push.size=-1.0", *motor(efficiency=efficiency, viscous=0)).run(0.05)
@@ -129,13 +129,13 @@ def test_the_current_limit_bounds_the_torque_and_the_voltage_limit_the_speed(rig
     np.testing.assert_allclose(back["wheel/current"], -current[: len(back.t)], rtol=1e-12)
 
 
-def test_the_guard_cuts_a_request_beyond_the_effort_limit(rig_of):
+def test_the_guard_saturates_a_request_beyond_the_effort_limit(rig_of):
     run = rig_of(RIG, "controllers.push.size=1000", "joints.wheel.limits={effort: 3}").run()
     np.testing.assert_array_equal(run["wheel/command_effort"], 3.0)
     assert run.summary["outcome"] == "finished"
 
 
-def test_coulomb_friction_holds_a_drive_that_is_too_weak(rig_of):
+def test_coulomb_friction_holds_a_weak_drive(rig_of):
     run = rig_of(RIG, "controllers.push.size=0.5", "schedule.duration=1 s", *motor(coulomb=0.6, viscous=0)).run()
     # friction is smooth around standstill: the drive creeps where v/√(v² + v_s²) = 0.5/0.6
     creep = 0.01 * (0.5 / 0.6) / math.sqrt(1 - (0.5 / 0.6) ** 2)

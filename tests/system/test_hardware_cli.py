@@ -1,4 +1,4 @@
-"""The command line with real drives on a line: `cosim run` in one process, `cosim emulate` in another."""
+"""The command line with real drives on a bus: `cosim run` in one process, `cosim emulate` in another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sets(*overrides):
 
 
 def lines_of(names, channels):
-    """Overrides that put the drivers on lines of their own."""
+    """Overrides that give each driver a bus that no other test uses."""
     return [
         word
         for name, channel in zip(names, channels, strict=True)
@@ -106,7 +106,7 @@ class Arm:
         return start("run", RIGS / "arm_can.yaml", *self.words, "--duration", SHORT, *arguments, **keys)
 
     def modes(self):
-        """Of the drives, as they say themselves: 0 is stopped, 10 follows positions and efforts."""
+        """Modes reported by the drives: 0 is stopped, 10 follows positions and efforts."""
         return {node: answer[0] for node, answer in self._ask(b"\x11\x00", b"\x21\x00").items()}
 
     def positions(self):
@@ -161,8 +161,8 @@ def terminal():
         os.close(theirs)
 
 
-def asked(process):
-    """What was shown until the question, which has no end of line."""
+def until_question(process):
+    """The output up to the question, which has no line end."""
     shown = b""
     while not shown.endswith(b"motors on: "):
         ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
@@ -188,11 +188,11 @@ def signals(path):
 LIMITS = "effort 10 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s"
 
 
-def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
+def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
     record, summary = tmp_path / "run.mcap", tmp_path / "run.json"
     with terminal() as (ours, theirs):
         process = arm.start("--record", record, "--json", summary, stdin=theirs)
-        shown = asked(process).splitlines()
+        shown = until_question(process).splitlines()
         assert arm.modes() == STOPPED
         os.write(ours, b"yes\n")
         code, out, err = ended(process)
@@ -211,9 +211,9 @@ def test_a_run_tells_what_moves_and_what_its_lines_carried(arm, tmp_path):
     pattern = r"bus      moteus on \S+ \S+: [\d,]+ sent, [\d,]+ received, [\d,]+ errors; bus load [\d.]+%, .+"
     assert re.fullmatch(pattern, line)
     found = json.loads(summary.read_text())
-    (told,) = found["drivers"]
-    assert (found["outcome"], found["ticks"], told["driver"]) == ("finished", 300, "moteus")
-    assert told["received"] > 100
+    (message,) = found["drivers"]
+    assert (found["outcome"], found["ticks"], message["driver"]) == ("finished", 300, "moteus")
+    assert message["received"] > 100
     assert all(f"joints/{name}/age" in signals(record) for name in ("base", "shoulder", "elbow"))
     assert arm.modes() == STOPPED
 
@@ -251,7 +251,7 @@ def test_a_dynamometer(tmp_path):
 # --- who agrees -------------------------------------------------------------------------------------
 
 
-def test_nobody_who_can_be_asked_is_a_no(arm):
+def test_without_a_terminal_nothing_is_confirmed(arm):
     code, out, err = ended(arm.start())
     assert code == 2 and out[0] == "arm_can moves real motors:"
     assert err == [
@@ -260,10 +260,10 @@ def test_nobody_who_can_be_asked_is_a_no(arm):
     assert arm.modes() == STOPPED
 
 
-def test_somebody_on_a_terminal_may_say_no(arm):
+def test_confirmation_can_be_refused_on_a_terminal(arm):
     with terminal() as (ours, theirs):
         process = arm.start(stdin=theirs)
-        asked(process)
+        until_question(process)
         os.write(ours, b"no\n")
         code, _, err = ended(process)
     assert (code, err) == (2, ["not confirmed, the motors stay off"])
@@ -273,7 +273,7 @@ def test_somebody_on_a_terminal_may_say_no(arm):
 # --- runs that end early ----------------------------------------------------------------------------
 
 
-def test_an_interrupted_run_ends_in_order(arm, tmp_path):
+def test_an_interrupted_run_ends_with_its_report_and_motors_off(arm, tmp_path):
     record = tmp_path / "run.mcap"
     more = [
         "--duration",
@@ -294,8 +294,8 @@ def test_an_interrupted_run_ends_in_order(arm, tmp_path):
         process.kill()
         process.communicate()
     assert code == 1
-    (told,) = err
-    assert re.search(r"interrupted after tick \d+", told)
+    (message,) = err
+    assert re.search(r"interrupted after tick \d+", message)
     assert out[-1] == f"wrote    recording {record}"
     assert any(line.startswith("bus      moteus") for line in out)
     assert arm.modes() == STOPPED
@@ -305,7 +305,7 @@ def test_an_interrupted_run_ends_in_order(arm, tmp_path):
 # --- simulation and hardware are one file -----------------------------------------------------------
 
 
-def test_the_arm_in_simulation_and_the_real_one_differ_in_their_drivers_only():
+def test_simulated_and_real_arm_differ_in_their_drivers_only():
     texts = [(RIGS / f"arm_{which}.yaml").read_text() for which in ("sim", "can")]
     simulated, real = map(yaml.safe_load, texts)
     assert simulated.pop("drivers") == [] and len(real.pop("drivers")) == 1

@@ -1,4 +1,4 @@
-"""The reference of these tests is right itself."""
+"""The Lagrange reference of the tests is itself correct."""
 
 import casadi as ca
 import numpy as np
@@ -8,7 +8,7 @@ from scipy.special import ellipk
 from tests.kit.lagrange import Lagrange
 
 
-def test_the_reference_gives_the_period_of_a_pendulum():
+def test_the_reference_has_the_period_of_a_pendulum():
     length, swing = 0.7, 2.0
     pendulum = Lagrange(1, lambda q, v, t: (0.5 * (length * v[0]) ** 2, -9.81 * length * ca.cos(q[0])))
     period = 4.0 * np.sqrt(length / 9.81) * ellipk(np.sin(swing / 2) ** 2)

@@ -1,4 +1,4 @@
-"""Rigs of many bodies: their sweeps are loops, inside a tick as well, and derivatives are still exact."""
+"""Rigs of many bodies: sweeps are loops inside a tick too, and derivatives remain exact."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ schedule: {duration: 0.05, step: 1 ms}
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "rosenbrock", "semi_implicit_euler"])
-def test_loops_in_a_tick_give_what_straight_line_code_gives(rig_of, monkeypatch, integrator):
+def test_rolled_sweeps_in_a_tick_equal_straight_line_code(rig_of, monkeypatch, integrator):
     override = f"schedule.integrator={integrator}"
     straight = rig_of(CHAIN, override).run()
     monkeypatch.setattr(equations, "ROLLED_FROM", 3)

@@ -1,4 +1,4 @@
-"""What happens in a tick: periods of controllers, encoders, overrides, controllers that stay in Python."""
+"""The tick: periods of controllers, encoders, overrides, controllers that stay in Python."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_command_is_held_until_the_next_period_of_its_controller(rig_of):
         np.testing.assert_array_equal(run["two/command_effort"], np.arange(50) // 3)
 
 
-def test_a_controller_sees_what_is_measured_at_its_own_tick(rig_of):
+def test_a_controller_gets_the_measurement_of_its_tick(rig_of):
     rig = rig_of(RIG, "controllers.a.period=10 ms", push="effort = q + t")
     for run in both_ways(rig, 60):
         k = np.arange(60) // 10 * 10
@@ -47,7 +47,7 @@ def test_a_controller_sees_what_is_measured_at_its_own_tick(rig_of):
         np.testing.assert_allclose(run["two/command_effort"], run["two/position"] + np.arange(60) * 1e-3, atol=1e-14)
 
 
-def test_the_drives_close_their_loops_at_every_tick_between_two_calls_of_the_controller(rig_of):
+def test_drives_close_their_loops_at_every_tick_between_controller_calls(rig_of):
     text = RIG.replace("type: push.py, joints: [one]", "type: passthrough, joints: [one], kp: 50, kd: 3, period: 20 ms")
     moving = "controllers.a.trajectory={type: quintic, goal: 0.1, duration: 0.2}"
     run = rig_of(text, "joints={one: {initial: {position: 0.4}}}", moving).run()
@@ -57,7 +57,7 @@ def test_the_drives_close_their_loops_at_every_tick_between_two_calls_of_the_con
     np.testing.assert_allclose(run["one/command_effort"], expected, atol=1e-12)
 
 
-def test_integrator_steps_do_not_change_the_controllers_ticks(rig_of):
+def test_substeps_do_not_change_the_ticks_of_controllers(rig_of):
     one, four = (rig_of(RIG, f"schedule.substeps={n}", push=COUNT).run() for n in (1, 4))
     np.testing.assert_array_equal(one["one/command_effort"], four["one/command_effort"])
     assert len(one.t) == len(four.t) == 201
@@ -66,7 +66,7 @@ def test_integrator_steps_do_not_change_the_controllers_ticks(rig_of):
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "rosenbrock"])
-def test_prescribed_joints_move_on_within_a_tick(rig_of, integrator):
+def test_prescribed_joints_move_within_a_tick(rig_of, integrator):
     text = RIG.replace(", parent: base", "")  # the second link hangs on the first
     moved = "joints={one: {prescribed: {type: sine, amplitude: 0.5, frequency: 3}}}"
     same = (moved, "controllers=[]", f"schedule.integrator={integrator}")
@@ -76,7 +76,7 @@ def test_prescribed_joints_move_on_within_a_tick(rig_of, integrator):
     np.testing.assert_allclose(coarse["two/position"], fine["two/position"][::4], atol=1e-12)
 
 
-def test_moving_a_prescribed_joint_takes_its_friction_too(rig_of):
+def test_required_effort_of_a_prescribed_joint_includes_friction(rig_of):
     moved = "joints={one: {prescribed: {type: sine, amplitude: 0.5, frequency: 3}}}"
     rubbing, smooth = (rig_of(text, moved, "controllers=[]").run() for text in (RIG, RIG.replace(", damping: 0.5", "")))
     friction = rubbing["one/effort"] - smooth["one/effort"]
@@ -96,7 +96,7 @@ def test_parameters_are_inputs_of_the_compiled_code(rig_of):
 # --- encoders -------------------------------------------------------------------------------------
 
 
-def test_an_encoder_counts_and_its_velocity_is_that_of_the_counts(rig_of):
+def test_encoder_position_and_velocity_are_whole_counts(rig_of):
     joint = "joints={one: {initial: {velocity: 2}, encoder: {cpr: 500}}}"
     rig = rig_of(RIG, joint, push="effort = 100.0 * q + v")
     size = 2 * math.pi / 500
@@ -111,7 +111,7 @@ def test_an_encoder_counts_and_its_velocity_is_that_of_the_counts(rig_of):
         np.testing.assert_allclose(run["one/command_effort"], seen, atol=1e-9)
 
 
-def test_a_late_encoder_gives_the_sample_of_the_tick_before(rig_of):
+def test_a_delayed_encoder_gives_the_sample_of_the_previous_tick(rig_of):
     joint = "joints={one: {initial: {position: 0.3, velocity: 2}, encoder: {delay: 1}}}"
     rig = rig_of(RIG, joint, push="effort = q")
     for run in both_ways(rig, 50):
@@ -121,7 +121,7 @@ def test_a_late_encoder_gives_the_sample_of_the_tick_before(rig_of):
         np.testing.assert_array_equal(run["one/command_effort"], run["one/measured_position"])
 
 
-def test_noise_is_the_seeds_and_only_the_seeds(rig_of):
+def test_noise_depends_on_the_seed_only(rig_of):
     joint = "joints={one: {encoder: {noise: 0.01}}}"
     first, again = rig_of(RIG, joint).run(), rig_of(RIG, joint).run()
     other = rig_of(RIG, joint, "schedule.seed=1").run()
@@ -149,7 +149,7 @@ def test_overrides_replace_values_of_the_file_in_their_order(rig_of):
     assert run.t[-1] == pytest.approx(0.05)
 
 
-def test_mistakes_of_overrides_are_told_all_at_once(rig_of):
+def test_all_mistakes_of_overrides_are_reported_together(rig_of):
     with pytest.raises(InputErrors) as caught:
         rig_of(RIG, "controllers.a.sise=1", "schedule.step=2 kg", "controllers.c.size=1")
     assert str(caught.value).splitlines() == [
@@ -178,7 +178,7 @@ A_NUMBER = "a traced value is not a number yet; use cosim.ops instead of float, 
     ],
     ids=["if", "math", "numpy element", "hidden list", "numpy function"],
 )
-def test_what_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, tmp_path, lines, traced, why):
+def test_untraceable_code_runs_in_python_and_the_summary_has_the_reason(rig_of, tmp_path, lines, traced, why):
     start = "joints={one: {initial: {position: 0.3}}}"
     looped, native = (rig_of(RIG, start, push=body).run(0.1) for body in (lines, traced))
     compiled = looped.summary["engine"]
@@ -199,14 +199,14 @@ def test_what_cannot_be_traced_runs_in_python_and_the_summary_says_why(rig_of, t
     ],
     ids=["count", "clock", "dice"],
 )
-def test_a_controller_that_keeps_something_of_its_own_is_not_frozen_into_machine_code(rig_of, lines):
+def test_a_controller_with_hidden_state_is_not_compiled(rig_of, lines):
     run = rig_of(RIG, push=lines).run(0.05)
     reason = run.summary["engine"]["controller a"]
     assert reason.startswith("Python: does not compute the same at every call: it keeps hidden state, reads a clock")
     assert len(set(run["one/command_effort"])) > 40
 
 
-def test_a_controller_that_cannot_be_set_up_is_a_mistake_at_its_section(rig_of, tmp_path):
+def test_a_controller_that_fails_to_load_is_an_error_at_its_section(rig_of, tmp_path):
     rig_of(RIG)
     file = tmp_path / "push.py"
     file.write_text(file.read_text().replace("joint_signals(COMMAND, 1)", "context.colour"))
@@ -225,7 +225,7 @@ def test_a_controller_that_cannot_be_set_up_is_a_mistake_at_its_section(rig_of, 
         ('{"torque": None}', "declares the input 'torque', which does not exist; known: position, velocity, effort,"),
     ],
 )
-def test_signals_that_a_controller_declares_are_those_it_meets(rig_of, tmp_path, declared, what):
+def test_declared_signals_of_a_controller_are_checked(rig_of, tmp_path, declared, what):
     rig_of(RIG)
     file = tmp_path / "push.py"
     file.write_text(file.read_text().replace("joint_signals(FEEDBACK, 1)", declared))
@@ -234,13 +234,13 @@ def test_signals_that_a_controller_declares_are_those_it_meets(rig_of, tmp_path,
     assert str(caught.value.errors[0]).startswith(f"{tmp_path / 'rig.yaml'}:7 controllers[0]: {what}")
 
 
-def test_controllers_beside_one_that_cannot_be_traced_stay_in_machine_code(rig_of):
+def test_controllers_beside_an_untraceable_one_stay_compiled(rig_of):
     text = RIG.replace("type: push.py, joints: [two]", "type: pd_gravity, joints: [two], kp: 3, kd: 1")
     compiled = rig_of(text, push=IF).run(0.01).summary["engine"]
     assert compiled["controller b"] == "compiled" and compiled["controller a"].startswith("Python: ")
 
 
-def test_a_controller_that_raises_stops_the_run_and_what_was_until_then_is_kept(rig_of, tmp_path):
+def test_a_controller_that_raises_stops_the_run_and_data_are_kept(rig_of, tmp_path):
     rig = rig_of(RIG, push="if t > 0.0195:\n    raise ValueError('out of\\nideas')\neffort = q", interpret=False)
     with pytest.raises(StoppedRun) as caught:
         rig.run()
@@ -252,7 +252,7 @@ def test_a_controller_that_raises_stops_the_run_and_what_was_until_then_is_kept(
     assert len(run.t) == 20 and run.summary["outcome"] == run.fault == what
 
 
-def test_a_command_that_is_not_finite_is_not_blamed_on_the_step(rig_of, tmp_path):
+def test_a_non_finite_command_is_not_attributed_to_the_step(rig_of, tmp_path):
     rig = rig_of(RIG, push="effort = ops.where(t > 0.0095, ops.sqrt(-1.0 - t), 0.0) + 0.0 * q")
     with pytest.raises(StoppedRun) as caught:
         rig.run()
@@ -281,7 +281,7 @@ def test_a_fault_in_the_first_tick_of_a_block_reaches_the_recording(rig_of, tmp_
     ],
 )
 @pytest.mark.parametrize("interpret", [False, True])
-def test_a_command_that_is_none_is_told_by_the_name_of_its_controller(rig_of, lines, what, interpret):
+def test_an_invalid_command_names_its_controller(rig_of, lines, what, interpret):
     with pytest.raises(RunError) as caught:
         rig_of(RIG, push=lines, interpret=interpret).run()
     assert f"rig.yaml: stopped at tick 0 (t = 0 s): controller 'a' failed: {what} (" in str(caught.value)

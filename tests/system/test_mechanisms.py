@@ -1,4 +1,4 @@
-"""Every worked problem of rigs/mechanisms: it says what it shows, runs to its end, balances its energy, and is the
+"""Every worked problem of rigs/mechanisms: it describes itself, runs to its end, balances its energy, and is the
 same in every engine."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESIDUALS = {
 
 
 @pytest.mark.parametrize("name", RESIDUALS)
-def test_it_says_what_it_shows_and_ends_with_its_energy_balanced(sample, name):
+def test_it_describes_itself_and_ends_with_balanced_energy(sample, name):
     rig = sample(f"mechanisms/{name}")
     assert rig.spec.name == name and rig.spec.source.text.startswith("# ")
     assert len(rig.spec.description) > 30 and rig.spec.description.endswith(".")
@@ -41,7 +41,7 @@ def test_it_says_what_it_shows_and_ends_with_its_energy_balanced(sample, name):
 
 
 @pytest.mark.parametrize("name", RESIDUALS)
-def test_the_interpreter_gives_what_machine_code_gives(sample, name):
+def test_interpreted_equals_compiled(sample, name):
     native = sample(f"mechanisms/{name}")
     seconds = 3 * native.tick_model.step
     compiled, slow = native.run(seconds), sample(f"mechanisms/{name}", interpret=True).run(seconds)

@@ -1,4 +1,4 @@
-"""Mechanisms with loops of rigs/mechanisms: against equations in as many coordinates as they have freedoms."""
+"""Mechanisms with loops of rigs/mechanisms: against equations in minimal coordinates."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rocker_angle(q):
     return direction(four_bar_pin(q) - ca.vertcat(0.5, 0.0))
 
 
-def test_a_minute_of_the_four_bar_keeps_its_loop_closed_and_its_energy(sample):
+def test_four_bar_keeps_its_loop_and_its_energy_for_a_minute(sample):
     run = sample("mechanisms/four_bar").run()
     assert run.t[-1] == pytest.approx(60.0) and run["crank/position"][-1] > 100 * 2.0 * np.pi
     assert run["pin/violation"].max() < 1e-12
@@ -71,7 +71,7 @@ def test_a_minute_of_the_four_bar_keeps_its_loop_closed_and_its_energy(sample):
     np.testing.assert_allclose(run["rocker/position"], np.array(rocker(run["crank/position"])).ravel(), atol=1e-11)
 
 
-def test_the_four_bar_turns_as_one_coordinate_says(sample):
+def test_four_bar_equals_one_coordinate_equation(sample):
     run = sample("mechanisms/four_bar", "schedule.substeps=4").run(2.0)
     bodies = (
         (1.0, 0.01, lambda q: 0.1 * along(q[0]), lambda q: q[0]),
@@ -85,7 +85,7 @@ def test_the_four_bar_turns_as_one_coordinate_says(sample):
 # --- swinging cylinder --------------------------------------------------------------------------------
 
 
-def test_the_swinging_cylinder_moves_as_one_coordinate_says(sample):
+def test_swinging_cylinder_equals_one_coordinate_equation(sample):
     rig = sample("mechanisms/swinging_cylinder")
     run = rig.run()
 
@@ -121,7 +121,7 @@ def test_the_swinging_cylinder_moves_as_one_coordinate_says(sample):
 # --- slider–crank -------------------------------------------------------------------------------------
 
 
-def test_the_torque_of_the_slider_crank_is_that_of_one_coordinate(sample):
+def test_slider_crank_torque_equals_one_coordinate_equation(sample):
     run = sample("mechanisms/slider_crank").run()
 
     def lean(q):
@@ -146,7 +146,7 @@ def test_the_torque_of_the_slider_crank_is_that_of_one_coordinate(sample):
 # --- parallelogram ------------------------------------------------------------------------------------
 
 
-def test_the_drive_and_the_spring_in_the_cut_move_the_parallelogram_as_one_coordinate_says(sample):
+def test_parallelogram_with_drive_and_spring_in_the_cut_equals_one_coordinate_equation(sample):
     rig = sample("mechanisms/parallelogram")
     run = rig.run()
     crank = (1.0, 0.0075, lambda q: 0.15 * along(q[0]), lambda q: q[0])
@@ -191,7 +191,7 @@ def rods(run, what="position"):
     return np.cumsum([run[f"{name}/{what}"] for name in names], axis=0).T
 
 
-def test_the_chain_between_two_pins_swings_as_lagranges_equations_with_multipliers_say(sample, chain):
+def test_chain_between_two_pins_equals_lagranges_equations_with_multipliers(sample, chain):
     run = sample("mechanisms/suspension").run(0.5)
     angles = rods(run)
 
@@ -210,7 +210,7 @@ def test_the_chain_between_two_pins_swings_as_lagranges_equations_with_multiplie
     assert run["pin/violation"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-6
 
 
-def test_the_chain_comes_to_rest_as_a_hanging_chain(sample):
+def test_chain_settles_as_a_catenary_of_rods(sample):
     """Of equal rods the slopes grow evenly: tan θ_k = (k − 6.5) w / H, with H such that they span the pins."""
     run = sample("mechanisms/suspension").run()
     weight, steps = MASS * G, np.arange(RODS) - (RODS - 1) / 2

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 MASS, SPIN, FORCE, MOMENT = 2.0, 0.15, 4.0, 0.3
 
 
-def test_the_skate_runs_round_a_circle(sample):
+def test_skate_follows_a_circle(sample):
     """φ = M t²/2J and v = F t/m, so ds/dφ = F J/(m M) is the radius."""
     run = sample("mechanisms/skate").run()
     heading, radius = 0.5 * MOMENT / SPIN * run.t**2, FORCE * SPIN / (MASS * MOMENT)
@@ -28,7 +28,7 @@ def test_the_skate_runs_round_a_circle(sample):
     assert run["edge/slip"].max() < 1e-12 and run.summary["energy"]["residual_relative"] < 1e-9
 
 
-def test_a_spinning_skate_on_a_slope_comes_back_up(sample):
+def test_spinning_skate_on_a_slope_returns(sample):
     """The cycloid of Neimark and Fufaev: it does not run down the slope, it drifts across it."""
     pull, rate = 3.0, 2.0
     start = f"joints.ice={{initial: {{velocity: [0, 0, {rate}]}}}}"
@@ -88,7 +88,7 @@ def rolled(times, lean, rates):
     return np.transpose([y[5], y[6], RADIUS * np.sin(y[0])]), axle
 
 
-def test_the_wheel_rolls_round_a_circle_in_steady_precession(sample):
+def test_wheel_rolls_in_steady_precession(sample):
     run = sample("mechanisms/rolling_wheel").run()
     lean, rate = np.radians(60.0), 1.5
     s, c = np.sin(lean), np.cos(lean)
@@ -106,7 +106,7 @@ def test_the_wheel_rolls_round_a_circle_in_steady_precession(sample):
     assert run.summary["energy"]["residual_relative"] < 1e-9
 
 
-def test_a_wheel_that_wobbles_moves_as_newtons_equations_say(sample):
+def test_wobbling_wheel_equals_newtons_equations(sample):
     rates = 0.8, 1.0, -9.0  # neither steady nor upright
     linear = RADIUS * np.cross(rates, [0.0, 1.0, 0.0])
     override = f"joints.wheel.initial.velocity={[float(v) for v in (*linear, *rates)]}"

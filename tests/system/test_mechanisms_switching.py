@@ -87,7 +87,7 @@ def on_free_craft(q, v, t):
     return kinetic + 0.5 * CRAFT[0] * ca.sumsqr(v[:2]) + 0.5 * CRAFT[1] * v[2] ** 2, potential
 
 
-def test_the_array_on_a_fixed_craft_opens_as_lagranges_equations_say_and_loses_the_energy_of_its_impacts(sample):
+def test_array_on_a_fixed_craft_equals_lagranges_equations_and_impact_losses(sample):
     run = sample("mechanisms/solar_array_fixed").run()
     start = np.array([0.0, np.pi])
     reference = Lagrange(2, on_fixed_craft)
@@ -131,7 +131,7 @@ def momenta(run):
 
 
 @pytest.mark.parametrize("velocity", [(0.0, 0.0, 0.0), (0.1, -0.05, 0.2)])
-def test_the_array_on_a_free_craft_keeps_its_momentum_through_both_latches(sample, velocity):
+def test_array_on_a_free_craft_conserves_momentum_through_both_latches(sample, velocity):
     override = f"joints.craft={{initial: {{velocity: {list(velocity)}}}}}"
     run = sample("mechanisms/solar_array_free", override).run()
     found = momenta(run)
@@ -174,7 +174,7 @@ def linkage(q, v, t):
     return kinetic, (q[0] - np.radians(70.0)) ** 2 + (q[1] - np.radians(10.0)) ** 2
 
 
-def test_the_linkage_of_four_bodies_moves_as_two_coordinates_say_and_then_as_one(sample):
+def test_four_body_linkage_equals_two_then_one_coordinate_equations(sample):
     run = sample("mechanisms/solar_linkage").run()
     reference = Lagrange(2, linkage, lambda q, v, t: [-0.2 * v[0], -0.2 * v[1]])
     start = np.radians([130.0, 80.0])
@@ -200,7 +200,7 @@ def swing(times, angle, rate, inertia, moment):
     return found.y
 
 
-def test_a_load_that_is_let_go_flies_on_along_a_parabola(sample):
+def test_a_released_load_flies_along_a_parabola(sample):
     run = sample("mechanisms/release").run()
     angle, rate = run["shoulder/position"], run["shoulder/velocity"]
     k = int(np.searchsorted(run.t, 0.6 - 1e-9))
@@ -219,7 +219,7 @@ def test_a_load_that_is_let_go_flies_on_along_a_parabola(sample):
     parabola = there + np.outer(flight, away) - np.outer(0.5 * G * flight**2, [0.0, 0.0, 1.0])
     np.testing.assert_allclose(centre[k:], parabola, atol=1e-8)
     heading = (arm * turn).apply([1.0, 0.0, 0.0])[k:]
-    turned = a + w * flight  # it goes on turning as it turned
+    turned = a + w * flight  # its angular velocity is constant
     np.testing.assert_allclose(heading, np.transpose([np.cos(turned), 0 * turned, -np.sin(turned)]), atol=1e-8)
     assert run.summary["events"][0]["energy_lost_J"] == 0.0
     assert run.summary["energy"]["residual_relative"] < 1e-9
@@ -228,7 +228,7 @@ def test_a_load_that_is_let_go_flies_on_along_a_parabola(sample):
 # --- hoist --------------------------------------------------------------------------------------------
 
 
-def test_the_cage_falls_is_braked_held_and_bounces_to_rest_as_by_hand(sample):
+def test_cage_falls_brakes_holds_and_bounces_as_in_closed_form(sample):
     run = sample("mechanisms/hoist").run()
     mass, force, bounce = 400.0, 8000.0, 0.4
     speed = G * 0.5

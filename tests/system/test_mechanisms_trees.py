@@ -1,4 +1,4 @@
-"""Open mechanisms of rigs/mechanisms: motion, momentum and energy against equations of their own."""
+"""Open mechanisms of rigs/mechanisms: motion, momentum and energy against independent equations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def of(run, names, what="position"):
 # --- triple pendulum ----------------------------------------------------------------------------------
 
 
-def test_the_triple_pendulum_keeps_its_energy_and_moves_as_lagranges_equations_say(sample):
+def test_triple_pendulum_conserves_energy_and_equals_lagranges_equations(sample):
     run = sample("mechanisms/triple_pendulum").run()
     angles, rates = (np.cumsum(of(run, ("rod_1", "rod_2", "rod_3"), what), axis=1) for what in ("position", "velocity"))
 
@@ -76,7 +76,7 @@ def chain_momenta(run, hinges=("boom_hinge", "link_hinge", "sail_hinge")):
     return linear, angular, centre / sum(body[0] for body in CHAIN)
 
 
-def test_a_minute_of_the_floating_chain_keeps_momentum_and_energy(sample):
+def test_floating_chain_conserves_momentum_and_energy_for_a_minute(sample):
     run = sample("mechanisms/floating_chain").run()
     linear, angular, centre = chain_momenta(run)
     np.testing.assert_allclose(linear, linear[:1].repeat(len(linear), 0), atol=1e-9)
@@ -87,7 +87,7 @@ def test_a_minute_of_the_floating_chain_keeps_momentum_and_energy(sample):
     np.testing.assert_allclose(np.linalg.norm(quaternion, axis=1), 1.0, atol=1e-12)
 
 
-# --- arm on a carrier ---------------------------------------------------------------------------------
+# --- arm on a moving base -----------------------------------------------------------------------------
 
 
 def turned(axis, angle):
@@ -111,7 +111,7 @@ ARM_JOINTS = "turret", "shoulder", "elbow", "wrist"
 
 
 def arm_energies(q, v, t):
-    """The carrier's motion enters through the time alone; velocities of rotation from Ṙ Rᵀ."""
+    """The motion of the base enters through the time alone; velocities of rotation from Ṙ Rᵀ."""
     turn = 2.0 * np.pi
     place = ca.vertcat(0.2 * ca.sin(0.5 * turn * t), 0, 0.05 * ca.sin(turn * t + np.pi / 2))
     R = turned("z", np.radians(20.0) * ca.sin(0.4 * turn * t))
@@ -135,7 +135,7 @@ def arm():
     return Lagrange(4, arm_energies, lambda q, v, t: [0, 0, 0, -0.02 * v[3]])
 
 
-def test_the_efforts_of_the_arm_on_its_carrier_are_those_of_lagranges_equations(sample, arm):
+def test_efforts_of_the_arm_on_a_moving_base_equal_lagranges_equations(sample, arm):
     run = sample("mechanisms/arm_on_moving_base").run()
     assert run.summary["energy"]["residual_relative"] < 1e-9
     q, v, a, effort = (of(run, ARM_JOINTS, what) for what in ("position", "velocity", "acceleration", "effort"))
@@ -176,7 +176,7 @@ def load(params, context):
     ("name", "joints", "seconds", "tolerance"),
     [("arm_on_moving_base", ("turret", "shoulder", "elbow"), 1.0, 2e-4), ("slider_crank", ("crank",), 1.0, 2e-4)],
 )
-def test_efforts_that_come_out_give_the_same_motion_when_they_go_in(sample, tmp_path, name, joints, seconds, tolerance):
+def test_inverse_dynamics_efforts_reproduce_the_motion(sample, tmp_path, name, joints, seconds, tolerance):
     rig = sample(f"mechanisms/{name}")
     prescribed = rig.run(seconds)
     # a command is held for a tick: its mean over the tick is the effort in the middle, to second order

@@ -1,4 +1,4 @@
-"""What leaves a run while it goes: the recording, live telemetry, progress."""
+"""Outputs during a run: the recording, live telemetry, progress."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_recording_holds_every_tick_and_the_rig(rig_of, tmp_path):
 
 
 @pytest.mark.parametrize("interpret", [False, True])
-def test_the_recording_of_a_run_that_diverges_is_kept_with_the_reason(rig_of, tmp_path, interpret):
+def test_the_recording_of_a_diverging_run_is_kept_with_the_reason(rig_of, tmp_path, interpret):
     path = tmp_path / "run.mcap"
     with pytest.raises(StoppedRun) as caught:
         rig_of(RIG, UNSTABLE, interpret=interpret).run(record=path)
@@ -77,7 +77,7 @@ def test_the_recording_of_a_run_that_diverges_is_kept_with_the_reason(rig_of, tm
     assert all(message[what] is not None for message in before for what in ("position", "velocity"))
 
 
-def test_a_run_that_diverges_is_summed_up_without_numbers_that_are_none(rig_of):
+def test_the_summary_of_a_diverging_run_has_no_nan(rig_of):
     with pytest.raises(StoppedRun) as caught:
         rig_of(RIG, UNSTABLE).run()
     run = caught.value.run
@@ -96,7 +96,7 @@ def free_endpoint():
         return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
-def test_a_subscriber_sees_samples_of_a_run_that_goes_on(rig_of):
+def test_a_subscriber_gets_samples_during_the_run(rig_of):
     import msgpack
     import zmq
 
@@ -107,7 +107,7 @@ def test_a_subscriber_sees_samples_of_a_run_that_goes_on(rig_of):
         subscriber.setsockopt(zmq.RECONNECT_IVL, 5)
         subscriber.connect(endpoint)  # before the run binds it: the run need not wait for anyone
 
-        def listen(share: float) -> None:
+        def listen(fraction: float) -> None:
             if any(topic == "swing/sample" for topic, _ in received):
                 raise KeyboardInterrupt  # as the user ends a long run
             while subscriber.poll(50 if not received else 0):
@@ -126,20 +126,20 @@ def test_a_subscriber_sees_samples_of_a_run_that_goes_on(rig_of):
         assert dict(zip(channels["names"], channels["units"], strict=True)) == signal_units(rig)
 
 
-def test_an_endpoint_that_is_taken_is_told_before_anything_runs(rig_of):
+def test_an_endpoint_in_use_is_reported_before_the_run(rig_of):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         endpoint = f"tcp://127.0.0.1:{other.getsockname()[1]}"
-        shares = []
+        fractions = []
         with pytest.raises(InputError) as caught:
-            rig_of(RIG, f"telemetry={{publish: '{endpoint}'}}").run(progress=shares.append)
+            rig_of(RIG, f"telemetry={{publish: '{endpoint}'}}").run(progress=fractions.append)
     what = "cannot publish telemetry: Address already in use; stop the other program or give another port"
     assert str(caught.value) == f"{endpoint}: {what}"
-    assert shares == []
+    assert fractions == []
 
 
-def test_the_names_of_signals_and_their_units(rig_of):
+def test_names_and_units_of_signals(rig_of):
     units = signal_units(rig_of(RIG))
     assert units == {
         "hinge/position": "rad",

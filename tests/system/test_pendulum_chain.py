@@ -54,12 +54,12 @@ def orders(errors):
     return np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
 
 
-def test_it_moves_as_lagranges_equations_say(run_of, lagrange):
+def test_it_equals_lagranges_equations(run_of, lagrange):
     run = run_of("rk4", 1)
     np.testing.assert_allclose(rods(run), lagrange(run.t), atol=3e-7)
 
 
-def test_it_is_the_chain_of_the_textbook(sample):
+def test_mass_matrix_at_rest_is_that_of_one_rod(sample):
     rig = sample("pendulum_chain")
     model = rig.plant.model
     q = np.zeros(N)
@@ -73,7 +73,7 @@ def test_it_is_the_chain_of_the_textbook(sample):
     assert model.mass_matrix(q)[0, 0] == pytest.approx(10.0 / 3.0, rel=1e-12)
 
 
-def test_its_energy_stays_over_the_whole_run(sample):
+def test_energy_is_conserved_over_the_run(sample):
     run = sample("pendulum_chain").run()
     energy = run["energy/kinetic"] + run["energy/potential"]
     assert np.ptp(energy) / run["energy/kinetic"].max() < 1e-6
@@ -97,7 +97,7 @@ def test_its_energy_stays_over_the_whole_run(sample):
         ("rk4", (4.0, 2.0, 1.0), 4, 5),
     ],
 )
-def test_errors_fall_with_the_order_of_the_integrator(run_of, lagrange, integrator, steps, order, of_energy):
+def test_errors_decrease_with_the_order_of_the_integrator(run_of, lagrange, integrator, steps, order, of_energy):
     runs = [run_of(integrator, step, 2.0) for step in steps]
     expected = lagrange(np.array([0.0, 1.0]))[-1]
     motion = [np.abs(rods(run)[np.searchsorted(run.t, 0.99999)] - expected).max() for run in runs]
@@ -106,7 +106,7 @@ def test_errors_fall_with_the_order_of_the_integrator(run_of, lagrange, integrat
     np.testing.assert_allclose(orders(drift), of_energy, atol=0.25)
 
 
-def test_substeps_are_smaller_steps_of_the_integrator(run_of, sample):
+def test_substeps_equal_smaller_steps(run_of, sample):
     fine = run_of("rk4", 1)
     coarse = sample("pendulum_chain", "schedule.step=2 ms", "schedule.substeps=2").run(1.0)
     assert coarse.summary["substeps"] == 2

@@ -55,7 +55,7 @@ def until(condition):
         time.sleep(0.005)
 
 
-def test_a_canopen_master_lifts_the_axis_and_holds_it(bench):
+def test_a_canopen_master_lifts_and_holds_the_axis(bench):
     """Profile position mode: the drive's own loops against gravity, friction and the inertia of the screw."""
     emulation, node = bench
     height = emulation.motors.plant.sample[0]

@@ -1,4 +1,4 @@
-"""Real joints in a simulated mechanism: they move as they are measured to, and a load motor feels the arm."""
+"""Real joints in a simulated mechanism: they move as measured, and a load motor applies the load of the arm."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SINE = "{type: sine, amplitude: 0.5, frequency: 0.7, ramp: 0.4}"
 
 
 class Played(HardwareStub):
-    """A driver whose joints move as a function of time says, and are measured `late` s ago."""
+    """A driver whose joints move as a given function of time, measured `late` s ago."""
 
     modes = frozenset({"effort"})
     limits = Limits(*np.array([[-9.0], [9.0], [20.0], [100.0]]))
@@ -144,7 +144,7 @@ def test_a_real_joint_moves_the_others_as_a_prescribed_one_does(arm, late):
     assert np.abs(signals["elbow/age"] - late).max() < 1e-6
 
 
-def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
+def test_without_a_new_measurement_the_estimate_is_extrapolated(arm):
     """Missing samples are bridged by the last velocity and acceleration."""
     expected = arm(elbow=f", prescribed: {SINE}")
     exact = motion_of(expected)
@@ -176,8 +176,8 @@ def test_what_is_not_measured_anew_goes_on_as_it_was(arm):
     assert np.abs(values - [exact(x)[0] for x in t])[300:].max() < 2e-3
 
 
-def test_the_drives_of_real_joints_are_asked_for_what_the_controller_wants(arm):
-    """… and what they are asked for is recorded."""
+def test_drives_of_real_joints_get_the_command_of_the_controller(arm):
+    """… and the command is recorded."""
     text = "controllers=[{type: passthrough, joints: [elbow], kp: 10, kd: 1}]"
     rig = load_rig(arm(drivers=DRIVERS).spec.path, ["schedule.realtime=yes", text])
     signals, engine = played(rig, lambda t: (0.1 * t, 0.1), 50)
@@ -188,7 +188,7 @@ def test_the_drives_of_real_joints_are_asked_for_what_the_controller_wants(arm):
     assert len(driver.commands) == 50
 
 
-def test_a_drive_that_says_nothing_new_is_not_armed(arm):
+def test_a_drive_without_new_feedback_is_not_armed(arm):
     """What was heard before the order to arm does not count."""
     rig = arm(drivers=DRIVERS)
     virtual_plant = VirtualPlant(rig.tick_model)
@@ -225,8 +225,8 @@ class OnBench(HardwareStub):
 
     modes = frozenset({"effort"})
 
-    def __init__(self, bench, joint, own):
-        self.joints, self.bench, self.k, self.own = ("elbow",), bench, joint, own
+    def __init__(self, bench, joint, cell):
+        self.joints, self.bench, self.k, self.cell = ("elbow",), bench, joint, cell
         self.limits = None
 
     def open(self):
@@ -237,7 +237,7 @@ class OnBench(HardwareStub):
 
     def read(self, out, deadline_ns):
         if not self.k:  # the first of the two takes the bench along
-            while self.bench.t_ns < self.own.t_ns:
+            while self.bench.t_ns < self.cell.t_ns:
                 self.bench.advance()
                 self.bench.begin(self.bench.t_ns + self.bench.tick_model.step_ns)
         position, velocity, effort = (values[self.k] for values in self.bench.measure())
@@ -246,8 +246,8 @@ class OnBench(HardwareStub):
 
     def write(self, cmd, deadline_ns):
         position, velocity = (values[self.k] for values in self.bench.sample[:2])
-        asked = cmd.kp * (cmd.position - position) + cmd.kd * (cmd.velocity - velocity) + cmd.effort
-        self.bench.request(np.array([self.k]), asked)
+        requested = cmd.kp * (cmd.position - position) + cmd.kd * (cmd.velocity - velocity) + cmd.effort
+        self.bench.request(np.array([self.k]), requested)
 
     def stop(self):
         pass
@@ -255,7 +255,7 @@ class OnBench(HardwareStub):
     close = stop
 
 
-def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
+def test_a_motor_on_a_dynamometer_moves_as_in_the_arm():
     """The shaft with its load motor takes the motion that the elbow has in simulation, by the same efforts."""
     rig = load_rig(BENCH / "elbow.yaml")
     alone = load_rig(BENCH / "elbow.yaml", ["drivers=[]"]).run(4.0)
@@ -273,12 +273,12 @@ def test_on_a_dynamometer_a_motor_moves_as_in_the_arm():
     after = alone.t > 0.3
     error = np.abs(signals["elbow/position"] - alone["elbow/position"])[after].max()
     assert error < 0.02 * np.ptp(alone["elbow/position"])
-    asked, expected = signals["elbow/command_effort"][after], alone["elbow/command_effort"][after]
-    assert np.abs(asked - expected).max() < 0.2 * np.abs(expected).max()
+    requested, expected = signals["elbow/command_effort"][after], alone["elbow/command_effort"][after]
+    assert np.abs(requested - expected).max() < 0.2 * np.abs(expected).max()
     assert np.abs(signals["elbow/load_effort"]).max() > 0.3  # the arm hangs in it
 
 
-def test_the_load_is_bounded_and_finite():
+def test_the_load_effort_is_bounded_and_finite():
     from cosim.control.load_emulation import load_efforts
 
     (load,) = load_rig(BENCH / "elbow.yaml").tick_model.loads
@@ -308,7 +308,7 @@ def test_a_joint_that_jumps_stops_the_run(arm):
     )
 
 
-def test_a_load_motor_that_turns_another_way_stops_the_run():
+def test_a_load_motor_with_different_motion_stops_the_run():
     rig = load_rig(BENCH / "elbow.yaml")
     virtual_plant, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
     motor = DriverGroup(Played(virtual_plant, lambda t: (0.5 * t, 0.5)), index, real=True)
@@ -327,7 +327,7 @@ def test_a_load_motor_that_turns_another_way_stops_the_run():
 
 
 @pytest.mark.parametrize(
-    ("motion", "told"),
+    ("motion", "message"),
     [
         (
             (4.0, 0.0),
@@ -339,7 +339,7 @@ def test_a_load_motor_that_turns_another_way_stops_the_run():
         ),
     ],
 )
-def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
+def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, message):
     rig = load_rig(
         arm(drivers=DRIVERS).spec.path, ["joints.elbow.limits={lower: -3, upper: 3, velocity: 20, effort: 9}"]
     )
@@ -356,12 +356,12 @@ def test_a_joint_that_would_stop_the_first_tick_is_not_armed(arm, motion, told):
         out.t_ns = next(times)
 
     engine.drivers[1][0].read = anew
-    with pytest.raises(RunError, match=f"joint 'elbow' {told}"):
+    with pytest.raises(RunError, match=f"joint 'elbow' {message}"):
         engine.start_from_measured(0.5, 0)
 
 
 @pytest.mark.parametrize("mode", ["velocity", "position"])
-def test_gains_of_commands_are_nothing_to_drives_with_their_own(arm, mode):
+def test_drives_with_their_own_gains_ignore_those_of_commands(arm, mode):
     """Only the feedforward is cut then: what the gains would ask for is not taken from it."""
     drivers = DRIVERS.replace("{type: moteus,", f"{{type: moteus, mode: {mode},")
     limits = "joints.elbow.limits={velocity: 20, effort: 1}"

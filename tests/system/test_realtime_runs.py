@@ -1,4 +1,4 @@
-"""Runs on time leave what runs as fast as possible leave; who runs when in a tick; how a run is interrupted."""
+"""Real-time runs equal free-running ones; order of the tasks in a tick; interrupted runs."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def recorded(path, group):
     }
 
 
-# --- on time or not, the same -----------------------------------------------------------------------
+# --- the same in real time --------------------------------------------------------------------------
 
 
-def test_ten_seconds_on_time_are_ten_seconds_as_fast_as_possible(sample):
+def test_ten_real_time_seconds_equal_ten_free_running_seconds(sample):
     fast = sample("ur5_sim").run(10.0)
     timed = sample("ur5_sim", "schedule.realtime={rate: 20}").run(10.0)
     same(timed, fast)
@@ -83,7 +83,7 @@ def test_ten_seconds_on_time_are_ten_seconds_as_fast_as_possible(sample):
     assert timed.summary["timing"]["engine"] == "compiled"
 
 
-def test_a_second_at_the_pace_of_the_clock(sample):
+def test_a_second_at_the_rate_of_the_clock(sample):
     fast, timed = sample("two_link").run(1.0), sample("two_link", "schedule.realtime=yes").run(1.0)
     same(timed, fast)
     # no tick begins before it is due, and what was not given up was kept
@@ -93,14 +93,14 @@ def test_a_second_at_the_pace_of_the_clock(sample):
 
 
 @pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
-def test_events_and_controllers_in_python_are_the_same_on_time(rig_of, push):
+def test_events_and_python_controllers_are_the_same_in_real_time(rig_of, push):
     timed, fast = rig_of(DROP, push=push).run(), rig_of(DROP, FAST, push=push).run()
     same(timed, fast)
     assert timed.events[0].name == "lock" and len(timed.events) == 2
 
 
 @pytest.mark.parametrize("name", ["two_link", "prescribed_wrist", "ur5_sim", "ur5_realtime", "mechanisms/four_bar"])
-def test_both_lanes_agree(sample, name):
+def test_both_engines_agree(sample, name):
     rig = sample(name, FAST)
     engine = NativeEngine(rig.tick_model)
     rows, _ = engine.run(200)
@@ -109,11 +109,11 @@ def test_both_lanes_agree(sample, name):
     assert np.abs((python_rows(rig, 200) - expected) / scale).max() < 1e-9
 
 
-# --- what leaves a run on time ----------------------------------------------------------------------
+# --- outputs of a real-time run ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
-def test_the_recording_of_a_run_on_time_holds_every_tick_and_its_timing(rig_of, tmp_path, push):
+def test_the_recording_of_a_real_time_run_has_every_tick_and_its_timing(rig_of, tmp_path, push):
     path, overrides = tmp_path / "run.mcap", ["controllers.push.period=2 ms", "controllers.push.phase=1 ms"]
     run = rig_of(DROP, *overrides, push=push).run(record=path)
     for topic, group in (("joints/hinge", "hinge"), ("energy", "energy"), ("timing", "timing")):
@@ -126,9 +126,9 @@ def test_the_recording_of_a_run_on_time_holds_every_tick_and_its_timing(rig_of, 
     called = np.isfinite(signals["push"])
     np.testing.assert_array_equal(called, np.arange(101) % 2 == 1)
     assert all(np.isfinite(values).all() for name, values in signals.items() if name != "push")
-    told = [message["message"] for _, message in messages(path)["/log"]]
-    assert [line for line in told if line in ("lock", "unlatch hinge")] == [event.name for event in run.events]
-    assert any(line.startswith("timing   wake-up latency ") for line in told)
+    logged = [message["message"] for _, message in messages(path)["/log"]]
+    assert [line for line in logged if line in ("lock", "unlatch hinge")] == [event.name for event in run.events]
+    assert any(line.startswith("timing   wake-up latency ") for line in logged)
 
 
 def free_endpoint():
@@ -137,7 +137,7 @@ def free_endpoint():
         return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
 
 
-def test_a_subscriber_sees_a_run_on_time_while_it_goes_on(rig_of):
+def test_a_subscriber_gets_samples_during_a_real_time_run(rig_of):
     import msgpack
     import zmq
 
@@ -148,7 +148,7 @@ def test_a_subscriber_sees_a_run_on_time_while_it_goes_on(rig_of):
         subscriber.setsockopt(zmq.RECONNECT_IVL, 5)
         subscriber.connect(endpoint)
 
-        def listen(share: float) -> None:
+        def listen(fraction: float) -> None:
             if any(topic == b"drop/sample" for topic, _ in received):
                 raise KeyboardInterrupt  # as the user ends a long run
             while subscriber.poll(0):
@@ -188,7 +188,7 @@ schedule: {duration: 11 ms}
 
 
 @pytest.mark.parametrize("realtime", ["no", "{rate: 0.1}"])
-def test_controllers_run_by_priority_at_their_times(rig_of, realtime):
+def test_controllers_run_by_priority_and_period(rig_of, realtime):
     rig = rig_of(FOUR, f"schedule.realtime={realtime}", push=OPEN_IN_PYTHON)
     calls, ready = [], []
     for loop in rig.tick_model.loops:
@@ -218,14 +218,14 @@ WRITE_FIRST = "schedule.order=[write, read, controllers, guard, step, publish]"
 
 
 @pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
-def test_writing_first_delays_every_command_by_one_tick_exactly(rig_of, push):
+def test_write_first_delays_every_command_by_one_tick(rig_of, push):
     usual, delayed = (rig_of(DROP, FAST, "events=[]", *more, push=push).run() for more in ([], [WRITE_FIRST]))
     for what in ("command_effort", "effort", "position", "velocity"):
         np.testing.assert_array_equal(delayed[f"hinge/{what}"][1:], usual[f"hinge/{what}"][:-1], err_msg=what)
     assert delayed["hinge/command_effort"][0] == 0.0 and abs(usual["hinge/command_effort"][1]) > 0.0
 
 
-def lanes(rig):
+def both_engines(rig):
     """Rows of 150 ticks in machine code and in Python."""
     world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)
@@ -244,9 +244,9 @@ def lanes(rig):
         "[write, read, step, controllers, guard, publish]",
     ],
 )
-def test_both_lanes_agree_in_any_order_of_the_tasks(sample, order):
+def test_both_engines_agree_in_any_task_order(sample, order):
     """With feedback: what is written acts on what was measured last."""
-    (rows, fault), (other, stopped) = lanes(sample("two_link", f"schedule.order={order}"))
+    (rows, fault), (other, stopped) = both_engines(sample("two_link", f"schedule.order={order}"))
     assert (fault, stopped) == ("", "") and len(rows) == 150
     np.testing.assert_allclose(other, rows, atol=1e-10)
 
@@ -256,7 +256,7 @@ def test_both_lanes_agree_in_any_order_of_the_tasks(sample, order):
 
 @pytest.fixture
 def motors(monkeypatch):
-    """What the simulated motors of rigs in Python were told, in order."""
+    """The commands of the simulated motors of rigs in the Python engine, in order."""
     log, load = [], sim.load
 
     def logged(*arguments):
@@ -270,17 +270,17 @@ def motors(monkeypatch):
     return log
 
 
-@pytest.mark.parametrize("pace", ["no", "{rate: 0.2}"])
+@pytest.mark.parametrize("realtime", ["no", "{rate: 0.2}"])
 @pytest.mark.parametrize("push", [OPEN, OPEN_IN_PYTHON], ids=["machine code", "Python"])
-def test_an_interrupted_run_keeps_everything_up_to_then(rig_of, tmp_path, motors, push, pace):
-    shares, path = [], tmp_path / "run.mcap"
+def test_an_interrupted_run_keeps_its_data(rig_of, tmp_path, motors, push, realtime):
+    fractions, path = [], tmp_path / "run.mcap"
 
-    def interrupt(share):
-        shares.append(share)
-        if len(shares) == 3:
+    def interrupt(fraction):
+        fractions.append(fraction)
+        if len(fractions) == 3:
             raise KeyboardInterrupt
 
-    rig = rig_of(DROP, f"schedule.realtime={pace}", push=push)
+    rig = rig_of(DROP, f"schedule.realtime={realtime}", push=push)
     with pytest.raises(StoppedRun) as caught:
         rig.run(1000.0, path, interrupt)
     run = caught.value.run
@@ -300,10 +300,12 @@ def test_an_interrupted_run_keeps_everything_up_to_then(rig_of, tmp_path, motors
     np.testing.assert_array_equal(run["hinge/position"], expected["hinge/position"])
 
 
-@pytest.mark.parametrize("pace", ["no", "{rate: 0.2}"])
-def test_a_fault_on_the_way_leaves_a_whole_recording(rig_of, tmp_path, motors, pace):
+@pytest.mark.parametrize("realtime", ["no", "{rate: 0.2}"])
+def test_a_fault_leaves_a_complete_recording(rig_of, tmp_path, motors, realtime):
     path = tmp_path / "run.mcap"
-    rig = rig_of(DROP, f"schedule.realtime={pace}", push=OPEN_IN_PYTHON + "\nif t > 0.05: raise ValueError('enough')")
+    rig = rig_of(
+        DROP, f"schedule.realtime={realtime}", push=OPEN_IN_PYTHON + "\nif t > 0.05: raise ValueError('enough')"
+    )
     with pytest.raises(StoppedRun) as caught:
         rig.run(record=path)
     run = caught.value.run
@@ -313,7 +315,7 @@ def test_a_fault_on_the_way_leaves_a_whole_recording(rig_of, tmp_path, motors, p
     assert motors[-1 - motors[::-1].index("write") :].count("stop") >= 2 and motors[-2:] == ["close", "stop"]
 
 
-def test_strict_is_refused_before_motors_are_switched_on(rig_of, monkeypatch, tmp_path):
+def test_strict_is_refused_before_motors_are_enabled(rig_of, monkeypatch, tmp_path):
     @contextmanager
     def acquire(pacing):
         yield (privileges.Privilege("fixed priority (SCHED_FIFO)", False, "run ulimit -r 99"),)

@@ -1,4 +1,4 @@
-"""A line that is unplugged stops the run; when it is back the rig can be armed, its drives looked at as at first."""
+"""An unplugged bus stops the run; after reconnection the rig can be armed, and its drives are checked again."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def ticks(scheduler, n):
     return seen
 
 
-def test_an_unplugged_line_stops_the_run_and_the_rig_can_be_armed_when_it_is_back(bench):
+def test_an_unplugged_bus_stops_the_run_and_the_rig_can_be_armed_after_reconnection(bench):
     emulated, scheduler = bench
     scheduler.prepare()
     scheduler.arm()

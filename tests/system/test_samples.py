@@ -1,4 +1,4 @@
-"""Every rig of the folder `rigs` without real motors: it runs, the same every time, and in every engine to rounding."""
+"""Every rig of the folder `rigs` without real motors: it runs repeatably, and equally in every engine."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ def rig(request, sample):
 
 
 def assert_close(got, expected, names):
-    """Equal to rounding, each signal measured by its own largest value."""
+    """Equal to rounding, relative to the largest value of each signal."""
     assert got.shape == expected.shape
     scale = np.maximum(np.abs(expected).max(axis=0), 1e-6)
     worst = (np.abs(got - expected).max(axis=0) / scale).argmax()
     np.testing.assert_allclose(got / scale, expected / scale, rtol=0, atol=1e-9, err_msg=names[worst])
 
 
-def test_the_samples_are_found():
+def test_samples_are_found():
     assert {"ur5_sim", "two_link", "prescribed_wrist", "pendulum_chain", "user_controller"} <= set(NAMES)
 
 
-def test_it_says_in_its_first_line_and_in_its_description_what_it_shows(rig):
+def test_its_first_line_and_description_state_what_it_shows(rig):
     spec = rig.spec
     assert spec.name == spec.path.stem
     assert spec.source.text.startswith("# ")
     assert len(spec.description) > 30 and spec.description.endswith(".")
 
 
-def test_it_runs_to_its_end_in_machine_code_twice_the_same_to_the_bit(rig):
+def test_compiled_runs_are_bitwise_repeatable(rig):
     run = rig.run()
     schedule = rig.spec.schedule
     assert len(run.t) == schedule.duration_ns // schedule.step_ns + 1
@@ -49,7 +49,7 @@ def test_it_runs_to_its_end_in_machine_code_twice_the_same_to_the_bit(rig):
     assert np.array_equal(run.values, rig.run().values)
 
 
-def test_the_loop_in_python_and_the_interpreter_give_what_machine_code_gives(rig, sample):
+def test_python_engine_and_interpreter_equal_the_compiled_engine(rig, sample):
     # A chain of pendulums is chaotic: rounding errors grow by e every few tenths of a second, so that after
     # some seconds nothing but the energy would agree. The first 0.2 s are before that.
     seconds = (TICKS - 1) * rig.tick_model.step
@@ -64,8 +64,8 @@ def test_its_energy_is_balanced(rig):
     assert rig.run().summary["energy"]["residual_relative"] < 1e-4
 
 
-def test_progress_is_told_until_the_end(rig):
-    shares = []
-    rig.run(progress=shares.append)
-    assert shares == sorted(shares) and len(shares) > 1
-    assert shares[0] > 0.0 and shares[-1] == 1.0
+def test_progress_is_reported_until_the_end(rig):
+    fractions = []
+    rig.run(progress=fractions.append)
+    assert fractions == sorted(fractions) and len(fractions) > 1
+    assert fractions[0] > 0.0 and fractions[-1] == 1.0

@@ -1,4 +1,4 @@
-"""A folder of the user with modules and packages named like ours: the program starts there, and a rig runs."""
+"""A user's folder with modules and packages of the same names: the program starts there, and a rig runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rigs with joints of several dofs: what may be asked of them, controllers beside them, weight carried in loops."""
+"""Rigs with joints of several dofs: what is refused, controllers beside them, weight carried by loops."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def mistake(rig):
 
 
 @pytest.mark.parametrize("kind", ["computed_torque", "pd_gravity"])
-def test_a_model_controller_of_an_arm_on_a_craft_that_turns(rig, kind):
+def test_a_model_based_controller_of_an_arm_on_a_rotating_spacecraft(rig, kind):
     """Momentum of the whole stays while the arm follows; the craft has turned, so its quaternion matters."""
     run = rig(
         CRAFT
@@ -68,7 +68,7 @@ schedule: {{duration: 2 s}}
     assert run.summary["energy"]["residual_relative"] < 1e-9
 
 
-def test_gravity_is_carried_through_loops(rig):
+def test_gravity_compensation_passes_through_loops(rig):
     hold = "controllers: [{type: pd_gravity, joints: [A], kp: 20, kd: 2}]\nschedule: {duration: 3 s}\n"
     run = rig(FOUR_BAR % "" + hold).run()
     assert np.abs(run["A/position"] - np.radians(60)).max() < 1e-9
@@ -107,11 +107,11 @@ TURNS = "'b.x' is one dof of 'b', which turns"
         ),
     ],
 )
-def test_what_cannot_be_asked_of_one_dof_of_a_joint_that_turns(mistake, text, message):
+def test_a_single_dof_of_a_rotational_joint_is_refused(mistake, text, message):
     assert mistake(CRAFT + text) == message
 
 
-def test_dofs_go_by_their_joint_and_not_by_the_beginning_of_a_name(rig):
+def test_dofs_belong_to_their_joint_and_not_to_a_name_prefix(rig):
     run = rig(
         """
 mechanism:
@@ -138,12 +138,12 @@ mechanism:
     )
 
 
-def test_something_must_move(mistake):
+def test_a_mechanism_without_dofs_is_refused(mistake):
     text = "mechanism:\n  bodies: [{name: a, type: fixed, mass: 1 kg, inertia: [1, 1, 1]}]\n"
     assert mistake(text) == ("rig.yaml:1 mechanism: nothing in it moves on its own; give it a joint that is not fixed")
 
 
-def test_a_joint_with_coordinates_of_its_own_is_not_let_go(mistake):
+def test_a_joint_with_coordinates_is_not_released(mistake):
     text = FOUR_BAR % ", coordinates: true" + "events: [{do: release, of: C, at: 1}]\n"
     assert mistake(text) == (
         "rig.yaml:12 events[0].of: 'C' keeps its coordinates, which cannot be released; take out what it keeps them for"
@@ -151,7 +151,7 @@ def test_a_joint_with_coordinates_of_its_own_is_not_let_go(mistake):
     )
 
 
-def test_rest_is_no_reason_to_warn(rig):
+def test_standstill_gives_no_warning(rig):
     """A residual that is rounding of nothing is none."""
     run = rig(CRAFT + "schedule: {duration: 0.1 s}\n").run()
     assert run.summary["energy"]["residual_relative"] == 0.0
