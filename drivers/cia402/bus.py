@@ -1,4 +1,4 @@
-"""The host on a bus of n drives: NMT, SYNC, heartbeat and process data out, whatever comes into the feedback."""
+"""The host on a bus of n drives: sends NMT, SYNC, heartbeat and process data, stores the feedback."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cosim.drivers.cia402.client import Client, request_write
 from cosim.drivers.cia402.feedback import FeedbackStore
 from cosim.drivers.transport import CanFrame, Connection
 
-SEND_NS = 20_000_000  # for what is sent outside of the cycle
-BURST = 32  # frames per drive that are taken at once, so that a babbling node cannot hold the cycle up
+SEND_NS = 20_000_000  # for frames sent outside of the cycle
+MAX_FRAMES = 32  # frames per drive that are received in a row, so that a babbling node cannot block the cycle
 CONTROLWORD = 0x604000
 
 
 def command_frames(
     mode: str, node: int, control: int, position: float, velocity: float, effort: float, step: codec.Step
 ) -> tuple[CanFrame, ...]:
-    """What one drive is sent in a cycle, in the drive's SI. Raises ValueError for what is not a number."""
+    """The frames of one cycle to one drive, in SI units at the drive. Raises ValueError for NaN."""
     if mode == "effort":
         return (codec.effort_command(node, control, effort, step),)
     if mode == "velocity":
@@ -30,14 +30,15 @@ def command_frames(
 
 
 class Bus:
-    """Drives by their place on it; `master` is the id whose heartbeat they watch. All but `halt` raise LinkError."""
+    """n drives by index; master: the id whose heartbeat they monitor. All but `disable_voltage` raise
+    ConnectionLost."""
 
     def __init__(self, nodes: Sequence[int], link: Connection[CanFrame], master: int) -> None:
         self.nodes, self.link = tuple(nodes), link
-        self.heard = FeedbackStore(self.nodes)
-        self.client = Client(link, self.heard.take)
-        self.beat = codec.heartbeat(master, codec.RUNNING)
-        self.asked = False  # SYNC was sent since the last `listen`
+        self.store = FeedbackStore(self.nodes)
+        self.client = Client(link, self.store.take)
+        self.heartbeat_frame = codec.heartbeat(master, codec.RUNNING)
+        self.sync_sent = False  # since the last `receive_answers`
 
     def send(self, frames: Iterable[CanFrame], deadline_ns: int | None = None) -> None:
         deadline = self.link.now() + SEND_NS if deadline_ns is None else deadline_ns
@@ -45,67 +46,67 @@ class Bus:
             self.link.send(frame, deadline)
 
     def prepare(self) -> None:
-        """All drives pre-operational; others on the bus are not spoken to."""
-        self.heard.run(False)
+        """Set all drives to pre-operational; other nodes on the bus are not addressed."""
+        self.store.set_operational(False)
         self.send(codec.nmt(codec.PRE_OPERATIONAL, node) for node in self.nodes)
 
     def start(self) -> None:
-        """All drives operational."""
+        """Set all drives to operational."""
         self.send(codec.nmt(codec.START, node) for node in self.nodes)
-        self.heard.run(True)
+        self.store.set_operational(True)
 
     def synchronise(self, deadline_ns: int) -> None:
-        """SYNC: commands take effect, and every drive answers; late answers to the one before are no answers to it."""
-        if self.heard.waiting:
+        """Send SYNC: commands take effect, and every drive answers. Late answers to the previous one are taken first."""
+        if self.store.missing:
             self.drain()
-        self.heard.expect()
+        self.store.expect_answers()
         self.link.send(codec.SYNC, deadline_ns)
-        self.asked = True
+        self.sync_sent = True
 
-    def listen(self, deadline_ns: int) -> None:
-        """Wait until all drives have answered SYNC, at most until the deadline; without one since, ask first."""
-        if not self.asked:
+    def receive_answers(self, deadline_ns: int) -> None:
+        """Wait until all drives have answered SYNC, at most until the deadline; send SYNC first if none was sent."""
+        if not self.sync_sent:
             self.synchronise(deadline_ns)
-        heard, receive = self.heard, self.link.receive
-        for _ in range(BURST * heard.n):
-            if not heard.waiting or (frame := receive(deadline_ns)) is None:
+        store, receive = self.store, self.link.receive
+        for _ in range(MAX_FRAMES * store.n):
+            if not store.missing or (frame := receive(deadline_ns)) is None:
                 break
-            heard.take(frame)
+            store.take(frame)
         self.drain()
-        self.asked = False
+        self.sync_sent = False
 
     def drain(self) -> None:
-        """Take what has come already."""
-        for _ in range(BURST * self.heard.n):
+        """Take the frames that have been received already."""
+        for _ in range(MAX_FRAMES * self.store.n):
             if (frame := self.link.receive(0)) is None:
                 return
-            self.heard.take(frame)
+            self.store.take(frame)
 
-    def collect(self, span_ns: int) -> None:
-        """Take everything that comes within this time."""
+    def receive_for(self, span_ns: int) -> None:
+        """Take the frames of this time."""
         until = self.link.now() + span_ns
         while (frame := self.link.receive(until)) is not None:
-            self.heard.take(frame)
+            self.store.take(frame)
             if self.link.now() > until:
                 return
 
-    def hold(self, mode: str, controls: Iterable[int]) -> list[CanFrame]:
-        """Commands that hold where the motors are, with no effort; one controlword per drive."""
+    def hold_frames(self, mode: str, controls: Iterable[int]) -> list[CanFrame]:
+        """Commands to hold the measured positions without effort; one controlword per drive."""
         frames: list[CanFrame] = []
-        heard = self.heard
-        for control, node, position, step in zip(controls, self.nodes, heard.position, heard.steps, strict=True):
+        store = self.store
+        for control, node, position, step in zip(controls, self.nodes, store.position, store.steps, strict=True):
             frames += command_frames(mode, node, control, position, 0.0, 0.0, step)
         return frames
 
-    def halt_frames(self, mode: str, controls: Sequence[int] = ()) -> list[CanFrame]:
-        """One controlword per drive, disable voltage by default; by PDO, and by SDO for a drive that takes no PDOs."""
+    def stop_frames(self, mode: str, controls: Sequence[int] = ()) -> list[CanFrame]:
+        """One controlword per drive, disable voltage by default; by PDO, and by SDO for drives not in operation."""
         words = controls or [profile.DISABLE_VOLTAGE] * len(self.nodes)
-        frames = [*self.hold(mode, words), codec.SYNC] if self.heard.running else []
+        frames = [*self.hold_frames(mode, words), codec.SYNC] if self.store.operational else []
         return frames + [request_write(node, CONTROLWORD, "H", w) for node, w in zip(self.nodes, words, strict=True)]
 
-    def halt(self, mode: str) -> None:
-        """Disable voltage; waits for no answer, never raises."""
+    def disable_voltage(self, mode: str) -> None:
+        """Disable the voltage of all drives, without waiting for answers; never raises."""
         deadline = self.link.now() + SEND_NS
-        for frame in self.halt_frames(mode):
+        for frame in self.stop_frames(mode):
             with suppress(Exception):
                 self.link.send(frame, deadline)

@@ -2,8 +2,8 @@
 
 RPDO1  effort: controlword, target torque; velocity: controlword, target velocity, torque offset;
        position: controlword, target position, torque offset; with RPDO2: velocity offset
-TPDO1  statusword, mode display, position; TPDO2  velocity, torque and, where the drive has one, a temperature
-All values little-endian; positions, velocities and efforts are the drive's own SI (rad, rad/s, N·m).
+TPDO1  statusword, mode display, position; TPDO2  velocity, torque and, if the drive has one, a temperature
+All values are little-endian; positions, velocities and efforts are SI units at the drive (rad, rad/s, N·m).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _i32(value: float) -> int:
 
 
 def effort_command(node: int, control: int, effort: float, step: Step) -> CanFrame:
-    """RPDO1 of cyclic synchronous torque; what does not fit is cut. Numbers must be finite (else ValueError)."""
+    """RPDO1 of cyclic synchronous torque; values are clipped to the field. Raises ValueError for NaN."""
     return CanFrame(RPDO + node, _TORQUE.pack(control, _i16(effort / step.effort)))
 
 
@@ -111,7 +111,7 @@ def motion_answer(node: int, motion: MotionFeedback, step: Step) -> CanFrame:
 
 
 def decode_status(data: bytes, step: Step) -> DriveStatus | None:
-    """TPDO1; None where it has another length."""
+    """TPDO1; None for another length."""
     if len(data) != 7:
         return None
     statusword, mode, position = _STATUS.unpack(data)
@@ -119,7 +119,7 @@ def decode_status(data: bytes, step: Step) -> DriveStatus | None:
 
 
 def decode_motion(data: bytes, step: Step) -> MotionFeedback | None:
-    """TPDO2 with or without a temperature; None where it has another length."""
+    """TPDO2 with or without a temperature; None for another length."""
     if len(data) == 6:
         velocity, effort = _MOTION.unpack(data)
         return MotionFeedback(velocity * step.velocity, effort * step.effort, None)
@@ -130,10 +130,10 @@ def decode_motion(data: bytes, step: Step) -> MotionFeedback | None:
 
 
 def decode_emergency(data: bytes) -> tuple[int, int] | None:
-    """(error code, error register); code 0: the error is gone. None where it is no EMCY message."""
+    """(error code, error register); code 0: no error any more. None for another length."""
     return _EMCY.unpack(data) if len(data) == 8 else None
 
 
 def decode_heartbeat(data: bytes) -> int | None:
-    """The NMT state, 0 at boot-up; None where it is no such message. The toggle bit of node guarding is dropped."""
+    """The NMT state, 0 at boot-up; None for another length. The toggle bit of node guarding is masked."""
     return data[0] & 0x7F if len(data) == 1 else None

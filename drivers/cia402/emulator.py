@@ -1,4 +1,4 @@
-"""The device side of CiA 402 on CANopen: emulated drives on one CAN bus, each in front of a motor."""
+"""The device side of CiA 402 on CANopen: emulated drives on one CAN bus, each with a motor."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from cosim.drivers.transport import CanFrame
 
 
 class Emulator:
-    """A state machine without clock or line: frames and times in, frames out. Every node hears every frame."""
+    """A state machine without a clock or a bus: frames and times in, frames out. Every node receives every frame."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = tuple(nodes)
 
     def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
-        """A frame from the bus at t_ns; what the drives answer. Any frame at all: never raises."""
+        """The answers of the drives to a frame from the bus at t_ns. Never raises, whatever the frame."""
         for node in self.nodes:
             network.receive(node, item, t_ns)
         return self._collect()
 
     def process(self, t_ns: int) -> list[CanFrame]:
-        """Time has passed (≤ 1 ms) and the motors' measured values are new; what the drives send of themselves."""
+        """One step (≤ 1 ms), after the motors were measured; the frames that the drives send unrequested."""
         for node in self.nodes:
-            network.proceed(node, t_ns)
+            network.process(node, t_ns)
         return self._collect()
 
     def reset(self, t_ns: int) -> None:
-        """Power comes back: motors off, all settings as stored."""
+        """Power-on: motors off, all settings as stored."""
         for node in self.nodes:
             node.restart(t_ns)
 

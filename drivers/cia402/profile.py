@@ -1,5 +1,5 @@
-"""The words of CiA 402-2: states of the power drive system and how they show in the statusword, commands of the
-controlword, modes of operation. Numbers only; what they do is in `machine` (the device) and `driver` (the host).
+"""The numbers of CiA 402-2: states of the power drive system and their patterns in the statusword, commands of the
+controlword, modes of operation. Their effects are in `device.machine` (the device) and `driver` (the host).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STATES = (
     "fault reaction active",
     "fault",
 )
-POWERED = frozenset((ENABLED, QUICK_STOP, REACTING))  # in which the motor may be given a torque
+POWERED = frozenset((ENABLED, QUICK_STOP, REACTING))  # in which the motor may give torque
 # per state: (mask, value) of the statusword; the value is what the device sends
 STATUS = (
     (0x4F, 0x00),
@@ -28,7 +28,7 @@ STATUS = (
     (0x4F, 0x0F),
     (0x4F, 0x08),
 )
-# the state of every pattern of the low seven bits; None where the pattern is none of CiA 402
+# the state of every pattern of the low seven bits; None for other patterns
 _STATE_OF = tuple(
     next((s for s, (mask, value) in enumerate(STATUS) if pattern & mask == value), None) for pattern in range(128)
 )
@@ -62,14 +62,14 @@ def supported(mode: int) -> int:
 
 
 def state_of(statusword: int) -> int | None:
-    """The state that a statusword shows; None where it shows none of CiA 402."""
+    """The state in a statusword; None if it is none of CiA 402."""
     return _STATE_OF[statusword & 0x7F]
 
 
-# what leads towards operation enabled; a fault and a quick stop are left by their own ways only
+# the next command towards operation enabled; a fault and a quick stop have other exits
 _NEXT = {DISABLED: SHUTDOWN, READY: SWITCH_ON, SWITCHED_ON: ENABLE, ENABLED: ENABLE}
 
 
 def next_control(state: int | None) -> int:
-    """The controlword that leads one step towards operation enabled; disable voltage where there is no such step."""
+    """The controlword for the next step towards operation enabled; disable voltage if there is none."""
     return _NEXT.get(state, DISABLE_VOLTAGE) if state is not None else DISABLE_VOLTAGE

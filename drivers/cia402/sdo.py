@@ -11,9 +11,9 @@ from struct import Struct
 HEAD = Struct("<BHB")  # command, index, sub-index
 _LONG = Struct("<BHBI")
 
-# the upper three bits of the command: what the client asks for
+# the upper three bits of the command: the request of the client
 SEGMENT_DOWN, DOWNLOAD, UPLOAD, SEGMENT_UP, ABORT = 0x00, 0x20, 0x40, 0x60, 0x80
-# and what the server answers
+# and the answer of the server
 SEGMENT_DOWN_ANSWER, DOWNLOAD_ANSWER, UPLOAD_ANSWER, SEGMENT_UP_ANSWER = 0x20, 0x60, 0x40, 0x00
 KIND, TOGGLE, EXPEDITED, SIZED, LAST = 0xE0, 0x10, 0x02, 0x01, 0x01
 
@@ -29,26 +29,26 @@ ABORTS = {
     COMMAND_UNKNOWN: "command unknown",
     OUT_OF_MEMORY: "out of memory",
     NO_ACCESS: "access not supported",
-    WRITE_ONLY: "it can only be written",
-    READ_ONLY: "it can only be read",
+    WRITE_ONLY: "write-only object",
+    READ_ONLY: "read-only object",
     NO_OBJECT: "no such object",
-    NO_MAPPING: "it cannot be mapped to a PDO",
+    NO_MAPPING: "the object cannot be mapped to a PDO",
     MAPPING_TOO_LONG: "the mapped objects exceed the PDO",
-    INCOMPATIBLE: "parameters do not go together",
-    LENGTH_WRONG: "its length is another",
-    TOO_LONG: "its length is too high",
-    TOO_SHORT: "its length is too low",
+    INCOMPATIBLE: "incompatible parameters",
+    LENGTH_WRONG: "wrong length",
+    TOO_LONG: "length too high",
+    TOO_SHORT: "length too low",
     NO_SUBINDEX: "no such sub-index",
     BAD_VALUE: "value out of range",
     TOO_HIGH: "value too high",
     TOO_LOW: "value too low",
     GENERAL: "general error",
-    WRONG_STATE: "not in the present state of the drive",
+    WRONG_STATE: "not possible in the present state of the drive",
 }
 
 
 class Aborted(Exception):
-    """The other side gave a transfer up; `code` says why."""
+    """The other side aborted a transfer; `code`: the abort code."""
 
     def __init__(self, code: int) -> None:
         self.code = code
@@ -69,7 +69,7 @@ def expedited(kind: int, index: int, sub: int, data: bytes) -> bytes:
 
 
 def sized(kind: int, index: int, sub: int, size: int) -> bytes:
-    """The same where `size` bytes follow in segments."""
+    """As `expedited`, for `size` bytes that follow in segments."""
     return _LONG.pack(kind | SIZED, index, sub, size)
 
 
@@ -88,12 +88,12 @@ def segment_data(frame: bytes) -> bytes:
 
 
 def expedited_data(frame: bytes) -> bytes:
-    """Of an expedited request or answer; without a size all four bytes."""
+    """The data of an expedited request or answer; without a size all four bytes."""
     return frame[4 : 8 - (frame[0] >> 2 & 3)] if frame[0] & SIZED else frame[4:8]
 
 
 def answers(request: bytes, frame: bytes) -> bool:
-    """Whether a frame of the server can belong to a request; late answers to earlier ones are passed over."""
+    """Whether a frame of the server can be the answer to a request, and not a late one to an earlier request."""
     if len(frame) != 8:
         return False
     kind = frame[0] & KIND

@@ -123,7 +123,7 @@ class Served:
     def __init__(self, channel: str) -> None:
         params = cia402.Params(bus=CanParams(interface="virtual", channel=channel))
         self.motor = Rotor()
-        self.emulator = cia402.emulate(params, context("effort", counts=COUNTS), [self.motor])
+        self.emulator = cia402.emulate(params, context("effort", cpr=COUNTS), [self.motor])
         self._bus = can.Bus(interface="virtual", channel=channel)
         self._leave = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -311,7 +311,7 @@ def opened(channel: str, mode: str, **wired):
 
 
 def test_the_driver_commands_a_local_node(channel, device):
-    driver = opened(channel, "position", counts=COUNTS, vendor=0x9A, product=0x30924)
+    driver = opened(channel, "position", cpr=COUNTS, vendor=0x9A, product=0x30924)
     driver.open()
     try:
         assert device.get(0x6072) == 2000  # the guard's 1 N·m of 0.5 N·m rated
@@ -344,7 +344,7 @@ def test_the_driver_commands_a_local_node(channel, device):
 def test_the_driver_names_another_product(channel, device):
     from cosim.errors import InputError
 
-    driver = opened(channel, "effort", counts=COUNTS, product=0x1)
+    driver = opened(channel, "effort", cpr=COUNTS, product=0x1)
     with pytest.raises(InputError) as refused:
         driver.open()
     assert str(refused.value) == (

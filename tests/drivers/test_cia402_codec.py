@@ -62,7 +62,7 @@ def test_refusals_as_festo_prints_them():
     with pytest.raises(sdo.Aborted) as refused:
         transfer.send(bytes.fromhex("80 41 60 00 02 00 01 06"))
     assert refused.value.code == sdo.READ_ONLY
-    assert str(refused.value) == "it can only be read (abort code 0x06010002)"
+    assert str(refused.value) == "read-only object (abort code 0x06010002)"
     assert sdo.abort(0x6041, 0, sdo.READ_ONLY) == bytes.fromhex("80 41 60 00 02 00 01 06")
     assert str(sdo.Aborted(0x12345678)) == "refused (abort code 0x12345678)"
 
@@ -238,8 +238,8 @@ def test_faults_in_words():
     )
     assert faults.describe(0x2350) == "current (drive error 0x2350); see the drive's manual"
     assert faults.describe(0x1000) == "generic error (drive error 0x1000); see the drive's manual"
-    assert faults.describe(faults.FELL_OUT) == (
-        "switched off by itself; look for an enable input or a safe-torque-off line that opened"
+    assert faults.describe(faults.SWITCHED_OFF) == (
+        "switched off by itself; check its enable input and its safe-torque-off input"
     )
     assert faults.describe(-99) == "unknown state; switch the drive off and on"
 

@@ -112,7 +112,7 @@ def bench(monkeypatch):
     made: list[Bench] = []
 
     def make(*wiring, **options):
-        made.append(Bench(*(wiring or (JOINT(id=1, counts=4096),)), **options))
+        made.append(Bench(*(wiring or (JOINT(id=1, cpr=4096),)), **options))
         return made[-1]
 
     return make
@@ -139,7 +139,7 @@ def refused(action, *arguments):
 
 
 def test_open_leaves_motors_off_and_hears_them(bench):
-    b = bench(JOINT(id=1, counts=4096), JOINT(id=9, counts=1000, temperature=0x320101))
+    b = bench(JOINT(id=1, cpr=4096), JOINT(id=9, cpr=1000, temperature=0x320101))
     b.motors[1].position = math.pi
     b.driver.open()
     assert [node.state for node in b.emulator.nodes] == [profile.DISABLED] * 2
@@ -180,9 +180,9 @@ def test_a_drive_that_is_still_booting_is_waited_for(bench):
             "node 3 'emulated CiA 402 drive' is of vendor 0x5, expected 0x9A; check the id",
         ),
         ({}, 0x650200, 0x80, "node 3 has no mode 'cyclic synchronous torque' (6502h); choose another"),
-        ({}, 0x607600, 0, "node 3 does not say its rated torque (6076h); give 'rated_torque'"),
-        ({}, 0x608F01, 0, "node 3 does not say its encoder's increments (608Fh); give 'counts'"),
-        ({}, 0x60A900, 0x00010300, "node 3 counts velocities in a unit that is not known (60A9h: 0x00010300)"),
+        ({}, 0x607600, 0, "node 3 does not report its rated torque (6076h); give 'rated_torque'"),
+        ({}, 0x608F01, 0, "node 3 does not report its counts per revolution (608Fh); give 'cpr'"),
+        ({}, 0x60A900, 0x00010300, "node 3 has an unknown unit of velocity (60A9h: 0x00010300)"),
     ],
 )
 def test_another_drive_than_expected(bench, wired, key, value, message):
@@ -215,7 +215,7 @@ def test_the_drive_keeps_the_guards_limit_while_it_is_open(bench):
 
 
 def test_velocity_units_other_than_increments(bench):
-    b = bench(JOINT(id=3, counts=1000), mode="velocity")
+    b = bench(JOINT(id=3, cpr=1000), mode="velocity")
     b.node().values[0x60A900] = 0xFDB44700  # thousandths of a turn per minute
     b.driver.open()
     b.driver.enable("velocity")
@@ -243,7 +243,7 @@ def test_drives_that_a_killed_program_left_on_are_taken_over(running, pause):
 
 @pytest.mark.parametrize("mode", sorted(cia402.MODES))
 def test_enable_holds_where_the_motor_is(bench, mode):
-    b = bench(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096), mode="position")
+    b = bench(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096), mode="position")
     b.motors[0].position = 1.0
     b.driver.open()
     b.driver.enable(mode)
@@ -284,7 +284,7 @@ def test_what_cannot_be_enabled(bench):
     b.emulator.handle = without_power
     assert refused(b.driver.enable, "effort") == (
         "joint 'joint0': node 3 did not switch on within 1 s; it is 'ready to switch on'; check the supply of its power"
-        " stage, its enable input and its safe-torque-off line"
+        " stage, its enable input and its safe-torque-off input"
     )
     b.deaf = True
     assert (
@@ -335,8 +335,8 @@ def test_a_fault_while_switching_on(bench):
 
     b.emulator.handle = failing
     assert refused(b.driver.enable, "effort") == (
-        "joint 'joint0': fault: over current (drive error 0x2310); look for a short in the motor and its"
-        " cable, lower the gains"
+        "joint 'joint0': fault: over current (drive error 0x2310); check the motor and its cable for a short"
+        " circuit, lower the gains"
     )
     assert b.motors[0].effort == 0
 
@@ -353,7 +353,7 @@ def test_objects_that_a_drive_lacks(bench, monkeypatch):
     )
     table = {key: entry for key, entry in objects.OBJECTS.items() if key != 0x60A900}
     monkeypatch.setattr(access, "OBJECTS", table)
-    b = bench(JOINT(id=3, counts=1000), mode="velocity")  # velocities in increments per second then
+    b = bench(JOINT(id=3, cpr=1000), mode="velocity")  # velocities in increments per second then
     b.driver.open()
     b.driver.enable("velocity")
     b.cmd.velocity[:] = 2 * math.pi
@@ -367,7 +367,7 @@ def test_objects_that_a_drive_lacks(bench, monkeypatch):
 
 
 def test_a_fault_while_homing(bench):
-    b = bench(JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, slow=1.0)))
+    b = bench(JOINT(id=3, cpr=4096, homing=cia402.Homing(method=34, slow=1.0)))
     b.driver.open()
     step = b.step
 
@@ -382,7 +382,7 @@ def test_a_fault_while_homing(bench):
 
 
 def test_home_that_is_not_found(bench):
-    b = bench(JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, slow=1.0)))
+    b = bench(JOINT(id=3, cpr=4096, homing=cia402.Homing(method=34, slow=1.0)))
     b.driver.open()
     step = b.step
 
@@ -399,7 +399,7 @@ def test_home_that_is_not_found(bench):
 
 @pytest.mark.parametrize("mode", ["position", "effort"])
 def test_homing(running, mode):
-    wired = JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, search=3.0, slow=20.0, timeout=2.0))
+    wired = JOINT(id=3, cpr=4096, homing=cia402.Homing(method=34, search=3.0, slow=20.0, timeout=2.0))
     b = running(wired, mode=mode)
     assert b.motors[0].position >= 2 * math.pi
     assert b.node().value(0x609902) == round(20.0 * 4096 / (2 * math.pi))
@@ -407,10 +407,10 @@ def test_homing(running, mode):
 
 
 def test_homing_that_fails(bench):
-    b = bench(JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, slow=1.0, timeout=0.5)))
+    b = bench(JOINT(id=3, cpr=4096, homing=cia402.Homing(method=34, slow=1.0, timeout=0.5)))
     b.driver.open()
     assert refused(b.driver.enable, "effort") == (
-        "joint 'joint0': node 3 did not find home within 0.5 s; see 'homing.timeout'"
+        "joint 'joint0': node 3 did not find home within 0.5 s; check its switches or raise 'homing.timeout'"
     )
     assert b.node().state == profile.DISABLED
     b = bench(JOINT(id=3, homing=cia402.Homing(method=36)))
@@ -436,7 +436,7 @@ def test_a_drive_that_lost_its_power_is_set_up_anew(running):
 
 
 def test_effort_with_the_gains_of_the_host(running):
-    b = running(JOINT(id=1, counts=4096, direction=-1, ratio=4.0, zero=0.5), JOINT(id=2, counts=4096))
+    b = running(JOINT(id=1, cpr=4096, direction=-1, ratio=4.0, zero=0.5), JOINT(id=2, cpr=4096))
     b.read()
     b.cmd.kp[:], b.cmd.kd[:], b.cmd.position[:], b.cmd.effort[:] = 0.4, 0.01, 1.0, 0.0
     b.write()
@@ -451,7 +451,7 @@ def test_effort_with_the_gains_of_the_host(running):
 
 
 def test_position_with_feedforward(running):
-    b = running(JOINT(id=1, counts=4096, ratio=2.0), mode="position")
+    b = running(JOINT(id=1, cpr=4096, ratio=2.0), mode="position")
     b.cmd.position[:], b.cmd.velocity[:], b.cmd.effort[:] = 0.5, 0.25, 0.667
     b.read()
     b.write()
@@ -463,7 +463,7 @@ def test_position_with_feedforward(running):
 
 
 def test_velocity(running):
-    b = running(JOINT(id=1, counts=4096), mode="velocity")
+    b = running(JOINT(id=1, cpr=4096), mode="velocity")
     b.cmd.velocity[:] = -3.0
     b.cycle(300)
     assert b.out.velocity == pytest.approx([-3.0], abs=0.05)
@@ -484,7 +484,7 @@ def test_another_mode_than_the_one_it_was_opened_for(bench):
 
 
 def test_a_cycle_on_the_wire(running):
-    b = running(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096), mode="position")
+    b = running(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096), mode="position")
     b.read()
     b.sent.clear()
     b.write()
@@ -497,7 +497,7 @@ def test_a_cycle_on_the_wire(running):
 
 
 def test_what_the_slot_does_is_told(running):
-    b = running(JOINT(id=1, counts=4096, ratio=3.0), effort=3.0)
+    b = running(JOINT(id=1, cpr=4096, ratio=3.0), effort=3.0)
     b.cmd.effort[:] = 100.0
     b.write()
     b.run(1)
@@ -551,7 +551,7 @@ def test_late_answers_are_no_answers_to_the_next_command(running):
 
 
 def test_one_silent_drive(running):
-    b = running(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096))
+    b = running(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096))
     b.read()
     old = b.out.t_ns
     b.emulator.nodes = b.emulator.nodes[:1]
@@ -563,7 +563,7 @@ def test_one_silent_drive(running):
 
 
 def test_never_heard(bench):
-    b = bench(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096))
+    b = bench(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096))
     b.driver.open()
     b.motors[0].position = 2.0
     b.out.position[:] = 9.0
@@ -611,12 +611,12 @@ def test_faults_of_the_drive(running):
     assert b.out.fault.tolist() == [0, 0x2310]
     assert b.motors[1].effort == 0
     assert b.driver.describe_fault(1, 0x2310) == (
-        "over current (drive error 0x2310); look for a short in the motor and its cable, lower the gains"
+        "over current (drive error 0x2310); check the motor and its cable for a short circuit, lower the gains"
     )
 
 
 def test_open_to_stop_through_a_watchdog_trip(bench):
-    b = bench(JOINT(id=1, counts=4096), mode="velocity", watchdog=0.05)
+    b = bench(JOINT(id=1, cpr=4096), mode="velocity", watchdog=0.05)
     b.driver.open()
     b.driver.enable("velocity")
     b.cmd.velocity[:] = 5.0
@@ -680,7 +680,7 @@ def test_silence_between_two_runs_is_no_fault(running):
 @pytest.mark.parametrize(
     ("frame", "code"),
     [
-        (CanFrame(0x601, bytes.fromhex("2B 40 60 00 00 00 00 00")), faults.FELL_OUT),
+        (CanFrame(0x601, bytes.fromhex("2B 40 60 00 00 00 00 00")), faults.SWITCHED_OFF),
         (CanFrame(0x601, bytes.fromhex("2B 40 60 00 02 00 00 00")), faults.STOPPING),
         (CanFrame(0x601, bytes.fromhex("2F 60 60 00 03 00 00 00")), faults.OTHER_MODE),
         (CanFrame(0x000, bytes.fromhex("81 01")), faults.RESTARTED),
@@ -694,17 +694,17 @@ def test_drives_that_stop_running_by_themselves(running, frame, code):
     b.run(1)
     b.read()
     assert b.read().fault.tolist() == [code]
-    assert b.driver.describe_fault(0, code).split(";")[0] == faults.OWN[code][0]
+    assert b.driver.describe_fault(0, code).split(";")[0] == faults.DRIVER_CODES[code][0]
 
 
 def test_a_fault_without_a_code(running):
     b = running()
     b.read()
     b.queue.append(codec.status_answer(1, codec.DriveStatus(0x0208, 10, 0.0), codec.Step(1, 1, 1))._replace(t_ns=b.t))
-    driver_heard = b.driver._heard
+    store = b.driver._store
     while b.queue:
-        driver_heard.take(b.queue.popleft())
-    assert driver_heard.fault(0, profile.CST) == faults.UNNAMED
+        store.take(b.queue.popleft())
+    assert store.fault(0, profile.CST) == faults.UNNAMED
 
 
 def test_an_emergency_that_is_only_a_warning(running):
@@ -852,7 +852,7 @@ def test_closing_waits_for_the_end_of_the_ramp(running, watchdog):
 
 
 def test_closing_waits_a_second_at_most(running):
-    b = running(JOINT(id=1, counts=4096), JOINT(id=2, counts=4096), mode="velocity")
+    b = running(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096), mode="velocity")
     b.cmd.velocity[:] = 20.0
     b.cycle(500)
     for node in b.emulator.nodes:
@@ -892,7 +892,7 @@ def test_a_ramp_that_takes_too_long_is_told_and_goes_on(running, action):
     b.node().values[0x608500] = 6519  # 2 s
     t = b.t
     assert refused(getattr(b.driver, action), *(["velocity"] if action == "enable" else [])) == (
-        "joint 'joint0': node 1 is not off 1 s after it was stopped; see its quick stop deceleration (6085h)"
+        "joint 'joint0': node 1 is not off 1 s after it was stopped; check its quick stop deceleration (6085h)"
     )
     assert b.t - t < 1100 * MS
     assert b.node().state == profile.QUICK_STOP
@@ -917,7 +917,7 @@ def test_drives_that_are_stopped_meanwhile_are_not_switched_on(bench):
 
 
 def test_a_drive_that_is_stopped_does_not_home_on(bench):
-    b = bench(JOINT(id=3, counts=4096, homing=cia402.Homing(method=34, slow=1.0)))
+    b = bench(JOINT(id=3, cpr=4096, homing=cia402.Homing(method=34, slow=1.0)))
     b.driver.open()
     step = b.step
 
@@ -994,9 +994,9 @@ def test_a_watchdog_shorter_than_the_period(bench):
 
 
 def test_the_id_of_this_program_is_that_of_a_drive(bench):
-    b = bench(JOINT(id=126, counts=4096), JOINT(id=127, counts=4096))
+    b = bench(JOINT(id=126, cpr=4096), JOINT(id=127, cpr=4096))
     assert refused(cia402.load, b.params, b.context) == (
-        "rig.yaml:7 master: 127 is the id of the drive of joint 'joint1'; give one that no drive has"
+        "rig.yaml:7 master: 127 is the id of the drive of joint 'joint1'; use an id that no drive has"
     )
 
 

@@ -26,7 +26,7 @@ class Rig:
 
     def __init__(self, motor: Rotor | None = None, **wired) -> None:
         limits = Limits(*np.full((4, 1), np.inf))
-        joint = cia402.JointParams(id=NODE, counts=COUNTS, **wired)
+        joint = cia402.JointParams(id=NODE, cpr=COUNTS, **wired)
         context = DriverContext(("elbow",), (joint,), limits, 1e-3, "effort", lambda *keys: SourceLocation("rig.yaml"))
         params = cia402.Params(bus=CanParams(interface="virtual", channel="x"))
         self.motor = motor or Rotor()

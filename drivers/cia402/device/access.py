@@ -1,4 +1,4 @@
-"""Reading and writing the objects of the emulated drive, with the aborts of CiA 301 and what a write sets off."""
+"""Reading and writing the objects of the emulated drive, with the abort codes of CiA 301 and the effects of a write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cosim.drivers.cia402.device.objects import OBJECTS
 
 
 def _i32(value: float) -> int:
-    """As a counter of 32 bits shows it."""
+    """A value as a 32-bit counter, which wraps."""
     return (round(value) + 2**31) % 2**32 - 2**31
 
 
@@ -19,8 +19,8 @@ def _i16(value: float) -> int:
     return round(min(max(value, -32768.0), 32767.0))
 
 
-# objects that show what is so now
-_LIVE: dict[int, Callable[[Node], int]] = {
+# objects with live values
+_LIVE_VALUES: dict[int, Callable[[Node], int]] = {
     0x320101: lambda n: _i16(10.0 * n.motor.temperature),
     0x604100: machine.statusword,
     0x606100: lambda n: n.mode,
@@ -28,7 +28,7 @@ _LIVE: dict[int, Callable[[Node], int]] = {
     0x606400: lambda n: _i32(n.actual()),
     0x606B00: lambda n: _i32(n.rate),
     0x606C00: lambda n: _i32(n.speed()),
-    0x607400: lambda n: _i16(1e6 * n.asked / n.rated),
+    0x607400: lambda n: _i16(1e6 * n.requested / n.rated),
     0x607700: lambda n: _i16(1e6 * n.motor.effort / n.rated),
     0x607800: lambda n: _i16(1e6 * n.motor.current * n.motor.torque_constant / n.rated),
     0x607900: lambda n: max(0, _i32(1e3 * n.motor.voltage)),
@@ -38,7 +38,7 @@ _LIVE: dict[int, Callable[[Node], int]] = {
 
 def read(node: Node, key: int) -> int | str:
     """The value of an object that exists."""
-    live = _LIVE.get(key)
+    live = _LIVE_VALUES.get(key)
     return live(node) if live is not None else node.values[key]
 
 
@@ -68,33 +68,33 @@ def write(node: Node, key: int, value: int) -> None:
     if mapping.configures(key):
         mapping.configure(node, key, value)
         return
-    allow = _ALLOW.get(key)
+    allow = _CONDITIONS.get(key)
     if allow is not None:
         allow(node, value)
     node.values[key] = value
-    then = _THEN.get(key)
+    then = _EFFECTS.get(key)
     if then is not None:
         then(node, value)
 
 
-# --- what may be written, beyond the range in the table ------------------------------------------
+# --- conditions of a write, beyond the range in the table ------------------------------------------
 
 
 def _consumer(key: int) -> Callable[[Node, int], None]:
-    other = 0x101603 - key + 0x101600  # of the two
+    other = 0x101603 - key + 0x101600  # the second of the two consumers
 
     def allow(node: Node, value: int) -> None:
-        watched, taken = value >> 16, node.value(other)
-        if value & 0xFFFF and watched and taken & 0xFFFF and taken >> 16 == watched:
+        producer, existing = value >> 16, node.value(other)
+        if value & 0xFFFF and producer and existing & 0xFFFF and existing >> 16 == producer:
             raise sdo.Aborted(sdo.INCOMPATIBLE)
 
     return allow
 
 
-_ALLOW = {key: _consumer(key) for key in (0x101601, 0x101602)}
+_CONDITIONS = {key: _consumer(key) for key in (0x101601, 0x101602)}
 
 
-# --- what a write sets off ----------------------------------------------------------------------
+# --- effects of a write ----------------------------------------------------------------------
 
 
 def _clear_history(node: Node, value: int) -> None:
@@ -102,34 +102,34 @@ def _clear_history(node: Node, value: int) -> None:
         node.values[0x100301 + k] = 0
 
 
-def _watch(sub: int) -> Callable[[Node, int], None]:
+def _start_monitoring(sub: int) -> Callable[[Node, int], None]:
     def then(node: Node, value: int) -> None:
-        node.heard[sub] = None  # watched from the next heartbeat on
+        node.heard[sub] = None  # monitored from the next heartbeat on
 
     return then
 
 
-def _beat(node: Node, value: int) -> None:
+def _start_heartbeat(node: Node, value: int) -> None:
     node.beat_due = node.t_ns if value and node.nmt != codec.BOOTING else None
 
 
 def _control(node: Node, value: int) -> None:
     before = node.control
     machine.control(node, value)
-    motion.edge(node, before)
+    motion.start_procedures(node, before)
 
 
-def _aim(node: Node, value: int) -> None:
+def _set_target(node: Node, value: int) -> None:
     if node.mode == profile.CSP and node.state == profile.ENABLED:
-        motion.aim(node, value)
+        motion.set_target(node, value)
 
 
-_THEN: dict[int, Callable[[Node, int], None]] = {
+_EFFECTS: dict[int, Callable[[Node, int], None]] = {
     0x100300: _clear_history,
-    0x101601: _watch(0),
-    0x101602: _watch(1),
-    0x101700: _beat,
+    0x101601: _start_monitoring(0),
+    0x101602: _start_monitoring(1),
+    0x101700: _start_heartbeat,
     0x604000: _control,
-    0x606000: motion.switch,
-    0x607A00: _aim,
+    0x606000: motion.change_mode,
+    0x607A00: _set_target,
 }

@@ -23,7 +23,7 @@ from cosim.drivers.cia402.profile import (
 
 _ERRORS, _ERROR_REGISTER, _ERROR_CODE = 0x100300, 0x100100, 0x603F00
 _ABORT_OPTION, _QUICK_OPTION, _FAULT_OPTION = 0x600700, 0x605A00, 0x605E00
-_STAYING = (5, 6)  # quick stop options after which the drive holds, and may be enabled again
+_HOLDING_OPTIONS = (5, 6)  # quick stop options with which the drive holds afterwards, and may be enabled again
 
 # transitions 2 to 11 of the standard
 _TRANSITIONS = {
@@ -45,7 +45,7 @@ _TRANSITIONS = {
 
 
 def _command(word: int) -> int:
-    """Which command the lower bits of a controlword are."""
+    """The command in the lower bits of a controlword."""
     if not word & 0x02:
         return DISABLE_VOLTAGE
     if not word & 0x04:
@@ -56,33 +56,33 @@ def _command(word: int) -> int:
 
 
 def enter(node: Node, state: int) -> None:
-    """Change the state; what is in motion stays so only from one powered state to another."""
+    """Change the state; a motion continues only from one powered state to another."""
     if state == QUICK_STOP and node.value(_QUICK_OPTION) == 0:
         state = DISABLED
     if state == node.state:
         return
     before, node.state = node.state, state
-    node.braking = node.late = 0.0
+    node.braking = node.window_time = 0.0
     node.homing = False
-    node.goal = node.begin = node.demand = node.actual()
-    node.begun = node.t_ns
+    node.goal = node.start = node.demand = node.actual()
+    node.target_ns = node.t_ns
     node.rate = node.speed() if state in POWERED else 0.0
     if before == ENABLED:
-        node.integral = node.asked  # a ramp begins with the torque there is
+        node.integral = node.requested  # a ramp begins with the present torque
     if state not in POWERED:
         node.integral = 0.0
         node.motor.request(0.0)
 
 
 def control(node: Node, word: int) -> None:
-    """A controlword came. Its edges of bit 4 are for the modes, see `motion`."""
+    """Apply a controlword; the modes use the edges of bit 4, see `motion`."""
     before, node.control = node.control, word
     if word & profile.RESET:
         if node.state == FAULT and not before & profile.RESET:
             _reset(node)
         return
     command = _command(word)
-    if node.state == QUICK_STOP and command == ENABLE and node.value(_QUICK_OPTION) in _STAYING:
+    if node.state == QUICK_STOP and command == ENABLE and node.value(_QUICK_OPTION) in _HOLDING_OPTIONS:
         enter(node, ENABLED)
         return
     enter(node, _TRANSITIONS.get((node.state, command), node.state))
@@ -92,37 +92,37 @@ def _reset(node: Node) -> None:
     node.errors = []
     check(node, react=False)
     if not node.errors:
-        _forget(node)
+        _clear_errors(node)
         enter(node, DISABLED)
 
 
-def _forget(node: Node) -> None:
+def _clear_errors(node: Node) -> None:
     node.errors = []
     node.values[_ERROR_REGISTER] = node.values[_ERROR_CODE] = 0
-    _tell(node, 0)
+    _send_emergency(node, 0)
 
 
-def _tell(node: Node, code: int) -> None:
+def _send_emergency(node: Node, code: int) -> None:
     if node.nmt in (codec.RUNNING, codec.PREPARED):
         node.send(codec.emergency(node.id, code, node.value(_ERROR_REGISTER)))
 
 
 def report(node: Node, code: int) -> None:
-    """An error stands: error register, history and an EMCY message, once until it is reset."""
+    """Report an error: error register, history and an EMCY message, once until it is reset."""
     if code in node.errors:
         return
     node.errors.append(code)
     values = node.values
     values[_ERROR_REGISTER] = node.value(_ERROR_REGISTER) | 1 | faults.FAULTS[code].register
     values[_ERROR_CODE] = code
-    kept = [code] + [node.value(_ERRORS + 1 + k) for k in range(ERRORS_KEPT - 1)]
-    values.update((_ERRORS + 1 + k, old) for k, old in enumerate(kept))
+    history = [code] + [node.value(_ERRORS + 1 + k) for k in range(ERRORS_KEPT - 1)]
+    values.update((_ERRORS + 1 + k, old) for k, old in enumerate(history))
     values[_ERRORS] = min(ERRORS_KEPT, node.value(_ERRORS) + 1)
-    _tell(node, code)
+    _send_emergency(node, code)
 
 
 def fault(node: Node, code: int) -> None:
-    """Transition 13: an error that the drive does not go on with."""
+    """Transition 13: an error that ends operation."""
     report(node, code)
     ramp = node.state in POWERED and node.value(_FAULT_OPTION) != 0 and not faults.FAULTS[code].abrupt
     if node.state == FAULT or (node.state == REACTING and ramp):
@@ -131,7 +131,7 @@ def fault(node: Node, code: int) -> None:
 
 
 def check(node: Node, react: bool = True) -> None:
-    """Look for what is wrong with the motor; with `react` each cause is a fault, else it is only noted."""
+    """Check the motor; with `react` each cause is a fault, otherwise it is only reported."""
     motor = node.motor
     codes = [faults.OF_FAULT_CAUSE[motor.fault_cause]] if motor.fault_cause in faults.OF_FAULT_CAUSE else []
     if motor.temperature > motor.max_temperature:
@@ -144,7 +144,7 @@ def check(node: Node, react: bool = True) -> None:
 
 
 def connection_lost(node: Node, code: int) -> None:
-    """Nobody commands any more: what 6007h says, where the motor is on or could be."""
+    """The commands ramp_ended: apply the abort connection option 6007h."""
     option = node.value(_ABORT_OPTION)
     if option == 1:
         fault(node, code)
@@ -156,21 +156,21 @@ def connection_lost(node: Node, code: int) -> None:
         enter(node, _TRANSITIONS.get((node.state, QUICK_STOP_COMMAND), node.state))
 
 
-def connection_back(node: Node) -> None:
-    """A heartbeat that was missed comes again; a fault stays until it is reset."""
+def connection_restored(node: Node) -> None:
+    """A missed heartbeat is received again; a fault persists until it is reset."""
     if node.state not in (REACTING, FAULT) and node.errors:
-        _forget(node)
+        _clear_errors(node)
 
 
 def halted(node: Node) -> bool:
     return node.state == ENABLED and bool(node.control & profile.HALT)
 
 
-def stopped(node: Node) -> None:
-    """The ramp of a quick stop or of a fault reaction is over: transitions 12 and 14."""
+def ramp_ended(node: Node) -> None:
+    """The ramp of a quick stop or of a fault reaction has ended: transitions 12 and 14."""
     if node.state == REACTING:
         enter(node, FAULT)
-    elif node.state == QUICK_STOP and node.value(_QUICK_OPTION) not in _STAYING:
+    elif node.state == QUICK_STOP and node.value(_QUICK_OPTION) not in _HOLDING_OPTIONS:
         enter(node, DISABLED)
 
 

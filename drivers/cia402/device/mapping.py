@@ -1,6 +1,6 @@
-"""Which objects the PDOs of the emulated drive carry, and when: objects 1400h to 1BFFh (CiA 301, 7.5.2.35 to 38).
+"""The mapping and the timing of the PDOs of the emulated drive: objects 1400h to 1BFFh (CiA 301, 7.5.2.35 to 38).
 
-A mapping is changed as the standard has it: PDO invalid, number of objects 0, objects, number, PDO valid.
+A mapping is changed in the order of the standard: PDO invalid, number of objects 0, objects, number, PDO valid.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _RECEIVE, _RECEIVE_MAPPING, _TRANSMIT, _TRANSMIT_MAPPING = 0x14, 0x16, 0x18, 0x1
 _GROUPS = frozenset((_RECEIVE, _RECEIVE_MAPPING, _TRANSMIT, _TRANSMIT_MAPPING))
 _RESERVED_TYPES = {_RECEIVE: range(241, 254), _TRANSMIT: range(241, 252)}
 _EXTENDED = 1 << 29
-# identifiers that CiA 301 keeps for other services
+# identifiers that CiA 301 reserves for other services
 _RESTRICTED = (
     range(0x000, 0x080),
     range(0x101, 0x181),
@@ -58,17 +58,17 @@ def _check_mapping(node: Node, key: int, group: int, number: int, sub: int, valu
     direction = "r" if group == _RECEIVE_MAPPING else "t"
     if sub == 0:
         mapped = [node.value(key + 1 + k) for k in range(value)]
-        if sum(_checked(node, entry, direction) for entry in mapped) > 64:
+        if sum(_mapped_bits(node, entry, direction) for entry in mapped) > 64:
             raise sdo.Aborted(sdo.MAPPING_TOO_LONG)
     elif node.value(key - sub):
         raise sdo.Aborted(sdo.WRONG_STATE)
     elif value:
-        _checked(node, value, direction)
+        _mapped_bits(node, value, direction)
 
 
-def _checked(node: Node, mapped: int, direction: str) -> int:
-    """The bits of a mapped object. Raises sdo.Aborted when it cannot be mapped."""
-    key, bits = node.known(mapped >> 8), mapped & 0xFF
+def _mapped_bits(node: Node, mapped: int, direction: str) -> int:
+    """The bits of a mapped object. Raises sdo.Aborted if it cannot be mapped."""
+    key, bits = node.table_key(mapped >> 8), mapped & 0xFF
     entry = OBJECTS.get(key)
     if entry is None and key >> 8 not in objects.INDICES:
         raise sdo.Aborted(sdo.NO_OBJECT)
@@ -78,22 +78,22 @@ def _checked(node: Node, mapped: int, direction: str) -> int:
 
 
 def rebuild(node: Node) -> None:
-    """Bring what the PDOs carry up to date with the objects."""
-    inward, outward = {}, []
+    """Update the PDOs from the objects."""
+    receive_pdos, transmit_pdos = {}, []
     for number in objects.PDOS:
-        place = number << 8
-        cob_id = node.value(0x140001 + place)
+        offset = number << 8
+        cob_id = node.value(0x140001 + offset)
         if not cob_id & INVALID:
-            inward[cob_id & 0x7FF] = (number, node.value(0x140002 + place), _keys(node, 0x160000 + place))
-        cob_id = node.value(0x180001 + place)
+            receive_pdos[cob_id & 0x7FF] = (number, node.value(0x140002 + offset), _keys(node, 0x160000 + offset))
+        cob_id = node.value(0x180001 + offset)
         if not cob_id & INVALID:
-            keys = _keys(node, 0x1A0000 + place)
+            keys = _keys(node, 0x1A0000 + offset)
             remote = not cob_id & NO_REMOTE
-            outward.append((number, cob_id & 0x7FF, node.value(0x180002 + place), keys, remote))
-    node.inward, node.outward = inward, tuple(outward)
+            transmit_pdos.append((number, cob_id & 0x7FF, node.value(0x180002 + offset), keys, remote))
+    node.receive_pdos, node.transmit_pdos = receive_pdos, tuple(transmit_pdos)
     node.pending = [None] * len(objects.PDOS)
     node.sent = [None] * len(objects.PDOS)
 
 
-def _keys(node: Node, place: int) -> tuple[int, ...]:
-    return tuple(node.known(node.value(place + 1 + k) >> 8) for k in range(node.value(place)))
+def _keys(node: Node, key: int) -> tuple[int, ...]:
+    return tuple(node.table_key(node.value(key + 1 + k) >> 8) for k in range(node.value(key)))

@@ -1,4 +1,4 @@
-"""The emulated drive as a node of the network: NMT, boot-up, heartbeats sent and watched, and where frames go."""
+"""The emulated drive as a node of the network: NMT, boot-up, heartbeats, and the routing of frames."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cosim.drivers.transport import CanFrame
 
 _SYNC, _PRODUCER, _CONSUMERS, _COMMUNICATION_ERROR = 0x100500, 0x101700, 0x101601, 0x102901
 _STATE_OF = {codec.START: codec.RUNNING, codec.STOP: codec.STOPPED, codec.PRE_OPERATIONAL: codec.PREPARED}
-_COMMUNICATION = frozenset(range(0x1000, 0x2000)) - {0x1018}  # indices that a reset of it restores
-_LONGEST_STEP = 0.01  # s for which a control loop may run on one measurement
+_COMMUNICATION_INDICES = frozenset(range(0x1000, 0x2000)) - {0x1018}  # indices that `reset communication` restores
+_LONGEST_STEP = 0.01  # s, of the control loops
 
 
 def receive(node: Node, frame: CanFrame, t_ns: int) -> None:
@@ -25,7 +25,7 @@ def receive(node: Node, frame: CanFrame, t_ns: int) -> None:
     elif number == codec.NMT:
         _command(node, data)
     elif codec.HEARTBEAT < number <= codec.HEARTBEAT + 0x7F:
-        _heard(node, number - codec.HEARTBEAT)
+        _take_heartbeat(node, number - codec.HEARTBEAT)
     elif node.nmt == codec.STOPPED:
         return
     elif number == codec.SDO_REQUEST + node.id:
@@ -34,7 +34,7 @@ def receive(node: Node, frame: CanFrame, t_ns: int) -> None:
         return
     elif number == node.value(_SYNC):
         pdo.synchronise(node)
-    elif number in node.inward:
+    elif number in node.receive_pdos:
         pdo.receive(node, number, data)
 
 
@@ -44,16 +44,16 @@ def _command(node: Node, data: bytes) -> None:
     if data[0] == codec.RESET_NODE:
         node.restart(node.t_ns)
     elif data[0] == codec.RESET_COMMUNICATION:
-        _leave(node, codec.BOOTING)
-        fresh = objects.start_values(node.id)
-        node.values.update((key, value) for key, value in fresh.items() if key >> 8 in _COMMUNICATION)
+        _change_state(node, codec.BOOTING)
+        initial = objects.start_values(node.id)
+        node.values.update((key, value) for key, value in initial.items() if key >> 8 in _COMMUNICATION_INDICES)
         node.heard[:], node.transfer, node.beat_due = (None, None), "", None
     elif data[0] in _STATE_OF:
-        _leave(node, _STATE_OF[data[0]])
+        _change_state(node, _STATE_OF[data[0]])
 
 
-def _leave(node: Node, state: int) -> None:
-    """Change the NMT state; a motor that is on does not go on without commands."""
+def _change_state(node: Node, state: int) -> None:
+    """Change the NMT state; leaving the operational state stops a motor that is on."""
     running, node.nmt = node.nmt == codec.RUNNING, state
     node.pending = [None] * len(objects.PDOS)
     if running and state != codec.RUNNING and node.state in (profile.ENABLED, profile.QUICK_STOP):
@@ -62,22 +62,22 @@ def _leave(node: Node, state: int) -> None:
         node.sent = [None] * len(objects.PDOS)
 
 
-def _heard(node: Node, producer: int) -> None:
+def _take_heartbeat(node: Node, producer: int) -> None:
     for sub in (0, 1):
-        watched = node.value(_CONSUMERS + sub)
-        if watched & 0xFFFF and watched >> 16 == producer:
+        monitored = node.value(_CONSUMERS + sub)
+        if monitored & 0xFFFF and monitored >> 16 == producer:
             node.heard[sub] = node.t_ns
             if faults.HEARTBEAT in node.errors:
-                machine.connection_back(node)
+                machine.connection_restored(node)
 
 
-def _watch(node: Node) -> None:
-    """Heartbeats that stay away: what 1029h says of the node and 6007h of the motor."""
+def _check_heartbeats(node: Node) -> None:
+    """Check for missed heartbeats; 1029h is the reaction of the node, 6007h that of the motor."""
     for sub in (0, 1):
         heard = node.heard[sub]
         if heard is None or node.t_ns - heard <= 1_000_000 * (node.value(_CONSUMERS + sub) & 0xFFFF):
             continue
-        node.heard[sub] = None  # once; watched again from the next heartbeat on
+        node.heard[sub] = None  # once; monitored again from the next heartbeat on
         machine.connection_lost(node, faults.HEARTBEAT)
         reaction = node.value(_COMMUNICATION_ERROR)
         if reaction == 0 and node.nmt == codec.RUNNING:
@@ -86,15 +86,15 @@ def _watch(node: Node) -> None:
             node.nmt = codec.STOPPED
 
 
-def _beat(node: Node) -> None:
+def _send_heartbeat(node: Node) -> None:
     period = 1_000_000 * node.value(_PRODUCER)
     if period and node.beat_due is not None and node.t_ns >= node.beat_due:
         node.beat_due = max(node.beat_due + period, node.t_ns)
         node.send(codec.heartbeat(node.id, node.nmt))
 
 
-def proceed(node: Node, t_ns: int) -> None:
-    """Time has passed, and the motor was measured anew."""
+def process(node: Node, t_ns: int) -> None:
+    """One step, after the motor was measured."""
     step = min(max(1e-9 * (t_ns - node.stepped_ns), 0.0), _LONGEST_STEP)
     node.t_ns = node.stepped_ns = t_ns
     if node.nmt == codec.BOOTING:
@@ -102,9 +102,9 @@ def proceed(node: Node, t_ns: int) -> None:
         mapping.rebuild(node)
         node.send(codec.heartbeat(node.id, codec.BOOTING))
         return
-    _watch(node)
+    _check_heartbeats(node)
     machine.check(node)
     motion.run(node, step)
     if node.nmt == codec.RUNNING:
         pdo.events(node)
-    _beat(node)
+    _send_heartbeat(node)

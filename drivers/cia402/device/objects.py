@@ -13,7 +13,7 @@ SERVO_DRIVE = 0x00020192  # device type: profile 402 in the lower half, servo dr
 INCREMENTS_PER_SECOND = 0x00B50300  # SI unit velocity
 SUPPORTED_MODES = 0x3A5  # profile position and velocity, homing, cyclic synchronous position, velocity and torque
 INVALID = 0x80000000  # bit 31 of a COB-ID: the PDO does not exist
-NO_REMOTE = 0x40000000  # bit 30: it is not sent on request
+NO_REMOTE = 0x40000000  # bit 30: not sent on request
 ERRORS_KEPT = 8
 PDOS = range(4)
 MAPPED = 8  # objects that one PDO can hold
@@ -64,13 +64,15 @@ def _communication() -> dict[int, ObjectEntry]:
     table |= {0x100301 + k: ObjectEntry(f"error {k + 1}", "I", "ro") for k in range(ERRORS_KEPT)}
     for n in PDOS:
         receive, transmit = 0x140000 + (n << 8), 0x180000 + (n << 8)
-        shut = 0 if n < 2 else INVALID
+        disabled = 0 if n < 2 else INVALID
         table |= {
             receive: ObjectEntry("RPDO entries", "B", "const", 2),
-            receive + 1: ObjectEntry("RPDO COB-ID", "I", "rw", shut | 0x200 + 0x100 * n, per_node=True),
+            receive + 1: ObjectEntry("RPDO COB-ID", "I", "rw", disabled | 0x200 + 0x100 * n, per_node=True),
             receive + 2: ObjectEntry("RPDO transmission type", "B", "rw", 255),
             transmit: ObjectEntry("TPDO entries", "B", "const", 5),
-            transmit + 1: ObjectEntry("TPDO COB-ID", "I", "rw", shut | NO_REMOTE | 0x180 + 0x100 * n, per_node=True),
+            transmit + 1: ObjectEntry(
+                "TPDO COB-ID", "I", "rw", disabled | NO_REMOTE | 0x180 + 0x100 * n, per_node=True
+            ),
             transmit + 2: ObjectEntry("TPDO transmission type", "B", "rw", 255),
             transmit + 3: ObjectEntry("TPDO inhibit time", "H"),
             transmit + 5: ObjectEntry("TPDO event timer", "H"),

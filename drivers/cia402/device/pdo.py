@@ -1,4 +1,4 @@
-"""Process data of the emulated drive: what comes in takes effect and what goes out is sampled when its type says so."""
+"""Process data of the emulated drive: receive and transmit PDOs and their transmission types."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cosim.drivers.cia402.device import access, machine, objects
 from cosim.drivers.cia402.device.node import Node
 from cosim.drivers.transport import CanFrame
 
-_SYNCHRONOUS = 240  # the largest transmission type that waits for SYNC
+_SYNCHRONOUS = 240  # the largest synchronous transmission type
 _ON_EVENT = (254, 255)
 
 
 def receive(node: Node, cob_id: int, data: bytes) -> None:
     """A frame with the COB-ID of a receive PDO."""
-    number, kind, keys = node.inward[cob_id]
+    number, kind, keys = node.receive_pdos[cob_id]
     if kind <= _SYNCHRONOUS:
         node.pending[number] = data
     else:
@@ -23,7 +23,7 @@ def receive(node: Node, cob_id: int, data: bytes) -> None:
 
 
 def _apply(node: Node, keys: tuple[int, ...], data: bytes) -> None:
-    """Take mapped objects over; a value out of its range is left out. Too few bytes are none at all."""
+    """Write the mapped objects; values out of range are ignored, as is a frame with too few bytes."""
     widths = [objects.width(key) // 8 for key in keys]
     if sum(widths) > len(data):
         machine.report(node, faults.PDO_LENGTH)
@@ -45,12 +45,12 @@ def _send(node: Node, number: int, cob_id: int, data: bytes) -> None:
 
 
 def synchronise(node: Node) -> None:
-    """SYNC: what was received takes effect, then what is due is sampled and sent."""
-    for number, kind, keys in list(node.inward.values()):
+    """SYNC: apply the received PDOs, then sample and send those that are due."""
+    for number, kind, keys in list(node.receive_pdos.values()):
         data, node.pending[number] = node.pending[number], None
         if data is not None and kind <= _SYNCHRONOUS:
             _apply(node, keys, data)
-    for number, cob_id, kind, keys, _ in node.outward:
+    for number, cob_id, kind, keys, _ in node.transmit_pdos:
         if not keys or kind > _SYNCHRONOUS:
             continue
         data = _sample(node, keys)
@@ -61,22 +61,22 @@ def synchronise(node: Node) -> None:
 
 
 def request(node: Node, cob_id: int) -> None:
-    """A remote frame asks for a transmit PDO."""
-    for number, own, _, keys, remote in node.outward:
-        if own == cob_id and remote and keys:
+    """Answer the remote frame of a transmit PDO."""
+    for number, pdo_id, _, keys, remote in node.transmit_pdos:
+        if pdo_id == cob_id and remote and keys:
             _send(node, number, cob_id, _sample(node, keys))
 
 
 def events(node: Node) -> None:
-    """PDOs that are sent when something changed or their event timer ran out, not within their inhibit time."""
-    for number, cob_id, kind, keys, _ in node.outward:
+    """Send PDOs whose values changed or whose event timer has elapsed, not within their inhibit time."""
+    for number, cob_id, kind, keys, _ in node.transmit_pdos:
         if kind not in _ON_EVENT or not keys:
             continue
-        quiet = node.t_ns - node.sent_ns[number]
+        elapsed = node.t_ns - node.sent_ns[number]
         place = 0x180000 + (number << 8)
         timer = node.value(place + 5)
-        if node.sent[number] is not None and quiet < 100_000 * node.value(place + 3):
+        if node.sent[number] is not None and elapsed < 100_000 * node.value(place + 3):
             continue
         data = _sample(node, keys)
-        if data != node.sent[number] or (timer and quiet >= 1_000_000 * timer):
+        if data != node.sent[number] or (timer and elapsed >= 1_000_000 * timer):
             _send(node, number, cob_id, data)

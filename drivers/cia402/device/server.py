@@ -1,4 +1,4 @@
-"""The SDO server of the emulated drive: expedited and segmented transfers, any frame answered as CiA 301 asks."""
+"""The SDO server of the emulated drive: expedited and segmented transfers (CiA 301)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from cosim.drivers.cia402.device import access, objects
 from cosim.drivers.cia402.device.node import Node
 from cosim.drivers.transport import CanFrame
 
-LONGEST = 4096  # bytes that a client may announce to write
+MAX_SIZE = 4096  # bytes that a client may announce
 
 
 def serve(node: Node, frame: bytes) -> None:
-    """Answer a request; frames that are not of eight bytes are none."""
+    """Answer a request; frames that do not have eight bytes are ignored."""
     if len(frame) != 8:
         return
     command, index, sub = sdo.HEAD.unpack_from(frame)
-    key = node.known(index << 8 | sub)
+    key = node.table_key(index << 8 | sub)
     kind = command & sdo.KIND
     if kind in (sdo.SEGMENT_DOWN, sdo.SEGMENT_UP):
         key = node.transfer_key
@@ -28,7 +28,7 @@ def serve(node: Node, frame: bytes) -> None:
         node.transfer = ""
         answer = sdo.abort(index, sub, error.code)
     if answer is not None:
-        if kind in (sdo.UPLOAD, sdo.DOWNLOAD):  # under the name by which it was asked for
+        if kind in (sdo.UPLOAD, sdo.DOWNLOAD):  # with the requested key
             answer = answer[:1] + frame[1:4] + answer[4:]
         node.send(CanFrame(codec.SDO_ANSWER + node.id, answer))
 
@@ -48,26 +48,26 @@ def _download(node: Node, key: int, frame: bytes) -> bytes:
     if frame[0] & sdo.EXPEDITED:
         data = sdo.expedited_data(frame)
         if not frame[0] & sdo.SIZED and key in objects.OBJECTS and objects.OBJECTS[key].kind:
-            data = data[: objects.width(key) // 8]  # without a size the object's own counts
+            data = data[: objects.width(key) // 8]  # without a size: that of the object
         access.download(node, key, data)
     else:
         if access.find(key).access in ("ro", "const"):
             raise sdo.Aborted(sdo.READ_ONLY)
-        size = int.from_bytes(frame[4:8], "little") if frame[0] & sdo.SIZED else LONGEST
-        if size > LONGEST:
+        size = int.from_bytes(frame[4:8], "little") if frame[0] & sdo.SIZED else MAX_SIZE
+        if size > MAX_SIZE:
             raise sdo.Aborted(sdo.OUT_OF_MEMORY)
         _begin(node, "down", key, size, b"")
     return sdo.plain(sdo.DOWNLOAD_ANSWER, key >> 8, key & 0xFF)
 
 
-def _begin(node: Node, way: str, key: int, size: int, data: bytes) -> None:
-    node.transfer, node.transfer_key, node.transfer_size = way, key, size
+def _begin(node: Node, direction: str, key: int, size: int, data: bytes) -> None:
+    node.transfer, node.transfer_key, node.transfer_size = direction, key, size
     node.transfer_data, node.transfer_toggle = data, 0
 
 
-def _alternate(node: Node, way: str, frame: bytes) -> int:
+def _alternate(node: Node, direction: str, frame: bytes) -> int:
     """The toggle bit of this segment. Raises sdo.Aborted."""
-    if node.transfer != way:
+    if node.transfer != direction:
         raise sdo.Aborted(sdo.COMMAND_UNKNOWN)
     toggle = node.transfer_toggle
     if frame[0] & sdo.TOGGLE != toggle:
@@ -95,7 +95,7 @@ def _segment_down(node: Node, key: int, frame: bytes) -> bytes:
     return bytes((sdo.SEGMENT_DOWN_ANSWER | toggle,)) + bytes(7)
 
 
-def _given_up(node: Node, key: int, frame: bytes) -> None:
+def _abort(node: Node, key: int, frame: bytes) -> None:
     node.transfer = ""
 
 
@@ -104,5 +104,5 @@ _ANSWERS = {
     sdo.DOWNLOAD: _download,
     sdo.UPLOAD: _upload,
     sdo.SEGMENT_UP: _segment_up,
-    sdo.ABORT: _given_up,
+    sdo.ABORT: _abort,
 }
