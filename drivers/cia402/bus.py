@@ -56,7 +56,7 @@ class Bus:
         self.store.set_operational(True)
 
     def synchronise(self, deadline_ns: int) -> None:
-        """Send SYNC: commands take effect, and every drive answers. Late answers to the previous one are taken first."""
+        """Send SYNC: commands take effect, and every drive answers. Late answers to the last one are taken first."""
         if self.store.missing:
             self.drain()
         self.store.expect_answers()

@@ -20,7 +20,8 @@ def _object_value(value: float, maximum: int = 0xFFFFFFFF) -> int:
 
 
 class Node:
-    """id 1…127; cpr: counts per revolution; rated: torque [N·m] of 6076h; temperature: a second key of its object; identity: (vendor, product).
+    """id 1…127; cpr: counts per revolution; rated: torque [N·m] of 6076h; temperature: a second key of its object;
+    identity: (vendor, product).
 
     Units: counts, counts/s, N·m, ns, if not stated otherwise.
     """
