@@ -17,6 +17,7 @@ from typing import (
     Literal,
     Protocol,
     TypeAlias,
+    TypedDict,
     TypeVar,
     dataclass_transform,
     runtime_checkable,
@@ -317,6 +318,15 @@ class Connection(Protocol):
         ...
 
 
+class FeedforwardReport(TypedDict):
+    """Feedforward efforts of a joint in the field of its drive's command."""
+
+    joint: str
+    saturated: int  # commands that were clipped
+    limit: float  # N·m or N; infinite where there is none
+    resolution: float  # N·m or N; 0 where there is none
+
+
 class HardwareDriver(Driver, Protocol):
     """A driver whose motors are real: what the loop needs to know of its connection and of the faults of its drives."""
 
@@ -333,8 +343,8 @@ class HardwareDriver(Driver, Protocol):
         """A fault code of the joint at this index in words, with the fix."""
         ...
 
-    def report(self) -> list[dict[str, object]]:
-        """What became of feedforward efforts in the field of each drive's command, JSON-ready."""
+    def report(self) -> list[FeedforwardReport]:
+        """Of each joint."""
         ...
 
 

@@ -49,7 +49,8 @@ def run(
 ) -> None:
     """Run a rig, simulated or with its real motors, and print a summary."""
     from cosim import load_rig
-    from cosim.cli import report
+    from cosim.cli.run_files import check_plots, write_files
+    from cosim.cli.run_summary import print_summary
     from cosim.output import console
     from cosim.rig.run import StoppedRun
 
@@ -57,7 +58,7 @@ def run(
     plots = plot or []
     console.check_targets(plots, json, record, rig)
     loaded = load_rig(rig, set_ or (), interpret, realtime)
-    report.check_plots(plots, loaded)
+    check_plots(plots, loaded)
     if loaded.hardware:
         from cosim.cli.confirm import confirm
         from cosim.cli.describe import what_moves
@@ -69,8 +70,9 @@ def run(
             finished = loaded.run(seconds, record, shown, clear_faults)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
-    report.show(finished, quiet=json is not None and str(json) == "-")
-    report.write(finished, plots, json, record)
+    if json is None or str(json) != "-":
+        print_summary(finished)
+    write_files(finished, plots, json, record)
     if fault is not None:
         raise fault
 

@@ -33,7 +33,7 @@ from cosim.drivers.common.feedforward_field import FeedforwardField
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import CosimError, InputError, RunError
-from cosim.types import Array, DriverContext, JointCommand, JointState, requested_effort
+from cosim.types import Array, DriverContext, FeedforwardReport, JointCommand, JointState, requested_effort
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
@@ -221,7 +221,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._state = State.CLOSED
         self.link.close()
 
-    def report(self) -> list[dict[str, object]]:
+    def report(self) -> list[FeedforwardReport]:
         """See `FeedforwardField.report`."""
         return self.feedforward.report()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.types import Array
+from cosim.types import Array, FeedforwardReport
 
 
 class FeedforwardField:
@@ -26,7 +26,7 @@ class FeedforwardField:
         self.saturated += clipped
         return np.clip(effort, -self.limit, self.limit)
 
-    def report(self) -> list[dict[str, object]]:
+    def report(self) -> list[FeedforwardReport]:
         """Per joint, JSON-ready: the number of clipped commands, the limit, the resolution."""
         rows = zip(self.joints, self.saturated.tolist(), self.limit.tolist(), self.resolution.tolist(), strict=True)
-        return [{"joint": j, "saturated": s, "limit": limit, "resolution": r} for j, s, limit, r in rows]
+        return [FeedforwardReport(joint=j, saturated=s, limit=limit, resolution=r) for j, s, limit, r in rows]

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from cosim.cli import report
+from cosim.cli.run_summary import bus_line, speed_text
 
 MINE = """\
 from cosim import ops
@@ -53,21 +53,21 @@ def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command
     assert lines[6:] == ["engine   plant, controller hold, loop: compiled"]
 
 
-def test_a_run_by_the_clock_has_no_speed_of_its_own():
+def test_the_speed_line_of_a_real_time_run_has_no_speed():
     summary = {"timing": {}, "ticks": 1, "step_s": 2e-3, "integrator": "rk4", "substeps": 1}
-    assert report._speed(summary) == "1 tick of 2 ms (rk4)"
+    assert speed_text(summary) == "1 tick of 2 ms (rk4)"
 
 
-def test_one_of_anything_is_told_as_one():
-    slots = [{"joint": "a", "saturated": 1, "resolution": 0.0}, {"joint": "b", "saturated": 2, "resolution": 0.0}]
+def test_nouns_after_1_are_singular():
+    fields = [{"joint": "a", "saturated": 1, "resolution": 0.0}, {"joint": "b", "saturated": 2, "resolution": 0.0}]
     counts = {"sent": 2, "received": 3, "errors": 1, "unsent": 1, "bus_load": 0.1, "bus_load_estimated": 0.2}
-    assert report._line({"driver": "arm", "connection": "can0", "feedforward": slots} | counts) == (
+    assert bus_line({"driver": "arm", "connection": "can0", "feedforward": fields} | counts) == (
         "bus      arm on can0: 2 sent, 3 received, 1 error; bus load 10.0%, 20.0% estimated;"
         " 1 command expired unsent; feedforward saturated: a 1 time, b 2 times"
     )
 
 
-def test_of_joints_that_nothing_drives_the_motion_is_told(command):
+def test_the_motion_of_passive_joints_is_reported(command):
     Path("rig.yaml").write_text("""\
 mechanism: {bodies: [{name: link, axis: [0, 1, 0], mass: 1, com: [0, 0, -1]}]}
 joints: {link: {initial: {position: 30 deg}}}

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from cosim.cli import report
+from cosim.cli.run_summary import print_summary
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.events import EventMonitor
@@ -221,5 +221,5 @@ def test_a_takeover_is_in_the_recording_and_in_what_the_terminal_shows(rig_of, t
     with (tmp_path / "run.mcap").open("rb") as file:
         messages = [(m.log_time, loads(m.data)) for _, c, m in make_reader(file).iter_messages() if c.topic == "/log"]
     assert [(time, message["message"]) for time, message in messages] == [(20_000_000, what)]
-    report.show(run)
+    print_summary(run)
     assert f"event    0.02 s  {what}\n" in capsys.readouterr().out

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+from cosim.types import FeedforwardReport
+
 
 class HardwareStub:
     link = SimpleNamespace(name="stub", lost=False)
@@ -15,5 +17,5 @@ class HardwareStub:
     def describe_fault(self, joint_index: int, code: int) -> str:
         return f"fault {code}"
 
-    def report(self) -> list[dict[str, object]]:
+    def report(self) -> list[FeedforwardReport]:
         return []

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from cosim.cli import report
+from cosim.cli.run_summary import guard_lines, structure_lines
 from cosim.control.limits import BITS
 from cosim.drivers import sim
 from cosim.errors import InputErrors
@@ -339,7 +339,7 @@ def test_a_limit_that_warns_or_saturates_raises_an_alarm(rig_of, case, interpret
     assert run.summary["guard"] == {"a": {kind: counts}}
     assert abs(run["a/command_effort"]).max() == pytest.approx(most)
     line = f"guard    {what}, in {ticks} tick{'s' * (ticks > 1)}, first at {first:g} s"
-    assert report.guard_lines(run.summary) == [line]
+    assert guard_lines(run.summary) == [line]
 
 
 def test_a_joint_that_is_too_fast_is_not_accelerated(rig_of):
@@ -420,10 +420,8 @@ def test_alarms_are_recorded_and_counted(rig_of, tmp_path):
     begins = beyond[np.diff(beyond, prepend=-1000) > PAUSE * 1000.0]
     assert (count["ticks"], count["occurrences"]) == (len(beyond), len(begins)) and len(begins) > 5
     assert [event.t for event in run.events] == pytest.approx(run.t[begins])
-    assert report.guard_lines(run.summary)[0].endswith(
-        f" ({len(begins)} occurrences), first at {run.t[begins[0]]:.6g} s"
-    )
-    assert report.structure_lines(run.summary, {}) == []  # told once
+    assert guard_lines(run.summary)[0].endswith(f" ({len(begins)} occurrences), first at {run.t[begins[0]]:.6g} s")
+    assert structure_lines(run.summary, {}) == []  # reported once
 
     from mcap.reader import make_reader
 

@@ -20,7 +20,7 @@ from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import WATCHDOG_STEPS, GuardSpec
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import DriverContext, Limits
+from cosim.types import DriverContext, FeedforwardReport, Limits
 
 WATCHDOG = 0.1  # s without a tick until real motors are switched off, unless the rig sets another time
 
@@ -49,7 +49,7 @@ class BusReport(TypedDict):
     received: int
     errors: int
     unsent: int  # commands that expired before they could be sent
-    feedforward: list[dict[str, object]]  # of each joint
+    feedforward: list[FeedforwardReport]  # of each joint
 
 
 class Safety(TypedDict, total=False):

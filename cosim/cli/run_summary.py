@@ -1,18 +1,14 @@
-"""The report of a run on the command line: tables and files."""
+"""The summary of a run on the command line: a table of the joints and a line per topic."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cosim.errors import InputError, plural
+from cosim.errors import plural
 from cosim.output.console import PIPE_WIDTH
 from cosim.output.timing_report import timing_lines
+from cosim.rig.build.drivers import BusReport
 from cosim.rig.run import Run, signal_units
-
-if TYPE_CHECKING:
-    from cosim.rig import Rig
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
@@ -24,22 +20,8 @@ ROUNDING = 1e-12
 LOSS = ROUNDING
 
 
-# the end of the file name of a plot of the timing
-TIMING = "timing"
-
-
-def check_plots(plots: Sequence[Path], rig: Rig) -> None:
-    """Raise InputError for a plot of the timing of a run that is not in real time."""
-    for plot in plots:
-        if plot.stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
-            what = "a plot of the timing needs a run in real time; pass --realtime or choose another file name"
-            raise InputError(f"{plot}: {what}", "--plot")
-
-
-def show(run: Run, quiet: bool = False) -> None:
+def print_summary(run: Run) -> None:
     """Print the summary: a table of the joints, then a line per topic."""
-    if quiet:
-        return
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -58,14 +40,14 @@ def show(run: Run, quiet: bool = False) -> None:
         table.add_column(heading, justify="right")
     for name, joint in joints.items():
         none = {"effort"} if joint["role"] == "passive" else set()
-        figures = [
-            _figure(None if what in none else joint[key], units[f"{name}/{what}"].replace("*", "·"))
+        values = [
+            _quantity(None if what in none else joint[key], units[f"{name}/{what}"].replace("*", "·"))
             for _, key, what in columns
         ]
-        table.add_row(name, joint["role"], *figures)
+        table.add_row(name, joint["role"], *values)
     console.print(table)
-    timed = [] if summary["timing"] is None else timing_lines(summary["timing"])
-    for line in [*structure_lines(summary, units), *guard_lines(summary), *lines(summary), *timed]:
+    timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
+    for line in [*structure_lines(summary, units), *guard_lines(summary), *general_lines(summary), *timing]:
         console.print(line, soft_wrap=True)
 
 
@@ -82,11 +64,11 @@ EFFORT = (("effort RMS", "effort_rms", "effort"), ("effort peak", "effort_peak",
 def _columns(joints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """The columns: motion where nothing is tracked, no efforts where all are zero."""
     tracked = any(joint["error_rms"] is not None for joint in joints)
-    driven = any(joint["effort_peak"] != 0.0 for joint in joints)
-    return [*(TRACKING if tracked else MOTION), *(EFFORT if driven else ())]
+    actuated = any(joint["effort_peak"] != 0.0 for joint in joints)
+    return [*(TRACKING if tracked else MOTION), *(EFFORT if actuated else ())]
 
 
-def lines(summary: dict[str, Any]) -> list[str]:
+def general_lines(summary: dict[str, Any]) -> list[str]:
     """Energy, buses, speed and engine."""
     energy = summary["energy"] or {}
     parts: dict[str, list[str]] = {}
@@ -98,8 +80,8 @@ def lines(summary: dict[str, Any]) -> list[str]:
     if energy and not energy["residual_relative"] <= COARSE:
         worse = not energy["residual_relative"] <= UNSTABLE
         what = "the run is unstable and its results are invalid" if worse else "the energy balance does not close"
-        mend = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
-        reasons.append(f"warning  {what}: the step is too coarse; {mend}")
+        fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+        reasons.append(f"warning  {what}: the step is too coarse; {fix}")
     balance = [
         f"energy   work in {e['work_in']:.6g} J, dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
@@ -108,24 +90,25 @@ def lines(summary: dict[str, Any]) -> list[str]:
     ]
     return [
         *balance,
-        *(_line(line) for line in summary["drivers"]),
-        f"speed    {_speed(summary)}",
+        *(bus_line(bus) for bus in summary["drivers"]),
+        f"speed    {speed_text(summary)}",
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
     ]
 
 
-def _line(line: dict[str, Any]) -> str:
-    """Traffic and load of a bus of real drives."""
-    cut = [f"{slot['joint']} {n} {plural(n, 'time')}" for slot in line["feedforward"] if (n := slot["saturated"])]
-    steps = [f"{slot['resolution']:.3g}" for slot in line["feedforward"] if slot["resolution"]]
-    slots = f"; {line['unsent']:,} {plural(line['unsent'], 'command')} expired unsent" if line["unsent"] else ""
-    slots += f"; feedforward saturated: {', '.join(cut)}" if cut else ""
-    slots += f"; feedforward resolution {' / '.join(dict.fromkeys(steps))}" if steps else ""
-    load = f"bus load {line['bus_load']:.1%}, {line['bus_load_estimated']:.1%} estimated"
+def bus_line(bus: BusReport) -> str:
+    """Traffic and load of the bus of a driver."""
+    fields = bus["feedforward"]
+    saturated = [f"{field['joint']} {n} {plural(n, 'time')}" for field in fields if (n := field["saturated"])]
+    resolutions = [f"{field['resolution']:.3g}" for field in fields if field["resolution"]]
+    notes = f"; {bus['unsent']:,} {plural(bus['unsent'], 'command')} expired unsent" if bus["unsent"] else ""
+    notes += f"; feedforward saturated: {', '.join(saturated)}" if saturated else ""
+    notes += f"; feedforward resolution {' / '.join(dict.fromkeys(resolutions))}" if resolutions else ""
+    load = f"bus load {bus['bus_load']:.1%}, {bus['bus_load_estimated']:.1%} estimated"
     return (
-        f"bus      {line['driver']} on {line['connection']}: {line['sent']:,} sent, {line['received']:,} received,"
-        f" {line['errors']:,} {plural(line['errors'], 'error')}; {load}{slots}"
+        f"bus      {bus['driver']} on {bus['connection']}: {bus['sent']:,} sent, {bus['received']:,} received,"
+        f" {bus['errors']:,} {plural(bus['errors'], 'error')}; {load}{notes}"
     )
 
 
@@ -137,49 +120,49 @@ NAMED = 6
 
 def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]:
     """Reactions and violations of constraints, and the events."""
-    found = []
+    lines = []
     for name, constraint in summary["constraints"].items():
         sizes: dict[str, float] = {}
         for row, peak in constraint["reaction_peak"].items():
             unit = units[f"{name}/{row}"].replace("*", "·")
             sizes[unit] = max(sizes.get(unit, 0.0), peak)
-        reactions = ", ".join(_figure(size, unit) for unit, size in sizes.items() if size)
+        reactions = ", ".join(_quantity(size, unit) for unit, size in sizes.items() if size)
         drift = " and ".join(
             f"{constraint[f'{what}_max']:.1e} {units[f'{name}/{what}']}"
             for what in ("violation", "slip")
             if f"{what}_max" in constraint
         )
-        found.append(f"closure  {name}: {drift}, reaction up to {reactions or 'zero'}")
+        lines.append(f"closure  {name}: {drift}, reaction up to {reactions or 'zero'}")
     peaks = {f"{name}/{row}": p for name, c in summary["constraints"].items() for row, p in c["reaction_peak"].items()}
     rows = [row for row in summary["redundant"] if peaks[row] > 0.0]  # others, as across a plane, are zero
     if n := len(rows):
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
         verb = "is" if n == 1 else "are"
-        found.append(f"note     {named} {verb} redundant; reactions are those of least norm")
+        lines.append(f"note     {named} {verb} redundant; reactions are those of least norm")
     events = [event for event in summary["events"] if event["level"] == "info"]
     for event in events[:LISTED]:
-        lost = f", {_figure(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
+        lost = f", {_quantity(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""
         times = f" ({event['count']} times)" if event["count"] > 1 else ""
-        found.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{lost}")
+        lines.append(f"event    {event['t_s']:.6g} s  {event['name']}{times}{lost}")
     if len(events) > LISTED:
         lost = sum(event["energy_lost_J"] for event in events)
         last = events[-1]["t_s"]
-        found.append(f"event    … {len(events)} in all until {last:.6g} s; total loss {_figure(lost, 'J')}")
-    return found
+        lines.append(f"event    … {len(events)} in all until {last:.6g} s; total loss {_quantity(lost, 'J')}")
+    return lines
 
 
 def guard_lines(summary: dict[str, Any]) -> list[str]:
     """Limits that warned or saturated, a line for each joint and limit."""
-    found = []
+    lines = []
     for kinds in summary["guard"].values():
         for count in kinds.values():
             ticks = f"{count['ticks']} {plural(count['ticks'], 'tick')}"
             times = f" ({count['occurrences']} occurrences)" if count["occurrences"] > 1 else ""
-            found.append(f"guard    {count['what']}, in {ticks}{times}, first at {count['first_s']:.6g} s")
-    return found
+            lines.append(f"guard    {count['what']}, in {ticks}{times}, first at {count['first_s']:.6g} s")
+    return lines
 
 
-def _speed(summary: dict[str, Any]) -> str:
+def speed_text(summary: dict[str, Any]) -> str:
     n = summary["ticks"]
     substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
     ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
@@ -189,7 +172,7 @@ def _speed(summary: dict[str, Any]) -> str:
     return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
 
 
-def _figure(value: float | None, unit: str) -> str:
+def _quantity(value: float | None, unit: str) -> str:
     """Four significant digits with an SI prefix; a dash for None."""
     if value is None:
         return "–"
@@ -199,41 +182,3 @@ def _figure(value: float | None, unit: str) -> str:
         if abs(value) >= factor * (1.0 - 0.5e-4):  # rounds up to 1 of the larger unit
             return f"{value / factor:.4g} {prefix}{unit}"
     return f"{value:.2e} {unit}"
-
-
-def write(run: Run, plots: Sequence[Path], json: Path | None, record: Path | None) -> None:
-    """Write the requested files and print their names."""
-    said = []
-    for plot in plots:
-        _draw(run, plot)
-        said.append(f"plot {plot}")
-    if json is not None:
-        import orjson
-
-        text = orjson.dumps(run.summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        if str(json) == "-":
-            print(text.decode(), end="")
-            return
-        json.write_bytes(text)
-        said.append(f"summary {json}")
-    if record is not None and "cannot write the recording" not in run.fault:
-        said.append(f"recording {record}")
-    if said:
-        print("wrote    " + ", ".join(said))
-
-
-def _draw(run: Run, plot: Path) -> None:
-    from cosim.output.plot import plot_run
-    from cosim.output.plot.timing_plot import plot_timing
-
-    spec = run.rig.spec
-    if run.timing is not None and plot.stem.endswith(TIMING):
-        plot_timing(plot, run.timing, spec.name, run.fault or spec.description)
-        return
-    signals = {name: run[name] for name in run.rig.tick_model.signals.names}
-    energy = run.summary["energy"]
-    residual = f"; energy residual {energy['residual_relative']:.1e}" if energy else ""
-    note = run.fault or f"{_speed(run.summary)}{residual}"
-    events = [(event.t, event.name) for event in run.events]
-    units = signal_units(run.rig)
-    plot_run(plot, run.t, signals, run.rig.joints, spec.name, units, note, spec.description, events)
