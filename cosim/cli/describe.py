@@ -100,7 +100,7 @@ def _parts(rig: Rig) -> Iterator[str]:
             yield f"  {name}: real, {_limits(rig, name, joint.limits['effort'])}"
             continue
         latched = ", latched" if joint.latched else ""
-        found = " (computed)" if closes and not joint.kept[0] and role != "prescribed" else ""
+        found = " (computed)" if closes and not joint.initial_given[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
         yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}"
     for loop in description.loops:

@@ -214,8 +214,7 @@ def test_outputs_do_not_overwrite_the_rig_or_each_other(command):
 def test_joints_may_not_take_the_names_of_sections(command):
     Path("rig.yaml").write_text("mechanism: {bodies: [{name: energy, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}]}\n")
     assert command.refuses("run", "rig.yaml") == [
-        "rig.yaml:1 mechanism: joint 'energy': the name is taken, it stands for the energies of the rig;"
-        " rename the joint"
+        "rig.yaml:1 mechanism: joint 'energy': the name is reserved for the energies of the rig; rename the joint"
     ]
 
 

@@ -212,7 +212,7 @@ def test_a_rolling_disk():
             ".points[0]: expected 3 numbers, got 2",
         ),
         ("type: distance, between: [rod, crat], length: 1", ": link 'crat' does not exist; did you mean 'cart'?"),
-        ("type: curve, body: rod, polynomial: []", ".polynomial: expected a number or more, got none"),
+        ("type: curve, body: rod, polynomial: []", ".polynomial: expected at least one number, got none"),
         ("type: curve, body: rod, polynomial: 3", ".polynomial: expected a list of numbers, got 3"),
         ("type: gear, joints: [rod, rod], ratio: 1", ": names joint 'rod' 2 times; name another one"),
         (

@@ -110,11 +110,11 @@ def test_joints_of_both_sorts_of_coordinates_take_both_units():
         ("type: universal, second_axis: [0, 0, 0]", ".second_axis: must not be zero; give it a direction"),
         (
             "type: universal, second_axis: [0, 1, 1]",
-            ".second_axis: must be across the axis, is at 45 deg to it; turn it to a right angle",
+            ".second_axis: must be perpendicular to the axis, is at 45 deg to it; make it perpendicular",
         ),
         (
             "type: universal, second_axis: [0, 0, -1]",
-            ".second_axis: must be across the axis, is at 0 deg to it; turn it to a right angle",
+            ".second_axis: must be perpendicular to the axis, is at 0 deg to it; make it perpendicular",
         ),
         (
             "type: spherical, limits: {upper: 1}",

@@ -207,27 +207,27 @@ def test_the_examples_of_the_docs_are_read_without_a_mistake(rigs):
         ),
         (
             "[controllers, guard, read, write, step, publish]",
-            "order: 'read' must come before 'controllers', which work with what is measured; move it up",
+            "order: 'read' must come before 'controllers', which use the measurement; move it up",
         ),
         (
             "[write, step, read, controllers, guard, publish]",
-            "order: 'read' must come before 'step', which ends the instant that is measured; move it up",
+            "order: 'read' must come before 'step', which advances the measured state; move it up",
         ),
         (
             "[read, controllers, guard, step, write, publish]",
-            "order: 'write' must come before 'step', in which the drives act on the command; move it up",
+            "order: 'write' must come before 'step', in which the drives apply the command; move it up",
         ),
         (
             "[publish, read, controllers, guard, write, step]",
-            "order: 'publish' must come after 'guard', which has the last word on the command; move it down",
+            "order: 'publish' must come after 'guard', which makes the final command; move it down",
         ),
         (
             "[read, controllers, write, guard, step, publish]",
-            "order: 'guard' must come straight after 'controllers', no command may pass unchecked; move it there",
+            "order: 'guard' must come directly after 'controllers', so that every command is checked; move it there",
         ),
         (
             "[guard, read, controllers, write, step, publish]",
-            "order: 'guard' must come straight after 'controllers', no command may pass unchecked; move it there",
+            "order: 'guard' must come directly after 'controllers', so that every command is checked; move it there",
         ),
     ],
 )
@@ -246,7 +246,7 @@ def test_every_rule_that_is_broken_is_told(refused):
     ]
 
 
-SHORT = "are less than 50 us, too short to be kept; use a schedule.step of"
+SHORT = "is less than 50 us, too short for real time; use a schedule.step of"
 NO_EFFECT = "has no effect with an external trigger; remove"
 CAN = "interface: virtual, channel: a"
 
@@ -371,8 +371,7 @@ NO_MULTIPLE = "is no whole multiple of the step of 1 ms; nearest:"
         *(
             (
                 f"name: {name}",
-                f".name: controller '{name}': the name is taken, a task of the tick has it;"
-                " give this one a name of its own",
+                f".name: controller '{name}': the name is reserved for a task of the tick; give this one another name",
             )
             for name in ("read", "controllers", "guard", "write", "step", "publish", "tick", "latency", "end_to_end")
         ),

@@ -136,8 +136,7 @@ WANTED = "return the child's axes (3, 3) and its origin (3,) (/mine.py:10 load.<
         (
             f"return {TURN}",
             "GeneralMotion(('way', 'way'), ('m', 'm'), place)",
-            "names the coordinates ('way', 'way'); give each coordinate a name of its own"
-            " (/mine.py:10 load.<locals>.place)",
+            "names the coordinates ('way', 'way'); give each coordinate another name (/mine.py:10 load.<locals>.place)",
         ),
         (
             "return np.eye(3), ops.array([q[0] + 2.0 * q[1], 0.0, 0.0])",

@@ -140,7 +140,7 @@ mechanism:
 
 def test_a_mechanism_without_dofs_is_refused(mistake):
     text = "mechanism:\n  bodies: [{name: a, type: fixed, mass: 1 kg, inertia: [1, 1, 1]}]\n"
-    assert mistake(text) == ("rig.yaml:1 mechanism: nothing in it moves on its own; give it a joint that is not fixed")
+    assert mistake(text) == ("rig.yaml:1 mechanism: no joint moves on its own; give it a joint that is not fixed")
 
 
 def test_a_joint_with_coordinates_is_not_released(mistake):

@@ -12,7 +12,7 @@ from cosim.errors import InputError
 from cosim.plant.plant import Plant
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.reading.contracts import check_controller, load_trajectory
-from cosim.rig.reading.plugins import Plugin, attempt
+from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.rig_spec import RigSpec
@@ -56,7 +56,7 @@ def _loop(
         timing = (controller.phase, controller.priority, controller.deadline_ns)
         return ControlLoop(controller.name, block, index, controller.ticks, reference, *timing, fallback)
 
-    return attempt(make, path, reading)
+    return call_checked(make, path, reading)
 
 
 def _check_positions(block: Controller, joints: Sequence[str], spec: RigSpec) -> None:

@@ -28,7 +28,7 @@ def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
     q, v, kept_q, kept_v = model.neutral(), np.zeros(model.nv), [], []
     at = first = 0
     for joint, kind in zip(model.joints, model.kinds, strict=True):
-        whole = spec.several.get(joint.name)
+        whole = spec.multi_dof_joints.get(joint.name)
         own = dofs[first : first + kind.nv]
         if whole is not None and whole.position is not None:
             q[at : at + kind.nq] = whole.position
@@ -39,8 +39,8 @@ def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
         v[first : first + kind.nv] = [dof.initial_velocity for dof in own]
         if whole is not None and whole.velocity is not None:
             v[first : first + kind.nv] = whole.velocity
-        kept_q += [dof.kept[0] or (whole is not None and whole.position is not None) for dof in own]
-        kept_v += [dof.kept[1] or (whole is not None and whole.velocity is not None) for dof in own]
+        kept_q += [dof.initial_given[0] or (whole is not None and whole.position is not None) for dof in own]
+        kept_v += [dof.initial_given[1] or (whole is not None and whole.velocity is not None) for dof in own]
         at, first = at + kind.nq, first + kind.nv
     latched = latched_of(spec)
     held = np.array([name in latched for name in model.dof_names], dtype=bool)
@@ -57,19 +57,19 @@ def loop_closure_of(keys: LoopClosureKeys) -> LoopClosure:
 
 def latched_of(spec: RigSpec) -> set[str]:
     """Dofs that are latched at the start."""
-    whole = {name for name, joint in spec.several.items() if joint.latched}
+    whole = {name for name, joint in spec.multi_dof_joints.items() if joint.latched}
     return {name for name, dof in spec.joints.items() if dof.latched or spec.owners[name] in whole}
 
 
 def is_spherical_dof(spec: RigSpec, dof: str) -> bool:
     """Whether a dof belongs to a joint with a quaternion: its velocity is in body axes, no rate of its position."""
-    joint = spec.several.get(spec.owners[dof])
+    joint = spec.multi_dof_joints.get(spec.owners[dof])
     return joint is not None and joint.rotates
 
 
 def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
     """Events, stops and latches of the rig. Raises InputErrors for those that do not fit it."""
-    errors = [InputError(what, spec.source.place(path)) for path, what in _misfits(spec, plant)]
+    errors = [InputError(what, spec.source.place(path)) for path, what in _mismatches(spec, plant)]
     if errors:
         raise InputErrors(errors)
     model = plant.model
@@ -91,7 +91,7 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
     return HybridModes(model.nv, len(couplings), tuple(events), stops, latched, signals)
 
 
-def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
+def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
     """(path, what is wrong) of events, stops and latches that do not fit their dofs."""
     known = plant.signals if any(event.signal for event in spec.events) else ()
     for event in spec.events:
@@ -111,21 +111,21 @@ def _misfits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
         for key, given in (("latched", dof.latched), ("stops", dof.stops)):
             if given and name in plant.prescribed:
                 yield (*at, key), f"joint '{name}' is prescribed and follows its trajectory; take out '{key}'"
-        if name in latched and dof.kept[1] and dof.initial_velocity != 0.0:
+        if name in latched and dof.initial_given[1] and dof.initial_velocity != 0.0:
             yield (
                 (*at, "initial", "velocity"),
                 f"'{name}' is latched and starts at rest; take out the velocity or 'latched'",
             )
-        given = ("initial", dof.kept[0]), ("stops", dof.stops), ("latched", dof.latched)
+        given = ("initial", dof.initial_given[0]), ("stops", dof.stops), ("latched", dof.latched)
         for key, _ in (pair for pair in given if pair[1] and is_spherical_dof(spec, name)):
             fix = f" and give joints.{joint}.{key}" if key != "stops" else ", or use a chain of prismatic joints"
             yield (*at, key), f"{_OF_A_SPHERICAL_JOINT.format(name, joint)}; take out '{key}'{fix}"
         for side, bound in dof.stops:
-            if side * (position - bound) > BEYOND and not dof.kept[0]:
+            if side * (position - bound) > BEYOND and not dof.initial_given[0]:
                 key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]
                 what = f"with its loops closed joint '{name}' starts at {position:.6g} {unit}, beyond its {key} stop at"
                 yield (*at, "stops", key), f"{what} {bound:.6g} {unit}; give another guess or stop"
-    for name, whole in spec.several.items():
+    for name, whole in spec.multi_dof_joints.items():
         if whole.latched and whole.velocity is not None and any(whole.velocity):
             what = f"'{name}' is latched and starts at rest; take out the velocity or 'latched'"
             yield ("joints", name, "initial", "velocity"), what

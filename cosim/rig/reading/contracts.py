@@ -1,4 +1,4 @@
-"""Whether what a plug-in loads follows its contract in `cosim.types`, before anything is built on it."""
+"""Checks that the objects of plug-ins follow their contracts in `cosim.types`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, did_you_mean
-from cosim.rig.reading.plugins import Plugin, attempt
+from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.types import (
     ACTUATOR_INPUTS,
@@ -28,7 +28,7 @@ SAMPLE = ("position", "velocity", "acceleration", "effort")
 
 
 def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator | None:
-    """The actuator of the section at `path`; None after a mistake, noted in `reading`."""
+    """The actuator of the section at `path`; None after an error, recorded in `reading`."""
 
     def make() -> Actuator:
         block = plugin.module.load(plugin.params)
@@ -39,14 +39,14 @@ def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator |
             raise InputError(f"does not declare the output '{missing[0]}'; use ACTUATOR_OUTPUTS")
         return block
 
-    return attempt(make, path, reading)
+    return call_checked(make, path, reading)
 
 
 def load_trajectory(
     plugin: Plugin, joints: tuple[str, ...], start: Array, path: KeyPath, reading: Reading
 ) -> Trajectory | None:
-    """The trajectory of n joints that starts at the positions `start` (n,); None after a mistake in the section at
-    `path`, noted in `reading`."""
+    """The trajectory of n joints that starts at the positions `start` (n,); None after an error in the section at
+    `path`, recorded in `reading`."""
 
     def make() -> Trajectory:
         trajectory = plugin.module.load(plugin.params, joints, reading.folder, start)
@@ -59,7 +59,7 @@ def load_trajectory(
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
         return trajectory
 
-    return attempt(make, path, reading)
+    return call_checked(make, path, reading)
 
 
 def check_controller(block: Any, n: int, nv: int) -> None:
@@ -78,9 +78,11 @@ def _check_members(part: object, what: str, names: Sequence[str]) -> None:
         raise InputError(f"is a {type(part).__name__} without '{missing[0]}'; {what} has {has}")
 
 
-def _check_signals(word: str, declared: Any, known: Shapes | None, use: str) -> None:
-    """Raises InputError for declared signals that are no mapping, do not exist or have another shape than the `known`
-    ones (None: any); use: what declares them right."""
+def _check_signals(word: str, declared: object, known: Shapes | None, use: str) -> None:
+    """Raises InputError for declared signals that are not a mapping or differ in name or shape from `known`.
+
+    known: None for any; use: the correct declaration.
+    """
     if not isinstance(declared, Mapping):
         raise InputError(f"declares its {word}s as a {type(declared).__name__}; use {use}")
     for name, signal in declared.items() if known is not None else ():

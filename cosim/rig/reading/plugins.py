@@ -1,7 +1,7 @@
 """Plug-ins: a section of a rig names a module by its `type`, and the module's `Params` declares its further keys.
 
 A type is the name of a module in the folder of its kind, the name of an entry point of another distribution, or a `.py`
-file, relative to the folder of the rig. The kinds are listed here; the plug-ins of a kind are listed nowhere.
+file relative to the folder of the rig. The kinds are listed here; plug-ins are not listed.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Plugin(NamedTuple):
 
 
 def name_of(type: str) -> str:
-    """What a part of this `type` is called: a name as it is, a file by its stem."""
+    """The name of a part of this `type`: of a file its stem."""
     return Path(type).stem if type.endswith(".py") else type
 
 
 @dataclass(frozen=True)
 class PluginKind:
-    """A kind of plug-in. word: in messages; package: of those that come with this program ("": none); needs: names that
-    a module defines; group: of entry points of other distributions."""
+    """A kind of plug-in. word: its name in messages; package: of the plug-ins of this program ("": none); needs: names
+    that a module must define; group: of entry points of other distributions."""
 
     word: str
     package: str
@@ -78,7 +78,7 @@ def read_plugin(
     n: int | None = None,
     besides: Iterable[str] = (),
 ) -> Plugin | None:
-    """The plug-in that the section `data` at `path` names; None after mistakes, noted in `reading`.
+    """The plug-in that the section `data` at `path` names; None after an error, recorded in `reading`.
 
     joints, n: as in `schema.Reading`; besides: as in `schema.read`. The parameters are the further keys of the section.
     """
@@ -90,43 +90,43 @@ def read_plugin(
 
 
 def read_type(kind: PluginKind, data: Mapping[str, Any], path: tuple, reading: Reading) -> ModuleType | None:
-    """The module that the section `data` at `path` names; None after a mistake, noted in `reading`."""
+    """The module that the section `data` at `path` names; None after an error, recorded in `reading`."""
     name = data.get("type")
     if isinstance(name, str):
-        return _found(kind, name, path, reading)
+        return _find(kind, name, path, reading)
     wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
     at = (*path, "type") if "type" in data else path
-    return reading.fail(at, f"{wrong}; known: {', '.join(_known(kind))}")
+    return reading.fail(at, f"{wrong}; known: {', '.join(_known_names(kind))}")
 
 
 def read_named_plugin(kind: PluginKind, type: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
     """The plug-in that the section at `path` names by its `type`, with the parameters under its key `params`."""
-    module = _found(kind, type, path, reading)
+    module = _find(kind, type, path, reading)
     read = None if module is None else schema.read(module.Params, params, (*path, "params"), reading)
     return None if module is None or read is None else Plugin(type, module, read)
 
 
 def load_plugin(plugin: Plugin, path: tuple, reading: Reading, *context: Any) -> Any:
-    """What the module makes of its parameters; None after a mistake, noted in `reading`."""
-    return attempt(lambda: plugin.module.load(plugin.params, *context), path, reading)
+    """The result of the module's `load`; None after an error, recorded in `reading`."""
+    return call_checked(lambda: plugin.module.load(plugin.params, *context), path, reading)
 
 
-def attempt(make: Callable[[], T], path: tuple, reading: Reading) -> T | None:
-    """What `make` returns; None after an error in it, noted in `reading`. path: of the section, the place of errors
-    that have none."""
+def call_checked(make: Callable[[], T], path: tuple, reading: Reading) -> T | None:
+    """The result of `make`; None after an error in it, recorded in `reading`. path: of the section, the location of
+    errors without one."""
     try:
         return make()
     except InputErrors as many:
         reading.errors.extend(many.errors)
     except InputError as error:
         reading.errors.append(InputError(error.what, error.place or reading.place(path)))
-    except Exception as error:  # of the user's own code
+    except Exception as error:  # of user code
         what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
         reading.fail(path, f"cannot be set up: {what}")
     return None
 
 
-def _found(kind: PluginKind, name: str, path: tuple, reading: Reading) -> ModuleType | None:
+def _find(kind: PluginKind, name: str, path: tuple, reading: Reading) -> ModuleType | None:
     try:
         return find(kind, name, reading.folder, reading.place((*path, "type")))
     except InputError as error:
@@ -137,15 +137,14 @@ def _found(kind: PluginKind, name: str, path: tuple, reading: Reading) -> Module
 def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> ModuleType:
     """The module of the plug-in called `name`: a file relative to `folder`, a module of the package, or an entry point.
 
-    Raises InputError: at `place` when there is none or it is of another kind, in the module's own file when
-    it cannot be imported.
+    Raises InputError: at `place` if there is none or it is of another kind, in the module's file if its import fails.
     """
     if name.endswith(".py"):
         path = folder / name
         if not path.is_file():
             raise InputError(f"no such file '{name}' beside the rig", place)
-        return _import(kind, lambda: _module_of(path), str(path), place)
-    if name in _names(kind.package):
+        return _import(kind, lambda: _import_file(path), str(path), place)
+    if name in _module_names(kind.package):
         target = f"{kind.package}.{name}"
         spec = importlib.util.find_spec(target)
         file = str(spec.origin if spec else target)
@@ -153,7 +152,7 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
     for entry in entry_points(group=kind.group):
         if entry.name == name:
             return _import(kind, entry.load, f"entry point {entry.value}", place)
-    raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, _known(kind))}", place)
+    raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, _known_names(kind))}", place)
 
 
 def entry_names(kind: PluginKind) -> list[str]:
@@ -161,27 +160,27 @@ def entry_names(kind: PluginKind) -> list[str]:
     return sorted({entry.name for entry in entry_points(group=kind.group)})
 
 
-def _names(package: str) -> list[str]:
+def _module_names(package: str) -> list[str]:
     modules = pkgutil.iter_modules(importlib.import_module(package).__path__) if package else ()
     return sorted(module.name for module in modules)
 
 
-def _known(kind: PluginKind) -> list[str]:
-    """What a rig may name; a module of the package that lacks what the kind needs is a helper."""
-    names = (name for name in _names(kind.package) if _is_part(kind, f"{kind.package}.{name}"))
+def _known_names(kind: PluginKind) -> list[str]:
+    """Names of all plug-ins of a kind; other modules of its package lack names that the kind needs."""
+    names = (name for name in _module_names(kind.package) if _is_plugin(kind, f"{kind.package}.{name}"))
     return [*names, *entry_names(kind)]
 
 
-def _is_part(kind: PluginKind, target: str) -> bool:
+def _is_plugin(kind: PluginKind, target: str) -> bool:
     try:
         module = importlib.import_module(target)
-    except (Exception, SystemExit):  # reported when a rig names it
+    except (Exception, SystemExit):  # the error is reported when a rig names it
         return True
     return all(hasattr(module, name) for name in kind.needs)
 
 
-def _module_of(file: Path) -> ModuleType:
-    """The module in `file`, imported anew; known to `sys.modules` because dataclasses look there."""
+def _import_file(file: Path) -> ModuleType:
+    """Import `file` again; `sys.modules` has it because dataclasses look up their module there."""
     name = os.path.abspath(file)
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None  # the name ends in .py
@@ -202,21 +201,21 @@ def _import(kind: PluginKind, load: Callable[[], Any], file: str, place: SourceL
         missing = [name for name in kind.needs if not hasattr(module, name)]
         if not missing:
             get_type_hints(module.Params)
-    except (Exception, SystemExit) as error:  # the file is the user's: anything may happen in it
-        raise InputError(*_failure(kind, error, file)) from error
-    lacks = [f"does not define {' and '.join(missing)}"] if missing else []
+    except (Exception, SystemExit) as error:  # user code may raise anything
+        raise InputError(*_import_error(kind, error, file)) from error
+    defects = [f"does not define {' and '.join(missing)}"] if missing else []
     for name in kind.needs:
         if not missing and name.endswith("Params") and not dataclasses.is_dataclass(getattr(module, name)):
-            lacks.append(f"has a {name} that is no dataclass")
-    if lacks:
-        raise InputError(f"{file} is no {kind.word}: it {lacks[0]}", place)
+            defects.append(f"has a {name} that is no dataclass")
+    if defects:
+        raise InputError(f"{file} is no {kind.word}: it {defects[0]}", place)
     return module
 
 
-def _failure(kind: PluginKind, error: BaseException, file: str) -> tuple[str, SourceLocation]:
-    """What to say of a module that failed, and the line of it where that happened."""
+def _import_error(kind: PluginKind, error: BaseException, file: str) -> tuple[str, SourceLocation]:
+    """Message and location of a failed import."""
     if isinstance(error, SyntaxError) and error.filename:
-        line, text = SourceLocation(_shown(error.filename, file), error.lineno), error.msg
+        line, text = SourceLocation(_shown_path(error.filename, file), error.lineno), error.msg
     else:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame.lineno for frame in frames if frame.filename == os.path.abspath(file)]
@@ -225,6 +224,6 @@ def _failure(kind: PluginKind, error: BaseException, file: str) -> tuple[str, So
     return f"the {kind.word} cannot be imported: {type(error).__name__}: {' '.join(text.split())}", line
 
 
-def _shown(filename: str, file: str) -> str:
-    """The file as the user calls it, when it is the plug-in's own."""
+def _shown_path(filename: str, file: str) -> str:
+    """The plug-in's file as written in the rig; other files unchanged."""
     return file if filename == os.path.abspath(file) else filename

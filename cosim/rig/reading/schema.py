@@ -1,8 +1,7 @@
-"""One loader for every section of a file: plain data in, a checked dataclass of parameters out.
+"""The loader for every section of a file: from plain data to a checked dataclass of parameters.
 
-The dataclasses (`cosim.types.params`) are the only schema: the annotation of a field gives its type, its
-`param` gives unit and bounds. Rig sections, controllers, trajectories and actuators are all read
-here.
+The dataclasses (`cosim.types.params`) are the only schema: the annotation of a field gives its type, its `param` the
+unit and bounds. Sections of a rig and parameters of plug-ins are all read here.
 """
 
 from __future__ import annotations
@@ -26,19 +25,18 @@ PlaceOf = Callable[[tuple], SourceLocation]
 
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
 _ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
-# kinds of joints whose one coordinate is a length; kinds with coordinates of both sorts, or of a sort not known
-_SLIDING: set[str | None] = {"prismatic"}
-_EITHER: set[str | None] = {"cylindrical", "planar", "free", "general", None}
+# kinds of joints whose only coordinate is a length; kinds with angles and lengths, or of unknown kind
+_LINEAR: set[str | None] = {"prismatic"}
+_AMBIGUOUS: set[str | None] = {"cylindrical", "planar", "free", "general", None}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A file while it is read: where its keys stand, the mistakes found so far, its folder, and which joints the
-    section at hand is for.
+    """The state of reading a file: location of its keys, errors so far, its folder, and the joints of the section.
 
-    joints: name -> kind (a key of `multibody.joints.KINDS`; None when unknown), which settles whether a
-    `joint position` is an angle or a length and lets a `PerJoint` be given as a mapping {joint: value}.
-    n: how many joints a `PerJoint` field is for; None when that is not known, then its length is not checked.
+    joints: name -> kind (a key of `multibody.joints.KINDS`; None if unknown). The kind determines whether a
+    `joint position` is an angle or a length; with names, a `PerJoint` may be a mapping {joint: value}.
+    n: number of joints of a `PerJoint` field; None if unknown, then the length is not checked.
     """
 
     place: PlaceOf
@@ -48,14 +46,14 @@ class Reading:
     n: int | None = None
 
     def of(self, joints: Mapping[str, str | None] | None, n: int | None = None) -> Reading:
-        """The same for a section about these joints; n: default their number."""
+        """A copy for a section of these joints; n: their number by default."""
         return replace(self, joints=joints, n=len(joints) if n is None and joints is not None else n)
 
     def fail(self, path: KeyPath, what: str) -> None:
         self.errors.append(InputError(what, self.place(path)))
 
     def inherited_at(self, path: KeyPath, of: KeyPath, keys: Container[str]) -> Reading:
-        """The same where these keys of the section at `path` are inherited from the section at `of`."""
+        """A copy in which these keys of the section at `path` have their locations in the section at `of`."""
 
         def place(where: tuple) -> SourceLocation:
             n = len(path)
@@ -64,7 +62,7 @@ class Reading:
         return replace(self, place=place)
 
     def mapping(self, data: Any, path: KeyPath) -> dict[str, Any]:
-        """`data` if it is a mapping; an empty one, after noting the mistake, if it is not."""
+        """`data` if it is a mapping; otherwise records the error and returns an empty mapping."""
         if isinstance(data, dict):
             return data
         if data is not None:
@@ -72,22 +70,21 @@ class Reading:
         return {}
 
     def unit(self, unit: str, joint: str | None) -> str:
-        """The unit of a value of `joint` (None: of all of them), angular or linear as its joint is."""
+        """The unit of a value of `joint` (None: of all joints), angular for rotational and linear for linear joints."""
         if unit not in JOINT_DIMENSIONS or not self.joints:
             return unit
         kinds = {self.joints.get(joint)} if joint is not None else set(self.joints.values())
         angular, linear = JOINT_DIMENSIONS[unit]
-        if kinds <= _SLIDING:
+        if kinds <= _LINEAR:
             return linear
-        return unit if kinds & (_SLIDING | _EITHER) else angular
+        return unit if kinds & (_LINEAR | _AMBIGUOUS) else angular
 
 
 def read(cls: type[T], data: Any, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> T | None:
-    """An instance of the dataclass `cls` from the mapping `data` that stands at `path`; None after mistakes.
+    """An instance of the dataclass `cls` from the mapping `data` at `path`; None after an error.
 
-    Numbers become SI values. Every mistake is noted in `reading` as one InputError at the place of its path.
-    besides: keys of `data` that are read elsewhere. A ValueError of `__post_init__` is a mistake of the section
-    as a whole.
+    Numbers become SI values. Each error is recorded in `reading` as an InputError with its location; a ValueError of
+    `__post_init__` has the location of the section. besides: keys of `data` that are read elsewhere.
     """
     before = len(reading.errors)
     values = read_fields(cls, data, path, reading, besides)
@@ -97,15 +94,12 @@ def read(cls: type[T], data: Any, path: KeyPath, reading: Reading, besides: Iter
         return cls(**values)
     except ValueError as error:
         return reading.fail(path, str(error))
-    except Exception as error:  # the class may be the user's own: anything can happen in it
+    except Exception as error:  # user code may raise anything
         return reading.fail(path, f"cannot be set up: {type(error).__name__}: {error} ({where_raised(error)})")
 
 
 def read_fields(cls: type, data: Any, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> dict[str, Any]:
-    """Like `read`, but only the values of those fields that are right, defaults included.
-
-    For checks between fields that should not wait until every field is right.
-    """
+    """As `read`, but returns the valid fields by name, defaults included, for checks between fields."""
     data = {} if data is None else data
     if not isinstance(data, dict):
         keys = f" with the keys {', '.join(_keys(cls))};" if isinstance(data, list) and _keys(cls) else ","
@@ -129,7 +123,7 @@ def read_fields(cls: type, data: Any, path: KeyPath, reading: Reading, besides: 
 
 
 def show(value: Any) -> str:
-    """A value of a file as an error message quotes it, on one line."""
+    """A value of a file as an error message quotes it."""
     words = {NoneType: "nothing", dict: "a mapping", list: "a list", bool: str(value).lower()}
     return words.get(type(value)) or repr(value)
 
@@ -139,7 +133,7 @@ def _keys(cls: type) -> list[str]:
 
 
 def _unknown_key(reading: Reading, key: str, path: KeyPath, known: Iterable[str]) -> None:
-    """Reported in the line of the key, under the name of its section."""
+    """Record the error at the line of the key, with the name of its section."""
     place = reading.place((*path, key))
     if place.line is not None:
         place = dataclasses.replace(place, key=place.key[: -len(key)].removesuffix("."))
@@ -162,7 +156,7 @@ def _default(reading: Reading, hint: Any, field: dataclasses.Field, path: KeyPat
 
 
 def _value(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
-    reader = _READERS.get(hint) or _READERS.get(get_origin(hint), _record)
+    reader = _READERS.get(hint) or _READERS.get(get_origin(hint), _dataclass)
     return reader(reading, hint, value, meta, path)
 
 
@@ -188,7 +182,7 @@ def _number(
     return float(value)
 
 
-def _whole(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> int | None:
+def _integer(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> int | None:
     number = _number(reading, hint, value, meta, path)
     if number is None:
         return None
@@ -197,7 +191,7 @@ def _whole(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], pat
     return value if isinstance(value, int) else int(number)
 
 
-def _flag(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
+def _boolean(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
     if isinstance(value, bool):
         return value
     return reading.fail(path, f"expected true or false, got {show(value)}")
@@ -206,8 +200,8 @@ def _flag(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path
 def _text(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> str | None:
     if isinstance(value, str):
         return value
-    mend = "; put it in quotes" if isinstance(value, (bool, int, float)) else ""
-    return reading.fail(path, f"expected text, got {show(value)}{mend}")
+    fix = "; put it in quotes" if isinstance(value, (bool, int, float)) else ""
+    return reading.fail(path, f"expected text, got {show(value)}{fix}")
 
 
 def _choice(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
@@ -223,7 +217,7 @@ def _optional(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], 
         return None
     inner = [arg for arg in get_args(hint) if arg is not NoneType]
     if len(inner) != 1:
-        return _record(reading, hint, value, meta, path)
+        return _dataclass(reading, hint, value, meta, path)
     return _value(reading, inner[0], value, meta, path)
 
 
@@ -234,10 +228,10 @@ def _mapping(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], p
 
 
 def _sequence(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
-    """`list` as it stands; `list[X]` and `tuple[X, ...]` of any length; `tuple[X, Y]` of that length."""
+    """`list` unchanged; `list[X]` and `tuple[X, ...]` of any length; `tuple[X, Y]` of length 2."""
     args = get_args(hint)
     fixed = get_origin(hint) is tuple and ... not in args
-    words = _ELEMENTS.get(_plain(args[0]), "values") if args else "values"
+    words = _ELEMENTS.get(_bare_type(args[0]), "values") if args else "values"
     expected = f"{len(args)} {words}" if fixed else f"a list of {words}"
     if not isinstance(value, list):
         return reading.fail(path, f"expected {expected}, got {show(value)}")
@@ -250,15 +244,15 @@ def _sequence(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], 
     return list(items) if get_origin(hint) is list else tuple(items)
 
 
-def _plain(hint: Any) -> Any:
+def _bare_type(hint: Any) -> Any:
     """The type of the values of an annotation."""
     while get_origin(hint) is not None:
         hint = get_args(hint)[0] if get_origin(hint) is Annotated else get_origin(hint)
     return hint
 
 
-def _checked(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
-    """`Annotated[X, check]`: what `check` makes of an X; its ValueError is the mistake."""
+def _annotated(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+    """`Annotated[X, check]`: the result of `check`, called with an X; it raises ValueError for a wrong value."""
     inner, check = get_args(hint)
     before = len(reading.errors)
     value = _value(reading, inner, value, meta, path)
@@ -291,11 +285,11 @@ def _per_joint(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any],
     for i, (at, item) in enumerate(items):
         numbers.append(_number(reading, hint, item, meta, at, names[i] if i < len(names) else None))
         if numbers[-1] is None and at == path:
-            break  # the one number for all is one mistake
+            break  # one number for all joints is one error
     return tuple(numbers)
 
 
-def _record(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _dataclass(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
     if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         return reading.fail(path, f"is declared as {hint}, which cannot be read from a file")
     return read(hint, value, path, reading)
@@ -303,14 +297,14 @@ def _record(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], pa
 
 _READERS: dict[Any, Callable[[Reading, Any, Any, Mapping[str, Any], KeyPath], Any]] = {
     float: _number,
-    int: _whole,
-    bool: _flag,
+    int: _integer,
+    bool: _boolean,
     str: _text,
     dict: _mapping,
     list: _sequence,
     tuple: _sequence,
     PerJoint: _per_joint,
-    Annotated: _checked,
+    Annotated: _annotated,
     Literal: _choice,
     Union: _optional,
     UnionType: _optional,

@@ -1,7 +1,7 @@
-"""YAML with places: plain data, the line of every key and element, and `--set` overrides.
+"""YAML with locations: plain data, the line of every key and element, and `--set` overrides.
 
-Scalars follow the core schema of YAML 1.2 and not PyYAML's YAML 1.1: `1e-3` is a number, `010` is ten,
-and `on`, `off`, `yes` and `no` are words. Keys are always text.
+Scalars follow the core schema of YAML 1.2, not YAML 1.1 as in PyYAML: `1e-3` is a number, `010` is ten, and `on`,
+`off`, `yes` and `no` are text. Keys are always text.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 _TAG = "tag:yaml.org,2002:"
 _FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 
-# tag, what a plain scalar of it looks like, its possible first characters, the value of its text;
-# the first that fits wins, so integers stand before floats
+# tag, pattern of a plain scalar, its possible first characters, conversion from text;
+# the first match counts, so integers come before floats
 _SCALARS = (
     ("null", "~|null|Null|NULL|", ["~", "n", "N", ""], lambda text: None),
     ("bool", "true|True|TRUE|false|False|FALSE", list("tTfF"), lambda text: text.lower() == "true"),
@@ -36,7 +36,7 @@ _VALUES = {_TAG + tag: value for tag, _, _, value in _SCALARS}
 class _Loader(yaml.SafeLoader):
     """PyYAML's safe composer with the scalars of `_SCALARS`."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way to start from none
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML expects a class attribute
 
 
 for _tag, _pattern, _first, _ in _SCALARS:
@@ -45,13 +45,13 @@ for _tag, _pattern, _first, _ in _SCALARS:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """A path as people write it: `controllers[0].kp`."""
+    """A path in the notation of messages: `controllers[0].kp`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A YAML file: its text, its plain data, and for each path the line or the `--set` it came from."""
+    """A YAML file: its text, its plain data, and for each path its line, or the `--set` that it came from."""
 
     file: str
     text: str
@@ -59,7 +59,7 @@ class YamlSource:
     marks: dict[tuple, int | str]
 
     def place(self, path: tuple) -> SourceLocation:
-        """Where the key or element at `path` stands, with the line of its nearest parent if it is absent."""
+        """The location of the key or element at `path`; of an absent one, with the line of its nearest parent."""
         mark = next((self.marks[path[:k]] for k in range(len(path), -1, -1) if path[:k] in self.marks), None)
         if isinstance(mark, str):
             return SourceLocation(f"--set {mark}")
@@ -69,7 +69,7 @@ class YamlSource:
 def load_yaml(path: str | Path) -> YamlSource:
     """Read a YAML file whose top level is a mapping.
 
-    Raises InputError when it is missing, empty or broken YAML, InputErrors for keys given twice.
+    Raises InputError for a file that is missing, empty or not YAML, InputErrors for duplicate keys.
     """
     file = str(path)
     text = _text(Path(path))
@@ -86,11 +86,11 @@ def load_yaml(path: str | Path) -> YamlSource:
 
 
 def override(source: YamlSource, text: str) -> YamlSource:
-    """`source` with one value replaced by `text`: `controllers.arm.kp=200`.
+    """`source` with one value replaced according to `text`, such as `controllers.arm.kp=200`.
 
-    Elements of lists go by index or by their `name` (a controller without one by its `type`); sections that
-    are not there yet are made; the value is YAML. Raises InputError when the text is no `key=value` or leads
-    to an element that a list does not have, or into a value that has no parts.
+    An element of a list is named by its index or its `name` (a controller without a name by its `type`). Missing
+    sections are created. The value is YAML. Raises InputError for a text that is not `key=value`, for an element that
+    does not exist, and for a key of a value that is not a mapping.
     """
     place = SourceLocation(f"--set {text}")
     key, equals, value_text = text.partition("=")
@@ -99,31 +99,31 @@ def override(source: YamlSource, text: str) -> YamlSource:
         raise InputError("expected key=value, for example schedule.step=2ms", place)
     value = read_value(value_text, place)
     data = copy.deepcopy(source.data)
-    holder: Any = data
+    parent: Any = data
     path: tuple = ()
-    made: list[tuple] = []
+    created: list[tuple] = []
     for i, part in enumerate(parts):
         last = i == len(parts) - 1
-        known = _children(holder)
-        if part not in known and not isinstance(holder, dict):
+        known = _children(parent)
+        if part not in known and not isinstance(parent, dict):
             where = dotted(path) or "the file"
             raise InputError(f"no '{part}' in {where}{did_you_mean(part, known)}", place)
         path = (*path, known.get(part, part))
         if last:
-            holder[path[-1]] = value
-        elif isinstance(holder, dict):
-            if holder.get(path[-1]) is None:
-                holder[path[-1]] = {}
-                made.append(path)
-            holder = holder[path[-1]]
+            parent[path[-1]] = value
+        elif isinstance(parent, dict):
+            if parent.get(path[-1]) is None:
+                parent[path[-1]] = {}
+                created.append(path)
+            parent = parent[path[-1]]
         else:
-            holder = holder[path[-1]]
+            parent = parent[path[-1]]
     marks = {at: mark for at, mark in source.marks.items() if at[: len(path)] != path}
-    return YamlSource(source.file, source.text, data, {**marks, **dict.fromkeys([*made, path], text)})
+    return YamlSource(source.file, source.text, data, {**marks, **dict.fromkeys([*created, path], text)})
 
 
 def read_value(text: str, place: SourceLocation) -> Any:
-    """The plain data of one YAML document of the command line. Raises InputError at `place`."""
+    """The plain data of a YAML value of the command line. Raises InputError with the location `place`."""
     try:
         return _parse(text, str(place))[0]
     except InputErrors as many:
@@ -133,7 +133,7 @@ def read_value(text: str, place: SourceLocation) -> Any:
 
 
 def _children(data: Any) -> dict[str, str | int]:
-    """What the parts of a path may be called below `data`, with the key or index each stands for."""
+    """Names of the elements of `data` in a path -> key or index."""
     if isinstance(data, dict):
         return {key: key for key in data}
     if isinstance(data, list):
@@ -155,7 +155,7 @@ def _text(path: Path) -> str:
 
 
 def _parse(text: str, file: str) -> tuple[Any, dict[tuple, int | str]]:
-    """(plain data, line of each path) of one document; the data of an empty one is None."""
+    """(plain data, None if the document is empty; line of each path)."""
     try:
         loader = _Loader(text)
         builder = _Builder(loader, file)
@@ -163,8 +163,8 @@ def _parse(text: str, file: str) -> tuple[Any, dict[tuple, int | str]]:
         data = builder.build(node, ()) if node is not None else None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        mend = "; indent with spaces" if "'\\t'" in str(error.problem) else ""
-        what = f"broken YAML: {error.problem or error.context}{mend}"
+        fix = "; indent with spaces" if "'\\t'" in str(error.problem) else ""
+        what = f"broken YAML: {error.problem or error.context}{fix}"
         raise InputError(what, SourceLocation(file, mark.line + 1 if mark else None)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
@@ -176,14 +176,14 @@ def _parse(text: str, file: str) -> tuple[Any, dict[tuple, int | str]]:
 
 
 class _Builder:
-    """Turns composed nodes into plain data, noting lines and mistakes on the way."""
+    """Converts YAML nodes to plain data and records lines and errors."""
 
     def __init__(self, loader: _Loader, file: str) -> None:
         self.loader = loader
         self.file = file
         self.marks: dict[tuple, int | str] = {}
         self.errors: list[InputError] = []
-        self._flattened: set[int] = set()  # an alias leads to the same mapping node again
+        self._flattened: set[int] = set()  # aliases refer to the same mapping node
 
     def build(self, node: yaml.Node, path: tuple) -> Any:
         self.marks.setdefault(path, node.start_mark.line + 1)

@@ -12,7 +12,7 @@ from cosim.multibody.mechanism import Constraint, Pose
 from cosim.rig.reading.plugins import CONSTRAINT, entry_names
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.sections.geometry import ORIGIN, Direction, Name, NotZero, Origin, Vector, along, at_point
-from cosim.rig.sections.joint_definition import like
+from cosim.rig.sections.joint_definition import representative_kind
 from cosim.rig.sections.loops_and_springs import Parts
 from cosim.rig.sections.user_code import read_law
 from cosim.types import param, params
@@ -20,7 +20,7 @@ from cosim.types import param, params
 
 def _coefficients(values: tuple[float, ...]) -> tuple[float, ...]:
     if not values:
-        raise ValueError("expected a number or more, got none")
+        raise ValueError("expected at least one number, got none")
     return values
 
 
@@ -71,7 +71,7 @@ class RollingKeys:
 
 
 @params
-class OwnKeys:
+class UserConstraintKeys:
     name: Name = param()
     between: tuple[Name, ...] = param(default=())
     points: tuple[Vector, ...] | None = param(unit="m", default=None)
@@ -79,42 +79,42 @@ class OwnKeys:
     params: dict | None = param(default=None)
 
 
-class Made(NamedTuple):
-    """What a constraint consists of: its law, (link as the file calls it, frame in it), joints."""
+class ConstraintParts(NamedTuple):
+    """The law of a constraint, its frames (link as in the file, frame in it) and its joints."""
 
     law: constraint_laws.ConstraintLaw
     frames: tuple[tuple[str | None, Pose], ...] = ()
     joints: tuple[str, ...] = ()
 
 
-def _distance(keys: DistanceKeys, parts: Parts) -> Made:
-    return Made(
+def _distance(keys: DistanceKeys, parts: Parts) -> ConstraintParts:
+    return ConstraintParts(
         constraint_laws.distance(keys.length), tuple(zip(keys.between, map(at_point, keys.points), strict=True))
     )
 
 
-def _curve(keys: CurveKeys, parts: Parts) -> Made:
+def _curve(keys: CurveKeys, parts: Parts) -> ConstraintParts:
     law = constraint_laws.point_on_curve(constraint_laws.polynomial(keys.polynomial))
-    return Made(law, ((keys.on, keys.origin.pose), (keys.body, at_point(keys.point))))
+    return ConstraintParts(law, ((keys.on, keys.origin.pose), (keys.body, at_point(keys.point))))
 
 
-def _gear(keys: GearKeys, parts: Parts) -> Made:
+def _gear(keys: GearKeys, parts: Parts) -> ConstraintParts:
     (unit,) = parts.units(keys.joints[0]) or ("rad",)
-    return Made(constraint_laws.gear(keys.ratio, keys.offset, unit), joints=keys.joints)
+    return ConstraintParts(constraint_laws.gear(keys.ratio, keys.offset, unit), joints=keys.joints)
 
 
-def _knife_edge(keys: KnifeEdgeKeys, parts: Parts) -> Made:
+def _knife_edge(keys: KnifeEdgeKeys, parts: Parts) -> ConstraintParts:
     frames = ((keys.on, Pose.identity()), (keys.body, along(1, keys.normal, keys.point)))
-    return Made(constraint_laws.knife_edge(), frames)
+    return ConstraintParts(constraint_laws.knife_edge(), frames)
 
 
-def _rolling(keys: RollingKeys, parts: Parts) -> Made:
+def _rolling(keys: RollingKeys, parts: Parts) -> ConstraintParts:
     frames = ((keys.on, keys.plane.pose), (keys.body, along(2, keys.axle, keys.point)))
-    return Made(constraint_laws.rolling(keys.radius), frames)
+    return ConstraintParts(constraint_laws.rolling(keys.radius), frames)
 
 
-# type -> its keys, what it is made of
-LAWS: dict[str, tuple[type, Callable[[Any, Parts], Made]]] = {
+# type -> its keys, its parts
+LAWS: dict[str, tuple[type, Callable[[Any, Parts], ConstraintParts]]] = {
     "distance": (DistanceKeys, _distance),
     "curve": (CurveKeys, _curve),
     "gear": (GearKeys, _gear),
@@ -124,7 +124,7 @@ LAWS: dict[str, tuple[type, Callable[[Any, Parts], Made]]] = {
 
 
 def read_constraints(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading) -> list[Constraint]:
-    """The constraints of the list at the path `at`; mistakes are noted."""
+    """The constraints of the list at the path `at`; errors are recorded."""
     found = (_constraint(data, (*at, i), parts, reading) for i, data in enumerate(items))
     return [constraint for constraint in found if constraint is not None]
 
@@ -139,13 +139,13 @@ def _constraint(data: Any, path: tuple, parts: Parts, reading: Reading) -> Const
         return reading.fail(at, f"{wrong}; known: {', '.join(known)}")
     if not written.endswith(".py") and written not in known:
         return reading.fail((*path, "type"), f"unknown constraint '{written}'{did_you_mean(written, known)}")
-    cls, make = LAWS.get(written, (OwnKeys, None))
+    cls, make = LAWS.get(written, (UserConstraintKeys, None))
     named = data.get("joints")
     leader = named[0] if isinstance(named, list) and named else None
-    keys: Any = read(cls, data, path, reading.of({"": like(parts.units(leader))}), besides=("type",))
+    keys: Any = read(cls, data, path, reading.of({"": representative_kind(parts.units(leader))}), besides=("type",))
     if keys is None or not _joints_fit(written, getattr(keys, "joints", ()), path, parts, reading):
         return None
-    made = _own(written, keys, path, parts, reading) if make is None else make(keys, parts)
+    made = _user_constraint(written, keys, path, parts, reading) if make is None else make(keys, parts)
     if made is None:
         return None
     frames = tuple((parts.link(link), pose) for link, pose in made.frames)
@@ -153,7 +153,7 @@ def _constraint(data: Any, path: tuple, parts: Parts, reading: Reading) -> Const
 
 
 def _joints_fit(written: str, names: Sequence[str], path: tuple, parts: Parts, reading: Reading) -> bool:
-    """Whether a gear's joints have one coordinate each; those that do not exist are judged with the graph."""
+    """Whether the joints of a gear have one coordinate each; unknown joints are reported with the topology."""
     before = len(reading.errors)
     for k, name in enumerate(names):
         units = parts.units(name)
@@ -163,7 +163,9 @@ def _joints_fit(written: str, names: Sequence[str], path: tuple, parts: Parts, r
     return len(reading.errors) == before
 
 
-def _own(file: str, keys: OwnKeys, path: tuple, parts: Parts, reading: Reading) -> Made | None:
+def _user_constraint(
+    file: str, keys: UserConstraintKeys, path: tuple, parts: Parts, reading: Reading
+) -> ConstraintParts | None:
     count = len(keys.between)
     points = (ORIGIN,) * count if keys.points is None else keys.points
     if len(points) != count:
@@ -173,4 +175,4 @@ def _own(file: str, keys: OwnKeys, path: tuple, parts: Parts, reading: Reading) 
     law = read_law(file, keys.params, path, reading, count, sum(k.nq for k in kinds), sum(k.nv for k in kinds))
     if law is None:
         return None
-    return Made(law, tuple(zip(keys.between, map(at_point, points), strict=True)), keys.joints)
+    return ConstraintParts(law, tuple(zip(keys.between, map(at_point, points), strict=True)), keys.joints)

@@ -1,4 +1,4 @@
-"""The controllers of a rig, and which joint each of them commands."""
+"""The section `controllers` of a rig, and the joints that each controller commands."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cosim.rig.sections.schedule import LONGEST, TOLERANCE, read_deadline, read_
 from cosim.tick.tick_model import ORDER
 from cosim.types import param, params
 
-# names by which the times of a tick are told beside those of the controllers
-TAKEN = {*ORDER, "latency", "end_to_end", "tick"}
+# names of times of a tick, which controllers cannot have
+RESERVED = {*ORDER, "latency", "end_to_end", "tick"}
 
 
 @params
@@ -36,11 +36,11 @@ _KEYS = tuple(field.name for field in fields(_ControllerFile))
 
 @dataclass(frozen=True)
 class ControllerSpec:
-    """A controller of `joints`, called every `ticks` steps from tick `phase` on; without a trajectory the joints'
-    initial positions are its reference.
+    """A controller of `joints`, called every `ticks` steps from tick `phase` on; without a trajectory the initial
+    positions of its joints are the reference.
 
-    deadline_ns: from when a tick is due, default one step; priority: those of a tick are called from the highest on;
-    fallback: takes over its joints for good when it fails.
+    deadline_ns: from when a tick is due, default one step; priority: higher ones are called first within a tick;
+    fallback: takes over its joints permanently when it fails.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ControllerSpec:
 
 
 def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
-    """In the order in which a tick calls them: by falling priority, equal ones as the file has them."""
+    """In calling order within a tick: by decreasing priority, equal ones in the order of the file."""
     return sorted(controllers, key=lambda controller: -controller.priority)
 
 
@@ -68,16 +68,15 @@ def read_controllers(
     reading: Reading,
     rate: float = 1.0,
 ) -> list[ControllerSpec]:
-    """The section `controllers`, mistakes noted in `reading`.
+    """The section `controllers`; errors are recorded in `reading`.
 
-    joints: all of the mechanism, in model order, None when it could not be read; prescribed: those of them
-    that no controller may command; step_ns: None when the schedule does not say; rate: seconds of the rig per
-    second of the clock, by which deadlines are counted.
+    joints: all of the mechanism, in model order, None if it could not be read; prescribed: joints that no controller
+    may command; step_ns: None if unknown; rate: seconds of the rig per second of the clock, for deadlines.
     """
     movable = [name for name, joint in (joints or {}).items() if not bound_reason(joint)]
     free = [name for name in movable if name not in prescribed]
-    names: dict[str, str] = {}  # controller -> its line
-    taken: dict[str, str] = {}  # joint -> who commands it
+    names: dict[str, str] = {}  # controller -> text of its line
+    assigned: dict[str, str] = {}  # joint -> its controller
     specs = []
     for i, data in enumerate(items):
         at = ("controllers", i)
@@ -92,15 +91,15 @@ def read_controllers(
             what = f"controller '{name}' exists already{names[name]}; give this one another name"
             reading.fail((*at, "name") if "name" in data else at, what)
         names.setdefault(name, here)
-        if name in TAKEN:
-            what = f"controller '{name}': the name is taken, a task of the tick has it; give this one a name of its own"
+        if name in RESERVED:
+            what = f"controller '{name}': the name is reserved for a task of the tick; give this one another name"
             reading.fail((*at, "name") if "name" in data else at, what)
         given = head.get("joints", ())
         chosen = free if given is None else given
         for k, joint in enumerate(chosen):
-            if what := _obstacle(joint, joints, free, prescribed, taken):
+            if what := _not_commandable(joint, joints, free, prescribed, assigned):
                 reading.fail(at if given is None else (*at, "joints", k), what)
-            taken.setdefault(joint, f"controller '{name}'{here}")
+            assigned.setdefault(joint, f"controller '{name}'{here}")
         known = "joints" in head and (given is not None or joints is not None)
         if known and not chosen:
             reading.fail(at if given is None else (*at, "joints"), "there is no joint to command")
@@ -136,7 +135,7 @@ def read_controllers(
 
 
 def _phase(phase: float, step_ns: int | None, ticks: int | None, at: tuple, reading: Reading) -> Any:
-    """In steps; ticks: the period, None when it is not known; None after mistakes."""
+    """The phase in steps, None after an error; ticks: the period, None if unknown."""
     if step_ns is None or ticks is None:
         return None
     if phase * 1e9 >= ticks * step_ns * (1.0 - TOLERANCE):
@@ -152,7 +151,7 @@ def _fallback(
     group: Mapping[str, str | None] | None,
     n: int | None,
 ) -> Plugin | None:
-    """The controller that takes over: a kind and its parameters, everything else is that of the one that failed."""
+    """The controller that takes over; it has a type and parameters, all else comes from the one that failed."""
     if data is None:
         return None
     for key in (key for key in _KEYS if key in data):
@@ -161,12 +160,12 @@ def _fallback(
     return read_plugin(CONTROLLER, own, at, reading, group, n)
 
 
-def _obstacle(
+def _not_commandable(
     name: str,
     joints: Mapping[str, Joint] | None,
     free: Iterable[str],
     prescribed: Container[str],
-    taken: Mapping[str, str],
+    assigned: Mapping[str, str],
 ) -> str:
     """Why the joint cannot be commanded, empty if it can."""
     if joints is not None and name not in joints:
@@ -175,7 +174,7 @@ def _obstacle(
         return f"joint '{name}' {bound}; it cannot be commanded"
     if name in prescribed:
         return f"joint '{name}' is prescribed; it cannot be commanded"
-    return f"joint '{name}' is already commanded by {taken[name]}" if name in taken else ""
+    return f"joint '{name}' is already commanded by {assigned[name]}" if name in assigned else ""
 
 
 def _in_line(place: SourceLocation) -> str:

@@ -1,4 +1,4 @@
-"""The dofs of a mechanism by name: what `joints:` of a rig sets, one by one."""
+"""The dofs of a mechanism by name, as the section `joints` of a rig refers to them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from cosim.multibody.mechanism import Joint, Mechanism
 
 @dataclass(frozen=True)
 class Dofs:
-    """`single` has every dof in model order, and joints that do not move on their own, each as a joint of one
-    coordinate that turns or slides; `several` the joints with more than one, by name."""
+    """single: every dof in model order, and fixed and mimic joints, each as a rotational or linear joint of one
+    coordinate; multi_dof_joints: the joints of several dofs by name."""
 
     single: Mapping[str, Joint]
-    several: Mapping[str, JointKind]
+    multi_dof_joints: Mapping[str, JointKind]
     owners: Mapping[str, str]  # dof -> its joint
-    clashes: tuple[str, ...]  # names that two of them have
+    clashes: tuple[str, ...]  # names that occur twice
 
     def of(self, name: str) -> list[str]:
-        """The dofs of a joint by its name, or the one dof that has the name; none where there is neither."""
-        if name in self.several:
-            return [f"{name}.{dof}" for dof, _ in self.several[name].dofs]
+        """The dofs of the joint with this name, or the dof with this name; empty if there is neither."""
+        if name in self.multi_dof_joints:
+            return [f"{name}.{dof}" for dof, _ in self.multi_dof_joints[name].dofs]
         return [name] if name in self.single else []
 
 
 def dofs_of(mechanism: Mechanism) -> Dofs:
     single: dict[str, Joint] = {}
-    several: dict[str, JointKind] = {}
+    multi_dof_joints: dict[str, JointKind] = {}
     owners: dict[str, str] = {}
     names: list[str] = []
     tree, _ = cut_loops(mechanism)
@@ -44,17 +44,17 @@ def dofs_of(mechanism: Mechanism) -> Dofs:
         if bound:
             single[joint.name] = joint
         elif len(kind.dofs) == 1:
-            single[joint.name] = replace(joint, kind=_kind(joint, kind.dofs[0][1]))
+            single[joint.name] = replace(joint, kind=_representative_kind(joint, kind.dofs[0][1]))
         elif kind.dofs:
-            several[joint.name] = kind
+            multi_dof_joints[joint.name] = kind
             for name, unit in kind.dofs:
                 dof = f"{joint.name}.{name}"
-                single[dof] = replace(joint, name=dof, kind=_kind(joint, unit))
-    return Dofs(single, several, owners, tuple(name for name, n in Counter(names).items() if n > 1))
+                single[dof] = replace(joint, name=dof, kind=_representative_kind(joint, unit))
+    return Dofs(single, multi_dof_joints, owners, tuple(name for name, n in Counter(names).items() if n > 1))
 
 
-def _kind(joint: Joint, unit: str) -> str:
-    """What the dof is alike."""
+def _representative_kind(joint: Joint, unit: str) -> str:
+    """The kind of joint with one coordinate of this unit."""
     if joint.kind in ("revolute", "continuous", "prismatic"):
         return joint.kind
     return "prismatic" if unit == "m" else "revolute"

@@ -34,10 +34,10 @@ _KEYS = tuple(field.name for field in fields(_DriverFile))
 
 @params
 class LoadParams:
-    """How a load motor replaces what the joint would carry. inertia: of all that turns with the shaft, without what the
-    motor under test brings along itself."""
+    """How a load motor applies the load of a joint. inertia: of all parts that turn with the shaft, without the motor
+    under test."""
 
-    effort: float = param(unit="joint effort", above=0, doc="the most that the load motor may give")
+    effort: float = param(unit="joint effort", above=0, doc="largest effort of the load motor")
     inertia: float = param(unit="joint inertia", min=0, default=0.0, doc="of shaft and load motor, at the joint")
     viscous: float = param(unit="joint damping", min=0, default=0.0, doc="friction of the bench, at the joint")
 
@@ -64,21 +64,25 @@ class DriverSpec:
         return tuple(self.wiring)
 
     def at(self, *keys: str | int) -> tuple:
-        """The path of a key of its section; `joints` stands for wherever its joints are listed."""
+        """The path of a key of its section; `joints` stands for `loads` where it has loads."""
         if keys[:1] == ("joints",) and self.loads:
             keys = ("loads", *keys[1:])
         return (*self.key, *keys)
 
 
 def read_drivers(
-    items: Any, joints: Mapping[str, Joint] | None, several: Container[str], prescribed: set[str], reading: Reading
+    items: Any,
+    joints: Mapping[str, Joint] | None,
+    multi_dof: Container[str],
+    prescribed: set[str],
+    reading: Reading,
 ) -> tuple[DriverSpec, ...]:
-    """The drivers of the rig; mistakes are noted in `reading`. prescribed: joints that follow a trajectory."""
+    """The drivers of the rig; errors are recorded in `reading`. prescribed: joints that follow a trajectory."""
     if not isinstance(items, list):
         reading.fail(("drivers",), f"expected a list of drivers, got {show(items)}")
         return ()
-    taken: dict[tuple[bool, str], str] = {}  # (as a load, joint) -> driver
-    found: list[DriverSpec] = []
+    assigned: dict[tuple[bool, str], str] = {}  # (whether as a load, joint) -> driver
+    specs: list[DriverSpec] = []
     for i, data in enumerate(items):
         at = ("drivers", i)
         if not isinstance(data, dict):
@@ -86,7 +90,7 @@ def read_drivers(
             continue
         head: dict[str, Any] = read_fields(_DriverFile, {k: data[k] for k in _KEYS if k in data}, at, reading)
         name = head.get("name") or name_of(str(data.get("type", f"number {i}")))
-        if any(name == other.name for other in found):
+        if any(name == other.name for other in specs):
             reading.fail((*at, "name") if "name" in data else at, f"driver '{name}' exists already; give another name")
         module = read_type(DRIVER, data, at, reading)
         params = module and schema.read(module.Params, data, at, reading, besides=("type", *_KEYS))
@@ -102,10 +106,10 @@ def read_drivers(
         wiring, loads = {}, {}
         for joint, own in entries.items():
             path = (*at, key, joint)
-            if what := _obstacle(joint, joints, several, prescribed, taken.get((load, joint), "")):
+            if what := _no_driver_reason(joint, joints, multi_dof, prescribed, assigned.get((load, joint), "")):
                 reading.fail(path, what)
                 continue
-            taken[load, joint] = name
+            assigned[load, joint] = name
             if not isinstance(own, dict | None):
                 reading.fail(path, f"expected a mapping, got {show(own)}")
                 continue
@@ -124,18 +128,22 @@ def read_drivers(
             plugin = Plugin(data["type"], module, params)
             spec = DriverSpec(name, plugin, head.get("mode", "effort"), head.get("observer", 0.0), wiring, loads, at)
             _check_mode(spec, "mode" in data, reading)
-            found.append(spec)
-    _check_addresses(found, reading)
-    for joint in (joint for load, joint in taken if load and (False, joint) not in taken):
+            specs.append(spec)
+    _check_addresses(specs, reading)
+    for joint in (joint for load, joint in assigned if load and (False, joint) not in assigned):
         reading.fail(("drivers",), f"joint '{joint}' has a load motor and no motor under test; give it a driver too")
-    return tuple(found)
+    return tuple(specs)
 
 
-def _obstacle(
-    name: str, joints: Mapping[str, Joint] | None, several: Container[str], prescribed: Container[str], taken: str
+def _no_driver_reason(
+    name: str,
+    joints: Mapping[str, Joint] | None,
+    multi_dof: Container[str],
+    prescribed: Container[str],
+    driver: str,
 ) -> str:
     """Why the joint cannot have a real drive, empty if it can."""
-    if name in several:
+    if name in multi_dof:
         return f"joint '{name}' has several dofs; name one of them"
     if joints is not None and name not in joints:
         movable = [other for other, joint in joints.items() if not bound_reason(joint)]
@@ -144,7 +152,7 @@ def _obstacle(
         return f"joint '{name}' {bound}; it has no drive of its own"
     if name in prescribed:
         return f"joint '{name}' is prescribed, and a real one moves as it is measured; take out 'prescribed'"
-    return f"joint '{name}' is behind driver '{taken}' already" if taken else ""
+    return f"joint '{name}' is behind driver '{driver}' already" if driver else ""
 
 
 def _check_mode(spec: DriverSpec, given: bool, reading: Reading) -> None:
@@ -187,7 +195,7 @@ def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec
     for spec in drivers:
         for name in spec.joints:
             joint = joints.get(name)
-            if joint is None or spec.loads:  # which is at a joint that another driver has too
+            if joint is None or spec.loads:  # its joint has another driver too
                 continue
             for key in ("velocity", "effort"):
                 if not math.isfinite(joint.limits[key]):

@@ -141,7 +141,7 @@ def _target(
     moving = [name for name, joint in dofs.single.items() if not bound_reason(joint)]
     held = dofs.of(of)
     if not held:
-        known = [*dofs.several, *moving, *(ties if do == "release" else [])]
+        known = [*dofs.multi_dof_joints, *moving, *(ties if do == "release" else [])]
         reading.fail((*at, "of"), f"there is no '{of}'{did_you_mean(of, known)}")
     elif not set(held) <= set(moving):
         reading.fail((*at, "of"), f"joint '{of}' {bound_reason(dofs.single[of])}; name one that moves on its own")

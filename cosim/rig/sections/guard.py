@@ -12,7 +12,7 @@ from cosim.rig.sections.limits import Actions
 from cosim.rig.sections.schedule import show_time
 from cosim.types import param, params
 
-WATCHDOG_STEPS = 5  # least time of the watchdog
+WATCHDOG_STEPS = 5  # minimum of the watchdog
 STALE_STEPS, STALE_NS = 5, 20_000_000  # default age of feedback: steps, at least ns
 
 
@@ -32,7 +32,7 @@ class GuardKeys:
 
 @dataclass(frozen=True)
 class GuardSpec:
-    """actions: of every limit; stale: greatest age of feedback [s]; soft_start: time [s]."""
+    """actions: of every limit; stale: largest age of feedback [s]; soft_start: duration [s]."""
 
     actions: dict[str, str]
     stale: float
@@ -43,7 +43,7 @@ class GuardSpec:
 
 
 def read_guard(data: Any, step_ns: int | None, reading: Reading) -> GuardSpec:
-    """The section `guard`, with defaults for wrong values. step_ns: None when it is not known."""
+    """The section `guard`, with defaults for wrong values. step_ns: None if unknown."""
     at = ("guard",)
     values = read_fields(GuardKeys, data, at, reading)
     stale_ns = float(max(STALE_STEPS * (step_ns or 0), STALE_NS))

@@ -1,4 +1,4 @@
-"""What bodies and loops say of a joint: its type, its frame and axes, its losses, its spring and its limits."""
+"""The keys of a joint in bodies and loops: type, frame and axes, losses, spring and limits."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from cosim.rig.sections.user_code import read_motion
 from cosim.types import param, params
 from cosim.units import TURN
 
-GENERAL = "general"  # what a joint written in a file is called inside
+GENERAL = "general"  # kind of a user-defined joint
 TYPES = tuple(kind for kind in KINDS if kind != GENERAL)
 Z = (0.0, 0.0, 1.0)
-RIGHT_ANGLE = 1e-6  # how far from across the axis a second axis may be, rad
+RIGHT_ANGLE = 1e-6  # rad, tolerance of a second axis
 T = TypeVar("T")
 K = TypeVar("K", bound="JointKeys")
 
-# keys that a type has no use for, and keys of one type alone
+# keys without effect on a type, and keys of one type only
 MOVING_KEYS = ("axis", "damping", "friction", "stiffness", "unloaded_position", "limits", "mimic")
-TURNED_NOWHERE = ("spherical", "free", GENERAL)  # their coordinates are along the joint's frame
-IDLE_KEYS = {"fixed": MOVING_KEYS, **dict.fromkeys(TURNED_NOWHERE, ("axis",))}
+FRAME_ALIGNED = ("spherical", "free", GENERAL)  # their coordinates are in the joint's frame
+IDLE_KEYS = {"fixed": MOVING_KEYS, **dict.fromkeys(FRAME_ALIGNED, ("axis",))}
 KEYS_OF = {
     "second_axis": ("universal", "only a universal joint has a second axis; leave it out"),
     "pitch": ("screw", "only a screw has a pitch; leave it out"),
@@ -52,7 +52,7 @@ class LimitKeys:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(param, field))
 def keyed(cls: type[T]) -> type[T]:
-    """`params`, of a class whose heirs add keys that are required."""
+    """As `params`, for a class whose subclasses add required keys."""
     return dataclass(frozen=True, kw_only=True)(cls)
 
 
@@ -74,7 +74,7 @@ class JointKeys:
 
 @dataclass(frozen=True)
 class JointType:
-    """What a `type` stands for; `units` are those of its coordinates, None when the type could not be read."""
+    """The meaning of a `type`; units: of its coordinates, None if the type could not be read."""
 
     kind: str
     units: tuple[str, ...] | None
@@ -84,12 +84,12 @@ class JointType:
 def read_connection(
     cls: type[K], data: Any, path: tuple, reading: Reading, findings: Diagnostics
 ) -> tuple[K, JointType] | None:
-    """The keys at `path` and the type of the joint; None when one that is required is missing or wrong.
+    """The keys at `path` and the type of the joint; None if a required key is missing or wrong.
 
-    Whatever else is wrong is noted, and the default takes its place.
+    Errors are recorded; a default replaces a wrong value.
     """
     joint_type = _read_type(data, path, reading)
-    values = read_fields(cls, data, path, reading.of({"": like(joint_type.units)}))
+    values = read_fields(cls, data, path, reading.of({"": representative_kind(joint_type.units)}))
     if any(field.default is MISSING and field.name not in values for field in fields(cls)):
         return None
     keys = cls(**values)
@@ -109,7 +109,7 @@ def as_joint(
 ) -> Joint:
     """The joint of these keys between two links."""
     kind, limits = joint_type.kind, keys.limits
-    axis = np.array(Z if kind in TURNED_NOWHERE else keys.axis)
+    axis = np.array(Z if kind in FRAME_ALIGNED else keys.axis)
     return Joint(
         name=name,
         kind=kind,
@@ -135,13 +135,13 @@ def as_joint(
 
 @cache
 def units_of(kind: str) -> tuple[str, ...]:
-    """The units of the coordinates of joints of a kind that is no file's."""
+    """The units of the coordinates of joints of a built-in kind."""
     joint = Joint("", kind, "", "", Pose.identity(), pitch=1.0)
     return tuple(unit for _, unit in kind_of(joint).dofs)
 
 
-def like(units: tuple[str, ...] | None) -> str | None:
-    """A kind of joint with one coordinate of these units, None when they differ or are not known."""
+def representative_kind(units: tuple[str, ...] | None) -> str | None:
+    """A kind of joint with a coordinate of these units, None if they differ or are unknown."""
     first, *others = set(units or ()) or {""}
     return None if others else {"rad": "revolute", "m": "prismatic"}.get(first)
 
@@ -164,7 +164,7 @@ def _read_type(data: Any, path: tuple, reading: Reading) -> JointType:
 def _check(
     keys: JointKeys, joint_type: JointType, data: dict, path: tuple, reading: Reading, findings: Diagnostics
 ) -> None:
-    """Note the keys that do not go with the type."""
+    """Record keys that do not fit the type."""
     kind, count = joint_type.kind, len(joint_type.units or ())
     for key, (owner, what) in KEYS_OF.items():
         if data.get(key) is not None and kind != owner:
@@ -180,7 +180,7 @@ def _check(
         what = f"lower and upper are for joints with one coordinate, type '{keys.type}' has {count}"
         reading.fail((*path, "limits"), f"{what}; leave them out")
     if kind in ("spherical", "free") and keys.stiffness:
-        what = f"a {kind} joint has no coordinate in which a spring could rest; use mechanism.springs"
+        what = f"a {kind} joint has no coordinate for a spring; use mechanism.springs"
         reading.fail((*path, "stiffness"), what)
     if kind == "screw" and data.get("pitch") is None:
         reading.fail(path, "missing key 'pitch', the advance of the screw per turn")
@@ -188,12 +188,12 @@ def _check(
         slope = float(np.dot(keys.axis, keys.second_axis))
         if abs(slope) > RIGHT_ANGLE:
             angle = math.degrees(math.acos(min(1.0, abs(slope))))
-            what = f"must be across the axis, is at {angle:.3g} deg to it; turn it to a right angle"
+            what = f"must be perpendicular to the axis, is at {angle:.3g} deg to it; make it perpendicular"
             reading.fail((*path, "second_axis"), what)
 
 
 def _second(keys: JointKeys) -> Direction | None:
-    """The second axis, None when there is none that could be across the axis."""
+    """The second axis if it is perpendicular to the axis, else None."""
     if keys.second_axis is None or abs(np.dot(keys.axis, keys.second_axis)) > RIGHT_ANGLE:
         return None
     return keys.second_axis

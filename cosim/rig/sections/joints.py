@@ -37,14 +37,14 @@ class _Stops:
 
 
 @params
-class _SeveralInitial:
+class _MultiDofInitial:
     position: tuple[float, ...] | None = param(default=None, doc="all coordinates, SI; a rotation as qx, qy, qz, qw")
     velocity: tuple[float, ...] | None = param(default=None, doc="of all dofs, SI")
 
 
 @params
-class _SeveralFile:
-    initial: _SeveralInitial = param(default=_SeveralInitial())
+class _MultiDofJointKeys:
+    initial: _MultiDofInitial = param(default=_MultiDofInitial())
     latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
 
 
@@ -62,14 +62,15 @@ class _JointFile:
 @dataclass(frozen=True)
 class JointSpec:
     """A dof. limits: bounds of the guard by key, infinite where there is none; actions: by limit, where they differ
-    from those of the rig. Positions and velocities that are `kept` were given, others are found when loops are closed.
+    from those of the rig; initial_given: whether the rig gives its initial position and velocity, which loop closure
+    then keeps.
     """
 
     actuator: Plugin | None
     encoder: EncoderSpec | None
     initial_position: float
     initial_velocity: float
-    kept: tuple[bool, bool]
+    initial_given: tuple[bool, bool]
     limits: dict[str, float]
     actions: dict[str, str]
     prescribed: Plugin | None
@@ -79,8 +80,8 @@ class JointSpec:
 
 
 @dataclass(frozen=True)
-class SeveralSpec:
-    """A joint of several dofs: where all of it begins, None where that is left open, and whether it is latched."""
+class MultiDofJointSpec:
+    """A joint of several dofs: its initial position and velocity, None where not given, and whether it is latched."""
 
     position: tuple[float, ...] | None
     velocity: tuple[float, ...] | None
@@ -89,27 +90,27 @@ class SeveralSpec:
 
 
 class JointEntry(NamedTuple):
-    """The settings of one joint, those for all joints merged in, and the places they come from."""
+    """The settings of one joint, merged with those for all joints, and their locations."""
 
     data: dict[str, Any]
     reading: Reading
 
 
-# sections of a joint which do not replace those of `all` as a whole, by the path of what they are in
+# sections that are merged with those of `all` key by key: path of the parent -> keys
 _KEY_BY_KEY = {(): ("limits",), ("limits",): ("actions",)}
 
 
 def read_entries(
-    data: dict[str, Any], joints: Mapping[str, Joint] | None, several: Iterable[str], reading: Reading
+    data: dict[str, Any], joints: Mapping[str, Joint] | None, multi_dof_joints: Iterable[str], reading: Reading
 ) -> dict[str, JointEntry]:
-    """The settings of each dof; those of unknown joints too, for their mistakes.
+    """The settings of each dof, and those of unknown joints, whose errors are recorded too.
 
-    joints: all dofs, and joints that do not move on their own, in model order; None when the mechanism could not
-    be read. several: joints of more dofs than one, which are read by `read_several`.
+    joints: all dofs, and fixed and mimic joints, in model order; None if the mechanism could not be read.
+    multi_dof: joints of several dofs, which `read_multi_dof_joints` reads.
     """
     defaults = reading.mapping(data.get("all"), ("joints", "all"))
-    apart = {"all", *several}
-    if joints is None:  # then nobody knows which have several dofs, but for what is written
+    apart = {"all", *multi_dof_joints}
+    if joints is None:  # then lists in the settings show which have several dofs
         apart |= {name for name, own in data.items() if _has_lists(own)}
     named = {name: reading.mapping(own, ("joints", name)) for name, own in data.items() if name not in apart}
     if joints is None:
@@ -132,18 +133,18 @@ def _has_lists(own: Any) -> bool:
 
 
 def _mapped(data: Any) -> dict[str, Any]:
-    """The mapping that `data` is, an empty one where it is none."""
+    """`data` if it is a mapping, else an empty one."""
     return data if isinstance(data, dict) else {}
 
 
 def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> JointEntry:
-    if own.get("prescribed") is not None:  # then an actuator is meant for the joints that have one
+    if own.get("prescribed") is not None:  # the default actuator is for the other joints
         defaults = {key: value for key, value in defaults.items() if key != "actuator"}
     return _merged(JointEntry(own, reading), defaults, name, ())
 
 
 def _merged(entry: JointEntry, defaults: dict[str, Any], name: str, path: tuple[str, ...]) -> JointEntry:
-    """The section at `path` with what it does not say itself; limits, and their actions, are merged key by key."""
+    """The section at `path` with defaults for missing keys; limits and their actions are merged key by key."""
     own, reading = entry.data, entry.reading
     inherited = {key: value for key, value in defaults.items() if key not in own}
     data = {**inherited, **own}
@@ -154,7 +155,7 @@ def _merged(entry: JointEntry, defaults: dict[str, Any], name: str, path: tuple[
 
 
 def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:
-    """The joint of an entry; a commanded one without an actuator gets an ideal one."""
+    """The joint of an entry; a commanded joint without an actuator gets an ideal one."""
     at, reading = ("joints", name), entry.reading
     joint = (joints or {}).get(name)
     kinds = kinds_of((name,), joints)
@@ -183,7 +184,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
         encoder=values.get("encoder"),
         initial_position=position,
         initial_velocity=initial.velocity or 0.0,
-        kept=(initial.position is not None, initial.velocity is not None),
+        initial_given=(initial.position is not None, initial.velocity is not None),
         limits=limits,
         actions=written.actions.given,
         prescribed=plugin(TRAJECTORY, "prescribed", values.get("prescribed")),
@@ -196,7 +197,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
 def _stops(
     stops: _Stops, position: float, joint: Joint | None, at: tuple, reading: Reading
 ) -> tuple[tuple[float, float], ...]:
-    """(side, bound) of each; the joint must begin between them."""
+    """(side, bound) of each stop. Records an initial position beyond one."""
     unit = "m" if joint is not None and joint.kind == "prismatic" else "rad"
     found = []
     for side, key, bound in ((-1.0, "lower", stops.lower), (1.0, "upper", stops.upper)):
@@ -209,13 +210,15 @@ def _stops(
     return tuple(found)
 
 
-def read_several(data: dict[str, Any], several: Mapping[str, JointKind], reading: Reading) -> dict[str, SeveralSpec]:
-    """The settings of the joints of several dofs as a whole."""
+def read_multi_dof_joints(
+    data: dict[str, Any], multi_dof_joints: Mapping[str, JointKind], reading: Reading
+) -> dict[str, MultiDofJointSpec]:
+    """The settings of joints of several dofs, each as a whole."""
     specs = {}
-    for name, kind in several.items():
+    for name, kind in multi_dof_joints.items():
         at = ("joints", name)
-        values = read_fields(_SeveralFile, reading.mapping(data.get(name), at), at, reading)
-        initial = values.get("initial") or _SeveralInitial()
+        values = read_fields(_MultiDofJointKeys, reading.mapping(data.get(name), at), at, reading)
+        initial = values.get("initial") or _MultiDofInitial()
         for key, names in (("position", kind.coordinates), ("velocity", kind.dofs)):
             given = getattr(initial, key)
             if given is not None and len(given) != len(names):
@@ -225,14 +228,16 @@ def read_several(data: dict[str, Any], several: Mapping[str, JointKind], reading
         position = initial.position or ()
         if kind.nq != kind.nv and len(position) == kind.nq and not any(position[-4:]):
             reading.fail((*at, "initial", "position"), "the quaternion is zero; use 0, 0, 0, 1 for no rotation")
-        specs[name] = SeveralSpec(initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv)
+        specs[name] = MultiDofJointSpec(
+            initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv
+        )
     return specs
 
 
 def _check_limits(
     limits: Mapping[str, float], position: float | None, key: str, joint: Joint | None, at: tuple, reading: Reading
 ) -> None:
-    """The initial position must lie within the limits of the guard and within those of the mechanism."""
+    """Record an initial position outside the limits of the guard or of the mechanism."""
     unit = "" if joint is None else " m" if joint.kind == "prismatic" else " rad"
     lower, upper = limits["lower"], limits["upper"]
     if lower > upper:
@@ -242,8 +247,8 @@ def _check_limits(
         lower, upper = max(lower, joint.lower), min(upper, joint.upper)
     if position is not None and not lower <= position <= upper:
         what = f"{position:.6g}{unit} is outside the limits of joint '{at[1]}'"
-        mend = f"give one from {lower:.6g} to {upper:.6g}{unit}"
-        reading.fail((*at, "initial", key), f"{what}; {mend}")
+        fix = f"give one from {lower:.6g} to {upper:.6g}{unit}"
+        reading.fail((*at, "initial", key), f"{what}; {fix}")
 
 
 def bound_reason(joint: Joint) -> str:

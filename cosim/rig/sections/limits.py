@@ -55,12 +55,12 @@ class Actions(_ActionKeys):
 
 @params
 class JointLimits(_LimitKeys):
-    """The limits of a joint as its rig gives them."""
+    """The limits of a joint as given in the rig."""
 
     actions: JointActions = param(default=JointActions())
 
     def bounds(self, joint: Joint | None) -> dict[str, float]:
-        """By key, the rig's bound, else that of the mechanism's joint, else infinite."""
+        """Key -> bound of the rig, else of the mechanism's joint, else infinite."""
         bounds = {}
         for row in LIMITS:
             for key, attribute in zip(row.bound_keys, row.inherited or (None,) * len(row.bound_keys), strict=True):

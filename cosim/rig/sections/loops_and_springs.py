@@ -1,4 +1,4 @@
-"""What couples the links of a mechanism besides its tree: the lists `loops` and `springs`, and what they may name."""
+"""The lists `loops` and `springs` of a mechanism, and the parts that they may name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cosim.rig.sections.geometry import ORIGIN, Name, Origin, Vector
 from cosim.rig.sections.joint_definition import GENERAL, JointKeys, JointType, as_joint, keyed, read_connection
 from cosim.types import param, params
 
-# keys of a loop that speak of its coordinates
+# keys of a loop about its coordinates
 COORDINATE_KEYS = ("stiffness", "damping", "friction", "limits")
 
 
@@ -30,16 +30,16 @@ class Parts:
     joints: Mapping[str, Joint]
 
     def link(self, name: str | None) -> str:
-        """The link that a name stands for: `base` and nothing are the ground."""
+        """The link with this name; `base` and None are the ground."""
         return self.ground if name is None or (name == BASE and name not in self.links) else name
 
-    def kind(self, joint: Any) -> JointKind | None:
-        """That of a joint, None when there is none of that name."""
+    def kind(self, joint: object) -> JointKind | None:
+        """The kind of a joint, None if there is no such joint."""
         known = self.joints.get(joint) if isinstance(joint, str) else None
         return None if known is None else kind_of(known)
 
-    def units(self, joint: Any) -> tuple[str, ...] | None:
-        """Those of the coordinates of a joint, None when there is none of that name."""
+    def units(self, joint: object) -> tuple[str, ...] | None:
+        """The units of the coordinates of a joint, None if there is no such joint."""
         kind = self.kind(joint)
         return None if kind is None else tuple(unit for _, unit in kind.dofs)
 
@@ -58,7 +58,7 @@ class LoopKeys(JointKeys):
 def read_loops(
     items: Sequence[Any], at: tuple, parts: Parts, reading: Reading, findings: Diagnostics
 ) -> list[LoopJoint]:
-    """The loops of the list at the path `at`; mistakes and remarks are noted."""
+    """The loops of the list at the path `at`; errors and remarks are recorded."""
     loops = []
     for i, data in enumerate(items):
         found = read_connection(LoopKeys, data, (*at, i), reading, findings)
@@ -99,7 +99,7 @@ class SpringKeys:
 
 
 def read_springs(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading) -> list[Spring]:
-    """The springs of the list at the path `at`; mistakes are noted."""
+    """The springs of the list at the path `at`; errors are recorded."""
     springs = []
     for i, data in enumerate(items):
         keys = read(SpringKeys, data, (*at, i), reading)

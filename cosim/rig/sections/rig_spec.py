@@ -1,6 +1,6 @@
 """A checked rig file: every section as a frozen dataclass, all mistakes reported together.
 
-Times are integer nanoseconds from here on, positions and limits SI. Nothing is built yet.
+Times are integer nanoseconds, positions and limits SI. Nothing is built yet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_real_time
 from cosim.rig.sections.emulator import EmulatorSpec, read_emulator
 from cosim.rig.sections.events import EventSpec, read_events
 from cosim.rig.sections.guard import GuardSpec, read_guard
-from cosim.rig.sections.joints import JointEntry, JointSpec, SeveralSpec, read_entries, read_joint, read_several
+from cosim.rig.sections.joints import (
+    JointEntry,
+    JointSpec,
+    MultiDofJointSpec,
+    read_entries,
+    read_joint,
+    read_multi_dof_joints,
+)
 from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.types import param, params
@@ -52,14 +59,14 @@ class _RigFile:
 
 @dataclass(frozen=True)
 class RigSpec:
-    """A rig file without mistakes; `joints` holds every dof in model order, `several` joints of more than one."""
+    """A rig file without errors. joints: every dof in model order; multi_dof_joints: joints of several dofs by name."""
 
     name: str
     path: Path
     description: str
     mechanism: MechanismSpec
     joints: dict[str, JointSpec]
-    several: dict[str, SeveralSpec]
+    multi_dof_joints: dict[str, MultiDofJointSpec]
     owners: dict[str, str]  # dof -> its joint
     events: tuple[EventSpec, ...]
     drivers: tuple[DriverSpec, ...]
@@ -74,7 +81,7 @@ class RigSpec:
 def read_rig(path: str | Path, overrides: Iterable[str] = ()) -> RigSpec:
     """The rig file at `path` with its mechanism, after overrides like `controllers.arm.kp=200`.
 
-    Raises InputErrors with every mistake, in the order of the lines; InputError when the file is no YAML.
+    Raises InputErrors with all errors in the order of the lines; InputError if the file is not YAML.
     """
     source = load_yaml(path)
     errors: list[InputError] = []
@@ -90,7 +97,7 @@ def read_rig(path: str | Path, overrides: Iterable[str] = ()) -> RigSpec:
 
 
 def _in_order(errors: list[InputError], file: str) -> list[InputError]:
-    """By line, then those of other files; a default for all joints that is wrong is one mistake."""
+    """By line, then those of other files; equal errors, as from a wrong default for all joints, once."""
 
     def key(error: InputError) -> tuple[bool, int]:
         place = error.place
@@ -102,27 +109,27 @@ def _in_order(errors: list[InputError], file: str) -> list[InputError]:
 
 
 def _read(source: YamlSource, reading: Reading) -> RigSpec:
-    """The spec; with mistakes noted in `reading` parts of it are None and it is not to be used."""
+    """The spec; after errors recorded in `reading` parts of it are None and it must not be used."""
     path = Path(source.file)
     top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading)
     name = top.get("name") or path.stem
     mechanism: Any = read_mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
     dofs = dofs_of(mechanism.description) if mechanism else None
-    joints, several = (dofs.single, dofs.several) if dofs else (None, {})
+    joints, multi_dof = (dofs.single, dofs.multi_dof_joints) if dofs else (None, {})
     for name in [name for name in RESERVED if dofs and dofs.of(name)]:
-        what = f"joint '{name}': the name is taken, it stands for {RESERVED[name]}; rename the joint"
+        what = f"joint '{name}': the name is reserved for {RESERVED[name]}; rename the joint"
         reading.fail(("mechanism",), what)
     for name in dofs.clashes if dofs else ():
         reading.fail(("mechanism",), f"'{name}' is the name of a joint and of a dof of another one; rename the joint")
     if dofs and not dofs.owners:
-        reading.fail(("mechanism",), "nothing in it moves on its own; give it a joint that is not fixed")
+        reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
     schedule = read_schedule(top.get("schedule"), reading)
     settings = top.get("joints") or {}
-    entries = read_entries(settings, joints, several, reading)
+    entries = read_entries(settings, joints, multi_dof, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
     items = top.get("controllers") or []
     controllers = read_controllers(items, joints, prescribed, schedule.step_ns, reading, schedule.rate)
-    drivers = read_drivers(top.get("drivers") or [], joints, several, prescribed, reading)
+    drivers = read_drivers(top.get("drivers") or [], joints, multi_dof, prescribed, reading)
     commanded = {joint for controller in controllers for joint in controller.joints}
     commanded |= {joint for driver in drivers for joint in driver.joints}
     specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
@@ -137,7 +144,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         description=top.get("description", ""),
         mechanism=mechanism,
         joints=specs,
-        several=read_several(settings, several, reading),
+        multi_dof_joints=read_multi_dof_joints(settings, multi_dof, reading),
         owners=dict(dofs.owners) if dofs else {},
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         drivers=drivers,

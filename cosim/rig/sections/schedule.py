@@ -1,5 +1,4 @@
-"""The schedule of a rig: its times as whole nanoseconds, periods as whole numbers of steps, the order of a tick,
-and how ticks are held to the clock."""
+"""The section `schedule` of a rig: times in whole nanoseconds, periods in whole steps, task order, real time."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ from cosim.timing.pacing import Pacing, Trigger
 from cosim.types import param, params
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]
-LONGEST = 1e9  # s; longer times are slips of the pen
-TOLERANCE = 1e-9  # relative, of a time that should be a whole number of something
-SHORTEST = 50_000  # ns of the clock from tick to tick; threads do not wake more exactly than a good part of it
+LONGEST = 1e9  # s; longer times are typing errors
+TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
+SHORTEST = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it
 
-# what `realtime` may be instead of a section
-_WORDS: dict[Any, dict[str, Any] | None] = {
+# values of `realtime` other than a section
+_REALTIME_WORDS: dict[Any, dict[str, Any] | None] = {
     "strict": {"strict": True},
     "yes": {},
     True: {},
@@ -30,12 +29,12 @@ _WORDS: dict[Any, dict[str, Any] | None] = {
     False: None,
     None: None,
 }
-# (what comes first, what comes after it, the rule)
-_RULES = (
-    ("read", "controllers", "'read' must come before 'controllers', which work with what is measured; move it up"),
-    ("read", "step", "'read' must come before 'step', which ends the instant that is measured; move it up"),
-    ("write", "step", "'write' must come before 'step', in which the drives act on the command; move it up"),
-    ("guard", "publish", "'publish' must come after 'guard', which has the last word on the command; move it down"),
+# (earlier task, later task, message)
+_ORDER_RULES = (
+    ("read", "controllers", "'read' must come before 'controllers', which use the measurement; move it up"),
+    ("read", "step", "'read' must come before 'step', which advances the measured state; move it up"),
+    ("write", "step", "'write' must come before 'step', in which the drives apply the command; move it up"),
+    ("guard", "publish", "'publish' must come after 'guard', which makes the final command; move it down"),
 )
 
 
@@ -62,8 +61,9 @@ class _DeadlineKeys:
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """order: the tasks of a tick; pacing: None for as fast as possible; blend: time [s] in which references go from the
-    measured state to the trajectory when the rig is armed again; deadlines: those given [ns], from when a tick is due.
+    """order: the tasks of a tick; pacing: None for as fast as possible; blend: duration [s] of the transition of the
+    references from the measured state to the trajectory when the rig is armed; deadlines: of tasks, where given [ns
+    after the tick is due].
     """
 
     step_ns: int
@@ -78,12 +78,12 @@ class ScheduleSpec:
 
     @property
     def rate(self) -> float:
-        """Seconds of the rig per second of the clock, as deadlines count them."""
+        """Seconds of the rig per second of the clock."""
         return self.pacing.rate if self.pacing else 1.0
 
 
 def read_schedule(data: Any, reading: Reading) -> ScheduleSpec:
-    """The section `schedule`; what is wrong is noted in `reading` and None, or left out, in the result."""
+    """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing."""
     at, data = ("schedule",), data or {}
     values: dict[str, Any] = read_fields(_ScheduleFile, data, at, reading, besides=("realtime",))
     step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
@@ -114,7 +114,7 @@ def _step_ns(step: float, reading: Reading) -> int | None:
 
 
 def _check_order(order: tuple[str, ...], at: KeyPath, reading: Reading) -> None:
-    """Note the tasks that are unknown, missing or there twice; else the rules that the order breaks."""
+    """Record unknown, missing and duplicate tasks, or else violated rules of the order."""
     before = len(reading.errors)
     for k, task in enumerate(order):
         if task not in ORDER:
@@ -122,26 +122,28 @@ def _check_order(order: tuple[str, ...], at: KeyPath, reading: Reading) -> None:
         elif task in order[:k]:
             reading.fail((*at, k), f"'{task}' is in the order already; each task runs once, take this one out")
     if len(reading.errors) > before:
-        return  # what is missing is most likely what is misspelt
+        return  # a missing task is most likely a misspelt one
     if missing := [f"'{task}'" for task in ORDER if task not in order]:
         words = "tasks" if len(missing) > 1 else "task"
         return reading.fail(at, f"missing the {words} {', '.join(missing)}; give each of {', '.join(ORDER)} once")
-    for first, then, rule in _RULES:
+    for first, then, rule in _ORDER_RULES:
         if order.index(first) > order.index(then):
             reading.fail(at, rule)
     if order.index("guard") != order.index("controllers") + 1:
-        reading.fail(at, "'guard' must come straight after 'controllers', no command may pass unchecked; move it there")
+        reading.fail(
+            at, "'guard' must come directly after 'controllers', so that every command is checked; move it there"
+        )
 
 
 # --- real time ------------------------------------------------------------------------------------
 
 
 def _read_pacing(data: Any, step_ns: int | None, at: KeyPath, reading: Reading) -> Pacing | None:
-    """The word or section `realtime`, None for as fast as possible; what is wrong in it has its default."""
+    """The word or section `realtime`, None for as fast as possible; wrong values get their defaults."""
     if not isinstance(data, dict):
-        if not isinstance(data, str | bool | None) or data not in _WORDS:
+        if not isinstance(data, str | bool | None) or data not in _REALTIME_WORDS:
             return reading.fail(at, f"expected strict, yes, no or a mapping, got {show(data)}")
-        data = _WORDS[data]
+        data = _REALTIME_WORDS[data]
     if data is None:
         return None
     values = read_fields(Pacing, data, at, reading)
@@ -164,8 +166,8 @@ def _read_pacing(data: Any, step_ns: int | None, at: KeyPath, reading: Reading) 
         slower = "" if triggered else f", or a rate of {step_ns / SHORTEST:.10g} at most"
         fix = f"use a schedule.step of {show_time(math.ceil(SHORTEST * pacing.rate))} at least{slower}"
         at = (*at, "rate") if "rate" in data else at
-        what = f"{show_time(math.floor(step_ns / pacing.rate))} from tick to tick are less than {show_time(SHORTEST)}"
-        reading.fail(at, f"{what}, too short to be kept; {fix}")
+        what = f"{show_time(math.floor(step_ns / pacing.rate))} from tick to tick is less than {show_time(SHORTEST)}"
+        reading.fail(at, f"{what}, too short for real time; {fix}")
     return pacing
 
 
@@ -209,7 +211,7 @@ def read_ticks(
 
 
 def read_deadline(time: float, step_ns: int | None, rate: float, at: KeyPath, reading: Reading) -> int:
-    """The deadline [s] at `at` in ns of the clock, of which a step takes step/rate."""
+    """The deadline [s] at `at` in ns of the clock; a step takes step/rate. Records one longer than a step."""
     deadline = max(round(time * 1e9), 1)
     if step_ns is not None and deadline > step_ns / rate:
         what = (
@@ -220,6 +222,6 @@ def read_deadline(time: float, step_ns: int | None, rate: float, at: KeyPath, re
 
 
 def show_time(ns: float) -> str:
-    """A time as people write it: `2 ms`."""
+    """A time as text with its unit: `2 ms`."""
     unit, factor = next((u for u in (("s", 1e9), ("ms", 1e6)) if ns >= u[1]), ("us", 1e3))
     return f"{ns / factor:.10g} {unit}"

@@ -1,6 +1,7 @@
-"""User-defined joints and constraint laws: loaded, and tried before anything is built on them.
+"""User-defined joints and constraint laws: loaded and checked before use.
 
-What their functions return must have the right shape and be traceable; otherwise the error names the user's line.
+Their functions must return arrays of the right shape, be traceable and be differentiable. An error names the line of
+the user's file.
 """
 
 from __future__ import annotations
@@ -19,32 +20,32 @@ from cosim.multibody.joints import GeneralMotion
 from cosim.rig.reading.plugins import CONSTRAINT, JOINT, PluginKind, load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 
-SKEW = 1e-6  # by how much axes may miss right angles and length 1
-STEP, KINK = 1e-6, 1e-3  # step of differences, and by how much they may miss derivatives
-LINEAR = 1e-9  # share by which sums of velocities may miss sums of rates
-INDEPENDENT = 1e-8  # least singular value of directions of length 1
+ORTHONORMAL = 1e-6  # tolerance of the axes of a rotation
+STEP, DERIVATIVE_TOLERANCE = 1e-6, 1e-3  # step and relative tolerance of finite differences
+LINEAR = 1e-9  # relative tolerance of linearity in the velocities
+INDEPENDENT = 1e-8  # smallest singular value of linearly independent unit directions
 
 
 def read_motion(type: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
-    """The user-defined joint that the section at `path` names by its `type`; None after mistakes."""
+    """The user-defined joint that the section at `path` names by its `type`; None after an error."""
     return _read(
-        JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _try_motion, type, params, path, reading
+        JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _check_motion, type, params, path, reading
     )
 
 
 def read_law(
     type: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int
 ) -> ConstraintLaw | None:
-    """The user-defined constraint law, tried with so many frames of links, coordinates and velocities of joints."""
+    """The user-defined constraint law, checked with `links` frames, `nq` coordinates and `nv` velocities of joints."""
 
-    def try_law(law: ConstraintLaw) -> None:
-        _try_law(law, links, nq, nv)
+    def check(law: ConstraintLaw) -> None:
+        _check_law(law, links, nq, nv)
 
     return _read(
         CONSTRAINT,
         ConstraintLaw,
         "ConstraintLaw of cosim.multibody.constraint_laws",
-        try_law,
+        check,
         type,
         params,
         path,
@@ -56,7 +57,7 @@ def _read(
     kind: PluginKind,
     cls: type,
     words: str,
-    attempt: Callable[[Any], None],
+    check: Callable[[Any], None],
     type: str,
     params: Any,
     path: tuple,
@@ -70,57 +71,57 @@ def _read(
     if len(reading.errors) > before:
         return None
     if not isinstance(made, cls):
-        what = f"load returned {_shown(made)}; return a {words} ({origin(plugin.module.load)})"
+        what = f"load returned {_type_name(made)}; return a {words} ({origin(plugin.module.load)})"
         return reading.fail(at, what)
     try:
-        attempt(made)
+        check(made)
     except ValueError as error:
         return reading.fail(at, str(error))
     return made
 
 
-def _shown(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
-def _try_motion(motion: GeneralMotion) -> None:
-    """Raises ValueError with what is wrong with the motion."""
+def _check_motion(motion: GeneralMotion) -> None:
+    """Raises ValueError for an invalid motion."""
     n = len(motion.names)
     if len(motion.units) != n or not set(motion.units) <= {"rad", "m"}:
         what = f"names the coordinates {motion.names} with the units {motion.units}"
         raise ValueError(f"{what}; give each coordinate one of the units 'rad' and 'm' ({origin(motion.place)})")
     if len(set(motion.names)) < n:
-        what = f"names the coordinates {motion.names}; give each coordinate a name of its own"
+        what = f"names the coordinates {motion.names}; give each coordinate another name"
         raise ValueError(f"{what} ({origin(motion.place)})")
-    values = _called("place", motion.place, lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
+    values = _call_on_numbers("place", motion.place, lambda q, t: tuple(motion.place(q, t)), [_sample_values(n), 0.0])
     shapes = [np.shape(value) for value in values]
     wanted = f"the child's axes (3, 3) and its origin (3,) ({origin(motion.place)})"
     if shapes != [(3, 3), (3,)]:
         raise ValueError(f"place returns arrays of shapes {', '.join(map(str, shapes))}; return {wanted}")
     axes = np.asarray(values[0], dtype=float)
-    if not (np.abs(axes.T @ axes - np.eye(3)).max() < SKEW and np.linalg.det(axes) > 0.0):
+    if not (np.abs(axes.T @ axes - np.eye(3)).max() < ORTHONORMAL and np.linalg.det(axes) > 0.0):
         raise ValueError(f"the axes that place returns are no rotation; return {wanted}")
-    traced = _traced("place", lambda q, t: tuple(motion.place(q, t)), [_numbers(n), 0.0])
+    traced = _trace_checked("place", lambda q, t: tuple(motion.place(q, t)), [_sample_values(n), 0.0])
     _check_time("place", motion.place, traced, motion.timed)
-    for q in (np.zeros(n), _numbers(n)):
+    for q in (np.zeros(n), _sample_values(n)):
         _check_smooth("place", motion.place, traced, [q, 0.0], q)
-    _check_independent(motion, _numbers(n))  # at 0 a joint may well be singular
+    _check_independent(motion, _sample_values(n))  # not at 0, where a joint may be singular
 
 
 def _check_independent(motion: GeneralMotion, q: np.ndarray) -> None:
-    """Each coordinate must move the child in a direction of its own, or nothing decides how it moves."""
+    """Raises ValueError unless the coordinates move the child in linearly independent directions."""
     columns = HingeOf(motion)(q, np.zeros(q.size), 0.0).columns
     directions = np.array([np.concatenate([c.linear, c.angular]) for c in columns], dtype=float).reshape(-1, 6)
     sizes = np.linalg.norm(directions, axis=1, keepdims=True)
     rank = np.linalg.matrix_rank(directions / np.where(sizes > 0.0, sizes, 1.0), tol=INDEPENDENT)
     if rank < q.size:
-        moves = f"{_counted(q.size, 'coordinate')} of place {'moves' if q.size == 1 else 'move'} the child"
-        what = f"the {moves} in {_counted(int(rank), 'direction')} {_at(q)}; let each have a direction of its own"
-        raise ValueError(f"{what} ({origin(motion.place)})")
+        moves = f"{_count(q.size, 'coordinate')} of place {'moves' if q.size == 1 else 'move'} the child"
+        what = f"the {moves} in {_count(int(rank), 'direction')} {_position_text(q)}"
+        raise ValueError(f"{what}; let each have a direction of its own ({origin(motion.place)})")
 
 
-def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
-    """Raises ValueError with what is wrong with the law."""
+def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
+    """Raises ValueError for an invalid law."""
     if not law.rows or not all(isinstance(row, ReactionSpec) for row in law.rows):
         raise ValueError(
             "the law has no rows; give it one ReactionSpec of cosim.multibody.constraint_laws per equation"
@@ -132,7 +133,7 @@ def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     rotations = np.array([pose.rotation for pose in poses]).reshape(links, 3, 3)
     positions = np.array([pose.position for pose in poses]).reshape(links, 3)
     moving = [0.1 * rotations[:, 0], 0.2 * rotations[:, 1]]
-    q, v, t = _numbers(nq), _numbers(nv), 0.0
+    q, v, t = _sample_values(nq), _sample_values(nv), 0.0
 
     def residual(rotations: Any, positions: Any, q: Any, t: Any) -> Any:
         assert law.residual is not None
@@ -150,11 +151,11 @@ def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     ):
         if written is None:
             continue
-        shape = np.shape(_called(name, written, fn, arguments))
+        shape = np.shape(_call_on_numbers(name, written, fn, arguments))
         if len(shape) != 1:
             what = f"{name} returns an array of shape {shape}; return a list with one number per row"
             raise ValueError(f"{what} ({origin(written)})")
-        traced = _traced(name, fn, arguments)
+        traced = _trace_checked(name, fn, arguments)
         _check_time(name, written, traced, law.timed)
         _check_smooth(name, written, traced, arguments, q)
         if written is law.rate:
@@ -166,7 +167,7 @@ def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     if count != len(law.rows):
         who = " and ".join(f"{name} ({origin(written)})" for name, written, _ in parts)
         verb = "returns" if len(parts) == 1 else "return together"
-        have, given = _counted(len(law.rows), "row"), _counted(count, "number")
+        have, given = _count(len(law.rows), "row"), _count(count, "number")
         raise ValueError(f"the law has {have}, but {who} {verb} {given}; return one per row")
     owners = [(name, written) for name, written, size in parts for _ in range(size)]
     for k, (row, (name, written)) in enumerate(zip(law.rows, owners, strict=True)):
@@ -178,32 +179,34 @@ def _try_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
 
 
 def _check_linear(written: Any, fn: Callable[..., Any], speeds: Sequence[Any]) -> None:
-    """A rate is a₀ + a·q̇: what two motions give together is the sum of what each gives."""
-    dice = np.random.default_rng(0)
-    first, second = ([dice.uniform(0.5, 1.0, np.shape(speed)) for speed in speeds] for _ in range(2))
+    """Raises ValueError unless the rate is affine in the velocities, a₀ + a·q̇."""
+    rng = np.random.default_rng(0)
+    first, second = ([rng.uniform(0.5, 1.0, np.shape(speed)) for speed in speeds] for _ in range(2))
     together, none = [a + b for a, b in zip(first, second, strict=True)], [np.zeros(np.shape(s)) for s in speeds]
-    terms = np.array([_called("rate", written, fn, each) for each in (together, none, first, second)], dtype=float)
+    terms = np.array(
+        [_call_on_numbers("rate", written, fn, each) for each in (together, none, first, second)], dtype=float
+    )
     wrong = ~(np.abs(terms[0] + terms[1] - terms[2] - terms[3]) <= LINEAR * (1.0 + np.abs(terms).sum(axis=0)))
     if wrong.any():
         what = "rate is not linear in the velocities; leave out squares and products of them"
         raise ValueError(f"{what} ({origin(written)})")
 
 
-def _at(q: np.ndarray) -> str:
+def _position_text(q: np.ndarray) -> str:
     return f"at the coordinates ({', '.join(f'{x:g}' for x in q)})" if q.size else "at simple positions of its frames"
 
 
-def _counted(n: int, word: str) -> str:
+def _count(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
-def _numbers(n: int) -> np.ndarray:
-    """(n,) simple numbers, none of them special."""
+def _sample_values(n: int) -> np.ndarray:
+    """(n,) numbers without special values such as 0 and 1."""
     return 0.1 * np.arange(1.0, n + 1.0)
 
 
-def _called(name: str, written: Any, fn: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """What `fn`, which calls the user's `written`, returns for numbers. Raises ValueError where it fails."""
+def _call_on_numbers(name: str, written: Any, fn: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    """The result of `fn`, which calls the user's `written`, for numbers. Raises ValueError if it fails."""
     try:
         with np.errstate(all="ignore"):
             value = fn(*arguments)
@@ -213,25 +216,25 @@ def _called(name: str, written: Any, fn: Callable[..., Any], arguments: Sequence
         return value
     except Exception as error:
         what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise ValueError(f"{name} fails on numbers: {what} ({_line(error, written)})") from None
+        raise ValueError(f"{name} fails on numbers: {what} ({_failing_line(error, written)})") from None
 
 
-def _traced(name: str, fn: Callable[..., Any], arguments: Sequence[Any]) -> Trace:
-    """`fn` called with symbols. Raises ValueError where it cannot be differentiated."""
+def _trace_checked(name: str, fn: Callable[..., Any], arguments: Sequence[Any]) -> Trace:
+    """The trace of `fn`. Raises ValueError if it cannot be traced."""
     try:
         return trace(fn, [np.shape(argument) for argument in arguments], name)
     except CompileError as error:
         raise ValueError(f"{name} fails on symbols: {error.what} ({error.place})") from None
 
 
-def _line(error: Exception, written: Any) -> str:
-    """The user's line that failed; where the function is written when what it returned is at fault."""
+def _failing_line(error: Exception, written: Any) -> str:
+    """The user's line that failed; the location of the function if its result is wrong."""
     place = where_raised(error, but=(__file__,))
     return origin(written) if place.startswith(f"{__file__}:") else place
 
 
 def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
-    """What depends on time must say so: what does not is taken out of every derivative by it."""
+    """Raises ValueError for a function of time without `timed`, because time derivatives would omit it."""
     import casadi
 
     if not timed and casadi.depends_on(casadi.vertcat(*traced.outputs), traced.inputs[-1]):
@@ -239,20 +242,23 @@ def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
 
 
 def _check_smooth(name: str, written: Any, traced: Trace, arguments: Sequence[Any], q: np.ndarray) -> None:
-    """The derivatives, which give velocities and reactions, must exist and be those of the function; q: the coordinates
-    among the arguments."""
+    """Raises ValueError unless the traced derivatives, which give velocities and reactions, agree with differences.
+
+    q: the coordinates among the arguments."""
     import casadi
 
     x = casadi.vertcat(*traced.inputs)
     values = casadi.vertcat(*traced.outputs)
     fn = casadi.Function("f", [x], [values, casadi.jacobian(values, x)])
     at = np.concatenate([np.ravel(argument) for argument in arguments])
-    way = np.random.default_rng(0).uniform(0.5, 1.0, at.size)
+    direction = np.random.default_rng(0).uniform(0.5, 1.0, at.size)
     here, slope = fn(at)
-    along = np.asarray(slope @ way).ravel()
-    ahead, back = ((np.asarray(fn(at + h * way)[0] - here).ravel()) / h for h in (STEP, -STEP))
+    along = np.asarray(slope @ direction).ravel()
+    ahead, back = ((np.asarray(fn(at + h * direction)[0] - here).ravel()) / h for h in (STEP, -STEP))
     size = 1.0 + np.abs(ahead) + np.abs(back)
-    wrong = ~(np.abs(ahead - along) < KINK * size) | ~(np.abs(back - along) < KINK * size)
+    wrong = ~(np.abs(ahead - along) < DERIVATIVE_TOLERANCE * size) | ~(
+        np.abs(back - along) < DERIVATIVE_TOLERANCE * size
+    )
     if wrong.any():
-        what = f"{name} is not differentiable {_at(q)}"
+        what = f"{name} is not differentiable {_position_text(q)}"
         raise ValueError(f"{what}; use smooth functions ({origin(written)})")
