@@ -395,13 +395,56 @@ class DriverContext:
     place: Callable[..., Any]  # place(*keys): where a key of the driver's section stands, for errors
 
 
+class MechanismFunctions(Protocol):
+    """The equations of a mechanism as pure functions of numbers or symbols, for use in `Controller.update`.
+
+    q: (nq,) coordinates; v, qdd, tau: (nv,); prescribed: bool (nv,); t: time [s]. See `cosim.multibody.Model`.
+    """
+
+    def coordinates(self, chart: Numeric) -> Numeric:
+        """q (nq,) of joint positions (nv,), such as the input `all_position`."""
+        ...
+
+    def chart(self, q: Numeric) -> Numeric:
+        """Joint positions (nv,) of q (nq,)."""
+        ...
+
+    def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def hybrid_dynamics(
+        self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric = 0.0
+    ) -> tuple[Numeric, Numeric]: ...
+
+    def friction_effort(self, v: Numeric) -> Numeric: ...
+
+    def mass_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+
+class MechanismModel(Protocol):
+    """The mechanism of a rig as controllers see it: a `cosim.multibody.Model`."""
+
+    nq: int
+    nv: int
+    dof_names: tuple[str, ...]  # (nv,)
+    constraint_rows: tuple[str, ...]
+
+    @property
+    def equations(self) -> MechanismFunctions: ...
+
+
 @dataclass(frozen=True)
 class ControllerContext:
     """What a controller may know of its rig when it is loaded."""
 
     joints: tuple[str, ...]  # the n joints it commands
     index: Array  # (n,) their places in the model's joint order
-    model: Any  # cosim.multibody.Model of the whole mechanism
+    model: MechanismModel  # of the whole mechanism
     period: float  # s
     limits: Limits  # of the n joints
     prescribed: Array  # (nv,) truth values: joints of the mechanism that move as a trajectory says

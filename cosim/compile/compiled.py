@@ -7,19 +7,24 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cosim.compile import cpython_entry, emit, mathlib
 from cosim.compile.cpython_entry import ArrayPort
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import Routine, with_callees
+from cosim.compile.trace import RoutineBase
 from cosim.errors import CompileError
 from cosim.types import Numeric
 
 INTERPRET_VARIABLE = "COSIM_INTERPRET"
 
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+
+Output = np.ndarray | Sequence[np.ndarray] | None  # array(s) to fill
 
 
 def interpreting() -> bool:
@@ -37,7 +42,7 @@ class _Function(ABC):
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
         """Fill the targets from the arrays; k rows of each, or one state (None)."""
 
-    def __call__(self, *arguments: Numeric, out: Numeric = None, **named: Numeric) -> Numeric:
+    def __call__(self, *arguments: ArrayLike, out: Output = None, **named: ArrayLike) -> Numeric:
         """One state: arrays of the ports' shapes. A batch: arrays with a leading dimension k (single arrays are
         repeated). Returns a new array (a tuple for several outputs), or `out` after filling it.
         `out` may be an input array, but must not overlap one otherwise.
@@ -45,7 +50,7 @@ class _Function(ABC):
         Raises TypeError or ValueError that names the argument.
         """
         if len(arguments) == len(self.inputs) + 1 and out is None:
-            arguments, out = arguments[:-1], arguments[-1]
+            arguments, out = arguments[:-1], cast(Output, arguments[-1])
         names = [p.name for p in self.inputs[len(arguments) :]]
         if named and sorted(named) == sorted(names):
             arguments = (*arguments, *(named[name] for name in names))
@@ -69,7 +74,7 @@ class _Function(ABC):
             return out
         return targets[0] if len(targets) == 1 else tuple(targets)
 
-    def _array(self, value: Numeric, port: ArrayPort) -> np.ndarray:
+    def _array(self, value: ArrayLike, port: ArrayPort) -> np.ndarray:
         try:
             array = np.asarray(value, dtype=bool if port.boolean else float)
         except (TypeError, ValueError) as error:
@@ -82,18 +87,21 @@ class _Function(ABC):
             )
         return array
 
-    def _targets(self, out: Numeric, lead: tuple[int, ...]) -> list[np.ndarray]:
+    def _targets(self, out: Output, lead: tuple[int, ...]) -> list[np.ndarray]:
         shapes = [lead + p.shape for p in self.outputs]
         if out is None:
             return [np.empty(s) for s in shapes]
-        targets = [out] if len(shapes) == 1 else list(out) if isinstance(out, (tuple, list)) else []
+        targets: list[object] = [out] if len(shapes) == 1 else list(out) if isinstance(out, (tuple, list)) else []
         if len(targets) != len(shapes):
             raise ValueError(f"{self.name}: out must be a tuple of {len(shapes)} arrays")
+        checked: list[np.ndarray] = []
         for target, shape in zip(targets, shapes, strict=True):
-            fits = isinstance(target, np.ndarray) and target.shape == shape and target.dtype == np.float64
-            if not (fits and target.flags.c_contiguous and target.flags.writeable):
-                raise ValueError(f"{self.name}: out must be a writeable, contiguous float64 array of shape {shape}")
-        return targets
+            if isinstance(target, np.ndarray) and target.shape == shape and target.dtype == np.float64:
+                if target.flags.c_contiguous and target.flags.writeable:
+                    checked.append(target)
+                    continue
+            raise ValueError(f"{self.name}: out must be a writeable, contiguous float64 array of shape {shape}")
+        return checked
 
 
 class Interpreted(_Function):
@@ -119,7 +127,7 @@ class Compiled(_Function):
     """Machine code. `native` is the same function as a CPython builtin with the shortest call path:
     float64 arrays of exact shape and `out=` are checked and processed without Python code."""
 
-    def __init__(self, routine: Routine, inputs: Sequence[ArrayPort]) -> None:
+    def __init__(self, routine: RoutineBase, inputs: Sequence[ArrayPort]) -> None:
         outputs = [ArrayPort(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
         super().__init__(routine.name, inputs, outputs)
         self.routine, symbol = routine, routine.symbol
@@ -139,7 +147,7 @@ class Compiled(_Function):
         return Library("\n".join([*parts, *texts]), exports, cpython_entry.symbol_addresses())
 
     @property
-    def _batch(self) -> Numeric:
+    def _batch(self) -> Callable[..., None]:
         """The entry for batches, compiled at the first batch; afterwards `native` calls it too."""
         with self._lock:
             if self._many is None:
@@ -158,7 +166,7 @@ class Compiled(_Function):
         else:
             self._batch(*pointers, k)
 
-    def _builtin(self, address: int) -> Numeric:
+    def _builtin(self, address: int) -> Callable[..., Numeric]:
         """A builtin function object of the generated entry; its `__self__`, this object, keeps the code alive."""
 
         class MethodDef(ctypes.Structure):
@@ -176,7 +184,7 @@ class Compiled(_Function):
 
 
 def compile(
-    fn: Callable[..., Numeric] | Routine,
+    fn: Callable[..., Numeric] | RoutineBase,
     inputs: Sequence[ArrayPort],
     name: str = "",
     outputs: Sequence[ArrayPort] | None = None,
@@ -202,5 +210,5 @@ def compile(
     return Compiled(routine, inputs)
 
 
-def _routine(fn: Numeric, inputs: Sequence[ArrayPort], name: str) -> Numeric:
-    return fn if hasattr(fn, "definition") else Routine(fn, [p.shape for p in inputs], name)
+def _routine(fn: Callable[..., Numeric] | RoutineBase, inputs: Sequence[ArrayPort], name: str) -> RoutineBase:
+    return fn if isinstance(fn, RoutineBase) else Routine(fn, [p.shape for p in inputs], name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Jacobian:
         self._rows, self._cols = np.array(pattern.row(), dtype=int), np.array(pattern.get_col(), dtype=int)
 
     @cached_property
-    def _numeric(self) -> Numeric:
+    def _numeric(self) -> Callable[..., Any]:
         import casadi
 
         return casadi.Function(self.name, list(self._columns), [self._expression])

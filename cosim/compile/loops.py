@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.compile import stack_array
 from cosim.compile.mathlib import constant, real
-from cosim.types import Numeric
+from cosim.compile.trace import RoutineBase
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Buffer:
     name: str
     width: int
     count: int = 0
-    values: Numeric = None  # of a table
-    starts: Numeric = None  # of slices
+    values: np.ndarray | None = None  # of a table
+    starts: tuple[int, ...] | None = None  # of slices
     offset: int = 0  # index in each row of the first scalar used
 
     @property
@@ -71,7 +71,7 @@ class LoopWriter:
         self.lines.append(f"  %v{self.fresh} = {text}")
         return f"%v{self.fresh}"
 
-    def array(self, kind: str, values: Sequence[Numeric]) -> str:
+    def array(self, kind: str, values: Sequence[float]) -> str:
         """The name of a constant array of the module."""
         if kind == "double":
             literals = ", ".join(f"double {constant(float(v))}" for v in values)
@@ -82,7 +82,7 @@ class LoopWriter:
             self.globals[body] = f"@{self.symbol}.array{len(self.globals)}"
         return self.globals[body]
 
-    def lookup(self, kind: str, values: Sequence[Numeric], index: str) -> str:
+    def lookup(self, kind: str, values: Sequence[float], index: str) -> str:
         address = self.add(f"getelementptr inbounds {kind}, ptr {self.array(kind, values)}, i64 {index}")
         return self.add(f"load {kind}, ptr {address}")
 
@@ -93,13 +93,11 @@ class LoopWriter:
             consecutive = buffer.starts == tuple(range(len(buffer.starts)))
             first = index if consecutive else self.lookup("i64", buffer.starts, index)
         else:
+            constants = buffer.values
             base, kind = (
-                (self.array("double", buffer.values.ravel()), "double")
-                if buffer.constant
-                else (
-                    f"%{buffer.name}",
-                    self.t,
-                )
+                (f"%{buffer.name}", self.t)
+                if constants is None
+                else (self.array("double", constants.ravel().tolist()), "double")
             )
             first = self.add(f"mul i64 {index}, {buffer.width}")
         if buffer.offset:
@@ -143,7 +141,7 @@ class LoopWriter:
         self.lines.append(f"  br i1 %more{n}, label %loop{n}, label %after{n}")
         self.label(f"after{n}")
 
-    def call(self, kernels: Sequence[Numeric], classes: Sequence[int], index: str, pointers: Sequence[str]) -> None:
+    def call(self, kernels: Sequence[RoutineBase], classes: Sequence[int], index: str, pointers: Sequence[str]) -> None:
         """Call the kernel of the body's class."""
         typed = ", ".join(f"ptr {p}" for p in pointers)
         calls = [f"  call void @{kernel.symbol}.{self.lanes}({typed})" for kernel in kernels]
@@ -163,7 +161,7 @@ class LoopWriter:
 
     def outward(
         self,
-        kernels: Sequence[Numeric],
+        kernels: Sequence[RoutineBase],
         classes: Sequence[int],
         parents: Sequence[int],
         given: Sequence[Buffer],
@@ -184,7 +182,7 @@ class LoopWriter:
 
     def inward(
         self,
-        kernels: Sequence[Numeric],
+        kernels: Sequence[RoutineBase],
         classes: Sequence[int],
         parents: Sequence[int],
         given: Sequence[Buffer],
@@ -203,7 +201,7 @@ class LoopWriter:
         self.end()
 
     def gather(
-        self, kernels: Sequence[Numeric], classes: Sequence[int], given: Sequence[Buffer], total: Buffer
+        self, kernels: Sequence[RoutineBase], classes: Sequence[int], given: Sequence[Buffer], total: Buffer
     ) -> None:
         """total = kernel(table, total, columns) for every body, from 0."""
         for index in range(total.width):
@@ -215,7 +213,7 @@ class LoopWriter:
         self.call(kernels, classes, k, [*pointers, f"%{total.name}", f"%{total.name}"])
         self.end()
 
-    def scatter(self, source: Buffer, constants: Sequence[Numeric], target: str, starts: np.ndarray) -> None:
+    def scatter(self, source: Buffer, constants: Sequence[float | None], target: str, starts: np.ndarray) -> None:
         """target[starts[k] + i] = element i of the pytree of body k."""
         k = self.begin()
         row = self.row(source, k)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from cosim.compile.operations import COMMUTATIVE, FUSED, LEAVES, casadi_names
 from cosim.compile.trace import Trace
 from cosim.errors import CompileError
-from cosim.types import Numeric
 
-GraphNode = tuple[Numeric, ...]  # (operation, operand, operand); operands are node numbers
+# (operation, operand, operand), operands by node number, or a leaf; Any: the elements depend on the operation
+GraphNode = tuple[Any, ...]
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Graph:
     arguments: list[list[list[int]]] = field(default_factory=list)
     known: dict[GraphNode, int] = field(default_factory=dict)
 
-    def node(self, *parts: Numeric) -> int:
+    def node(self, *parts: Any) -> int:
         if parts[0] in COMMUTATIVE and parts[1] > parts[2]:
             parts = (parts[0], parts[2], parts[1])
         number = self.known.get(parts)

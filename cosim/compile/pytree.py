@@ -6,19 +6,21 @@ same for every body.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from cosim import ops
 from cosim.types import Numeric
 
-TreeStructure = Numeric  # shape of an array, or (type, structures of the fields)
+Pytree: TypeAlias = Any  # a nested tuple of arrays; Python has no type for "tuples of any class"
+TreeStructure: TypeAlias = Any  # shape of an array, or (type, structures of the fields)
 VARIES = None  # in place of a constant
 
 
-def flatten(tree: Numeric) -> tuple[list[Numeric], TreeStructure]:
+def flatten(tree: Pytree) -> tuple[list[Numeric], TreeStructure]:
     """(scalars, structure) of a pytree; scalars are numbers or casadi symbols."""
     if isinstance(tree, tuple):
         parts = [flatten(field) for field in tree]
@@ -34,7 +36,7 @@ def constant_of(x: Numeric) -> Numeric:
     return float(x) if x.is_constant() else x
 
 
-def unflatten(structure: TreeStructure, scalars: Iterator[Numeric]) -> Numeric:
+def unflatten(structure: TreeStructure, scalars: Iterator[Numeric]) -> Pytree:
     """The pytree of a structure with scalars from the iterator."""
     if structure and isinstance(structure[0], type):
         kind, fields = structure
@@ -56,10 +58,10 @@ class Form:
     """Structure of a pytree and its constants, VARIES where bodies differ."""
 
     structure: TreeStructure
-    constants: tuple[Numeric, ...]
+    constants: tuple[float | None, ...]
 
     @staticmethod
-    def of(tree: Numeric) -> tuple[Form, list[Numeric]]:
+    def of(tree: Pytree) -> tuple[Form, list[Numeric]]:
         """(form with every number constant, scalars) of a pytree."""
         scalars, structure = flatten(tree)
         return Form(structure, tuple(VARIES if ops.is_symbolic(x) else x for x in scalars)), scalars
@@ -69,7 +71,7 @@ class Form:
         """Indices of the scalars that vary, in their order in a row."""
         return [k for k, c in enumerate(self.constants) if c is VARIES]
 
-    def fill(self, row: Numeric) -> Numeric:
+    def fill(self, row: Iterable[Numeric]) -> Pytree:
         """The pytree whose varying scalars are the elements of `row`."""
         elements = iter(row)
         return unflatten(self.structure, iter([next(elements) if c is VARIES else c for c in self.constants]))

@@ -8,22 +8,37 @@ sweep are found by tracing to a fixed point, so that a planar chain costs the op
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from cosim import ops
 from cosim.compile.loops import Buffer, LoopWriter
-from cosim.compile.pytree import VARIES, Form, count, flatten, unflatten
+from cosim.compile.pytree import VARIES, Form, Pytree, count, flatten, unflatten
 from cosim.compile.routine import Routine
-from cosim.compile.trace import Shape, is_recorded, record_call, symbols
-from cosim.types import Numeric
+from cosim.compile.trace import RoutineBase, Shape, symbols
+from cosim.types import Array, Numeric
+
+BodyFunction = Callable[..., Pytree]  # (kind, body, *values) -> result, of one body
 
 # with more distinct bodies, differing constants are read from a table
 MAX_CLASSES = 12
+
+
+class BodySweeps(Protocol):
+    """The tree of bodies that sweeps go over, with sweeps that evaluate on numbers: `multibody.sweeps.Unrolled`."""
+
+    @property
+    def parents(self) -> Sequence[int]: ...  # −1: the ground
+
+    @property
+    def kinds(self) -> Sequence[Hashable]: ...
+
+    @property
+    def bodies(self) -> Sequence[Pytree]: ...
 
 
 @dataclass(frozen=True)
@@ -54,8 +69,8 @@ class RolledSweeps:
     """Implements `multibody.sweeps.Sweeps` by writing loops; vectors are `Input`s or constant arrays."""
 
     parents: Sequence[int]
-    kinds: Sequence[str]
-    bodies: Sequence[Numeric]
+    kinds: Sequence[Hashable]
+    bodies: Sequence[Pytree]
     sizes: Sequence[tuple[int, int]]  # (nq, nv) of each body's joint
     name: str
     stages: list[Callable[[LoopWriter], None]] = field(default_factory=list)
@@ -128,7 +143,7 @@ class RolledSweeps:
         total = sum(nv for _, nv in self.sizes)
         return Result((total,), lambda w, target: w.scatter(column.buffer, column.form.constants, target, starts))
 
-    def outward(self, step: Callable[..., Numeric], root: Numeric, *columns: BodyColumn) -> BodyColumn:
+    def outward(self, step: BodyFunction, root: Pytree, *columns: BodyColumn) -> BodyColumn:
         start, scalars = Form.of(root)
         passed, stored = self._fixed_point(step, start, columns)
         down, out = self._rows(passed, len(self.bodies) + 1), self._rows(stored, len(self.bodies))
@@ -137,8 +152,8 @@ class RolledSweeps:
         self.stages.append(lambda w: w.outward(kernels, self.classes, self.parents, given, first, down, out))
         return BodyColumn(stored, out)
 
-    def inward(self, own: Callable[..., Numeric], step: Callable[..., Numeric], *columns: BodyColumn) -> BodyColumn:
-        def with_own(kind: str, body: Numeric, passed: Numeric, *values: Numeric) -> Numeric:
+    def inward(self, own: BodyFunction, step: BodyFunction, *columns: BodyColumn) -> BodyColumn:
+        def with_own(kind: Hashable, body: Pytree, passed: Pytree, *values: Pytree) -> Pytree:
             return step(kind, body, _sum(own(kind, body, *values), passed), *values)
 
         passed, stored = self._fixed_point(with_own, self._zero_form(own, columns), columns)
@@ -148,12 +163,12 @@ class RolledSweeps:
         self.stages.append(lambda w: w.inward(kernels, self.classes, self.parents, given, sums, out))
         return BodyColumn(stored, out)
 
-    def gather(self, own: Callable[..., Numeric], *columns: BodyColumn) -> Result:
+    def gather(self, own: BodyFunction, *columns: BodyColumn) -> Result:
         zero = self._zero_form(own, columns)
         form = Form(zero.structure, (VARIES,) * len(zero.constants))
         total = self._rows(form, 1)
 
-        def counted(kind: str, body: Numeric, so_far: Numeric, *values: Numeric) -> Numeric:
+        def counted(kind: Hashable, body: Pytree, so_far: Pytree, *values: Pytree) -> Pytree:
             return _sum(own(kind, body, *values), so_far), ()
 
         kernels = self._kernels(counted, form, columns, (form, Form((tuple, ()), ())))
@@ -163,9 +178,7 @@ class RolledSweeps:
 
     # --- tracing the function of one body ---
 
-    def _fixed_point(
-        self, step: Callable[..., Numeric], first: Form, columns: Sequence[BodyColumn]
-    ) -> tuple[Form, Form]:
+    def _fixed_point(self, step: BodyFunction, first: Form, columns: Sequence[BodyColumn]) -> tuple[Form, Form]:
         """(form of the value passed on, form of the value stored) for every body, starting from `first`: values that
         vary after a step are traced as varying, until the form does not change."""
         while True:
@@ -181,7 +194,7 @@ class RolledSweeps:
     def _rows(self, form: Form, count: int) -> Buffer:
         return Buffer.workspace(f"rows{len(self.buffers)}", count, len(form.places), self.buffers)
 
-    def _call(self, fn: Callable[..., Numeric], number: int, forms: Sequence[Form], rows: Sequence[Numeric]) -> Numeric:
+    def _call(self, fn: BodyFunction, number: int, forms: Sequence[Form], rows: Sequence[Numeric]) -> Pytree:
         """fn of a body of class `number` with the varying scalars of the body and its arguments in `rows`."""
         kind = self.kinds[self.members[number][0]]
         body = self._constants[0][number].fill(rows[0])
@@ -190,16 +203,14 @@ class RolledSweeps:
     def _shapes(self, number: int, forms: Sequence[Form]) -> list[Shape]:
         return [(len(form.places),) for form in (self._constants[0][number], *forms)]
 
-    def _trace(
-        self, step: Callable[..., Numeric], number: int, first: Form, columns: Sequence[BodyColumn]
-    ) -> tuple[Form, Form]:
+    def _trace(self, step: BodyFunction, number: int, first: Form, columns: Sequence[BodyColumn]) -> tuple[Form, Form]:
         """The forms of the value that one step passes on and of the value it stores."""
         forms = [first, *(c.form for c in columns)]
         rows = [symbols("s", shape)[1] for shape in self._shapes(number, forms)]
         passed, stored = self._call(step, number, forms, rows)
         return Form.of(passed)[0], Form.of(stored)[0]
 
-    def _zero_form(self, own: Callable[..., Numeric], columns: Sequence[BodyColumn]) -> Form:
+    def _zero_form(self, own: BodyFunction, columns: Sequence[BodyColumn]) -> Form:
         """The form of the result of `own`, with every scalar 0."""
         forms = [c.form for c in columns]
         rows = [symbols("s", shape)[1] for shape in self._shapes(0, forms)]
@@ -208,7 +219,7 @@ class RolledSweeps:
 
     def _kernels(
         self,
-        step: Callable[..., Numeric],
+        step: BodyFunction,
         first: Form,
         columns: Sequence[BodyColumn],
         given: tuple[Form, Form],
@@ -225,7 +236,7 @@ class RolledSweeps:
 
     def _kernel(
         self,
-        step: Callable[..., Numeric],
+        step: BodyFunction,
         number: int,
         first: Form,
         columns: Sequence[BodyColumn],
@@ -260,14 +271,14 @@ def _merge_all(forms: list[Form]) -> Form:
     return result
 
 
-def _sum(x: Numeric, y: Numeric) -> Numeric:
+def _sum(x: Pytree, y: Pytree) -> Pytree:
     """The sum of two pytrees of one structure."""
     (a, structure), (b, _) = flatten(x), flatten(y)
     return unflatten(structure, iter([ops._boxed(p) + ops._boxed(q) for p, q in zip(a, b, strict=True)]))
 
 
-class RolledRoutine:
-    """An algorithm over sweeps as a routine: like `Routine`, but its code is loops over bodies.
+class RolledRoutine(RoutineBase):
+    """An algorithm over sweeps as a routine whose code is loops over bodies.
 
     algorithm(sweeps, *vectors) -> a result or a tuple of results; vectors that are None here are inputs,
     the others constants.
@@ -276,10 +287,10 @@ class RolledRoutine:
     def __init__(
         self,
         algorithm: Callable[..., Numeric],
-        reference: Numeric,
+        reference: BodySweeps,
         sizes: Sequence[tuple[int, int]],
         shapes: Sequence[Shape],
-        constants: Sequence[Numeric],
+        constants: Sequence[Array | None],
         name: str,
     ) -> None:
         """reference: the `Unrolled` sweeps of the same bodies, which evaluates on numbers."""
@@ -293,10 +304,6 @@ class RolledRoutine:
         self.output_shapes = tuple(r.shape for r in self._results)
 
     @property
-    def output_sizes(self) -> tuple[int, ...]:
-        return tuple(int(np.prod(s, dtype=int)) for s in self.output_shapes)
-
-    @property
     def callees(self) -> list[Routine]:
         return list({kernel.symbol: kernel for kernel in self._sweeps.kernels}.values())
 
@@ -304,18 +311,6 @@ class RolledRoutine:
     def operations(self) -> int:
         """Arithmetic operations of the functions of one body of each class."""
         return sum(kernel.operations for kernel in self._sweeps.kernels)
-
-    @property
-    def symbol(self) -> str:
-        """The name in LLVM, with a hash of the code."""
-        return self._symbol
-
-    @cached_property
-    def _symbol(self) -> str:
-        return f"{self.name}_{hashlib.sha256(self._text('_', 1).encode()).hexdigest()[:12]}"
-
-    def definition(self, lanes: int) -> str:
-        return self._text(self.symbol, lanes)
 
     def _text(self, symbol: str, lanes: int) -> str:
         writer = LoopWriter(f"{symbol}.{lanes}", lanes, len(self.bodies), len(self.shapes), len(self._results))
@@ -326,16 +321,10 @@ class RolledRoutine:
         return writer.text(self._sweeps.buffers)
 
     @property
-    def bodies(self) -> Sequence[Numeric]:
+    def bodies(self) -> Sequence[Pytree]:
         return self._sweeps.bodies
 
     def fn(self, *vectors: Numeric) -> Numeric:
         """On numbers, or inlined in an expression: the same algorithm over unrolled sweeps."""
         given = iter(vectors)
         return self.algorithm(self.reference, *(next(given) if c is None else c for c in self.constants))
-
-    def __call__(self, *vectors: Numeric) -> Numeric:
-        if not is_recorded(vectors):
-            return self.fn(*vectors)
-        results = record_call(self, vectors)
-        return results[0] if len(results) == 1 else tuple(results)

@@ -12,11 +12,11 @@ from bisect import bisect_left
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, groupby
+from typing import Any
 
 from cosim.compile.lower import Graph, GraphNode
 from cosim.compile.operations import LEAVES
 from cosim.compile.trace import RecordedCall
-from cosim.types import Numeric
 
 # of one function; compile time and run time hardly differ between half and twice this length
 LONGEST = 3000
@@ -26,7 +26,7 @@ WEIGHTS = {"SIN": 20, "COS": 20, "STORE": 4}
 
 # ("VALUE", node), ("STORE", node, place in the workspace), ("COPY", Array, place in the workspace, count)
 # or ("CALL", number, condition or None)
-Task = tuple[Numeric, ...]
+Task = tuple[Any, ...]
 
 
 @dataclass(frozen=True)

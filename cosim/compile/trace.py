@@ -6,14 +6,15 @@ but recorded as a call, so that four evaluations of the same dynamics share one 
 
 from __future__ import annotations
 
+import hashlib
 import math
 import numbers
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Protocol
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -50,46 +51,59 @@ def is_recorded(arguments: Sequence[Numeric]) -> bool:
     return not _state.inlining and any(map(ops.is_symbolic, arguments))
 
 
-class RoutineLike(Protocol):
-    """A function with machine code that others can call: `Routine`, `WhileLoop`, `RolledRoutine`."""
+class RoutineBase(ABC):
+    """A function with machine code that others can call: `Routine`, `WhileLoop`, `RolledRoutine`.
+
+    Called with numbers it is the Python function `fn`; called with symbols during the trace of another function it
+    becomes one call in the code of that function.
+    """
+
+    name: str
+    fn: Callable[..., Numeric]  # the same function in Python
+    shapes: tuple[Shape, ...]  # of its arguments
+    output_shapes: tuple[Shape, ...]
+    uniform: tuple[int, ...] = ()  # arguments that in a batch are one array of doubles for all SIMD lanes
 
     @property
-    def name(self) -> str: ...
+    @abstractmethod
+    def callees(self) -> Sequence[RoutineBase]: ...
 
     @property
-    def fn(self) -> Callable[..., Numeric]:
-        """The same function on numbers, in Python."""
-        ...
-
-    @property
-    def shapes(self) -> Sequence[Shape]:
-        """Of its arguments."""
-        ...
-
-    @property
-    def output_shapes(self) -> Sequence[Shape]: ...
-
-    @property
-    def output_sizes(self) -> Sequence[int]: ...
-
-    @property
-    def callees(self) -> Sequence[RoutineLike]: ...
-
-    @property
+    @abstractmethod
     def operations(self) -> int:
         """Arithmetic operations of one evaluation."""
         ...
 
-    @property
-    def symbol(self) -> str:
-        """Its name in LLVM IR."""
-        ...
-
-    def definition(self, lanes: int) -> str:
+    @abstractmethod
+    def _text(self, symbol: str, lanes: int) -> str:
         """IR of `@symbol.<lanes>`."""
         ...
 
-    def __call__(self, *arguments: Numeric) -> Numeric: ...
+    @property
+    def output_sizes(self) -> tuple[int, ...]:
+        return tuple(math.prod(s) for s in self.output_shapes)
+
+    @cached_property
+    def _anonymous(self) -> str:
+        """The code for one lane, under the symbol `_`."""
+        return self._text("_", 1)
+
+    @cached_property
+    def symbol(self) -> str:
+        """Its name in LLVM IR, with a hash of the code."""
+        return f"{self.name}_{hashlib.sha256(self._anonymous.encode()).hexdigest()[:12]}"
+
+    def definition(self, lanes: int) -> str:
+        """IR of `@symbol.<lanes>`."""
+        return self._anonymous.replace("@_.", f"@{self.symbol}.") if lanes == 1 else self._text(self.symbol, lanes)
+
+    def __call__(self, *arguments: Numeric) -> Numeric:
+        return single_or_tuple(record_call(self, arguments)) if is_recorded(arguments) else self.fn(*arguments)
+
+
+def single_or_tuple(results: Sequence[Numeric]) -> Numeric:
+    """The only result, or all of them as a tuple."""
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,7 @@ class RecordedCall:
     With a condition the call is made only if it holds; otherwise the results are `otherwise`.
     """
 
-    routine: RoutineLike
+    routine: RoutineBase
     arguments: tuple[Numeric, ...]  # casadi SX columns
     results: tuple[Numeric, ...]
     condition: Numeric = None
@@ -142,7 +156,7 @@ def column(value: Numeric) -> Numeric:
 
 
 def record_call(
-    routine: RoutineLike, arguments: Sequence[Numeric], condition: Numeric = None, otherwise: Sequence[Numeric] = ()
+    routine: RoutineBase, arguments: Sequence[Numeric], condition: Numeric = None, otherwise: Sequence[Numeric] = ()
 ) -> list[Numeric]:
     """Record a call of `routine` in the current trace; returns its outputs as symbols."""
     if not _state.active:

@@ -2,70 +2,48 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cached_property
-
-import numpy as np
-
 from cosim import ops
 from cosim.compile.mathlib import constant, real
-from cosim.compile.trace import RoutineLike, Shape, is_recorded, origin, record_call
+from cosim.compile.trace import RoutineBase, origin
 from cosim.errors import CompileError
 from cosim.types import Numeric
 
 
-class WhileLoop:
+class WhileLoop(RoutineBase):
     """x, count, more = WhileLoop(body, max_iterations)(x, *others), a routine like `Routine`.
 
     body: a routine of (x (n,), *others) that returns (x (n,), more ()). It runs once, and again with the returned x
     and the same others while more is not 0 (NaN counts as not 0), at most `max_iterations` times. count () is the
     number of iterations, more () the last value: not 0 if the loop was ended by `max_iterations`.
 
-    In a batch the loop continues while any SIMD lane needs it; finished lanes keep their x, count and more. Lanes
-    have different x, so choices that depend on x need `ops.where` in the body; `call_when` decides for all lanes.
+    In a batch the loop continues while any SIMD lane needs it; finished lanes keep their x, count and more. Choices
+    that depend on x need `ops.where` in the body, because lanes have different x and `call_when` decides for all lanes.
     """
 
-    def __init__(self, body: RoutineLike, max_iterations: int) -> None:
+    def __init__(self, body: RoutineBase, max_iterations: int) -> None:
         """Raises CompileError if the body's results cannot be its next arguments, or `max_iterations` is below 1."""
         place = origin(body.fn)
-        if not body.shapes or tuple(body.output_shapes) != (body.shapes[0], ()):
-            shapes = f"takes {tuple(body.shapes)} and returns {tuple(body.output_shapes)}"
+        if not body.shapes or body.output_shapes != (body.shapes[0], ()):
+            shapes = f"takes {body.shapes} and returns {body.output_shapes}"
             raise CompileError(f"'{body.name}' {shapes}; the body of a loop must return (x, more ())", place)
         if max_iterations < 1:
             raise CompileError(f"'{body.name}' has max_iterations {max_iterations}; it must be 1 or more", place)
-        self.uniform: tuple[int, ...] = getattr(body, "uniform", ())
+        self.uniform = body.uniform
         if 0 in self.uniform:
             raise CompileError(
                 f"'{body.name}' has one x for all SIMD lanes; the body of a loop needs one per lane", place
             )
         self.body, self.max_iterations, self.name = body, max_iterations, f"{body.name}_repeated"
-        self.shapes: tuple[Shape, ...] = tuple(body.shapes)
-        self.output_shapes: tuple[Shape, ...] = (self.shapes[0], (), ())
+        self.shapes, self.output_shapes = body.shapes, (body.shapes[0], (), ())
 
     @property
-    def output_sizes(self) -> tuple[int, ...]:
-        return tuple(int(np.prod(s, dtype=int)) for s in self.output_shapes)
-
-    @property
-    def callees(self) -> list[RoutineLike]:
+    def callees(self) -> list[RoutineBase]:
         return [self.body]
 
     @property
     def operations(self) -> int:
         """Arithmetic operations of one iteration."""
         return self.body.operations
-
-    @property
-    def symbol(self) -> str:
-        """The name in LLVM, with a hash of the code."""
-        return self._symbol
-
-    @cached_property
-    def _symbol(self) -> str:
-        return f"{self.name}_{hashlib.sha256(self._text('_', 1).encode()).hexdigest()[:12]}"
-
-    def definition(self, lanes: int) -> str:
-        return self._text(self.symbol, lanes)
 
     def fn(self, x: Numeric, *others: Numeric) -> tuple[Numeric, float, float]:
         """On numbers: the loop in Python. Raises CompileError on symbols, for which a loop has no expression."""
@@ -77,12 +55,6 @@ class WhileLoop:
             x, more = self.body.fn(x, *others)
             x, count = ops.array(x), count + 1
         return x, float(count), float(more)
-
-    def __call__(self, *arguments: Numeric) -> tuple[Numeric, Numeric, Numeric]:
-        if not is_recorded(arguments):
-            return self.fn(*arguments)
-        x, count, more = record_call(self, arguments)
-        return x, count, more
 
     def _text(self, symbol: str, lanes: int) -> str:
         """IR of `@symbol.<lanes>`. x has its own memory, because outputs may share theirs with inputs."""

@@ -1,6 +1,6 @@
 """Plausibility checks: measurements that no working drive delivers, and states in which a rig must not start.
 
-Pure, (n,) each, SI. NaN passes `jumped` and `shaft_slips`; the guard stops for a joint whose measurement is NaN.
+Pure, (n,) each or of one joint, SI. NaN passes `jumped` and `shaft_slips`; the guard stops for a joint whose measurement is NaN.
 """
 
 from __future__ import annotations
@@ -9,32 +9,34 @@ import numpy as np
 
 from cosim.types import Array
 
+Values = Array | float  # of the joints, or of one of them
+
 # s, added to the time between two measurements, in which a joint may move at its velocity limit
 JUMP_TIME = 0.005
 # rad/s or m/s, and fraction of the velocity limit, by which a load motor may differ from its joint
 SLIP, SLIP_FRACTION = 0.3, 0.1
 
 
-def jumped(before: Array, position: Array, elapsed: Array, max_velocity: Array) -> Array:
+def jumped(before: Values, position: Values, elapsed: Values, max_velocity: Values) -> Values:
     """Where a joint moved further in the time `elapsed` [s] than its velocity limit allows."""
     return np.abs(position - before) > max_velocity * (elapsed + JUMP_TIME)
 
 
-def shaft_slips(load_velocity: Array, joint_velocity: Array, max_velocity: Array) -> Array:
+def shaft_slips(load_velocity: Values, joint_velocity: Values, max_velocity: Values) -> Values:
     """Where a load motor does not rotate with the joint that it loads."""
     return np.abs(load_velocity - joint_velocity) > SLIP + SLIP_FRACTION * max_velocity
 
 
-def is_stale(age: Array, limit: Array) -> Array:
+def is_stale(age: Values, limit: Values) -> Values:
     """Where the age of feedback [s] exceeds its limit."""
     return age > limit
 
 
-def starts_outside(position: Array, lower: Array, upper: Array) -> Array:
+def starts_outside(position: Values, lower: Values, upper: Values) -> Values:
     """Where a joint is outside its position limits at the start."""
     return np.logical_not((lower <= position) & (position <= upper))
 
 
-def starts_moving(velocity: Array, max_velocity: Array) -> Array:
+def starts_moving(velocity: Values, max_velocity: Values) -> Values:
     """Where a joint exceeds its velocity limit at the start."""
     return np.abs(velocity) > max_velocity

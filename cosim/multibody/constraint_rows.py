@@ -7,7 +7,7 @@ of f̈ that depends on velocities alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -97,7 +97,7 @@ class BodyConstraint:
         remains = along(rate, changes)
         return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
 
-    def _frames(self, placed: Numeric) -> list[FrameState]:
+    def _frames(self, placed: Mapping[int, Placement] | Sequence[Placement]) -> list[FrameState]:
         return [_frame(_GROUND_PLACEMENT if body == GROUND else placed[body], pose) for body, pose in self.frames]
 
     def on_intended_branch(self, placed: Sequence[Placement]) -> bool:

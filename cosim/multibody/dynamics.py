@@ -12,14 +12,16 @@ which is solved for τ where the motion of the joint is prescribed and for q̈ e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim import ops
+from cosim.compile.pytree import Pytree
 from cosim.multibody.joints import JointKind
 from cosim.multibody.spatial import SpatialInertia, SpatialVector
-from cosim.multibody.sweeps import Sweeps
+from cosim.multibody.sweeps import Column, Sweeps
 from cosim.types import Numeric
 
 
@@ -106,8 +108,8 @@ def gyroscopic_force(body: Body, omega: Numeric) -> SpatialVector:
     return SpatialVector(-centrifugal, -ops.cross(omega, body.inertia @ omega))
 
 
-def body_motions(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-    """The motion of every body."""
+def body_motions(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Column:
+    """The `BodyMotion` of every body."""
 
     def step(joint: JointKind, body: Body, omega: Numeric, q: Numeric, v: Numeric) -> tuple[Numeric, BodyMotion]:
         motion = joint_motion(joint, body, omega, q, v, t)
@@ -141,7 +143,7 @@ def articulate(
 
 
 def joint_load(
-    Q: SpatialVector, motion: BodyMotion, columns: Numeric, *given: Numeric
+    Q: SpatialVector, motion: BodyMotion, columns: Sequence[JointColumn], *given: Numeric
 ) -> tuple[SpatialVector, tuple[Numeric, ...]]:
     """The part of the force Q that the joint transmits, and u of its columns; given: q̈, τ and which are prescribed."""
     loads: list[Numeric] = []
@@ -153,8 +155,12 @@ def joint_load(
 
 
 def accelerate(
-    a: SpatialVector, motion: BodyMotion, columns: Numeric, loads: Numeric, *given: Numeric
-) -> tuple[SpatialVector, Numeric]:
+    a: SpatialVector,
+    motion: BodyMotion,
+    columns: Sequence[JointColumn],
+    loads: Sequence[Numeric],
+    *given: Numeric,
+) -> tuple[SpatialVector, tuple[Numeric, Numeric]]:
     """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, prescribed_dof in zip(motion.hinge, columns, loads, *given, strict=True):
@@ -184,15 +190,17 @@ def hybrid_dynamics(
     def own(joint: JointKind, body: Body, motion: BodyMotion, *_: Numeric) -> tuple[SpatialInertia, SpatialVector]:
         return rigid_inertia(body), gyroscopic_force(body, motion.omega)
 
-    def gather(joint: JointKind, body: Body, both: Numeric, motion: BodyMotion, *given: Numeric) -> Numeric:
-        M, Q = both
+    def gather(
+        joint: JointKind, body: Body, sums: tuple[SpatialInertia, SpatialVector], motion: BodyMotion, *given: Numeric
+    ) -> Pytree:
+        M, Q = sums
         left, columns = articulate(M, body, motion, given[-1])
         Q, loads = joint_load(Q - M @ motion.bias, motion, columns, *given)
         return (transport_inertia(body, motion, left), transport_force(body, motion, Q)), (columns, loads)
 
     def spread(
-        joint: JointKind, body: Body, a: SpatialVector, motion: BodyMotion, inner: Numeric, *given: Numeric
-    ) -> Numeric:
+        joint: JointKind, body: Body, a: SpatialVector, motion: BodyMotion, inner: Pytree, *given: Numeric
+    ) -> Pytree:
         a, result = accelerate(transport(body, motion, a), motion, *inner, *given)
         return a + motion.bias, result
 
@@ -209,30 +217,38 @@ def inverse_dynamics(
     """τ (nv,) required for q̈ (nv,): the case of §2 with every dof prescribed, where no articulated inertia is
     needed. R = M a − Q per body, summed over its descendants."""
 
-    def accelerate(joint: JointKind, body: Body, above: Numeric, q: Numeric, v: Numeric, qdd: Numeric) -> Numeric:
-        omega, a = above
+    def accelerate(
+        joint: JointKind, body: Body, parent: tuple[Numeric, SpatialVector], q: Numeric, v: Numeric, qdd: Numeric
+    ) -> Pytree:
+        omega, a = parent
         motion = joint_motion(joint, body, omega, q, v, t)
         pull = ops.total(s.linear * qdd[i] for i, s in enumerate(motion.hinge))
         twist = ops.total(s.angular * qdd[i] for i, s in enumerate(motion.hinge))
         a = transport(body, motion, a) + motion.bias + SpatialVector(pull, twist)
         return (motion.omega, a), (motion, a)
 
-    def own(joint: JointKind, body: Body, moving: Numeric, qdd: Numeric) -> SpatialVector:
+    def own(joint: JointKind, body: Body, moving: tuple[BodyMotion, SpatialVector], qdd: Numeric) -> SpatialVector:
         motion, a = moving
         return rigid_inertia(body) @ a - gyroscopic_force(body, motion.omega)
 
-    def pass_on(joint: JointKind, body: Body, force: SpatialVector, moving: Numeric, qdd: Numeric) -> Numeric:
+    def pass_on(
+        joint: JointKind,
+        body: Body,
+        force: SpatialVector,
+        moving: tuple[BodyMotion, SpatialVector],
+        qdd: Numeric,
+    ) -> tuple[SpatialVector, Numeric]:
         motion, _ = moving
         efforts = ops.array([s.dot(force) + body.rotor[i] * qdd[i] for i, s in enumerate(motion.hinge)])
         return transport_force(body, motion, force), efforts
 
-    wanted = sweeps.by_v(qdd)
+    accelerations = sweeps.by_v(qdd)
     root = np.zeros(3), SpatialVector(-gravity, np.zeros(3))
-    moving = sweeps.outward(accelerate, root, sweeps.by_q(q), sweeps.by_v(v), wanted)
-    return sweeps.vector(sweeps.inward(own, pass_on, moving, wanted))
+    moving = sweeps.outward(accelerate, root, sweeps.by_q(q), sweeps.by_v(v), accelerations)
+    return sweeps.vector(sweeps.inward(own, pass_on, moving, accelerations))
 
 
-def articulated_resistance(sweeps: Sweeps, q: Numeric, nv: int) -> Numeric:
+def articulated_resistance(sweeps: Sweeps, q: Numeric, nv: int) -> Column:
     """U of each degree of freedom, per body: the inertia against its effort while the joints of descendants are free.
 
     A dof without inertia is treated as prescribed, so that it does not hide the others.
@@ -241,7 +257,7 @@ def articulated_resistance(sweeps: Sweeps, q: Numeric, nv: int) -> Numeric:
     def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:
         return rigid_inertia(body)
 
-    def gather(joint: JointKind, body: Body, M: SpatialInertia, motion: BodyMotion) -> Numeric:
+    def gather(joint: JointKind, body: Body, M: SpatialInertia, motion: BodyMotion) -> tuple[SpatialInertia, Numeric]:
         resistance: list[Numeric] = []
         for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
             U = s.dot(M @ s) + rotor

@@ -47,7 +47,7 @@ class MechanismEquations(ConfigurationSpace):
         self.sweeps = tree.sweeps
         self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to those of all joints
         self.nv_tree = len(self.v_map.leader)
-        self._rolled: dict[Numeric, RolledRoutine] = {}
+        self._rolled: dict[tuple[str, tuple[bytes | None, ...]], RolledRoutine] = {}
 
     @property
     def timed(self) -> bool:
@@ -91,7 +91,7 @@ class MechanismEquations(ConfigurationSpace):
 
     def _constraint_state(
         self, q_tree: Numeric, v_tree: Numeric, t: Numeric
-    ) -> tuple[Numeric, Numeric, Numeric, Numeric, Numeric]:
+    ) -> tuple[list[dynamics.BodyMotion], list[Placement], Numeric, Numeric, list[ConstraintRow]]:
         """(motions, placements, residual, rate, rows) of the tree and its constraints."""
         moving, placed = self._placements(q_tree, v_tree, t)
         return moving, placed, *self.constraints.rows(placed, q_tree, v_tree, self.gravity, t)
@@ -111,7 +111,12 @@ class MechanismEquations(ConfigurationSpace):
         return jacobian if self.v_map.trivial else ops.array([self.v_map.project(row) for row in jacobian])
 
     def _solve(
-        self, moving: Numeric, forces: Numeric, root: SpatialVector, rows: list[ConstraintRow], *given: Numeric
+        self,
+        moving: list[dynamics.BodyMotion],
+        forces: list[SpatialVector],
+        root: SpatialVector,
+        rows: list[ConstraintRow],
+        *given: Numeric,
     ) -> Solution:
         """q̈, τ of the independent dofs and λ of all rows, 0 for redundant ones; given: q̈, τ, prescribed."""
         qdd, tau, prescribed = given
@@ -135,7 +140,7 @@ class MechanismEquations(ConfigurationSpace):
         tau: Numeric,
         prescribed: Numeric,
         t: Numeric = 0.0,
-        active: Numeric = None,
+        active: Numeric | None = None,
     ) -> Solution:
         """q̈, τ, λ as in `Model.hybrid_dynamics` and `Model.reactions`, and the power of time-dependent joints and laws.
 
@@ -153,7 +158,7 @@ class MechanismEquations(ConfigurationSpace):
         return found._replace(power=found.power - found.multipliers @ at_rest)
 
     def impulse(
-        self, q: Numeric, demand: Numeric, jump: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric = None
+        self, q: Numeric, demand: Numeric, jump: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric | None = None
     ) -> Solution:
         """The impulse balance when the constraint rates must change by −demand (m,) and held dofs by `jump` (nv,).
 
@@ -168,7 +173,7 @@ class MechanismEquations(ConfigurationSpace):
         return self._solve(moving, [ZERO] * len(moving), ZERO, rows, jump, np.zeros(len(jump)), held)
 
     def project_onto_constraints(
-        self, q: Numeric, v: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric = None
+        self, q: Numeric, v: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric | None = None
     ) -> tuple[Numeric, Numeric]:
         """(q, v) projected onto the constraints, orthogonally in the metric of M: one Newton step each.
 
@@ -205,7 +210,7 @@ class MechanismEquations(ConfigurationSpace):
         return self.least_norm_reactions(q, found.multipliers, t)
 
     def least_norm_reactions(
-        self, q: Numeric, multipliers: Numeric, t: Numeric = 0.0, active: Numeric = None
+        self, q: Numeric, multipliers: Numeric, t: Numeric = 0.0, active: Numeric | None = None
     ) -> Numeric:
         """The reactions λ (m,) of least norm with the same effect as the given ones, which are 0 for redundant rows.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
+from cosim.compile.pytree import Pytree
 from cosim.multibody.dynamics import (
     Body,
     BodyMotion,
@@ -19,21 +20,21 @@ from cosim.multibody.dynamics import (
 )
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Pose
-from cosim.multibody.spatial import SpatialVector
-from cosim.multibody.sweeps import Sweeps, Unrolled
+from cosim.multibody.spatial import SpatialInertia, SpatialVector
+from cosim.multibody.sweeps import Column, Sweeps, Unrolled
 from cosim.types import Numeric
 
 
 def kinetic_energy(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
     """Σ ½ m v² + v·(ω × m c) + ½ ω·J ω, and ½ J_rotor q̇² of the rotors [J]."""
 
-    def step(joint: JointKind, body: Body, above: SpatialVector, q: Numeric, v: Numeric) -> Numeric:
+    def step(joint: JointKind, body: Body, above: SpatialVector, q: Numeric, v: Numeric) -> Pytree:
         motion = joint_motion(joint, body, above.angular, q, v, t)
         carried = above.linear + ops.cross(above.angular, motion.position)
         velocity = to_body(body, motion, carried) + motion.slip
         return SpatialVector(velocity, motion.omega), (SpatialVector(velocity, motion.omega), v)
 
-    def own(joint: JointKind, body: Body, moving: Numeric) -> Numeric:
+    def own(joint: JointKind, body: Body, moving: tuple[SpatialVector, Numeric]) -> Numeric:
         twist, v = moving
         rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
         return 0.5 * (twist.dot(rigid_inertia(body) @ twist) + rotors)
@@ -45,13 +46,13 @@ def kinetic_energy(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> 
 def potential_energy(sweeps: Sweeps, q: Numeric, gravity: Numeric, t: Numeric = 0.0) -> Numeric:
     """−Σ m g·r, zero with every centre of mass at the height of the ground's origin [J]."""
 
-    def step(joint: JointKind, body: Body, above: Numeric, q: Numeric) -> Numeric:
+    def step(joint: JointKind, body: Body, above: tuple[Numeric, Numeric], q: Numeric) -> Pytree:
         height, g = above  # −g·r of the body's origin, g in the body's axes
         motion = joint_motion(joint, body, np.zeros(3), q, np.zeros(joint.nv), t)
         below = height - g @ motion.position, to_body(body, motion, g)
         return below, below
 
-    def own(joint: JointKind, body: Body, placed: Numeric) -> Numeric:
+    def own(joint: JointKind, body: Body, placed: tuple[Numeric, Numeric]) -> Numeric:
         height, g = placed
         return body.mass * height - g @ body.moment
 
@@ -62,10 +63,10 @@ def mass_matrix(sweeps: Unrolled, q: Numeric, nv: int, t: Numeric = 0.0) -> Nume
     """M(q) (nv, nv) by the composite-rigid-body algorithm: column s moves the body and its descendants as one rigid
     body, and its force is projected on every hinge on the path to the ground."""
 
-    def own(joint: JointKind, body: Body, motion: BodyMotion) -> Numeric:
+    def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:
         return rigid_inertia(body)
 
-    def compose(joint: JointKind, body: Body, inertia: Numeric, motion: BodyMotion) -> Numeric:
+    def compose(joint: JointKind, body: Body, inertia: SpatialInertia, motion: BodyMotion) -> Pytree:
         return transport_inertia(body, motion, inertia), inertia
 
     moving = body_motions(sweeps, q, np.zeros(nv), t)
@@ -94,10 +95,10 @@ class Placement(NamedTuple):
     linear: Numeric
 
 
-def placements(sweeps: Unrolled, moving: Numeric) -> list[Placement]:
+def placements(sweeps: Unrolled, moving: Column) -> list[Placement]:
     """Poses and velocities of all bodies in ground axes."""
 
-    def step(joint: JointKind, body: Body, above: Placement, motion: BodyMotion) -> Numeric:
+    def step(joint: JointKind, body: Body, above: Placement, motion: BodyMotion) -> tuple[Placement, Placement]:
         rotation = above.rotation @ body.rotation @ motion.turn
         reach = above.rotation @ motion.position
         linear = above.linear + ops.cross(above.angular, reach) + rotation @ motion.slip

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cosim.compile import ArrayPort, Compiled, Interpreted, compile
+from cosim.compile.compiled import Output
 from cosim.errors import InputError, did_you_mean
 from cosim.multibody.constraint_rows import body_constraints, spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
@@ -18,9 +20,11 @@ from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import Names
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
-from cosim.types import Limits, Numeric
+from cosim.types import Array, Limits, Numeric
 
 GRAVITY = (0.0, 0.0, -9.81)
+
+RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or (nv,)
 
 # from this many independent constraint rows on, elimination where the loops close is faster
 NESTED_FROM = 4
@@ -49,7 +53,7 @@ class Model:
         self,
         mechanism: Mechanism,
         gravity: Sequence[float] = GRAVITY,
-        rotor_inertia: Numeric = None,
+        rotor_inertia: RotorInertia | None = None,
         baumgarte_rate: float = 0.0,
         elimination: str = "auto",
         redundant: Sequence[int] = (),
@@ -63,14 +67,8 @@ class Model:
         Raises InputErrors for links that can move without inertia, ValueError for rotor inertias or a gravity of
         the wrong shape or value.
         """
-        self._given: dict[str, Numeric] = {
-            "mechanism": mechanism,
-            "gravity": tuple(gravity),
-            "rotor_inertia": rotor_inertia,
-            "baumgarte_rate": baumgarte_rate,
-            "elimination": elimination,
-            "redundant": tuple(redundant),
-        }
+        self._rotor_inertia, self._redundant = rotor_inertia, tuple(redundant)
+        self._baumgarte_rate, self._elimination = baumgarte_rate, elimination
         open_mechanism, constraints = cut_loops(mechanism)
         tree = build_tree(open_mechanism)
         moving = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
@@ -97,13 +95,13 @@ class Model:
         self._tree: Tree = tree
         self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
 
-    def _with_rotors(self, tree: Tree, rotor_inertia: Numeric) -> Tree:
+    def _with_rotors(self, tree: Tree, rotor_inertia: RotorInertia) -> Tree:
         given = iter(self._rotors(rotor_inertia))
         pairs = zip(tree.joints, tree.kinds, strict=True)
         rotors = [[0.0 if j.mimic else next(given) for _ in range(k.nv)] for j, k in pairs]
         return tree.with_rotors([np.array(r) for r in rotors])
 
-    def _rotors(self, rotor_inertia: Numeric) -> np.ndarray:
+    def _rotors(self, rotor_inertia: RotorInertia) -> np.ndarray:
         if isinstance(rotor_inertia, Mapping):
             by_dof = np.zeros(self.nv)
             for name, inertia in rotor_inertia.items():
@@ -124,16 +122,17 @@ class Model:
         mechanism = read_urdf(path)
         return cls(with_floating_base(mechanism) if floating_base else mechanism, gravity)
 
-    def with_rotor_inertia(self, rotor_inertia: Numeric) -> Model:
+    def with_rotor_inertia(self, rotor_inertia: RotorInertia) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
-        return self._with(rotor_inertia=rotor_inertia)
+        return self._copy(rotor_inertia, self._redundant)
 
     def without(self, redundant: Sequence[int]) -> Model:
         """The same model without the redundant constraint rows in its solution."""
-        return self._with(redundant=tuple(redundant))
+        return self._copy(self._rotor_inertia, redundant)
 
-    def _with(self, **changes: Numeric) -> Model:
-        return Model(**{**self._given, **changes})
+    def _copy(self, rotor_inertia: RotorInertia | None, redundant: Sequence[int]) -> Model:
+        gravity = self.gravity.tolist()
+        return Model(self.mechanism, gravity, rotor_inertia, self._baumgarte_rate, self._elimination, redundant)
 
     @property
     def limits(self) -> Limits:
@@ -179,17 +178,19 @@ class Model:
             parts.append(q)
         return np.concatenate([np.zeros(0), *parts])
 
-    def integrate(self, q: Numeric, d: Numeric, out: Numeric = None) -> Numeric:
+    def integrate(self, q: ArrayLike, d: ArrayLike, out: Output = None) -> Numeric:
         """The coordinates (nq,) reached from q by moving with a constant velocity v for dt, d = v dt (nv,)."""
         return self._ready("integrate")(q, d, out=out)
 
-    def difference(self, q0: Numeric, q1: Numeric, out: Numeric = None) -> Numeric:
+    def difference(self, q0: ArrayLike, q1: ArrayLike, out: Output = None) -> Numeric:
         """d (nv,) with q1 = integrate(q0, d); the shorter of the two rotations."""
         return self._ready("difference")(q0, q1, out=out)
 
     # --- dynamics; where the model depends on time, t follows the last argument ---
 
-    def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
         """q̈ (nv,) under efforts τ (nv,) (theory §1, separate-body sweeps; §6 with constraints).
 
         τ is the whole effort along each joint; damping and friction are not subtracted here: see
@@ -197,13 +198,22 @@ class Model:
         """
         return self._ready("forward_dynamics")(q, v, tau, *t, out=out)
 
-    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
         """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
         `hybrid_dynamics` gives the efforts of the actuated joints."""
         return self._ready("inverse_dynamics")(q, v, qdd, *t, out=out)
 
     def hybrid_dynamics(
-        self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, *t: Numeric, out: Numeric = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        qdd: ArrayLike,
+        tau: ArrayLike,
+        prescribed: ArrayLike,
+        *t: ArrayLike,
+        out: Numeric = None,
     ) -> Numeric:
         """(q̈, τ), full vectors (nv,) each: τ of the dofs whose q̈ is prescribed (theory §2), q̈ of the others under
         the given τ; the other entries are passed through.
@@ -212,33 +222,33 @@ class Model:
         """
         return self._ready("hybrid_dynamics")(q, v, qdd, tau, prescribed, *t, out=out)
 
-    def reactions(self, q: Numeric, v: Numeric, tau: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
         [N] and moment [N m] on its child, along the axes of its frame on the parent (theory §6, Hᵀλ)."""
         return self._ready("reactions")(q, v, tau, *t, out=out)
 
-    def constraint_violation(self, q: Numeric, v: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def constraint_violation(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(residuals f of the holonomic rows, rates of all rows (m,)); both vanish when the constraints hold."""
         return self._ready("constraint_violation")(q, v, *t, out=out)
 
-    def constraint_jacobian(self, q: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def constraint_jacobian(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """G (m, nv): the constraint rates are G v + a₀, the efforts of the reactions Gᵀ λ."""
         return self._ready("constraint_jacobian")(q, *t, out=out)
 
-    def friction_effort(self, v: Numeric, out: Numeric = None) -> Numeric:
+    def friction_effort(self, v: ArrayLike, out: Output = None) -> Numeric:
         """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s.
 
         The efforts that accelerate the mechanism are τ − friction_effort(v).
         """
         return self._ready("friction_effort")(v, out=out)
 
-    def mass_matrix(self, q: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def mass_matrix(self, q: ArrayLike, *t: ArrayLike, out: Array | None = None) -> Numeric:
         """M(q) (nv, nv), rotors included."""
         if self.equations.rolled:
             return self._mass_matrix_by_columns(q, out)
         return self._ready("mass_matrix")(q, *t, out=out)
 
-    def _mass_matrix_by_columns(self, q: Numeric, out: Numeric) -> Numeric:
+    def _mass_matrix_by_columns(self, q: ArrayLike, out: Array | None) -> Array:
         """Straight-line code of n² entries is too long for many bodies: one O(n) sweep per column instead."""
         q = np.asarray(q, dtype=float)
         result = np.empty((*q.shape[:-1], self.nv, self.nv)) if out is None else out
@@ -246,28 +256,28 @@ class Model:
             self.inertia_effort(q[row], np.eye(self.nv), out=result[row])
         return result
 
-    def inertia_effort(self, q: Numeric, qdd: Numeric, out: Numeric = None) -> Numeric:
+    def inertia_effort(self, q: ArrayLike, qdd: ArrayLike, out: Output = None) -> Numeric:
         """M(q) q̈ (nv,) without forming M: the effort required for the acceleration alone."""
         return self._ready("inertia_effort")(q, qdd, out=out)
 
     # --- energies ---
 
-    def kinetic_energy(self, q: Numeric, v: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def kinetic_energy(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """½ vᵀ M v [J], a number or (k,)."""
         return self._ready("kinetic_energy")(q, v, *t, out=out)
 
-    def potential_energy(self, q: Numeric, *t: Numeric, out: Numeric = None) -> Numeric:
+    def potential_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
         return self._ready("potential_energy")(q, *t, out=out)
 
     # --- frames ---
 
-    def frame_pose(self, q: Numeric, frame: str, *t: Numeric, out: Numeric = None) -> Numeric:
+    def frame_pose(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError that lists the
         known links."""
         return self._ready("frame_pose", frame)(q, *t, out=out)
 
-    def frame_jacobian(self, q: Numeric, frame: str, *t: Numeric, out: Numeric = None) -> Numeric:
+    def frame_jacobian(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
         return self._ready("frame_jacobian", frame)(q, *t, out=out)
 

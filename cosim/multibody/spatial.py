@@ -12,6 +12,7 @@ the origin (theory: M = diag(m E, J) at the centre of mass).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ class SpatialVector(NamedTuple):
     linear: Numeric
     angular: Numeric
 
-    def __add__(self, other: Numeric) -> SpatialVector:
+    def __add__(self, other: SpatialVector) -> SpatialVector:  # type: ignore[override]
         return SpatialVector(self.linear + other.linear, self.angular + other.angular)
 
     def __sub__(self, other: SpatialVector) -> SpatialVector:
@@ -46,7 +47,7 @@ class SpatialInertia(NamedTuple):
     b: Numeric
     c: Numeric
 
-    def __add__(self, other: Numeric) -> SpatialInertia:
+    def __add__(self, other: SpatialInertia) -> SpatialInertia:  # type: ignore[override]
         return SpatialInertia(*(x + y for x, y in zip(self, other, strict=True)))
 
     def __matmul__(self, v: SpatialVector) -> SpatialVector:
@@ -113,7 +114,7 @@ def _unit_axis(direction: SpatialVector) -> int | None:
 _LOWER = [(i, j) for i in range(3) for j in range(i + 1)]
 
 
-def _symmetric_matrix(entry: Numeric) -> Numeric:
+def _symmetric_matrix(entry: Callable[[int, int], Numeric]) -> Numeric:
     """The symmetric matrix of entry(i, j), i ≥ j; each entry is computed once."""
     m = [[0.0] * 3 for _ in range(3)]
     for i, j in _LOWER:

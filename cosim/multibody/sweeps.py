@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from cosim import ops
+from cosim.compile.pytree import Pytree
 from cosim.multibody.joints import JointKind
 from cosim.types import Numeric
 
-Column = Numeric  # one value per body, as made by the functions below
+Column: TypeAlias = Any  # one value per body, as made by the functions below; its class is that of the sweeps
 
 
 class Sweeps(Protocol):
@@ -31,17 +32,17 @@ class Sweeps(Protocol):
         """The values (nv_k,) of the joints as one vector (nv,)."""
         ...
 
-    def outward(self, step: Callable[..., Numeric], root: Numeric, *columns: Column) -> Column:
+    def outward(self, step: Callable[..., Pytree], root: Pytree, *columns: Column) -> Column:
         """(down, out)[k] = step(kind, body, down[parent], *columns[k]), root to leaves; returns out.
         `root` is the down of the ground."""
         ...
 
-    def inward(self, own: Callable[..., Numeric], step: Callable[..., Numeric], *columns: Column) -> Column:
+    def inward(self, own: Callable[..., Pytree], step: Callable[..., Pytree], *columns: Column) -> Column:
         """sum[k] = own(kind, body, *columns[k]) + Σ over children of `up`;
         (up, out)[k] = step(kind, body, sum[k], *columns[k]), leaves to root. Returns out."""
         ...
 
-    def gather(self, own: Callable[..., Numeric], *columns: Column) -> Numeric:
+    def gather(self, own: Callable[..., Pytree], *columns: Column) -> Numeric:
         """Σ over bodies of the number own(kind, body, *columns[k])."""
         ...
 
@@ -56,28 +57,28 @@ class Unrolled:
 
     parents: Sequence[int]  # −1: the ground
     kinds: Sequence[JointKind]
-    bodies: Sequence[Numeric]
+    bodies: Sequence[Pytree]
 
-    def by_q(self, q: Numeric) -> list[Numeric]:
+    def by_q(self, q: Numeric) -> list[Pytree]:
         return self._cut(q, [k.nq for k in self.kinds])
 
-    def by_v(self, v: Numeric) -> list[Numeric]:
+    def by_v(self, v: Numeric) -> list[Pytree]:
         return self._cut(v, [k.nv for k in self.kinds])
 
     @staticmethod
-    def _cut(x: Numeric, sizes: list[int]) -> list[Numeric]:
+    def _cut(x: Numeric, sizes: list[int]) -> list[Pytree]:
         parts, start = [], 0
         for n in sizes:
             parts.append(x[start : start + n])
             start += n
         return parts
 
-    def vector(self, column: list[Numeric]) -> Numeric:
+    def vector(self, column: list[Pytree]) -> Numeric:
         return ops.concatenate(column)
 
-    def outward(self, step: Callable[..., Numeric], root: Numeric, *columns: list[Numeric]) -> list[Numeric]:
-        down: list[Numeric] = []
-        out: list[Numeric] = []
+    def outward(self, step: Callable[..., Pytree], root: Pytree, *columns: list[Pytree]) -> list[Pytree]:
+        down: list[Pytree] = []
+        out: list[Pytree] = []
         for k, parent in enumerate(self.parents):
             above = root if parent < 0 else down[parent]
             below, own = step(self.kinds[k], self.bodies[k], above, *(c[k] for c in columns))
@@ -85,12 +86,10 @@ class Unrolled:
             out.append(own)
         return out
 
-    def inward(
-        self, own: Callable[..., Numeric], step: Callable[..., Numeric], *columns: list[Numeric]
-    ) -> list[Numeric]:
+    def inward(self, own: Callable[..., Pytree], step: Callable[..., Pytree], *columns: list[Pytree]) -> list[Pytree]:
         n = len(self.parents)
         sums = [own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(n)]
-        out: list[Numeric] = [None] * n
+        out: list[Pytree] = [None] * n
         for k in reversed(range(n)):
             up, out[k] = step(self.kinds[k], self.bodies[k], sums[k], *(c[k] for c in columns))
             parent = self.parents[k]
@@ -98,14 +97,14 @@ class Unrolled:
                 sums[parent] = add(sums[parent], up)
         return out
 
-    def gather(self, own: Callable[..., Numeric], *columns: list[Numeric]) -> Numeric:
+    def gather(self, own: Callable[..., Pytree], *columns: list[Pytree]) -> Numeric:
         return ops.total(own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(len(self.kinds)))
 
-    def pick(self, column: list[Numeric], index: int) -> list[Numeric]:
+    def pick(self, column: list[Pytree], index: int) -> list[Pytree]:
         return [value[index] for value in column]
 
 
-def add(x: Numeric, y: Numeric) -> Numeric:
+def add(x: Pytree, y: Pytree) -> Pytree:
     """The sum of two pytrees (nested tuples of arrays), field by field."""
     if not isinstance(x, tuple):
         return x + y

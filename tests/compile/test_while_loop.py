@@ -10,6 +10,7 @@ from cosim.compile import ArrayPort, Routine, compile, emit, mathlib
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import call_when, with_callees
+from cosim.compile.trace import RoutineBase
 from cosim.compile.while_loop import WhileLoop
 from cosim.errors import CompileError
 from cosim.timing.native_loop import NativeLoop
@@ -145,18 +146,18 @@ def test_inputs_that_are_one_for_all_lanes_stay_so_and_outputs_may_lie_on_inputs
     assert grown.uniform == (1,)
 
 
-class Counting:
-    """A body that counts x down to 0, and in the memory of its second argument how often it is run."""
+class Countdown(RoutineBase):
+    """A body that counts x down to 0, and counts its runs in the memory of its second argument."""
 
     name, symbol, shapes, output_shapes, callees, operations = "down", "down", ((), (1,)), ((), ()), (), 1
 
     def fn(self, x, times):
         return x - 1.0, x - 1.0
 
-    def definition(self, lanes):
+    def _text(self, symbol, lanes):
         t = mathlib.real(lanes)
         return f"""
-define internal void @down.{lanes}(ptr %x, ptr %times, ptr %next, ptr %more) {{
+define internal void @{symbol}.{lanes}(ptr %x, ptr %times, ptr %next, ptr %more) {{
   %before = load double, ptr %times
   %after = fadd double %before, 1.0
   store double %after, ptr %times
@@ -172,7 +173,7 @@ define internal void @down.{lanes}(ptr %x, ptr %times, ptr %next, ptr %more) {{
 @pytest.mark.parametrize("lanes", [1, LANES])
 def test_the_body_is_run_no_more_often_than_the_slowest_lane_needs(lanes):
     x, times, count, more = np.arange(2.0, lanes + 2.0), np.zeros(1), np.empty(lanes), np.empty(lanes)
-    run(WhileLoop(Counting(), 100), lanes, x, times, x, count, more)
+    run(WhileLoop(Countdown(), 100), lanes, x, times, x, count, more)
     assert (times[0], count.tolist()) == (lanes + 1.0, list(range(2, lanes + 2)))
 
 
