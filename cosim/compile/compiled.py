@@ -96,12 +96,15 @@ class _Function(ABC):
             raise ValueError(f"{self.name}: out must be a tuple of {len(shapes)} arrays")
         checked: list[np.ndarray] = []
         for target, shape in zip(targets, shapes, strict=True):
-            if isinstance(target, np.ndarray) and target.shape == shape and target.dtype == np.float64:
-                if target.flags.c_contiguous and target.flags.writeable:
-                    checked.append(target)
-                    continue
-            raise ValueError(f"{self.name}: out must be a writeable, contiguous float64 array of shape {shape}")
+            if not isinstance(target, np.ndarray) or not _is_fit(target, shape):
+                raise ValueError(f"{self.name}: out must be a writeable, contiguous float64 array of shape {shape}")
+            checked.append(target)
         return checked
+
+
+def _is_fit(out: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether compiled code can write to this array."""
+    return out.shape == shape and out.dtype == np.float64 and out.flags.c_contiguous and out.flags.writeable
 
 
 class Interpreted(_Function):

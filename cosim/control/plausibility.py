@@ -1,6 +1,7 @@
 """Plausibility checks: measurements that no working drive delivers, and states in which a rig must not start.
 
-Pure, (n,) each or of one joint, SI. NaN passes `jumped` and `shaft_slips`; the guard stops for a joint whose measurement is NaN.
+Pure, (n,) each or of one joint, SI. NaN passes `jumped` and `shaft_slips`; the guard stops for a joint whose
+measurement is NaN.
 """
 
 from __future__ import annotations
