@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def describe(rig: Rig) -> None:
-    """Print the description of a rig without mistakes."""
+    """Print the description of a valid rig."""
     print(f"{rig.spec.path}: OK")
     for line in (*_mechanism(rig), *_parts(rig), *_tick(rig), *(_guard(rig) if rig.hardware else ())):
         print(f"  {line}")

@@ -145,7 +145,7 @@ def doctor(
 
 
 def main() -> None:
-    """Entry point of the command `cosim`: a mistake is one line on stderr and an exit code, without a traceback."""
+    """Entry point of the command `cosim`: an error is one line on stderr and an exit code, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?

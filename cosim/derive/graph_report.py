@@ -23,7 +23,7 @@ SIGNS = {1: "+1", -1: "-1", 0: "·"}
 def derive_graph(path: Path, file: Path | None = None) -> None:
     """Print the graph of the mechanism of a rig or URDF file; with `file` (png, svg, pdf) also draw it.
 
-    Raises InputError for mistakes in the file, an output that cannot be written or a graph too large to draw.
+    Raises InputError for errors in the file, an output that cannot be written or a graph too large to draw.
     """
     try:
         console.check_targets([] if file is None else [file], None, rig=path)

@@ -25,7 +25,7 @@ class ExecutionMode(Protocol):
     privileges: tuple[Privilege, ...]
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
-        """Acquire what the mode needs; `stack` releases it."""
+        """Acquire the resources of the mode; `stack` releases them."""
         ...
 
     def arm(self) -> None:

@@ -1,4 +1,4 @@
-"""Real-time execution: ticks paced by a clock, in a thread of their own."""
+"""Real-time execution: ticks paced by a clock in a separate thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAD_NS = 5_000_000  # from the order to start to the first tick, in which the t
 
 
 class Paced:
-    """Ticks by a clock in a thread of their own; the caller reads the ring."""
+    """Runs ticks paced by a clock in a separate thread; the caller reads the ring."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Paced:
         resumed = dataclasses.replace(pacing, warm_up=0.0) if self._stamps else pacing
         deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
         self._pace = PacingMemory(self._clock, settings(resumed, step_ns), deadlines)
-        self._started = True  # before the submission: an interrupt must find what it has to stop
+        self._started = True  # before the submission: an interrupt must find the running loop
         self.future = self._executor.submit(self._run_ticks, ticks)
 
     def _run_ticks(self, ticks: int) -> None:
@@ -129,7 +129,7 @@ class Paced:
         return self._finish(store)
 
     def _read(self, store: StoreBlock) -> bool:
-        """Store what the ring holds; whether there was anything."""
+        """Store the rows in the ring; whether there were any."""
         rows, stamps = self.ring.read(self.ring.places)
         if len(rows):
             shift = np.full(stamps.shape[1], self._paused_ns)
@@ -139,7 +139,7 @@ class Paced:
         return len(rows) > 0
 
     def _finish(self, store: StoreBlock) -> LoopStatus:
-        """Wait for the end of the loop, and store what it left."""
+        """Wait for the end of the loop, and store the remaining rows."""
         self._started = False
         if not wait([self.future], STOP_TIMEOUT).done:
             self._engine.force_stop(STOP_TIMEOUT)  # a cause from the watchdog stays

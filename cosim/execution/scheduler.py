@@ -169,7 +169,7 @@ class Scheduler:
         return self._end_number - self.engine.number
 
     def _start_ticks(self) -> None:
-        self.state = SchedulerState.RUNNING  # before the start: an interrupt must find what it has to stop
+        self.state = SchedulerState.RUNNING  # before the start: an interrupt must find the running loop
         self.mode.start(self._remaining)
 
     def read(self) -> TickBlock | None:

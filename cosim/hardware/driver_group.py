@@ -1,4 +1,4 @@
-"""A driver with its joints' places in the model, and the wording of its failures."""
+"""A driver with the indices of its joints in the model, and the messages of its failures."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CLEARABLE = "fix the cause, then run with --clear-faults"
 class DriverGroup(NamedTuple):
     """A driver and the indices (n,) of its joints in the model's order.
 
-    mode: to enable; real: it moves real motors, then it is a HardwareDriver; load: they are load motors, which apply
-    the efforts that the joints carry.
+    mode: in which it is enabled; real: it moves real motors and is a HardwareDriver; load: its motors are load motors,
+    which apply the efforts of the joints.
     """
 
     driver: Driver
@@ -66,7 +66,7 @@ class DriverGroup(NamedTuple):
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Any failure of the driver becomes a CosimError that names its joints."""
+        """Convert any failure of the driver to a CosimError that names its joints."""
         try:
             yield
         except CosimError:

@@ -1,7 +1,6 @@
-"""Switching drives on together: those that are on already hold while the others take their time.
+"""Enabling several drives together: enabled drives get hold commands until all are enabled.
 
-A drive that is on and not commanded stops by its own watchdog, so whoever switches several on has to command the first
-until the last is ready.
+The watchdog of an enabled drive stops it if no command arrives, and enabling another drive may take longer than that.
 """
 
 from __future__ import annotations
@@ -12,45 +11,45 @@ from collections.abc import Callable, Sequence
 from cosim.timing.clocks import native_clock
 from cosim.types import Driver, JointCommand, JointState
 
-HEAR_NS = 2_000_000  # that an answer is waited for
+REPLY_NS = 2_000_000  # deadline of a reply
 VALID_NS = 50_000_000
-PAUSE = 0.005  # s between two commands
+PAUSE = 0.005  # s between hold commands
 
 
-def hold(driver: Driver) -> None:
-    """One command that leaves the joints alone: no effort, where they are. Drives that did not say where they are get
-    none: one that follows positions would go to 0. Raises what the driver raises."""
+def send_hold_command(driver: Driver) -> None:
+    """Command the measured positions and no effort. Drives that report no position get no command, because a drive in
+    position mode would move to 0. Raises the errors of the driver."""
     now, n = native_clock().now, len(driver.joints)
     state, command = JointState.zeros(n), JointCommand.zeros(n)
-    driver.read(state, now() + HEAR_NS)
+    driver.read(state, now() + REPLY_NS)
     if not state.t_ns:
         return
     command.position[:] = state.position
     command.valid_until_ns = now() + VALID_NS
-    driver.write(command, now() + HEAR_NS)
+    driver.write(command, now() + REPLY_NS)
 
 
 def enable_all(drivers: Sequence[Driver], enable: Callable[[int], object]) -> None:
-    """Call enable(k) for every driver at the same time; drivers that are on hold until all are. Raises the first error,
-    when none is at work any more; stopping them is the caller's."""
+    """Call enable(k) for all drivers in parallel; enabled drivers get hold commands until all are enabled. Raises the
+    first error after all calls have returned; the caller stops the drivers."""
     errors: dict[int, BaseException] = {}
-    done: list[int] = []
+    enabled: list[int] = []
 
-    def work(k: int) -> None:
+    def call(k: int) -> None:
         try:
             enable(k)
-            done.append(k)
+            enabled.append(k)
         except BaseException as error:
             errors[k] = error
 
-    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(len(drivers))]
+    threads = [threading.Thread(target=call, args=(k,), daemon=True) for k in range(len(drivers))]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
         if not errors:
-            for k in tuple(done):
+            for k in tuple(enabled):
                 try:
-                    hold(drivers[k])
+                    send_hold_command(drivers[k])
                 except Exception as error:
                     errors[k] = error
         threads[next((k for k, thread in enumerate(threads) if thread.is_alive()), 0)].join(PAUSE)

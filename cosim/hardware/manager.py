@@ -1,4 +1,4 @@
-"""All drivers of a rig together: what they measure goes into the memory of a tick, commands come out of it."""
+"""All drivers of a rig: their feedback is written to the memory of a tick, their commands are read from it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from cosim.control import plausibility
 from cosim.errors import RunError
 from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.enabling import enable_all, hold
+from cosim.hardware.enabling import enable_all, send_hold_command
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import COMMAND, FEEDBACK, JointCommand, JointState
 
-VALID_STEPS, VALID_NS = 5, 20_000_000  # lateness up to which a command is sent: steps, at least ns
-FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before they are commanded
+VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
+FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
 
 
 class HardwareManager:
@@ -41,7 +41,7 @@ class HardwareManager:
         self._valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
         self._last_position: list[np.ndarray | None] = [None] * len(self.groups)
         self._last_ns = [0] * len(self.groups)  # time of the last sample
-        self._disconnected: set[int] = set()  # real groups to connect anew
+        self._disconnected: set[int] = set()  # real groups to connect again
 
     # --- states ---
 
@@ -66,7 +66,7 @@ class HardwareManager:
     def enable(self) -> None:
         """Enable the motors, real ones together. When one fails, all are off."""
         real = [group for group in self.groups if group.real]
-        # drives behind a lost connection are set up anew: they may have been without power
+        # drives with a lost connection are opened again: they may have lost power
         self._disconnected |= {k for k, group in enumerate(real) if group.disconnected()}
 
         def enable(k: int) -> None:
@@ -91,7 +91,7 @@ class HardwareManager:
         for group in self.groups:
             if group.real:
                 with group.named():
-                    hold(group.driver)
+                    send_hold_command(group.driver)
 
     def stop(self) -> None:
         """Stop every driver; never raises."""
@@ -112,7 +112,7 @@ class HardwareManager:
         the drivers. Raises RunError for a fault of a drive and for feedback that is not plausible."""
         for k, (group, state) in enumerate(zip(self.groups, self._states, strict=True)):
             with group.named():
-                # a late tick still gives real drives time to reply
+                # also in a late tick real drives have time to reply
                 group.driver.read(state, max(until, now() + self._read_ns) if group.real else until)
             group.check_faults(state)
             if group.load:
@@ -134,7 +134,7 @@ class HardwareManager:
         FIRST_FEEDBACK_NS after `until`."""
         before = [state.t_ns for state in self._states]
         if any(group.real for group in self.groups):
-            self.keep_enabled()  # a reply to this is new
+            self.keep_enabled()  # the reply to this is a new sample
             until += FIRST_FEEDBACK_NS
         self.read(until, lambda: until, until)
         for group, state, t_ns in zip(self.groups, self._states, before, strict=True):
@@ -186,7 +186,7 @@ class HardwareManager:
             raise RunError(f"{what} {velocity[j]:.4g} {unit}/s; {fix}")
 
     def _check_load_age(self, group: DriverGroup, age_ns: int) -> None:
-        """Of load motors, which the guard does not know."""
+        """Of load motors, which the guard does not check."""
         if plausibility.is_stale(age_ns, self._stale_ns):
             what = f"the load motor of '{group.joints}' has sent no feedback for {age_ns * 1e-6:.6g} ms"
             limit = f"more than the {self._stale_ns * 1e-6:.6g} ms of guard.stale"

@@ -1,4 +1,4 @@
-"""What every command shares: durations, output files checked before the work, progress, the width of a pipe."""
+"""Common to all commands: durations, checks of output files, progress, the width of a pipe."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cosim.errors import InputError
 from cosim.output.plot import check_format
 from cosim.units import parse_quantity
 
-if TYPE_CHECKING:
-    pass
-
-# columns of a table where no terminal says how wide it is
+# columns of a table that is not written to a terminal
 PIPE_WIDTH = 110
 
 
@@ -33,15 +29,15 @@ def check_targets(
     """Refuse output files that cannot be written, or that would overwrite the rig or each other, before the run."""
     for plot in plots:
         check_format(plot)
-    taken = {} if rig is None else {rig.resolve(): "the rig itself"}
+    targets = {} if rig is None else {rig.resolve(): "the rig itself"}
     for path, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
         if path is None or (str(path) == "-" and option != "--record"):
             continue
         if str(path) == "-":
             raise InputError("a recording cannot go to the terminal; name a file", option)
-        if path.resolve() in taken:
-            raise InputError(f"{path}: is {taken[path.resolve()]}; choose another file", option)
-        taken[path.resolve()] = f"the file of {option}"
+        if path.resolve() in targets:
+            raise InputError(f"{path}: is {targets[path.resolve()]}; choose another file", option)
+        targets[path.resolve()] = f"the file of {option}"
         if option == "--record":
             continue  # the recorder opens its file before the run
         folder = path.parent
@@ -53,7 +49,7 @@ def check_targets(
 
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on a terminal, nothing in a pipe; it vanishes when the run is done."""
+    """A progress bar on a terminal, nothing in a pipe; it disappears at the end of the run."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -64,4 +60,4 @@ def progress(name: str) -> Iterator[Callable[[float], None] | None]:
     columns = TextColumn(f"running {name}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(name, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+        yield lambda fraction: bar.update(task, completed=fraction)

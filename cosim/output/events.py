@@ -1,4 +1,4 @@
-"""The events of a run, read from what its ticks left behind."""
+"""The events of a run, derived from the rows of its ticks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cosim.types import Level
 
 
 class RunEvent(NamedTuple):
-    """An event at t [s] that took `lost` [J] from the mechanism. Several `occurrences` of a kind within one tick have
-    the time of the last one. What the guard warned of or cut has the level warning."""
+    """An event at t [s] with an energy loss `lost` [J]. Several `occurrences` of an event within one tick have the time
+    of the last one. Alarms of the guard have the level warning."""
 
     t: float
     name: str
@@ -25,8 +25,7 @@ class RunEvent(NamedTuple):
 
 @dataclass
 class EventMonitor:
-    """Follows the counters of the plant's modes, which fallbacks have taken over, and what the guard warned of
-    and cut, from block to block of rows."""
+    """Derives events from blocks of rows: changes of the plant's modes, active fallbacks and alarms of the guard."""
 
     tick_model: TickModel
 
@@ -38,11 +37,11 @@ class EventMonitor:
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
 
     def __call__(self, rows: np.ndarray) -> list[RunEvent]:
-        """What happened by the time of these rows (k, nr) and is new, in order of time."""
+        """New events in these rows (k, nr), in order of time."""
         if not len(rows):
             return []
-        cut = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows)]
-        return sorted(self._events(rows) + self._takeovers(rows) + cut)
+        alarms = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows)]
+        return sorted(self._events(rows) + self._takeovers(rows) + alarms)
 
     def _events(self, rows: np.ndarray) -> list[RunEvent]:
         if not self.names:
@@ -57,17 +56,17 @@ class EventMonitor:
         ]
 
     def _takeovers(self, rows: np.ndarray) -> list[RunEvent]:
-        """Of controllers by their fallbacks, each at the tick in which it was first heard."""
+        """Fallbacks that took over, each at its first active tick."""
         if not self._loops:
             return []
         row = self.tick_model.row
         active = np.hstack([rows[:, row.index("fallback_active", loop.name)] for loop in self._loops])
-        begun = np.diff(active, axis=0, prepend=self._fallback_active[None]) > 0.0
+        started = np.diff(active, axis=0, prepend=self._fallback_active[None]) > 0.0
         self._fallback_active, times = active[-1], rows[:, row.index("t")[0]]
-        found = []
-        for tick, k in zip(*np.nonzero(begun), strict=True):
+        events = []
+        for tick, k in zip(*np.nonzero(started), strict=True):
             loop = self._loops[k]
-            why = loop.failure or "it commanded what is not finite"
+            why = loop.failure or "its command was not finite"
             what = f"controller '{loop.name}' failed: its fallback has taken over ({why})"
-            found.append(RunEvent(float(times[tick]), what, 0.0))
-        return found
+            events.append(RunEvent(float(times[tick]), what, 0.0))
+        return events

@@ -1,8 +1,8 @@
-"""Recordings: what a run measured, as an MCAP file that this package and Foxglove read.
+"""Recordings: the signals of a run as an MCAP file, for this package and Foxglove.
 
 One topic per joint, `/joints/<joint>`, holds an object of its interfaces, so a viewer plots
-`/joints/elbow_joint.position`; `/energy` holds the energies of the whole rig, `/timing` when its
-ticks ran, and `/log` the events.
+`/joints/elbow_joint.position`; `/energy` holds the energies of the rig, `/timing` the timing of its
+ticks, and `/log` the events.
 Format: https://mcap.dev/spec, messages as JSON, described by JSON schemas.
 """
 
@@ -23,7 +23,7 @@ Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or g
 CHUNK_BYTES = 256 * 1024  # of messages, before compression
 CHUNK_NS = 1_000_000_000
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
-RIG_GROUPS = ("energy", "timing")  # groups of signals that belong to the rig, not to a joint
+RIG_GROUPS = ("energy", "timing")  # groups of signals of the rig rather than a joint
 WRITE_FIXES: dict[type[CosimError], str] = {
     InputError: "name a file in a folder that exists and that you may write to",
     RunError: "free space on the disk and run again",
@@ -53,14 +53,14 @@ LOG_SCHEMA = {
 class Recorder:
     """Writes one run to an MCAP file; use it in a `with` statement, or call `close`.
 
-    path: the file, replaced when it exists. channels: (signal, unit) of every column. metadata: facts
-    about the run, stored as the MCAP metadata record `run`.
+    path: the file, replaced if it exists. channels: (signal, unit) of each column. metadata: stored as the MCAP
+    metadata record `run`.
 
-    Leaving the `with` block finishes the file even when an exception passes. A killed process loses at
-    most the last 256 KiB of messages or the last second of the run, whichever is less: everything
-    before is in complete chunks on disk, which `read_recording` and `mcap recover` read.
+    Leaving the `with` block finishes the file, also after an exception. A killed process loses at most the last 256 KiB
+    of messages or the last second of the run, whichever is less: all earlier data is in complete chunks on disk, which
+    `read_recording` and `mcap recover` read.
 
-    Raises InputError when the file cannot be created, RunError when it cannot be written further.
+    Raises InputError if the file cannot be created, RunError if writing fails.
     """
 
     def __init__(self, path: str | Path, channels: Channels, metadata: dict[str, str]) -> None:
@@ -120,7 +120,7 @@ class Recorder:
                 self._flush(int(t_ns))
 
     def attach(self, name: str, data: bytes, media_type: str) -> None:
-        """Store a whole file, such as the text of the rig, beside the samples."""
+        """Store a file, such as the rig file, as an attachment."""
         with self._writing(RunError):
             self._writer.add_attachment(0, 0, name, media_type, data)
             self._writer.flush()
@@ -169,7 +169,7 @@ class Recorder:
 
     @contextmanager
     def _writing(self, error: type[CosimError]) -> Iterator[None]:
-        """Turn a failed write into `error` and give the file up; what is complete on disk stays readable."""
+        """Convert a failed write to `error` and close the file; complete chunks on disk stay readable."""
         if self._file.closed:
             raise RunError("the recording is closed; nothing can be added to it", str(self._path))
         try:

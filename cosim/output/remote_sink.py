@@ -146,8 +146,8 @@ class RemoteSink:
 
     def _write(self, limit: int) -> None:
         """Write as much of the backlog as the pipe accepts, at most `limit` bytes."""
-        # An interrupt may raise between any two steps of Python. The call that writes therefore also notes the number
-        # of bytes, and a frame leaves the backlog by what is noted: nothing is sent twice or left out.
+        # An interrupt may raise between any two steps of Python. The call that writes therefore also records the number
+        # of bytes, and a frame leaves the backlog according to these numbers: no byte is sent twice or lost.
         with suppress(BlockingIOError, BrokenPipeError):
             while self._backlog and limit > 0:
                 queued = self._backlog[0]

@@ -22,7 +22,7 @@ from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
 
-# of the guard's limits, where nothing is said of the drive's own: a guard that is well below its drive
+# drive limits relative to those of the guard, where not given
 EFFORT, VELOCITY = 1.5, 2.0
 TORQUE_CONSTANT = 0.1  # N·m/A, where neither drive nor actuator has one
 
@@ -39,7 +39,7 @@ def emulation_of(
     """
     if not spec.drivers:
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
-    rig = WiredRig(_without_program(spec), interpret)
+    rig = WiredRig(_without_controllers(spec), interpret)
     step_ns = spec.schedule.step_ns
     contexts = driver_contexts(spec.drivers, rig.joints, rig.limits, step_ns * 1e-9, spec.source)
     wired: list[MotorWiring] = []
@@ -71,14 +71,14 @@ def emulation_of(
     )
 
 
-def _without_program(spec: RigSpec) -> RigSpec:
-    """The rig as its drives see it: nobody commands it but they, and joints whose motors would be simulated beside the
-    real ones stand still. What has no motor moves freely."""
-    driven = {name for driver in spec.drivers for name in driver.joints}
-    beside = {name for controller in spec.controllers for name in controller.joints} - driven
+def _without_controllers(spec: RigSpec) -> RigSpec:
+    """The rig without controllers and events. Joints with a simulated motor beside the real ones are latched; joints
+    without a motor move freely."""
+    real = {name for driver in spec.drivers for name in driver.joints}
+    simulated = {name for controller in spec.controllers for name in controller.joints} - real
     still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
     joints = {
-        name: dataclasses.replace(joint, **still) if name in beside else joint for name, joint in spec.joints.items()
+        name: dataclasses.replace(joint, **still) if name in simulated else joint for name, joint in spec.joints.items()
     }
     return dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
 
@@ -105,9 +105,9 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
 
 
 def override_of(faults: Iterable[str]) -> list[str]:
-    """The override that puts these faults, each the inside of one mapping, in the place of the rig's.
+    """The override that replaces the faults of the rig; each text is the content of a mapping.
 
-    Raises InputError for a text that is none.
+    Raises InputError for a text that is not one.
     """
     entries = [f"{{{text}}}" for text in faults]
     for entry in entries:
@@ -118,12 +118,12 @@ def override_of(faults: Iterable[str]) -> list[str]:
 
 
 def emulate_rig(
-    path: str | Path, overrides: Iterable[str], duration: float | None, say: Callable[[str], object]
+    path: str | Path, overrides: Iterable[str], duration: float | None, report: Callable[[str], object]
 ) -> EmulationServer:
-    """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `say` prints a line.
+    """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `report` receives its messages.
 
-    Raises InputErrors with every mistake in the file, InputError for a line that cannot be had or that nobody could
-    reach, and for no time at all.
+    Raises InputErrors with all errors in the file, InputError for a connection that cannot be opened or that no other
+    process can reach, and for a duration of 0 or less.
     """
     if duration is not None and duration <= 0.0:
         raise InputError(f"must be above 0 s, is {duration:g} s", "duration")
@@ -132,24 +132,24 @@ def emulate_rig(
         if getattr(getattr(driver.plugin.params, "bus", None), "interface", "") == "virtual":
             what = "no other process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
             raise InputError(what, spec.source.place(driver.at("bus", "interface")))
-    emulation = emulation_of(spec, report=say)
+    emulation = emulation_of(spec, report=report)
     emulation.open()
     try:
-        for line in _offered(spec):
-            say(line)
+        for line in _connection_lines(spec):
+            report(line)
         with quiet_interpreter(), acquire(Pacing()):
             emulation.serve(duration)
     except KeyboardInterrupt:
-        say("")  # after ^C
+        report("")  # after ^C
     finally:
         emulation.close()
-    for line in _done(emulation):
-        say(line)
+    for line in _end_lines(emulation):
+        report(line)
     return emulation
 
 
-def _offered(spec: RigSpec) -> Iterator[str]:
-    """Where the drives are to be found."""
+def _connection_lines(spec: RigSpec) -> Iterator[str]:
+    """The connections and nodes of the drives, and the faults."""
     yield f"{spec.name}  {spec.description}".rstrip()
     for driver in spec.drivers:
         kind, where = driver.plugin.name, driver.family.connection_name(driver.plugin.params)
@@ -160,12 +160,12 @@ def _offered(spec: RigSpec) -> Iterator[str]:
         until = "" if fault.duration == float("inf") else f" for {fault.duration:g} s"
         after = f" after {fault.signal} {'rose above' if fault.factor > 0 else 'fell below'} {fault.bound:g}"
         when = f"at {fault.at:g} s" + (after if fault.signal else "")
-        yield f"  {fault.kind.replace('_', ' ')}{_how(fault)} at {fault.joint or fault.driver}: {when}{until}"
+        yield f"  {fault.kind.replace('_', ' ')}{_detail(fault)} at {fault.joint or fault.driver}: {when}{until}"
     yield "emulating; stop with Ctrl-C"
 
 
-# of what a fault has, in words
-_HOW: dict[str, Callable[[FaultInjection], str]] = {
+# kind of fault -> text of its parameter
+_DETAILS: dict[str, Callable[[FaultInjection], str]] = {
     **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.fraction:.4g} of the frames"),
     "delay": lambda fault: show_time(fault.delay * 1e9),
     "encoder_jump": lambda fault: f"by {fault.size:g}",
@@ -173,16 +173,16 @@ _HOW: dict[str, Callable[[FaultInjection], str]] = {
 }
 
 
-def _how(fault: FaultInjection) -> str:
-    return f" ({_HOW[fault.kind](fault)})" if fault.kind in _HOW else ""
+def _detail(fault: FaultInjection) -> str:
+    return f" ({_DETAILS[fault.kind](fault)})" if fault.kind in _DETAILS else ""
 
 
-def _done(emulation: EmulationServer) -> Iterator[str]:
+def _end_lines(emulation: EmulationServer) -> Iterator[str]:
     seconds = emulation.steps * emulation.step_ns * 1e-9
     slip = f", {emulation.clock_slip_ns * 1e-9:.3g} s of clock slip" if emulation.clock_slip_ns else ""
     yield f"emulated {seconds:.6g} s{slip}"
-    for line in emulation.connections:
-        unsent = f", {line.unsent} {plural(line.unsent, 'answer')} not sent" if line.unsent else ""
-        meter = line.link.meter
+    for connection in emulation.connections:
+        unsent = f", {connection.unsent} {plural(connection.unsent, 'answer')} not sent" if connection.unsent else ""
+        meter = connection.link.meter
         errors = f"{meter.errors} {plural(meter.errors, 'error')}"
-        yield f"{line.name}: {meter.items_in} received, {meter.items_out} sent, {errors}{unsent}"
+        yield f"{connection.name}: {meter.items_in} received, {meter.items_out} sent, {errors}{unsent}"

@@ -1,4 +1,4 @@
-"""The public face of rigs: a rig file, read, wired and run."""
+"""The public API of rigs: load, wire and run a rig file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Rig(WiredRig):
     ) -> Run:
         """Run from t = 0 for `duration` [s] (default: the rig's), both ends included in the result.
 
-        record: an MCAP file that is written during the run; progress: called with the fraction that is done;
+        record: MCAP file written during the run; progress: called with the finished fraction;
         clear_faults: clear the faults that real drives report first (look at their causes before).
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
-        then. Raises RunError when not even the first tick was done.
+        then. Raises RunError if the first tick fails.
         """
         return run_session(self, duration, record, progress, clear_faults)
 
@@ -47,7 +47,7 @@ def load_rig(
     """The rig of a file, after overrides like `controllers.arm.kp=200`.
 
     realtime: run in real time, with the settings of `schedule.realtime` or its defaults.
-    Raises InputErrors with every mistake in it, each with its line.
+    Raises InputErrors with all errors, each with its line.
     """
     overrides = [overrides] if isinstance(overrides, str) else list(overrides)
     spec = read_rig(path, overrides)

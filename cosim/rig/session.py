@@ -30,7 +30,7 @@ from cosim.timing import deadlines
 from cosim.types import Sink
 from cosim.units import format_seconds
 
-SHOWN = 4096  # ticks back from a missed deadline by which its cause is judged while the run goes on
+RECENT_TICKS = 4096  # before a missed deadline, for its cause during the run
 
 
 def make_engine(rig: WiredRig) -> Engine:
@@ -152,7 +152,7 @@ class RunRecorder:
         shortest_ns = min(task.deadline_ns for task in self.rig.tasks)
         if pacing.trigger is None and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > shortest_ns):
             return  # a cheap test before the analysis
-        for miss in self.scheduler.recent_timing(SHOWN).misses():
+        for miss in self.scheduler.recent_timing(RECENT_TICKS).misses():
             if miss.number > self._last_reported:
                 what = f"missed a deadline by {format_seconds(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
                 for sink in self.sinks:

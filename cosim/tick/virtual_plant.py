@@ -11,7 +11,7 @@ from cosim.tick.tick_model import TickModel
 
 
 class VirtualPlant:
-    """The simulated plant of a `TickModel` on a memory of its own. Time is the tick's, in ns."""
+    """The simulated plant of a `TickModel` with its own memory. Times are those of ticks, in ns."""
 
     def __init__(self, tick_model: TickModel) -> None:
         self.tick_model = tick_model

@@ -28,7 +28,7 @@ CHUNK = 4096  # bytes
 
 
 class Clock(Protocol):
-    """What paces ticks. `functions`: addresses of now, cpu and wait, and of the context that is passed to wait."""
+    """A clock that paces ticks. functions: addresses of now, cpu and wait, and of the context of wait."""
 
     functions: tuple[int, ...]
 

@@ -1,7 +1,7 @@
 """The watchdog on the host: acts when the loop has not finished a tick for too long.
 
 It runs in a Python thread. A loop that never releases the interpreter's lock blocks it; then the drives' own
-watchdogs, which get no commands any more, stop the motors.
+watchdogs, which then receive no commands, stop the motors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NEVER = 1 << 62  # ns, after any time of a clock
 
 
 class Watchdog:
-    """Calls `on_timeout` once, from a thread of its own, when it was not fed for the timeout.
+    """Calls `on_timeout` once, from a separate thread, if it was not fed for the timeout.
 
     `start` arms it, and arms it again after a timeout. A thread inherits the priority and CPU of the thread that
     starts it: start the watchdog before the loop acquires its own, or a loop that never sleeps starves it.

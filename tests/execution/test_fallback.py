@@ -67,7 +67,7 @@ RAISES = (
 )
 SHAPES = "if float(t) > float(p.after) - 5e-4:\n    effort = ops.zeros(3)"
 PAUSES = "effort = effort * float('nan') if float(t) > float(p.after) - 5e-4 else effort"
-NOT_FINITE = "it commanded what is not finite"
+NOT_FINITE = "its command was not finite"
 FAILS = {
     "divides": (DIVIDES, NOT_FINITE),
     "once": (ONCE, NOT_FINITE),

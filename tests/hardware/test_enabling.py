@@ -1,15 +1,15 @@
-"""Drives that are on are held until the first command, where they say that they are."""
+"""Enabled drives get hold commands at their measured positions until the first command."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from cosim.hardware.enabling import enable_all, hold
+from cosim.hardware.enabling import enable_all, send_hold_command
 
 
-class Told:
-    """A driver that says where its joint is, or nothing."""
+class ReportingDriver:
+    """A driver that reports the position of its joint, or nothing."""
 
     joints = ("a",)
 
@@ -17,27 +17,27 @@ class Told:
         self.position, self.commands = position, []
 
     def read(self, out, deadline_ns):
-        if self.position is not None:  # late: what there was stays
+        if self.position is not None:  # without a sample `out` stays as it is
             out.position[:], out.t_ns = self.position, 1
 
     def write(self, cmd, deadline_ns):
         self.commands.append([float(getattr(cmd, name)[0]) for name in ("position", "velocity", "effort", "kp", "kd")])
 
 
-def test_a_drive_is_held_where_it_is():
-    driver = Told(1.5)
-    hold(driver)
+def test_a_drive_holds_its_measured_position():
+    driver = ReportingDriver(1.5)
+    send_hold_command(driver)
     assert driver.commands == [[1.5, 0.0, 0.0, 0.0, 0.0]]
 
 
 def test_a_drive_that_does_not_say_where_it_is_is_not_sent_to_zero():
-    driver = Told()
-    hold(driver)
+    driver = ReportingDriver()
+    send_hold_command(driver)
     assert driver.commands == []
 
 
 def test_those_that_are_on_are_held_while_others_take_their_time():
-    first, second = Told(0.2), Told(0.3)
+    first, second = ReportingDriver(0.2), ReportingDriver(0.3)
 
     def enable(k):
         while k and len(first.commands) < 3:
@@ -56,5 +56,5 @@ def test_the_first_error_is_raised_when_nobody_is_at_work_any_more():
         ended.append(k)
 
     with pytest.raises(ValueError, match="no power"):
-        enable_all([Told(0.0), Told(0.0)], enable)
+        enable_all([ReportingDriver(0.0), ReportingDriver(0.0)], enable)
     assert ended == [1]

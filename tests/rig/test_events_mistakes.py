@@ -62,11 +62,11 @@ def mistakes(joints, *events):
         ("{do: latch, of: '', at: 1}", ".of: expected a name, got ''"),
         (
             "{do: latch, of: rod}",
-            ": say when to latch 'rod': with 'at' (a time) or with 'when' (a signal), one of them",
+            ": give either 'at' (a time) or 'when' (a signal), to latch 'rod'",
         ),
         (
             "{do: latch, of: rod, at: 1, when: {signal: rod/position, above: 1}}",
-            ": say when to latch 'rod': with 'at' (a time) or with 'when' (a signal), one of them",
+            ": give either 'at' (a time) or 'when' (a signal), to latch 'rod'",
         ),
         ("{do: latch, of: rod, at: -1}", ".at: must be at least 0 s, is -1 s"),
         ("{do: latch, of: rod, at: 1 m}", ".at: unit 'm' does not fit here; use s, ms, us, min, h"),
@@ -217,7 +217,7 @@ def test_starts_that_contradict_a_constraint(joints, message):
 def test_the_command_line_says_it_in_one_line(command):
     Path("rig.yaml").write_text(f"{HEAD}  rod: {{}}\nevents:\n  - {{do: latch, of: rod}}\n")
     assert command.refuses("run", "rig.yaml") == [
-        "rig.yaml:14 events[0]: say when to latch 'rod': with 'at' (a time) or with 'when' (a signal), one of them"
+        "rig.yaml:14 events[0]: give either 'at' (a time) or 'when' (a signal), to latch 'rod'"
     ]
 
 

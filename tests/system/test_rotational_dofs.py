@@ -146,7 +146,7 @@ def test_a_mechanism_without_dofs_is_refused(mistake):
 def test_a_joint_with_coordinates_is_not_released(mistake):
     text = FOUR_BAR % ", coordinates: true" + "events: [{do: release, of: C, at: 1}]\n"
     assert mistake(text) == (
-        "rig.yaml:12 events[0].of: 'C' keeps its coordinates, which cannot be released; take out what it keeps them for"
+        "rig.yaml:12 events[0].of: 'C' keeps its coordinates, which cannot be released; remove their cause"
         " (a drive, spring, damping, friction or limits)"
     )
 

@@ -41,7 +41,7 @@ class EmulatedConnection:
         self.send(self.drives.handle(item, t_ns), t_ns)
 
     def process(self, t_ns: int) -> None:
-        """Handle delayed items, and let the drives send by themselves."""
+        """Handle delayed items, and send unsolicited items of the drives."""
         for item in self.faulty_connection.due(t_ns, inward=True):
             self.handle(item, t_ns)
         if "power_loss" in self.faulty_connection.active:

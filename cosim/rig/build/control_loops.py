@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,11 @@ from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Array, Controller, ControllerContext, Limits, Trajectory
+from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Trajectory
 
 
 def build_loops(spec: RigSpec, plant: Plant, limits: Limits, reading: Reading) -> list[ControlLoop | None]:
-    """One loop per controller, in the order of the file; None after a mistake, noted in `reading`. limits: (nv,)."""
+    """One loop per controller, in the order of the file; None after an error, recorded in `reading`. limits: (nv,)."""
     return [_loop(k, controller, spec, plant, limits, reading) for k, controller in enumerate(spec.controllers)]
 
 
@@ -60,7 +59,7 @@ def _loop(
 
 
 def _check_positions(block: Controller, joints: Sequence[str], spec: RigSpec) -> None:
-    """Raises InputError where the rates of positions that a controller follows are not the velocities it sees."""
+    """Raises InputError for a followed position whose rate is not the measured velocity."""
     for name in joints:
         if is_spherical_dof(spec, name) and {"position", "reference_position"} & set(block.inputs):
             what = f"the position of '{name}' cannot be followed: '{spec.owners[name]}' turns, and its velocities"
@@ -68,9 +67,9 @@ def _check_positions(block: Controller, joints: Sequence[str], spec: RigSpec) ->
 
 
 def check_tracking(loops: Sequence[ControlLoop | None], spec: RigSpec, reading: Reading) -> None:
-    """A limit of the tracking error needs a controller that follows a position."""
+    """Record limits of the tracking error of joints without a controller that follows a position."""
     if None in loops:
-        return  # its mistake is noted
+        return  # the error is recorded
     tracked = {int(k) for loop in loops if loop is not None and loop.needs_reference("position") for k in loop.index}
     for k, (name, joint) in enumerate(spec.joints.items()):
         if joint.limits["tracking"] < np.inf and k not in tracked:
@@ -88,5 +87,5 @@ class HoldTrajectory:
         zeros = {name: np.zeros(len(position)) for name in ("velocity", "acceleration", "effort")}
         self._sample = {"position": position, **zeros}
 
-    def sample(self, t: Any) -> dict[str, Any]:
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
         return dict(self._sample)

@@ -1,4 +1,4 @@
-"""What the families of drivers of a rig are given about their joints."""
+"""The contexts of the drivers of a rig, and its real joints and load motors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _context(
 
 
 def real_joints(drivers: Sequence[DriverSpec]) -> tuple[str, ...]:
-    """Joints that move as they are measured; a load motor is on the shaft of one of them."""
+    """Joints with a measured motion; a load motor is on the shaft of one of them."""
     return tuple(name for spec in drivers if not spec.loads for name in spec.joints)
 
 

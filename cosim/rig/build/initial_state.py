@@ -16,14 +16,13 @@ from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.units import TURN
 
-# relative error of a sum of steps
-ROUNDING = 1e-15
+ROUNDING = 1e-15  # relative error of a sum of steps
 _OF_A_SPHERICAL_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
-BEYOND = 1e-9  # how far beyond a stop a joint may start, rad or m
+STOP_TOLERANCE = 1e-9  # rad or m, by which a joint may start beyond a stop
 
 
 def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
-    """The plant with the guesses of the rig for its coordinates and velocities, and which of them are kept."""
+    """The plant with the initial coordinates and velocities of the rig, and which of them loop closure keeps."""
     model, dofs = plant.full_model, list(spec.joints.values())
     q, v, kept_q, kept_v = model.neutral(), np.zeros(model.nv), [], []
     at = first = 0
@@ -32,7 +31,7 @@ def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
         own = dofs[first : first + kind.nv]
         if whole is not None and whole.position is not None:
             q[at : at + kind.nq] = whole.position
-            if whole.rotates:  # of any length; what is very long or short must not overflow on the way to 1
+            if whole.rotates:  # scaled so that its norm does not overflow
                 q[at + kind.nq - 4 : at + kind.nq] /= np.abs(whole.position[-4:]).max()
         elif kind.nq == kind.nv:
             q[at : at + kind.nq] = [dof.initial_position for dof in own]
@@ -50,7 +49,7 @@ def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
 
 
 def loop_closure_of(keys: LoopClosureKeys) -> LoopClosure:
-    """How loops are closed, from the keys of the rig."""
+    """The settings of loop closure, from the keys of the rig."""
     stabilised = TURN * keys.frequency if keys.drift == "baumgarte" else 0.0
     return LoopClosure(keys.drift == "projection", stabilised, keys.elimination)
 
@@ -92,7 +91,7 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
 
 
 def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
-    """(path, what is wrong) of events, stops and latches that do not fit their dofs."""
+    """(path, message) of events, stops and latches that do not fit their dofs."""
     known = plant.signals if any(event.signal for event in spec.events) else ()
     for event in spec.events:
         if event.signal and event.signal not in known:
@@ -121,7 +120,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
             fix = f" and give joints.{joint}.{key}" if key != "stops" else ", or use a chain of prismatic joints"
             yield (*at, key), f"{_OF_A_SPHERICAL_JOINT.format(name, joint)}; take out '{key}'{fix}"
         for side, bound in dof.stops:
-            if side * (position - bound) > BEYOND and not dof.initial_given[0]:
+            if side * (position - bound) > STOP_TOLERANCE and not dof.initial_given[0]:
                 key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]
                 what = f"with its loops closed joint '{name}' starts at {position:.6g} {unit}, beyond its {key} stop at"
                 yield (*at, "stops", key), f"{what} {bound:.6g} {unit}; give another guess or stop"

@@ -17,9 +17,9 @@ from cosim.units import TURN
 
 
 def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
-    """The plant at its initial state. real: joints that move as they are measured.
+    """The plant at its initial state. real: joints whose motion is measured.
 
-    Raises InputErrors with every mistake noted in `reading`.
+    Raises InputErrors with the errors recorded in `reading`.
     """
     actuators, prescribed = {}, {}
     for name, joint in spec.joints.items():
@@ -51,7 +51,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
 
 
 def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:
-    """With `redundant: refuse` no constraint may follow from others."""
+    """Record redundant constraints with `redundant: refuse`."""
     redundant = plant.start.redundant
     if redundant and spec.mechanism.loop_closure.redundant == "refuse":
         rows = ", ".join(plant.model.constraint_rows[r] for r in redundant)

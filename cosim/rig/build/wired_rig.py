@@ -32,13 +32,13 @@ class WiredRig:
     """A checked rig file and everything built from it; nothing is opened and nothing runs.
 
     spec: the file; joints: names of all dofs; plant; limits, guard: (nv,); tick_model: one control cycle; contexts:
-    driver -> what its family is given; bus_loads: driver -> fraction of its bus that is used, at worst.
+    driver -> its DriverContext; bus_loads: driver -> fraction of its bus that is used, at worst.
     """
 
     def __init__(self, spec: RigSpec, interpret: bool | None = None) -> None:
         """interpret: run the Python functions instead of compiled code (default: by the environment variable).
 
-        Raises InputErrors when parts do not fit together.
+        Raises InputErrors for parts that do not fit together.
         """
         self.spec = spec
         self.interpret = interpreting() if interpret is None else interpret
@@ -81,7 +81,7 @@ class WiredRig:
 
     @property
     def watched(self) -> bool:
-        """Whether every tick has to look at something outside: real motors, or an emergency stop."""
+        """Whether every tick reads inputs of the hardware: real motors or an emergency stop."""
         return self.hardware or self.spec.guard.estop is not None
 
     @property
@@ -129,7 +129,7 @@ def guard_of(spec: RigSpec) -> Guard:
 
 
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
-    """No dof of a joint with a quaternion has a real drive."""
+    """Record real drives of dofs of joints with a quaternion."""
     for driver in spec.drivers:
         for name in (name for name in driver.joints if is_spherical_dof(spec, name)):
             what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be real by itself"

@@ -16,7 +16,7 @@ from cosim.rig.sections.geometry import ORIGIN, Name, Vector
 from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection
 from cosim.types import param, params
 
-BASE = "base"  # what the ground is called
+BASE = "base"  # name of the ground
 
 
 def _three_or_six(moments: tuple[float, ...]) -> tuple[float, ...]:
@@ -63,7 +63,7 @@ def read_bodies(
 def _body(
     data: Any, path: tuple, previous: str, reading: Reading, findings: Diagnostics
 ) -> tuple[list[Link], list[Joint]]:
-    """The link and the joint of one entry, several when it repeats, none when it has no name."""
+    """The link and joint of an entry; several for `repeat`, none without a name."""
     found = read_connection(BodyKeys, data, path, reading, findings)
     if found is None:
         return [], []
@@ -114,9 +114,9 @@ def _inertial(
             reading.fail((*path, "inertia"), "a body of mass 0 has no inertia; give it a mass")
         return None
     inertia = inertia_matrix(*moments, *ORIGIN[len(moments) - 3 :])
-    mistake, note = check_inertia(keys.name, mass, inertia)
-    if mistake:
-        reading.fail((*path, "inertia"), mistake)
+    error, note = check_inertia(keys.name, mass, inertia)
+    if error:
+        reading.fail((*path, "inertia"), error)
     if note:
         findings.note(note, reading.place((*path, "inertia")))
     return Inertial(mass, np.array(keys.com), inertia)

@@ -1,4 +1,4 @@
-"""The section `emulator` of a rig: the drives that stand in for real ones, and what goes wrong with them."""
+"""The section `emulator` of a rig: emulated drives and their injected faults."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.events import INTERFACES, WhenKeys
 from cosim.types import param, params
 
-OnLine = Literal["drop", "delay", "duplicate", "corrupt", "bus_off", "stale_heartbeat", "power_loss"]
+OnBus = Literal["drop", "delay", "duplicate", "corrupt", "bus_off", "stale_heartbeat", "power_loss"]
 AtJoint = Literal["encoder_jump", "motor_fault"]
 FaultCause = Literal["overtemperature", "overcurrent", "undervoltage", "encoder"]
 
-# keys of a fault that only some kinds have
+# keys that only some kinds of faults have
 _ONLY: dict[str, tuple[str, ...]] = {
     "fraction": ("drop", "duplicate", "corrupt"),
     "delay": ("delay",),
@@ -35,8 +35,8 @@ class MotorParams:
     max_effort: float | None = param(unit="joint effort", above=0, default=None, doc="1.5 times the guard's limit")
     max_velocity: float | None = param(unit="joint velocity", above=0, default=None, doc="twice the guard's limit")
     max_temperature: float = param(unit="degC", default=80.0, doc="at which it switches off")
-    temperature_rise: float = param(unit="K", min=0, default=40.0, doc="of the temperature, after long at max_effort")
-    thermal_time_constant: float = param(unit="s", above=0, default=120.0, doc="time constant of the temperature")
+    temperature_rise: float = param(unit="K", min=0, default=40.0, doc="steady state at max_effort")
+    thermal_time_constant: float = param(unit="s", above=0, default=120.0, doc="of the temperature")
 
 
 @params
@@ -49,7 +49,7 @@ class _EmulatorFile:
 
 @params
 class _WhenKeys:
-    """On a temperature; on what a joint does it is that of `INTERFACES`."""
+    """A condition on a temperature; `INTERFACES` has those on other signals."""
 
     signal: str = param(doc="`<joint>/position`, `velocity`, `effort` or `temperature`")
     above: float | None = param(unit="degC", default=None)
@@ -62,7 +62,7 @@ _SIGNALS = {what: INTERFACES[what] for what in ("position", "velocity", "effort"
 
 @params
 class _FaultKeys:
-    kind: Literal[OnLine, AtJoint] = param()
+    kind: Literal[OnBus, AtJoint] = param()
     driver: str | None = param(default=None, doc="whose bus; optional if there is one driver")
     joint: str | None = param(default=None, doc="at which motor")
     at: float = param(unit="s", min=0, default=0.0, doc="from the start, or from when the condition first held")
@@ -85,7 +85,7 @@ class EmulatorSpec:
 def read_emulator(
     data: Any, drivers: tuple[DriverSpec, ...], joints: Mapping[str, Joint] | None, reading: Reading
 ) -> EmulatorSpec:
-    """The emulated drives of all joints behind `drivers`; mistakes are noted in `reading`."""
+    """The emulated drives of the joints of `drivers`; errors are recorded in `reading`."""
     at = ("emulator",)
     values: dict[str, Any] = read_fields(_EmulatorFile, data, at, reading)
     kinds: dict[str, str | None] = {

@@ -1,4 +1,4 @@
-"""The events of a rig: what happens to its structure, and when."""
+"""The section `events` of a rig: changes of its structure, and their times or conditions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from cosim.types import param, params
 @params
 class WhenKeys:
     signal: Name = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
-    above: float | None = param(default=None, doc="it happens when the signal rises above this, in its unit")
-    below: float | None = param(default=None, doc="it happens when the signal falls below this, in its unit")
+    above: float | None = param(default=None, doc="triggers when the signal rises above this, in its unit")
+    below: float | None = param(default=None, doc="triggers when the signal falls below this, in its unit")
 
 
 def _of_a_dof(interface: str) -> type[WhenKeys]:
-    """The same with the unit of an interface of a dof."""
+    """WhenKeys with the unit of an interface of a dof."""
 
     @params
     class Keys(WhenKeys):
@@ -40,14 +40,14 @@ class EventKeys:
     do: Literal["latch", "unlatch", "brake", "unbrake", "release"] = param()
     of: Name = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
     name: Name | None = param(default=None, doc="default: `<do> <of>`")
-    at: float | None = param(unit="s", min=0, default=None, doc="when it happens")
-    when: dict | None = param(default=None, doc="on what it happens")
+    at: float | None = param(unit="s", min=0, default=None, doc="time of the event")
+    when: dict | None = param(default=None, doc="condition of the event")
     effort: float = param(unit="joint effort", min=0, default=0.0, doc="of a brake; above 0")
 
 
 @dataclass(frozen=True)
 class EventSpec:
-    """At a time [s], or when factor · (signal − bound) rises above 0."""
+    """An event at a time [s], or when factor · (signal − bound) rises above 0."""
 
     name: str
     do: str
@@ -100,7 +100,7 @@ def _event(
 ) -> EventSpec:
     do, of, when = values["do"], values["of"], values.get("when")
     if (data.get("at") is None) == (data.get("when") is None):
-        reading.fail(at, f"say when to {do} '{of}': with 'at' (a time) or with 'when' (a signal), one of them")
+        reading.fail(at, f"give either 'at' (a time) or 'when' (a signal), to {do} '{of}'")
     effort = values.get("effort", data.get("effort"))
     if do == "brake" and effort == 0.0:
         reading.fail(at, "a brake needs an 'effort' above 0")
@@ -128,14 +128,14 @@ def _event(
 def _target(
     do: str, of: str, at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
 ) -> tuple[str | None, tuple[str, ...]]:
-    """(constraint, dofs) that the event is about."""
+    """(constraint, dofs) that the event changes."""
     if dofs is None or mechanism is None:
         return None, ()
     description = mechanism.description
     ties = [loop.joint.name for loop in description.loops] + [c.name for c in description.constraints]
     if do == "release" and of in ties:
         if any(loop.coordinates and loop.joint.name == of for loop in description.loops):
-            what = f"'{of}' keeps its coordinates, which cannot be released; take out what it keeps them for"
+            what = f"'{of}' keeps its coordinates, which cannot be released; remove their cause"
             reading.fail((*at, "of"), f"{what} (a drive, spring, damping, friction or limits)")
         return of, ()
     moving = [name for name, joint in dofs.single.items() if not bound_reason(joint)]

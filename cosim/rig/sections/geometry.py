@@ -1,4 +1,4 @@
-"""Names, points, directions and frames as the section `mechanism` of a rig writes them."""
+"""Names, points, directions and frames in the section `mechanism` of a rig."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _unit(direction: tuple[float, float, float]) -> tuple[float, float, float]:
 Name = Annotated[str, _name]
 NotZero = Annotated[float, _not_zero]
 Vector = tuple[float, float, float]
-Direction = Annotated[Vector, _unit]  # of any length in the file, of length 1 here
+Direction = Annotated[Vector, _unit]  # normalised; of any length in the file
 
 
 @params
@@ -56,17 +56,19 @@ def at_point(point: Sequence[float]) -> Pose:
 
 
 def along(k: int, direction: Sequence[float], point: Sequence[float]) -> Pose:
-    """A frame at a point (3,) whose axis number k has the direction (3,), of length 1; the others are anywhere."""
+    """A frame at a point (3,) whose axis number k has the unit direction (3,); the others are arbitrary."""
     columns = [np.zeros(3)] * 3
     columns[k] = np.array(direction, dtype=float)
-    columns[(k + 1) % 3] = across(columns[k])
+    columns[(k + 1) % 3] = perpendicular(columns[k])
     columns[(k + 2) % 3] = np.cross(columns[k], columns[(k + 1) % 3]) + 0.0  # + 0.0 turns -0 into 0
     return Pose(np.column_stack(columns), np.array(point, dtype=float))
 
 
-def across(direction: np.ndarray, near: Sequence[float] | None = None) -> np.ndarray:
-    """A direction (3,) of length 1 across another one, as near as can be to `near`; by default to the coordinate
-    axis that follows the one it is nearest to, so that x gives y, y gives z, z gives x."""
+def perpendicular(direction: np.ndarray, near: Sequence[float] | None = None) -> np.ndarray:
+    """A unit vector (3,) perpendicular to `direction`, as close as possible to `near`.
+
+    near: by default the coordinate axis after the one closest to `direction`: x gives y, y gives z, z gives x.
+    """
     wanted = np.eye(3)[(int(np.argmax(np.abs(direction))) + 1) % 3] if near is None else np.asarray(near)
-    found = wanted - direction * (direction @ wanted)
-    return found / np.linalg.norm(found) + 0.0
+    result = wanted - direction * (direction @ wanted)
+    return result / np.linalg.norm(result) + 0.0

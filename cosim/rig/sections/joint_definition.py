@@ -15,7 +15,7 @@ from cosim.multibody.joints import KINDS, GeneralMotion, kind_of
 from cosim.multibody.mechanism import Joint, Mimic, Pose
 from cosim.rig.reading.plugins import JOINT, entry_names
 from cosim.rig.reading.schema import Reading, read_fields
-from cosim.rig.sections.geometry import Direction, Name, NotZero, Origin, across
+from cosim.rig.sections.geometry import Direction, Name, NotZero, Origin, perpendicular
 from cosim.rig.sections.user_code import read_motion
 from cosim.types import param, params
 from cosim.units import TURN
@@ -117,7 +117,7 @@ def as_joint(
         child=child,
         pose=keys.origin.pose,
         axis=axis,
-        second_axis=across(axis, _second(keys)) if kind == "universal" else None,
+        second_axis=perpendicular(axis, _second(keys)) if kind == "universal" else None,
         pitch=(keys.pitch or 0.0) / TURN if kind == "screw" else 0.0,
         motion=joint_type.motion,
         lower=limits.lower,

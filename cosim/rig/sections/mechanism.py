@@ -1,4 +1,4 @@
-"""The section `mechanism` of a rig: a URDF file or bodies, what they stand on, and what couples them."""
+"""The section `mechanism` of a rig: a URDF file or bodies, their base, loops, constraints and springs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MechanismSpec:
 
 @dataclass(frozen=True)
 class _Tree:
-    """Links and joints, and the link that does not move, so far."""
+    """Links and joints without loops and springs; ground: the fixed link."""
 
     name: str
     ground: str
@@ -63,7 +63,7 @@ class _Tree:
 
 
 def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> MechanismSpec | None:
-    """The section `mechanism` of the rig called `name`; None after mistakes, noted in `reading`."""
+    """The section `mechanism` of the rig called `name`; None after an error, recorded in `reading`."""
     at = ("mechanism",)
     section = read_fields(MechanismFile, data, at, reading)
     given = [key for key in ("urdf", "bodies") if data.get(key) is not None]
@@ -77,10 +77,14 @@ def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> Mechani
         near = sorted(file.name for file in urdf.parent.glob("*.urdf"))
         return reading.fail((*at, "urdf"), f"no such file '{section['urdf']}'{did_you_mean(urdf.name, near)}")
     findings = Diagnostics()
-    noting = Reading(reading.place, findings.errors, reading.folder)  # mistakes of the mechanism alone
+    recording = Reading(reading.place, findings.errors, reading.folder)  # errors of the mechanism only
     try:
-        tree = _of_urdf(urdf, section, noting, findings) if urdf else _of_bodies(section, name, noting, findings)
-        description = _coupled(tree, section, noting, findings)
+        tree = (
+            _tree_of_urdf(urdf, section, recording, findings)
+            if urdf
+            else _tree_of_bodies(section, name, recording, findings)
+        )
+        description = _complete(tree, section, recording, findings)
     except InputErrors as many:
         reading.errors.extend(many.errors)
         return None
@@ -90,7 +94,7 @@ def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> Mechani
     return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("loop_closure", LoopClosureKeys()))
 
 
-def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
+def _tree_of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
     at = ("mechanism", "bodies")
     base = Link(BASE, place=reading.place(at))
     if section.get("floating_base"):
@@ -103,8 +107,8 @@ def _of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: D
     return _Tree(name, BASE, ground.links + links, ground.joints + joints)
 
 
-def _of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> _Tree:
-    """The links and joints of a URDF file, on a new ground when the base floats or moves."""
+def _tree_of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> _Tree:
+    """The links and joints of a URDF file, on a new ground link for a floating or moving base."""
     mechanism = read_urdf(file)
     findings.notes.extend(mechanism.notes)
     links, joints = list(mechanism.links), list(mechanism.joints)
@@ -128,15 +132,15 @@ def _of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Di
 
 
 def _on_moving_base(tree: _Tree, keys: MovingBaseKeys, reading: Reading) -> _Tree:
-    """The ground with a massless link on it that moves as given."""
+    """The ground and a massless link with the given motion."""
     at = ("mechanism", "moving_base")
     place, motion = reading.place(at), read_moving_base(keys, at, reading)
     joint = Joint(MOVING_BASE, GENERAL, tree.ground, MOVING_BASE, Pose.identity(), motion=motion, place=place)
     return _Tree(tree.name, tree.ground, [*tree.links, Link(MOVING_BASE, place=place)], [*tree.joints, joint])
 
 
-def _coupled(tree: _Tree, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> Mechanism:
-    """The whole mechanism. Raises InputErrors with every mistake in it."""
+def _complete(tree: _Tree, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> Mechanism:
+    """The complete mechanism. Raises InputErrors with all errors in it."""
 
     def items(key: str) -> tuple[list, tuple]:
         return section.get(key) or [], ("mechanism", key)

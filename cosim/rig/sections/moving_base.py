@@ -1,10 +1,9 @@
-"""A moving base: the given motion of what a mechanism stands on, from `mechanism.moving_base`."""
+"""The key `mechanism.moving_base`: the prescribed motion of the base of a mechanism."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from cosim.multibody.joints import GeneralMotion
 from cosim.rig.reading.contracts import load_trajectory
 from cosim.rig.reading.plugins import TRAJECTORY, read_plugin
 from cosim.rig.reading.schema import Reading
-from cosim.types import Trajectory, param, params
+from cosim.types import Numeric, Trajectory, param, params
 
 LINEAR, ANGULAR = ("x", "y", "z"), ("roll", "pitch", "yaw")
 
@@ -30,7 +29,7 @@ class MovingBaseKeys:
 
 def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> GeneralMotion:
     """The motion of a joint without coordinates: x, y, z [m], then roll, pitch, yaw [rad] about the fixed x, y, z
-    in turn, each a trajectory from 0; those that are not given stay 0. Mistakes are noted."""
+    in this order, each a trajectory that starts at 0; missing ones stay 0. Errors are recorded."""
     given: dict[str, Trajectory] = {}
     sections = {field.name: getattr(keys, field.name) for field in fields(keys)}
     if all(section is None for section in sections.values()):
@@ -49,25 +48,25 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Gener
 
 
 class BaseMotion:
-    """`place(q, t)` of a joint that follows a trajectory in each of its coordinates."""
+    """`place(q, t)` of a joint whose six coordinates follow trajectories."""
 
     def __init__(self, given: Mapping[str, Trajectory]) -> None:
         self._given = given
 
-    def __call__(self, q: Any, t: Any) -> tuple[Any, Any]:
+    def __call__(self, q: Numeric, t: Numeric) -> tuple[Numeric, Numeric]:
         at = {key: trajectory.sample(t)["position"][0] for key, trajectory in self._given.items()}
-        axes: Any = np.eye(3)
+        axes: Numeric = np.eye(3)
         for k, key in enumerate(ANGULAR):  # R = Rz(yaw) Ry(pitch) Rx(roll), as in `frames.pose_of`
             if key in at:
-                axes = _turn(k, at[key]) @ axes
+                axes = _rotation(k, at[key]) @ axes
         return axes, ops.array([at.get(key, 0.0) for key in LINEAR])
 
 
-def _turn(k: int, angle: Any) -> Any:
+def _rotation(k: int, angle: Numeric) -> Numeric:
     """The rotation (3, 3) about axis number k."""
     s, c = ops.sin(angle), ops.cos(angle)
     i, j = (k + 1) % 3, (k + 2) % 3
-    rows: list[list[Any]] = np.eye(3).tolist()
+    rows: list[list[Numeric]] = np.eye(3).tolist()
     rows[i][i] = rows[j][j] = c
     rows[i][j], rows[j][i] = -s, s
     return ops.array(rows)
