@@ -1,8 +1,8 @@
-"""Packets of Robotis' Dynamixel Protocol 2.0: bytes on the line and what they say. Nothing here does I/O or keeps time.
+"""Packets of Robotis' Dynamixel Protocol 2.0: bytes and their meaning, without I/O and time.
 
 A packet is FF FF FD 00, id, length (2), instruction, parameters, CRC (2); numbers are little-endian. Within instruction
-and parameters FF FF FD gets a further FD, so that the header stands nowhere else; length and CRC are of the stuffed
-bytes. Source: Robotis e-Manual, "DYNAMIXEL Protocol 2.0" and "CRC Calculation".
+and parameters FF FF FD is followed by a further FD (byte stuffing), so that the header occurs nowhere else; length and
+CRC are of the stuffed bytes. Source: Robotis e-Manual, "DYNAMIXEL Protocol 2.0" and "CRC Calculation".
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ PING, READ, WRITE, REG_WRITE, ACTION, FACTORY_RESET, REBOOT, CLEAR = 1, 2, 3, 4,
 SYNC_READ, SYNC_WRITE, FAST_SYNC_READ = 0x82, 0x83, 0x8A
 BULK_READ, BULK_WRITE, FAST_BULK_READ = 0x92, 0x93, 0x9A
 STATUS = 0x55
-DAMAGED = 0  # no instruction of the protocol: a packet whose CRC does not fit
+DAMAGED = 0  # not an instruction of the protocol: a packet with a wrong CRC
 
-# error byte of a status packet: a number, and a bit that says that the hardware error status is not 0
+# error byte of a status packet: a number, and a bit that is set if the hardware error status is not 0
 RESULT_FAIL, BAD_INSTRUCTION, BAD_CRC, BAD_RANGE, BAD_LENGTH, BEYOND_LIMIT, NO_ACCESS = range(1, 8)
 ALERT = 0x80
 ERRORS = {
-    RESULT_FAIL: "could not be done",
+    RESULT_FAIL: "instruction failed",
     BAD_INSTRUCTION: "unknown instruction",
-    BAD_CRC: "damaged on the line",
+    BAD_CRC: "packet damaged",
     BAD_RANGE: "value out of range",
     BAD_LENGTH: "data too short for the register",
     BEYOND_LIMIT: "value beyond the drive's own limit",
     NO_ACCESS: "register cannot be accessed",
 }
 
-MULTI_TURN = b"\x01DXL\x22"  # what Clear must be told to forget whole turns
+MULTI_TURN = b"\x01DXL\x22"  # parameters of Clear that reset the number of turns
 
-LONGEST = 8192  # bytes after the length field that a packet may have: 252 drives that answer as one with 28 bytes each
+MAX_LENGTH = 8192  # bytes after the length field: 252 drives that answer in one chain with 28 bytes each
 _MARK, _STUFFED = b"\xff\xff\xfd", b"\xff\xff\xfd\xfd"
 _HEAD = struct.Struct("<4sBHB")
 _SPAN, _LENGTHS = struct.Struct("<HH"), struct.Struct("<BHH")
-_OVERHEAD = 7  # bytes before those that the length counts
+_OVERHEAD = 7  # bytes before those included in the length
 
 
 class Packet(NamedTuple):
-    """A packet as it came: parameters without stuffing; those of a status packet begin with its error byte.
+    """A received packet: parameters without stuffing; those of a status packet begin with its error byte.
 
-    Answers of several drives chained to one (from BROADCAST) keep the CRC at their end, so that all blocks are alike.
+    Chained answers of several drives (from BROADCAST) keep the CRC at their end, so that all blocks have the same form.
     """
 
     id: int
@@ -58,7 +58,7 @@ class Packet(NamedTuple):
 
 
 class RegisterBlock(NamedTuple):
-    """What one drive put into a chained answer."""
+    """The part of one drive in a chained answer."""
 
     error: int
     id: int
@@ -69,7 +69,7 @@ class RegisterBlock(NamedTuple):
 
 
 def _table() -> list[int]:
-    """CRC of every 16-bit word, so that a step takes two bytes."""
+    """The CRC of every 16-bit word, to process two bytes per step."""
     crc = np.arange(0x10000, dtype=np.uint32)
     for _ in range(16):
         crc = np.where(crc & 0x8000, crc << 1 ^ 0x8005, crc << 1) & 0xFFFF
@@ -82,7 +82,7 @@ _CRC = _table()
 def crc16(data: bytes) -> int:
     """x¹⁶ + x¹⁵ + x² + 1, most significant bit first, from 0."""
     if len(data) & 1:
-        data = b"\0" + data  # zeros in front change nothing
+        data = b"\0" + data  # leading zeros do not change the CRC
     crc, table = 0, _CRC
     for word in struct.unpack(f">{len(data) >> 1}H", data):
         crc = table[crc ^ word]
@@ -96,7 +96,7 @@ def packet(id: int, instruction: int, params: bytes = b"") -> bytes:
     """The bytes of any packet."""
     if _MARK in params:
         params = params.replace(_MARK, _STUFFED)
-    return _sealed(_HEAD.pack(HEADER, id, len(params) + 3, instruction) + params)
+    return _with_crc(_HEAD.pack(HEADER, id, len(params) + 3, instruction) + params)
 
 
 def read(id: int, address: int, size: int) -> bytes:
@@ -108,7 +108,7 @@ def write(id: int, address: int, data: bytes) -> bytes:
 
 
 def reg_write(id: int, address: int, data: bytes) -> bytes:
-    """To be carried out at the next Action."""
+    """A write that is executed at the next Action."""
     return packet(id, REG_WRITE, address.to_bytes(2, "little") + data)
 
 
@@ -118,7 +118,7 @@ def sync_read(address: int, size: int, ids: Iterable[int], fast: bool = False) -
 
 
 def sync_write(address: int, size: int, rows: bytes) -> bytes:
-    """rows: for each drive its id and `size` bytes. Nobody answers."""
+    """rows: for each drive its id and `size` bytes. Not answered."""
     return packet(BROADCAST, SYNC_WRITE, _SPAN.pack(address, size) + rows)
 
 
@@ -129,7 +129,7 @@ def bulk_read(spans: Iterable[tuple[int, int, int]], fast: bool = False) -> byte
 
 
 def bulk_write(rows: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """rows: (id, address, data) of several drives. Nobody answers."""
+    """rows: (id, address, data) of several drives. Not answered."""
     params = b"".join(_LENGTHS.pack(id, address, len(data)) + data for id, address, data in rows)
     return packet(BROADCAST, BULK_WRITE, params)
 
@@ -140,17 +140,17 @@ def status(id: int, error: int, data: bytes = b"") -> bytes:
 
 
 def chained(blocks: Sequence[RegisterBlock], whole: int) -> bytes:
-    """The answer to a fast read as far as drives gave it: `whole` bytes are announced, which is what all would give.
+    """The chained answer to a fast read, with the blocks of the drives that answer; whole: its announced length.
 
-    Each drive closes its block with the CRC of all that came before. Such answers are not stuffed.
+    Each drive ends its block with the CRC of all bytes before. Such answers are not stuffed.
     """
     answer = _HEAD.pack(HEADER, BROADCAST, whole + 1, STATUS)
     for block in blocks:
-        answer = _sealed(answer + bytes((block.error, block.id)) + block.data)
+        answer = _with_crc(answer + bytes((block.error, block.id)) + block.data)
     return answer
 
 
-def _sealed(head: bytes) -> bytes:
+def _with_crc(head: bytes) -> bytes:
     return head + crc16(head).to_bytes(2, "little")
 
 
@@ -158,32 +158,32 @@ def _sealed(head: bytes) -> bytes:
 
 
 class Decoder:
-    """Packets out of chunks of bytes; finds its way again after any damage. `lost`: pieces that were no packet."""
+    """Packets from chunks of bytes; resynchronises after damage. lost: pieces that were not a packet."""
 
     def __init__(self) -> None:
-        self.rest = b""  # the beginning of a packet that is not complete
+        self.rest = b""  # the beginning of an incomplete packet
         self.lost = 0
 
     def clear(self) -> None:
         self.rest = b""
 
     def feed(self, chunk: bytes) -> list[Packet]:
-        """Packets that the chunk completes; those with a wrong CRC as DAMAGED, without parameters."""
-        data, start, torn = self.rest + chunk if self.rest else chunk, 0, False
+        """The packets that the chunk completes; those with a wrong CRC as DAMAGED, without parameters."""
+        data, start, in_damage = self.rest + chunk if self.rest else chunk, 0, False
         packets: list[Packet] = []
         while (head := data.find(HEADER, start)) >= 0:
-            self.lost += head > start and not torn
-            start, torn = head, False
+            self.lost += head > start and not in_damage
+            start, in_damage = head, False
             if len(data) < head + _HEAD.size:
                 break
             _, id, length, instruction = _HEAD.unpack_from(data, head)
             end = head + _OVERHEAD + length
-            if not 3 <= length <= LONGEST or (id > MAX_ID and id != BROADCAST):
+            if not 3 <= length <= MAX_LENGTH or (id > MAX_ID and id != BROADCAST):
                 self.lost += 1
-                start, torn = head + len(HEADER), True
+                start, in_damage = head + len(HEADER), True
                 continue
             chain = instruction == STATUS and id == BROADCAST
-            # no header stands within a stuffed packet: if there is one, this packet was cut off or its length damaged
+            # a header within a stuffed packet means that the packet was truncated or its length damaged
             inner = -1 if chain else data.find(HEADER, head + len(HEADER), end - 2)
             if inner >= 0:
                 self.lost += 1
@@ -194,7 +194,7 @@ class Decoder:
             if crc16(data[head : end - 2]) != data[end - 2] | data[end - 1] << 8:
                 self.lost += 1
                 packets.append(Packet(id, DAMAGED, b""))
-                start, torn = head + len(HEADER), True
+                start, in_damage = head + len(HEADER), True
                 continue
             params = data[head + _HEAD.size : end if chain else end - 2]
             if not chain and _STUFFED in params:
@@ -203,37 +203,37 @@ class Decoder:
             start = end
             if end == len(data):
                 break
-        else:  # at most the beginning of a header is of use
+        else:  # keep at most the beginning of a header
             keep = next((n for n in (3, 2, 1) if data.endswith(HEADER[:n], start)), 0)
-            self.lost += len(data) - keep > start and not torn
+            self.lost += len(data) - keep > start and not in_damage
             start = len(data) - keep
         self.rest = data[start:]
         return packets
 
 
-def salvage(rest: bytes, size: int) -> list[RegisterBlock]:
-    """Blocks with `size` bytes of data in the beginning of a chained answer (`Decoder.rest`) that never ended."""
+def complete_blocks(rest: bytes, size: int) -> list[RegisterBlock]:
+    """The complete blocks, with `size` bytes of data each, of an incomplete chained answer (`Decoder.rest`)."""
     blocks, at = [], _HEAD.size
     if len(rest) < at or not rest.startswith(HEADER) or (rest[4], rest[7]) != (BROADCAST, STATUS):
         return blocks
-    while (seal := at + 2 + size) + 2 <= len(rest) and crc16(rest[:seal]) == rest[seal] | rest[seal + 1] << 8:
-        blocks.append(RegisterBlock(rest[at], rest[at + 1], rest[at + 2 : seal]))
-        at = seal + 2
+    while (crc_at := at + 2 + size) + 2 <= len(rest) and crc16(rest[:crc_at]) == rest[crc_at] | rest[crc_at + 1] << 8:
+        blocks.append(RegisterBlock(rest[at], rest[at + 1], rest[at + 2 : crc_at]))
+        at = crc_at + 2
     return blocks
 
 
 def spans(params: bytes) -> list[tuple[int, int, int]] | None:
-    """(id, address, size) that a bulk read asks for; None where the parameters are no such list."""
+    """(id, address, size) of a bulk read; None if the parameters are no such list."""
     return list(_LENGTHS.iter_unpack(params)) if params and len(params) % _LENGTHS.size == 0 else None
 
 
 def sync_span(params: bytes) -> tuple[int, int, bytes] | None:
-    """(address, size, the rest) of a read or a sync instruction; None where there are too few parameters."""
+    """(address, size, the rest) of a read or a sync instruction; None if there are too few parameters."""
     return (*_SPAN.unpack_from(params), params[_SPAN.size :]) if len(params) >= _SPAN.size else None
 
 
 def bulk_rows(params: bytes) -> list[tuple[int, int, bytes]] | None:
-    """(id, address, data) that a bulk write gives; None where the parameters are no such list."""
+    """(id, address, data) of a bulk write; None if the parameters are no such list."""
     rows, at = [], 0
     while at < len(params):
         if len(params) < at + _LENGTHS.size:

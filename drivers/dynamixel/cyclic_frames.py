@@ -1,8 +1,7 @@
-"""What goes over the line in every cycle: goals to all drives in one packet, their state in one answer.
+"""The packets of every cycle: goals to all drives in one packet, their state in one answer.
 
-What is read lies in many places of the control table. It is gathered under consecutive indirect addresses, so that one
-read also tells of faults, of a tripped watchdog and of a drive that was restarted, in less bytes than from the present
-current to the present temperature.
+The registers of the state are mapped to consecutive indirect addresses. One read so includes faults, a tripped watchdog
+and the restart of a drive, in fewer bytes than the range from the present current to the present temperature has.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.transport import Traffic
 from cosim.types import Array
 
-# of the state, in the order of the packet
-_GATHERED = (
+# registers of the state, in the order of the packet
+_MAPPED = (
     ("torque", "u1", t.TORQUE_ENABLE),
-    ("level", "u1", t.RETURN_LEVEL),  # never 0 in a drive that answers: tells that the gathering is in place
+    ("level", "u1", t.RETURN_LEVEL),  # never 0 in a drive that answers, if the mapping is set
     ("hardware", "u1", t.HARDWARE_ERROR),
     ("watchdog", "u1", t.BUS_WATCHDOG),
     ("current", "<i2", t.PRESENT_CURRENT),
@@ -27,12 +26,10 @@ _GATHERED = (
     ("position", "<i4", t.PRESENT_POSITION),
     ("temperature", "i1", t.PRESENT_TEMPERATURE),
 )
-GATHER_ADDRESS, ADDRESS, _ = t.INDIRECT[0]
-STATE = np.dtype([("error", "u1"), ("id", "u1"), *((name, kind) for name, kind, _ in _GATHERED), ("crc", "<u2")])
+MAP_ADDRESS, ADDRESS, _ = t.INDIRECT[0]
+STATE = np.dtype([("error", "u1"), ("id", "u1"), *((name, kind) for name, kind, _ in _MAPPED), ("crc", "<u2")])
 SIZE = STATE.itemsize - 4  # bytes of one drive without error byte, id and CRC
-GATHERING = b"".join(
-    (register.address + k).to_bytes(2, "little") for _, _, register in _GATHERED for k in range(register.size)
-)
+MAP = b"".join((register.address + k).to_bytes(2, "little") for _, _, register in _MAPPED for k in range(register.size))
 
 GOALS = {"effort": t.GOAL_CURRENT, "velocity": t.GOAL_VELOCITY, "position": t.GOAL_POSITION}
 
@@ -46,18 +43,18 @@ class Goals:
         self._rows = np.zeros(len(ids), dtype=[("id", "u1"), ("goal", f"<i{register.size}")])
         self._rows["id"] = list(ids)
 
-    def packet(self, counts: Array) -> bytes:
-        """counts: (n,) whole numbers that the register can hold."""
-        self._rows["goal"] = counts
+    def packet(self, goals: Array) -> bytes:
+        """goals: (n,) whole numbers in the range of the register."""
+        self._rows["goal"] = goals
         return codec.sync_write(self._address, self._size, self._rows.tobytes())
 
 
-def question(ids: Sequence[int], fast: bool) -> bytes:
+def request(ids: Sequence[int], fast: bool) -> bytes:
     return codec.sync_read(ADDRESS, SIZE, ids, fast)
 
 
 def answer_size(n: int, fast: bool) -> int:
-    """Bytes that n drives answer; single answers are longer where they must be stuffed."""
+    """Bytes of the answers of n drives; single answers are longer with byte stuffing."""
     return len(codec.chained([], 0)) + n * STATE.itemsize if fast else n * len(codec.status(0, 0, bytes(SIZE)))
 
 
@@ -68,4 +65,4 @@ def traffic(ids: Sequence[int], mode: str, fast: bool) -> Traffic:
         back = [codec.chained([codec.RegisterBlock(0, id, data) for id in ids], len(ids) * STATE.itemsize)]
     else:
         back = [codec.status(id, 0, data) for id in ids]
-    return Traffic([Goals(ids, mode).packet(np.zeros(len(ids))), question(ids, fast)], back)
+    return Traffic([Goals(ids, mode).packet(np.zeros(len(ids))), request(ids, fast)], back)

@@ -2,11 +2,11 @@
 
 Modes of the drives: effort is current control (0), velocity is velocity control (1), position is current-based position
 control (5) with the joint's effort limit as its goal current, or extended position control (4) in drives that have no
-current. Current control is the only mode with a field for efforts: there the host closes kp and kd with the last
-measured state. Velocity and position loops are the drive's own, with the gains configured in it.
+current. Only current control has a field for the effort: there the host closes the loop with kp and kd and the last
+measurement. Velocity and position loops are those of the drive, with the gains configured in it.
 
-The drive's watchdog is fed by every packet, also by reads. So that reads cannot keep a drive running that gets no
-commands, a read sends nothing unless a command was sent since the one before it, or just now.
+Every packet feeds the drive's watchdog, reads too. Reads must not keep a drive running that receives no commands:
+therefore a read sends no request unless a command was sent recently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,24 +21,25 @@ from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
 from cosim.drivers.dynamixel import codec, cyclic_frames, faults
 from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.client import Client
-from cosim.drivers.dynamixel.inspection import DriveFacts, Expected, inspect
+from cosim.drivers.dynamixel.inspection import DriveSettings, Expected, inspect
+from cosim.drivers.dynamixel.params import JointParams, Params
 from cosim.drivers.dynamixel.sync_reader import SyncReader
 from cosim.drivers.transport import Connection
 from cosim.errors import InputError
 from cosim.types import Array, DriverContext
 
-SLACK_NS = 20_000_000  # that a watchdog may be late
-STOP_COPIES = 3  # of the packet that switches off: it is not answered, and may collide with another packet
+WATCHDOG_TOLERANCE_NS = 20_000_000  # by which a watchdog may trip late
+STOP_COPIES = 3  # of the packet that switches off: it is not answered and may collide with another packet
 REBOOT_NS = 1_000_000_000  # in which a drive must answer again
-SETTLE_NS = 100_000_000  # after that, until it has checked itself for errors
+SETTLE_NS = 100_000_000  # after that, until its self-test has ended
 POLL_NS = 100_000_000  # for the state of all drives while they are being switched on
 
 
-class DynamixelDriver(MotorDriver[bytes, Any]):
+class DynamixelDriver(MotorDriver[bytes, JointParams]):
     """See `common.driver`."""
 
-    def __init__(self, params: Any, context: DriverContext, link: Connection[bytes]) -> None:
-        """params: the family's Params. Raises InputError."""
+    def __init__(self, params: Params, context: DriverContext, link: Connection[bytes]) -> None:
+        """Raises InputError."""
         super().__init__(context, link, params.watchdog)
         self._params = params
         self._models = [t.MODELS[w.model] for w in self._wiring]
@@ -54,21 +54,21 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
         self._ids = bytes(w.id for w in self._wiring)
         self._decoder = codec.Decoder()
         self._client = Client(link, self._decoder)
-        self._watchdog_counts, self._grace_ns = self._split_watchdog()
+        self._watchdog_counts, self._read_window_ns = self._split_watchdog()
         # ns after a command at which the watchdog must have tripped
-        self._tripped_ns = self._grace_ns + self._watchdog_counts * t.WATCHDOG + SLACK_NS
-        self._facts: list[DriveFacts] = []
+        self._tripped_ns = self._read_window_ns + self._watchdog_counts * t.WATCHDOG + WATCHDOG_TOLERANCE_NS
+        self._settings: list[DriveSettings] = []
         self._reader = SyncReader(link, self._decoder, self._ids, params.port.baudrate)
-        self._turns = np.zeros(n)  # counts between what drives report and the turn in which their joints are
-        self._current, self._fastest = np.zeros(n), np.zeros(n)  # the drives' own limits, counts
+        self._turn_offset = np.zeros(n)  # counts from the reported position to that of the joint: whole turns
+        self._current_limit, self._velocity_limit = np.zeros(n), np.zeros(n)  # the drives' own limits, counts
         self._goals = cyclic_frames.Goals(self._ids, self._mode)
-        self._fresh, self._written_ns = False, 0  # a command was sent since the last request; when
-        self._silent = False  # this read sends nothing
+        self._new_command, self._written_ns = False, 0  # a command was sent since the last request; its time [ns]
+        self._skip_request = False  # this read sends no request
         self.feedforward.resolution[:] = self._efforts * np.abs(self._units.scale)
 
     @property
     def lost(self) -> int:
-        return self._decoder.lost + self._reader.unusable
+        return self._decoder.lost + self._reader.invalid
 
     def _drive_name(self, k: int) -> str:
         return f"drive {self._ids[k]}"
@@ -76,26 +76,25 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
     # --- opening ------------------------------------------------------------------------------------
 
     def _split_watchdog(self) -> tuple[int, int]:
-        """Counts of the drive's watchdog, and ns after a command in which reads may go on: together the configured
-        time."""
-        grace = max(t.WATCHDOG, math.ceil(self._context.period * 1e9))
-        counts = min((round(self.watchdog * 1e9) - grace) // t.WATCHDOG, t.MOST_WATCHDOG)
-        if counts < 1:
-            least = (grace + t.WATCHDOG) * 1e-9
-            what = f"{self.watchdog:g} s is too short for drives that count in 20 ms; give at least {least:g} s"
+        """(counts of the drive's watchdog, ns of reads after a command): together the configured time."""
+        read_window = max(t.WATCHDOG, math.ceil(self._context.period * 1e9))
+        steps = min((round(self.watchdog * 1e9) - read_window) // t.WATCHDOG, t.MAX_WATCHDOG)
+        if steps < 1:
+            least = (read_window + t.WATCHDOG) * 1e-9
+            what = f"{self.watchdog:g} s is too short for drives that count in 20 ms; use at least {least:g} s"
             raise InputError(what, self._context.place("watchdog"))
-        return counts, grace
+        return steps, read_window
 
     def _connect(self) -> None:
         self.stop()
-        self._facts = [self._inspect(k) for k in range(len(self.joints))]
-        self._current = np.array([f.current_limit for f in self._facts], dtype=float)
-        self._fastest = np.array([f.velocity_limit for f in self._facts], dtype=float)
-        fast = all(f.firmware >= t.FIRMWARE_FAST for f in self._facts)
-        self._reader.ask_for(fast if self._params.fast is None else self._params.fast)
+        self._settings = [self._inspect(k) for k in range(len(self.joints))]
+        self._current_limit = np.array([f.current_limit for f in self._settings], dtype=float)
+        self._velocity_limit = np.array([f.velocity_limit for f in self._settings], dtype=float)
+        fast = all(f.firmware >= t.FIRMWARE_FAST for f in self._settings)
+        self._reader.set_fast(fast if self._params.fast is None else self._params.fast)
         self._read_state()
 
-    def _inspect(self, k: int) -> DriveFacts:
+    def _inspect(self, k: int) -> DriveSettings:
         model, params = self._models[k], self._params
         expected = Expected(self._wiring[k], params.return_delay, params.fast, self.link.name)
         facts = inspect(self._client, expected, partial(self._context.place, "joints", self.joints[k]))
@@ -107,25 +106,25 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
         return facts
 
     def _read_state(self) -> None:
-        """Map the registers of the state and read it, outside of the cycle. Raises RunError: no answer."""
+        """Map the registers of the state and read it, outside of the cycle. Raises RunError without an answer."""
         for id in self._ids:
-            self._client.write(id, cyclic_frames.GATHER_ADDRESS, cyclic_frames.GATHERING)
+            self._client.write(id, cyclic_frames.MAP_ADDRESS, cyclic_frames.MAP)
         for k, id in enumerate(self._ids):
-            self._reader.hear({k}, 0, id, self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE))
-        self._turns = self._nearest_turns(self._reader.state["position"])
+            self._reader.take({k}, 0, id, self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE))
+        self._turn_offset = self._nearest_turns(self._reader.state["position"])
         self._measure()
 
     def _nearest_turns(self, counts: Array) -> Array:
-        """(n,) whole turns to add: an encoder knows its position within a turn only, the joint's limits give the turn.
+        """(n,) whole turns [counts] to add: the encoder measures within one turn, the joint's limits give the turn.
 
-        None are added where limits are open or more than a turn of the drive apart.
+        0 if the limits are infinite or more than a turn of the drive apart.
         """
         lower, upper = self.limits.lower, self.limits.upper
         bounded = np.isfinite(lower) & np.isfinite(upper)
         low, high = (self._units.drive_position(np.where(bounded, bound, 0.0)) / t.POSITION for bound in (lower, upper))
-        known = bounded & (np.abs(high - low) <= t.COUNTS)
+        known = bounded & (np.abs(high - low) <= t.CPR)
         middle = np.where(known, 0.5 * (low + high), counts)
-        return np.rint((middle - counts) / t.COUNTS) * t.COUNTS
+        return np.rint((middle - counts) / t.CPR) * t.CPR
 
     # --- switching on and off -------------------------------------------------------------------------
 
@@ -133,20 +132,20 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
         self._send_stop()
         self._goals = cyclic_frames.Goals(self._ids, mode)
         steps = self._efforts * np.abs(self._units.scale) if mode == "effort" else np.zeros(len(self._ids))
-        self.feedforward.limit[:], self.feedforward.resolution[:] = self._current * steps, steps
+        self.feedforward.limit[:], self.feedforward.resolution[:] = self._current_limit * steps, steps
 
     def _fault_before_enable(self, k: int) -> int:
-        """Sets the watchdog, which ends an earlier trip of it."""
+        """The hardware error status; sets the watchdog, which also clears an earlier trip."""
         client, id = self._client, self._ids[k]
         client.put(id, t.TORQUE_ENABLE, 0)
-        client.put(id, t.BUS_WATCHDOG, 0)  # clears a trip; it takes no other value before
+        client.put(id, t.BUS_WATCHDOG, 0)  # clears a trip; other values are refused before
         client.put(id, t.BUS_WATCHDOG, self._watchdog_counts)
         return client.get(id, t.HARDWARE_ERROR)
 
     def _switch_on(self, mode: str) -> None:
         for k, id in enumerate(self._ids):
             operating = self._operating_mode(mode, k)
-            if self._client.get(id, t.OPERATING_MODE) != operating:  # EEPROM: not more often than needed
+            if self._client.get(id, t.OPERATING_MODE) != operating:  # EEPROM: written only if needed
                 self._client.put(id, t.OPERATING_MODE, operating)
             self._client.write(id, t.PROFILE_ACCELERATION.address, bytes(8))  # and velocity: no profile
         self._read_state()
@@ -156,14 +155,14 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
         with self._gate:
             self._check_not_stopped()
             self.link.send(on, deadline_ns)
-        self._reader.forget()
+        self._reader.invalidate()
         while 0 in (torque := self._reader.state["torque"].tobytes()):
             self._check_not_stopped()
             if self._now() >= deadline_ns:
                 raise self._not_on(torque.index(0), "check its supply")
             self._reader.poll(min(deadline_ns, self._now() + POLL_NS))  # one request to all: it feeds all watchdogs
         self._measure()
-        self._written_ns, self._fresh = self._now(), True
+        self._written_ns, self._new_command = self._now(), True
 
     def _operating_mode(self, mode: str, k: int) -> int:
         if mode == "position":
@@ -171,9 +170,9 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
         return t.CURRENT_MODE if mode == "effort" else t.VELOCITY_MODE
 
     def _hold(self) -> None:
-        """Goals that keep the drives where they are, with no effort; the bound of the effort in position mode."""
+        """Goals that hold the measured positions without effort; the limit of the effort in position mode."""
         goals = self._reader.state["position"] if self._mode == "position" else np.zeros(len(self._ids))
-        bound = np.minimum(self.limits.effort / np.abs(self._units.scale) / self._efforts, self._current)
+        bound = np.minimum(self.limits.effort / np.abs(self._units.scale) / self._efforts, self._current_limit)
         for k, id in enumerate(self._ids):
             self._client.put(id, cyclic_frames.GOALS[self._mode], int(goals[k]))
             if self._mode == "position" and self._models[k].senses_current:
@@ -185,9 +184,9 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
             yield off
 
     def _clear_faults(self) -> None:
-        """End watchdogs that tripped and reboot drives with an error.
+        """Clear tripped watchdogs and reboot drives with an error.
 
-        A reboot is to a drive as power off and on: the turns of a joint that is not bounded to one turn are lost.
+        A reboot is like a power cycle: the number of turns of a joint that moves more than one turn is lost.
         """
         for k, id in enumerate(self._ids):
             self._client.put(id, t.TORQUE_ENABLE, 0)
@@ -197,12 +196,12 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
         self._read_state()
 
     def _reboot(self, k: int, id: int) -> None:
-        """Raises RunError for a drive that does not come back, or comes back with an error."""
-        begun = self._now()
-        self._client.ask(id, codec.packet(id, codec.REBOOT))
-        while self._client.ask(id, codec.packet(id, codec.PING)) is None:
-            if self._now() - begun > REBOOT_NS:
-                raise self._joint_error(k, f"drive {id} did not come back within 1 s of its reboot; check its supply")
+        """Raises RunError for a drive that does not answer afterwards, or has an error."""
+        start_ns = self._now()
+        self._client.request(id, codec.packet(id, codec.REBOOT))
+        while self._client.request(id, codec.packet(id, codec.PING)) is None:
+            if self._now() - start_ns > REBOOT_NS:
+                raise self._joint_error(k, f"drive {id} did not answer within 1 s after its reboot; check its supply")
         until = self._now() + SETTLE_NS
         while self._now() < until:
             self.link.receive(until)
@@ -216,36 +215,37 @@ class DynamixelDriver(MotorDriver[bytes, Any]):
     # --- the cycle ------------------------------------------------------------------------------------
 
     def _send_commands(self, position: Array, velocity: Array, effort: Array, deadline_ns: int) -> None:
-        """One goal to each drive, in one packet."""
+        """One goal for each drive, in one packet."""
         if self._mode == "effort":
-            counts = np.rint(effort / self._efforts)
+            goals = np.rint(effort / self._efforts)
         elif self._mode == "velocity":
-            counts = np.rint(velocity / t.VELOCITY)
-            counts = np.minimum(np.maximum(counts, -self._fastest), self._fastest)
+            goals = np.rint(velocity / t.VELOCITY)
+            goals = np.minimum(np.maximum(goals, -self._velocity_limit), self._velocity_limit)
         else:
-            counts = np.rint(position / t.POSITION) - self._turns
-            largest = t.MOST_TURNS * t.COUNTS - 1
-            counts = np.minimum(np.maximum(counts, -largest), largest)
-        self.link.send(self._goals.packet(counts), deadline_ns)
-        self._written_ns, self._fresh = self._now(), True
+            goals = np.rint(position / t.POSITION) - self._turn_offset
+            largest = t.MAX_TURNS * t.CPR - 1
+            goals = np.minimum(np.maximum(goals, -largest), largest)
+        self.link.send(self._goals.packet(goals), deadline_ns)
+        self._written_ns, self._new_command = self._now(), True
 
     def _poll(self, deadline_ns: int) -> None:
-        """Every read sends its request by itself (`_receive`), unless commands have stopped: then the watchdog is left
-        to trip, and the drives are read after that."""
+        """Decide whether `_receive` sends a request: not between the last command and the trip of the watchdog."""
         since_ns = self._now() - self._written_ns
-        self._silent = self._is_on and not self._fresh and self._grace_ns < since_ns < self._tripped_ns
+        self._skip_request = (
+            self._is_on and not self._new_command and self._read_window_ns < since_ns < self._tripped_ns
+        )
 
     def _receive(self, deadline_ns: int) -> None:
-        silent, self._silent = self._silent, False
-        if silent:
+        skip, self._skip_request = self._skip_request, False
+        if skip:
             return
-        self._fresh = False
+        self._new_command = False
         if self._reader.poll(deadline_ns):
             self._measure()
 
     def _measure(self) -> None:
         state, feedback = self._reader.state, self._feedback
-        feedback.position[:] = (state["position"] + self._turns) * t.POSITION
+        feedback.position[:] = (state["position"] + self._turn_offset) * t.POSITION
         feedback.velocity[:] = state["velocity"] * t.VELOCITY
         feedback.effort[:] = state["current"] * self._efforts
         feedback.temperature[:] = state["temperature"]

@@ -1,4 +1,4 @@
-"""The device side of a line: packets find their drives, and the drives answer in the order the protocol wants."""
+"""The device side of a serial link: emulated drives, which answer in the order of the protocol."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.codec import Packet, RegisterBlock
 from cosim.drivers.dynamixel.node import Node
 
-PAUSE_NS = 100_000_000  # between two bytes, after which a packet that was begun is given up
+PAUSE_NS = 100_000_000  # between two bytes, after which an incomplete packet is discarded
 
 FAST = frozenset({codec.FAST_SYNC_READ, codec.FAST_BULK_READ})
 Span = tuple[int, int, int]  # id, address, size
 
 
 class Emulator:
-    """Several drives on one half-duplex line. Drives that are not there end a chain of answers: those behind them wait
-    for them in vain. The return delay time is kept but not waited for."""
+    """Several drives on one half-duplex link. A missing drive ends a chain of answers: the following drives wait for
+    it. The return delay time is stored but has no effect."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = tuple(nodes)
         self.decoder = codec.Decoder()
-        self.heard_ns = 0
+        self.received_ns = 0
 
     def handle(self, item: object, t_ns: int) -> list[bytes]:
-        """A chunk from the line; what the drives say to it."""
+        """The answers of the drives to a chunk of bytes."""
         if not isinstance(item, bytes | bytearray):
             return []
-        if t_ns - self.heard_ns > PAUSE_NS:
+        if t_ns - self.received_ns > PAUSE_NS:
             self.decoder.clear()
-        self.heard_ns = t_ns
+        self.received_ns = t_ns
         answers: list[bytes] = []
         for packet in self.decoder.feed(bytes(item)):
-            answers += self._obey(packet, t_ns)
+            answers += self._execute(packet, t_ns)
         return answers
 
     def process(self, t_ns: int) -> list[bytes]:
-        """Drives speak only when they are asked."""
+        """One step; drives send nothing unrequested."""
         for node in self.nodes:
             node.process(t_ns)
         return []
@@ -47,51 +47,51 @@ class Emulator:
         for node in self.nodes:
             node.reset(t_ns)
 
-    def _obey(self, packet: Packet, t_ns: int) -> list[bytes]:
+    def _execute(self, packet: Packet, t_ns: int) -> list[bytes]:
         id, instruction, params = packet
         if instruction == codec.STATUS:
             return []
         if instruction == codec.DAMAGED:
-            return [codec.status(id, n.error(codec.BAD_CRC)) for n in self._named(id) if n.answers(instruction)]
-        heard = self.nodes if id == codec.BROADCAST else self._named(id)
-        for node in heard:
+            return [codec.status(id, n.error(codec.BAD_CRC)) for n in self._with_id(id) if n.answers(instruction)]
+        receivers = self.nodes if id == codec.BROADCAST else self._with_id(id)
+        for node in receivers:
             node.fed_ns = t_ns
         if instruction in (codec.SYNC_READ, codec.FAST_SYNC_READ, codec.BULK_READ, codec.FAST_BULK_READ):
             spans = _spans(instruction, params) if id == codec.BROADCAST else None
             return self._chain(spans, instruction in FAST) if spans else []
         if instruction in (codec.SYNC_WRITE, codec.BULK_WRITE):
             for target, address, data in (_rows(instruction, params) if id == codec.BROADCAST else None) or []:
-                for node in self._named(target):
+                for node in self._with_id(target):
                     node.write(address, data)
             return []
         answers: list[bytes] = []
-        for node in sorted(heard, key=lambda n: n.id):
-            own, alert = node.id, node.error(0)  # as they are before they may change
+        for node in sorted(receivers, key=lambda n: n.id):
+            own_id, alert = node.id, node.error(0)  # before the instruction changes them
             if instruction == codec.READ and id == codec.BROADCAST:
                 continue
-            number, data = node.obey(instruction, params)
-            asked = id != codec.BROADCAST or instruction == codec.PING
-            if asked and node.answers(instruction):
-                answers.append(codec.status(own, number | alert, data))
+            number, data = node.execute(instruction, params)
+            addressed = id != codec.BROADCAST or instruction == codec.PING
+            if addressed and node.answers(instruction):
+                answers.append(codec.status(own_id, number | alert, data))
         return answers
 
-    def _named(self, id: int) -> list[Node]:
+    def _with_id(self, id: int) -> list[Node]:
         return [node for node in self.nodes if node.id == id]
 
     def _chain(self, spans: list[Span], fast: bool) -> list[bytes]:
         blocks: list[RegisterBlock] = []
         for id, address, size in spans:
-            found = self._named(id)
-            if not found or not found[0].answers(codec.READ):
+            nodes = self._with_id(id)
+            if not nodes or not nodes[0].answers(codec.READ):
                 break
-            number, data = found[0].read(address, size)
+            number, data = nodes[0].read(address, size)
             if fast and number:
-                data = bytes(size)  # its place in the packet is fixed
-            blocks.append(RegisterBlock(found[0].error(number), id, data))
+                data = bytes(size)  # the size of its block is fixed
+            blocks.append(RegisterBlock(nodes[0].error(number), id, data))
         if not fast:
             return [codec.status(block.id, block.error, block.data) for block in blocks]
         whole = sum(size + 4 for _, _, size in spans)
-        return [codec.chained(blocks, whole)] if blocks and whole < codec.LONGEST else []
+        return [codec.chained(blocks, whole)] if blocks and whole < codec.MAX_LENGTH else []
 
 
 def _spans(instruction: int, params: bytes) -> list[Span] | None:
@@ -100,7 +100,7 @@ def _spans(instruction: int, params: bytes) -> list[Span] | None:
     else:
         asked = codec.sync_span(params)
         spans = [(id, *asked[:2]) for id in asked[2]] if asked else None
-    if spans is None or len({id for id, _, _ in spans}) != len(spans):  # nobody is asked twice
+    if spans is None or len({id for id, _, _ in spans}) != len(spans):  # no drive may be addressed twice
         return None
     return [span for span in spans if span[2] <= t.TABLE_END] or None
 

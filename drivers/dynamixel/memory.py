@@ -1,4 +1,4 @@
-"""The control table of an emulated drive as it is accessed: registers as wholes, some of them by way of others."""
+"""Access to the control table of an emulated drive: whole registers, some of them through indirect addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Answer = tuple[int, bytes]  # error number, data
 
 
 class Memory:
-    """Bytes of a control table. What a register takes, and what follows from it, is for the drive to say."""
+    """The bytes of a control table; the drive defines the valid values and the effects of a write."""
 
     def __init__(self, model: t.ServoModel) -> None:
         self.registers = t.registers(model)
@@ -34,7 +34,7 @@ class Memory:
         return 0, data
 
     def write(self, address: int, data: bytes) -> int:
-        """The error number; nothing is written unless all of it may be."""
+        """Write all of the data or nothing; the error number."""
         error = codec.NO_ACCESS if not data else 0
         changes: list[tuple[t.Register, int]] = []
         for start, run in self._runs(address, data):
@@ -48,7 +48,7 @@ class Memory:
                 if at > end:
                     return codec.BAD_LENGTH
                 value = register.unpack(run, start)
-                error = self.refusal(register, value)
+                error = self.write_error(register, value)
                 changes.append((register, value))
         if error:
             return error
@@ -57,7 +57,7 @@ class Memory:
         return 0
 
     def _target(self, address: int) -> int:
-        """The address that an indirect data register stands for."""
+        """The address to which an indirect data register is mapped."""
         for addresses, first, count in t.INDIRECT:
             if first <= address < first + count:
                 at = addresses + 2 * (address - first)
@@ -65,7 +65,7 @@ class Memory:
         return address
 
     def _runs(self, address: int, data: bytes) -> list[tuple[int, bytes]]:
-        """(address, data) as they fall into the table; what goes through indirect data may fall apart."""
+        """(address, data) of contiguous bytes in the table; data written to indirect registers may be split."""
         runs: list[tuple[int, bytearray]] = []
         for k, byte in enumerate(data):
             target = self._target(address + k)
@@ -74,10 +74,10 @@ class Memory:
             runs[-1][1].append(byte)
         return [(start, bytes(run)) for start, run in runs]
 
-    def refusal(self, register: t.Register, value: int) -> int:
-        """The error number with which the drive refuses to have this value written, 0 if it does not."""
+    def write_error(self, register: t.Register, value: int) -> int:
+        """The error number of writing this value, 0 if it is accepted."""
         raise NotImplementedError
 
     def change(self, register: t.Register, value: int) -> None:
-        """Write, and what follows from it."""
+        """Write a value, with its effects."""
         raise NotImplementedError

@@ -1,12 +1,12 @@
-"""One emulated drive: its control table with the rules of access, its faults and watchdog, and its inner loops.
+"""One emulated drive: its control table with the rules of access, its faults and watchdog, and its control loops.
 
-As documented by the e-Manual. What it leaves open, and how it is here:
+As documented in the e-Manual; details that it does not specify:
 * Gains of velocity and position loops act on counts, 1000 times a second, and give PWM counts. The PWM drives a motor
   with the stall torque `max_effort` and the no-load speed `max_velocity`. Mode 5 is that position loop with its effort
-  held within the goal current. Profiles and feedforward gains are kept but have no effect.
+  limited to the goal current. Profiles and feedforward gains are stored but have no effect.
 * A tripped watchdog makes the goal of the mode a standstill: no current or PWM, no velocity, the present position.
-* Baud rate, shadow id and startup configuration are kept but have no effect; every reset is immediate.
-* Supply above the maximum voltage is no error: the rig's motors may run on more than this model would bear.
+* Baud rate, shadow id and startup configuration are stored but have no effect; every reset is immediate.
+* A supply above the maximum voltage is no error: the rig's motors may have a higher voltage than this model allows.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _SUPPLY = struct.Struct("<HB")
 
 
 class Node(Memory):
-    """All that changes is in plain attributes: the table, and what is not in it."""
+    """All state is in plain attributes: the table, and values that are not in it."""
 
     def __init__(self, id: int, model: t.ServoModel, effort: float, motor: Motor) -> None:
         """effort: N·m per count of the current (or the load)."""
         self.motor, self.model, self.effort = motor, model, effort
         super().__init__(model)
-        self.origin = 0  # encoder counts where the drive shows its homing offset
+        self.origin = 0  # encoder counts at which the position is the homing offset
         self.registered: tuple[int, bytes] | None = None
-        self.fed_ns = self.done_ns = 0  # the last instruction, the last step
+        self.fed_ns = self.stepped_ns = 0  # times of the last instruction and of the last step
         self.integral = 0.0  # of the error of the loop, counts · ms
         self.pwm = 0.0
-        self._obeys: dict[int, Callable[[bytes], Answer]] = {
+        self._instructions: dict[int, Callable[[bytes], Answer]] = {
             codec.PING: self._ping,
             codec.READ: self._read,
             codec.WRITE: self._write,
@@ -53,22 +53,22 @@ class Node(Memory):
             codec.ACTION: self._action,
             codec.REBOOT: self._reboot,
             codec.CLEAR: self._clear,
-            codec.FACTORY_RESET: lambda params: (codec.RESULT_FAIL, b""),  # would lose the id that the rig gave it
+            codec.FACTORY_RESET: lambda params: (codec.RESULT_FAIL, b""),  # it would reset the id
         }
         self.put(t.FIRMWARE, FIRMWARE)
         self.put(t.ID, id)
-        if motor.max_temperature < 100:  # a lower bound than this would be another motor's
+        if motor.max_temperature < 100:  # the register holds up to 100 °C
             self.put(t.TEMPERATURE_LIMIT, max(int(motor.max_temperature), 0))
         self.reset(0)
 
     def reset(self, t_ns: int) -> None:
-        """Power comes back: what is not in the EEPROM is as delivered, and whole turns are forgotten."""
+        """Power-on: registers outside of the EEPROM have their initial values, whole turns are lost."""
         for address, register in self.registers.items():
             if address >= t.EEPROM_END:
                 self.put(register, register.initial)
-        self.registered, self.fed_ns, self.done_ns = None, t_ns, t_ns
-        self._settle()
-        self._rewind()
+        self.registered, self.fed_ns, self.stepped_ns = None, t_ns, t_ns
+        self._reset_goals()
+        self._forget_turns()
         self._measure(t_ns)
         self.motor.request(0.0)
 
@@ -91,11 +91,11 @@ class Node(Memory):
         return number | (codec.ALERT if self.table[t.HARDWARE_ERROR.address] else 0)
 
     def answers(self, instruction: int) -> bool:
-        """Whether the status return level lets it answer."""
+        """Whether the status return level allows an answer."""
         least = {codec.PING: 0, codec.READ: 1}.get(instruction, 2)
         return self.table[t.RETURN_LEVEL.address] >= least
 
-    def refusal(self, register: t.Register, value: int) -> int:
+    def write_error(self, register: t.Register, value: int) -> int:
         """See `Memory`."""
         if register.low is None or register.high is None:
             return codec.NO_ACCESS
@@ -112,57 +112,57 @@ class Node(Memory):
             return codec.BAD_RANGE
         if register == t.BUS_WATCHDOG and value and self.table[register.address] == t.TRIPPED:
             return codec.BAD_RANGE  # it must be cleared by 0 first
-        if register == t.TORQUE_ENABLE and value and self._shut():
+        if register == t.TORQUE_ENABLE and value and self._shutdown_errors():
             return codec.RESULT_FAIL
         return 0
 
     def _bounds(self, goal: t.Register) -> tuple[int, int]:
-        """Within which a goal may be set now."""
+        """The range of a goal in the present mode."""
         if goal == t.GOAL_POSITION:
             if self.mode == t.POSITION_MODE:
                 return self.get(t.MIN_POSITION), self.get(t.MAX_POSITION)
-            most = t.MOST_TURNS * t.COUNTS - 1
+            limit = t.MAX_TURNS * t.CPR - 1
         elif goal == t.GOAL_VELOCITY:
-            most = self.get(t.VELOCITY_LIMIT)
+            limit = self.get(t.VELOCITY_LIMIT)
         else:
-            most = self.get(t.PWM_LIMIT if goal == t.GOAL_PWM else t.CURRENT_LIMIT)
-        return -most, most
+            limit = self.get(t.PWM_LIMIT if goal == t.GOAL_PWM else t.CURRENT_LIMIT)
+        return -limit, limit
 
     def change(self, register: t.Register, value: int) -> None:
         """See `Memory`."""
-        was = self.get(register)
+        previous = self.get(register)
         self.put(register, value)
-        if register == t.OPERATING_MODE and value != was:
+        if register == t.OPERATING_MODE and value != previous:
             gains = (t.VELOCITY_I, t.VELOCITY_P, t.POSITION_D, t.POSITION_I, t.POSITION_P)
             for other in (*gains, t.FEEDFORWARD_1, t.FEEDFORWARD_2, t.PROFILE_ACCELERATION, t.PROFILE_VELOCITY):
                 self.put(other, self.registers[other.address].initial)
-            self._settle()
-        elif register == t.TORQUE_ENABLE and value != was:
+            self._reset_goals()
+        elif register == t.TORQUE_ENABLE and value != previous:
             self.integral = 0.0
             if value and self.mode == t.POSITION_MODE:
-                self._rewind()
+                self._forget_turns()
             if value and self.mode in POSITION_MODES:
-                self.put(t.GOAL_POSITION, self._counts())
+                self.put(t.GOAL_POSITION, self._present_position())
             if not value:
                 self.motor.request(0.0)
 
-    def _settle(self) -> None:
-        """Goals as after power-on and after a change of the operating mode: bounds as far as the limits allow."""
+    def _reset_goals(self) -> None:
+        """The goals after power-on and after a change of the operating mode: PWM and current at their limits."""
         self.integral = 0.0
         self.put(t.GOAL_PWM, self.get(t.PWM_LIMIT))
         if self.model.senses_current:
             self.put(t.GOAL_CURRENT, self.get(t.CURRENT_LIMIT))
         self.put(t.GOAL_VELOCITY, 0)
-        self.put(t.GOAL_POSITION, self._counts())
+        self.put(t.GOAL_POSITION, self._present_position())
 
-    def _shut(self) -> int:
-        """Hardware errors for which the drive has shut down: only a reboot lets it go on."""
+    def _shutdown_errors(self) -> int:
+        """Hardware errors for which the drive has shut down, until a reboot."""
         return self.table[t.HARDWARE_ERROR.address] & self.table[t.SHUTDOWN.address]
 
     # --- instructions -----------------------------------------------------------------------------
 
-    def obey(self, instruction: int, params: bytes) -> Answer:
-        act = self._obeys.get(instruction)
+    def execute(self, instruction: int, params: bytes) -> Answer:
+        act = self._instructions.get(instruction)
         return act(params) if act else (codec.BAD_INSTRUCTION, b"")
 
     def _ping(self, params: bytes) -> Answer:
@@ -200,17 +200,17 @@ class Node(Memory):
             return codec.BAD_RANGE, b""
         if self.table[t.MOVING.address]:
             return codec.RESULT_FAIL, b""
-        self._rewind()
-        self.put(t.GOAL_POSITION, self._counts())
+        self._forget_turns()
+        self.put(t.GOAL_POSITION, self._present_position())
         return 0, b""
 
     # --- time -----------------------------------------------------------------------------------
 
     def process(self, t_ns: int) -> None:
-        """Measure, look for faults, and ask the motor for what the mode wants."""
-        ms, self.done_ns = max(t_ns - self.done_ns, 0) * 1e-6, t_ns
+        """One step: measure, check for faults, request the effort of the mode."""
+        ms, self.stepped_ns = max(t_ns - self.stepped_ns, 0) * 1e-6, t_ns
         self._measure(t_ns)
-        self._look()
+        self._check_faults()
         watchdog = self.table[t.BUS_WATCHDOG.address]
         if self.torque and 0 < watchdog != t.TRIPPED and t_ns - self.fed_ns > watchdog * t.WATCHDOG:
             self._trip()
@@ -219,8 +219,8 @@ class Node(Memory):
         bound = self.motor.max_effort
         self.motor.request(self._sign() * min(max(effort, -bound), bound))
 
-    def _look(self) -> None:
-        """Faults from outside stay in the hardware error status until the drive is restarted."""
+    def _check_faults(self) -> None:
+        """Latch faults of the motor in the hardware error status, until a restart."""
         motor, found = self.motor, 0
         if motor.fault_cause in ERROR_OF_CAUSE:
             found |= ERROR_OF_CAUSE[motor.fault_cause].bit
@@ -229,7 +229,7 @@ class Node(Memory):
         if motor.voltage < self.get(t.MIN_VOLTAGE) * t.VOLTAGE:
             found |= t.INPUT_VOLTAGE.bit
         self.table[t.HARDWARE_ERROR.address] |= found
-        if self._shut():
+        if self._shutdown_errors():
             self.put(t.TORQUE_ENABLE, 0)
 
     def _trip(self) -> None:
@@ -237,60 +237,60 @@ class Node(Memory):
         self.integral = 0.0
         goals = {t.CURRENT_MODE: t.GOAL_CURRENT, t.VELOCITY_MODE: t.GOAL_VELOCITY, t.PWM_MODE: t.GOAL_PWM}
         goal = goals.get(self.mode, t.GOAL_POSITION)
-        self.put(goal, self._counts() if goal == t.GOAL_POSITION else 0)
+        self.put(goal, self._present_position() if goal == t.GOAL_POSITION else 0)
 
     def _effort(self, ms: float) -> float:
-        """N·m that the mode asks for in its own direction."""
+        """The effort of the mode [N·m], in the direction of the drive."""
         mode, sign = self.mode, self._sign()
         velocity = sign * self.motor.velocity
         if mode == t.CURRENT_MODE:
             return self.get(t.GOAL_CURRENT) * self.effort
         if mode == t.PWM_MODE:
-            return self._drive(self.get(t.GOAL_PWM), velocity)
+            return self._motor_effort(self.get(t.GOAL_PWM), velocity)
         if mode == t.VELOCITY_MODE:
-            error = self.get(t.GOAL_VELOCITY) - _count(velocity / t.VELOCITY)
+            error = self.get(t.GOAL_VELOCITY) - _to_counts(velocity / t.VELOCITY)
             gains = self.get(t.VELOCITY_P) / 128, self.get(t.VELOCITY_I) / 65536, 0.0
         else:
-            error = self.get(t.GOAL_POSITION) - self._counts()
+            error = self.get(t.GOAL_POSITION) - self._present_position()
             gains = self.get(t.POSITION_P) / 128, self.get(t.POSITION_I) / 65536, self.get(t.POSITION_D) / 16
         proportional, integral, derivative = gains
         pwm = proportional * error - derivative * velocity / t.POSITION * 1e-3
         if integral:
-            room = self.get(t.GOAL_PWM) / integral  # no more than the output can follow
-            self.integral = min(max(self.integral + error * ms, -room), room)
-        effort = self._drive(pwm + integral * self.integral, velocity)
+            integral_limit = self.get(t.GOAL_PWM) / integral  # anti-windup: the limit of the output
+            self.integral = min(max(self.integral + error * ms, -integral_limit), integral_limit)
+        effort = self._motor_effort(pwm + integral * self.integral, velocity)
         if mode == t.CURRENT_POSITION_MODE:
             bound = abs(self.get(t.GOAL_CURRENT)) * self.effort
             return min(max(effort, -bound), bound)
         return effort
 
-    def _drive(self, pwm: float, velocity: float) -> float:
-        """N·m of the motor at this PWM and velocity."""
-        most = abs(self.get(t.GOAL_PWM))
-        self.pwm = min(max(pwm, -most), most)
+    def _motor_effort(self, pwm: float, velocity: float) -> float:
+        """The effort of the motor [N·m] at this PWM and velocity."""
+        limit = abs(self.get(t.GOAL_PWM))
+        self.pwm = min(max(pwm, -limit), limit)
         stall = self.motor.max_effort if math.isfinite(self.motor.max_effort) else self.model.stall
-        fastest = self.motor.max_velocity
-        return stall * (self.pwm / t.FULL_PWM - (velocity / fastest if fastest > 0 else 0.0))
+        no_load_speed = self.motor.max_velocity
+        return stall * (self.pwm / t.FULL_PWM - (velocity / no_load_speed if no_load_speed > 0 else 0.0))
 
     def _sign(self) -> int:
         return -1 if self.table[t.DRIVE_MODE.address] & t.REVERSE else 1
 
     def _encoder(self) -> int:
-        return _count(self._sign() * self.motor.position / t.POSITION)
+        return _to_counts(self._sign() * self.motor.position / t.POSITION)
 
-    def _counts(self) -> int:
-        """The present position as it is shown."""
+    def _present_position(self) -> int:
+        """The present position of the register."""
         return self._encoder() - self.origin + self.get(t.HOMING_OFFSET)
 
-    def _rewind(self) -> None:
-        """Forget whole turns: the encoder knows its place within one."""
-        self.origin = self._encoder() // t.COUNTS * t.COUNTS
+    def _forget_turns(self) -> None:
+        """Set the number of turns to 0: the encoder measures within one turn."""
+        self.origin = self._encoder() // t.CPR * t.CPR
 
     def _measure(self, t_ns: int) -> None:
         motor, sign = self.motor, self._sign()
-        velocity = _count(sign * motor.velocity / t.VELOCITY)
-        position = min(max(self._counts(), -t.BIG), t.BIG)
-        current = _count(sign * motor.effort / self.effort, 0x7FFF)
+        velocity = _to_counts(sign * motor.velocity / t.VELOCITY)
+        position = min(max(self._present_position(), -t.BIG), t.BIG)
+        current = _to_counts(sign * motor.effort / self.effort, 0x7FFF)
         tick = t_ns // 1_000_000 % 0x8000
         moving = int(abs(velocity) > self.get(t.MOVING_THRESHOLD))
         _PRESENT.pack_into(
@@ -300,10 +300,10 @@ class Node(Memory):
             self.table[t.GOAL_VELOCITY.address : t.PROFILE_ACCELERATION.address]
             + self.table[t.GOAL_POSITION.address : t.REALTIME_TICK.address]
         )
-        volts, degrees = abs(_count(motor.voltage / t.VOLTAGE, 0x7FFF)), _count(motor.temperature, 0x7F) & 0xFF
+        volts, degrees = abs(_to_counts(motor.voltage / t.VOLTAGE, 0x7FFF)), _to_counts(motor.temperature, 0x7F) & 0xFF
         _SUPPLY.pack_into(self.table, t.PRESENT_VOLTAGE.address, volts, degrees)
 
 
-def _count(value: float, most: int = t.BIG) -> int:
-    """The nearest count that the register can hold."""
-    return round(min(max(value, -most), most)) if value == value else 0
+def _to_counts(value: float, limit: int = t.BIG) -> int:
+    """The nearest count in the range of a register."""
+    return round(min(max(value, -limit), limit)) if value == value else 0

@@ -1,6 +1,6 @@
-"""Control tables of the X series: registers, what they may hold, and what differs from model to model.
+"""Control tables of the X series: registers, their ranges, and the differences between models.
 
-Source: the e-Manual's pages of the models. Registers below 64 keep their values without power (EEPROM) and cannot be
+Source: the e-Manual's pages of the models. Registers below 64 are stored without power (EEPROM) and cannot be
 written while the torque is on.
 """
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from cosim.units import RPM, TURN
 
-COUNTS = 4096  # of the position per turn
-POSITION = TURN / COUNTS  # rad per count
+CPR = 4096  # counts per revolution of the position
+POSITION = TURN / CPR  # rad per count
 VELOCITY = 0.229 * RPM  # rad/s per count
 CURRENT = 2.69e-3  # A per count
 VOLTAGE = 0.1  # V per count
@@ -19,13 +19,13 @@ FULL_PWM = 885  # counts
 WATCHDOG = 20_000_000  # ns per count
 TRIPPED = 0xFF  # in the bus watchdog register: -1
 RETURN_DELAY = 2e-6  # s per count
-MOST_WATCHDOG = 127
-MOST_TURNS = 256  # either way, in the modes that count turns
+MAX_WATCHDOG = 127
+MAX_TURNS = 256  # in both directions, in the multi-turn modes
 
 TABLE_END = 662  # bytes
 EEPROM_END = 64
 
-# firmware from which on there is ...
+# first firmware with the function
 FIRMWARE_WATCHDOG = 38
 FIRMWARE_FAST = 45
 
@@ -36,10 +36,10 @@ REVERSE, SLAVE, TIMED_PROFILE, TORQUE_BY_GOAL = 1, 2, 4, 8
 
 
 class ServoModel(NamedTuple):
-    """Limits and gains in counts, as delivered.
+    """Factory limits and gains, in counts.
 
-    torque_constant [N·m/A] at 12 V: the maker's for the XM540; for the others, whose pages that this is from give none,
-    stall torque by stall current.
+    torque_constant [N·m/A] at 12 V: the manufacturer's for the XM540; stall torque / stall current for the others,
+    whose pages give none.
     """
 
     number: int
@@ -62,8 +62,8 @@ class ServoModel(NamedTuple):
         return frozenset(every | {CURRENT_MODE, CURRENT_POSITION_MODE} if self.senses_current else every)
 
     def effort(self, torque_constant: float | None) -> float:
-        """N·m per count of the present current, or of the present load (0.1 % of the stall torque, an estimate of the
-        drive) where there is no current; torque_constant: in place of the maker's."""
+        """N·m per count of the present current; without a current, of the present load (0.1 % of the stall torque,
+        estimated by the drive). torque_constant: in place of the manufacturer's."""
         return CURRENT * (torque_constant or self.torque_constant) if self.senses_current else 1e-3 * self.stall
 
 
@@ -78,7 +78,7 @@ MODEL_NAMES = {model.number: name for name, model in MODELS.items()}
 
 
 class Register(NamedTuple):
-    """low, high: what may be written; None: nothing (read only)."""
+    """low, high: the range for writing; None: read only."""
 
     address: int
     size: int
@@ -91,7 +91,7 @@ class Register(NamedTuple):
         return self.low is not None and self.low < 0
 
     def pack(self, value: int) -> bytes:
-        """Values that do not fit are wrapped."""
+        """The bytes of a value, which wraps if it is out of range."""
         return (value % (1 << 8 * self.size)).to_bytes(self.size, "little")
 
     def unpack(self, data: bytes | bytearray, base: int = 0) -> int:
@@ -100,7 +100,7 @@ class Register(NamedTuple):
         return int.from_bytes(data[at : at + self.size], "little", signed=self.signed)
 
 
-BIG = 2**31 - 1  # where the manual gives no bound, or the bound is another register
+BIG = 2**31 - 1  # if the manual gives no limit, or the limit is another register
 
 MODEL_NUMBER = Register(0, 2)
 MODEL_INFORMATION = Register(2, 4)
@@ -120,8 +120,8 @@ MIN_VOLTAGE = Register(34, 2, 95, 60, 160)
 PWM_LIMIT = Register(36, 2, FULL_PWM, 0, FULL_PWM)
 CURRENT_LIMIT = Register(38, 2, 1193, 0, 1193)
 VELOCITY_LIMIT = Register(44, 4, 200, 0, 1023)
-MAX_POSITION = Register(48, 4, COUNTS - 1, 0, COUNTS - 1)
-MIN_POSITION = Register(52, 4, 0, 0, COUNTS - 1)
+MAX_POSITION = Register(48, 4, CPR - 1, 0, CPR - 1)
+MIN_POSITION = Register(52, 4, 0, 0, CPR - 1)
 STARTUP = Register(60, 1, 0, 0, 3)
 SHUTDOWN = Register(63, 1, 0x34, 0, 0x3D)
 TORQUE_ENABLE = Register(64, 1, 0, 0, 1)
@@ -136,7 +136,7 @@ POSITION_I = Register(82, 2, 0, 0, 16383)
 POSITION_P = Register(84, 2, 800, 0, 16383)
 FEEDFORWARD_2 = Register(88, 2, 0, 0, 16383)
 FEEDFORWARD_1 = Register(90, 2, 0, 0, 16383)
-BUS_WATCHDOG = Register(98, 1, 0, 0, MOST_WATCHDOG)
+BUS_WATCHDOG = Register(98, 1, 0, 0, MAX_WATCHDOG)
 GOAL_PWM = Register(100, 2, FULL_PWM, -FULL_PWM, FULL_PWM)
 GOAL_CURRENT = Register(102, 2, 0, -2047, 2047)
 GOAL_VELOCITY = Register(104, 4, 0, -1023, 1023)
@@ -157,12 +157,12 @@ PRESENT_TEMPERATURE = Register(146, 1)
 
 GOALS = frozenset({GOAL_PWM, GOAL_CURRENT, GOAL_VELOCITY, GOAL_POSITION})
 
-# Registers gathered under consecutive addresses: (first address register, first data register, how many of each)
+# indirect registers: (first address register, first data register, number of each)
 INDIRECT = ((168, 224, 28), (578, 634, 28))
 _INDIRECT_LOW, _INDIRECT_HIGH = 64, TABLE_END - 1
 
 _COMMON = tuple(value for value in list(globals().values()) if isinstance(value, Register))
-_GATHERED = tuple(
+_MAPPED = tuple(
     register
     for addresses, data, count in INDIRECT
     for k in range(count)
@@ -174,8 +174,8 @@ _GATHERED = tuple(
 
 
 def registers(model: ServoModel) -> dict[int, Register]:
-    """Of a model, by address."""
-    table = {register.address: register for register in (*_COMMON, *_GATHERED)}
+    """The registers of a model, by address."""
+    table = {register.address: register for register in (*_COMMON, *_MAPPED)}
     low, high = model.voltages
     changed = [
         MODEL_NUMBER._replace(initial=model.number),
@@ -204,12 +204,12 @@ class HardwareError(NamedTuple):
 
     bit: int
     name: str
-    mend: str
+    fix: str
 
 
 INPUT_VOLTAGE = HardwareError(0x01, "input voltage", "check the supply")
 OVERHEATING = HardwareError(0x04, "over temperature", "let it cool down")
 ENCODER = HardwareError(0x08, "motor encoder", "have the drive repaired")
 SHOCK = HardwareError(0x10, "electrical shock", "check the supply and the wiring")
-OVERLOAD = HardwareError(0x20, "overload", "take the load away")
+OVERLOAD = HardwareError(0x20, "overload", "reduce the load")
 HARDWARE_ERRORS = (INPUT_VOLTAGE, OVERHEATING, ENCODER, SHOCK, OVERLOAD)

@@ -235,7 +235,7 @@ def test_a_drive_that_does_not_come_back_is_told_after_a_second(desk):
     begun = desk.wire.t_ns
     with pytest.raises(RunError) as caught:
         desk.driver.clear()
-    assert str(caught.value) == "joint 'b': drive 2 did not come back within 1 s of its reboot; check its supply"
+    assert str(caught.value) == "joint 'b': drive 2 did not answer within 1 s after its reboot; check its supply"
     assert 1e9 < desk.wire.t_ns - begun < 2e9
     assert not any(motor.requested for motor in desk.motors)
 

@@ -120,10 +120,10 @@ def test_what_is_no_beginning_of_a_packet_is_not_kept() -> None:
 def test_of_a_chain_that_breaks_off_the_whole_blocks_are_good() -> None:
     whole = GOLDEN["chained answer"][0]
     first, second = RegisterBlock(0, 3, HEX("A6000000")), RegisterBlock(0, 7, HEX("1F080000"))
-    assert codec.salvage(whole[:24], 4) == [first, second]
-    assert codec.salvage(whole[:23], 4) == [first]
-    assert codec.salvage(whole[:8] + b"\1" + whole[9:24], 4) == []
-    assert codec.salvage(codec.status(1, 0, b"abcd"), 4) == []
+    assert codec.complete_blocks(whole[:24], 4) == [first, second]
+    assert codec.complete_blocks(whole[:23], 4) == [first]
+    assert codec.complete_blocks(whole[:8] + b"\1" + whole[9:24], 4) == []
+    assert codec.complete_blocks(codec.status(1, 0, b"abcd"), 4) == []
 
 
 def test_nothing_makes_it_fail() -> None:
@@ -137,8 +137,8 @@ def test_nothing_makes_it_fail() -> None:
         for packet in decoder.feed(bytes(data) + chance.randbytes(chance.randrange(6))):
             for parse in (codec.spans, codec.sync_span, codec.bulk_rows):
                 parse(packet.params)
-        codec.salvage(decoder.rest, chance.randrange(30))
-        assert len(decoder.rest) <= codec.LONGEST + 7
+        codec.complete_blocks(decoder.rest, chance.randrange(30))
+        assert len(decoder.rest) <= codec.MAX_LENGTH + 7
     decoder.clear()
     assert decoder.feed(packets[0]) == [Packet(1, codec.PING, b"")]
 

@@ -278,7 +278,7 @@ def test_faults_are_told_and_only_a_reboot_clears_them(bench: Callable[..., Benc
     b.rotors[1].fault_cause = "overcurrent"
     assert b.run(2).fault.tolist() == [0, 0x20, 0]
     words = b.driver.describe_fault(1, 0x20)
-    assert words == "overload (drive error 0x20); take the load away, then reboot the drive"
+    assert words == "overload (drive error 0x20); reduce the load, then reboot the drive"
     with pytest.raises(RunError) as error:
         b.driver.enable("effort")
     assert str(error.value) == f"joint 'j1': fault: {words}"
@@ -306,8 +306,8 @@ def test_words_for_every_fault(bench: Callable[..., Bench]) -> None:
         "input voltage and over temperature (drive error 0x05); "
         "check the supply, let it cool down, then reboot the drive"
     )
-    assert describe(0, 0x40) == "unknown error (drive error 0x40); see the maker's manual, then reboot the drive"
-    assert describe(0, -1).startswith("no command came in time")
+    assert describe(0, 0x40) == "unknown error (drive error 0x40); see the manufacturer's manual, then reboot the drive"
+    assert describe(0, -1).startswith("no command in time")
     assert describe(0, -2) == "the drive switched its torque off by itself; check its supply"
     assert describe(0, -3).startswith("the drive was restarted and lost its settings")
 
@@ -547,7 +547,7 @@ def test_limits_that_are_not_set_are_the_drives(bench: Callable[..., Bench]) -> 
 def test_a_watchdog_that_is_too_short(bench: Callable[..., Bench]) -> None:
     with pytest.raises(InputError) as error:
         bench(watchdog=0.03)
-    what = "0.03 s is too short for drives that count in 20 ms; give at least 0.04 s"
+    what = "0.03 s is too short for drives that count in 20 ms; use at least 0.04 s"
     assert str(error.value) == f"rig.yaml:5 watchdog: {what}"
 
 
