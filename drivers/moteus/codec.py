@@ -1,7 +1,7 @@
 """Frames of the moteus register protocol: bytes <-> subframes, and the frames of a control cycle in a fixed shape.
 
 Source: mjbots' CAN protocol (docs/protocol/can.md) and the multiplex format it refers to. Numbers are little-endian; a
-frame is a row of subframes, filled up to a length that CAN FD knows with NOPs. All functions are pure and total.
+frame is a sequence of subframes, padded with NOPs to a length of CAN FD. All functions are pure and total.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cosim.units import TURN
 INT8, INT16, INT32, FLOAT = range(4)
 NOP = 0x50
 BROADCAST = 0x7F
-REPLY_BIT = 0x8000  # in the arbitration id: answer, please
+REPLY_BIT = 0x8000  # in the arbitration id: requests an answer
 CLIENT_DATA, SERVER_DATA, CLIENT_POLL, SERVER_DATA_FLOW, CLIENT_POLL_FLOW = range(0x40, 0x45)
 
 _LETTERS = "bhif"
@@ -49,7 +49,7 @@ class Read(NamedTuple):
     register: int
     resolution: int
     length: int  # registers
-    brief: bool  # the length stands in the type of the subframe
+    brief: bool  # the length is in the type of the subframe
 
 
 class Reply(NamedTuple):
@@ -59,7 +59,7 @@ class Reply(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A register that could not be written or read; code 1: unknown, 2: not writable, or no room for the answer."""
+    """A register that could not be written or read; code 1: unknown, 2: not writable, or no space for the answer."""
 
     register: int
     code: int
@@ -67,7 +67,7 @@ class Failure(NamedTuple):
 
 
 class Tunnel(NamedTuple):
-    """Text of a channel, or a poll for at most `limit` bytes of it; packet: its number, where it is counted."""
+    """Text of a channel, or a poll for at most `limit` bytes of it; packet: its number, for flow control."""
 
     kind: int  # CLIENT_DATA … CLIENT_POLL_FLOW
     channel: int
@@ -86,7 +86,7 @@ def varuint(value: int) -> bytes:
 
 
 def _varuint(data: bytes, at: int) -> tuple[int, int]:
-    """(value, place after it). Raises IndexError at the end of the data, ValueError after five bytes."""
+    """(value, index after it). Raises IndexError at the end of the data, ValueError after five bytes."""
     value = data[at]
     if value < 0x80:
         return value, at + 1
@@ -100,10 +100,10 @@ def _varuint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def decode(data: bytes) -> tuple[list[Subframe], bool]:
-    """(subframes, whether all bytes were understood): what a drive makes of any bytes at all.
+    """(subframes, whether all bytes were decoded), for any bytes.
 
-    As in the drive, reading ends at the first subframe that is cut off or unknown, those before it stand, and of a
-    write that is cut off the values that came whole stand too.
+    As in the drive, decoding ends at the first truncated or unknown subframe; the subframes before it are valid, and so
+    are the complete values of a truncated write.
     """
     found: list[Subframe] = []
     at, end = 0, len(data)
@@ -170,7 +170,7 @@ def read(register: int, resolution: int, count: int = 1) -> bytes:
 
 
 def reply(query: Read, values: Sequence[float]) -> bytes:
-    """The answer to a query, counted the same way."""
+    """The answer to a query, with its form of the length."""
     head = _registers(0x20, query.register, query.resolution, query.length, query.brief)
     return head + _VALUES[query.resolution][query.length].pack(*values)
 
@@ -192,7 +192,7 @@ def tunnel(kind: int, channel: int, data: bytes, packet: int = 0) -> bytes:
 
 
 def poll(channel: int, limit: int) -> bytes:
-    """Asks for at most `limit` bytes of a channel."""
+    """Request at most `limit` bytes of a channel."""
     return bytes((CLIENT_POLL,)) + varuint(channel) + varuint(limit)
 
 
@@ -200,8 +200,8 @@ def poll(channel: int, limit: int) -> bytes:
 
 _QUERY = read(0x000, INT8) + read(0x001, FLOAT, 3) + read(0x00D, INT8, 3)
 QUERY = pad(_QUERY)  # mode; position, velocity, torque; voltage, temperature, fault
-STOP = pad(write(0x000, INT8, (Mode.STOPPED,)) + _QUERY)  # also the way to clear a fault or a watchdog that tripped
-BRAKE = pad(write(0x000, INT8, (Mode.BRAKE,)) + _QUERY)  # phases shorted; neither a fault nor a watchdog is left by it
+STOP = pad(write(0x000, INT8, (Mode.STOPPED,)) + _QUERY)  # also clears a fault and a tripped watchdog
+BRAKE = pad(write(0x000, INT8, (Mode.BRAKE,)) + _QUERY)  # phases shorted; clears neither a fault nor a tripped watchdog
 
 _COMMAND = struct.Struct("<6s6f18s")
 _COMMAND_HEAD = write(0x000, INT8, (Mode.POSITION,)) + write(0x020, FLOAT, [0.0] * 6)[:3]
@@ -211,7 +211,7 @@ _SCALE = 1.0 / TURN
 
 
 def command_tail(watchdog: float, integral: bool) -> bytes:
-    """What ends every command: the watchdog [s, steps of 1 ms], trajectory limits off, the drive's integral part or
+    """The end of every command: the watchdog [s, steps of 1 ms], trajectory limits off, the drive's integral term or
     none, the query."""
     steps = min(max(round(watchdog * 1e3), 1), 32767)
     return pad(bytes(30) + write(0x027, INT16, (steps, -1, -1)) + write(0x02B, INT8, (127 * integral,)) + _QUERY)[30:]
@@ -220,10 +220,10 @@ def command_tail(watchdog: float, integral: bool) -> bytes:
 def encode_command(
     tail: bytes, position: float, velocity: float, effort: float, kp_scale: float, kd_scale: float, max_effort: float
 ) -> bytes:
-    """Position mode [rad, rad/s, N·m], 48 bytes; a position that is not a number means "where you are".
+    """Position mode [rad, rad/s, N·m], 48 bytes; a position of NaN means the measured position.
 
     The drive gives kp_scale · kp (position − q) + kd_scale · kd (velocity − v) + effort within ± max_effort, kp and kd
-    as configured in it. Raises OverflowError where a number does not fit a 32-bit float.
+    as configured in it. Raises OverflowError if a number does not fit a 32-bit float.
     """
     return _COMMAND.pack(
         _COMMAND_HEAD, position * _SCALE, velocity * _SCALE, effort, kp_scale, kd_scale, max_effort, tail
@@ -259,7 +259,7 @@ def decode_feedback(data: bytes) -> ServoFeedback | None:
 
 
 def encode_feedback(feedback: ServoFeedback) -> bytes:
-    """The answer as a drive gives it, 24 bytes."""
+    """The answer of a drive, 24 bytes."""
     mode, position, velocity, effort, voltage, temperature, fault = feedback
     head1, head2, head3 = _REPLY_HEADS
     coarse = (int(to_raw(VOLTAGE, INT8, voltage)), int(to_raw(TEMPERATURE, INT8, temperature)))

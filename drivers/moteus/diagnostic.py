@@ -1,6 +1,7 @@
-"""The host's end of a drive's diagnostic console: reads a value of its configuration.
+"""The host's end of a drive's diagnostic console: reads values of its configuration.
 
-Text goes through the register protocol: a write of bytes to channel 1, then polls until the answer's line is complete.
+Text is tunnelled in the register protocol: bytes are written to channel 1, and the answer is polled until its line is
+complete.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from cosim.drivers.moteus.codec import CLIENT_DATA, SERVER_DATA, Tunnel, decode,
 from cosim.drivers.transport import CanFrame
 
 CHANNEL = 1
-_CHUNK = 61  # bytes that a frame can carry beside the head of the subframe
-_LIMIT = 39  # bytes that an answer has room for
+_CHUNK = 61  # bytes in a frame besides the head of the subframe
+_LIMIT = 39  # bytes in an answer
 _POLLS = 64
 
 Write = Callable[[bytes], None]  # sends a frame's data to the drive
-Request = Callable[[bytes], CanFrame | None]  # the same, and its answer; None when there is none in time
+Request = Callable[[bytes], CanFrame | None]  # the same, and returns the answer; None after a time-out
 
 
 def _poll_text(request: Request) -> bytes | None:
@@ -37,7 +38,7 @@ def _write_line(write: Write, line: bytes) -> None:
 
 
 def _read_line(request: Request) -> bytes | None:
-    """One line, without its end; None when none comes."""
+    """One line, without its end; None if there is none."""
     text = b""
     for _ in range(_POLLS):
         received = _poll_text(request)
@@ -50,7 +51,7 @@ def _read_line(request: Request) -> bytes | None:
 
 
 def quiet(write: Write, request: Request) -> None:
-    """Stop what the drive sends unasked and drop what it has sent, so that answers are those to our requests."""
+    """Stop unrequested telemetry and discard the text received so far, so that later text answers the requests."""
     _write_line(write, b"tel stop")
     text = b""
     for _ in range(_POLLS):
@@ -61,7 +62,7 @@ def quiet(write: Write, request: Request) -> None:
 
 
 def get(write: Write, request: Request, name: str) -> float | None:
-    """A number of the drive's configuration; None where it has none such or does not answer."""
+    """A number of the drive's configuration; None if it does not exist or there is no answer."""
     _write_line(write, b"conf get " + name.encode())
     line = _read_line(request)
     try:

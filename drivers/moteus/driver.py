@@ -67,7 +67,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         self.nodes = tuple(nodes)
         self._drives = RegisterClient(link, nodes, prefix)
         self._brake = brake
-        self._stop_data = [STOP] * n  # what stops each drive; one that is not identified yet switches its torque off
+        self._stop_data = [STOP] * n  # stops each drive; until it is identified, with torque off
         self._tail = b""  # of commands, by the mode
         self._settings: list[Settings] = []  # of the drives, while they are open
         self._kp, self._kd = np.zeros(n), np.zeros(n)  # configured in the drives, N·m/rad and N·m·s/rad
@@ -83,10 +83,10 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     def _connect_drive(self, k: int) -> Settings:
         version = self._map_version(k)
         if self._brake and version < BRAKING_MAP:
-            what = f"{self._drive_name(k)} has register map {version:.0f}, whose firmware need not know how to brake"
+            what = f"{self._drive_name(k)} has register map {version:.0f}, whose firmware may lack mode 15 (brake)"
             raise InputError(f"{what}; update it, or give 'stop: off'", self._context.place("stop"))
         self._stop_data[k] = BRAKE if self._brake else STOP
-        # a drive with a fault is off, and stopping it would clear the fault unseen; one that is off need not brake
+        # a stop command would clear the fault of a drive unseen; a drive that is off need not brake
         if self._query(k) and self._drive_mode[k] not in (Mode.STOPPED, Mode.FAULT):
             self._drives.request(k, self._stop_data[k])
         own = read_settings(partial(self._drives.write, k), partial(self._drives.request, k, tries=2))
@@ -107,7 +107,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         version = replies[0][0] if replies and replies[0] else None
         if version in MAP_VERSIONS:
             return version
-        what = "is no moteus drive" if version is None else f"has register map {version:.0f}"
+        what = "is not a moteus drive" if version is None else f"has register map {version:.0f}"
         known = " and ".join(str(known) for known in MAP_VERSIONS)
         raise self._drive_error(k, f"{self._drive_name(k)} {what}; this driver knows moteus' register maps {known}")
 
@@ -157,7 +157,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     def _clear_faults(self) -> None:
         """Torque off clears faults and tripped watchdogs.
 
-        A drive that is off looks for no faults, so only heat and a wrong supply are seen here; `enable` reports others.
+        A drive that is off checks for no faults; temperature and supply are checked here, `enable` reports others.
         """
         for k in range(len(self.nodes)):
             reported = self._query(k)
@@ -176,8 +176,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     # --- the cycle ---------------------------------------------------------------------------
 
     def _requested_effort(self, cmd: JointCommand) -> Array:
-        """Gains that the drive has are sent to it, larger ones are closed here; without kp the drive's setpoint is its
-        measured position."""
+        """Gains up to those of the drive are sent to it, with larger ones the loop is closed here; without kp the
+        drive's setpoint is its measured position."""
         self._drain()
         if self._mode != "effort":
             return cmd.effort
@@ -202,14 +202,14 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         self._send(deadline_ns)
 
     def _send(self, deadline_ns: int) -> None:
-        """One command to every drive; a drive that left its mode is not switched on again by it. The gate is held."""
+        """Send one command to every drive that is still in its mode. The gate is held."""
         send, tail, rows = self.link.send, self._tail, self._rows.tolist()
         self._pending = set(range(len(self.nodes)))
         for id, fault, stop, row in zip(self._drives.request_ids, self._fault, self._stop_data, rows, strict=True):
             self._check_not_stopped()
             if fault == 0:
                 data = encode_command(tail, *row)
-            else:  # stopping would clear a fault, or a tripped watchdog, before it was seen
+            else:  # a stop command would clear a fault or a tripped watchdog before it is read
                 data = QUERY if fault > 0 or fault in (faults.TIMED_OUT, faults.UNNAMED) else stop
             send(CanFrame(id, data, True, True, True), deadline_ns)
 
@@ -221,7 +221,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     def _take(self, item: CanFrame) -> None:
         k = self._drives.index.get(item.id)
-        if k is None:  # between other nodes
+        if k is None:  # of other nodes
             return
         reply, feedback = decode_feedback(item.data), self._feedback
         if reply is None:

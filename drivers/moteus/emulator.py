@@ -1,4 +1,4 @@
-"""The device side of a line: emulated drives on one bus."""
+"""The device side: emulated drives on one bus."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cosim.drivers.transport import CanFrame
 
 
 class Emulator:
-    """Frames in, frames out; it reads no clock: time comes with the frames and with `process`."""
+    """Frames in, frames out; it reads no clock: times are arguments."""
 
     def __init__(self, nodes: Sequence[int], motors: Sequence[Motor]) -> None:
-        """nodes: ids on the bus, of the motors in the same order."""
+        """nodes: ids on the bus, in the order of the motors."""
         self.servos = [Servo(node, motor) for node, motor in zip(nodes, motors, strict=True)]
 
     def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
-        """A frame from the bus, of any content at all; the answers of the drives that are meant."""
+        """The answers of the addressed drives to a frame from the bus, whatever its contents."""
         destination, source, prefix = item.id & 0xFF, item.id >> 8 & 0xFF, item.id >> 16
         answers = []
         for servo in self.servos:
@@ -33,12 +33,12 @@ class Emulator:
         return answers
 
     def process(self, t_ns: int) -> list[CanFrame]:
-        """Time has passed (steps of at most 1 ms, after the motors were measured). Drives never speak unasked."""
+        """One step (at most 1 ms), after the motors were measured. Drives send nothing unrequested."""
         for servo in self.servos:
             servo.process(t_ns)
         return []
 
     def reset(self, t_ns: int) -> None:
-        """Power comes back."""
+        """Power-on."""
         for servo in self.servos:
             servo.reset(t_ns)

@@ -1,6 +1,6 @@
 """Faults of moteus drives: the manufacturer's codes, their names and the fixes.
 
-Source: register 0x00f in mjbots' register reference. Codes from 96 on only report what limits the output.
+Source: register 0x00f in mjbots' register reference. Codes from 96 on only report a limit of the output.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ MOTOR_DRIVER, OVER_VOLTAGE, ENCODER, OVER_TEMPERATURE, OUTSIDE_LIMIT, UNDER_VOLT
 CONFIG_CHANGED, STOP_POSITION_DEPRECATED, INVALID_LIMITS = 41, 45, 48
 LIMITED_BY_VELOCITY, LIMITED_BY_CURRENT, LIMITED_BY_TORQUE, LIMITED_BY_BOUNDS = 96, 99, 102, 103
 
-# codes of the driver: a drive that left its running mode without a fault of its own
+# codes of the driver: a drive left its running mode without a fault
 TIMED_OUT, STOPPED, OTHER_MODE, UNNAMED = -1, -2, -3, -4
 _OWN = {
     TIMED_OUT: "the drive's watchdog tripped; command it more often or give a longer 'watchdog', then stop and enable",
-    STOPPED: "the drive stopped by itself; check its supply and that nothing else commands it, then stop and enable",
-    OTHER_MODE: "the drive left position mode; make sure that nothing else commands it, then stop and enable",
+    STOPPED: "the drive stopped by itself; check its supply, and for another master, then stop and enable",
+    OTHER_MODE: "the drive left position mode; check for another master, then stop and enable",
     UNNAMED: "the drive reports a fault and no code for it; stop it and enable it again",
 }
 
 
 def left_position_mode(mode: int) -> int:
-    """The code of a drive that was switched on and is in this mode without a fault of its own; 0: it runs."""
+    """The code of a drive that was switched on and is in this mode without a fault; 0: it runs."""
     if mode == Mode.POSITION:
         return 0
     if mode == Mode.TIMEOUT:

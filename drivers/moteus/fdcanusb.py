@@ -1,10 +1,10 @@
-"""The text protocol of mjbots' fdcanusb (and of a drive's own UART): lines of hexadecimal frames on a serial line.
+"""The text protocol of mjbots' fdcanusb (and of a drive's own UART): hexadecimal frames in lines of text.
 
-    can send 8001 01000A11001F01130D BF        to the adapter, which answers OK or ERR <why>
+    can send 8001 01000A11001F01130D BF        to the adapter, which answers OK or ERR <reason>
     rcv 0100 21000A2F01… e B F r x-1           a frame from the bus
 
-A line may end with ` *XX`, the CRC-8 (polynomial 0x97) of all before the asterisk; who got one line with it wants it
-on every line from then on and gives it on every line. Source: README of mjbots' fdcanusb, docs/integration/uart.md of
+A line may end with ` *XX`, the CRC-8 (polynomial 0x97) of all characters before the asterisk; after the first line with
+a checksum, both sides require it on every line. Source: README of mjbots' fdcanusb, docs/integration/uart.md of
 the moteus repository.
 """
 
@@ -14,8 +14,8 @@ from collections import deque
 
 from cosim.drivers.transport import CanFrame, Connection
 
-_LONGEST = 512  # bytes of a line
-_PATIENCE_NS = 10_000_000
+_MAX_LENGTH = 512  # bytes of a line
+_TIMEOUT_NS = 10_000_000
 _CRC = [0] * 256
 for _byte in range(256):
     _value = _byte
@@ -37,14 +37,14 @@ def checksum(data: bytes) -> int:
     return crc
 
 
-def sealed(line: bytes) -> bytes:
+def with_checksum(line: bytes) -> bytes:
     """The line with its checksum."""
     line += b" "
     return line + b"*%02X" % checksum(line)
 
 
-def unsealed(line: bytes) -> tuple[bytes, bool | None]:
-    """(the line without its checksum, whether it is right; None where there is none)."""
+def without_checksum(line: bytes) -> tuple[bytes, bool | None]:
+    """(the line without its checksum, whether the checksum is valid; None without one)."""
     if len(line) < 3 or line[-3] != 0x2A:
         return line, None
     try:
@@ -57,14 +57,14 @@ def unsealed(line: bytes) -> tuple[bytes, bool | None]:
 
 
 def send_line(frame: CanFrame) -> bytes:
-    """What asks the adapter to send a frame."""
+    """The line that requests the adapter to send a frame."""
     data = frame.data.hex().upper()
     flags = ("B" if frame.switched else "b") + ("F" if frame.fd else "") + ("R" if frame.remote else "")
     return f"can send {frame.id:04x} {data} {flags}".encode()
 
 
 def received_line(frame: CanFrame) -> bytes:
-    """How the adapter tells of a frame from the bus."""
+    """The line with which the adapter reports a frame from the bus."""
     id = f"{frame.id:X}"
     flags = ("E" if frame.extended else "e", "B" if frame.switched else "b", "F" if frame.fd else "f")
     remote = "R" if frame.remote else "r"
@@ -72,7 +72,7 @@ def received_line(frame: CanFrame) -> bytes:
 
 
 def parse_received(line: bytes, t_ns: int = 0) -> CanFrame | None:
-    """The frame of a `rcv` line; None for any other bytes. A drive's own UART gives no flags."""
+    """The frame of a `rcv` line; None for any other bytes. A drive's own UART has no flags."""
     try:
         head, id, *rest = line.decode("ascii").split(" ")
         number, data = int(id, 16), bytes.fromhex(rest[0]) if rest else b""
@@ -85,7 +85,7 @@ def parse_received(line: bytes, t_ns: int = 0) -> CanFrame | None:
 
 
 def parse_send(line: bytes, t_ns: int = 0) -> CanFrame | str:
-    """The frame of a `can send` (`std`, `ext`) line, or what the adapter says is wrong with it."""
+    """The frame of a `can send` (`std`, `ext`) line, or the adapter's error message."""
     words = line.decode("latin1").split()
     if words[:1] != ["can"]:
         return "unknown command"
@@ -117,29 +117,29 @@ def parse_send(line: bytes, t_ns: int = 0) -> CanFrame | str:
 
 
 class LineDecoder:
-    """Cuts a stream of bytes into lines; what is longer than any line is dropped."""
+    """Splits a stream of bytes into lines; longer ones than any valid line are dropped."""
 
     def __init__(self) -> None:
         self.rest = b""
         self.overlong = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that are whole now, without their ends."""
+        """The lines that the chunk completes, without their ends."""
         *lines, self.rest = (self.rest + chunk).replace(b"\r", b"\n").split(b"\n")
-        if len(self.rest) > _LONGEST:
+        if len(self.rest) > _MAX_LENGTH:
             self.rest, self.overlong = b"", self.overlong + 1
         return [line for line in lines if line]
 
 
-# --- links --------------------------------------------------------------------------------------
+# --- connections --------------------------------------------------------------------------------------
 
 
 class _Adapter:
-    """What both ends share: a link of Frames on top of a serial one."""
+    """Base of both ends: a connection of CanFrames on a serial connection."""
 
     def __init__(self, serial: Connection[bytes], checksums: bool) -> None:
         self.serial, self.name, self.meter, self.now = serial, serial.name, serial.meter, serial.now
-        self.checksums = checksums  # whether lines carry one
+        self.checksums = checksums  # lines have one
         self._configured = checksums
         self._lines = LineDecoder()
         self._frames: deque[CanFrame] = deque()
@@ -163,7 +163,7 @@ class _Adapter:
         return self.serial.lost
 
     def bus_off(self) -> None:
-        """See `Connection`; the text protocol has no word for it."""
+        """See `Connection`; the text protocol cannot signal it."""
         self.serial.bus_off()
 
     def receive(self, deadline_ns: int) -> CanFrame | None:
@@ -174,8 +174,8 @@ class _Adapter:
                 return None
             t_ns = self.now()
             for line in self._lines.feed(chunk):
-                content, right = unsealed(line)
-                self._take(content, right, t_ns)
+                content, valid = without_checksum(line)
+                self._take(content, valid, t_ns)
         return self._frames.popleft()
 
     def _clear(self) -> None:
@@ -184,16 +184,16 @@ class _Adapter:
         self._frames.clear()
 
     def _line(self, content: bytes) -> bytes:
-        return (sealed(content) if self.checksums else content) + b"\r\n"
+        return (with_checksum(content) if self.checksums else content) + b"\r\n"
 
-    def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
+    def _take(self, content: bytes, valid: bool | None, t_ns: int) -> None:
         raise NotImplementedError
 
 
 class AdapterHost(_Adapter):
-    """The program's end. It does not wait for each OK: an error counts in `meter.errors` and shows as a missing answer.
+    """The program's end. It does not wait for each OK: errors count in `meter.errors` and appear as missing answers.
 
-    checksums: from the first line on, as for a drive's own UART; else only when the other side asks for them.
+    checksums: from the first line on, as for a drive's own UART; otherwise only if the other side requires them.
     """
 
     def __init__(self, serial: Connection[bytes], checksums: bool = False) -> None:
@@ -202,17 +202,17 @@ class AdapterHost(_Adapter):
     def open(self) -> None:
         """See `Connection`."""
         super().open()
-        self.serial.send(b"\r\n", self.now() + _PATIENCE_NS)  # ends what an earlier program may have begun
+        self.serial.send(b"\r\n", self.now() + _TIMEOUT_NS)  # ends an incomplete line of an earlier program
 
     def send(self, item: CanFrame, deadline_ns: int) -> None:
         """See `Connection`."""
         self.serial.send(self._line(send_line(item)), deadline_ns)
 
-    def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
+    def _take(self, content: bytes, valid: bool | None, t_ns: int) -> None:
         if content.startswith(b"ERR"):
             self.meter.errors += 1
             self.checksums = self.checksums or b"checksum" in content
-        elif right is False or (self.checksums and right is None):
+        elif valid is False or (self.checksums and valid is None):
             self.meter.errors += 1
         elif content != OK:
             frame = parse_received(content, t_ns)
@@ -223,7 +223,7 @@ class AdapterHost(_Adapter):
 
 
 class AdapterDevice(_Adapter):
-    """The adapter itself: it answers every line, and frames come out of `receive`."""
+    """The adapter: it answers every line; `receive` returns the frames to send."""
 
     def __init__(self, serial: Connection[bytes]) -> None:
         super().__init__(serial, checksums=False)
@@ -232,14 +232,14 @@ class AdapterDevice(_Adapter):
         """See `Connection`."""
         self.serial.send(self._line(received_line(item)), deadline_ns)
 
-    def _take(self, content: bytes, right: bool | None, t_ns: int) -> None:
-        self.checksums = self.checksums or right is True
-        if right is False or (self.checksums and right is None):
-            return self._say(b"ERR checksum")
+    def _take(self, content: bytes, valid: bool | None, t_ns: int) -> None:
+        self.checksums = self.checksums or valid is True
+        if valid is False or (self.checksums and valid is None):
+            return self._reply(b"ERR checksum")
         frame = parse_send(content, t_ns)
         if isinstance(frame, CanFrame):
             self._frames.append(frame)
-        self._say(OK if isinstance(frame, CanFrame) else b"ERR " + frame.encode())
+        self._reply(OK if isinstance(frame, CanFrame) else b"ERR " + frame.encode())
 
-    def _say(self, content: bytes) -> None:
-        self.serial.send(self._line(content), self.now() + _PATIENCE_NS)
+    def _reply(self, content: bytes) -> None:
+        self.serial.send(self._line(content), self.now() + _TIMEOUT_NS)

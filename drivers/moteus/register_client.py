@@ -8,8 +8,8 @@ from cosim.drivers.common.driver import MAX_BURST
 from cosim.drivers.moteus.codec import arbitration
 from cosim.drivers.transport import CanFrame, Connection
 
-ANSWER_NS = 20_000_000  # within which a drive answers a command while it is switched on
-PATIENCE_NS = 100_000_000  # for an answer outside of the cycle
+ANSWER_NS = 20_000_000  # for the answer to a command while a drive is switched on
+TIMEOUT_NS = 100_000_000  # for an answer outside of the cycle
 TRIES = 5
 
 
@@ -24,7 +24,7 @@ class RegisterClient:
         self._write_ids = [arbitration(0, node, prefix) for node in nodes]
 
     def unanswered(self, k: int, data: bytes) -> CanFrame:
-        """The frame that brings drive k these data and is not answered."""
+        """A frame with these data to drive k that is not answered."""
         id = self._write_ids[k]
         return CanFrame(id, data, id > 0x7FF, True, True)
 
@@ -33,12 +33,12 @@ class RegisterClient:
         self._link.send(self.unanswered(k, data), self._link.now() + ANSWER_NS)
 
     def request(self, k: int, data: bytes, tries: int = TRIES) -> CanFrame | None:
-        """The answer to a frame, None when there is none after some tries. Raises ConnectionLost."""
+        """The answer to a frame, None without one after all tries. Raises ConnectionLost."""
         for _ in range(MAX_BURST):
-            if self._link.receive(0) is None:  # otherwise a late answer to an earlier request
+            if self._link.receive(0) is None:  # otherwise it was a late answer to an earlier request
                 break
         for _ in range(tries):
-            deadline_ns = self._link.now() + PATIENCE_NS
+            deadline_ns = self._link.now() + TIMEOUT_NS
             self._link.send(CanFrame(self.request_ids[k], data, True, True, True), deadline_ns)
             while (frame := self._link.receive(deadline_ns)) is not None:
                 if self.index.get(frame.id) == k:

@@ -1,8 +1,8 @@
-"""The registers of a moteus drive: their numbers, what they measure, the modes.
+"""The registers of a moteus drive: numbers, quantities, modes.
 
 Source: mjbots' register reference (docs/protocol/registers.md of the moteus repository), register map versions 4 and 5.
 Positions are in turns of the output, velocities in turns/s; an integer type has one step per quantity, and its most
-negative value stands for "not a number".
+negative value means NaN.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ UUID, UUID_MASK, UUID_MASK_CAPABLE = 0x150, 0x154, 0x158
 # torque constant [N·m/A] times Kv [rpm/V], for phase currents and phase-to-phase voltages
 TORQUE_FACTOR = 1.5 / math.sqrt(3.0) * 60.0 / TURN
 
-MAP_VERSIONS = (4, 5)  # whose scalings these are
-BRAKING_MAP = 5  # from which on every firmware has mode 15; it came while the map was 4
+MAP_VERSIONS = (4, 5)  # with these scalings
+BRAKING_MAP = 5  # with it every firmware has mode 15, which was added during map 4
 
-# quantity -> what one step of int8, int16, int32 is worth; a float is the quantity itself
+# quantity -> step of int8, int16, int32; a float is the quantity itself
 STEPS: dict[str, tuple[float, float, float]] = {
     "current": (1.0, 0.1, 0.001),
     "torque": (0.5, 0.01, 0.001),
@@ -86,7 +86,7 @@ _FLOAT_MAX = 3.4028234e38
 
 
 def to_value(register: int, resolution: int, raw: int | float) -> float:
-    """What a number on the wire says of a register; registers without a quantity are whole numbers as they are.
+    """The value of a raw number of a register; registers without a quantity are whole numbers.
 
     resolution: 0 int8, 1 int16, 2 int32, 3 float.
     """
@@ -99,7 +99,7 @@ def to_value(register: int, resolution: int, raw: int | float) -> float:
 
 
 def to_raw(register: int, resolution: int, value: float) -> int | float:
-    """The number on the wire: integers are cut to ± the largest, what is not finite is the most negative one."""
+    """The raw number of a value: integers are clipped to ± the largest, NaN and infinity are the most negative one."""
     if resolution == 3:
         return math.copysign(math.inf, value) if abs(value) > _FLOAT_MAX else value
     limit = (1 << (_BITS[resolution] - 1)) - 1

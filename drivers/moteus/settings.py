@@ -22,7 +22,7 @@ class Settings(NamedTuple):
     velocity: float
     lower: float
     upper: float
-    voltage: float  # V, °C; above these it reports a fault once it is on
+    voltage: float  # V, °C; above these the drive reports a fault when it is on
     temperature: float
 
     def limits(self) -> tuple[tuple[str, float, str], ...]:
@@ -50,7 +50,7 @@ _NAMES = (
 
 
 def read_settings(write: Write, request: Request) -> Settings | str:
-    """The settings of a drive by its diagnostic console; the name of one that it did not report.
+    """The settings of a drive, read on its diagnostic console; the name of the first one that it does not report.
 
     The torque at the output is the current times the torque constant of the manufacturer's motor model, 8.27 / Kv, over
     the ratio of the gear between rotor and output.
@@ -77,7 +77,8 @@ def read_settings(write: Write, request: Request) -> Settings | str:
 
 
 def standing_fault(own: Settings, voltage: float, temperature: float) -> int:
-    """The fault [V, °C] that a drive which is off would report as soon as it is on, 0 for none that shows."""
+    """The fault that a drive which is off would report when switched on, at this supply [V] and temperature [°C]; 0 for
+    none."""
     if temperature > own.temperature:
         return faults.OVER_TEMPERATURE
     if voltage > own.voltage:

@@ -33,7 +33,7 @@ from cosim.drivers.moteus.codec import (
     encode_command,
     encode_feedback,
 )
-from cosim.drivers.moteus.fdcanusb import checksum, sealed, unsealed
+from cosim.drivers.moteus.fdcanusb import checksum, with_checksum, without_checksum
 from cosim.drivers.moteus.registers import to_raw, to_value
 from cosim.drivers.transport import CanParams, SerialParams, now
 from cosim.errors import SourceLocation
@@ -417,6 +417,6 @@ def test_commands_of_the_maker_decode() -> None:
 
 def test_the_same_checksums() -> None:
     for line in (b"", b"OK", b"ERR checksum", b"can send 8001 01000A BF", bytes(range(32, 127))):
-        assert checksum(line) == _compute_crc8(line) and sealed(line) == _append_checksum(line)
-        theirs, had, right = _strip_and_validate_checksum(sealed(line))
-        assert had and right and unsealed(sealed(line)) == (theirs, True)
+        assert checksum(line) == _compute_crc8(line) and with_checksum(line) == _append_checksum(line)
+        theirs, had, right = _strip_and_validate_checksum(with_checksum(line))
+        assert had and right and without_checksum(with_checksum(line)) == (theirs, True)

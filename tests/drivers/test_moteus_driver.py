@@ -270,7 +270,7 @@ def test_another_register_map(make: Callable[..., Bench]) -> None:
     with pytest.raises(InputError, match=r"node 3 has register map 6; this driver knows .* 4 and 5$"):
         bench.driver.open()
     bench.cable.spoil = lambda frame: frame._replace(data=b"\x31\x82\x02\x01")
-    with pytest.raises(InputError, match=r"node 3 is no moteus drive; this driver knows moteus' register maps"):
+    with pytest.raises(InputError, match=r"node 3 is not a moteus drive; this driver knows moteus' register maps"):
         bench.driver.open()
 
 
@@ -353,7 +353,7 @@ def test_commands_need_an_enabled_driver(bench: Bench) -> None:
 
 
 def test_a_drive_that_does_not_switch_on(bench: Bench) -> None:
-    bench.servos[1].obey = lambda command, t_ns: None  # type: ignore[method-assign]
+    bench.servos[1].apply = lambda command, t_ns: None  # type: ignore[method-assign]
     began = bench.cable.t_ns
     with pytest.raises(RunError, match=r"^joint 'j1': node 8 did not switch on within 1 s; check its supply$"):
         bench.driver.enable("effort")
@@ -445,7 +445,7 @@ def test_another_master_is_noticed(bench: Bench) -> None:
     bench.servos[0].command["mode"] = 15
     bench.driver.read(bench.state, bench.cable.t_ns + MS)
     assert bench.state.fault[0] == faults.OTHER_MODE
-    assert "nothing else commands it" in bench.driver.describe_fault(0, faults.OTHER_MODE)
+    assert "check for another master" in bench.driver.describe_fault(0, faults.OTHER_MODE)
 
 
 def test_a_limit_that_the_drive_reports_is_no_fault(bench: Bench) -> None:
@@ -604,7 +604,7 @@ def test_firmware_that_need_not_know_how_to_brake(make: Callable[..., Bench]) ->
         with pytest.raises(InputError) as caught:
             bench.driver.open()
         assert str(caught.value) == (
-            "rig.yaml:7 stop: node 3 has register map 4, whose firmware need not know how to brake; update it, or give"
+            "rig.yaml:7 stop: node 3 has register map 4, whose firmware may lack mode 15 (brake); update it, or give"
             " 'stop: off'"
         )
         assert not bench.cable.opened and bench.servos[0].mode == 0

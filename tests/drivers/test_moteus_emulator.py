@@ -31,7 +31,7 @@ from cosim.drivers.moteus.codec import (
     write,
 )
 from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.moteus.device.trajectory import follow
+from cosim.drivers.moteus.device.trajectory import advance
 from cosim.drivers.moteus.emulator import Emulator
 from cosim.drivers.moteus.registers import Mode
 from cosim.drivers.transport import CanFrame
@@ -171,7 +171,7 @@ def test_set_points_arrive_within_their_limits(gap: float | None, goal: float) -
     place, velocity, target, fastest, acceleration, dt = 0.0, 0.7, gap, 1.5, 8.0, 1e-3
     for _ in range(5000):
         rest = None if target is None else target - place
-        new, step, arrived = follow(rest, velocity, goal, fastest, acceleration, dt)
+        new, step, arrived = advance(rest, velocity, goal, fastest, acceleration, dt)
         assert abs(new) <= fastest + 1e-9 and abs(new - velocity) <= acceleration * dt + 1e-9
         assert abs(step) <= (fastest + 2 * acceleration * dt) * dt
         place, velocity, target = place + step, new, None if target is None else target + goal * dt

@@ -18,9 +18,9 @@ from cosim.drivers.moteus.fdcanusb import (
     parse_received,
     parse_send,
     received_line,
-    sealed,
     send_line,
-    unsealed,
+    with_checksum,
+    without_checksum,
 )
 from cosim.drivers.transport import CanFrame, TrafficMeter, now
 
@@ -66,7 +66,7 @@ def test_documented_lines() -> None:
     assert parse_send(b"can send 8001 01000a07206000200150ff140400130d") == FRAME
     assert parse_received(b"rcv 100 2404000a005000000170ff230d181400") == ANSWER._replace(switched=False)
     assert received_line(ANSWER) == b"rcv 0100 2404000A005000000170FF230D181400 e B F r x-1"
-    assert sealed(b"OK") == b"OK *BD"
+    assert with_checksum(b"OK") == b"OK *BD"
 
 
 def test_a_drive_own_uart_answers_without_flags() -> None:
@@ -129,15 +129,15 @@ def test_lines_in_pieces() -> None:
 def test_once_sealed_always_sealed() -> None:
     host, device, there, back = ends(checksums=True)
     host.send(FRAME, 0)
-    assert there[0] == sealed(send_line(FRAME)) + b"\r\n"
+    assert there[0] == with_checksum(send_line(FRAME)) + b"\r\n"
     assert device.receive(0) is not None and device.checksums and back.popleft() == b"OK *BD\r\n"
     device.send(ANSWER, 0)
-    assert back[0] == sealed(received_line(ANSWER)) + b"\r\n" and host.receive(0) is not None
+    assert back[0] == with_checksum(received_line(ANSWER)) + b"\r\n" and host.receive(0) is not None
     there.append(send_line(FRAME) + b"\n")  # without it now
-    assert device.receive(0) is None and back.popleft() == sealed(b"ERR checksum") + b"\r\n"
-    there.append(sealed(send_line(FRAME)).replace(b"8001", b"8002") + b"\n")
-    assert device.receive(0) is None and back.popleft() == sealed(b"ERR checksum") + b"\r\n"
-    back.extend([received_line(ANSWER) + b"\n", sealed(received_line(ANSWER))[:-1] + b"0\n"])
+    assert device.receive(0) is None and back.popleft() == with_checksum(b"ERR checksum") + b"\r\n"
+    there.append(with_checksum(send_line(FRAME)).replace(b"8001", b"8002") + b"\n")
+    assert device.receive(0) is None and back.popleft() == with_checksum(b"ERR checksum") + b"\r\n"
+    back.extend([received_line(ANSWER) + b"\n", with_checksum(received_line(ANSWER))[:-1] + b"0\n"])
     assert host.receive(0) is None and host.meter.errors == 2
     device.open()  # power came back
     assert not device.checksums
@@ -148,7 +148,7 @@ def test_a_host_learns_that_checksums_are_wanted() -> None:
     back.append(b"ERR checksum\r\n")
     assert host.receive(0) is None and host.meter.errors == 1
     host.send(FRAME, 0)
-    assert there[0] == sealed(send_line(FRAME)) + b"\r\n"
+    assert there[0] == with_checksum(send_line(FRAME)) + b"\r\n"
 
 
 def test_lines_that_never_end_are_dropped() -> None:
@@ -171,14 +171,14 @@ def test_any_bytes_at_all(data: bytes) -> None:
     parse_send(data)
     parse_received(b"rcv " + data)
     parse_send(b"can send " + data)
-    content, right = unsealed(sealed(data))
+    content, right = without_checksum(with_checksum(data))
     assert right is True and content == data.rstrip(b" ")
-    unsealed(data)
+    without_checksum(data)
 
 
 def test_one_changed_byte_breaks_the_seal() -> None:
-    line = sealed(b"rcv 0100 2100")
+    line = with_checksum(b"rcv 0100 2100")
     for k in range(len(line) - 3):
         changed = bytearray(line)
         changed[k] ^= 0x01
-        assert unsealed(bytes(changed))[1] is False
+        assert without_checksum(bytes(changed))[1] is False

@@ -1,4 +1,4 @@
-"""The registers of an emulated drive: what each holds, and what writing to it does."""
+"""The registers of an emulated drive: their values and the effects of writing them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cosim.drivers.moteus.device.commands import COMMANDS, NOTHING
 from cosim.drivers.moteus.device.servo import Servo
 from cosim.drivers.moteus.registers import Mode, to_raw, to_value
 
-DONE, UNKNOWN, NOT_WRITABLE, DISCARD = range(4)  # DISCARD: the rest of the frame is meant for another drive
+DONE, UNKNOWN, NOT_WRITABLE, DISCARD = range(4)  # DISCARD: the rest of the frame is for another drive
 
-# registers that only keep what is written: digital outputs, clock trim, pwm outputs; and those of pins not in use
+# registers that only store a value: digital outputs, clock trim, PWM outputs; and those of unused pins
 _WRITABLE = frozenset((0x05C, 0x05D, 0x071, *range(0x076, 0x080)))
 _IDLE = frozenset((0x05E, 0x05F, 0x072, 0x074, 0x140, 0x141, *range(0x060, 0x065), *range(0x068, 0x06D)))
 
@@ -52,38 +52,38 @@ _MEASURED: dict[int, Callable[[Servo], float]] = {
     0x031: lambda s: s.integral,
     0x032: lambda s: s.derivative,
     0x033: lambda s: s.command["feedforward"],
-    0x034: lambda s: s.asked,
+    0x034: lambda s: s.requested,
     0x038: lambda s: math.nan if s.control_position is None else s.control_position + s.offset,
     0x039: lambda s: math.nan if s.control_position is None else s.control_velocity,
-    0x03A: lambda s: s.asked,
+    0x03A: lambda s: s.requested,
     0x03B: lambda s: 0.0 if s.control_position is None else s.encoder - s.control_position,
     0x03C: lambda s: 0.0 if s.control_position is None else s.velocity - s.control_velocity,
-    0x03D: lambda s: s.motor.effort - s.asked,
+    0x03D: lambda s: s.motor.effort - s.requested,
     0x050: lambda s: s.encoder % 1.0,
     0x051: lambda s: s.velocity,
     **dict.fromkeys((0x052, 0x053, 0x054, 0x055), lambda s: 0.0),
     0x058: lambda s: 3,  # encoder 0 gives angle and velocity
-    reg.MILLISECONDS: lambda s: (s.t_ns - s.since_ns) // 1_000_000 % (1 << 23),
+    reg.MILLISECONDS: lambda s: (s.t_ns - s.power_on_ns) // 1_000_000 % (1 << 23),
     **dict.fromkeys((0x073, 0x075), lambda s: math.nan),
     reg.UUID_MASK_CAPABLE: lambda s: 1,
 }
 
 
 def _cast(value: float, bits: int) -> int:
-    """A whole number of so many bits, with sign, as the drive makes it of any number."""
+    """Any number as a signed integer of so many bits, converted as in the drive."""
     half = 1 << (bits - 1)
     return (int(value) + half) % (2 * half) - half if math.isfinite(value) else 0
 
 
 def read(servo: Servo, register: int, resolution: int) -> float | None:
-    """The raw number of a register in a type; None where there is none to read as this type."""
+    """The raw number of a register in a type; None if it cannot be read as this type."""
     value: float | None = None
     if register in _MEASURED:
         value = _MEASURED[register](servo)
     elif register in COMMANDS:
         value = servo.written[COMMANDS[register]]
     elif register in _WRITABLE:
-        value = servo.kept.get(register, 0)
+        value = servo.stored.get(register, 0)
     elif register in _IDLE:
         value = 0
     elif resolution == 2 and register in _WHOLE:
@@ -92,7 +92,7 @@ def read(servo: Servo, register: int, resolution: int) -> float | None:
 
 
 def write(servo: Servo, register: int, resolution: int, raw: float) -> int:
-    """Writes a raw number; DONE, or why not. Commands take effect when their frame ends (`Servo.obey`)."""
+    """Write a raw number; DONE or an error. Commands take effect at the end of their frame (`Servo.apply`)."""
     value = to_value(register, resolution, raw)
     if register in COMMANDS:
         servo.written[COMMANDS[register]] = value
@@ -100,9 +100,9 @@ def write(servo: Servo, register: int, resolution: int, raw: float) -> int:
         mode = _cast(value, 8)
         if not 0 <= mode < len(Mode):
             return UNKNOWN
-        servo.written, servo.fresh = NOTHING | {"mode": mode}, True
+        servo.written, servo.mode_written = NOTHING | {"mode": mode}, True
     elif register in _WRITABLE:
-        servo.kept[register] = value
+        servo.stored[register] = value
     elif register in (reg.SET_NEAREST, reg.SET_EXACT):
         servo.set_output(value, exact=register == reg.SET_EXACT)
     elif register == reg.REQUIRE_REINDEX:

@@ -1,4 +1,4 @@
-"""What a command to a drive consists of: its registers, and the values of what a command does not mention."""
+"""The fields of a command: their registers and their default values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The configuration of an emulated drive: what `conf enumerate` shows, with the maker's names, defaults and units.
+"""The configuration of an emulated drive: the values of `conf enumerate`, with the manufacturer's names and defaults.
 
-Source: mjbots' configuration reference. The names are those that a control loop or the maker's tools need; positions
-are in turns, kp in N·m/turn, kd in N·m per turn/s.
+Source: mjbots' configuration reference. The names are those that a control loop or the manufacturer's tools need;
+positions are in turns, kp in N·m/turn, kd in N·m per turn/s.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Config = dict[str, int | float]
 
 
 def factory(node: int, uuid: bytes, motor: Motor) -> Config:
-    """As the drive comes calibrated for its motor; the bounds of the position are open."""
+    """The configuration of a drive that is calibrated for its motor, without position limits."""
     return {
         "can.prefix": 0,
         "id.id": node,
@@ -48,8 +48,8 @@ def factory(node: int, uuid: bytes, motor: Motor) -> Config:
     }
 
 
-def shown(value: int | float) -> str:
-    """As the drive prints a value."""
+def formatted(value: int | float) -> str:
+    """A value as the drive prints it."""
     return f"{value:d}" if isinstance(value, int) else f"{value:f}"
 
 
@@ -58,15 +58,15 @@ def groups(config: Config) -> list[str]:
 
 
 def change(config: Config, name: str, text: str) -> bool:
-    """Sets a value that exists from text; False when there is none such, or the text is no number that fits."""
+    """Set a value from text; False if the name does not exist or the text is not a valid number."""
     if name not in config:
         return False
     try:
         value = type(config[name])(text)
-        shown(value)
+        formatted(value)
     except (ValueError, OverflowError):
         return False
     if name == "id.id" and not 1 <= value <= 126:
-        value = 1  # as the drive does, so that it can be reached
+        value = 1  # as in the drive, so that it stays reachable
     config[name] = value
     return True

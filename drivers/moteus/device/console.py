@@ -1,7 +1,7 @@
-"""The diagnostic console of an emulated drive: `conf`, `tel` and `d` as mjbots' tools and Stream use them.
+"""The diagnostic console of an emulated drive: `conf`, `tel` and `d` as used by mjbots' tools and `Stream`.
 
 Source: mjbots' diagnostic protocol reference. Lines end with a line feed or a carriage return; an answer ends with a
-line `OK` or `ERR …`, but for `conf get` and binary telemetry, which answer with the value alone.
+line `OK` or `ERR …`, except those to `conf get` and of binary telemetry, which are the value alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cosim.drivers.moteus.device.commands import NOTHING
 from cosim.drivers.moteus.device.servo import Servo
 from cosim.drivers.moteus.registers import Mode
 
-_LONGEST = 128
+_MAX_LENGTH = 128
 OK = b"OK\r\n"
 _UNKNOWN = b"ERR unknown subcommand\r\n"
 
@@ -42,18 +42,18 @@ _MOVES = {  # word: (mode, fields of its numbers)
 }
 
 
-def hear(servo: Servo, data: bytes, t_ns: int) -> None:
-    """Text from the bus; every whole line is done and answered."""
-    room = _LONGEST - len(servo.inbox)
-    *lines, rest = (servo.inbox + data[:room]).replace(b"\r", b"\n").split(b"\n")
-    servo.inbox = rest if len(rest) < _LONGEST else b""
+def receive(servo: Servo, data: bytes, t_ns: int) -> None:
+    """Take text from the bus; every complete line is executed and answered."""
+    space = _MAX_LENGTH - len(servo.inbox)
+    *lines, rest = (servo.inbox + data[:space]).replace(b"\r", b"\n").split(b"\n")
+    servo.inbox = rest if len(rest) < _MAX_LENGTH else b""
     for line in lines:
         words = line.decode("latin1").split()
         if words:
             group = _GROUPS.get(words[0])
             servo.outbox += group(servo, words[1:], t_ns) if group else b"ERR unknown command\r\n"
-    if len(servo.outbox) > 1 << 16:  # nobody listens
-        servo.outbox, servo.held = b"", 0
+    if len(servo.outbox) > 1 << 16:  # no host reads
+        servo.outbox, servo.unacknowledged = b"", 0
 
 
 def _conf(servo: Servo, words: list[str], t_ns: int) -> bytes:
@@ -63,7 +63,7 @@ def _conf(servo: Servo, words: list[str], t_ns: int) -> bytes:
                 return b"ERR unknown group\r\n"
             if name not in servo.config:
                 return b"ERR error reading\r\n"
-            return f"{config.shown(servo.config[name])}\r\n".encode()
+            return f"{config.formatted(servo.config[name])}\r\n".encode()
         case ["set", name, text]:
             if name.split(".")[0] not in config.groups(servo.config):
                 return b"ERR unknown group\r\n"
@@ -74,8 +74,8 @@ def _conf(servo: Servo, words: list[str], t_ns: int) -> bytes:
         case ["enumerate", *group]:
             if group and group[0] not in config.groups(servo.config):
                 return b"ERR unknown group\r\n"
-            shown = (item for item in servo.config.items() if not group or item[0].split(".")[0] == group[0])
-            return "".join(f"{name} {config.shown(value)}\r\n" for name, value in shown).encode() + OK
+            formatted = (item for item in servo.config.items() if not group or item[0].split(".")[0] == group[0])
+            return "".join(f"{name} {config.formatted(value)}\r\n" for name, value in formatted).encode() + OK
         case ["list"]:
             return "".join(f"{group}\r\n" for group in config.groups(servo.config)).encode() + OK
         case ["write"]:
@@ -135,8 +135,8 @@ def _d(servo: Servo, words: list[str], t_ns: int) -> bytes:
             options = {_OPTIONS.get(text[0]): _number(text[1:]) for text in rest[len(fields) :]}
             if None in options or None in options.values():
                 return b"ERR unknown option\r\n"
-            # a person at a console need not feed the watchdog
-            servo.obey(NOTHING | {"mode": int(mode), "timeout": float("nan")} | given | options, t_ns)  # type: ignore
+            # on the console the watchdog is off
+            servo.apply(NOTHING | {"mode": int(mode), "timeout": float("nan")} | given | options, t_ns)  # type: ignore
         case _:
             return b"ERR unknown command\r\n"
     return OK

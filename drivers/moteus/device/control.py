@@ -1,6 +1,6 @@
-"""The control loop of an emulated drive: from what is commanded and measured to the torque that it asks for.
+"""The control loop of an emulated drive: from commands and measurements to the requested torque.
 
-mjbots' theory of operation: torque = integral + kp kp_scale (control position − position) + kd kd_scale (control
+After mjbots' theory of operation, torque = integral + kp kp_scale (control position − position) + kd kd_scale (control
 velocity − velocity) + feedforward, limited. Positions are turns of the output, velocities turns/s. The modes that
 command phases, voltages or a fixed field (5 to 8, 14 and the overrides of position mode) give no torque here.
 """
@@ -12,15 +12,15 @@ import math
 from cosim.drivers.moteus import faults
 from cosim.drivers.moteus.device.commands import NOTHING
 from cosim.drivers.moteus.device.servo_state import ServoState
-from cosim.drivers.moteus.device.trajectory import follow
+from cosim.drivers.moteus.device.trajectory import advance
 from cosim.drivers.moteus.registers import Mode
 
-_TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # any other one counts as stopped
-_STILL = 0.05  # turns/s: control starts from rest below it
+_TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # other ones mean stopped
+_STILL = 0.05  # turns/s; below it control starts with velocity 0
 
 
 def torque(servo: ServoState, dt: float) -> float:
-    """What the drive asks of its motor [N·m] in its present mode; dt [s] since the last step."""
+    """The torque that the drive requests of its motor [N·m] in its present mode; dt [s] since the last step."""
     command, mode = servo.command, servo.mode
     if mode == Mode.TIMEOUT:
         mode = servo.config["servo.timeout_mode"]
@@ -32,8 +32,8 @@ def torque(servo: ServoState, dt: float) -> float:
     if mode == Mode.POSITION:
         if not (math.isnan(command["fixed_voltage"]) and math.isnan(command["fixed_current"])):
             return 0.0
-        wanted = _loop(servo, dt, command, command["velocity"]) + command["feedforward"]
-        return _limited(servo, wanted, command["max_torque"])
+        commanded = _loop(servo, dt, command, command["velocity"]) + command["feedforward"]
+        return _limited(servo, commanded, command["max_torque"])
     if mode == Mode.ZERO_VELOCITY:
         servo.target = None
         damped = NOTHING | {"kp_scale": 0.0, "ilimit_scale": 0.0, "kd_scale": command["kd_scale"]}
@@ -64,22 +64,22 @@ def _within(servo: ServoState, dt: float) -> float:
 
 
 def _loop(servo: ServoState, dt: float, command: dict[str, float], velocity: float) -> float:
-    """Position and velocity loop; velocity: the set-point's."""
+    """Position and velocity loop; velocity: of the setpoint."""
     config = servo.config
-    _advance(servo, dt, command, 0.0 if math.isnan(velocity) else velocity)
+    _move_setpoint(servo, dt, command, 0.0 if math.isnan(velocity) else velocity)
     assert servo.control_position is not None
     error, rate = servo.control_position - servo.encoder, servo.control_velocity - servo.velocity
-    most = config["servo.pid_position.ilimit"] * command["ilimit_scale"]
-    servo.integral = min(max(servo.integral + config["servo.pid_position.ki"] * error * dt, -most), most)
+    limit = config["servo.pid_position.ilimit"] * command["ilimit_scale"]
+    servo.integral = min(max(servo.integral + config["servo.pid_position.ki"] * error * dt, -limit), limit)
     servo.proportional = config["servo.pid_position.kp"] * command["kp_scale"] * error
     servo.derivative = config["servo.pid_position.kd"] * command["kd_scale"] * rate
     return servo.proportional + servo.derivative + servo.integral
 
 
-def _advance(servo: ServoState, dt: float, command: dict[str, float], velocity: float) -> None:
-    """Moves the control position and velocity toward what is commanded."""
-    fastest, acceleration = command["velocity_limit"], command["accel_limit"]
-    free = math.isnan(fastest) and math.isnan(acceleration)
+def _move_setpoint(servo: ServoState, dt: float, command: dict[str, float], velocity: float) -> None:
+    """Move the control position and velocity towards the command."""
+    max_velocity, acceleration = command["velocity_limit"], command["accel_limit"]
+    free = math.isnan(max_velocity) and math.isnan(acceleration)
     if free and servo.target is not None:
         servo.control_position, servo.target = servo.target, None
     elif servo.control_position is None:
@@ -88,42 +88,42 @@ def _advance(servo: ServoState, dt: float, command: dict[str, float], velocity: 
     if free:
         servo.control_velocity, step, servo.arrived = velocity, velocity * dt, True
     else:
-        gap = None if servo.target is None else servo.target - servo.control_position
-        new, step, servo.arrived = follow(gap, servo.control_velocity, velocity, fastest, acceleration, dt)
+        distance = None if servo.target is None else servo.target - servo.control_position
+        new, step, servo.arrived = advance(distance, servo.control_velocity, velocity, max_velocity, acceleration, dt)
         servo.control_velocity = new
         if servo.target is not None:
             servo.target = None if servo.arrived else servo.target + velocity * dt
-    place = servo.control_position + step + servo.offset
-    ahead = place
+    position = servo.control_position + step + servo.offset
+    bounded = position
     if not command["ignore_bounds"]:
         lower, upper = servo.config["servopos.position_min"], servo.config["servopos.position_max"]
-        ahead = lower if place < lower else upper if place > upper else place
+        bounded = lower if position < lower else upper if position > upper else position
     stop = command["stop_position"]
-    if not math.isnan(stop) and (ahead - stop) * servo.control_velocity > 0.0:
-        ahead = stop
-    if ahead != place:
+    if not math.isnan(stop) and (bounded - stop) * servo.control_velocity > 0.0:
+        bounded = stop
+    if bounded != position:
         servo.control_velocity = 0.0
-    servo.control_position = ahead - servo.offset
+    servo.control_position = bounded - servo.offset
 
 
-def _limited(servo: ServoState, torque: float, most: float) -> float:
-    """Torque within what the command, the bounds, the velocity and the current allow; says which of them cut it."""
+def _limited(servo: ServoState, torque: float, limit: float) -> float:
+    """Limit the torque by the command, the position limits, the velocity and the current; `fault` reports the limit."""
     config = servo.config
     if math.isnan(torque):
         return 0.0
-    if abs(torque) > most:
-        torque, servo.fault = math.copysign(most, torque), faults.LIMITED_BY_TORQUE
+    if abs(torque) > limit:
+        torque, servo.fault = math.copysign(limit, torque), faults.LIMITED_BY_TORQUE
     lower, upper = config["servopos.position_min"], config["servopos.position_max"]
     if not servo.command["ignore_bounds"] and servo.beyond(lower, upper) * torque > 0.0:
         over = abs(servo.encoder + servo.offset - (upper if torque > 0.0 else lower))
         torque *= max(0.0, 1.0 - over / max(config["servo.position_derate"], 1e-6))
         servo.fault = faults.LIMITED_BY_BOUNDS
-    most = config["servo.max_current_A"] * servo.torque_constant
-    limit = faults.LIMITED_BY_CURRENT
+    limit = config["servo.max_current_A"] * servo.torque_constant
+    cause = faults.LIMITED_BY_CURRENT
     over = abs(servo.velocity) - config["servo.max_velocity"]
     if over >= 0.0 and servo.velocity * torque > 0.0:
-        most *= max(0.0, 1.0 - over / max(config["servo.max_velocity_derate"], 1e-6))
-        limit = faults.LIMITED_BY_VELOCITY
-    if abs(torque) > most:
-        torque, servo.fault = math.copysign(most, torque), limit
+        limit *= max(0.0, 1.0 - over / max(config["servo.max_velocity_derate"], 1e-6))
+        cause = faults.LIMITED_BY_VELOCITY
+    if abs(torque) > limit:
+        torque, servo.fault = math.copysign(limit, torque), cause
     return torque

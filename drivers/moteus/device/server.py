@@ -1,6 +1,6 @@
-"""The device side of the register protocol: what a drive does with the subframes of a frame, and its answer.
+"""The device side of the register protocol: execution of the subframes of a frame, and the answer.
 
-Source: the micro server of mjbots' mjlib, with its rules for what no longer fits into an answer of 64 bytes.
+Source: the micro server of mjbots' mjlib, with its rules for answers beyond 64 bytes.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from cosim.drivers.moteus.codec import (
 from cosim.drivers.moteus.device import bank, console
 from cosim.drivers.moteus.device.servo import Servo
 
-_ROOM = 64
-_RESERVE = 23  # an answer with less room left takes no further subframe
+_MAX_ANSWER = 64
+_RESERVE = 23  # bytes; with less space left in the answer no further subframe is executed
 _CHANNELS = (1, 2, 3)  # the console; the serial ports, where nothing is connected
-_NO_ROOM = 2
+_TOO_LONG = 2
 
 
-def answer(servo: Servo, data: bytes, wanted: bool, t_ns: int) -> bytes | None:
-    """Does what the frame says; the answer (it may be empty), or None where none is wanted or due."""
-    servo.fresh = False
+def answer(servo: Servo, data: bytes, answer_requested: bool, t_ns: int) -> bytes | None:
+    """Execute a frame; the answer (it may be empty), None if none is requested or the frame is for another drive."""
+    servo.mode_written = False
     out = bytearray()
     for subframe in decode(data)[0]:
-        if _ROOM - len(out) < _RESERVE:
+        if _MAX_ANSWER - len(out) < _RESERVE:
             break
         if isinstance(subframe, Write):
-            code = _write(servo, subframe, out, wanted)
+            code = _write(servo, subframe, out, answer_requested)
             if code == bank.DISCARD:
                 return None
         elif isinstance(subframe, Read):
-            if wanted and not _read(servo, subframe, out):
+            if answer_requested and not _read(servo, subframe, out):
                 break
-        elif not (isinstance(subframe, Tunnel) and _talk(servo, subframe, out, wanted, t_ns)):
-            break  # a subframe that only drives send
-    if servo.fresh:
-        servo.obey(dict(servo.written), t_ns)
-    return bytes(out) if wanted else None
+        elif not (isinstance(subframe, Tunnel) and _tunnel(servo, subframe, out, answer_requested, t_ns)):
+            break  # a subframe of answers only
+    if servo.mode_written:
+        servo.apply(dict(servo.written), t_ns)
+    return bytes(out) if answer_requested else None
 
 
-def _write(servo: Servo, subframe: Write, out: bytearray, wanted: bool) -> int:
+def _write(servo: Servo, subframe: Write, out: bytearray, answer_requested: bool) -> int:
     for k, raw in enumerate(subframe.values):
         code = bank.write(servo, subframe.register + k, subframe.resolution, raw)
         if code == bank.DISCARD:
             return code
-        if code and wanted and _ROOM - len(out) >= _RESERVE:
+        if code and answer_requested and _MAX_ANSWER - len(out) >= _RESERVE:
             out += failure(subframe.register + k, code, reading=False)
     return bank.DONE
 
 
 def _read(servo: Servo, query: Read, out: bytearray) -> bool:
-    """Whether reading of the frame goes on: it ends at a register that cannot be read."""
-    if reply_size(query) > _ROOM - len(out):
-        out += failure(query.register, _NO_ROOM, reading=True)
+    """Append the values; False at a register that cannot be read, which ends the frame."""
+    if reply_size(query) > _MAX_ANSWER - len(out):
+        out += failure(query.register, _TOO_LONG, reading=True)
         return True
     values = []
     for register in range(query.register, query.register + query.length):
@@ -76,30 +76,30 @@ def _read(servo: Servo, query: Read, out: bytearray) -> bool:
     return True
 
 
-def _talk(servo: Servo, subframe: Tunnel, out: bytearray, wanted: bool, t_ns: int) -> bool:
-    """Text to and from a channel; False where there is no such channel."""
+def _tunnel(servo: Servo, subframe: Tunnel, out: bytearray, answer_requested: bool, t_ns: int) -> bool:
+    """Text to and from a channel; False if there is no such channel."""
     if subframe.channel not in _CHANNELS or subframe.kind in (SERVER_DATA, SERVER_DATA_FLOW):
         return False
-    here = subframe.channel == _CHANNELS[0]
-    if subframe.kind == CLIENT_DATA and here:
-        console.hear(servo, subframe.data, t_ns)
-    if not wanted:
+    is_console = subframe.channel == _CHANNELS[0]
+    if subframe.kind == CLIENT_DATA and is_console:
+        console.receive(servo, subframe.data, t_ns)
+    if not answer_requested:
         return True
-    text = servo.outbox if here else b""
+    text = servo.outbox if is_console else b""
     limit = len(text) if subframe.kind == CLIENT_DATA else subframe.limit
     if subframe.kind in (CLIENT_DATA, CLIENT_POLL):
-        taken = text[: max(0, min(limit, _ROOM - len(out) - 2 - _RESERVE))]
+        taken = text[: max(0, min(limit, _MAX_ANSWER - len(out) - 2 - _RESERVE))]
         out += tunnel(SERVER_DATA, subframe.channel, taken)
-        if here:
-            servo.outbox, servo.held = text[len(taken) :], 0
+        if is_console:
+            servo.outbox, servo.unacknowledged = text[len(taken) :], 0
         return True
     assert subframe.kind == CLIENT_POLL_FLOW
-    if not here:
+    if not is_console:
         out += tunnel(SERVER_DATA_FLOW, subframe.channel, b"", subframe.packet)
         return True
-    if not servo.held or subframe.packet == servo.packet:  # what was sent has arrived
-        servo.outbox = text = text[servo.held :]
+    if not servo.unacknowledged or subframe.packet == servo.packet:  # the last packet was acknowledged
+        servo.outbox = text = text[servo.unacknowledged :]
         servo.packet = (servo.packet + 1) & 0xFF
-        servo.held = len(text[: max(0, min(limit, _ROOM - len(out) - 3 - _RESERVE))])
-    out += tunnel(SERVER_DATA_FLOW, subframe.channel, text[: servo.held], servo.packet)
+        servo.unacknowledged = len(text[: max(0, min(limit, _MAX_ANSWER - len(out) - 3 - _RESERVE))])
+    out += tunnel(SERVER_DATA_FLOW, subframe.channel, text[: servo.unacknowledged], servo.packet)
     return True

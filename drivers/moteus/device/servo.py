@@ -1,7 +1,7 @@
 """One emulated drive: its mode machine, its watchdog and its faults.
 
-After mjbots' register and configuration references: a drive that is commanded starts up, runs, and leaves its
-mode by a fault, which only the stop command clears, or by its watchdog, which only the stop command ends.
+After mjbots' register and configuration references: a commanded drive starts up and runs, until a fault or its watchdog
+ends its mode; only the stop command clears either.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _ENABLING_NS, _CALIBRATING_NS = 2_000_000, 9_000_000  # from the command to the 
 
 
 class Servo(ServoState):
-    """One node: what it does with commands, and as time passes."""
+    """One node: commands and time steps."""
 
     # --- commands ----------------------------------------------------------------------------
 
-    def obey(self, command: dict[str, float], t_ns: int) -> None:
-        """Takes over a whole command (its fields as in `NOTHING`)."""
+    def apply(self, command: dict[str, float], t_ns: int) -> None:
+        """Apply a command (fields as in `NOTHING`)."""
         if int(command["mode"]) in (Mode.FAULT, Mode.ENABLING, Mode.CALIBRATING, Mode.CALIBRATED):
             return
         config = self.config
@@ -33,8 +33,8 @@ class Servo(ServoState):
             command[name] = config[f"servo.default_{name}"] if math.isnan(limit) else math.nan if limit < 0.0 else limit
         if not (math.isnan(command["velocity_limit"]) and math.isnan(command["accel_limit"])):
             limit = command["velocity_limit"]
-            fastest = config["servo.max_velocity"]
-            command["velocity_limit"] = fastest if math.isnan(limit) else min(limit, fastest)
+            max_velocity = config["servo.max_velocity"]
+            command["velocity_limit"] = max_velocity if math.isnan(limit) else min(limit, max_velocity)
         self.target = None if math.isnan(command["position"]) else command["position"] - self.offset
         self.command = command
         if not math.isnan(command["stop_position"]) and not math.isnan(command["velocity_limit"]):
@@ -44,7 +44,7 @@ class Servo(ServoState):
             self._off()
 
     def set_output(self, position: float, exact: bool) -> None:
-        """The position is this from now on, or the nearest one to it that the rotor's encoder allows."""
+        """Set the present position, exactly or to the nearest one that the rotor's encoder allows."""
         if not math.isfinite(position):
             return
         away = position - (self.encoder + self.offset)
@@ -52,16 +52,16 @@ class Servo(ServoState):
         self.home = 2
 
     def require_reindex(self) -> None:
-        """Forgets what the output is referenced to: the position is where the rotor is within a turn."""
+        """Discard the reference of the output: the position is that of the rotor within a turn."""
         self.offset, self.home = -round(self.encoder), 0
 
     def recapture(self) -> None:
-        """Position mode goes on from where the motor is."""
+        """Position mode continues from the measured position."""
         if self.mode == Mode.POSITION:
             self.control_position, self.control_velocity, self.integral = self.encoder, self.velocity, 0.0
 
     def config_changed(self, name: str) -> None:
-        """A value of the configuration was set; those of the encoders need a stopped drive."""
+        """After a change of the configuration; changing encoders of a running drive is a fault."""
         if name.startswith("motor_position.") and self.mode not in (Mode.STOPPED, Mode.FAULT):
             self._fail(faults.CONFIG_CHANGED)
 
@@ -69,7 +69,7 @@ class Servo(ServoState):
 
     def _off(self) -> None:
         self.control_position, self.control_velocity, self.integral = None, 0.0, 0.0
-        self.proportional = self.derivative = self.asked = 0.0
+        self.proportional = self.derivative = self.requested = 0.0
         self.motor.request(0.0)
 
     def _fail(self, code: int) -> None:
@@ -77,25 +77,25 @@ class Servo(ServoState):
         self._off()
 
     def _switch(self, t_ns: int) -> None:
-        """Toward the mode that is commanded, as far as the present one allows."""
-        wanted = int(self.command["mode"])
-        if wanted == self.mode:
+        """Change to the commanded mode, if the present one allows it."""
+        commanded = int(self.command["mode"])
+        if commanded == self.mode:
             return
-        if wanted == Mode.STOPPED:
-            self.mode, self.fault = wanted, 0
+        if commanded == Mode.STOPPED:
+            self.mode, self.fault = commanded, 0
         elif self.mode == Mode.STOPPED:
             self.mode, self.phase_ns = int(Mode.ENABLING), t_ns
         elif self.mode not in (Mode.FAULT, Mode.TIMEOUT, Mode.ENABLING, Mode.CALIBRATING):
-            if wanted in (Mode.POSITION, Mode.STAY_WITHIN) and not self.command["ignore_bounds"]:
+            if commanded in (Mode.POSITION, Mode.STAY_WITHIN) and not self.command["ignore_bounds"]:
                 lower, upper = self.config["servopos.position_min"], self.config["servopos.position_max"]
                 if self.beyond(lower, upper):
                     return self._fail(faults.OUTSIDE_LIMIT)
                 if abs(lower) > 32768.0 or abs(upper) > 32768.0:
                     return self._fail(faults.INVALID_LIMITS)
-            self.mode = wanted
+            self.mode = commanded
             self.control_position, self.control_velocity, self.integral = None, 0.0, 0.0
 
-    def _trouble(self) -> int:
+    def _fault_code(self) -> int:
         motor, config = self.motor, self.config
         if motor.fault_cause == "overcurrent":
             return faults.MOTOR_DRIVER
@@ -109,11 +109,11 @@ class Servo(ServoState):
         return faults.OVER_TEMPERATURE if hot or motor.fault_cause == "overtemperature" else 0
 
     def process(self, t_ns: int) -> None:
-        """Time has passed: start-up, faults, watchdog, one step of the control loop."""
+        """One step: start-up, faults, watchdog, control loop."""
         dt, self.t_ns = (t_ns - self.t_ns) * 1e-9, t_ns
         if self.mode in (Mode.STOPPED, Mode.FAULT):
             return self.motor.request(0.0)
-        code = self._trouble()
+        code = self._fault_code()
         if code:
             return self._fail(code)
         if self.mode == Mode.ENABLING and t_ns - self.phase_ns >= _ENABLING_NS:
@@ -126,5 +126,5 @@ class Servo(ServoState):
         if self.mode == Mode.FAULT:
             return
         self.fault = 0
-        self.asked = torque(self, dt)
-        self.motor.request(self.asked)
+        self.requested = torque(self, dt)
+        self.motor.request(self.requested)

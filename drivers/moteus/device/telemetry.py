@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cosim.drivers.moteus.device.servo import Servo
 
-# type: (its bytes in a schema, how its value is packed)
+# type: (its bytes in a schema, format of its value)
 _TYPES: dict[str, tuple[bytes, str]] = {
     "bool": (b"\x02", "?"),
     "u8": (b"\x04\x01", "B"),
@@ -25,7 +25,7 @@ class _Field(NamedTuple):
     name: str
     type: str
     length: int  # 0: a single value
-    value: Callable[[Servo], Any]
+    value: Callable[[Servo], float | Sequence[float]]
 
 
 CHANNELS: dict[str, tuple[_Field, ...]] = {
@@ -60,7 +60,7 @@ def _string(text: str) -> bytes:
 
 
 def schema(name: str) -> bytes:
-    """Of a channel."""
+    """The schema of a channel."""
     out = b"\x10\x00"
     for field in CHANNELS[name]:
         array = bytes((19, field.length)) if field.length else b""
@@ -68,23 +68,23 @@ def schema(name: str) -> bytes:
     return out + b"\x00\x00\x00\x00\x00"
 
 
-def _values(servo: Servo, field: _Field) -> Sequence[Any]:
+def _values(servo: Servo, field: _Field) -> Sequence[float]:
     value = field.value(servo)
-    return value if field.length else (value,)
+    return value if isinstance(value, Sequence) else (value,)
 
 
 def binary(servo: Servo, name: str) -> bytes:
-    """The record of a channel as its schema says."""
+    """The record of a channel, in the form of its schema."""
     return b"".join(
         struct.pack(f"<{field.length or 1}{_TYPES[field.type][1]}", *_values(servo, field)) for field in CHANNELS[name]
     )
 
 
 def text(servo: Servo, name: str) -> bytes:
-    """The record of a channel, one value per line."""
+    """The record of a channel as text, each value in a line of its own."""
     lines = []
     for field in CHANNELS[name]:
         for k, value in enumerate(_values(servo, field)):
-            shown = f"{value:f}" if field.type == "f32" else f"{value:d}"
-            lines.append(f"{name}.{field.name}{f'.{k}' if field.length else ''} {shown}\r\n")
+            formatted = f"{value:f}" if field.type == "f32" else f"{value:d}"
+            lines.append(f"{name}.{field.name}{f'.{k}' if field.length else ''} {formatted}\r\n")
     return "".join(lines).encode()
