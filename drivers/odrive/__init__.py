@@ -25,9 +25,9 @@ __all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emula
 
 
 def load(params: Params, context: DriverContext, link: Connection | None = None) -> ODrive:
-    """The driver; on `link` where one is given, else on its own connection.
+    """The driver, on `link` or on its own connection.
 
-    Raises InputError for a watchdog that would trip between two commands, a joint whose address is of the other
+    Raises InputError for a watchdog that would trip between two commands, a joint with the address of the other
     transport, and endpoints that cannot be read.
     """
     check_watchdog(params, context)
@@ -44,12 +44,12 @@ def load(params: Params, context: DriverContext, link: Connection | None = None)
     if params.endpoints is None:
         return CanDriver(params, context, link)
     place = context.place("endpoints")
-    folder = Path(getattr(place, "file", "")).parent  # a path is relative to the rig file
+    folder = Path(getattr(place, "file", "")).parent  # the path is relative to the rig file
     return CanDriver(params, context, link, [read_endpoints(folder / params.endpoints, place)])
 
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator | AsciiEmulator:
-    """The drives; those whose joints home have an end stop where the motor is at 0."""
+    """The drives; those whose joints are homed have an end switch at the motor's position 0."""
     addresses, stops = [w.address for w in context.wiring], [w.homing for w in context.wiring]
     kind = Emulator if params.bus is not None else AsciiEmulator
     return kind(motors, addresses, stops)
@@ -77,7 +77,7 @@ def traffic(params: Params, context: DriverContext) -> Traffic:
 
 
 def _lines(axes: Sequence[int], mode: str, checked: bool) -> Traffic:
-    long = -1234.56789  # numbers of many digits
+    long = -1234.56789  # a number with many digits
     out, back = [], []
     for axis in axes:
         command = {
@@ -85,8 +85,12 @@ def _lines(axes: Sequence[int], mode: str, checked: bool) -> Traffic:
             codes.VELOCITY_CONTROL: ascii_codec.velocity(axis, long, long),
             codes.POSITION_CONTROL: ascii_codec.position(axis, long, long, long),
         }[CONTROL[mode]]
-        asks = (f"f {axis}", f"r axis{axis}.motor.torque_estimate", f"r axis{axis}.motor.fet_thermistor.temperature")
-        out += [ascii_codec.line(text, checked) for text in (command, *asks)]
+        requests = (
+            f"f {axis}",
+            f"r axis{axis}.motor.torque_estimate",
+            f"r axis{axis}.motor.fet_thermistor.temperature",
+        )
+        out += [ascii_codec.line(text, checked) for text in (command, *requests)]
         answers = (f"{long:f} {long:f}", f"{long:f}", f"{long:f}")
         back += [ascii_codec.line(text, checked, "\r\n") for text in answers]
     return Traffic(out, back)

@@ -1,8 +1,8 @@
 """The ASCII protocol: lines of text ↔ values in SI.
 
-`command *checksum ; comment`: the checksum is the xor of all characters before the asterisk, may be left out, and is
-answered with one when it is there; a line whose checksum is wrong is ignored. Angles are in turns
-(docs.odriverobotics.com, ascii-protocol). Values go in and come out in rad, rad/s and N·m.
+`command *checksum ; comment`: the checksum, the xor of all characters before the asterisk, is optional; the answer to a
+line with one has one too, and a line with a wrong one is ignored. Angles in the text are in turns
+(docs.odriverobotics.com, ascii-protocol); arguments and results here are in rad, rad/s and N·m.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 from cosim.units import TURN
 
-MAX_LINE = 256  # bytes a drive keeps of a line
+MAX_LINE = 256  # bytes, the drive's buffer for a line
 
 _ENDS = re.compile(rb"[\r\n!]+")
 
 
 class AsciiLine(NamedTuple):
     text: str
-    checked: bool  # it came with a checksum
+    checked: bool  # it had a checksum
 
 
 class Request(NamedTuple):
-    """What a command of one letter asks: motor number and the numbers after it, in the maker's units."""
+    """A command of one letter: motor number and arguments, in the manufacturer's units."""
 
     letter: str
     axis: int
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class AsciiDecoder:
-    """Cuts what comes over the line into lines; what is longer than a drive's buffer is dropped whole."""
+    """Splits received bytes into lines; those longer than a drive's buffer are dropped."""
 
     def __init__(self) -> None:
         self.rest = b""
@@ -39,7 +39,7 @@ class AsciiDecoder:
         self.dropped = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that have ended, without their ends; empty ones are left out."""
+        """The lines that the chunk completes, without their ends and without empty ones."""
         *lines, self.rest = _ENDS.split(self.rest + chunk)
         if lines and self.dropping:
             del lines[0]
@@ -53,7 +53,7 @@ class AsciiDecoder:
 
 
 def checksum(text: bytes) -> int:
-    """The xor of all bytes, of which there are at most 256: halves are folded until one byte is left."""
+    """The xor of at most 256 bytes: halves are folded until one byte remains."""
     bits, width = int.from_bytes(text, "little"), 256 if len(text) <= 64 else 1024
     while width >= 8:
         bits ^= bits >> width
@@ -62,13 +62,13 @@ def checksum(text: bytes) -> int:
 
 
 def line(text: str, checked: bool, end: str = "\n") -> bytes:
-    """A line as it is sent."""
+    """The bytes of a line."""
     raw = text.encode("latin-1", "replace")
     return raw + (f"*{checksum(raw)}{end}" if checked else end).encode()
 
 
 def unwrap(raw: bytes) -> AsciiLine | None:
-    """A line without comment and checksum; None when its checksum is wrong."""
+    """A line without comment and checksum; None if its checksum is wrong."""
     body = raw.partition(b";")[0]
     text, star, given = body.partition(b"*")
     if not star:
@@ -80,28 +80,28 @@ def unwrap(raw: bytes) -> AsciiLine | None:
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """The numbers a text begins with."""
+    """The numbers at the beginning of a text."""
     found = []
     for token in text.split():
         try:
             found.append(float(token))
         except ValueError:
             break
-        if "_" in token:  # a number for Python only
+        if "_" in token:  # a number in Python only
             del found[-1]
             break
     return tuple(found)
 
 
 def parse(text: str) -> Request | None:
-    """A command `letter motor number …`; None when it does not say which motor."""
+    """A command `letter motor number …`; None without a valid motor number."""
     letter, found = text[:1], text[1:].split(maxsplit=1)
     if not found or not (found[0].isascii() and found[0].isdecimal() and len(found[0]) < 10):
         return None
     return Request(letter, int(found[0]), numbers(found[1]) if len(found) > 1 else ())
 
 
-# --- what the host says -----------------------------------------------------------------------------
+# --- lines of the host -----------------------------------------------------------------------------
 
 
 def position(axis: int, angle: float, velocity: float, effort: float) -> str:
@@ -116,7 +116,7 @@ def torque(axis: int, effort: float) -> str:
     return f"c {axis} {effort:.7g}"
 
 
-# --- what the drive says ----------------------------------------------------------------------------
+# --- lines of the drive ----------------------------------------------------------------------------
 
 
 def feedback(text: str) -> tuple[float, float] | None:
@@ -126,6 +126,6 @@ def feedback(text: str) -> tuple[float, float] | None:
 
 
 def number(text: str) -> float | None:
-    """The answer to `r`; None when it is not one number."""
+    """The answer to `r`; None if it is not one number."""
     found = numbers(text)
     return found[0] if len(found) == 1 and " " not in text else None

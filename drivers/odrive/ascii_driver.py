@@ -1,7 +1,7 @@
 """One ODrive on a serial port: the ASCII protocol.
 
-Answers carry no address: they come in the order of the requests. So the requests of a cycle are sent in one go, and
-their answers are used only when all of them are there and have the expected form.
+Answers have no address: they arrive in the order of the requests. Therefore the requests of a cycle are sent together,
+and their answers are used only when all have arrived in the expected form.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cosim.drivers.transport import Connection
 from cosim.types import Array, DriverContext
 
 VERSIONS = ("fw_version_major", "fw_version_minor", "fw_version_revision")
-# requested in turn, one per cycle: the state every other time
+# requested in turn, one per cycle: the state in every second one
 SLOW = ("current_state", "active_errors", "current_state", "disarm_reason", "current_state", "TEMPERATURE")
 MOTOR_TEMPERATURE, INVERTER_TEMPERATURE = "motor.motor_thermistor.temperature", "motor.fet_thermistor.temperature"
-TRIES_PER_SECOND = 4  # to get one answer
-TIMEOUT_NS = 50_000_000  # for answers, beyond the time that they take on the wire
+TRIES_PER_SECOND = 4  # for one answer
+TIMEOUT_NS = 50_000_000  # for answers, in addition to their transmission time
 
 
 class AsciiDriver(ODrive[bytes]):
@@ -33,23 +33,23 @@ class AsciiDriver(ODrive[bytes]):
         self._lines = ascii_.AsciiDecoder()
         self._requests: list[bytes] = []  # of a cycle, by its turn
         self._turn = 0
-        self._awaited: tuple[str, ...] = ()  # the quantities of the answers to come, in their order
+        self._awaited: tuple[str, ...] = ()  # the quantities of the expected answers, in their order
         self._answers: list[str] = []
         self._requested_ns = 0
-        # the last answer to a request outside of the cycle, or the text that the drive sent instead
+        # the last answer to a request outside of the cycle, or the drive's error text
         self._value: float | None = None
         self._error_text = ""
         self._errors = [[0, 0] for _ in range(count)]  # active, reason of the last disarming
-        self._explained = [False] * count  # the reason was read since the axis left its state
+        self._explained = [False] * count  # the reason was read after the axis left its state
         assert params.port is not None
-        self._patience = TIMEOUT_NS + int(200 * count * 10e9 / params.port.baudrate)
+        self._answer_timeout_ns = TIMEOUT_NS + int(200 * count * 10e9 / params.port.baudrate)
 
     # --- opening --------------------------------------------------------------------------------------
 
     def _identify(self) -> None:
         self._lines, self._awaited, self._answers = ascii_.AsciiDecoder(), (), []
         self._errors = [[0, 0] for _ in self.joints]
-        self._say("")  # ends a line that an earlier program may have left incomplete
+        self._send_line("")  # ends an incomplete line of an earlier program
         major, minor, revision = (int(self._request_value(0, name)) for name in VERSIONS)
         if (major, minor) != (0, 6):
             runs = f"the drive runs firmware {major}.{minor}.{revision}"
@@ -76,17 +76,17 @@ class AsciiDriver(ODrive[bytes]):
         return self._request_value(k, f"axis{self._addresses[k]}.{path}", seconds)
 
     def _request_value(self, k: int, name: str, seconds: float = ANSWER_TIME) -> float:
-        """Raises the error of a drive that does not answer, or does not know the name."""
+        """Raises the error of a drive that does not answer or does not have the parameter."""
         if self._awaited:
-            self._wait(lambda: not self._awaited, self._patience * 1e-9, lambda: None)
-            self._give_up()
+            self._wait(lambda: not self._awaited, self._answer_timeout_ns * 1e-9, lambda: None)
+            self._discard_answers()
         self._value, self._error_text = None, ""
         for _ in range(max(1, round(TRIES_PER_SECOND * seconds))):
-            self._say(f"r {name}")
+            self._send_line(f"r {name}")
             self._expect((name,))
-            if self._wait(lambda: not self._awaited, self._patience * 1e-9, lambda: None):
+            if self._wait(lambda: not self._awaited, self._answer_timeout_ns * 1e-9, lambda: None):
                 break
-            self._give_up()
+            self._discard_answers()
         if self._error_text:
             raise self._drive_error(
                 k, f"the drive answers '{self._error_text}' to 'r {name}'; check its axes and its firmware"
@@ -96,7 +96,7 @@ class AsciiDriver(ODrive[bytes]):
         return self._value
 
     def _set(self, k: int, path: str, value: float) -> None:
-        self._say(f"w axis{self._addresses[k]}.{path} {value:.9g}")
+        self._send_line(f"w axis{self._addresses[k]}.{path} {value:.9g}")
 
     def _idle_item(self, k: int) -> bytes:
         return self._line(f"w axis{self._addresses[k]}.requested_state {codes.IDLE}")
@@ -105,17 +105,17 @@ class AsciiDriver(ODrive[bytes]):
         self._set(k, "requested_state", state)
 
     def _feed(self, k: int) -> None:
-        self._say(f"u {self._addresses[k]}")
+        self._send_line(f"u {self._addresses[k]}")
 
     def _clear(self, k: int) -> None:
-        self._say("sc")
+        self._send_line("sc")
         self._errors[k] = [0, 0]
 
     def _drive_name(self, k: int) -> str:
         return f"axis {self._addresses[k]}"
 
     def _feedforward_of(self, mode: str) -> tuple[float, float]:
-        """Text has room for any effort."""
+        """Text has no limit."""
         return float("inf"), 0.0
 
     # --- the cycle ------------------------------------------------------------------------------------
@@ -143,11 +143,11 @@ class AsciiDriver(ODrive[bytes]):
         self.link.send(b"".join(lines) + self._next_request(), deadline_ns)
 
     def _next_request(self) -> bytes:
-        """Nothing while answers to the last one may still come."""
+        """The next request; none while answers to the last one may still arrive."""
         if self._awaited:
-            if self._now() - self._requested_ns < self._patience:
+            if self._now() - self._requested_ns < self._answer_timeout_ns:
                 return b""
-            self._give_up()
+            self._discard_answers()
         slow = self._slow(self._turn)
         request = self._requests[self._turn % len(SLOW)]
         self._turn += 1
@@ -158,8 +158,8 @@ class AsciiDriver(ODrive[bytes]):
         self._awaited, self._answers, self._requested_ns = what, [], self._now()
         self._answers_due = 1
 
-    def _give_up(self) -> None:
-        """Answers are missing: those that have come are dropped."""
+    def _discard_answers(self) -> None:
+        """Answers are missing: discard the others."""
         if self._awaited:
             self._lost += 1
         self._awaited, self._answers, self._answers_due = (), [], 0
@@ -180,7 +180,7 @@ class AsciiDriver(ODrive[bytes]):
                 self._use_answers(t_ns)
 
     def _use_answers(self, t_ns: int) -> None:
-        """All answers to the last request are there."""
+        """Use the answers to the last request, which are complete."""
         awaited, answers = self._awaited, self._answers
         self._awaited, self._answers, self._answers_due = (), [], 0
         if len(awaited) == 1:
@@ -203,7 +203,7 @@ class AsciiDriver(ODrive[bytes]):
         self._time_ns = t_ns
 
     def _take_slow(self, k: int, what: str, value: float) -> None:
-        """One of SLOW."""
+        """Use the answer to one of SLOW."""
         if what == "TEMPERATURE":
             self._feedback.temperature[k] = value
         elif value == value and abs(value) < 1 << 32:
@@ -217,11 +217,11 @@ class AsciiDriver(ODrive[bytes]):
                 self._error[k] = self._errors[k][0] | self._errors[k][1]
 
     def _undeclared_fault(self, k: int) -> int:
-        """The reason of an axis that left its state is read before it is reported to have none."""
+        """Reports an axis that left its state only after the reason was read."""
         own = super()._undeclared_fault(k)
         return 0 if own == codes.LEFT_CLOSED_LOOP and not self._explained[k] else own
 
-    def _say(self, text: str) -> None:
+    def _send_line(self, text: str) -> None:
         self.link.send(self._line(text), self._now() + max(STOP_NS, RETRY_NS))
 
     def _line(self, text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""An emulated drive on a serial line: the ASCII protocol, with as many axes as there are motors."""
+"""An emulated drive on a serial link: the ASCII protocol, with one axis per motor."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class AsciiEmulator:
         self.lines = ascii_.AsciiDecoder()
 
     def handle(self, item: bytes, t_ns: int) -> list[bytes]:
-        """Bytes from the line, cut anywhere."""
+        """The answers to a chunk of bytes."""
         answers = []
         for raw in self.lines.feed(item):
             found = ascii_.unwrap(raw)
             if found is not None and found.text:
-                said = self._obey(found.text, t_ns)
-                answers += [ascii_.line(text, found.checked, "\r\n") for text in said]
+                answer_lines = self._execute(found.text, t_ns)
+                answers += [ascii_.line(text, found.checked, "\r\n") for text in answer_lines]
         return answers
 
     def process(self, t_ns: int) -> list[bytes]:
-        """Time has passed; the drive says nothing by itself."""
+        """One step; the drive sends nothing unrequested."""
         for axis in self.axes.values():
             axis.process(t_ns)
         return []
@@ -51,7 +51,7 @@ class AsciiEmulator:
         for axis in self.axes.values():
             axis.reset(t_ns)
 
-    def _obey(self, text: str, t_ns: int) -> tuple[str, ...]:
+    def _execute(self, text: str, t_ns: int) -> tuple[str, ...]:
         """The lines of the answer."""
         letter = text[0]
         if letter in _COMMANDS:
@@ -74,7 +74,7 @@ class AsciiEmulator:
     def _command(self, text: str, t_ns: int) -> tuple[str, ...]:
         """A command to one axis; all but a request for feedback feed its watchdog."""
         request = ascii_.parse(text)
-        least, obey = _COMMANDS[text[0]]
+        least, action = _COMMANDS[text[0]]
         if request is None or len(request.numbers) < least:
             return (BAD_FORMAT,)
         axis = self.axes.get(request.axis)
@@ -82,7 +82,7 @@ class AsciiEmulator:
             return (f"invalid motor {request.axis}",)
         if request.letter == "f":
             return (f"{axis.pos_estimate:f} {axis.vel_estimate:f}",)
-        obey(axis, request.numbers)
+        action(axis, request.numbers)
         axis.feed(t_ns)
         return ()
 
@@ -98,7 +98,7 @@ class AsciiEmulator:
         return f"{value:f}" if isinstance(value, float) else f"{value:d}"
 
     def _write(self, words: list[str], t_ns: int) -> tuple[str, ...]:
-        """Nothing is said when it went well."""
+        """A successful write has no answer."""
         if not words:
             return (BAD_FORMAT,)
         axis, name = self._parameter(words[0])
@@ -140,7 +140,7 @@ class AsciiEmulator:
                 axis.reset(t_ns)
 
 
-# --- commands to one axis: the numbers needed at least, what they do -------------------------------------
+# --- commands to one axis: smallest number of arguments, action -------------------------------------
 
 
 def _position(axis: Axis, numbers: tuple[float, ...]) -> None:
@@ -154,7 +154,7 @@ def _position_within(axis: Axis, numbers: tuple[float, ...]) -> None:
     axis.control_mode = codes.POSITION_CONTROL
     for attribute, number in zip(("vel_limit", "torque_soft_max"), numbers[1:], strict=False):
         setattr(axis, attribute, number)
-    for number in numbers[2:3]:  # the limit is on both sides
+    for number in numbers[2:3]:  # the limit is symmetric
         axis.torque_soft_min = -number
     axis.move(numbers[0])
 
@@ -175,7 +175,7 @@ def _trajectory(axis: Axis, numbers: tuple[float, ...]) -> None:
 
 
 def _nothing(axis: Axis, numbers: tuple[float, ...]) -> None:
-    """For commands that only feed or ask."""
+    """For commands that only feed the watchdog or request."""
 
 
 _COMMANDS: dict[str, tuple[int, Callable[[Axis, tuple[float, ...]], None]]] = {

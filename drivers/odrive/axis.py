@@ -1,7 +1,7 @@
-"""An emulated axis: states, cascaded controller, watchdog and errors, as the maker's firmware has them; no protocol.
+"""An emulated axis without its protocol: states, cascaded controller, watchdog and errors of the firmware.
 
-Everything is in the maker's units: turns, turns/s, N·m, A, s. The controller's equations are those of the maker's
-open firmware (controller.cpp: input modes, position, velocity and torque stage), its states and errors those of the
+All values are in the manufacturer's units: turns, turns/s, N·m, A, s. The controller's equations are those of the open
+firmware (controller.cpp: input modes, position, velocity and torque stage), its states and errors those of the
 API reference of 0.6.
 """
 
@@ -18,7 +18,7 @@ from cosim.units import TURN
 class Axis:
     """One axis of a drive; its state is its attributes."""
 
-    # what `save` keeps and power-up restores
+    # saved by `save`, restored at power-on
     SAVED = (
         *("node_id", "watchdog_timeout", "enable_watchdog", "control_mode", "input_mode", "pos_gain", "vel_gain"),
         *("vel_integrator_gain", "vel_integrator_limit", "vel_limit", "vel_limit_tolerance", "enable_vel_limit"),
@@ -30,8 +30,8 @@ class Axis:
     )
 
     def __init__(self, motor: Motor, node_id: int, endstop: bool = False) -> None:
-        """endstop: there is a switch that closes where the motor is at 0 or below, and an encoder that counts from
-        where it was switched on; without one the encoder is absolute."""
+        """endstop: with an end switch, closed at motor positions ≤ 0, and an incremental encoder; otherwise it is
+        absolute."""
         self.motor, self.endstop = motor, endstop
         self.node_id = node_id
         self.configure()
@@ -39,7 +39,7 @@ class Axis:
         self.reset(0)
 
     def configure(self) -> None:
-        """The configuration: the maker's defaults, with the limits of the motor; the node stays."""
+        """Set the manufacturer's defaults, with the limits of the motor; the node id is kept."""
         motor = self.motor
         self.watchdog_timeout, self.enable_watchdog = 0.0, False
         self.control_mode, self.input_mode = codes.POSITION_CONTROL, codes.PASSTHROUGH
@@ -47,7 +47,7 @@ class Axis:
         self.vel_integrator_limit = inf
         self.vel_limit, self.vel_limit_tolerance = motor.max_velocity / TURN, 1.2
         self.enable_vel_limit = self.enable_overspeed_error = True
-        # as set up for control by torque: with it, the torque falls with the velocity from vel_gain · vel_limit on
+        # off, as set up for torque control; if on, the torque decreases with the velocity
         self.enable_torque_mode_vel_limit = False
         self.vel_ramp_rate, self.torque_ramp_rate, self.inertia = 1.0, 0.01, 0.0
         self.input_filter_bandwidth, self.homing_speed = 2.0, 0.25
@@ -70,21 +70,23 @@ class Axis:
         self.saved = self.configuration()
 
     def reset(self, t_ns: int) -> None:
-        """Power comes back: the saved configuration, no errors, motor off."""
+        """Power-on: the saved configuration, no errors, motor off."""
         for name, value in self.saved.items():
             setattr(self, name, value)
         self.t_ns = self.fed_ns = t_ns
         self.state, self.procedure_result = codes.IDLE, codes.SUCCESS
         self.active_errors = self.disarm_reason = 0
         self.is_homed = False
-        self.offset = self.motor.position / TURN if self.endstop else 0.0  # of the motor, where the drive shows 0
+        self.offset = (
+            self.motor.position / TURN if self.endstop else 0.0
+        )  # position of the motor at position 0 of the drive
         self.input_pos = self.input_vel = self.input_torque = 0.0
         self.pos_setpoint = self.vel_setpoint = self.torque_setpoint = 0.0
         self.vel_integrator_torque = self.torque = 0.0
         self.trajectory_done = True
         self.motor.request(0.0)
 
-    # --- what is measured ---------------------------------------------------------------------------
+    # --- measurements ---------------------------------------------------------------------------
 
     @property
     def pos_estimate(self) -> float:
@@ -120,7 +122,7 @@ class Axis:
 
     @property
     def bus_current(self) -> float:
-        """Losses are not known here."""
+        """Without losses."""
         return self.mechanical_power / self.motor.voltage if self.motor.voltage else 0.0
 
     @property
@@ -129,16 +131,16 @@ class Axis:
 
     @property
     def requested_state(self) -> int:
-        """The drive takes a request at once and shows none."""
+        """Always undefined when read: a request is applied immediately."""
         return codes.UNDEFINED
 
-    # --- what is asked ------------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------------------
 
     def feed(self, t_ns: int) -> None:
         self.fed_ns = t_ns
 
     def request(self, state: int, t_ns: int) -> None:
-        """Another state; what is not emulated, or not allowed with errors, ends in idle."""
+        """Change the state; one that is not emulated, or not allowed with errors, leads to idle."""
         self.motor.request(0.0)
         was, self.state, self.torque = self.state, codes.IDLE, 0.0
         if state in (codes.UNDEFINED, codes.IDLE):
@@ -147,7 +149,7 @@ class Axis:
             self.procedure_result = codes.INVALID_STATE
         elif state == codes.HOMING and not self.min_endstop_enabled:
             self.procedure_result = codes.HOMING_WITHOUT_ENDSTOP
-        elif self._wrong() or self.disarm_reason:
+        elif self._cause_errors() or self.disarm_reason:
             self.procedure_result = codes.DISARMED
         else:
             self.state, self.procedure_result = state, codes.BUSY
@@ -155,19 +157,19 @@ class Axis:
             self.hold()
 
     def hold(self) -> None:
-        """Inputs and setpoints as measured, so that nothing jumps when the loop closes."""
+        """Set inputs and setpoints to the measured state, so that the loop starts without a jump."""
         self.input_pos = self.pos_setpoint = self.pos_estimate
         self.input_vel = self.vel_setpoint = self.input_torque = self.torque_setpoint = 0.0
         self.vel_integrator_torque = 0.0
         self.trajectory_done = True
 
     def move(self, position: float) -> None:
-        """A new goal of the position input."""
+        """Set a new position input."""
         self.input_pos = position
         self.trajectory_done = False
 
     def set_position(self, position: float) -> None:
-        """What the drive shows from now on; the setpoints shift with it."""
+        """Set the present position; the setpoints are shifted by the same amount."""
         if isfinite(position):
             shift = position - self.pos_estimate
             self.offset -= shift
@@ -191,56 +193,56 @@ class Axis:
     # --- time ---------------------------------------------------------------------------------------
 
     def process(self, t_ns: int) -> None:
-        """Time has passed, by up to some ms."""
+        """One step of a few ms at most."""
         step = max(t_ns - self.t_ns, 0) * 1e-9
         self.t_ns = t_ns
-        self.active_errors = self._wrong()
+        self.active_errors = self._cause_errors()
         if not self.armed:
             self.motor.request(0.0)
             return
-        errors = self.active_errors | self._violated(t_ns)
+        errors = self.active_errors | self._running_errors(t_ns)
         if errors:
             self.disarm(errors)
         elif self.state == codes.HOMING:
             self._home(step)
         else:
-            self._follow(step)
-            self._drive(step, self.control_mode)
+            self._update_setpoints(step)
+            self._control(step, self.control_mode)
 
-    def _wrong(self) -> int:
-        """Errors as long as their cause lasts."""
+    def _cause_errors(self) -> int:
+        """Errors whose cause persists."""
         motor = self.motor
         hot = codes.MOTOR_OVER_TEMP if motor.temperature > motor.max_temperature else 0
         return codes.FAULT_CAUSE.get(motor.fault_cause, 0) | hot
 
-    def _violated(self, t_ns: int) -> int:
-        """Errors of an axis that is on."""
-        # the other way round, a limit that is not a number would never trip
+    def _running_errors(self, t_ns: int) -> int:
+        """Errors of a running axis."""
+        # in this form a NaN limit trips
         late = self.enable_watchdog and not t_ns - self.fed_ns <= self.watchdog_timeout * 1e9
         slow = abs(self.vel_estimate) <= self.vel_limit_tolerance * self.vel_limit
         fast = self.enable_overspeed_error and not slow
         return (codes.WATCHDOG_EXPIRED if late else 0) | (codes.VELOCITY_VIOLATION if fast else 0)
 
     def _home(self, step: float) -> None:
-        """Down at homing speed until the switch closes; there is 0."""
+        """Move down at homing speed until the switch closes, at position 0."""
         if self.motor.position > 0.0:
             self.vel_setpoint, self.torque_setpoint = -self.homing_speed, 0.0
-            self._drive(step, codes.VELOCITY_CONTROL)
+            self._control(step, codes.VELOCITY_CONTROL)
             return
         self.offset, self.is_homed = 0.0, True
         self.request(codes.IDLE, self.t_ns)
         self.procedure_result = codes.SUCCESS
 
-    def _follow(self, step: float) -> None:
-        """Setpoints from inputs, by the input mode."""
-        rule = self._RULES.get(self.input_mode)
-        if rule is None:
+    def _update_setpoints(self, step: float) -> None:
+        """Update the setpoints from the inputs, by the input mode."""
+        update = self._INPUT_MODES.get(self.input_mode)
+        if update is None:
             self.disarm(codes.BAD_CONFIG)
         else:
-            rule(self, step)
+            update(self, step)
 
     def _hold_setpoints(self, step: float) -> None:
-        """Inputs are not looked at."""
+        """Inputs are ignored."""
 
     def _pass_through(self, step: float) -> None:
         self.pos_setpoint, self.vel_setpoint, self.torque_setpoint = self.input_pos, self.input_vel, self.input_torque
@@ -254,7 +256,7 @@ class Axis:
         self.torque_setpoint += _clip(self.input_torque - self.torque_setpoint, self.torque_ramp_rate * step)
 
     def _filter_position(self, step: float) -> None:
-        """Critically damped, of second order."""
+        """Critically damped filter of second order."""
         rate = 2.0 * self.input_filter_bandwidth
         change = self.input_pos - self.pos_setpoint, self.input_vel - self.vel_setpoint
         acceleration = 0.25 * rate * rate * change[0] + rate * change[1]
@@ -263,22 +265,25 @@ class Axis:
         self.pos_setpoint += self.vel_setpoint * step
 
     def _trapezoid(self, step: float) -> None:
-        """Accelerate, travel, brake so that it stands at the goal."""
+        """Trapezoidal velocity profile to the goal."""
         if self.trajectory_done or not step:
             return
-        left = self.input_pos - self.pos_setpoint
-        fastest = min(self.traj_vel_limit, sqrt(max(0.0, 2.0 * self.traj_decel_limit * abs(left))))
-        slower = abs(self.vel_setpoint) > fastest or self.vel_setpoint * left < 0.0
-        most = (self.traj_decel_limit if slower else self.traj_accel_limit) * step
-        change = _clip(copysign(fastest, left) - self.vel_setpoint, most)
+        remaining = self.input_pos - self.pos_setpoint
+        max_velocity = min(self.traj_vel_limit, sqrt(max(0.0, 2.0 * self.traj_decel_limit * abs(remaining))))
+        decelerates = abs(self.vel_setpoint) > max_velocity or self.vel_setpoint * remaining < 0.0
+        limit = (self.traj_decel_limit if decelerates else self.traj_accel_limit) * step
+        change = _clip(copysign(max_velocity, remaining) - self.vel_setpoint, limit)
         self.vel_setpoint += change
         self.torque_setpoint = change / step * self.inertia
         self.pos_setpoint += self.vel_setpoint * step
-        if abs(self.input_pos - self.pos_setpoint) <= max(abs(self.vel_setpoint) * step, 1e-6) and fastest <= 2 * most:
+        if (
+            abs(self.input_pos - self.pos_setpoint) <= max(abs(self.vel_setpoint) * step, 1e-6)
+            and max_velocity <= 2 * limit
+        ):
             self.pos_setpoint, self.vel_setpoint, self.torque_setpoint = self.input_pos, 0.0, 0.0
             self.trajectory_done = True
 
-    _RULES: ClassVar = {
+    _INPUT_MODES: ClassVar = {
         codes.INACTIVE: _hold_setpoints,
         codes.PASSTHROUGH: _pass_through,
         codes.VEL_RAMP: _ramp_velocity,
@@ -287,8 +292,8 @@ class Axis:
         codes.TORQUE_RAMP: _ramp_torque,
     }
 
-    def _drive(self, step: float, mode: int) -> None:
-        """The cascade: position → velocity → torque, each cut to its limit."""
+    def _control(self, step: float, mode: int) -> None:
+        """The cascade: position → velocity → torque, each limited."""
         if not self.armed:
             return
         low, high = self._torque_range(mode)
@@ -318,15 +323,15 @@ class Axis:
         self.motor.request(allowed)
 
     def _torque_range(self, mode: int) -> tuple[float, float]:
-        """Between which torques the drive stays; nothing where its limits are nonsense."""
-        most = min(self.current_soft_max * self.torque_constant, self.motor.max_effort)
-        low, high = max(-most, self.torque_soft_min), min(most, self.torque_soft_max)
+        """The limits of the torque; (0, 0) if they contradict each other."""
+        limit = min(self.current_soft_max * self.torque_constant, self.motor.max_effort)
+        low, high = max(-limit, self.torque_soft_min), min(limit, self.torque_soft_max)
         if mode < codes.VELOCITY_CONTROL and self.enable_torque_mode_vel_limit:
             low = max(low, self.vel_gain * (-self.vel_limit - self.vel_estimate))
             high = min(high, self.vel_gain * (self.vel_limit - self.vel_estimate))
         return (low, high) if low <= high else (0.0, 0.0)
 
 
-def _clip(value: float, most: float) -> float:
-    """Into ± most; not a number stays that."""
-    return min(max(value, -most), most) if value == value else nan
+def _clip(value: float, limit: float) -> float:
+    """Clip to ± limit; NaN stays NaN."""
+    return min(max(value, -limit), limit) if value == value else nan

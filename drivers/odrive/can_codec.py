@@ -1,19 +1,19 @@
 """CANSimple: classic CAN frames ↔ values in SI.
 
-An 11-bit id is node << 5 | command; payloads are little endian, angles in turns. Layouts, lengths and factors as in the
-maker's message tables for firmware 0.6 (docs.odriverobotics.com, manual/can-protocol; ODriveArduino,
-src/can_simple_messages.hpp). Values go in and come out in rad, rad/s, N·m, A, V, °C, W.
+An 11-bit id is node << 5 | command; payloads are little endian, angles in turns. Layouts, lengths and factors are
+those of the manufacturer's message tables for firmware 0.6 (docs.odriverobotics.com, manual/can-protocol;
+ODriveArduino, src/can_simple_messages.hpp). Arguments and results are in rad, rad/s, N·m, A, V, °C, W.
 """
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
 
-BROADCAST = 0x3F  # a command to this node is for every drive; a drive that has it is not addressed yet
+BROADCAST = 0x3F  # a command to this node is for every drive; a drive with this node id has no address yet
 
 GET_VERSION, HEARTBEAT, ESTOP, GET_ERROR, RX_SDO, TX_SDO, ADDRESS, SET_AXIS_STATE = range(0x00, 0x08)
 GET_ENCODER_ESTIMATES = 0x09
@@ -25,12 +25,12 @@ ENTER_DFU_MODE = 0x1F
 
 READ, WRITE = 0, 1  # opcodes of RxSdo; writing without a value calls a function
 
-FEEDFORWARD = 1000  # steps per turn/s and per N·m of the two feedforward fields, as the drives come from the maker
+FEEDFORWARD = 1000  # steps per turn/s and per N·m of the two feedforward fields: the factory setting
 _FEEDFORWARD_MAX = 32767
 
 
 class MessageLayout(NamedTuple):
-    """How a payload is built: what is sent, what must be there at least, SI per unit of each field (None: integers)."""
+    """A payload: format for sending, smallest format for receiving, SI per unit of each field (None: integers)."""
 
     whole: Struct
     least: Struct
@@ -38,11 +38,11 @@ class MessageLayout(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A frame that was understood; `values` in the order of the payload, SI."""
+    """A decoded frame; values: numbers in SI (bytes for the value of an endpoint), in the order of the payload."""
 
     node: int
     command: int
-    values: tuple[Any, ...]
+    values: tuple
 
 
 def _layout(fields: str, si: tuple[float, ...] | None = None, length: int = 8) -> MessageLayout:
@@ -66,7 +66,7 @@ LAYOUTS: dict[int, MessageLayout] = {
     SET_TRAJ_VEL_LIMIT: _layout("f", (TURN,)),
     SET_TRAJ_ACCEL_LIMITS: _layout("ff", (TURN, TURN)),
     SET_TRAJ_INERTIA: _layout("f", (1.0 / TURN,)),
-    GET_IQ: _layout("ff", (1.0, 1.0)),  # asked, measured
+    GET_IQ: _layout("ff", (1.0, 1.0)),  # setpoint, measured
     GET_TEMPERATURE: _layout("ff", (1.0, 1.0)),  # inverter, motor
     REBOOT: _layout("B", length=1),
     GET_BUS_VOLTAGE_CURRENT: _layout("ff", (1.0, 1.0)),
@@ -78,7 +78,7 @@ LAYOUTS: dict[int, MessageLayout] = {
     GET_POWERS: _layout("ff", (1.0, 1.0)),  # electrical, mechanical
     ENTER_DFU_MODE: _layout("", length=0),
 }
-# what a drive sends when it is asked to; ADDRESS is asked for and set under one number
+# answers of a drive; ADDRESS is both the request and the command to set it
 ANSWERS = frozenset(
     {
         *(GET_VERSION, HEARTBEAT, GET_ERROR, ADDRESS, GET_ENCODER_ESTIMATES, GET_IQ, GET_TEMPERATURE),
@@ -93,8 +93,8 @@ _PAIRS = {code: layout.si for code, layout in LAYOUTS.items() if layout.si is no
 
 
 def encode(node: int, command: int, *values: float) -> CanFrame:
-    """The frame of a command or of an answer. Raises struct.error for what does not fit its field, and ValueError for
-    another number of values than the payload has."""
+    """The frame of a command or of an answer. Raises struct.error for a value that does not fit its
+    field, ValueError for a wrong number of values."""
     if command == SET_INPUT_POS:
         position, speed, effort = values
         return input_position(node, position, speed, effort)
@@ -105,7 +105,7 @@ def encode(node: int, command: int, *values: float) -> CanFrame:
 
 
 def request(node: int, command: int) -> CanFrame:
-    """The remote frame that asks for an answer."""
+    """The remote frame that requests an answer."""
     return CanFrame(node << 5 | command, b"", remote=True)
 
 
@@ -116,15 +116,15 @@ def input_position(
     effort: float = 0.0,
     steps: tuple[float, float] = (FEEDFORWARD, FEEDFORWARD),
 ) -> CanFrame:
-    """Set_Input_Pos; `steps` per turn/s and per N·m of the feedforward fields, which are cut at ± 32767 steps."""
+    """Set_Input_Pos; `steps` per turn/s and per N·m of the feedforward fields, which are clipped to ± 32767 steps."""
     turns_per_second, effort = velocity / TURN * steps[0], effort * steps[1]
     low, high = -_FEEDFORWARD_MAX, _FEEDFORWARD_MAX
-    ahead = round(min(max(turns_per_second, low), high)), round(min(max(effort, low), high))
-    return CanFrame(node << 5 | SET_INPUT_POS, _POSITION(position / TURN, *ahead))
+    feedforward = round(min(max(turns_per_second, low), high)), round(min(max(effort, low), high))
+    return CanFrame(node << 5 | SET_INPUT_POS, _POSITION(position / TURN, *feedforward))
 
 
 def feedforward_limit(steps: float) -> float:
-    """The largest feedforward with so many steps per unit."""
+    """The largest feedforward, with so many steps per unit."""
     return _FEEDFORWARD_MAX / steps
 
 
@@ -143,7 +143,7 @@ def address(node: int, serial: int) -> CanFrame:
     return CanFrame(node << 5 | ADDRESS, pack(node, serial.to_bytes(6, "little")))
 
 
-def asked(frame: CanFrame) -> tuple[int, int] | None:
+def request_of(frame: CanFrame) -> tuple[int, int] | None:
     """(node, command) of a request for an answer: a remote frame, or an empty one."""
     command = frame.id & 0x1F
     if frame.extended or not 0 <= frame.id < 0x800 or command not in ANSWERS:
@@ -152,7 +152,7 @@ def asked(frame: CanFrame) -> tuple[int, int] | None:
 
 
 def decode(frame: CanFrame) -> Message | None:
-    """What a data frame says; None for another kind of frame, an unknown command or a payload that is too short."""
+    """A decoded data frame; None for another kind of frame, an unknown command or a payload that is too short."""
     number, data = frame.id, frame.data
     if frame.remote or frame.extended or not 0 <= number < 0x800:
         return None

@@ -13,13 +13,13 @@ from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpo
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.types import Array, DriverContext
 
-ESTIMATE, EFFORT = 1, 2  # bits of the answers that are waited for
-ESTIMATES_MS = 50  # at most between two cyclic messages
+ESTIMATE, EFFORT = 1, 2  # bits of awaited answers
+ESTIMATES_MS = 50  # largest period of the cyclic messages
 TEMPERATURE_TURN = 32  # commands between two requests for a temperature
 
 
 class CanDriver(ODrive[CanFrame]):
-    """One node per joint. Feedback: requests after each command, and what the drives send by themselves."""
+    """One node per joint. Feedback: answers to requests after each command, and cyclic messages of the drives."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class CanDriver(ODrive[CanFrame]):
         link: Connection[CanFrame],
         endpoints: Sequence[Endpoints] = (),
     ) -> None:
-        """endpoints: of firmware beyond the one that is known here."""
+        """endpoints: of further firmware versions."""
         super().__init__(params, context, link)
         nodes = self._addresses
         self._index = {node: k for k, node in enumerate(nodes)}
-        self._known = (*endpoints, S1_0_6_10)
+        self._known_endpoints = (*endpoints, S1_0_6_10)
         self._tables: list[Endpoints] = [S1_0_6_10] * len(nodes)
         self._steps = [(float(can.FEEDFORWARD), float(can.FEEDFORWARD))] * len(nodes)
         self._constants = [joint.torque_constant for joint in self._wiring]
@@ -42,7 +42,7 @@ class CanDriver(ODrive[CanFrame]):
         self._temperature_requests = [can.request(node, can.GET_TEMPERATURE) for node in nodes]
         self._awaited = [0] * len(nodes)
         self._versions: dict[int, tuple[int, ...]] = {}
-        self._values: dict[tuple[int, int], bytes] = {}  # (joint, endpoint) -> what TxSdo brought
+        self._values: dict[tuple[int, int], bytes] = {}  # (joint, endpoint) -> data of TxSdo
         self._written = 0
 
     # --- opening --------------------------------------------------------------------------------------
@@ -73,16 +73,15 @@ class CanDriver(ODrive[CanFrame]):
                 self.link.send(can.request(node, can.GET_VERSION), self._now() + RETRY_NS)
 
     def _endpoints(self, k: int) -> Endpoints:
-        """The numbers of parameters of the drive's firmware. Without them its watchdog cannot be set, and a number of
-        another firmware would write another parameter."""
+        """The numbers of the parameters in the drive's firmware; those of another one would write other parameters."""
         hardware, firmware = (".".join(map(str, self._versions[k][part])) for part in (slice(1, 4), slice(4, 7)))
         runs = f"{self._drive_name(k)} runs firmware {firmware} on hardware {hardware}"
         if not firmware.startswith("0.6."):
             raise self._drive_error(k, f"{runs}; this driver is for 0.6, update it with odrivetool")
-        for known in self._known:
+        for known in self._known_endpoints:
             if (known.firmware, known.hardware) == (firmware, hardware):
                 return known
-        given = ", ".join(f"{one.firmware} on {one.hardware}" for one in self._known)
+        given = ", ".join(f"{one.firmware} on {one.hardware}" for one in self._known_endpoints)
         raise self._drive_error(
             k, f"{runs}, but known is {given}; give 'endpoints': the manufacturer's flat_endpoints.json of it"
         )
@@ -91,25 +90,27 @@ class CanDriver(ODrive[CanFrame]):
 
     def _get(self, k: int, path: str, seconds: float = ANSWER_TIME) -> float:
         node, endpoint = self._addresses[k], self._endpoint(k, path)
-        ask = can.endpoint(node, can.READ, endpoint.number)
+        request = can.endpoint(node, can.READ, endpoint.number)
         key = k, endpoint.number
         self._values.pop(key, None)
-        if not self._wait(lambda: key in self._values, seconds, lambda: self.link.send(ask, self._now() + RETRY_NS)):
+        if not self._wait(
+            lambda: key in self._values, seconds, lambda: self.link.send(request, self._now() + RETRY_NS)
+        ):
             raise self._no_answer(k)
         value, data = endpoint.value, self._values.pop(key)
         if value is None or len(data) < value.size:
-            raise self._drive_error(k, f"{self._drive_name(k)} gives no axis0.{path}; look at its firmware")
+            raise self._drive_error(k, f"{self._drive_name(k)} does not report axis0.{path}; check its firmware")
         return float(value.unpack_from(data)[0])
 
     def _set(self, k: int, path: str, value: float) -> None:
         endpoint = self._endpoint(k, path)
-        data = b"" if endpoint.value is None else endpoint.value.pack(_fit(value, endpoint.value.format))
+        data = b"" if endpoint.value is None else endpoint.value.pack(_convert(value, endpoint.value.format))
         self.link.send(can.endpoint(self._addresses[k], can.WRITE, endpoint.number, data), self._now() + RETRY_NS)
 
     def _endpoint(self, k: int, path: str) -> Endpoint:
         endpoint = self._tables[k].table.get(path)
         if endpoint is None:
-            raise self._drive_error(k, f"'endpoints' does not know axis0.{path}; take the file of the drive's firmware")
+            raise self._drive_error(k, f"'endpoints' has no axis0.{path}; use the file of the drive's firmware")
         return endpoint
 
     def _idle_item(self, k: int) -> CanFrame:
@@ -125,7 +126,7 @@ class CanDriver(ODrive[CanFrame]):
         self.link.send(can.encode(self._addresses[k], can.CLEAR_ERRORS, 0), self._now() + STOP_NS)
 
     def _feedforward_of(self, mode: str) -> tuple[float, float]:
-        """Set_Input_Pos has 16 bits for the torque, the other modes a float. Drives that differ: the coarsest step."""
+        """Set_Input_Pos has 16 bits for the torque, the other modes a float. If drives differ: the coarsest step."""
         if mode != "position":
             return float("inf"), 0.0
         steps = [steps for _, steps in self._steps]
@@ -142,7 +143,8 @@ class CanDriver(ODrive[CanFrame]):
         self._answers_due = 2 * len(awaited)
 
     def _poll(self, deadline_ns: int) -> None:
-        """Requests feed the watchdog as commands do, so of motors that are on the next cyclic message is awaited."""
+        """Requests feed the watchdog as commands do; therefore running motors are not requested, and their next cyclic
+        message is awaited."""
         if not self._is_on:
             self._request_feedback(deadline_ns)
             return
@@ -198,7 +200,7 @@ class CanDriver(ODrive[CanFrame]):
             self._error[k] = values[0] | values[1]
         elif command == can.GET_TEMPERATURE:
             inverter, motor = values
-            feedback.temperature[k] = motor if motor == motor else inverter  # no thermistor in the motor: not a number
+            feedback.temperature[k] = motor if motor == motor else inverter  # NaN without a thermistor in the motor
         elif command == can.TX_SDO:
             self._values[k, values[1]] = values[2]
         elif command == can.GET_VERSION:
@@ -210,6 +212,6 @@ class CanDriver(ODrive[CanFrame]):
             self._answers_due -= 1
 
 
-def _fit(value: float, layout: str) -> float | int | bool:
-    """A number as struct packs it."""
+def _convert(value: float, layout: str) -> float | int | bool:
+    """A number as the type that struct needs."""
     return {"<f": float, "<?": bool}.get(layout, int)(value)

@@ -1,4 +1,4 @@
-"""Numbers of the maker's enumerations (firmware 0.6, ODrive API reference), and what to do about its errors."""
+"""The manufacturer's enumerations (firmware 0.6, ODrive API reference), and the fixes of errors."""
 
 from __future__ import annotations
 
@@ -35,39 +35,39 @@ REBOOT_ONLY, REBOOT_SAVE, REBOOT_ERASE = 0, 1, 2
 MISSING_ESTIMATE, BAD_CONFIG, MISSING_INPUT = 0x8, 0x10, 0x40
 UNDER_VOLTAGE, OVER_CURRENT, MOTOR_OVER_TEMP, VELOCITY_VIOLATION = 0x200, 0x1000, 0x2000, 0x8000
 WATCHDOG_EXPIRED, ESTOP_REQUESTED = 0x0100_0000, 0x0200_0000
-ERRORS: dict[int, tuple[str, str]] = {  # bit -> the maker's name in words, the mend
+ERRORS: dict[int, tuple[str, str]] = {  # bit -> (the manufacturer's name, the fix)
     0x1: ("initializing", "wait until the drive has started"),
-    0x2: ("system level error", "restart the drive; if it comes back, ask the maker"),
-    0x4: ("timing error", "restart the drive; if it comes back, ask the maker"),
-    MISSING_ESTIMATE: ("missing estimate", "look at the encoder, its cable and its calibration"),
-    BAD_CONFIG: ("bad configuration", "look at the drive's configuration with odrivetool"),
-    0x20: ("gate driver fault", "look for a short circuit of the motor's phases"),
-    MISSING_INPUT: ("missing input", "look at what the drive's inputs are set to"),
-    0x100: ("DC bus over voltage", "look at the supply and the brake resistor"),
-    UNDER_VOLTAGE: ("DC bus under voltage", "look at the supply and its cable"),
-    0x400: ("DC bus over current", "ask for less, or raise the drive's limit of the supply's current"),
+    0x2: ("system level error", "restart the drive; if it persists, contact the manufacturer"),
+    0x4: ("timing error", "restart the drive; if it persists, contact the manufacturer"),
+    MISSING_ESTIMATE: ("missing estimate", "check the encoder, its cable and its calibration"),
+    BAD_CONFIG: ("bad configuration", "check the drive's configuration with odrivetool"),
+    0x20: ("gate driver fault", "check the motor's phases for a short circuit"),
+    MISSING_INPUT: ("missing input", "check the drive's inputs"),
+    0x100: ("DC bus over voltage", "check the supply and the brake resistor"),
+    UNDER_VOLTAGE: ("DC bus under voltage", "check the supply and its cable"),
+    0x400: ("DC bus over current", "command less, or raise the drive's limit of the supply current"),
     0x800: ("DC bus over regeneration current", "brake more gently, or fit a brake resistor"),
-    OVER_CURRENT: ("current limit violation", "look at the current controller's tuning and at the motor's phases"),
+    OVER_CURRENT: ("current limit violation", "check the current controller's tuning and the motor's phases"),
     MOTOR_OVER_TEMP: ("motor over temperature", "let it cool down"),
     0x4000: ("inverter over temperature", "let it cool down"),
-    VELOCITY_VIOLATION: ("velocity limit violation", "move slower, or raise the drive's vel_limit"),
+    VELOCITY_VIOLATION: ("velocity limit violation", "move decelerates, or raise the drive's vel_limit"),
     0x10000: ("position limit violation", "move the axis back into its range"),
-    0x20000: ("requested current too high", "look at the drive's current limits"),
-    WATCHDOG_EXPIRED: ("watchdog timer expired", "commands stayed away; look at the line and the program"),
+    0x20000: ("requested current too high", "check the drive's current limits"),
+    WATCHDOG_EXPIRED: ("watchdog timer expired", "commands stopped; check the bus and the program"),
     ESTOP_REQUESTED: ("emergency stop requested", "release the emergency stop"),
-    0x0400_0000: ("spinout detected", "look at the encoder and its calibration"),
-    0x0800_0000: ("brake resistor disarmed", "clear the errors; look at the brake resistor"),
-    0x1000_0000: ("thermistor disconnected", "look at the motor's thermistor and its cable"),
-    0x4000_0000: ("calibration error", "calibrate the axis anew"),
+    0x0400_0000: ("spinout detected", "check the encoder and its calibration"),
+    0x0800_0000: ("brake resistor disarmed", "clear the errors; check the brake resistor"),
+    0x1000_0000: ("thermistor disconnected", "check the motor's thermistor and its cable"),
+    0x4000_0000: ("calibration error", "calibrate the axis again"),
 }
 # the driver's own codes
 LEFT_CLOSED_LOOP, SILENT = -1, -2
-OWN = {
-    LEFT_CLOSED_LOOP: "left closed loop control without an error; look who else commands the drive",
-    SILENT: "no heartbeat for more than 0.5 s; look at the drive's power and its cable",
+DRIVER_CODES = {
+    LEFT_CLOSED_LOOP: "left closed loop control without an error; check for another master",
+    SILENT: "no heartbeat for more than 0.5 s; check the drive's power and its cable",
 }
 
-# what is wrong with an emulated motor -> error
+# fault cause of an emulated motor -> error
 FAULT_CAUSE = {
     "overtemperature": MOTOR_OVER_TEMP,
     "overcurrent": OVER_CURRENT,
@@ -77,11 +77,11 @@ FAULT_CAUSE = {
 
 
 def describe(code: int) -> str:
-    """A fault in words, with a mend; several errors at once are named in the order of their bits."""
-    if code in OWN:
-        return OWN[code]
+    """The names of a fault and the fixes; several errors in the order of their bits."""
+    if code in DRIVER_CODES:
+        return DRIVER_CODES[code]
     found = [ERRORS[bit] for bit in ERRORS if code & bit and code > 0]
     if not found:
-        return f"unknown (drive error 0x{code:x}); look it up in the maker's API reference"
-    names, mends = ", ".join(name for name, _ in found), ", ".join(dict.fromkeys(mend for _, mend in found))
-    return f"{names} (drive error 0x{code:x}); {mends}"
+        return f"unknown (drive error 0x{code:x}); look it up in the manufacturer's API reference"
+    names, fixes = ", ".join(name for name, _ in found), ", ".join(dict.fromkeys(fix for _, fix in found))
+    return f"{names} (drive error 0x{code:x}); {fixes}"

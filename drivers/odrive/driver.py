@@ -1,21 +1,18 @@
-"""ODrives behind the driver contract: what both transports share."""
+"""Base of the ODrive drivers of both transports."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 import numpy as np
 
-from cosim.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, MotorDriver
+from cosim.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, Item, MotorDriver
 from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.params import JointParams, Params
 from cosim.drivers.transport import Connection
 from cosim.types import DriverContext
 from cosim.units import TURN
-
-Item = TypeVar("Item")
 
 CONTROL = {
     "effort": codes.TORQUE_CONTROL,
@@ -26,9 +23,9 @@ CONTROL = {
 ANSWER_TIME, RESTORE_TIME = 1.0, 0.1  # s, for an answer while opening and while closing
 SOFT_LIMITS = ("config.torque_soft_min", "config.torque_soft_max")
 SILENCE_NS = 500_000_000  # without a heartbeat
-GAP_NS = 250_000_000  # without reading: heartbeats of that time may have been lost here, not at the drive
-MAX_BACKLOG = 8192  # items taken at once after a time without reading
-MAX_ITEMS = 1024  # items taken in one read beyond those that were waited for
+READ_GAP_NS = 250_000_000  # between reads: longer ones may have lost heartbeats on this side
+MAX_BACKLOG = 8192  # items taken in a row after a time without reading
+MAX_ITEMS = 1024  # items taken in one read besides the awaited ones
 
 
 class ODrive(MotorDriver[Item, JointParams]):
@@ -43,13 +40,13 @@ class ODrive(MotorDriver[Item, JointParams]):
         self._reset()
 
     def _reset(self) -> None:
-        """Nothing is known of the drives."""
+        """Discard everything that the drives reported."""
         count = len(self.joints)
         self._heartbeat_ns = [0] * count
         self._axis_state, self._error = [codes.UNDEFINED] * count, [0] * count
-        self._time_ns = 0  # the latest known time
-        self._since_ns = self._read_ns = 0  # since when items are read without a gap; of the last read
-        self._answers_due = 0  # answers that are waited for
+        self._time_ns = 0  # of the last item
+        self._since_ns = self._read_ns = 0  # start of reading without a gap; last read
+        self._answers_due = 0  # awaited answers
 
     # --- opening ------------------------------------------------------------------------------------
 
@@ -78,13 +75,13 @@ class ODrive(MotorDriver[Item, JointParams]):
         self.feedforward.limit[:], self.feedforward.resolution[:] = limit * self._size, resolution * self._size
 
     def _await_feedback(self) -> None:
-        """Feedback of every drive that is newer than this call."""
+        """Wait for feedback of every drive that is newer than this call."""
         times = self._feedback.t_ns = [0] * len(self.joints)
         if not self._wait(lambda: 0 not in times, ANSWER_TIME, lambda: self._request_feedback(self._now() + RETRY_NS)):
             raise self._no_answer(times.index(0))
 
     def _disconnect(self) -> None:
-        """The drives' own torque limits, for axes that are off for certain."""
+        """Restore the torque limits of drives that report to be off."""
         for k in range(len(self.joints)):
             if int(self._get(k, "current_state", RESTORE_TIME)) == codes.IDLE:
                 for path, own, lowered in zip(SOFT_LIMITS, self._torques[k], self._lowered(k), strict=True):
@@ -92,14 +89,14 @@ class ODrive(MotorDriver[Item, JointParams]):
                         self._set(k, path, own)
 
     def _lowered(self, k: int) -> tuple[float, float]:
-        """Soft limits of the torque that keep an axis within the guard's limit: its own loops know no other."""
+        """Soft torque limits within the guard's limit, for the axis' own control loops."""
         (low, high), limit = self._torques[k], float(self.limits.effort[k] / self._size[k])
         return max(low, -limit), min(high, limit)
 
     # --- switching on and off -----------------------------------------------------------------------
 
     def _prepare(self, mode: str) -> None:
-        """Take what has come since the last read; of what did not fit into the connection's buffer nothing is known."""
+        """Take the items received since the last read; the buffer may have lost some."""
         for _ in range(MAX_BACKLOG):
             if (item := self.link.receive(0)) is None:
                 break
@@ -107,7 +104,7 @@ class ODrive(MotorDriver[Item, JointParams]):
         self._since_ns = self._read_ns = self._now()
 
     def _fault_before_enable(self, k: int) -> int:
-        """What is wrong now, and what switched the axis off."""
+        """The active errors, and those that switched the axis off."""
         return int(self._get(k, "active_errors")) | int(self._get(k, "disarm_reason"))
 
     def _switch_on(self, mode: str) -> None:
@@ -135,7 +132,7 @@ class ODrive(MotorDriver[Item, JointParams]):
         self._hold()
 
     def _configure(self, k: int, mode: str) -> None:
-        """The watchdog before everything else, then the control mode; faults are not cleared."""
+        """Set the watchdog first, then limits and control mode; faults are not cleared."""
         self._set_checked(k, "config.watchdog_timeout", self.watchdog)
         self._set_checked(k, "config.enable_watchdog", 1.0)
         for path, own, lowered in zip(SOFT_LIMITS, self._torques[k], self._lowered(k), strict=True):
@@ -147,9 +144,11 @@ class ODrive(MotorDriver[Item, JointParams]):
     def _set_checked(self, k: int, path: str, value: float) -> None:
         """Write and read back, because not every firmware confirms."""
         self._set(k, path, value)
-        now_is = self._get(k, path)
-        if np.float32(now_is) != np.float32(value):
-            raise self._drive_error(k, f"{self._drive_name(k)} did not take axis0.{path} = {value:g}; it is {now_is:g}")
+        actual = self._get(k, path)
+        if np.float32(actual) != np.float32(value):
+            raise self._drive_error(
+                k, f"{self._drive_name(k)} did not accept axis0.{path} = {value:g}; it is {actual:g}"
+            )
 
     def _home(self, k: int) -> None:
         """The drive's own homing, with a time-out."""
@@ -157,11 +156,13 @@ class ODrive(MotorDriver[Item, JointParams]):
         done = self._reaches(k, lambda state: state != codes.HOMING)
         if not self._wait(done, self._params.homing_timeout, self._feed_all):
             seconds = self._params.homing_timeout
-            raise self._drive_error(k, f"{self._drive_name(k)} was not home after {seconds:g} s; check its end stop")
+            raise self._drive_error(
+                k, f"{self._drive_name(k)} did not find home within {seconds:g} s; check its end switch"
+            )
         result = int(self._get(k, "procedure_result"))
         if not self._get(k, "is_homed"):
             fault = int(self._get(k, "disarm_reason"))
-            why = codes.describe(fault) if fault else f"procedure result {result}; check its end stop"
+            why = codes.describe(fault) if fault else f"procedure result {result}; check its end switch"
             raise self._drive_error(k, f"{self._drive_name(k)} did not find home: {why}")
 
     def _hold(self) -> None:
@@ -172,12 +173,12 @@ class ODrive(MotorDriver[Item, JointParams]):
         for k in range(len(self.joints)):
             self._feed(k)
 
-    def _reaches(self, k: int, fits: Callable[[int], bool]) -> Callable[[], bool]:
-        """A function that reads the axis' state and returns whether it fits."""
+    def _reaches(self, k: int, accepts: Callable[[int], bool]) -> Callable[[], bool]:
+        """A function that reads the axis' state and returns whether it is accepted."""
 
         def done() -> bool:
             self._check_not_stopped()
-            return fits(int(self._get(k, "current_state")))
+            return accepts(int(self._get(k, "current_state")))
 
         return done
 
@@ -200,9 +201,9 @@ class ODrive(MotorDriver[Item, JointParams]):
     # --- the cycle ----------------------------------------------------------------------------------
 
     def _receive(self, deadline_ns: int) -> None:
-        """Until all answers are there or the deadline; then what else has come."""
+        """Wait for all awaited answers, at most until the deadline; then take the other received items."""
         time_ns, receive, take = self._now(), self.link.receive, self._take
-        if time_ns - self._read_ns > GAP_NS:
+        if time_ns - self._read_ns > READ_GAP_NS:
             self._since_ns = time_ns
         self._read_ns = time_ns
         while self._answers_due > 0:
@@ -221,12 +222,12 @@ class ODrive(MotorDriver[Item, JointParams]):
         return [error or self._undeclared_fault(k) for k, error in enumerate(self._error)]
 
     def _undeclared_fault(self, k: int) -> int:
-        """What the drive does not call an error."""
+        """Faults that the drive does not report as errors."""
         if self._is_on and self._axis_state[k] != codes.CLOSED_LOOP:
             return codes.LEFT_CLOSED_LOOP
         return codes.SILENT if self._time_ns - max(self._heartbeat_ns[k], self._since_ns) > SILENCE_NS else 0
 
-    # --- what the transports supply --------------------------------------------------------------------
+    # --- methods of the transports --------------------------------------------------------------------
 
     @abstractmethod
     def _identify(self) -> None:
@@ -234,7 +235,7 @@ class ODrive(MotorDriver[Item, JointParams]):
 
     @abstractmethod
     def _get(self, k: int, path: str, seconds: float = ANSWER_TIME) -> float:
-        """A parameter of the axis. Raise `_no_answer` when it does not come in about that time."""
+        """A parameter of the axis. Raise `_no_answer` after about that time."""
 
     @abstractmethod
     def _set(self, k: int, path: str, value: float) -> None:
@@ -242,7 +243,7 @@ class ODrive(MotorDriver[Item, JointParams]):
 
     @abstractmethod
     def _idle_item(self, k: int) -> Item:
-        """What switches the axis off."""
+        """The item that switches the axis off."""
 
     @abstractmethod
     def _request_state(self, k: int, state: int) -> None: ...

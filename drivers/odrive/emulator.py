@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.odrive import can_codec as can
@@ -14,7 +13,7 @@ from cosim.drivers.transport import CanFrame
 from cosim.units import TURN
 
 HARDWARE, FIRMWARE = (5, 2, 0), (0, 6, 10)
-SERIAL = 0x3943_0000_0000  # of the first drive; the others count on
+SERIAL = 0x3943_0000_0000  # of the first drive; the next ones are consecutive
 BROADCASTS = frozenset({can.ESTOP, can.REBOOT, can.CLEAR_ERRORS})
 
 _FLOAT_MAX = 3.4e38
@@ -49,7 +48,7 @@ class Node:
         self.axis.reset(t_ns)
 
     def handle(self, message: can.Message, t_ns: int) -> list[CanFrame]:
-        """A command; what has no meaning for a drive is passed over."""
+        """The answers to a command; unknown commands are ignored."""
         if message.command == can.RX_SDO:
             opcode, number, data = message.values
             return self._endpoint(opcode, number, data, t_ns)
@@ -59,7 +58,7 @@ class Node:
         return []
 
     def answer(self, command: int) -> CanFrame:
-        """One of `can.ANSWERS`, as things are now."""
+        """One of `can.ANSWERS`, with present values."""
         axis, node = self.axis, self.axis.node_id
         if command == can.GET_VERSION:
             return can.version(node, self.hardware, self.firmware)
@@ -79,12 +78,12 @@ class Node:
         for command, attribute in CYCLIC.items():
             period = getattr(self.axis, attribute) * 1_000_000
             if period > 0 and t_ns - self.sent_ns[command] >= period:
-                # steps of whole periods, so that the rate holds on average; not more than one is made up for
+                # in whole periods, to keep the average rate; at most one period is caught up
                 self.sent_ns[command] = max(self.sent_ns[command] + period, t_ns - period)
                 frames.append(self.answer(command))
         return frames
 
-    def reboot(self, values: tuple[Any, ...], t_ns: int) -> None:
+    def reboot(self, values: tuple, t_ns: int) -> None:
         action = values[0]
         if action == codes.REBOOT_SAVE and not self.axis.armed:
             self.axis.save()
@@ -94,13 +93,13 @@ class Node:
         if action in (codes.REBOOT_ONLY, codes.REBOOT_SAVE, codes.REBOOT_ERASE):
             self.reset(t_ns)
 
-    def leave(self, values: tuple[Any, ...], t_ns: int) -> None:
-        """Into the bootloader; only power brings it back."""
+    def enter_bootloader(self, values: tuple, t_ns: int) -> None:
+        """Enter the bootloader, until the next power-on."""
         self.axis.request(codes.IDLE, t_ns)
         self.silent = True
 
     def _endpoint(self, opcode: int, number: int, data: bytes, t_ns: int) -> list[CanFrame]:
-        """Read, write or call; this firmware does not confirm writes."""
+        """Read, write or call an endpoint; this firmware does not confirm writes."""
         name = self.names.get(number)
         if name is None:
             return []
@@ -129,10 +128,10 @@ class Emulator:
         self.nodes = [Node(Axis(motor, number, switch), SERIAL + k) for k, (motor, number, switch) in rows]
 
     def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
-        """A frame from the bus. Every frame to an axis feeds its watchdog, requests too (can_simple.cpp)."""
-        asked = can.asked(item)
-        if asked is not None:
-            node, command = asked
+        """The answers to a frame. Every frame to an axis feeds its watchdog, requests too (can_simple.cpp)."""
+        request = can.request_of(item)
+        if request is not None:
+            node, command = request
             if node == can.BROADCAST:
                 return [n.answer(command) for n in self.nodes if not n.silent] if command == can.ADDRESS else []
             for one in self._at(node):
@@ -156,7 +155,7 @@ class Emulator:
         return answers
 
     def process(self, t_ns: int) -> list[CanFrame]:
-        """Time has passed: control loops, watchdogs, cyclic messages."""
+        """One step: control loops, watchdogs, cyclic messages."""
         frames = []
         for node in self.nodes:
             node.axis.process(t_ns)
@@ -182,7 +181,7 @@ class Emulator:
 
 
 def write(axis: Axis, name: str, value: float, t_ns: int) -> bool:
-    """Sets a parameter of the axis; False where it may not be written."""
+    """Set a parameter of the axis; False if it is read-only."""
     attribute, writable = PARAMETERS[name]
     if not writable:
         return False
@@ -195,11 +194,11 @@ def write(axis: Axis, name: str, value: float, t_ns: int) -> bool:
     return True
 
 
-# --- commands: what they do to the axis ---------------------------------------------------------------
+# --- commands: effects on the axis ---------------------------------------------------------------
 
 
 def _input_position(node: Node, values: tuple[float, ...], t_ns: int) -> None:
-    """The feedforward fields were decoded with the maker's scale; a drive may have another."""
+    """The feedforward fields were decoded with the default scale; that of the drive may differ."""
     axis = node.axis
     velocity, torque = (value * can.FEEDFORWARD for value in values[1:])
     axis.input_vel = velocity / TURN / axis.input_vel_scale if axis.input_vel_scale else 0.0
@@ -208,12 +207,12 @@ def _input_position(node: Node, values: tuple[float, ...], t_ns: int) -> None:
 
 
 def _modes(node: Node, values: tuple[int, ...], t_ns: int) -> None:
-    """The drive keeps them as bytes."""
+    """The drive stores the modes as bytes."""
     node.axis.control_mode, node.axis.input_mode = (value & 0xFF for value in values)
 
 
 def _sets(*fields: tuple[str, float]) -> Callable[[Node, tuple[float, ...], int], None]:
-    """Attributes of the axis, each the value over so many SI units."""
+    """A command that sets attributes of the axis to values, each divided by its unit in SI."""
 
     def command(node: Node, values: tuple[float, ...], t_ns: int) -> None:
         for (attribute, unit), value in zip(fields, values, strict=True):
@@ -222,7 +221,7 @@ def _sets(*fields: tuple[str, float]) -> Callable[[Node, tuple[float, ...], int]
     return command
 
 
-_COMMANDS: dict[int, Callable[[Node, tuple[Any, ...], int], None]] = {
+_COMMANDS: dict[int, Callable[[Node, tuple, int], None]] = {
     can.ESTOP: lambda node, values, t_ns: node.axis.estop(),
     can.SET_AXIS_STATE: lambda node, values, t_ns: node.axis.request(values[0], t_ns),
     can.SET_CONTROLLER_MODE: _modes,
@@ -238,7 +237,7 @@ _COMMANDS: dict[int, Callable[[Node, tuple[Any, ...], int], None]] = {
     can.SET_ABSOLUTE_POSITION: lambda node, values, t_ns: node.axis.set_position(values[0] / TURN),
     can.SET_POS_GAIN: _sets(("pos_gain", 1.0)),
     can.SET_VEL_GAINS: _sets(("vel_gain", 1.0 / TURN), ("vel_integrator_gain", 1.0 / TURN)),
-    can.ENTER_DFU_MODE: Node.leave,
+    can.ENTER_DFU_MODE: Node.enter_bootloader,
 }
 _PAIRS: dict[int, Callable[[Axis], tuple[float, float]]] = {
     can.GET_ENCODER_ESTIMATES: lambda axis: (axis.pos_estimate * TURN, axis.vel_estimate * TURN),

@@ -12,14 +12,16 @@ from cosim.types import param, params
 class Params:
     """ODrives with firmware 0.6 on one CAN bus (CANSimple), or one of them on a serial port (ASCII protocol)."""
 
-    bus: CanParams | None = param(default=None, doc="the CAN bus they are on")
-    port: SerialParams | None = param(default=None, doc="the serial port one of them is on")
-    watchdog: float = param(unit="s", above=0, default=0.1, doc="without commands for so long a drive stops by itself")
+    bus: CanParams | None = param(default=None, doc="CAN bus of the drives")
+    port: SerialParams | None = param(default=None, doc="serial port of the drive")
+    watchdog: float = param(
+        unit="s", above=0, default=0.1, doc="time without commands after which a drive stops by itself"
+    )
     endpoints: str | None = param(
         default=None,
         doc="the manufacturer's flat_endpoints.json of the drives' firmware; 0.6.10 of the S1 is known without",
     )
-    checksum: bool = param(default=True, doc="lines of text on the serial port carry checksums")
+    checksum: bool = param(default=True, doc="append a checksum to every line of text on the serial port")
     homing_timeout: float = param(unit="s", above=0, default=30.0, doc="for homing")
 
     def __post_init__(self) -> None:
@@ -38,7 +40,7 @@ class JointParams(wiring.JointParams):
         unit="N*m/A",
         above=0,
         default=None,
-        doc="given: the effort is computed from the current, else reported by the drive",
+        doc="to compute the effort from the current; default: the effort that the drive reports",
     )
     homing: bool = param(default=False, doc="home the axis when it is switched on")
 

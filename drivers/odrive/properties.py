@@ -1,7 +1,7 @@
-"""Names of parameters as odrivetool shows them, where the emulated axis keeps them, and their numbers on CAN.
+"""Parameters by their names in odrivetool: attributes of the emulated axis, and endpoint numbers on CAN.
 
-Over CAN a parameter is addressed by the number that the firmware gave it, which differs from version to version. The
-maker publishes the numbers with each version as `flat_endpoints.json`; those needed of 0.6.10 for the S1 are here.
+On CAN a parameter is addressed by a number that differs between firmware versions. The manufacturer publishes the
+numbers of each version as `flat_endpoints.json`; the required ones of 0.6.10 for the S1 are here.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cosim.errors import InputError
+from cosim.errors import InputError, SourceLocation
 
 # parameter of an axis -> attribute of `Axis`, whether it may be written
 PARAMETERS: dict[str, tuple[str, bool]] = {
@@ -76,7 +76,7 @@ PARAMETERS: dict[str, tuple[str, bool]] = {
 }
 FUNCTION = "watchdog_feed"
 
-# types of the maker's table -> how their values are packed; others are not needed
+# types of the manufacturer's table -> format of a value; others are not needed
 TYPES = {name: Struct("<" + code) for name, code in {"float": "f", "bool": "?", "uint8": "B", "uint32": "I"}.items()}
 
 
@@ -171,10 +171,10 @@ S1_0_6_10 = Endpoints(
 )
 
 
-def read_endpoints(path: Path, place: Any) -> Endpoints:
-    """The maker's `flat_endpoints.json`, as published with a version of the firmware.
+def read_endpoints(path: Path, place: SourceLocation) -> Endpoints:
+    """Read the manufacturer's `flat_endpoints.json` of a firmware version.
 
-    Raises InputError when there is no such file, or it lacks what the driver needs.
+    Raises InputError if the file cannot be read or lacks what the driver needs.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -182,17 +182,17 @@ def read_endpoints(path: Path, place: Any) -> Endpoints:
         known = {name.removeprefix("axis0."): row for name, row in data["endpoints"].items() if name[:6] == "axis0."}
         table = {name: _endpoint(row) for name, row in known.items() if name in S1_0_6_10.table}
     except OSError as error:
-        what = f"'{path}' cannot be read ({error.strerror}); give the maker's flat_endpoints.json"
+        what = f"'{path}' cannot be read ({error.strerror}); use the manufacturer's flat_endpoints.json"
         raise InputError(what, place) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"'{path}' is not a flat_endpoints.json of the maker; take it from its releases of the firmware"
+        what = f"'{path}' is not a flat_endpoints.json; download it with the manufacturer's firmware release"
         raise InputError(what, place) from error
     return Endpoints(firmware, hardware, table)
 
 
-def _endpoint(row: Mapping[str, Any]) -> Endpoint:
-    """Raises KeyError for a type that has no place in a frame."""
+def _endpoint(row: Mapping[str, object]) -> Endpoint:
+    """Raises KeyError for a type that does not fit a frame."""
     number = row["id"]
     if not isinstance(number, int) or not 0 <= number < 1 << 16:
         raise ValueError("an endpoint's number does not fit")
-    return Endpoint(number, None if row["type"] == "function" else TYPES[row["type"]])
+    return Endpoint(number, None if row["type"] == "function" else TYPES[str(row["type"])])

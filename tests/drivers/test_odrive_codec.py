@@ -68,15 +68,15 @@ def test_frames_of_the_manual(frame, number, data):
 
 def test_requests_are_remote_frames():
     assert can.request(3, can.GET_ENCODER_ESTIMATES) == CanFrame(0x069, b"", remote=True)
-    assert can.asked(CanFrame(0x069, b"", remote=True)) == (3, can.GET_ENCODER_ESTIMATES)
-    assert can.asked(CanFrame(0x069, bytes(8), remote=True)) == (
+    assert can.request_of(CanFrame(0x069, b"", remote=True)) == (3, can.GET_ENCODER_ESTIMATES)
+    assert can.request_of(CanFrame(0x069, bytes(8), remote=True)) == (
         3,
         can.GET_ENCODER_ESTIMATES,
     )  # requests eight bytes
-    assert can.asked(CanFrame(0x069, b"")) == (3, can.GET_ENCODER_ESTIMATES)  # works too, says the manual
-    assert can.asked(CanFrame(0x062, b"", remote=True)) is None  # an emergency stop is not asked for
-    assert can.asked(CanFrame(0x069, bytes(8))) is None
-    assert can.asked(CanFrame(0x069, b"", extended=True, remote=True)) is None
+    assert can.request_of(CanFrame(0x069, b"")) == (3, can.GET_ENCODER_ESTIMATES)  # works too, says the manual
+    assert can.request_of(CanFrame(0x062, b"", remote=True)) is None  # an emergency stop is not asked for
+    assert can.request_of(CanFrame(0x069, bytes(8))) is None
+    assert can.request_of(CanFrame(0x069, b"", extended=True, remote=True)) is None
 
 
 def test_feedforward_is_cut_and_rounded():
@@ -104,7 +104,7 @@ def test_round_trip(command, data):
 @given(st.integers(-5, 1 << 30), st.binary(max_size=64), st.booleans(), st.booleans())
 def test_decoding_never_raises(number, data, extended, remote):
     frame = CanFrame(number, data, extended=extended, remote=remote)
-    message, asked = can.decode(frame), can.asked(frame)
+    message, asked = can.decode(frame), can.request_of(frame)
     if extended or not 0 <= number < 0x800:
         assert message is None
         assert asked is None

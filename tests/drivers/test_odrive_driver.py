@@ -163,7 +163,7 @@ def test_from_opening_to_stopping(setup):
     rig.cycle(110)  # until each has sent a heartbeat
     assert list(rig.state.fault) == [codes.WATCHDOG_EXPIRED] * 2
     assert rig.driver.describe_fault(0, rig.state.fault[0]) == (
-        "watchdog timer expired (drive error 0x1000000); commands stayed away; look at the line and the program"
+        "watchdog timer expired (drive error 0x1000000); commands stopped; check the bus and the program"
     )
     rig.driver.stop()
     with pytest.raises(RunError, match=r"^joint 'shoulder': fault: watchdog timer expired"):
@@ -270,9 +270,7 @@ def test_a_drive_that_somebody_else_switched_off(setup):
     rig.axes[0].request(codes.IDLE, rig.wire.t_ns)
     rig.cycle(120)
     assert list(rig.state.fault) == [codes.LEFT_CLOSED_LOOP, 0]
-    assert rig.driver.describe_fault(0, -1) == (
-        "left closed loop control without an error; look who else commands the drive"
-    )
+    assert rig.driver.describe_fault(0, -1) == ("left closed loop control without an error; check for another master")
 
 
 def test_a_drive_that_went_silent(setup):
@@ -318,7 +316,9 @@ def test_homing_that_does_not_end(setup):
     rig = setup("position", wiring=({"homing": True}, {}), homing_timeout=0.3)
     rig.rotors[0].position = 50.0
     rig.driver.open()
-    with pytest.raises(RunError, match=r"^joint 'shoulder': \w+ \d was not home after 0.3 s; check its end stop$"):
+    with pytest.raises(
+        RunError, match=r"^joint 'shoulder': \w+ \d did not find home within 0.3 s; check its end switch$"
+    ):
         rig.driver.enable("position")
     assert not any(axis.armed for axis in rig.axes)
 
@@ -327,7 +327,7 @@ def test_homing_without_an_end_stop(setup):
     rig = setup("position", wiring=({"homing": True}, {}))
     rig.axes[0].min_endstop_enabled = False
     rig.driver.open()
-    match = r"^joint 'shoulder': \w+ \d did not find home: procedure result 12; check its end stop$"
+    match = r"^joint 'shoulder': \w+ \d did not find home: procedure result 12; check its end switch$"
     with pytest.raises(RunError, match=match):
         rig.driver.enable("position")
 
@@ -458,12 +458,10 @@ def test_endpoints_that_cannot_be_read(monkeypatch, tmp_path):
     with pytest.raises(InputError) as caught:
         Setup(monkeypatch, "bus", endpoints=str(tmp_path / "none.json"))
     path = tmp_path / "none.json"
-    says = f"'{path}' cannot be read (No such file or directory); give the maker's flat_endpoints.json"
+    says = f"'{path}' cannot be read (No such file or directory); use the manufacturer's flat_endpoints.json"
     assert str(caught.value) == f"rig.yaml:7 endpoints: {says}"
     (tmp_path / "bad.json").write_text("[]")
-    with pytest.raises(
-        InputError, match=r"bad\.json' is not a flat_endpoints\.json of the maker; take it from its releases"
-    ):
+    with pytest.raises(InputError, match=r"bad\.json' is not a flat_endpoints\.json; download it with"):
         Setup(monkeypatch, "bus", endpoints=str(tmp_path / "bad.json"))
 
 
@@ -546,7 +544,7 @@ def test_a_drive_whose_torque_cannot_be_limited(setup):
     for axis in rig.axes:
         axis.__class__ = Unlimited
     rig.driver.open()
-    match = r"^joint 'shoulder': \w+ \d did not take axis0\.config\.torque_soft_max = 1\.5; it is 2$"
+    match = r"^joint 'shoulder': \w+ \d did not accept axis0\.config\.torque_soft_max = 1\.5; it is 2$"
     with pytest.raises(RunError, match=match):
         rig.driver.enable("position")
     assert not any(axis.armed for axis in rig.axes)
@@ -596,7 +594,7 @@ def test_a_drive_that_cannot_be_configured(setup):
     rig = setup()
     rig.driver.open()
     rig.axes[0].__class__ = Stubborn
-    match = r"^joint 'shoulder': \w+ \d did not take axis0\.config\.watchdog_timeout = 0\.1; it is 3$"
+    match = r"^joint 'shoulder': \w+ \d did not accept axis0\.config\.watchdog_timeout = 0\.1; it is 3$"
     with pytest.raises(RunError, match=match):
         rig.driver.enable("effort")
 
