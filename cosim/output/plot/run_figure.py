@@ -12,7 +12,7 @@ from cosim.output.plot.curves import PIXEL_COLUMNS, angle_jumps, thin_pieces
 from cosim.output.plot.event_markers import NAME_HEIGHT, PlotEvents, draw_event_lines, draw_event_names
 from cosim.output.plot.joint_columns import PlotColumn
 from cosim.output.plot.mechanism_panels import Panel
-from cosim.output.plot.style import FAINT, PALE, SOFT
+from cosim.output.plot.style import DPI, FAINT, PALE, SOFT, fix_layout
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, draw_row_name
 
 MARGIN = 0.12  # inches beside and above the texts
@@ -58,7 +58,7 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Any:
     height = head + row_height * len(joints) + below + foot
     area = (0.0, foot / height, 1.0, 1.0 - (head + foot) / height)  # left, bottom, width, height: fractions
     layout = ConstrainedLayoutEngine(rect=area, w_pad=0.08, h_pad=0.05, wspace=0.0, hspace=0.0)
-    figure = Figure(figsize=(width, height), layout=layout)
+    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
     grid = figure.add_gridspec(len(joints) + bool(panels), 1 + places, width_ratios=[0.06, *[1.0] * places])
 
     rows, handles = _draw_joint_rows(figure, grid, content, places // len(columns), row_height)
@@ -70,7 +70,6 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Any:
     if content.events:
         lines = [draw_event_lines(axes, content.events) for axes in figure.axes if axes.axison]
         handles["event"] = lines[0]
-    figure.align_ylabels()
     title.write(figure, MARGIN, weight="bold")
     description.write(figure, MARGIN + title.height, color=SOFT)
     footer.write(figure, height - 0.06 - footer.height, color=FAINT)
@@ -78,8 +77,9 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Any:
         handles.values(), handles, loc="upper left", bbox_to_anchor=(0.0, 1.0 - heading / height),
         ncols=len(handles), frameon=False, handlelength=2.6,
     )  # fmt: skip
+    fix_layout(figure)
+    figure.align_ylabels()
     if content.events:
-        layout.execute(figure)  # sets the widths of the axes
         for axes in rows[0]:
             draw_event_names(axes, content.events, axes.get_position().width * width)
     return figure

@@ -24,7 +24,6 @@ STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.formatter.limits": (-3, 4),
-    "axes.formatter.use_mathtext": True,
     "axes.formatter.useoffset": False,
     "grid.color": "#e6e9ed",
     "grid.linewidth": 0.7,
@@ -37,6 +36,8 @@ STYLE: dict[Any, Any] = {
 }
 
 
+DPI = 130
+SUPERSCRIPTS = str.maketrans("-\N{MINUS SIGN}0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NO_EXTRA_STYLE: Mapping[Any, Any] = {}
 
 
@@ -46,6 +47,29 @@ def check_format(path: str | Path) -> str:
     if form not in FORMATS:
         raise InputError(f"cannot draw a plot as '.{form}'; use {', '.join(FORMATS)}", str(path))
     return form
+
+
+def fix_layout(figure: Any) -> None:
+    """Lay a figure of DPI out, once: matplotlib would measure all labels again in every pass of saving."""
+    from matplotlib.ticker import ScalarFormatter
+
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if type(axis.get_major_formatter()) is ScalarFormatter:
+            axis.set_major_formatter(_power_formatter())
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine("none")
+
+
+def _power_formatter() -> Any:
+    """Numbers beside axes as plain text, which is faster than mathematical text: ×10⁻³ instead of 1e−3."""
+    from matplotlib.ticker import ScalarFormatter
+
+    class PowerFormatter(ScalarFormatter):
+        def get_offset(self) -> str:
+            power = super().get_offset()
+            return f"×10{power.removeprefix('1e').translate(SUPERSCRIPTS)}" if power else ""
+
+    return PowerFormatter(useMathText=False)
 
 
 def save(
@@ -65,7 +89,7 @@ def save(
             matplotlib.rcParams[key] = value
         figure = draw()
         try:
-            figure.savefig(path, format=form, dpi=130, metadata=FORMATS[form])
+            figure.savefig(path, format=form, dpi=DPI, metadata=FORMATS[form])
         except OSError as cause:
             fix = "name a file in a folder that exists and that you may write to"
             raise InputError(f"cannot write the {what}: {cause.strerror}; {fix}", str(path)) from cause

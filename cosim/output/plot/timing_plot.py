@@ -12,7 +12,21 @@ from typing import Any
 import numpy as np
 
 from cosim.output.plot.curves import thin
-from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, PALE, ROSE, RUST, SOFT, VIOLET, save
+from cosim.output.plot.style import (
+    BLUE,
+    DPI,
+    FAINT,
+    GREEN,
+    INK,
+    OCHRE,
+    PALE,
+    ROSE,
+    RUST,
+    SOFT,
+    VIOLET,
+    fix_layout,
+    save,
+)
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
 from cosim.timing.deadlines import DeadlineRecord, spread, task_index
 from cosim.units import format_seconds
@@ -62,7 +76,7 @@ def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
     height = top + ROW_HEIGHT * len(right) + MARGIN + footer.height
     area = (0.0, (MARGIN + footer.height) / height, 1.0, (height - top - MARGIN - footer.height) / height)
     layout = ConstrainedLayoutEngine(rect=area, w_pad=0.08, h_pad=0.08, wspace=0.0, hspace=0.0)
-    figure = Figure(figsize=(WIDTH, height), layout=layout)
+    figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout)
     grid = figure.add_gridspec(len(right), 2, width_ratios=[LEFT_FRACTION, 1.0 - LEFT_FRACTION])
     _draw_histogram(figure.add_subplot(grid[0, 0]), timing)
     _draw_execution_times(figure.add_subplot(grid[1:, 0]), timing)
@@ -77,6 +91,7 @@ def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
     head.write(figure, MARGIN, weight="bold")
     description.write(figure, MARGIN + head.height, color=SOFT)
     footer.write(figure, height - 0.06 - footer.height, color=FAINT)
+    fix_layout(figure)
     return figure
 
 
