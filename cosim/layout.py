@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim import ops
-from cosim.types import Numeric
+from cosim.types import Numeric, State
 
 
 class Region(NamedTuple):
@@ -21,7 +21,7 @@ class Region(NamedTuple):
 class Layout:
     """The location of each array of a nested dict in the flat vector, from an example of the dict."""
 
-    def __init__(self, example: dict[str, Numeric]) -> None:
+    def __init__(self, example: State) -> None:
         self.places: dict[tuple[str, ...], tuple[slice, tuple[int, ...]]] = {}
         self.size = 0
         for path, value in _leaves(example):
@@ -31,7 +31,7 @@ class Layout:
             self.size += n
         self._example = example
 
-    def pack(self, tree: dict[str, Numeric]) -> Numeric:
+    def pack(self, tree: State) -> Numeric:
         """The flat vector (size,) of a tree with the keys and shapes of the example. Raises ValueError for others."""
         leaves = dict(_leaves(tree))
         if leaves.keys() != self.places.keys():
@@ -42,9 +42,9 @@ class Layout:
                 raise ValueError(f"{'.'.join(path)} has shape {np.shape(leaves[path])}; its initial shape is {shape}")
         return ops.concatenate([_flat(leaves[path]) for path in self.places])
 
-    def unpack(self, vector: Numeric) -> dict[str, Numeric]:
+    def unpack(self, vector: Numeric) -> State:
         """The tree of arrays, views of the vector where numpy gives views."""
-        tree: dict[str, Numeric] = _skeleton(self._example)
+        tree: State = _skeleton(self._example)
         for path, (place, shape) in self.places.items():
             node = tree
             for name in path[:-1]:
@@ -70,7 +70,7 @@ def _flat(value: Numeric) -> Numeric:
     return value.reshape(-1) if isinstance(value, np.ndarray) else np.reshape(np.asarray(value, dtype=float), -1)
 
 
-def _leaves(tree: dict[str, Numeric], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Numeric]]:
+def _leaves(tree: State, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Numeric]]:
     for name, value in tree.items():
         if isinstance(value, dict):
             yield from _leaves(value, (*path, name))
@@ -78,5 +78,5 @@ def _leaves(tree: dict[str, Numeric], path: tuple[str, ...] = ()) -> Iterator[tu
             yield (*path, name), value
 
 
-def _skeleton(tree: dict[str, Numeric]) -> dict[str, Numeric]:
+def _skeleton(tree: State) -> State:
     return {name: _skeleton(value) if isinstance(value, dict) else None for name, value in tree.items()}

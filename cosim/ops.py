@@ -11,13 +11,14 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from cosim.types import Numeric
 
 
-def _operator(name: str, reflected: bool = False) -> Numeric:
+def _operator(name: str, reflected: bool = False) -> Callable[[Traced, Numeric], Numeric]:
     """A method of `Traced`: the operation on (self, other), or on (other, self) if reflected."""
 
     def method(self: Traced, other: Numeric) -> Numeric:
@@ -56,10 +57,10 @@ class Traced(np.ndarray):
     def __rmatmul__(self, other: Numeric) -> Numeric:
         return _matrix_product(other, self)
 
-    def __getitem__(self, index: Numeric) -> Numeric:
+    def __getitem__(self, index: Any) -> Numeric:  # any of numpy's indices
         return _traced(_boxed(super().__getitem__(index)))
 
-    def __array_wrap__(self, array: Numeric, context: Numeric = None, return_scalar: bool = False) -> Numeric:
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Numeric:
         return np.asarray(array, dtype=object).view(Traced)
 
 

@@ -64,7 +64,7 @@ class LoopWriter:
         self.loops = self.fresh = 0
         self.block = "entry"
 
-    # --- small pieces ---
+    # --- instructions ---
 
     def add(self, text: str) -> str:
         self.fresh += 1

@@ -1,6 +1,6 @@
-"""The table of limits: one row per kind of limit that the guard holds.
+"""The table of limits: one row per kind of limit that the guard checks.
 
-A row gives the rig keys of a limit, its unit, default action, stop category, predicate, what it cuts and its messages.
+A row has the rig keys of a limit, its unit, default action, stop category, predicate, saturation and messages.
 The guard, the reader of the rig, stop reasons, limit alarms and the description of a rig all read this table.
 A fault code is the place of a limit in the table, counted from 1.
 """
@@ -22,17 +22,17 @@ STOP: Action = "stop"
 
 # K below the temperature limit at which derating of the effort limit begins
 DERATING = 10.0
-# rad/s or m/s; the power limit takes slower joints to move at this speed
+# rad/s or m/s; lowest speed in the power limit
 MIN_SPEED = 1e-9
 
 
 @dataclass(frozen=True)
 class GuardInputs:
-    """What limits are checked against, (n,) each, SI.
+    """The values that limits check, (n,) each, SI.
 
-    bounds: by rig key, infinite where unbounded; previous_effort: requested in the tick before; effort_limit: the
-    limit of effort after soft start and derating; requested_effort: of the command as it came; bounded_effort: within
-    the bounds of limits that saturate; allowed_effort: within the limit of its rate too; step [s].
+    bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; effort_limit: after
+    soft start and derating; requested_effort: of the unchanged command; bounded_effort: within the bounds of limits
+    that saturate; allowed_effort: within the rate limit too; step [s].
     """
 
     bounds: Mapping[str, Array]
@@ -48,7 +48,7 @@ class GuardInputs:
     allowed_effort: Numeric = None
 
     def judged_effort(self, saturates: Array) -> Numeric:
-        """A limit that saturates judges the effort requested, any other what limits that saturate leave of it."""
+        """The effort that a limit checks: the requested one if it saturates, else the one after saturation."""
         return ops.where(saturates, self.requested_effort, self.allowed_effort)
 
 
@@ -59,8 +59,8 @@ class GuardLimit:
     key: of its action, and of its bound unless `keys` names others. unit: of the bound. inherited: attributes of a
     `Joint` of the mechanism that give bounds the rig leaves out. stop_category: of IEC 60204-1, 1: controlled stop,
     0: immediate stop. exceeded: from the inputs and where it saturates (n,).
-    What it does when it saturates: effort_bounds, from the inputs and (lowest, highest) so far; position_bounds of the
-    commanded position; derating, the factor of the effort limit. 0 is always within the effort bounds.
+    Saturation: effort_bounds, from the inputs and the (lowest, highest) of earlier rows, 0 always between them;
+    position_bounds of the commanded position; derating, the factor of the effort limit.
     Messages are templates with the fields of `stop_reason.figures`; a limit without `saturation` cannot saturate, and
     one of category 1 needs `controlled_stop`.
     """
@@ -104,7 +104,7 @@ class GuardLimit:
 
 
 def _effort_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
-    """The first of the table: there are no bounds yet."""
+    """±the effort limit; the first row of the table, so that there are no earlier bounds."""
     return -x.effort_limit, x.effort_limit
 
 
@@ -114,20 +114,20 @@ def _power_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Nu
 
 
 def _velocity_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
-    """No effort that accelerates a joint beyond its limit further."""
+    """Beyond the limit only effort that decelerates the joint."""
     limit = x.bounds["velocity"]
     return ops.where(x.velocity < -limit, 0.0, lowest), ops.where(x.velocity > limit, 0.0, highest)
 
 
 def _inward_effort(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
-    """No effort that drives a joint outside its limits further out."""
+    """Outside the limits only effort towards them."""
     lower, upper = x.bounds["lower"], x.bounds["upper"]
     return ops.where(x.position < lower, 0.0, lowest), ops.where(x.position > upper, 0.0, highest)
 
 
 def _derating(x: GuardInputs) -> Numeric:
     """1 until DERATING below the limit, 0 at it; 1 for a temperature that is not measured (NaN)."""
-    # this order of the arguments makes NaN 1
+    # fmin and fmax ignore NaN: in this order of arguments it gives 1
     return ops.maximum(ops.minimum((x.bounds["temperature"] - x.temperature) / DERATING, 1.0), 0.0)
 
 
@@ -215,7 +215,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         effort_bounds=_inward_effort,
         position_bounds=lambda x: (x.bounds["lower"], x.bounds["upper"]),
         inherited=("lower", "upper"),
-        # outside its limits a joint follows the references of the stop, and must be free to brake either way
+        # outside its limits a joint must be able to brake in either direction
         saturates_while_stopping=False,
         reason="is at {position}, outside its limits {limit}; change the trajectory or joints.{joint}.limits",
         controlled_stop="left its limits {limit}",
@@ -259,6 +259,6 @@ LIMIT_OF: dict[str, GuardLimit] = {limit.key: limit for limit in LIMITS}
 # fault codes in order of precedence; faults of the plant's state (`event_stepper.PlantFault`) come after NOT_FINITE
 OK = 0
 CODES: dict[str, int] = {limit.key: code for code, limit in enumerate(LIMITS, 1)}
-STALE = len(LIMITS) + 1  # feedback is too old
+STALE = len(LIMITS) + 1  # feedback is older than its limit
 NOT_FINITE = STALE + 1  # a measurement or a command is not finite
 BITS: dict[str, float] = {limit.key: 2.0**k for k, limit in enumerate(LIMITS)}  # of a mask of limits

@@ -11,7 +11,7 @@ A row is eliminated at a common ancestor of its bodies, or at the ground:
 
 so a closed loop adds to the inertia of that body. With every row at the ground (`GROUND`) this is an LDLᵀ
 solution of W λ = −c; with every row where its loop closes, the cost is linear in the number of loops. The
-multiplier of a row that depends on those before it, or on which nothing can move, is 0.
+multiplier of a row that depends on those before it, or that involves no movable dof, is 0.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Multipliers:
         return Eliminated(r, gain, force, self.constant[r], dict(others))
 
     def in_order(self, rows: set[int]) -> list[int]:
-        """The row with the fewest couplings first, to keep W sparse."""
+        """Rows in order of their number of couplings, fewest first, to keep W sparse."""
         return sorted(rows, key=lambda r: (len(self.coupling[r]), r))
 
 

@@ -16,7 +16,7 @@ from cosim.types import Numeric
 
 
 class FrameState(NamedTuple):
-    """A frame of a link in ground axes; the velocities are given in `rate` only."""
+    """A frame of a link in ground axes; velocities are set for `rate` only."""
 
     rotation: Numeric  # (3, 3), maps vectors from its axes to ground axes
     position: Numeric  # (3,) m

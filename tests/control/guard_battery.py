@@ -1,4 +1,4 @@
-"""The cases of `guard_cases.yaml` as arrays: each case is a joint."""
+"""The limits of `guard_cases.yaml`, and its cases as arrays: each case is a joint."""
 
 import itertools
 import math
@@ -12,12 +12,11 @@ from cosim.types import COMMAND
 
 DATA = yaml.safe_load(Path(__file__).with_name("guard_cases.yaml").read_text())
 STEP, SOFT_START = 0.01, 0.5  # s
-# codes and bits as they are recorded
-LIMITS = ("effort", "rate", "power", "temperature", "position", "tracking", "velocity")
-VERDICTS = ("ok", *LIMITS, "stale", "not_finite")
-BOUNDS = {"lower": -math.inf} | dict.fromkeys(
-    ("upper", "velocity", "effort", "rate", "power", "tracking", "temperature"), math.inf
-)
+LIMITS: dict[str, dict[str, Any]] = DATA["limits"]
+VERDICTS = ("ok", *LIMITS, "stale", "not_finite")  # by fault code
+BOUNDS = {key: -math.inf if key == "lower" else math.inf for row in LIMITS.values() for key in row["keys"]}
+ACTIONS = {key: row["action"] for key, row in LIMITS.items()}
+CASES = [*DATA["cases"], *(case for row in LIMITS.values() for case in row["cases"])]
 FEEDBACK = {"position": 0.0, "velocity": 0.0, "temperature": math.nan, "age": 0.0, "request": 0.0, "reference": 0.0}
 
 
@@ -30,7 +29,7 @@ def guard_fields(cases: list[dict], soft_start: float = 0.0) -> dict[str, Any]:
     """The fields of a Guard of the cases."""
     return dict(
         bounds={key: column(cases, "bounds", key, default) for key, default in BOUNDS.items()},
-        actions={key: column(cases, "actions", key, action) for key, action in DATA["defaults"].items()},
+        actions={key: column(cases, "actions", key, action) for key, action in ACTIONS.items()},
         stale=column(cases, "bounds", "stale", math.inf),
         soft_start=soft_start,
         step=STEP,
@@ -48,18 +47,18 @@ def command(cases: list[dict]) -> dict[str, np.ndarray]:
 def groups() -> list[tuple[float, float, list[dict]]]:
     """(soft start, time since arming, cases)."""
     ramps = itertools.groupby(DATA["soft_start"], lambda case: case["armed"])
-    return [(0.0, 0.0, DATA["cases"]), *((SOFT_START, float(armed), list(cases)) for armed, cases in ramps)]
+    return [(0.0, 0.0, CASES), *((SOFT_START, float(armed), list(cases)) for armed, cases in ramps)]
 
 
-def verify(cases: list[dict], safe: Any, verdict: Any, alarms: Any) -> None:
-    """The result of `check` is that of the cases, to the bit."""
+def verify(cases: list[dict], safe: Any, fault_codes: Any, alarms: Any) -> None:
+    """The result of `check` is that of the cases, bit for bit."""
     commanded = command(cases)
     for k, case in enumerate(cases):
         expect = case.get("expect", {})
-        assert verdict[k] == VERDICTS.index(expect.get("verdict", "ok")), (case, verdict[k])
+        assert fault_codes[k] == VERDICTS.index(expect.get("verdict", "ok")), (case, fault_codes[k])
         if expect.get("verdict") == "not_finite":
             continue
-        bits = sum(2.0 ** LIMITS.index(key) for key in expect.get("alarms", ()))
+        bits = sum(2.0 ** list(LIMITS).index(key) for key in expect.get("alarms", ()))
         assert alarms[k] == bits, (case, alarms[k])
         for name in COMMAND:
             expected = expect.get(name, commanded[name][k])

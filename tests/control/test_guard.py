@@ -1,4 +1,4 @@
-"""The guard: what passes, what raises an alarm, what is cut, what stops the run, and the order of precedence."""
+"""The guard: commands that pass, raise an alarm, are cut or stop the run, and the order of precedence."""
 
 import math
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from cosim.control import controlled_stop, limits
 from cosim.control.guard import LARGEST, Guard, check, is_finite
 from cosim.control.limits import LIMITS, NOT_FINITE, SATURATE, STOP, WARN
 from cosim.types import COMMAND, requested_effort
+from tests.control import guard_battery
 
 ACTIONS = (WARN, SATURATE, STOP)
 FEEDBACK = ("position", "velocity", "temperature", "age", "request", "reference")
@@ -39,8 +40,8 @@ def traced(guard: Guard) -> Callable[..., Any]:
 
     def judge(armed, *values):
         feedback = dict(zip(FEEDBACK, values, strict=False)) | {"armed": armed}
-        safe, verdict, alarms = check(guard, feedback, dict(zip(COMMAND, values[len(FEEDBACK) :], strict=True)))
-        return *(safe[name] for name in COMMAND), verdict, alarms
+        safe, fault_codes, alarms = check(guard, feedback, dict(zip(COMMAND, values[len(FEEDBACK) :], strict=True)))
+        return *(safe[name] for name in COMMAND), fault_codes, alarms
 
     return judge
 
@@ -53,22 +54,22 @@ def test_the_guard_in_machine_code_passes_all_cases(battery):
         ]
         compiled = compile(traced(Guard(**battery.guard_fields(cases, soft))), ports, interpret=False)
         feedback, command = battery.feedback(cases), battery.command(cases)
-        *safe, verdict, alarms = compiled(
+        *safe, fault_codes, alarms = compiled(
             np.array(armed), *(feedback[name] for name in FEEDBACK), *(command[name] for name in COMMAND)
         )
-        battery.verify(cases, dict(zip(COMMAND, safe, strict=True)), verdict, alarms)
+        battery.verify(cases, dict(zip(COMMAND, safe, strict=True)), fault_codes, alarms)
 
 
-def test_every_limit_and_action_has_a_case_that_trips_and_one_that_does_not(battery):
+def test_every_limit_and_action_has_a_case_that_exceeds_it_and_one_that_does_not(battery):
     for row in LIMITS:
         for action in ACTIONS:
-            tripped = set()
-            for case in battery.DATA["cases"]:
+            exceeded = set()
+            for case in battery.CASES:
                 expect, limited = case.get("expect", {}), set(row.bound_keys) & set(case.get("bounds", {}))
-                if limited and (battery.DATA["defaults"] | case.get("actions", {}))[row.key] == action:
+                if limited and (battery.ACTIONS | case.get("actions", {}))[row.key] == action:
                     alarms = expect.get("alarms", ())
-                    tripped.add(expect.get("verdict") == row.key if action == STOP else row.key in alarms)
-            assert tripped == {True, False}, (row.key, action)
+                    exceeded.add(expect.get("verdict") == row.key if action == STOP else row.key in alarms)
+            assert exceeded == {True, False}, (row.key, action)
 
 
 # --- properties -------------------------------------------------------------------------------------
@@ -87,8 +88,8 @@ def of(n=1, actions=None, soft_start=0.0, step=0.01, **bounds) -> Guard:
     )
 
 
-BOUNDS = {"lower": -1.0, "upper": 2.0, "velocity": 3.0, "effort": 10.0, "rate": 100.0, "power": 20.0, "tracking": 0.5}
-BOUNDS |= {"temperature": 80.0, "stale": 0.005}
+BOUNDS = {key: float(bound) for row in guard_battery.LIMITS.values() for key, bound in row["bounds"].items()}
+BOUNDS |= {"stale": 0.005}
 number = st.one_of(
     st.floats(-1e4, 1e4), st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([0.0, 2.0, -1.0, 3.0, 10.0])
 )
@@ -109,9 +110,9 @@ def test_the_requested_effort_of_any_command_is_within_all_limits_that_saturate(
     guard = of(soft_start=soft_start, **BOUNDS)
     arrays: dict = {name: np.array([value]) for name, value in feedback.items()} | {"age": np.zeros(1), "armed": armed}
     with np.errstate(all="ignore"):
-        safe, verdict, _ = check(guard, arrays, {name: np.array([value]) for name, value in command.items()})
+        safe, fault_codes, _ = check(guard, arrays, {name: np.array([value]) for name, value in command.items()})
         requested = float(requested_effort(safe, arrays)[0])
-    if verdict[0] == NOT_FINITE:
+    if fault_codes[0] == NOT_FINITE:
         return
     q, v, before = feedback["position"], feedback["velocity"], feedback["request"]
     gain_effort = abs(requested - safe["effort"][0])
@@ -133,17 +134,17 @@ def test_the_requested_effort_of_any_command_is_within_all_limits_that_saturate(
 
 @settings(max_examples=200, deadline=None)
 @given(effort=st.floats(-4.0, 4.0), kp=st.floats(-2.0, 2.0), kd=st.floats(-2.0, 2.0), position=st.floats(-0.3, 0.5))
-def test_a_command_within_all_limits_passes_unchanged_to_the_bit(effort, kp, kd, position):
+def test_a_command_within_all_limits_passes_bit_for_bit(effort, kp, kd, position):
     command = {"position": position, "velocity": 0.1, "effort": effort, "kp": kp, "kd": kd}
     feedback = {"position": 0.1, "velocity": -0.2, "temperature": 20.0, "age": 0.001, "reference": 0.2, "armed": 3.0}
     arrays = {name: np.array([value]) for name, value in (feedback | {"request": effort}).items()}
     guard = of(soft_start=2.0, **{**BOUNDS, "rate": 1000.0})
-    safe, verdict, alarms = check(guard, arrays, {name: np.array([value]) for name, value in command.items()})
+    safe, fault_codes, alarms = check(guard, arrays, {name: np.array([value]) for name, value in command.items()})
     assert {name: values.item() for name, values in safe.items()} == command
-    assert (verdict.item(), alarms.item()) == (limits.OK, 0.0)
+    assert (fault_codes.item(), alarms.item()) == (limits.OK, 0.0)
 
 
-# --- its parts -----------------------------------------------------------------------------
+# --- parts of the guard -----------------------------------------------------------------------------
 
 
 def test_the_largest_number_is_finite_and_the_next_is_not():
@@ -154,8 +155,9 @@ def test_the_largest_number_is_finite_and_the_next_is_not():
 
 
 def test_codes_are_in_the_order_of_precedence():
-    assert [limits.OK, *limits.CODES.values(), limits.STALE, NOT_FINITE] == list(range(10))
-    assert list(limits.BITS.values()) == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    codes = [limits.OK, *limits.CODES.values(), limits.STALE, NOT_FINITE]
+    assert codes == list(range(len(guard_battery.LIMITS) + 3))
+    assert list(limits.BITS.values()) == [2.0**k for k in range(len(guard_battery.LIMITS))]
 
 
 def operations(guard: Guard, n: int) -> int:
@@ -186,6 +188,6 @@ def test_a_limit_without_a_bound_costs_nothing():
 def test_any_number_of_joints(n):
     feedback = {name: np.zeros(n) for name in FEEDBACK}
     command = {name: np.ones(n) for name in COMMAND}
-    safe, verdict, alarms = check(of(n, **BOUNDS), {**feedback, "armed": 0.0}, command)
-    assert verdict.shape == alarms.shape == (n,)
+    safe, fault_codes, alarms = check(of(n, **BOUNDS), {**feedback, "armed": 0.0}, command)
+    assert fault_codes.shape == alarms.shape == (n,)
     assert {values.shape for values in safe.values()} == {(n,)}

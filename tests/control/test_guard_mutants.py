@@ -19,6 +19,7 @@ from cosim.compile import compile as compiling
 from cosim.compile.routine import Routine
 from cosim.control import guard, limits, plausibility
 from cosim.types import COMMAND
+from tests.control import guard_battery
 
 SOURCES = {m.__name__: Path(m.__file__ or "").read_text(encoding="utf-8") for m in (guard, limits, plausibility)}
 LIMIT = 40.0  # s of processor time for all mutants of a module
@@ -152,23 +153,18 @@ def guard_with(table: ModuleType) -> ModuleType:
 
 ENDS = np.array([1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan])
 ACTIONS = ("warn", "saturate", "stop")
-KEYS = ("effort", "rate", "power", "temperature", "position", "tracking", "velocity")
+KEYS = tuple(guard_battery.LIMITS)
 # one limit each, and its action
 SINGLE = [{"bounds": {}}, *({"bounds": bounds} for bounds in ({"lower": -1.0}, {"upper": 2.0}))]
 SINGLE += [{"bounds": {"lower": -1.0, "upper": 2.0}}, {"bounds": {"stale": 1.0}}]
 SINGLE += [{"bounds": {"lower": -1.0, "upper": 2.0}, "actions": {"position": "saturate"}}]
-SINGLE += [{"bounds": {key: 1.0}, "actions": {key: do}} for key in KEYS if key != "position" for do in ACTIONS]
-# key -> unit, keys of its bounds, whether they must be above 0, where they are inherited from, default action, stop
-# category, whether it saturates during a controlled stop
-TABLE = {
-    "effort": ("joint effort", ("effort",), True, ("max_effort",), "saturate", 1, True),
-    "rate": ("joint effort rate", ("rate",), True, (), "saturate", 1, True),
-    "power": ("W", ("power",), True, (), "saturate", 1, True),
-    "temperature": ("degC", ("temperature",), False, (), "stop", 1, True),
-    "position": ("joint position", ("lower", "upper"), False, ("lower", "upper"), "stop", 1, False),
-    "tracking": ("joint position", ("tracking",), True, (), "stop", 0, True),
-    "velocity": ("joint velocity", ("velocity",), True, ("max_velocity",), "stop", 0, True),
-}
+SINGLE += [
+    {"bounds": {key: 1.0}, "actions": {key: do}} for key in KEYS if key in guard_battery.BOUNDS for do in ACTIONS
+]
+# names of fields of a row in the table of cases -> in the product
+FIELDS = {"unit": "unit", "keys": "bound_keys", "positive": "positive", "inherited": "inherited"}
+FIELDS |= {"action": "default_action", "stop_category": "stop_category"}
+FIELDS |= {"saturates_while_stopping": "saturates_while_stopping"}
 
 
 class Checks:
@@ -197,13 +193,14 @@ class Checks:
 
     def limits(self, m: ModuleType) -> None:
         """The table, and the guard with it."""
-        fields = ("unit", "bound_keys", "positive", "inherited", "default_action", "stop_category")
-        fields = (*fields, "saturates_while_stopping")
-        assert {row.key: tuple(getattr(row, field) for field in fields) for row in m.LIMITS} == TABLE
+        for row, (key, expected) in zip(m.LIMITS, self.battery.LIMITS.items(), strict=True):
+            found = {name: getattr(row, field) for name, field in FIELDS.items()}
+            found |= {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
+            assert (row.key, found) == (key, {name: expected[name] for name in FIELDS})
         assert list(m.LIMIT_OF) == list(KEYS)
         assert all(m.LIMIT_OF[key] is row and row.actions == ACTIONS for key, row in zip(KEYS, m.LIMITS, strict=True))
         codes = {"ok": m.OK, **m.CODES, "stale": m.STALE, "not_finite": m.NOT_FINITE}
-        assert list(codes.items()) == list(zip(self.battery.VERDICTS, range(10), strict=True))
+        assert list(codes.items()) == [(name, code) for code, name in enumerate(self.battery.VERDICTS)]
         assert {key: 2.0**k for k, key in enumerate(KEYS)} == m.BITS
         assert (m.WARN, m.SATURATE, m.STOP) == ACTIONS
         self.row(m)
@@ -236,8 +233,7 @@ class Checks:
         expected = (held.bounds[key] for key in ("lower", "upper", "velocity", "effort"))
         assert all(a is b for a, b in zip(vars(held.limits).values(), expected, strict=True))
         for key in KEYS:
-            default = self.battery.DATA["defaults"][key]
-            names = {"lower", "upper"} if key == "position" else {key}
+            default, names = self.battery.ACTIONS[key], set(self.battery.LIMITS[key]["keys"])
             found = [c.get("actions", {}).get(key, default) if names & set(c["bounds"]) else None for c in SINGLE]
             for action in ACTIONS:
                 assert held.has_action(action, key).tolist() == [action == each for each in found]
@@ -248,10 +244,10 @@ class Checks:
         names, zeros = ("position", "velocity"), dict.fromkeys(COMMAND, np.zeros(1))
         free, rest = m.Guard(**self.battery.guard_fields([{}])), {name: np.zeros(1) for name in self.battery.FEEDBACK}
 
-        def verdict(*values: Any) -> Any:
+        def fault_codes(*values: Any) -> Any:
             return m.check(free, {**rest, **dict(zip(names, values, strict=True)), "armed": 0.0}, zeros)[1]
 
-        compiled = compiling(verdict, [ArrayPort(name, (1,)) for name in names], interpret=False)
+        compiled = compiling(fault_codes, [ArrayPort(name, (1,)) for name in names], interpret=False)
         for values in ((math.nan, 0.0), (math.inf, 0.0), (0.0, math.nan), (0.0, -math.inf), (math.nan, math.nan)):
             assert compiled(*np.array(values)[:, None]).tolist() == [self.battery.VERDICTS.index("not_finite")]
         assert compiled(*np.zeros((2, 1))).tolist() == [0.0]
@@ -280,7 +276,7 @@ MODULES = {guard: 180, limits: 200, plausibility: 25}  # least number of mutants
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_every_mutant_is_noticed(checks, module):
+def test_every_mutant_is_detected(checks, module):
     name, begun, alive, count = module.__name__, time.process_time(), [], 0
     verify = getattr(checks, name.rpartition(".")[2])
     with np.errstate(all="ignore"):
@@ -292,6 +288,6 @@ def test_every_mutant_is_noticed(checks, module):
             except Exception:
                 continue
             alive.append(what)
-    assert alive == []  # one that nobody could notice is code that is not needed
+    assert alive == []  # a mutant that no check can detect is code that is not needed
     assert count > MODULES[module]
     assert time.process_time() - begun < LIMIT

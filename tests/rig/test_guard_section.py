@@ -16,6 +16,7 @@ from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import PAUSE, LimitAlarms
 from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
+from tests.control import guard_battery
 from tests.kit.rigs import rig_in
 
 # 1 kg on a rail, pushed with 10 N: v = 10 t, x = 5 t^2; `b` is left alone
@@ -175,53 +176,16 @@ def test_a_mistake_is_reported_with_its_line(mistakes):
 
 # --- runs that stop ---------------------------------------------------------------------------------
 
-CHANGE = "change joints.a.limits"
+RUNS = {key: row["run"] for key, row in guard_battery.LIMITS.items()}
 # limits of joint a, tick in which it stops, reason
 STOPS = {
-    "effort": (
-        "{effort: 5, actions: {effort: stop}}",
-        0,
-        f"is commanded 10 N, above its limit of 5 N; lower the controller gains or {CHANGE}",
-    ),
-    "rate": (
-        "{rate: 1000, actions: {rate: stop}}",
-        0,
-        "is commanded an effort that changes by 10000 N/s, above its limit of 1000 N/s; smooth the reference, lower"
-        f" the controller gains or {CHANGE}",
-    ),
-    "power": (
-        "{power: 4.05, actions: {power: stop}}",
-        41,
-        f"is commanded 4.1 W (10 N at 0.41 m/s), above its limit of 4.05 W; slow the trajectory down or {CHANGE}",
-    ),
-    "velocity": (
-        "{velocity: 0.305}",
-        31,
-        "moves at 0.31 m/s, above its limit of 0.305 m/s; slow the trajectory down, lower the controller gains or"
-        f" {CHANGE}",
-    ),
-    "position": (
-        "{upper: 2 cm}",
-        64,
-        f"is at 0.02048 m, outside its limits -inf to 0.02 m; change the trajectory or {CHANGE[7:]}",
-    ),
-    "tracking": (
-        "{tracking: 1 cm}",
-        45,
-        "is 0.010125 m from its reference, more than its limit of 0.01 m; check for an obstruction, slow the"
-        f" trajectory down, raise the controller gains or {CHANGE}",
-    ),
-    "temperature": (
-        "{temperature: 80}",
-        0,
-        f"is at 81.5 degC, above its limit of 80 degC; let it cool down, command less effort or {CHANGE}",
-    ),
-    "stale": (
-        "{effort: 99}",
-        0,
-        "has sent no feedback for 12 ms, more than the 5 ms of guard.stale; check its cable and its bus",
-    ),
+    key: (json.dumps(run["stop"]["limits"]), run["stop"]["tick"], run["stop"]["reason"]) for key, run in RUNS.items()
 }
+STOPS["stale"] = (
+    "{effort: 99}",
+    0,
+    "has sent no feedback for 12 ms, more than the 5 ms of guard.stale; check its cable and its bus",
+)
 
 
 def engines(rig, interpreted):
@@ -254,14 +218,14 @@ def test_a_limit_that_stops_ends_the_run_with_its_reason(rig_of, kind):
         np.testing.assert_allclose(rows, found[0], rtol=1e-12, atol=1e-14)
 
 
-WITHIN = {"effort": "effort: 10", "rate": "rate: 10000", "power": "power: 20", "velocity": "velocity: 2"}
-WITHIN |= {"position": "upper: 2, lower: 0", "tracking": "tracking: 1"}
+WITHIN = {key: run["within"] for key, run in RUNS.items() if "within" in run}
 
 
 @pytest.mark.parametrize("action", ["warn", "saturate", "stop"])
 @pytest.mark.parametrize("kind", WITHIN)
 def test_a_limit_that_is_not_exceeded_raises_no_alarm(rig_of, kind, action):
-    run = rig_of(f"{LIMITS}={{{WITHIN[kind]}, actions: {{{kind}: {action}}}}}").run()
+    limits = json.dumps({**WITHIN[kind], "actions": {kind: action}})
+    run = rig_of(f"{LIMITS}={limits}").run()
     assert run.summary["outcome"] == "finished"
     assert (run.summary["guard"], run.events) == ({}, ())
 
@@ -276,54 +240,10 @@ def test_a_stopped_run_raises_with_the_reason(rig_of):
 
 # limits of joint a, message, in how many ticks of 101, the first time, the greatest request
 ALARMS = {
-    "position warn": (
-        "{upper: 2 cm, actions: {position: warn}}",
-        "position beyond its limits of -inf to 0.02 m (warned)",
-        (37, 0.064, 10.0),
-    ),
-    "position saturate": (
-        "{upper: 2 cm, actions: {position: saturate}}",
-        "position beyond its limits of -inf to 0.02 m: commanded position clamped, outward effort cut",
-        (37, 0.064, 10.0),
-    ),
-    "velocity warn": (
-        "{velocity: 0.305, actions: {velocity: warn}}",
-        "velocity beyond its limit of 0.305 m/s (warned)",
-        (70, 0.031, 10.0),
-    ),
-    "velocity saturate": (
-        "{velocity: 0.305, actions: {velocity: saturate}}",
-        "velocity beyond its limit of 0.305 m/s: accelerating effort cut",
-        (70, 0.031, 10.0),
-    ),
-    "effort warn": (
-        "{effort: 5, actions: {effort: warn}}",
-        "effort beyond its limit of 5 N (warned)",
-        (101, 0.0, 10.0),
-    ),
-    "effort saturate": ("{effort: 5}", "effort cut to its limit of 5 N", (101, 0.0, 5.0)),
-    "rate warn": (
-        "{rate: 1000, actions: {rate: warn}}",
-        "effort changes faster than its limit of 1000 N/s (warned)",
-        (1, 0.0, 10.0),
-    ),
-    "rate saturate": ("{rate: 1000}", "change of effort cut to its limit of 1000 N/s", (9, 0.0, 10.0)),
-    "power warn": (
-        "{power: 4.05, actions: {power: warn}}",
-        "power beyond its limit of 4.05 W (warned)",
-        (60, 0.041, 10.0),
-    ),
-    "power saturate": ("{power: 4.05}", "effort cut to its power limit of 4.05 W", (60, 0.041, 10.0)),
-    "tracking warn": (
-        "{tracking: 1 cm, actions: {tracking: warn}}",
-        "tracking error beyond its limit of 0.01 m (warned)",
-        (56, 0.045, 10.0),
-    ),
-    "tracking saturate": (
-        "{tracking: 1 cm, actions: {tracking: saturate}}",
-        "tracking error beyond its limit of 0.01 m: commanded position clamped to it",
-        (56, 0.045, 10.0),
-    ),
+    f"{key} {action}": (json.dumps(run[action]["limits"]), run[action]["alarm"], run[action]["ticks"])
+    for key, run in RUNS.items()
+    for action in ("warn", "saturate")
+    if action in run
 }
 
 
