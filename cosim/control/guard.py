@@ -57,6 +57,18 @@ class Guard:
         """bool (n,): where a limit that saturates bounds the effort."""
         return np.any([self.has_action(SATURATE, row.key) for row in LIMITS if row.effort_bounds], axis=0)
 
+    @property
+    def cuts_effort(self) -> Array:
+        """bool (n,): where a limit that saturates bounds the effort or its rate."""
+        rows = [row for row in LIMITS if row.effort_bounds or row.slew_bounds]
+        return np.any([self.has_action(SATURATE, row.key) for row in rows], axis=0)
+
+    @property
+    def needs_reference(self) -> Array:
+        """bool (n,): where a limit with a bound checks the reference position of a controller."""
+        rows = [row for row in LIMITS if row.needs_reference]
+        return np.any([np.isfinite(self.bounds[name]) for row in rows for name in row.bound_keys], axis=0)
+
 
 def is_finite(x: Numeric) -> Numeric:
     """Whether each element is a number and not infinite."""
@@ -88,15 +100,18 @@ def check(
     requested = gain_effort + command["effort"]
     x = replace(x, requested_effort=requested, effort_limit=_effort_limit(guard, x, feedback["armed"]))
     lowest, highest = _effort_bounds(guard, x)
-    bounded, rate_limited = guard.bounds_effort, guard.has_action(SATURATE, "rate")
+    bounded = guard.bounds_effort
 
     def within(effort: Numeric) -> Numeric:
         return ops.where(bounded, ops.clip(effort, lowest, highest), effort)
 
-    # where a limit falls faster than the rate allows, the effort follows the limit: 0 is always within the bounds
-    before, step = x.previous_effort, guard.bounds["rate"] * guard.step
-    smooth = ops.clip(within(requested), within(before - step), within(before + step))
-    allowed = ops.where(rate_limited, smooth, within(requested))
+    allowed = within(requested)
+    for row in LIMITS:
+        if row.slew_bounds is not None:
+            # where a bound falls faster than the rate allows, the effort follows the bound
+            low, high = row.slew_bounds(x)
+            limited = ops.clip(allowed, within(low), within(high))
+            allowed = ops.where(guard.has_action(SATURATE, row.key), limited, allowed)
     effort = ops.where(allowed == requested, command["effort"], allowed - gain_effort)
     x = replace(x, bounded_effort=within(requested), allowed_effort=allowed)
     fault_codes: Numeric = np.zeros(len(guard.stale))
@@ -113,7 +128,7 @@ def check(
     # an age of NaN is stale
     fresh = ops.where(feedback["age"] <= guard.stale, fault_codes, float(STALE))
     fault_codes = ops.where(np.isfinite(guard.stale), fresh, fault_codes)
-    fault_codes = ops.where(_is_sound(feedback, command, bounded | rate_limited), fault_codes, float(NOT_FINITE))
+    fault_codes = ops.where(_is_sound(feedback, command, guard.cuts_effort), fault_codes, float(NOT_FINITE))
     return {**safe, "effort": effort}, fault_codes, alarms
 
 

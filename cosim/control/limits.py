@@ -60,7 +60,8 @@ class GuardLimit:
     `Joint` of the mechanism that give bounds the rig leaves out. stop_category: of IEC 60204-1, 1: controlled stop,
     0: immediate stop. exceeded: from the inputs and where it saturates (n,).
     Saturation: effort_bounds, from the inputs and the (lowest, highest) of earlier rows, 0 always between them;
-    position_bounds of the commanded position; derating, the factor of the effort limit.
+    slew_bounds about the previous effort, which yield to effort_bounds; position_bounds of the commanded position;
+    derating, the factor of the effort limit.
     Messages are templates with the fields of `stop_reason.figures`; a limit without `saturation` cannot saturate, and
     one of category 1 needs `controlled_stop`.
     """
@@ -79,7 +80,9 @@ class GuardLimit:
     keys: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
     positive: bool = True  # whether a bound must be above 0
+    needs_reference: bool = False  # whether it checks the reference position of a controller
     effort_bounds: Callable[[GuardInputs, Numeric, Numeric], tuple[Numeric, Numeric]] | None = None
+    slew_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
     position_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
     derating: Callable[[GuardInputs], Numeric] | None = None
     # whether it saturates during a controlled stop that it caused
@@ -111,6 +114,11 @@ def _effort_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[N
 def _power_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
     effort = x.bounds["power"] / ops.maximum(ops.absolute(x.velocity), MIN_SPEED)
     return ops.maximum(lowest, -effort), ops.minimum(highest, effort)
+
+
+def _slew_bounds(x: GuardInputs) -> tuple[Numeric, Numeric]:
+    change = x.bounds["rate"] * x.step
+    return x.previous_effort - change, x.previous_effort + change
 
 
 def _velocity_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
@@ -162,6 +170,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         default_action=SATURATE,
         stop_category=1,
         exceeded=lambda x, _: ops.absolute(x.bounded_effort - x.previous_effort) > x.bounds["rate"] * x.step,
+        slew_bounds=_slew_bounds,
         reason=(
             "is commanded an effort that changes by {effort_rate}, above its limit of {limit}; smooth the reference,"
             " lower the controller gains or change joints.{joint}.limits"
@@ -228,6 +237,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest |reference − measured position|; needs a controller that follows positions",
         default_action=STOP,
         stop_category=0,
+        needs_reference=True,
         exceeded=lambda x, _: ops.absolute(x.reference - x.position) > x.bounds["tracking"],
         position_bounds=lambda x: (x.position - x.bounds["tracking"], x.position + x.bounds["tracking"]),
         reason=(

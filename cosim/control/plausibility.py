@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.types import Array
-
-Values = Array | float  # of the joints, or of one of them
+from cosim.types import Numeric
 
 # s, added to the time between two measurements, in which a joint may move at its velocity limit
 JUMP_TIME = 0.005
@@ -18,26 +16,26 @@ JUMP_TIME = 0.005
 SLIP, SLIP_FRACTION = 0.3, 0.1
 
 
-def jumped(before: Values, position: Values, elapsed: Values, max_velocity: Values) -> Values:
+def jumped(before: Numeric, position: Numeric, elapsed: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint moved further in the time `elapsed` [s] than its velocity limit allows."""
     return np.abs(position - before) > max_velocity * (elapsed + JUMP_TIME)
 
 
-def shaft_slips(load_velocity: Values, joint_velocity: Values, max_velocity: Values) -> Values:
+def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a load motor does not rotate with the joint that it loads."""
     return np.abs(load_velocity - joint_velocity) > SLIP + SLIP_FRACTION * max_velocity
 
 
-def is_stale(age: Values, limit: Values) -> Values:
+def is_stale(age: Numeric, limit: Numeric) -> Numeric:
     """Where the age of feedback [s] exceeds its limit."""
     return age > limit
 
 
-def starts_outside(position: Values, lower: Values, upper: Values) -> Values:
+def starts_outside(position: Numeric, lower: Numeric, upper: Numeric) -> Numeric:
     """Where a joint is outside its position limits at the start."""
     return np.logical_not((lower <= position) & (position <= upper))
 
 
-def starts_moving(velocity: Values, max_velocity: Values) -> Values:
+def starts_moving(velocity: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint exceeds its velocity limit at the start."""
     return np.abs(velocity) > max_velocity

@@ -137,8 +137,8 @@ class TickFunctions:
 
     @property
     def _tracked(self) -> list[ControlLoop]:
-        """Loops of joints with a tracking limit."""
-        bounded = np.isfinite(self.guard.bounds["tracking"])
+        """Loops of joints with a limit that checks reference positions."""
+        bounded = self.guard.needs_reference
         return [loop for loop in self.loops if loop.needs_reference("position") and bounded[loop.index].any()]
 
     def check_command(self, t: Any, x: Any, start: Any, request: Any, *inputs: Any) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """Each mutant of the guard, its table of limits and its plausibility checks fails a battery of checks on numbers."""
 
 import ast
+import dataclasses
 import math
 import sys
 import time
@@ -164,7 +165,7 @@ SINGLE += [
 # names of fields of a row in the table of cases -> in the product
 FIELDS = {"unit": "unit", "keys": "bound_keys", "positive": "positive", "inherited": "inherited"}
 FIELDS |= {"action": "default_action", "stop_category": "stop_category"}
-FIELDS |= {"saturates_while_stopping": "saturates_while_stopping"}
+FIELDS |= {name: name for name in ("saturates_while_stopping", "needs_reference")}
 
 
 class Checks:
@@ -212,7 +213,8 @@ class Checks:
         row = m.GuardLimit("stiffness", "joint stiffness", **fields)
         assert row.bound_keys == ("stiffness",) and row.actions == ("warn", "stop")
         assert (row.inherited, row.positive, row.controlled_stop, row.saturates_while_stopping) == ((), True, "", True)
-        assert (row.effort_bounds, row.position_bounds, row.derating) == (None, None, None)
+        assert (row.effort_bounds, row.slew_bounds, row.position_bounds, row.derating) == (None,) * 4
+        assert not row.needs_reference
         assert [row.unit_of(unit) for unit in ("rad", "m")] == ["N*m/rad", "N/m"]
         assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
         assert m.LIMIT_OF["position"].show([-math.pi, 1.0], "rad") == "-3.14159 to 1 rad"
@@ -232,6 +234,11 @@ class Checks:
         assert m.Guard.__dataclass_params__.frozen
         expected = (held.bounds[key] for key in ("lower", "upper", "velocity", "effort"))
         assert all(a is b for a, b in zip(vars(held.limits).values(), expected, strict=True))
+        checked = {key for row in self.battery.LIMITS.values() if row["needs_reference"] for key in row["keys"]}
+        assert held.needs_reference.tolist() == [bool(checked & set(case["bounds"])) for case in SINGLE]
+        rows = [dataclasses.replace(row, needs_reference=True) for row in m.LIMITS]
+        with mock.patch.object(m, "LIMITS", rows):
+            assert held.needs_reference.tolist() == [bool(set(case["bounds"]) - {"stale"}) for case in SINGLE]
         for key in KEYS:
             default, names = self.battery.ACTIONS[key], set(self.battery.LIMITS[key]["keys"])
             found = [c.get("actions", {}).get(key, default) if names & set(c["bounds"]) else None for c in SINGLE]

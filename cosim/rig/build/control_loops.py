@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
+from cosim.control.limits import LIMITS
 from cosim.errors import InputError
 from cosim.plant.plant import Plant
 from cosim.rig.build.initial_state import is_spherical_dof
@@ -66,15 +67,17 @@ def _check_positions(block: Controller, joints: Sequence[str], spec: RigSpec) ->
             raise InputError(f"{what} are along the body; command its effort, or use a chain of other joints")
 
 
-def check_tracking(loops: Sequence[ControlLoop | None], spec: RigSpec, reading: Reading) -> None:
-    """Record limits of the tracking error of joints without a controller that follows a position."""
+def check_reference_limits(loops: Sequence[ControlLoop | None], spec: RigSpec, reading: Reading) -> None:
+    """A limit that checks reference positions needs a controller that follows a position."""
     if None in loops:
-        return  # the error is recorded
-    tracked = {int(k) for loop in loops if loop is not None and loop.needs_reference("position") for k in loop.index}
-    for k, (name, joint) in enumerate(spec.joints.items()):
-        if joint.limits["tracking"] < np.inf and k not in tracked:
-            what = f"no controller follows a position of joint '{name}'; remove its tracking limit"
-            reading.fail(("joints", name, "limits", "tracking"), what)
+        return  # the error is recorded already
+    followed = {int(k) for loop in loops if loop is not None and loop.needs_reference("position") for k in loop.index}
+    for row in (row for row in LIMITS if row.needs_reference):
+        for k, (name, joint) in enumerate(spec.joints.items()):
+            for key in row.bound_keys:
+                if np.isfinite(joint.limits[key]) and k not in followed:
+                    what = f"no controller follows a position of joint '{name}'; remove its {row.key} limit"
+                    reading.fail(("joints", name, "limits", key), what)
 
 
 class HoldTrajectory:

@@ -11,7 +11,7 @@ from cosim.compile.compiled import Compiled
 from cosim.control.guard import Guard
 from cosim.control.limits import LIMITS
 from cosim.errors import InputError, InputErrors
-from cosim.rig.build.control_loops import build_loops, check_tracking
+from cosim.rig.build.control_loops import build_loops, check_reference_limits
 from cosim.rig.build.driver_context import (
     drive_controlled,
     driver_contexts,
@@ -55,7 +55,7 @@ class WiredRig:
             self.bus_loads = bus_loads(drivers, self.contexts)
         except InputError as error:
             reading.errors.append(error)
-        check_tracking(loops, spec, reading)
+        check_reference_limits(loops, spec, reading)
         if reading.errors:
             raise InputErrors(reading.errors)
         self.tick_model = TickModel(
