@@ -272,6 +272,9 @@ class Driver(Protocol):
         ...
 
 
+BusItem: TypeAlias = Any  # a CAN frame, or bytes of a serial link
+
+
 class TrafficMeter(Protocol):
     """Items that a connection sent and received, and errors on it."""
 
@@ -285,7 +288,7 @@ class TrafficMeter(Protocol):
 
 
 class Connection(Protocol):
-    """One end of a bus or serial link to drives. An item is a CAN frame, or bytes on a serial link."""
+    """One end of a bus or serial link to drives."""
 
     name: str
 
@@ -309,11 +312,11 @@ class Connection(Protocol):
         """Signal bus off to the other end, where the connection can; for the device's end."""
         ...
 
-    def send(self, item: Any, deadline_ns: int) -> None:
+    def send(self, item: BusItem, deadline_ns: int) -> None:
         """Raises RunError when the connection is lost or the deadline passes."""
         ...
 
-    def receive(self, deadline_ns: int) -> Any:
+    def receive(self, deadline_ns: int) -> BusItem | None:
         """The next item, None if none arrives by the deadline. Raises RunError when the connection is lost."""
         ...
 
@@ -352,11 +355,11 @@ class DeviceEmulator(Protocol):
     """The device side of a protocol: emulated drives on one connection. It reads no clock and does no I/O; times are
     in ns and do not decrease."""
 
-    def handle(self, item: Any, t_ns: int) -> Sequence[Any]:
-        """The answers to an item (a CAN frame or bytes) of any content; never raises."""
+    def handle(self, item: BusItem, t_ns: int) -> Sequence[BusItem]:
+        """The answers to an item of any content; never raises."""
         ...
 
-    def process(self, t_ns: int) -> Sequence[Any]:
+    def process(self, t_ns: int) -> Sequence[BusItem]:
         """What the drives send unrequested; called after every step of the motors, at least every 1 ms."""
         ...
 

@@ -16,7 +16,9 @@ from cosim.bench.emulated_rigs import ONE_CAN_BUS, can_rig
 from cosim.bench.emulation import emulation_for, serving
 from cosim.bench.peers import import_peer
 from cosim.errors import RunError
+from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.emulation.server import EmulationServer
+from cosim.types import BusItem, JointState
 
 COMMANDS = 100  # of a run, before the fault is injected
 LIMIT = 4.0  # s; a run that does not notice the fault ends by itself
@@ -35,9 +37,10 @@ class FaultObserver:
     Zero stands for never.
     """
 
-    def __init__(self, engine: Any, inject: Callable[[], object], commands: int) -> None:
+    def __init__(self, engine: PythonEngine, inject: Callable[[], object], commands: int) -> None:
         (group,) = engine.hardware_manager.groups
-        driver = group.driver
+        driver = group.hardware
+        assert driver is not None
         self._inject, self._commands, self._step_ns = inject, commands, engine.tick_model.step_ns
         self._frames_ns: list[int] = []  # of the current read
         self.ticks: list[int] = []
@@ -52,16 +55,16 @@ class FaultObserver:
     def _tick(self) -> None:
         self.ticks.append(time.monotonic_ns())
 
-    def _received(self, frame: Any, *_: Any) -> None:
+    def _received(self, frame: BusItem | None, *_: object) -> None:
         if frame is not None:
             self.last[frame.id] = frame.t_ns
             self._frames_ns.append(frame.t_ns)
 
-    def _read(self, _: None, out: Any, deadline_ns: int) -> None:
+    def _read(self, _: None, out: JointState, deadline_ns: int) -> None:
         if not self.reported and self._frames_ns and out.fault.any():
             self.reported = min(self._frames_ns)
 
-    def _written(self, *_: Any) -> None:
+    def _written(self, *_: object) -> None:
         self._commands -= 1
         if self._commands == 0:
             self._inject()
@@ -154,6 +157,7 @@ def response_to(fault: FaultCase) -> tuple[int, int]:
             scheduler.prepare()
             scheduler.arm()
             inject = partial(fault.inject, emulation, folder, channel)
+            assert isinstance(scheduler.engine, PythonEngine)
             observer = FaultObserver(scheduler.engine, inject, COMMANDS)
             scheduler.start(round(LIMIT / rig.tick_model.step))
             while scheduler.read() is not None:

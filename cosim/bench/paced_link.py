@@ -6,11 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from cosim.bench.emulation import READY, emulation_for
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
+from cosim.types import Connection
 
 BYTE_NS = 10_000  # at 1 Mbit/s: a start bit, eight data bits, a stop bit
 SPIN_NS = 200_000  # at the end of a wait, in which the clock is polled
@@ -24,12 +24,16 @@ class PacedLink:
     Bytes follow each other whatever their direction; the emulated drives go on meanwhile.
     """
 
-    def __init__(self, link: Any, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, link: Connection, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._link, self._now, self._free = link, clock, 0
         self._inward: deque[tuple[int, bytes]] = deque()  # (time of arrival in ns, bytes)
         self._outward: deque[tuple[int, bytes]] = deque()
-        self.open, self.close, self.reopen = link.open, link.close, link.reopen
+        self.open, self.close, self.reopen, self.bus_off = link.open, link.close, link.reopen, link.bus_off
         self.name, self.meter = link.name, link.meter
+
+    @property
+    def lost(self) -> bool:
+        return self._link.lost
 
     def receive(self, deadline_ns: int) -> bytes | None:
         while True:

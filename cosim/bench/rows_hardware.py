@@ -30,6 +30,7 @@ from cosim.rig.sections.drivers import DriverSpec
 from cosim.timing import deadlines
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
+from cosim.types import BusItem
 
 TICK = 400e-6  # s for a tick with six motors
 WIRE_FACTOR = 1.3  # times the transmission time, for a tick on a serial link
@@ -66,13 +67,13 @@ def bare_frames(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
     """Times [ns] of cycles in which python-can alone sends the frames of a rig's cycle and receives the replies."""
     can, clock = import_peer("can"), time.monotonic_ns
     buses: list[Any] = []
-    plan: list[tuple[Any, Any, list[Any], list[Any]]] = []
+    plan: list[tuple[Any, Any, list[BusItem], list[BusItem]]] = []
 
     def bus(name: str) -> Any:
         buses.append(can.Bus(interface="virtual", channel=name, ignore_config=True))
         return buses[-1]
 
-    def message(frame: Any) -> Any:
+    def message(frame: BusItem) -> Any:
         return can.Message(
             arbitration_id=frame.id,
             is_extended_id=frame.extended,
@@ -110,7 +111,7 @@ def bare_frames(rig: Rig) -> Iterator[Callable[[int], np.ndarray]]:
             each.shutdown()
 
 
-def cycle_items(rig: Rig, spec: DriverSpec) -> tuple[list[Any], list[Any]]:
+def cycle_items(rig: Rig, spec: DriverSpec) -> tuple[list[BusItem], list[BusItem]]:
     """What a driver sends and receives in one cycle: CAN frames or packets."""
     traffic = cycle_traffic(spec, rig.contexts[spec.name])
     return list(traffic.out), list(traffic.back)
@@ -122,7 +123,7 @@ def task_medians(rig: Rig, ticks: np.ndarray) -> str:
     return ", ".join(f"{task.name} {shown(ns)}" for task, ns in zip(rig.tasks, medians, strict=True))
 
 
-def shown(ns: Any) -> str:
+def shown(ns: float) -> str:
     return f"{ns / 1e3:.3g} µs" if ns < 1e6 else f"{ns / 1e6:.3g} ms"
 
 
@@ -138,12 +139,14 @@ def tick_serial(budget: Budget) -> Measurement:
         out, back = cycle_items(rig, spec)
         serve = f"from cosim.bench.paced_link import serve_paced; serve_paced{(str(path), *keys)!r}"
         with emulation.subprocess_ready(["-c", serve]):
-            engine: Any = rig.engine()
+            engine = rig.engine()
             with closing(engine), quiet_interpreter(), acquire(Pacing()):
                 tick_timing.enable_engine(engine)
                 tick_timing.time_ticks(engine, BackToBackClock(), tick_timing.WARM_UP_TICKS)
                 ours = tick_timing.time_ticks(engine, BackToBackClock(), count)
-                lost = engine.hardware_manager.groups[0].driver.lost
+                (driver,) = (group.hardware for group in engine.hardware_manager.groups)
+                assert driver is not None
+                lost = driver.lost
     wire = rig.bus_loads[spec.name] * rig.contexts[spec.name].period
     median = float(np.median(ours[:, -1])) * 1e-9
     size = [sum(map(len, items)) for items in (out, back)]
@@ -216,8 +219,8 @@ def run_real_time(rig: Rig, seconds: float) -> tuple[deadlines.DeadlineRecord, s
         scheduler.start(round(seconds / rig.tick_model.step))
         while scheduler.read() is not None:
             pass
-        drivers: list[Any] = [group.driver for group in scheduler.engine.hardware_manager.groups]
-        links = [driver.link for driver in drivers]
+        drivers = [group.hardware for group in scheduler.engine.hardware_manager.groups]
+        links = [driver.link for driver in drivers if driver is not None]
         for link in links:  # replies to the last command
             with suppress(RunError):
                 while link.receive(time.monotonic_ns() + LAST_REPLY_NS) is not None:

@@ -7,7 +7,7 @@ run and the monotonic clock in a paced run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from cosim.tick.memory_call import MemoryCall, bind
 from cosim.timing.clocks import NO_TRIGGER
 from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
 from cosim.timing.tick_ring import STATUS_OF_RESULT, LoopStatus, PacingMemory, SharedWord, TickProgram, TickRing
+from cosim.types import Numeric
 
 
 class Pacer(Protocol):
@@ -91,7 +92,7 @@ class ClockPacer:
 
     @staticmethod
     def _bind(
-        fn: Callable[..., Any], names: tuple[tuple[str, ...], tuple[str, ...]], memory: np.ndarray, interpret: bool
+        fn: Callable[..., Numeric], names: tuple[tuple[str, ...], tuple[str, ...]], memory: np.ndarray, interpret: bool
     ) -> Callable[[], object]:
         inputs, outputs = (tuple(PACE.place(name) for name in side) for side in names)
         return bind(MemoryCall(fn.__name__, fn, inputs, outputs), memory, interpret)

@@ -98,7 +98,7 @@ def check_schedulable(
     engine: Engine,
     tasks: Sequence[TaskTime],
     period_ns: float,
-    place: Callable[[tuple[Any, ...]], SourceLocation | str | None],
+    place: Callable[[tuple[str | int, ...]], SourceLocation | str | None],
 ) -> None:
     """Raises InputError when the median times of the tasks of a tick exceed the period, or a deadline.
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
 from cosim.plant.event_stepper import PlantFault
 from cosim.tick.tick_model import TickModel
-from cosim.types import requested_effort
+from cosim.types import State, requested_effort
 from cosim.units import JOINT_DIMENSIONS
 
 # rad, m or per s; a joint whose motion is within this did not make an effort overflow
@@ -36,7 +34,7 @@ def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray) -> str:
     return f"stopped at tick {tick} (t = {t:.6g} s): {reason}"
 
 
-def _guard_fault(tick_model: TickModel, parts: dict[str, Any]) -> str:
+def _guard_fault(tick_model: TickModel, parts: State) -> str:
     """The guard fault that comes last in the order of precedence."""
     k = int(np.argmax(parts["guard_fault"]))
     code, name = int(parts["guard_fault"][k]), tick_model.plant.model.dof_names[k]
@@ -50,7 +48,7 @@ def _guard_fault(tick_model: TickModel, parts: dict[str, Any]) -> str:
     return f"joint '{name}' {row.reason.format(**figures(tick_model, parts, k, row))}"
 
 
-def _controlled_stop(tick_model: TickModel, parts: dict[str, Any]) -> str:
+def _controlled_stop(tick_model: TickModel, parts: State) -> str:
     """The guard fault that started a controlled stop which has finished."""
     k = int(np.argmax(parts["controlled_stop"]["first_guard_fault"]))
     row, name = LIMIT_OF[KEYS[int(parts["controlled_stop"]["reason"])]], tick_model.plant.model.dof_names[k]
@@ -61,7 +59,7 @@ def _controlled_stop(tick_model: TickModel, parts: dict[str, Any]) -> str:
     return f"joint '{name}' {what} at t = {float(stop.t):.6g} s, followed by a controlled stop of all joints; {fix}"
 
 
-def figures(tick_model: TickModel, parts: dict[str, Any], k: int, row: GuardLimit) -> dict[str, str]:
+def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dict[str, str]:
     """The fields of the messages of a limit: the name of joint k, the limit, and its signals with units."""
     model, guard, measured = tick_model.plant.model, tick_model.guard, parts["measured"]
     unit, position, velocity = model.dof_units[k], float(measured["position"][k]), float(measured["velocity"][k])
@@ -83,7 +81,7 @@ def figures(tick_model: TickModel, parts: dict[str, Any], k: int, row: GuardLimi
     }
 
 
-def _not_finite(tick_model: TickModel, parts: dict[str, Any], k: int) -> str:
+def _not_finite(tick_model: TickModel, parts: State, k: int) -> str:
     unit = tick_model.plant.model.dof_units[k]
     position, velocity = (float(parts["measured"][name][k]) for name in ("position", "velocity"))
     if abs(position) < PLAUSIBLE and abs(velocity) < PLAUSIBLE:
@@ -93,7 +91,7 @@ def _not_finite(tick_model: TickModel, parts: dict[str, Any], k: int) -> str:
     return f"{what}; try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
 
 
-def _endless_events(tick_model: TickModel, parts: dict[str, Any]) -> str:
+def _endless_events(tick_model: TickModel, parts: State) -> str:
     """The events that fired repeatedly within one instant."""
     modes = parts["plant"]["modes"]
     often = modes["fired"] > 0.5 * modes["fired"].max()
@@ -103,7 +101,7 @@ def _endless_events(tick_model: TickModel, parts: dict[str, Any]) -> str:
     return f"{what}; change their conditions so that none triggers the others again"
 
 
-def _constraint_violated(tick_model: TickModel, t: float, parts: dict[str, Any]) -> str:
+def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> str:
     """The constraint with the largest violation, and the dofs in it whose motion is given."""
     plant, model, state = tick_model.plant, tick_model.plant.model, parts["plant"]
     violations = [float(violation) for violation in tick_model.stepping.constraint_violations(t, state)]

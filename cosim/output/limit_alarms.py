@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -20,13 +20,22 @@ def alarm_text(tick_model: TickModel, k: int, key: str) -> str:
     return f"{model.dof_names[k]}: {template.format(limit=limit)}"
 
 
+class AlarmCount(TypedDict):
+    """The alarms of a limit of a joint in a run, JSON-ready."""
+
+    what: str  # the message
+    ticks: int
+    occurrences: int
+    first_s: float
+
+
 class LimitAlarms:
     """Follows the alarm masks of the guard from block to block of rows, and counts."""
 
     def __init__(self, tick_model: TickModel) -> None:
         self.tick_model = tick_model
-        # joint -> limit -> message, ticks, occurrences and first time, of those that occurred
-        self.counts: dict[str, dict[str, dict[str, Any]]] = {}
+        # joint -> limit -> its alarms, where there were any
+        self.counts: dict[str, dict[str, AlarmCount]] = {}
         self._pause = PAUSE / tick_model.step  # ticks
         self._column = tick_model.row.index("warned")
         self._time = tick_model.row.index("t")[0]
@@ -48,7 +57,7 @@ class LimitAlarms:
                 continue
             starts = where[np.diff(ticks[where], prepend=self._last[k, key]) > self._pause]
             self._last[k, key] = float(ticks[where[-1]])
-            first = {"what": message, "ticks": 0, "occurrences": 0, "first_s": float(times[where[0]])}
+            first: AlarmCount = {"what": message, "ticks": 0, "occurrences": 0, "first_s": float(times[where[0]])}
             name = self.tick_model.plant.model.dof_names[k]
             count = self.counts.setdefault(name, {}).setdefault(key, first)
             count["ticks"] += len(where)

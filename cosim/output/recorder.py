@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -156,7 +155,7 @@ class Recorder:
             begin = end
         return topics
 
-    def _register_topic(self, topic: str, name: str, schema: dict[str, Any]) -> int:
+    def _register_topic(self, topic: str, name: str, schema: dict[str, object]) -> int:
         from orjson import dumps
 
         schema_id = self._writer.register_schema(name, "jsonschema", dumps(schema))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cosim.errors import InputError
 from cosim.output.recorder import SCHEMA_PREFIX
+
+if TYPE_CHECKING:
+    from mcap.records import McapRecord
 
 
 def read_recording(path: str | Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -48,7 +51,7 @@ def read_recording(path: str | Path) -> tuple[np.ndarray, dict[str, np.ndarray]]
     return t_ns, samples
 
 
-def _records(path: str | Path) -> Iterator[Any]:
+def _records(path: str | Path) -> Iterator[McapRecord]:
     """Every MCAP record of a file, chunks unpacked; ends early, in silence, where the file is cut off."""
     from mcap.exceptions import McapError
     from mcap.stream_reader import StreamReader

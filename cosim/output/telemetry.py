@@ -8,9 +8,8 @@ Messages have two parts, a topic and a msgpack map:
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -76,11 +75,11 @@ class Publisher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, topic: str, body: dict[str, Any]) -> None:
+    def _send(self, topic: str, body: Mapping[str, object]) -> None:
         import msgpack
         import zmq
 
-        payload: Any = msgpack.packb(body)
+        payload = msgpack.packb(body)
         with suppress(zmq.Again):
             self._socket.send_multipart([f"{self._rig_name}/{topic}".encode(), payload], zmq.NOBLOCK)
 

@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from cosim.errors import InputError, SourceLocation, plural
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
@@ -84,7 +83,7 @@ def _without_controllers(spec: RigSpec) -> RigSpec:
 
 
 def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, MotorWiring]:
-    wiring: Any = driver.wiring[name]
+    wiring = driver.wiring[name]
     own, joint, k = spec.emulator.motors[name], spec.joints[name], rig.joints.index(name)
     scale = wiring.direction * wiring.ratio
     actuator = joint.actuator.params if joint.actuator else None
@@ -135,7 +134,7 @@ def emulate_rig(
     emulation = emulation_of(spec, report=report)
     emulation.open()
     try:
-        for line in _connection_lines(spec):
+        for line in connection_lines(spec):
             report(line)
         with quiet_interpreter(), acquire(Pacing()):
             emulation.serve(duration)
@@ -148,7 +147,7 @@ def emulate_rig(
     return emulation
 
 
-def _connection_lines(spec: RigSpec) -> Iterator[str]:
+def connection_lines(spec: RigSpec) -> Iterator[str]:
     """The connections and nodes of the drives, and the faults."""
     yield f"{spec.name}  {spec.description}".rstrip()
     for driver in spec.drivers:

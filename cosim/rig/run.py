@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import RunError, did_you_mean
+from cosim.multibody.constraint_set import BodyConstraint
 from cosim.output.events import RunEvent
+from cosim.output.limit_alarms import AlarmCount
 from cosim.rig.build.drivers import BusReport
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.timing.deadlines import DeadlineRecord
@@ -62,7 +64,7 @@ class Run:
     fault: str = ""
     events: tuple[RunEvent, ...] = ()
     timing: DeadlineRecord | None = None  # of a run in real time
-    guard: Mapping[str, Any] = field(default_factory=dict)  # joint -> limit -> its warnings and saturations
+    guard: Mapping[str, Mapping[str, AlarmCount]] = field(default_factory=dict)  # joint -> limit -> its alarms
     connections: tuple[BusReport, ...] = ()  # traffic of the connections of real drives
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -125,12 +127,12 @@ class Run:
             "effort_peak": _peak(effort),
         }
 
-    def _constraint(self, coupling: Any) -> dict[str, Any]:
+    def _constraint(self, constraint: BodyConstraint) -> dict[str, Any]:
         """Largest violation [m, rad] and slip [per s], and the peaks of its reactions [N, N·m]."""
-        peaks = {what: f"{coupling.name}/{what}" for what in ("violation", "slip")}
+        peaks = {what: f"{constraint.name}/{what}" for what in ("violation", "slip")}
         drift = {f"{what}_max": _peak(self[name]) for what, name in peaks.items() if name in self}
-        names = [row.name for row in coupling.law.rows]
-        return drift | {"reaction_peak": {name: _peak(self[f"{coupling.name}/{name}"]) for name in names}}
+        names = [row.name for row in constraint.law.rows]
+        return drift | {"reaction_peak": {name: _peak(self[f"{constraint.name}/{name}"]) for name in names}}
 
     def _role(self, name: str) -> str:
         if name in self.rig.plant.prescribed:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from cosim.compile import ArrayPort, compile
 from cosim.compile.routine import Routine
 from cosim.control.control_loop import ControlLoop
 from cosim.errors import CompileError
 from cosim.layout import Layout
-from cosim.types import FEEDBACK
+from cosim.types import FEEDBACK, Numeric
 
 
 def trace_controller(
     loop: ControlLoop, nv: int, start_shape: tuple[int, ...], compiled: bool
-) -> tuple[Callable[..., Any], str]:
+) -> tuple[Callable[..., Numeric], str]:
     """(`loop.update` as a routine, "") or (`loop.update`, why it cannot be traced).
 
     start_shape: of the flat BumplessStart of nv joints; compiled: False for plain Python.
@@ -39,7 +38,7 @@ def trace_controller(
         return loop.update, str(error)
 
 
-def _compiled_fallback(loop: ControlLoop, nv: int) -> Callable[..., Any] | None:
+def _compiled_fallback(loop: ControlLoop, nv: int) -> Callable[..., Numeric] | None:
     """The compiled fallback of a controller that stays in Python; None without one or where it cannot be traced."""
     if loop.fallback is None:
         return None

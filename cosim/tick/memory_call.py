@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cosim.compile import ArrayPort, Compiled, compile
 from cosim.layout import Region
+from cosim.types import Numeric
 
 
 class MemoryCall(NamedTuple):
     """A pure function, and the regions of its arguments in the memory: inputs, then outputs."""
 
     name: str
-    fn: Callable[..., Any]
+    fn: Callable[..., Numeric]
     inputs: tuple[Region, ...]
     outputs: tuple[Region, ...]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from cosim.control.load_emulation import LoadMotor
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
+from cosim.types import Numeric, State
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class SignalMap:
     first_row: np.ndarray  # (nr,) at t = 0
     first_start: np.ndarray  # the flat BumplessStart at t = 0
 
-    def observe(self, start: Any, row: Any) -> Any:
+    def observe(self, start: Numeric, row: Numeric) -> Numeric:
         """All signals of a row as one vector, in the order of `names`; start: the flat BumplessStart of its run."""
         return ops.array([ops.array(value) for value in self.values(start, row).values()])
 
@@ -38,7 +38,7 @@ class SignalMap:
     def names(self) -> tuple[str, ...]:
         return tuple(self.values(self.first_start, self.first_row))
 
-    def values(self, start: Any, row: Any) -> dict[str, Any]:
+    def values(self, start: Numeric, row: Numeric) -> State:
         """The signals of a row by name; start: see `observe`."""
         dofs, nv = self.plant.model.dof_names, self.plant.model.nv
         parts = self.row.unpack(row)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from cosim.plant.encoder import Encoders
 from cosim.plant.event_stepper import EventStepper
 from cosim.plant.integrators import INTEGRATORS, System
 from cosim.plant.plant import Plant
-from cosim.types import COMMAND, FEEDBACK, Limits, requested_effort
+from cosim.types import COMMAND, FEEDBACK, Limits, Numeric, State, requested_effort
 
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
 MAX_SAMPLE_STEPS = 20.0
@@ -73,13 +72,13 @@ class TickFunctions:
         """s"""
         return self.step_ns * 1e-9
 
-    def _part(self, fn: Callable[..., Any], shapes: Sequence[tuple[int, ...]], name: str) -> Callable[..., Any]:
+    def _part(self, fn: Callable[..., Numeric], shapes: Sequence[tuple[int, ...]], name: str) -> Callable[..., Numeric]:
         """fn as a routine of the compiled code, fn itself in an interpreted run."""
         return Routine(fn, shapes, name) if self.compiled else fn
 
     # --- measurement ---
 
-    def measure(self, t: Any, x: Any, sensors: Any, request: Any) -> tuple[Any, ...]:
+    def measure(self, t: Numeric, x: Numeric, sensors: Numeric, request: Numeric) -> tuple[Numeric, ...]:
         """(next state of the sensors, then the fields of FEEDBACK (nv,)); x: of the plant; request: before."""
         state = self.plant.layout.unpack(x)
         q, v, effort = self.plant.feedback(t, state, request)
@@ -93,17 +92,17 @@ class TickFunctions:
         return Layout(self.encoders.initial(q, v))
 
     @cached_property
-    def _initial_motion(self) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    def _initial_motion(self) -> tuple[State, np.ndarray, np.ndarray]:
         """(state of the plant, joint positions (nv,), velocities (nv,)) at t = 0."""
         state = self.plant.initial()
         q, v, _ = self.plant.motion(0.0, state)
         return state, self.plant.model.equations.chart(q), v
 
-    def known_acceleration(self, t: Any, x: Any) -> Any:
+    def known_acceleration(self, t: Numeric, x: Numeric) -> Numeric:
         """(nv,) accelerations of prescribed and real joints, 0 elsewhere."""
         return self.plant.motion(t, self.plant.layout.unpack(x))[2]
 
-    def correct_real(self, x: Any, position: Any, interval: Any, delay: Any) -> Any:
+    def correct_real(self, x: Numeric, position: Numeric, interval: Numeric, delay: Numeric) -> Numeric:
         """The plant's state x (nx,) with the observers of its real joints corrected by new samples of position (nv,).
 
         interval (nv,): time [s] since the sample before, 0 where there is no new one; delay (nv,): age [s] of the
@@ -119,13 +118,13 @@ class TickFunctions:
 
     # --- command ---
 
-    def reference_positions(self, t: Any, start: Any, *fallbacks: Any) -> Any:
+    def reference_positions(self, t: Numeric, start: Numeric, *fallbacks: Numeric) -> Numeric:
         """(nv,) reference positions of the joints with a tracking limit.
 
         start: the flat BumplessStart; fallbacks: for each of these loops with a fallback in turn, whether it is active
         (1,), and the positions that it holds.
         """
-        reference: Any = np.zeros(self.nv)
+        reference: Numeric = np.zeros(self.nv)
         remaining = iter(fallbacks)
         for loop in self._tracked:
             sample = BumplessStart.of(start, self.nv).at(loop.index).reference(loop.trajectory, t)["position"]
@@ -141,7 +140,9 @@ class TickFunctions:
         bounded = self.guard.needs_reference
         return [loop for loop in self.loops if loop.needs_reference("position") and bounded[loop.index].any()]
 
-    def check_command(self, t: Any, x: Any, start: Any, request: Any, *inputs: Any) -> tuple[Any, ...]:
+    def check_command(
+        self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric
+    ) -> tuple[Numeric, ...]:
         """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
         commands of all controllers after the guard.
 
@@ -150,7 +151,7 @@ class TickFunctions:
         one that would have been.
         """
         commands = inputs[len(GUARD_INPUTS) :]
-        command: dict[str, Any] = {name: np.zeros(self.nv) for name in COMMAND}
+        command: State = {name: np.zeros(self.nv) for name in COMMAND}
         for k, loop in enumerate(self.loops):
             for name, values in zip(COMMAND, commands[k * len(COMMAND) :], strict=False):
                 command[name] = ops.with_elements(command[name], loop.index, values)
@@ -168,8 +169,16 @@ class TickFunctions:
         return *fields, guard_fault, warned, fault, request, ops.where(fault > 0.0, requested, request)
 
     def controlled_stop(
-        self, t: Any, start: Any, v: Any, guard_fault: Any, fault: Any, requested: Any, reason: Any, first: Any
-    ) -> tuple[Any, ...]:
+        self,
+        t: Numeric,
+        start: Numeric,
+        v: Numeric,
+        guard_fault: Numeric,
+        fault: Numeric,
+        requested: Numeric,
+        reason: Numeric,
+        first: Numeric,
+    ) -> tuple[Numeric, ...]:
         """(start, reason (), first (nv,), fault ()) after the stops of this tick. A stop of category 1 slows the
         references down, and becomes the fault when the joints are at rest.
 
@@ -200,11 +209,11 @@ class TickFunctions:
         return ops.concatenate([start[: 2 + 2 * self.nv], flat]), *result
 
     @staticmethod
-    def request(q: Any, v: Any, *command: Any) -> Any:
+    def request(q: Numeric, v: Numeric, *command: Numeric) -> Numeric:
         """(nv,) effort that the fields of COMMAND request of the drives at these positions and velocities."""
         return requested_effort(dict(zip(COMMAND, command, strict=True)), {"position": q, "velocity": v})
 
-    def load_effort(self, t: Any, x: Any, request: Any) -> Any:
+    def load_effort(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
         """(m,) efforts of the load motors."""
         efforts = self.plant.efforts(t, self.plant.layout.unpack(x), request)
         return load_efforts(self.loads, efforts["effort"], efforts["v"], efforts["a"])
@@ -212,11 +221,11 @@ class TickFunctions:
     # --- step ---
 
     @cached_property
-    def flow(self) -> Callable[..., Any]:
+    def flow(self) -> Callable[..., Numeric]:
         """ẋ (nx,) of the plant from (t, x, request)."""
         return self._part(self._flow, [(), (self.nx,), (self.nv,)], "flow")
 
-    def _flow(self, t: Any, x: Any, request: Any) -> Any:
+    def _flow(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
         dx, _ = self.plant.flow(t, None, self.plant.layout.unpack(x), {"request": request})
         return self.plant.layout.pack(dx)
 
@@ -224,7 +233,7 @@ class TickFunctions:
     def _slope(self) -> Jacobian:
         """∂ẋ/∂(t, x), (nx, 1 + nx)."""
 
-        def by_all(tx: Any, request: Any) -> Any:
+        def by_all(tx: Numeric, request: Numeric) -> Numeric:
             return self._flow(tx[0], tx[1:], request)
 
         return Jacobian(by_all, [(1 + self.nx,), (self.nv,)], "slope")
@@ -233,25 +242,25 @@ class TickFunctions:
     def stepping(self) -> EventStepper:
         return EventStepper(self.plant, self._integrate, self.step / self.substeps, self.compiled, NOT_FINITE)
 
-    def _integrate(self, t: Any, x: Any, request: Any, h: Any) -> Any:
+    def _integrate(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
         """One step of the integrator."""
 
-        def slope(t: Any, x: Any) -> tuple[Any, Any]:
+        def slope(t: Numeric, x: Numeric) -> tuple[Numeric, Numeric]:
             j = self._slope(ops.concatenate([t, x]), request)
             return j[:, 1:], j[:, 0]
 
-        def rates(t: Any, x: Any) -> Any:
+        def rates(t: Numeric, x: Numeric) -> Numeric:
             return self.plant.coordinate_rates(t, self.plant.layout.unpack(x))
 
         system = System(lambda t, x: self.flow(t, x, request), self.plant.coordinates, rates, slope)
         return INTEGRATORS[self.integrator](system, t, x, h)
 
-    def advance(self, t: Any, x: Any, request: Any) -> Any:
+    def advance(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
         """The plant's state one step later."""
         for k in range(self.substeps):
             x = self.stepping.advance(t + k * self.stepping.length, x, request)
         return x
 
-    def plant_fault(self, t: Any, x: Any) -> Any:
+    def plant_fault(self, t: Numeric, x: Numeric) -> Numeric:
         """0, or the fault code of the plant's state x: NOT_FINITE + a `PlantFault`."""
         return self.stepping.fault(t, x)

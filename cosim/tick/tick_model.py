@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from cosim.tick.controller_tracing import trace_controller
 from cosim.tick.memory_call import MemoryCall
 from cosim.tick.signals import SignalMap
 from cosim.tick.tick_functions import GUARD_INPUTS, TickFunctions
-from cosim.types import COMMAND, State
+from cosim.types import COMMAND, Numeric, State
 
 ORDER = ("read", "controllers", "guard", "write", "step", "publish")
 # the row that a tick leaves behind, the beginning of the memory
@@ -117,7 +117,7 @@ class TickModel(TickFunctions):
         return {loop.name: why for loop, (_, why) in pairs if why}
 
     @cached_property
-    def _traced_controllers(self) -> list[tuple[Callable[..., Any], str]]:
+    def _traced_controllers(self) -> list[tuple[Callable[..., Numeric], str]]:
         """Of each loop: see `trace_controller`."""
         start_shape = self.layout.place("bumpless_start").shape
         return [trace_controller(loop, self.nv, start_shape, self.compiled) for loop in self.loops]
@@ -194,7 +194,9 @@ class TickModel(TickFunctions):
             calls.append(self._call("load_effort", self.load_effort, ["t", "plant", "request"], ["load_effort"]))
         return calls
 
-    def _call(self, name: str, fn: Callable[..., Any], inputs: Sequence[Path], outputs: Sequence[Path]) -> MemoryCall:
+    def _call(
+        self, name: str, fn: Callable[..., Numeric], inputs: Sequence[Path], outputs: Sequence[Path]
+    ) -> MemoryCall:
         return MemoryCall(name, fn, *(tuple(map(self._region, paths)) for paths in (inputs, outputs)))
 
     def _region(self, path: Path) -> Region:

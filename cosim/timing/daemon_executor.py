@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any
 
 
 class DaemonExecutor:
     """One thread that runs jobs in order. Unlike the standard library's executors it is not joined at exit."""
 
     def __init__(self, name: str) -> None:
-        self._jobs: SimpleQueue[tuple[Future, Callable[..., Any], tuple] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Future, Callable[..., object], tuple] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, fn: Callable[..., Any], *arguments: Any) -> Future:
+    def submit(self, fn: Callable[..., object], *arguments: object) -> Future:
         """The future of fn(*arguments), which runs after all jobs before it."""
         future: Future = Future()
         self._jobs.put((future, fn, arguments))

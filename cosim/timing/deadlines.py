@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from cosim.timing.pacing import LATE_TRIGGER
+from cosim.types import Numeric
 
 WINDOW_NS = 1_000_000_000  # of the clock, over which the real-time factor is computed
 MAX_WORST = 5  # misses in the summary
@@ -143,7 +144,7 @@ class DeadlineRecord:
         """(k,) from awake to the end of the last task."""
         return self.stamps[:, -2] - self.stamps[:, 1]
 
-    def time_of(self, numbers: Any) -> Any:
+    def time_of(self, numbers: Numeric) -> Numeric:
         """Time of the rig [s] in these ticks."""
         return numbers * (self.period_ns * self.rate) / 1e9
 
@@ -176,7 +177,7 @@ class DeadlineRecord:
             return np.array([self._factor(0, -1)]) if len(woke) > 1 else np.zeros(0)
         return self._factor(begin, end[begin])
 
-    def _factor(self, i: Any, j: Any) -> Any:
+    def _factor(self, i: Numeric, j: Numeric) -> Numeric:
         """From the i-th row to the j-th."""
         return (self.numbers[j] - self.numbers[i]) * self.period_ns / (self.stamps[j, 1] - self.stamps[i, 1])
 

@@ -8,8 +8,7 @@ a ring, which Python reads without a lock.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,9 +26,10 @@ from cosim.timing.tick_ring import (
     TickProgram,
     TickRing,
 )
+from cosim.types import Numeric
 
 
-def policy_call(fn: Any, names: tuple[tuple[str, ...], tuple[str, ...]]) -> RoutineCall:
+def policy_call(fn: Callable[..., Numeric], names: tuple[tuple[str, ...], tuple[str, ...]]) -> RoutineCall:
     """`schedule_next` or `check_clock` on the memory of a `PacingMemory`."""
     inputs, outputs = (tuple(PACE.place(name) for name in side) for side in names)
     routine = Routine(fn, [region.shape for region in inputs], fn.__name__)

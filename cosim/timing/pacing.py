@@ -6,13 +6,13 @@ times are whole nanoseconds since the first tick was due, exact as doubles for a
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from cosim import ops
 from cosim.layout import Layout
-from cosim.types import param, params
+from cosim.types import Numeric, param, params
 
 Overrun = Literal["skip", "catch_up", "stop"]
 
@@ -52,7 +52,7 @@ JUMP = 1_000_000_000.0
 LATE_TRIGGER = 0.5  # periods by which a trigger may be late
 
 
-def due(k: Any, period: Any, slip: Any) -> Any:
+def due(k: Numeric, period: Numeric, slip: Numeric) -> Numeric:
     """When the k-th tick is due [ns after the first]: a whole number, computed from k, so that no error accumulates."""
     return ops.floor(k * period + 0.5) + slip
 
@@ -74,7 +74,9 @@ def settings(pacing: Pacing, step_ns: int) -> np.ndarray:
     return np.array([step_ns / pacing.rate, pacing.warm_up * 1e9, allowed, limit])
 
 
-def schedule_next(k: Any, p: Any, s: Any, ended: Any, late: Any, interval: Any) -> tuple[Any, Any, Any]:
+def schedule_next(
+    k: Numeric, p: Numeric, s: Numeric, ended: Numeric, late: Numeric, interval: Numeric
+) -> tuple[Numeric, Numeric, Numeric]:
     """(s, when the next tick is due, OK or TOO_LATE) after tick k (count from 0).
 
     p: `settings`; s (2,): clock slip so far [ns], late ticks in a row; ended: end of the tick [ns after the first was
@@ -94,7 +96,7 @@ def schedule_next(k: Any, p: Any, s: Any, ended: Any, late: Any, interval: Any) 
     return ops.array([slip, row]), due(k + 1.0, period, slip), ops.where(too_late, float(TOO_LATE), float(OK))
 
 
-def check_clock(due: Any, previous: Any, woke: Any, s: Any, slip: Any) -> tuple[Any, Any]:
+def check_clock(due: Numeric, previous: Numeric, woke: Numeric, s: Numeric, slip: Numeric) -> tuple[Numeric, Numeric]:
     """(OK, WENT_BACK or JUMPED; the clock slip before this tick was due [ns]).
 
     The clock waited for `due`, read `previous` last and reads `woke` now [ns]; slip: the result for the last tick.

@@ -97,7 +97,7 @@ class Wire:
     """A link whose time passes only in `receive`: chunks that arrive at given times, and what was sent when."""
 
     name, meter = "wire", None
-    open = close = reopen = None
+    open = close = reopen = bus_off = None
 
     def __init__(self, *chunks):
         self.t, self.chunks, self.sent = 0, deque(chunks), []
@@ -291,7 +291,7 @@ class FakeEngine:
         link = SimpleNamespace(receive=lambda until: self.frame)
         stop, write = lambda: note("stop"), lambda *arguments: note("write")
         self.driver = SimpleNamespace(read=self.read, write=write, stop=stop, link=link)
-        self.hardware_manager = SimpleNamespace(groups=(SimpleNamespace(driver=self.driver),))
+        self.hardware_manager = SimpleNamespace(groups=(SimpleNamespace(hardware=self.driver),))
 
     def read(self, out, deadline_ns):
         self.driver.link.receive(deadline_ns)

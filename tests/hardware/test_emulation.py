@@ -592,7 +592,7 @@ def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):
     assert emulation_from(tmp_path, RIG, *more, own).motors.motors[0].torque_constant == 0.7
 
 
-def test_what_goes_wrong_is_told_with_how_much_of_it(tmp_path):
+def test_faults_are_listed_with_their_parameters(tmp_path):
     faults = [
         "{kind: drop, fraction: 0.1, at: 2}",
         "{kind: delay, delay: 5 ms, duration: 1}",
@@ -602,7 +602,7 @@ def test_what_goes_wrong_is_told_with_how_much_of_it(tmp_path):
     ]
     (tmp_path / "rig.yaml").write_text(RIG)
     spec = read_rig(tmp_path / "rig.yaml", [f"emulator.faults=[{', '.join(faults)}]"])
-    assert list(emulate._offered(spec))[-6:-1] == [
+    assert list(emulate.connection_lines(spec))[-6:-1] == [
         "  drop (0.1 of the frames) at odrive: at 2 s",
         "  delay (5 ms) at odrive: at 0 s for 1 s",
         "  bus off at odrive: at 0 s",

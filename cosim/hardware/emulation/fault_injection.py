@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from cosim.types import BusItem
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class FaultyConnection:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.active: dict[str, FaultInjection] = {}  # by kind
-        self._late: list[tuple[int, int, Any]] = []  # (due time [ns], inward, item)
+        self._late: list[tuple[int, int, BusItem]] = []  # (due time [ns], inward, item)
 
     def begin(self, specs: list[FaultInjection]) -> None:
         """Make exactly these faults active."""
@@ -60,13 +61,13 @@ class FaultyConnection:
         """Whether no item passes."""
         return "bus_off" in self.active or "power_loss" in self.active
 
-    def through(self, items: list[Any], t_ns: int, inward: bool) -> list[Any]:
+    def through(self, items: list[BusItem], t_ns: int, inward: bool) -> list[BusItem]:
         """The items that arrive now; delayed ones arrive in `due`."""
         if not self.active:
             return items
         return [] if self.cut else [item for each in items for item in self._one(each, t_ns, inward)]
 
-    def due(self, t_ns: int, inward: bool) -> list[Any]:
+    def due(self, t_ns: int, inward: bool) -> list[BusItem]:
         """Delayed items that arrive by now."""
         if not self._late:
             return []
@@ -74,7 +75,7 @@ class FaultyConnection:
         self._late = [entry for entry in self._late if entry[1] != inward or entry[0] > t_ns]
         return [] if self.cut else arrived
 
-    def _one(self, item: Any, t_ns: int, inward: bool) -> list[Any]:
+    def _one(self, item: BusItem, t_ns: int, inward: bool) -> list[BusItem]:
         hit = {kind for kind, spec in self.active.items() if self._random.random() < spec.fraction}
         if "drop" in hit:
             return []
@@ -88,7 +89,7 @@ class FaultyConnection:
         return copies
 
 
-def _corrupted(item: Any, generator: random.Random) -> Any:
+def _corrupted(item: BusItem, generator: random.Random) -> BusItem:
     """The item with one bit of its data inverted."""
     data = bytearray(item if isinstance(item, bytes) else item.data)
     if not data:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -82,8 +81,8 @@ class EmulatedMotors:
         """Drive position / joint position."""
         return self._wiring[self.motors.index(motor)].scale
 
-    def value(self, joint: int, what: str) -> Any:
+    def value(self, joint: int, what: str) -> float:
         """Position, velocity or effort of the joint at this index, or the temperature of its drive."""
         if what == "temperature":
             return next(m.temperature for m, w in zip(self.motors, self._wiring, strict=True) if w.index == joint)
-        return self.plant.sample[("position", "velocity", "effort").index(what)][joint]
+        return float(self.plant.sample[("position", "velocity", "effort").index(what)][joint])

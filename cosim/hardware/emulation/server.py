@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from cosim.errors import RunError
 from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors
-from cosim.types import Connection, DeviceEmulator
+from cosim.types import BusItem, Connection, DeviceEmulator
 
 BEHIND_NS = 50_000_000  # behind the clock by more than this, the physics lets the clock slip
 SLICE_NS = 100_000  # for which one connection of several is polled at a time
@@ -31,13 +30,13 @@ class EmulatedConnection:
     answered: int = 0  # items received
     unsent: int = 0  # replies that could not be sent
 
-    def take(self, item: Any, t_ns: int) -> None:
+    def take(self, item: BusItem, t_ns: int) -> None:
         """Handle a received item."""
         self.answered += 1
         for each in self.faulty_connection.through([item], t_ns, inward=True):
             self.handle(each, t_ns)
 
-    def handle(self, item: Any, t_ns: int) -> None:
+    def handle(self, item: BusItem, t_ns: int) -> None:
         self.send(self.drives.handle(item, t_ns), t_ns)
 
     def process(self, t_ns: int) -> None:
@@ -52,11 +51,11 @@ class EmulatedConnection:
         for item in self.faulty_connection.due(t_ns, inward=False):
             self._put(item, t_ns)
 
-    def send(self, items: Sequence[Any], t_ns: int) -> None:
+    def send(self, items: Sequence[BusItem], t_ns: int) -> None:
         for item in self.faulty_connection.through(list(items), t_ns, inward=False):
             self._put(item, t_ns)
 
-    def _put(self, item: Any, t_ns: int) -> None:
+    def _put(self, item: BusItem, t_ns: int) -> None:
         try:
             self.link.send(item, t_ns + SEND_NS)
         except RunError:  # no receiver or a broken connection: the item is lost as on a real one

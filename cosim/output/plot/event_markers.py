@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.output.plot.style import FAINT
 from cosim.output.plot.text_layout import text_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PlotEvents = Sequence[tuple[float, str]]  # (time in s, name)
 
@@ -25,7 +28,7 @@ def events_within(events: PlotEvents, t: np.ndarray) -> list[tuple[float, str]]:
     return sorted((e for e in events if len(t) and t[0] <= e[0] <= t[-1]), key=lambda e: e[0])
 
 
-def draw_event_lines(axes: Any, events: PlotEvents) -> Any:
+def draw_event_lines(axes: Axes, events: PlotEvents) -> Any:
     """Draw lines over the whole height; returns their handle for a legend."""
     times = np.array([time for time, _ in events])
     width = np.ptp(axes.get_xlim())
@@ -33,7 +36,7 @@ def draw_event_lines(axes: Any, events: PlotEvents) -> Any:
     return axes.vlines(times[first], 0.0, 1.0, transform=axes.get_xaxis_transform(), **LINE_STYLE)
 
 
-def draw_event_names(axes: Any, events: PlotEvents, width: float) -> None:
+def draw_event_names(axes: Axes, events: PlotEvents, width: float) -> None:
     """Write names above axes of a width in inches. The first occurrence of a name has priority over repetitions."""
     low, high = axes.get_xlim()
     names: dict[float, list[str]] = {}
@@ -58,7 +61,7 @@ def draw_event_names(axes: Any, events: PlotEvents, width: float) -> None:
             )  # fmt: skip
 
 
-def _exponent_span(axes: Any, width: float) -> tuple[float, float]:
+def _exponent_span(axes: Axes, width: float) -> tuple[float, float]:
     """The start and the end, in inches, of the power of ten above the axes."""
     text, box = axes.yaxis.get_offset_text(), axes.get_window_extent()
     if not text.get_text():

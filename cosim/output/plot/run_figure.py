@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from cosim.output.plot.joint_columns import PlotColumn
 from cosim.output.plot.mechanism_panels import Panel
 from cosim.output.plot.style import DPI, FAINT, PALE, SOFT, fix_layout
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, draw_row_name
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.gridspec import GridSpec
 
 MARGIN = 0.12  # inches beside and above the texts
 AXIS_LABEL_WIDTH = 0.75  # inches of the numbers and the unit beside axes, at most
@@ -32,7 +38,7 @@ class RunFigureContent:
     events: PlotEvents
 
 
-def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Any:
+def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
     """The matplotlib figure; texts: title, description and note."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -86,11 +92,11 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Any:
 
 
 def _draw_joint_rows(
-    figure: Any, grid: Any, content: RunFigureContent, span: int, row_height: float
-) -> tuple[list[list[Any]], dict[str, Any]]:
+    figure: Figure, grid: GridSpec, content: RunFigureContent, span: int, row_height: float
+) -> tuple[list[list[Axes]], dict[str, Artist]]:
     """The axes of the rows of joints, and the handles of the legend by name."""
-    handles: dict[str, Any] = {}
-    rows: list[list[Any]] = []
+    handles: dict[str, Artist] = {}
+    rows: list[list[Axes]] = []
     first = None
     for row, joint in enumerate(content.joints):
         names = figure.add_subplot(grid[row, 0])
@@ -120,7 +126,7 @@ def _draw_joint_rows(
     return rows, handles
 
 
-def _draw_panel(axes: Any, t: np.ndarray, panel: Panel, legend: PlotLegend, room: float) -> None:
+def _draw_panel(axes: Axes, t: np.ndarray, panel: Panel, legend: PlotLegend, room: float) -> None:
     """room: for the legend, inches."""
     none = np.zeros(0, dtype=int)
     lines = [axes.plot(*thin_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]
@@ -132,13 +138,13 @@ def _draw_panel(axes: Any, t: np.ndarray, panel: Panel, legend: PlotLegend, room
     legend.write(axes, lines, room)
 
 
-def _mark_empty(axes: Any, reason: str) -> None:
+def _mark_empty(axes: Axes, reason: str) -> None:
     """Write the reason into axes without a curve."""
     axes.set_yticks([])
     axes.text(0.5, 0.5, reason, ha="center", color=PALE, transform=axes.transAxes)
 
 
-def _format_axes(axes: Any, unit: str) -> None:
+def _format_axes(axes: Axes, unit: str) -> None:
     """Set label, margins and range of axes with curves."""
     axes.margins(x=0.0, y=0.08)
     axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)

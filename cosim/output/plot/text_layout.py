@@ -5,9 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cosim.output.plot.style import SOFT
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CHARACTERS_PER_INCH = {13.0: 7.0, 9.5: 11.0, 8.5: 12.5}  # by font size in points
 LINE_HEIGHT = 1.5 / 72.0  # inches per point of font size
@@ -35,7 +40,7 @@ class TextBlock:
         """inches"""
         return LINE_HEIGHT * self.size * len(self.lines)
 
-    def write(self, figure: Any, top: float, **style: Any) -> None:
+    def write(self, figure: Figure, top: float, **style: Any) -> None:
         """top: inches from the upper edge of the figure."""
         width, height = figure.get_size_inches()
         x, y = 0.12 / width, 1.0 - top / height
@@ -57,7 +62,7 @@ def shorten_to_width(text: str, size: float, width: float) -> str:
     return next((t for t in (text, *shorter) if text_width(t, size) <= width), "…")
 
 
-def draw_row_name(axes: Any, joint: str, row_height: float) -> None:
+def draw_row_name(axes: Axes, joint: str, row_height: float) -> None:
     fitting = 72.0 * row_height / (0.65 * len(joint))  # points; a character is about 0.65 of its size wide
     axes.text(
         0.5, 0.5, joint, rotation=90, ha="center", va="center", fontweight="bold",
@@ -90,7 +95,7 @@ class PlotLegend:
         """inches"""
         return LINE_HEIGHT * LEGEND_SIZE * -(-len(self.names) // self.columns)
 
-    def write(self, axes: Any, handles: Sequence[Any], room: float) -> None:
+    def write(self, axes: Axes, handles: Sequence[Artist], room: float) -> None:
         """room: between the axes and their title, inches."""
         from matplotlib.transforms import ScaledTranslation
 

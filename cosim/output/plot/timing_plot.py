@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,12 @@ from cosim.output.plot.style import (
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
 from cosim.timing.deadlines import DeadlineRecord, spread, task_index
 from cosim.units import format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 WIDTH, ROW_HEIGHT, AXIS_LABEL_WIDTH = (
     9.6,
@@ -61,7 +67,7 @@ def plot_timing(path: str | Path, timing: DeadlineRecord, title: str, note: str 
     save(path, lambda: _draw(timing, title, note))
 
 
-def _draw(timing: DeadlineRecord, title: str, note: str) -> Any:
+def _draw(timing: DeadlineRecord, title: str, note: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -109,7 +115,7 @@ def _description(timing: DeadlineRecord) -> str:
 # --- distributions ---
 
 
-def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
+def _draw_histogram(axes: Axes, timing: DeadlineRecord) -> None:
     """The histogram of wake-up latencies, or of the intervals between triggers."""
     ns = timing.latency_ns
     draw_legend = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", LEFT_FRACTION)
@@ -137,7 +143,7 @@ def _draw_histogram(axes: Any, timing: DeadlineRecord) -> None:
     draw_legend(lines, [f"{name} {format_seconds(v)}" for v, (name, *_) in zip(found.values(), QUANTILES, strict=True)])
 
 
-def _draw_execution_times(axes: Any, timing: DeadlineRecord) -> None:
+def _draw_execution_times(axes: Axes, timing: DeadlineRecord) -> None:
     """Execution times: a dot at the median, a bar to p99, a line to the maximum."""
     draw_legend = _set_title(axes, "execution time", LEFT_FRACTION, TASK_NAME_WIDTH)
     each = {task.name: times for task, times in zip(timing.tasks, timing.executions, strict=True) if times}
@@ -183,7 +189,7 @@ def _deadline_miss_markers(timing: DeadlineRecord) -> MissMarkers:
     return [(f"{name} ({len(r):,})", r, *mark) for (name, _), r, mark in zip(groups, rows, MARKER_STYLES, strict=False)]
 
 
-def _draw_latency(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
+def _draw_latency(axes: Axes, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """Latencies or trigger intervals over time; late ticks and their causes."""
     draw_legend = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", 1.0 - LEFT_FRACTION)
     seconds = np.full(len(timing.numbers), np.nan)
@@ -193,7 +199,7 @@ def _draw_latency(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None
         draw_legend(handles, [name for name, *_ in marks])
 
 
-def _draw_end_to_end(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
+def _draw_end_to_end(axes: Axes, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """From the due time of a tick to its commands written."""
     written = task_index(timing.tasks, "write")
     task = timing.tasks[written]
@@ -206,7 +212,7 @@ def _draw_end_to_end(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> N
         draw_legend([axes.axhline(limit, **LIMIT_STYLE)], [f"deadline of write, {format_seconds(limit)}"])
 
 
-def _draw_clock_slip(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> None:
+def _draw_clock_slip(axes: Axes, timing: DeadlineRecord, marks: MissMarkers) -> None:
     """How far the ticks are behind the clock, by clock slip or with the trigger."""
     _set_title(
         axes, "triggers behind the clock" if timing.triggered else "clock slip after late ticks", 1.0 - LEFT_FRACTION
@@ -220,8 +226,8 @@ def _draw_clock_slip(axes: Any, timing: DeadlineRecord, marks: MissMarkers) -> N
 
 
 def _draw_time_series(
-    axes: Any, timing: DeadlineRecord, seconds: np.ndarray, marks: MissMarkers, limit: float = 0.0
-) -> list[Any] | None:
+    axes: Axes, timing: DeadlineRecord, seconds: np.ndarray, marks: MissMarkers, limit: float = 0.0
+) -> list[Artist] | None:
     """Draw the curve and the late ticks on it, with an axis that includes `limit`; returns their handles
     for a legend, None when there is no curve."""
     known = np.isfinite(seconds)
@@ -245,14 +251,14 @@ def _draw_time_series(
 # --- axes ---
 
 
-def _set_title(axes: Any, title: str, fraction: float, beside: float = AXIS_LABEL_WIDTH) -> Any:
+def _set_title(axes: Axes, title: str, fraction: float, beside: float = AXIS_LABEL_WIDTH) -> Any:
     """Set the title; returns a function (handles, names) that draws a legend between the title and the axes.
 
     fraction: of the figure's width; beside: inches of the labels beside the axes.
     """
     axes.set_title(title, fontsize=TITLE_SIZE, color=SOFT, pad=5.0)
 
-    def write(handles: Sequence[Any], names: Sequence[str]) -> None:
+    def write(handles: Sequence[Artist], names: Sequence[str]) -> None:
         legend = PlotLegend.of(names, fraction * WIDTH - beside - 0.2)
         height = legend.height + 0.06
         axes.set_title(title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * height + 4.0)
@@ -261,7 +267,7 @@ def _set_title(axes: Any, title: str, fraction: float, beside: float = AXIS_LABE
     return write
 
 
-def _logarithmic(axes: Any, which: str, low: float, high: float) -> tuple[float, float]:
+def _logarithmic(axes: Axes, which: str, low: float, high: float) -> tuple[float, float]:
     """Make the axis `which` logarithmic, for times [s] from `low` to `high`, a decade at least; returns its ends."""
     from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
@@ -277,14 +283,14 @@ def _logarithmic(axes: Any, which: str, low: float, high: float) -> tuple[float,
     return low, high
 
 
-def _linear(axis: Any) -> None:
+def _linear(axis: Axis) -> None:
     """Label an axis with times [s]."""
     from matplotlib.ticker import EngFormatter
 
     axis.set_major_formatter(EngFormatter("s"))
 
 
-def _mark_empty(axes: Any) -> None:
+def _mark_empty(axes: Axes) -> None:
     axes.set_yticks([])
     axes.grid(visible=False)
     axes.tick_params(labelbottom=False)

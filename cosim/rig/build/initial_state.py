@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.types import Numeric
 from cosim.units import TURN
 
 ROUNDING = 1e-15  # relative error of a sum of steps
@@ -130,7 +130,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
             yield ("joints", name, "initial", "velocity"), what
 
 
-def _value(event: EventSpec) -> Callable[[EventInputs], Any]:
+def _value(event: EventSpec) -> Callable[[EventInputs], Numeric]:
     """The function that crosses zero at the event."""
     if event.at is not None:
         at = event.at * (1.0 - ROUNDING)

@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from cosim.types import Connection, DeviceEmulator, DriverContext, HardwareDriver
+from cosim.types import BusItem, Connection, DeviceEmulator, DriverContext, HardwareDriver
+
+FamilyParams: TypeAlias = Any  # an instance of the Params of a family
+
+
+class JointWiring(Protocol):
+    """The keys of a joint that all families have."""
+
+    direction: int
+    ratio: float
+    zero: float  # joint position at which the drive reports 0
+
+    @property
+    def address(self) -> int:
+        """The number of the drive, unique on its connection."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """The key of the address."""
+        ...
 
 
 class CycleTraffic(Protocol):
     """The items that a driver sends and receives in one cycle."""
 
     @property
-    def out(self) -> Sequence[Any]: ...
+    def out(self) -> Sequence[BusItem]: ...
 
     @property
-    def back(self) -> Sequence[Any]: ...
+    def back(self) -> Sequence[BusItem]: ...
 
     def load(self, params: Any, period: float) -> float:
         """The fraction of the bus that a cycle every `period` [s] uses in the worst case. params: of the connection."""
@@ -29,35 +49,35 @@ class DriverFamily(Protocol):
     MODES: frozenset[str]
 
     @property
-    def Params(self) -> type[Any]:
+    def Params(self) -> type:
         """Dataclass of the keys of a driver; has `bus`, `port` or both for its connection."""
         ...
 
     @property
-    def JointParams(self) -> type[Any]:
+    def JointParams(self) -> type:
         """Dataclass of the keys of a joint, with the properties `address` and `key`."""
         ...
 
-    def load(self, params: Any, context: DriverContext, /) -> HardwareDriver:
+    def load(self, params: FamilyParams, context: DriverContext, /) -> HardwareDriver:
         """The driver, not yet open. Raises InputError for parameters that do not fit the rig."""
         ...
 
-    def connection_name(self, params: Any, /) -> str:
+    def connection_name(self, params: FamilyParams, /) -> str:
         """The name of the bus or serial link in messages."""
         ...
 
-    def host(self, params: Any, context: DriverContext, /) -> Connection:
+    def host(self, params: FamilyParams, context: DriverContext, /) -> Connection:
         """The program's end of the connection, not yet open."""
         ...
 
-    def device(self, params: Any, context: DriverContext, /) -> Connection:
+    def device(self, params: FamilyParams, context: DriverContext, /) -> Connection:
         """The drives' end of the connection, not yet open."""
         ...
 
-    def emulate(self, params: Any, context: DriverContext, motors: Sequence[Any], /) -> DeviceEmulator:
+    def emulate(self, params: FamilyParams, context: DriverContext, motors: Sequence[Any], /) -> DeviceEmulator:
         """Emulated drives with these motors, one for each joint."""
         ...
 
-    def traffic(self, params: Any, context: DriverContext, /) -> CycleTraffic:
+    def traffic(self, params: FamilyParams, context: DriverContext, /) -> CycleTraffic:
         """The items of one cycle, from which the bus load is estimated."""
         ...

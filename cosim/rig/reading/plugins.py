@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, where_raised
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
+from cosim.rig.reading.yaml_source import YamlValue
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ CONSTRAINT = PluginKind("constraint", "", ("Params", "load"), "cosim.constraints
 
 def read_plugin(
     kind: PluginKind,
-    data: Mapping[str, Any],
+    data: Mapping[str, YamlValue],
     path: tuple,
     reading: Reading,
     joints: Mapping[str, str | None] | None,
@@ -89,7 +90,7 @@ def read_plugin(
     return None if params is None else Plugin(data["type"], module, params)
 
 
-def read_type(kind: PluginKind, data: Mapping[str, Any], path: tuple, reading: Reading) -> ModuleType | None:
+def read_type(kind: PluginKind, data: Mapping[str, YamlValue], path: tuple, reading: Reading) -> ModuleType | None:
     """The module that the section `data` at `path` names; None after an error, recorded in `reading`."""
     name = data.get("type")
     if isinstance(name, str):
@@ -99,7 +100,7 @@ def read_type(kind: PluginKind, data: Mapping[str, Any], path: tuple, reading: R
     return reading.fail(at, f"{wrong}; known: {', '.join(_known_names(kind))}")
 
 
-def read_named_plugin(kind: PluginKind, type: str, params: Any, path: tuple, reading: Reading) -> Plugin | None:
+def read_named_plugin(kind: PluginKind, type: str, params: YamlValue, path: tuple, reading: Reading) -> Plugin | None:
     """The plug-in that the section at `path` names by its `type`, with the parameters under its key `params`."""
     module = _find(kind, type, path, reading)
     read = None if module is None else schema.read(module.Params, params, (*path, "params"), reading)

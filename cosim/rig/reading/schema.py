@@ -16,6 +16,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, plural, where_raised
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.types import PerJoint
 from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 
@@ -61,7 +62,7 @@ class Reading:
 
         return replace(self, place=place)
 
-    def mapping(self, data: Any, path: KeyPath) -> dict[str, Any]:
+    def mapping(self, data: YamlValue, path: KeyPath) -> dict[str, Any]:
         """`data` if it is a mapping; otherwise records the error and returns an empty mapping."""
         if isinstance(data, dict):
             return data
@@ -80,7 +81,7 @@ class Reading:
         return unit if kinds & (_LINEAR | _AMBIGUOUS) else angular
 
 
-def read(cls: type[T], data: Any, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> T | None:
+def read(cls: type[T], data: YamlValue, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> T | None:
     """An instance of the dataclass `cls` from the mapping `data` at `path`; None after an error.
 
     Numbers become SI values. Each error is recorded in `reading` as an InputError with its location; a ValueError of
@@ -98,7 +99,9 @@ def read(cls: type[T], data: Any, path: KeyPath, reading: Reading, besides: Iter
         return reading.fail(path, f"cannot be set up: {type(error).__name__}: {error} ({where_raised(error)})")
 
 
-def read_fields(cls: type, data: Any, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> dict[str, Any]:
+def read_fields(
+    cls: type, data: YamlValue, path: KeyPath, reading: Reading, besides: Iterable[str] = ()
+) -> dict[str, Any]:
     """As `read`, but returns the valid fields by name, defaults included, for checks between fields."""
     data = {} if data is None else data
     if not isinstance(data, dict):
@@ -122,7 +125,7 @@ def read_fields(cls: type, data: Any, path: KeyPath, reading: Reading, besides: 
     return values
 
 
-def show(value: Any) -> str:
+def show(value: YamlValue) -> str:
     """A value of a file as an error message quotes it."""
     words = {NoneType: "nothing", dict: "a mapping", list: "a list", bool: str(value).lower()}
     return words.get(type(value)) or repr(value)
@@ -155,13 +158,13 @@ def _default(reading: Reading, hint: Any, field: dataclasses.Field, path: KeyPat
 # --- one reader per kind of annotation: (reading, hint, value, metadata of the field, path) -> value --------
 
 
-def _value(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _value(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     reader = _READERS.get(hint) or _READERS.get(get_origin(hint), _dataclass)
     return reader(reading, hint, value, meta, path)
 
 
 def _number(
-    reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath, joint: str | None = None
+    reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath, joint: str | None = None
 ) -> float | None:
     unit = reading.unit(meta.get("unit", "1"), joint)
     if isinstance(value, str) and (unit in UNITS or unit in JOINT_DIMENSIONS):
@@ -182,7 +185,7 @@ def _number(
     return float(value)
 
 
-def _integer(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> int | None:
+def _integer(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> int | None:
     number = _number(reading, hint, value, meta, path)
     if number is None:
         return None
@@ -191,20 +194,20 @@ def _integer(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], p
     return value if isinstance(value, int) else int(number)
 
 
-def _boolean(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
+def _boolean(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
     if isinstance(value, bool):
         return value
     return reading.fail(path, f"expected true or false, got {show(value)}")
 
 
-def _text(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> str | None:
+def _text(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> str | None:
     if isinstance(value, str):
         return value
     fix = "; put it in quotes" if isinstance(value, (bool, int, float)) else ""
     return reading.fail(path, f"expected text, got {show(value)}{fix}")
 
 
-def _choice(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _choice(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     options = get_args(hint)
     for option in options:
         if type(option) is type(value) and option == value:
@@ -212,7 +215,7 @@ def _choice(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], pa
     return reading.fail(path, f"expected one of {', '.join(map(str, options))}; got {show(value)}")
 
 
-def _optional(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _optional(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     if value is None:
         return None
     inner = [arg for arg in get_args(hint) if arg is not NoneType]
@@ -221,13 +224,13 @@ def _optional(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], 
     return _value(reading, inner[0], value, meta, path)
 
 
-def _mapping(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> dict | None:
+def _mapping(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> dict | None:
     if isinstance(value, dict):
         return value
     return {} if value is None else reading.fail(path, f"expected a mapping, got {show(value)}")
 
 
-def _sequence(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _sequence(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     """`list` unchanged; `list[X]` and `tuple[X, ...]` of any length; `tuple[X, Y]` of length 2."""
     args = get_args(hint)
     fixed = get_origin(hint) is tuple and ... not in args
@@ -251,7 +254,7 @@ def _bare_type(hint: Any) -> Any:
     return hint
 
 
-def _annotated(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _annotated(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     """`Annotated[X, check]`: the result of `check`, called with an X; it raises ValueError for a wrong value."""
     inner, check = get_args(hint)
     before = len(reading.errors)
@@ -264,7 +267,7 @@ def _annotated(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any],
         return reading.fail(path, str(error))
 
 
-def _per_joint(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _per_joint(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     """One number for all joints, a list with one per joint, or a mapping {joint: number}."""
     n, names = reading.n, tuple(reading.joints or ())
     if isinstance(value, dict) and names:
@@ -289,7 +292,7 @@ def _per_joint(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any],
     return tuple(numbers)
 
 
-def _dataclass(reading: Reading, hint: Any, value: Any, meta: Mapping[str, Any], path: KeyPath) -> Any:
+def _dataclass(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
     if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         return reading.fail(path, f"is declared as {hint}, which cannot be read from a file")
     return read(hint, value, path, reading)

@@ -11,11 +11,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+
+# plain data of a file: None, bool, int, float, str, or lists and mappings of such
+YamlValue: TypeAlias = Any
 
 _TAG = "tag:yaml.org,2002:"
 _FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
@@ -55,7 +58,7 @@ class YamlSource:
 
     file: str
     text: str
-    data: dict[str, Any]
+    data: dict[str, YamlValue]
     marks: dict[tuple, int | str]
 
     def place(self, path: tuple) -> SourceLocation:
@@ -99,7 +102,7 @@ def override(source: YamlSource, text: str) -> YamlSource:
         raise InputError("expected key=value, for example schedule.step=2ms", place)
     value = read_value(value_text, place)
     data = copy.deepcopy(source.data)
-    parent: Any = data
+    parent: YamlValue = data
     path: tuple = ()
     created: list[tuple] = []
     for i, part in enumerate(parts):
@@ -122,7 +125,7 @@ def override(source: YamlSource, text: str) -> YamlSource:
     return YamlSource(source.file, source.text, data, {**marks, **dict.fromkeys([*created, path], text)})
 
 
-def read_value(text: str, place: SourceLocation) -> Any:
+def read_value(text: str, place: SourceLocation) -> YamlValue:
     """The plain data of a YAML value of the command line. Raises InputError with the location `place`."""
     try:
         return _parse(text, str(place))[0]
@@ -132,7 +135,7 @@ def read_value(text: str, place: SourceLocation) -> Any:
         raise InputError(error.what, place) from None
 
 
-def _children(data: Any) -> dict[str, str | int]:
+def _children(data: YamlValue) -> dict[str, str | int]:
     """Names of the elements of `data` in a path -> key or index."""
     if isinstance(data, dict):
         return {key: key for key in data}
@@ -154,7 +157,7 @@ def _text(path: Path) -> str:
         raise InputError("is not UTF-8 text", SourceLocation(str(path))) from None
 
 
-def _parse(text: str, file: str) -> tuple[Any, dict[tuple, int | str]]:
+def _parse(text: str, file: str) -> tuple[YamlValue, dict[tuple, int | str]]:
     """(plain data, None if the document is empty; line of each path)."""
     try:
         loader = _Loader(text)
@@ -185,7 +188,7 @@ class _Builder:
         self.errors: list[InputError] = []
         self._flattened: set[int] = set()  # aliases refer to the same mapping node
 
-    def build(self, node: yaml.Node, path: tuple) -> Any:
+    def build(self, node: yaml.Node, path: tuple) -> YamlValue:
         self.marks.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
             return [self._child(child, child, (*path, i)) for i, child in enumerate(node.value)]
@@ -199,7 +202,7 @@ class _Builder:
                 return self._fail(node, path, f"'{node.value}' is no {node.tag.removeprefix(_TAG)}")
         return self._fail(node, path, f"unknown tag '{node.tag}'; leave it out")
 
-    def _child(self, mark: yaml.Node, node: yaml.Node, path: tuple) -> Any:
+    def _child(self, mark: yaml.Node, node: yaml.Node, path: tuple) -> YamlValue:
         self.marks[path] = mark.start_mark.line + 1
         return self.build(node, path)
 

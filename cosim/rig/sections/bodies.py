@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic
 from cosim.rig.reading.schema import Reading
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import ORIGIN, Name, Vector
 from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection
 from cosim.types import param, params
@@ -44,7 +45,7 @@ class BodyKeys(JointKeys):
 
 
 def read_bodies(
-    bodies: Sequence[Any], at: tuple, first: str, reading: Reading, findings: Diagnostics
+    bodies: Sequence[YamlValue], at: tuple, first: str, reading: Reading, findings: Diagnostics
 ) -> tuple[list[Link], list[Joint]]:
     """The links and joints of the list at the path `at`; the parent of the first body is the link `first` unless
     `parent` names another. Errors are recorded, and a default replaces the wrong value."""
@@ -61,7 +62,7 @@ def read_bodies(
 
 
 def _body(
-    data: Any, path: tuple, previous: str, reading: Reading, findings: Diagnostics
+    data: YamlValue, path: tuple, previous: str, reading: Reading, findings: Diagnostics
 ) -> tuple[list[Link], list[Joint]]:
     """The link and joint of an entry; several for `repeat`, none without a name."""
     found = read_connection(BodyKeys, data, path, reading, findings)

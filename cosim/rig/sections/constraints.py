@@ -11,6 +11,7 @@ from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.mechanism import Constraint, Pose
 from cosim.rig.reading.plugins import CONSTRAINT, entry_names
 from cosim.rig.reading.schema import Reading, read, show
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import ORIGIN, Direction, Name, NotZero, Origin, Vector, along, at_point
 from cosim.rig.sections.joint_definition import representative_kind
 from cosim.rig.sections.loops_and_springs import Parts
@@ -123,13 +124,13 @@ LAWS: dict[str, tuple[type, Callable[[Any, Parts], ConstraintParts]]] = {
 }
 
 
-def read_constraints(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading) -> list[Constraint]:
+def read_constraints(items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading) -> list[Constraint]:
     """The constraints of the list at the path `at`; errors are recorded."""
     found = (_constraint(data, (*at, i), parts, reading) for i, data in enumerate(items))
     return [constraint for constraint in found if constraint is not None]
 
 
-def _constraint(data: Any, path: tuple, parts: Parts, reading: Reading) -> Constraint | None:
+def _constraint(data: YamlValue, path: tuple, parts: Parts, reading: Reading) -> Constraint | None:
     if not isinstance(data, dict):
         return reading.fail(path, f"expected a mapping, got {show(data)}")
     written, known = data.get("type"), [*LAWS, *entry_names(CONSTRAINT)]

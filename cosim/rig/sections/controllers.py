@@ -10,6 +10,7 @@ from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joints import bound_reason, kinds_of
 from cosim.rig.sections.schedule import LONGEST, TOLERANCE, read_deadline, read_ticks, show_time
 from cosim.tick.tick_model import ORDER
@@ -61,7 +62,7 @@ def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
 
 
 def read_controllers(
-    items: list[Any],
+    items: list[YamlValue],
     joints: Mapping[str, Joint] | None,
     prescribed: set[str],
     step_ns: int | None,
@@ -145,7 +146,7 @@ def _phase(phase: float, step_ns: int | None, ticks: int | None, at: tuple, read
 
 
 def _fallback(
-    data: dict[str, Any] | None,
+    data: dict[str, YamlValue] | None,
     at: tuple,
     reading: Reading,
     group: Mapping[str, str | None] | None,

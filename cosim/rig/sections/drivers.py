@@ -10,9 +10,10 @@ from typing import Any, Literal, cast
 from cosim.errors import did_you_mean
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
-from cosim.rig.reading.driver_family import DriverFamily
+from cosim.rig.reading.driver_family import DriverFamily, JointWiring
 from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
 from cosim.rig.reading.schema import Reading, read_fields, show
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joints import JointSpec, bound_reason
 from cosim.timing.pacing import Pacing
 from cosim.types import param, params
@@ -51,7 +52,7 @@ class DriverSpec:
     plugin: Plugin
     mode: Mode
     observer: float  # Hz
-    wiring: Mapping[str, Any]
+    wiring: Mapping[str, JointWiring]
     loads: Mapping[str, LoadParams]
     key: tuple  # of its section
 
@@ -71,7 +72,7 @@ class DriverSpec:
 
 
 def read_drivers(
-    items: Any,
+    items: YamlValue,
     joints: Mapping[str, Joint] | None,
     multi_dof: Container[str],
     prescribed: set[str],
@@ -181,7 +182,7 @@ def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
             nodes.setdefault((connection, wired.address), joint)
 
 
-def check_real_time(schedule: Any, pacing: Pacing | None, reading: Reading) -> None:
+def check_real_time(schedule: YamlValue, pacing: Pacing | None, reading: Reading) -> None:
     """Real motors run in real time; schedule: the section, pacing: its settings."""
     at, given = ("schedule", "realtime"), schedule.get("realtime") if isinstance(schedule, dict) else None
     if isinstance(given, str | bool) and given in ("no", False):

@@ -11,6 +11,7 @@ from cosim.hardware.emulation.fault_injection import FaultInjection
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading, read_fields, show
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.events import INTERFACES, WhenKeys
 from cosim.types import param, params
@@ -83,7 +84,7 @@ class EmulatorSpec:
 
 
 def read_emulator(
-    data: Any, drivers: tuple[DriverSpec, ...], joints: Mapping[str, Joint] | None, reading: Reading
+    data: YamlValue, drivers: tuple[DriverSpec, ...], joints: Mapping[str, Joint] | None, reading: Reading
 ) -> EmulatorSpec:
     """The emulated drives of the joints of `drivers`; errors are recorded in `reading`."""
     at = ("emulator",)
@@ -114,7 +115,7 @@ def read_emulator(
 
 
 def _fault(
-    item: Any, at: tuple, drivers: tuple[DriverSpec, ...], kinds: Mapping[str, str | None], reading: Reading
+    item: YamlValue, at: tuple, drivers: tuple[DriverSpec, ...], kinds: Mapping[str, str | None], reading: Reading
 ) -> FaultInjection | None:
     if not isinstance(item, dict):
         return reading.fail(at, f"expected a mapping, got {show(item)}")
@@ -169,7 +170,7 @@ def _fault(
     )
 
 
-def _when(data: Any, at: tuple, kinds: Mapping[str, str | None], reading: Reading) -> WhenKeys | _WhenKeys | None:
+def _when(data: YamlValue, at: tuple, kinds: Mapping[str, str | None], reading: Reading) -> WhenKeys | _WhenKeys | None:
     """The condition of a fault, in the unit of its signal."""
     if data is None:
         return None

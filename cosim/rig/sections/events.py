@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from cosim.errors import did_you_mean
 from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.dofs import Dofs
 from cosim.rig.sections.geometry import Name
 from cosim.rig.sections.joints import bound_reason
@@ -62,7 +63,7 @@ class EventSpec:
 
 
 def read_events(
-    items: Any, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
+    items: YamlValue, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
 ) -> tuple[EventSpec, ...]:
     """The events in their order. Signals are looked up when the rig is wired."""
     found: list[EventSpec] = []
@@ -82,12 +83,12 @@ def read_events(
     return tuple(found)
 
 
-def _kinds(of: Any, dofs: Dofs | None) -> dict[str, str | None]:
+def _kinds(of: YamlValue, dofs: Dofs | None) -> dict[str, str | None]:
     """Name -> kind of the dofs of a joint."""
     return {name: dofs.single[name].kind for name in dofs.of(of)} if dofs and isinstance(of, str) else {}
 
 
-def _when(data: dict[str, Any], at: tuple, dofs: Dofs | None, reading: Reading) -> WhenKeys | None:
+def _when(data: dict[str, YamlValue], at: tuple, dofs: Dofs | None, reading: Reading) -> WhenKeys | None:
     part, _, what = str(data.get("signal")).rpartition("/")
     kinds = _kinds(part, dofs)
     cls = INTERFACES.get(what, WhenKeys) if kinds else WhenKeys

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 from cosim.hardware.estop import EstopParams
 from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.limits import Actions
 from cosim.rig.sections.schedule import show_time
 from cosim.types import param, params
@@ -42,7 +42,7 @@ class GuardSpec:
     estop: EstopParams | None = None
 
 
-def read_guard(data: Any, step_ns: int | None, reading: Reading) -> GuardSpec:
+def read_guard(data: YamlValue, step_ns: int | None, reading: Reading) -> GuardSpec:
     """The section `guard`, with defaults for wrong values. step_ns: None if unknown."""
     at = ("guard",)
     values = read_fields(GuardKeys, data, at, reading)

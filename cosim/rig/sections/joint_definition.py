@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, TypeVar, dataclass_transform
+from typing import TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from cosim.multibody.joints import KINDS, GeneralMotion, kind_of
 from cosim.multibody.mechanism import Joint, Mimic, Pose
 from cosim.rig.reading.plugins import JOINT, entry_names
 from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import Direction, Name, NotZero, Origin, perpendicular
 from cosim.rig.sections.user_code import read_motion
 from cosim.types import param, params
@@ -82,7 +83,7 @@ class JointType:
 
 
 def read_connection(
-    cls: type[K], data: Any, path: tuple, reading: Reading, findings: Diagnostics
+    cls: type[K], data: YamlValue, path: tuple, reading: Reading, findings: Diagnostics
 ) -> tuple[K, JointType] | None:
     """The keys at `path` and the type of the joint; None if a required key is missing or wrong.
 
@@ -146,7 +147,7 @@ def representative_kind(units: tuple[str, ...] | None) -> str | None:
     return None if others else {"rad": "revolute", "m": "prismatic"}.get(first)
 
 
-def _read_type(data: Any, path: tuple, reading: Reading) -> JointType:
+def _read_type(data: YamlValue, path: tuple, reading: Reading) -> JointType:
     written = data.get("type", "revolute") if isinstance(data, dict) else "revolute"
     if not isinstance(written, str):
         return JointType("fixed", None)

@@ -11,6 +11,7 @@ from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.limits import JointLimits
 from cosim.types import param, params
 
@@ -92,7 +93,7 @@ class MultiDofJointSpec:
 class JointEntry(NamedTuple):
     """The settings of one joint, merged with those for all joints, and their locations."""
 
-    data: dict[str, Any]
+    data: dict[str, YamlValue]
     reading: Reading
 
 
@@ -101,7 +102,7 @@ _KEY_BY_KEY = {(): ("limits",), ("limits",): ("actions",)}
 
 
 def read_entries(
-    data: dict[str, Any], joints: Mapping[str, Joint] | None, multi_dof_joints: Iterable[str], reading: Reading
+    data: dict[str, YamlValue], joints: Mapping[str, Joint] | None, multi_dof_joints: Iterable[str], reading: Reading
 ) -> dict[str, JointEntry]:
     """The settings of each dof, and those of unknown joints, whose errors are recorded too.
 
@@ -127,23 +128,23 @@ def read_entries(
     return {name: _entry(name, named.get(name, {}), defaults, reading) for name in [*free, *unknown]}
 
 
-def _has_lists(own: Any) -> bool:
+def _has_lists(own: YamlValue) -> bool:
     initial = _mapped(_mapped(own).get("initial"))
     return any(isinstance(value, list) for value in initial.values())
 
 
-def _mapped(data: Any) -> dict[str, Any]:
+def _mapped(data: YamlValue) -> dict[str, Any]:
     """`data` if it is a mapping, else an empty one."""
     return data if isinstance(data, dict) else {}
 
 
-def _entry(name: str, own: dict[str, Any], defaults: dict[str, Any], reading: Reading) -> JointEntry:
+def _entry(name: str, own: dict[str, YamlValue], defaults: dict[str, YamlValue], reading: Reading) -> JointEntry:
     if own.get("prescribed") is not None:  # the default actuator is for the other joints
         defaults = {key: value for key, value in defaults.items() if key != "actuator"}
     return _merged(JointEntry(own, reading), defaults, name, ())
 
 
-def _merged(entry: JointEntry, defaults: dict[str, Any], name: str, path: tuple[str, ...]) -> JointEntry:
+def _merged(entry: JointEntry, defaults: dict[str, YamlValue], name: str, path: tuple[str, ...]) -> JointEntry:
     """The section at `path` with defaults for missing keys; limits and their actions are merged key by key."""
     own, reading = entry.data, entry.reading
     inherited = {key: value for key, value in defaults.items() if key not in own}
@@ -161,7 +162,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
     kinds = kinds_of((name,), joints)
     values = read_fields(_JointFile, entry.data, at, reading.of(kinds))
 
-    def plugin(kind: PluginKind, key: str, section: Mapping[str, Any] | None) -> Plugin | None:
+    def plugin(kind: PluginKind, key: str, section: Mapping[str, YamlValue] | None) -> Plugin | None:
         return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds)
 
     if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:
@@ -211,7 +212,7 @@ def _stops(
 
 
 def read_multi_dof_joints(
-    data: dict[str, Any], multi_dof_joints: Mapping[str, JointKind], reading: Reading
+    data: dict[str, YamlValue], multi_dof_joints: Mapping[str, JointKind], reading: Reading
 ) -> dict[str, MultiDofJointSpec]:
     """The settings of joints of several dofs, each as a whole."""
     specs = {}

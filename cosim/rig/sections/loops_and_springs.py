@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.joints import JointKind, kind_of
 from cosim.multibody.mechanism import Joint, Link, LoopJoint, Spring
 from cosim.rig.reading.schema import Reading, read
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE
 from cosim.rig.sections.geometry import ORIGIN, Name, Origin, Vector
 from cosim.rig.sections.joint_definition import GENERAL, JointKeys, JointType, as_joint, keyed, read_connection
@@ -56,7 +56,7 @@ class LoopKeys(JointKeys):
 
 
 def read_loops(
-    items: Sequence[Any], at: tuple, parts: Parts, reading: Reading, findings: Diagnostics
+    items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading, findings: Diagnostics
 ) -> list[LoopJoint]:
     """The loops of the list at the path `at`; errors and remarks are recorded."""
     loops = []
@@ -98,7 +98,7 @@ class SpringKeys:
     unloaded_length: float = param(unit="m", min=0, default=0.0)
 
 
-def read_springs(items: Sequence[Any], at: tuple, parts: Parts, reading: Reading) -> list[Spring]:
+def read_springs(items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading) -> list[Spring]:
     """The springs of the list at the path `at`; errors are recorded."""
     springs = []
     for i, data in enumerate(items):

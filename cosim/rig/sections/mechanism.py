@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
@@ -13,6 +13,7 @@ from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
 from cosim.rig.reading.schema import Reading, read_fields
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies
 from cosim.rig.sections.constraints import read_constraints
 from cosim.rig.sections.joint_definition import GENERAL
@@ -62,7 +63,7 @@ class _Tree:
     joints: list[Joint]
 
 
-def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> MechanismSpec | None:
+def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> MechanismSpec | None:
     """The section `mechanism` of the rig called `name`; None after an error, recorded in `reading`."""
     at = ("mechanism",)
     section = read_fields(MechanismFile, data, at, reading)
@@ -94,7 +95,7 @@ def read_mechanism(data: dict[str, Any], name: str, reading: Reading) -> Mechani
     return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("loop_closure", LoopClosureKeys()))
 
 
-def _tree_of_bodies(section: dict[str, Any], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
+def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
     at = ("mechanism", "bodies")
     base = Link(BASE, place=reading.place(at))
     if section.get("floating_base"):
@@ -107,7 +108,7 @@ def _tree_of_bodies(section: dict[str, Any], name: str, reading: Reading, findin
     return _Tree(name, BASE, ground.links + links, ground.joints + joints)
 
 
-def _tree_of_urdf(file: Path, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> _Tree:
+def _tree_of_urdf(file: Path, section: dict[str, YamlValue], reading: Reading, findings: Diagnostics) -> _Tree:
     """The links and joints of a URDF file, on a new ground link for a floating or moving base."""
     mechanism = read_urdf(file)
     findings.notes.extend(mechanism.notes)
@@ -139,7 +140,7 @@ def _on_moving_base(tree: _Tree, keys: MovingBaseKeys, reading: Reading) -> _Tre
     return _Tree(tree.name, tree.ground, [*tree.links, Link(MOVING_BASE, place=place)], [*tree.joints, joint])
 
 
-def _complete(tree: _Tree, section: dict[str, Any], reading: Reading, findings: Diagnostics) -> Mechanism:
+def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, findings: Diagnostics) -> Mechanism:
     """The complete mechanism. Raises InputErrors with all errors in it."""
 
     def items(key: str) -> tuple[list, tuple]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from cosim.errors import did_you_mean
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
+from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.tick_model import ORDER
 from cosim.timing.pacing import Pacing, Trigger
 from cosim.types import param, params
@@ -82,7 +83,7 @@ class ScheduleSpec:
         return self.pacing.rate if self.pacing else 1.0
 
 
-def read_schedule(data: Any, reading: Reading) -> ScheduleSpec:
+def read_schedule(data: YamlValue, reading: Reading) -> ScheduleSpec:
     """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing."""
     at, data = ("schedule",), data or {}
     values: dict[str, Any] = read_fields(_ScheduleFile, data, at, reading, besides=("realtime",))
@@ -138,7 +139,7 @@ def _check_order(order: tuple[str, ...], at: KeyPath, reading: Reading) -> None:
 # --- real time ------------------------------------------------------------------------------------
 
 
-def _read_pacing(data: Any, step_ns: int | None, at: KeyPath, reading: Reading) -> Pacing | None:
+def _read_pacing(data: YamlValue, step_ns: int | None, at: KeyPath, reading: Reading) -> Pacing | None:
     """The word or section `realtime`, None for as fast as possible; wrong values get their defaults."""
     if not isinstance(data, dict):
         if not isinstance(data, str | bool | None) or data not in _REALTIME_WORDS:
@@ -171,7 +172,7 @@ def _read_pacing(data: Any, step_ns: int | None, at: KeyPath, reading: Reading) 
     return pacing
 
 
-def _check_trigger(trigger: Trigger, written: Mapping[str, Any], at: KeyPath, reading: Reading) -> Trigger:
+def _check_trigger(trigger: Trigger, written: Mapping[str, YamlValue], at: KeyPath, reading: Reading) -> Trigger:
     """The trigger with its file relative to the rig's folder; records missing and superfluous keys."""
     bus = [key for key in ("interface", "channel") if getattr(trigger, key)]
     if trigger.file and bus:

@@ -19,6 +19,10 @@ from cosim.multibody.differentiate import HingeOf
 from cosim.multibody.joints import GeneralMotion
 from cosim.rig.reading.plugins import CONSTRAINT, JOINT, PluginKind, load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
+from cosim.rig.reading.yaml_source import YamlValue
+from cosim.types import Numeric
+
+UserFunction = Callable[..., Numeric]
 
 ORTHONORMAL = 1e-6  # tolerance of the axes of a rotation
 STEP, DERIVATIVE_TOLERANCE = 1e-6, 1e-3  # step and relative tolerance of finite differences
@@ -26,7 +30,7 @@ LINEAR = 1e-9  # relative tolerance of linearity in the velocities
 INDEPENDENT = 1e-8  # smallest singular value of linearly independent unit directions
 
 
-def read_motion(type: str, params: Any, path: tuple, reading: Reading) -> GeneralMotion | None:
+def read_motion(type: str, params: YamlValue, path: tuple, reading: Reading) -> GeneralMotion | None:
     """The user-defined joint that the section at `path` names by its `type`; None after an error."""
     return _read(
         JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _check_motion, type, params, path, reading
@@ -34,7 +38,7 @@ def read_motion(type: str, params: Any, path: tuple, reading: Reading) -> Genera
 
 
 def read_law(
-    type: str, params: Any, path: tuple, reading: Reading, links: int, nq: int, nv: int
+    type: str, params: YamlValue, path: tuple, reading: Reading, links: int, nq: int, nv: int
 ) -> ConstraintLaw | None:
     """The user-defined constraint law, checked with `links` frames, `nq` coordinates and `nv` velocities of joints."""
 
@@ -59,7 +63,7 @@ def _read(
     words: str,
     check: Callable[[Any], None],
     type: str,
-    params: Any,
+    params: YamlValue,
     path: tuple,
     reading: Reading,
 ) -> Any:
@@ -80,7 +84,7 @@ def _read(
     return made
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
@@ -135,11 +139,13 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     moving = [0.1 * rotations[:, 0], 0.2 * rotations[:, 1]]
     q, v, t = _sample_values(nq), _sample_values(nv), 0.0
 
-    def residual(rotations: Any, positions: Any, q: Any, t: Any) -> Any:
+    def residual(rotations: Numeric, positions: Numeric, q: Numeric, t: Numeric) -> Numeric:
         assert law.residual is not None
         return law.residual([FrameState(rotations[k], positions[k]) for k in range(links)], q, t)
 
-    def rate(rotations: Any, positions: Any, angular: Any, linear: Any, q: Any, v: Any, t: Any) -> Any:
+    def rate(
+        rotations: Numeric, positions: Numeric, angular: Numeric, linear: Numeric, q: Numeric, v: Numeric, t: Numeric
+    ) -> Numeric:
         assert law.rate is not None
         frames = [FrameState(rotations[k], positions[k], angular[k], linear[k]) for k in range(links)]
         return law.rate(frames, q, v, t)
@@ -178,7 +184,7 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
             raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")
 
 
-def _check_linear(written: Any, fn: Callable[..., Any], speeds: Sequence[Any]) -> None:
+def _check_linear(written: UserFunction, fn: UserFunction, speeds: Sequence[Numeric]) -> None:
     """Raises ValueError unless the rate is affine in the velocities, a₀ + a·q̇."""
     rng = np.random.default_rng(0)
     first, second = ([rng.uniform(0.5, 1.0, np.shape(speed)) for speed in speeds] for _ in range(2))
@@ -205,7 +211,7 @@ def _sample_values(n: int) -> np.ndarray:
     return 0.1 * np.arange(1.0, n + 1.0)
 
 
-def _call_on_numbers(name: str, written: Any, fn: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+def _call_on_numbers(name: str, written: UserFunction, fn: UserFunction, arguments: Sequence[Numeric]) -> Numeric:
     """The result of `fn`, which calls the user's `written`, for numbers. Raises ValueError if it fails."""
     try:
         with np.errstate(all="ignore"):
@@ -219,7 +225,7 @@ def _call_on_numbers(name: str, written: Any, fn: Callable[..., Any], arguments:
         raise ValueError(f"{name} fails on numbers: {what} ({_failing_line(error, written)})") from None
 
 
-def _trace_checked(name: str, fn: Callable[..., Any], arguments: Sequence[Any]) -> Trace:
+def _trace_checked(name: str, fn: UserFunction, arguments: Sequence[Numeric]) -> Trace:
     """The trace of `fn`. Raises ValueError if it cannot be traced."""
     try:
         return trace(fn, [np.shape(argument) for argument in arguments], name)
@@ -227,13 +233,13 @@ def _trace_checked(name: str, fn: Callable[..., Any], arguments: Sequence[Any]) 
         raise ValueError(f"{name} fails on symbols: {error.what} ({error.place})") from None
 
 
-def _failing_line(error: Exception, written: Any) -> str:
+def _failing_line(error: Exception, written: UserFunction) -> str:
     """The user's line that failed; the location of the function if its result is wrong."""
     place = where_raised(error, but=(__file__,))
     return origin(written) if place.startswith(f"{__file__}:") else place
 
 
-def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
+def _check_time(name: str, written: UserFunction, traced: Trace, timed: bool) -> None:
     """Raises ValueError for a function of time without `timed`, because time derivatives would omit it."""
     import casadi
 
@@ -241,7 +247,7 @@ def _check_time(name: str, written: Any, traced: Trace, timed: bool) -> None:
         raise ValueError(f"{name} depends on the time t; pass timed=True ({origin(written)})")
 
 
-def _check_smooth(name: str, written: Any, traced: Trace, arguments: Sequence[Any], q: np.ndarray) -> None:
+def _check_smooth(name: str, written: UserFunction, traced: Trace, arguments: Sequence[Numeric], q: np.ndarray) -> None:
     """Raises ValueError unless the traced derivatives, which give velocities and reactions, agree with differences.
 
     q: the coordinates among the arguments."""
