@@ -226,11 +226,11 @@ def test_a_drive_that_does_not_come_back_is_told_after_a_second(desk):
     node = desk.emulator.nodes[1]
     desk.motors[1].fault_cause = "overcurrent"
     desk.wire.step()
-    obeys, node._obeys[codec.REBOOT] = node._obeys[codec.REBOOT], lambda params: gone(params)
+    reboot, node._instructions[codec.REBOOT] = node._instructions[codec.REBOOT], lambda params: gone(params)
 
     def gone(params):
         node.answers = lambda instruction: False
-        return obeys(params)
+        return reboot(params)
 
     begun = desk.wire.t_ns
     with pytest.raises(RunError) as caught:

@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 from cosim.drivers.transport import CanFrame
+from tests.kit.clock import MS
 
 from .families import Case, cases
-from .wires import MS, Desk, Tape, distinct, mutants, nonsense
+from .wires import Desk, Tape, distinct, mutants, nonsense
 
 COUNT, SHARDS = int(os.environ.get("COSIM_FUZZ", 1_000_000)), 4
 BURST = 50  # items between two steps of the physics

@@ -13,11 +13,12 @@ import pytest
 from cosim.drivers import template
 from cosim.drivers.template.driver import TemplateDriver
 
-from . import test_conformance as suite
+from . import test_life_cycle, test_reports, test_time
 from .families import Bench, Case
 from .rules import RULES, RuleBroken
 
 CASE = Case("template", "virtual")
+SUITE: dict[str, Any] = vars(test_life_cycle) | vars(test_time) | vars(test_reports)
 
 
 class BlocksInRead(TemplateDriver):
@@ -133,7 +134,7 @@ FURTHER: dict[str, dict[str, Any]] = {  # parameters of tests that have some
 
 def run(name: str, folder: Any) -> None:
     """The conformance test of this name."""
-    test: Callable[..., Any] = getattr(suite, name)
+    test: Callable[..., Any] = SUITE[name]
     keys = FURTHER.get(name, {})
     if "bench" in test.__code__.co_varnames or "bench" in test.__wrapped__.__code__.co_varnames[:1]:
         with Bench(CASE, folder) as bench:
@@ -152,7 +153,7 @@ def test_a_broken_driver_is_reported_by_its_rule_within_5_s(driver, number, name
 
 
 def test_every_rule_has_a_test():
-    checked = {test.rule for test in vars(suite).values() if hasattr(test, "rule")}
+    checked = {test.rule for test in SUITE.values() if hasattr(test, "rule")}
     assert checked | {7} == set(RULES)
 
 

@@ -1,4 +1,4 @@
-"""A line in memory, with a time of its own: traffic between real drivers and emulated drives without waiting."""
+"""A connection in memory, on the fake clock: traffic between real drivers and emulated drives without waiting."""
 
 from __future__ import annotations
 
@@ -15,46 +15,36 @@ from cosim.hardware.emulation.motors import EmulatedMotor
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.types import JointCommand, JointState
+from tests.kit.clock import MS, FakeClock
+from tests.kit.connection import FakeConnection
 
 from .families import JOINTS, WIRING, Case, addresses, rig, section, write_rig
 
-MS = 1_000_000
 
-
-class Wire:
-    """Both ends of a line and its time. `sent`: what the host said, `said`: what the drives did."""
+class Wire(FakeConnection):
+    """Both ends of a connection. sent: items of the host; answered: items of the drives."""
 
     name = "wire"
 
     def __init__(self, emulator: Any) -> None:
-        self.emulator, self.meter = emulator, TrafficMeter()
-        self.t_ns, self.is_open = 10_000 * MS, False
+        super().__init__(FakeClock(time=10_000 * MS, reading=1000))  # so that polling makes progress
+        self.emulator = emulator
         self.queue: deque[Any] = deque()
         self.sent: list[Any] = []
-        self.said: list[Any] = []
-
-    def now(self) -> int:
-        self.t_ns += 1000  # nothing is for nothing
-        return self.t_ns
+        self.answered: list[Any] = []
 
     def accept(self, ids: Any) -> None:
-        """All are received."""
+        """All frames are received."""
 
     def open(self) -> None:
-        self.is_open = True
+        super().open()
         self.queue.clear()
-
-    def close(self) -> None:
-        self.is_open = False
-
-    def reopen(self) -> bool:
-        return self.is_open
 
     def send(self, item: Any, deadline_ns: int) -> None:
         if not self.is_open:
             raise ConnectionLost("the connection is not open", self.name)
         self.sent.append(item)
-        self._came(self.emulator.handle(item, self.t_ns))
+        self._arrive(self.emulator.handle(item, self.t_ns))
 
     def receive(self, deadline_ns: int) -> Any:
         if not self.is_open:
@@ -68,15 +58,15 @@ class Wire:
 
     def step(self) -> None:
         self.t_ns += MS
-        self._came(self.emulator.process(self.t_ns))
+        self._arrive(self.emulator.process(self.t_ns))
 
-    def _came(self, items: Sequence[Any]) -> None:
-        self.said += items
+    def _arrive(self, items: Sequence[Any]) -> None:
+        self.answered += items
         self.queue.extend(items)
 
 
 class Desk:
-    """A driver and its emulated drives on a `Wire`; motors stand still whatever they are asked for."""
+    """A driver and its emulated drives on a `Wire`; motors stand still whatever the request."""
 
     def __init__(self, case: Case, folder: Path, patch: Any, joints: int = len(JOINTS)) -> None:
         self.case, module = case, case.module
@@ -91,7 +81,7 @@ class Desk:
         ]
         self.emulator = module.emulate(params, context, self.motors)
         self.wire = Wire(self.emulator)
-        self.ends = module.host(params, context), module.device(params, context)  # of the real line, not open
+        self.ends = module.host(params, context), module.device(params, context)  # of the real connection, not open
         patch.setattr(module, "host", lambda params, context: self.wire)
         for name, part in list(sys.modules.items()):
             if name.startswith(module.__name__) and hasattr(part, "now"):
@@ -134,11 +124,11 @@ class Desk:
     @contextmanager
     def recorded(self) -> Iterator[tuple[list[Any], list[Any]]]:
         """(what the host says, what the drives say) meanwhile."""
-        sent, said = len(self.wire.sent), len(self.wire.said)
+        sent, said = len(self.wire.sent), len(self.wire.answered)
         found: tuple[list[Any], list[Any]] = ([], [])
         yield found
         found[0].extend(self.wire.sent[sent:])
-        found[1].extend(self.wire.said[said:])
+        found[1].extend(self.wire.answered[said:])
 
 
 class Tape:

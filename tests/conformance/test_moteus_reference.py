@@ -1,8 +1,7 @@
-"""mjbots' own Python package as the client of emulated drives: over CAN FD and over an fdcanusb's serial port."""
+"""mjbots' own Python package as the client of emulated drives."""
 
 import asyncio
 import math
-import struct
 import threading
 import time
 import uuid
@@ -12,36 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import can
-import moteus as maker
+import moteus as mjbots
 import numpy as np
 import pytest
-from moteus.fdcanusb_device import _append_checksum, _compute_crc8, _strip_and_validate_checksum
 from moteus.moteus_tool import Stream as ToolStream
 
 from cosim.drivers import moteus as family
 from cosim.drivers.common.motor import Rotor
-from cosim.drivers.moteus.codec import (
-    INT8,
-    INT16,
-    INT32,
-    Reply,
-    ServoFeedback,
-    Write,
-    command_tail,
-    decode,
-    decode_feedback,
-    encode_command,
-    encode_feedback,
-)
-from cosim.drivers.moteus.fdcanusb import checksum, with_checksum, without_checksum
-from cosim.drivers.moteus.registers import to_raw, to_value
 from cosim.drivers.transport import CanParams, SerialParams, now
 from cosim.errors import SourceLocation
 from cosim.types import DriverContext, JointCommand, JointState, Limits
 from cosim.units import TURN
 
+R: Any = mjbots.Register
+
 NODES = (1, 12)
-Talk = Callable[[Callable[[maker.Transport], Awaitable[Any]]], Any]
+
+
+Talk = Callable[[Callable[[mjbots.Transport], Awaitable[Any]]], Any]
 
 
 class Bench:
@@ -99,7 +86,7 @@ class Bench:
 def bench_and_talk(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Bench, Talk]]:
-    """The drives, and what runs a conversation with them: it gets the maker's Transport."""
+    """The drives, and what runs a conversation with them: it gets the mjbots's Transport."""
     if request.param == "can":
         channel = uuid.uuid4().hex
         monkeypatch.setattr(can, "Notifier", partial(can.Notifier, timeout=0.01))  # so that closing takes no second
@@ -108,14 +95,14 @@ def bench_and_talk(
         port = str(tmp_path / "fdcanusb")
         params = family.Params(port=SerialParams(port, baudrate=921600))
 
-    def transport() -> maker.Transport:
+    def transport() -> mjbots.Transport:
         if request.param == "can":
-            return maker.Transport(maker.PythonCanDevice(interface="virtual", channel=channel))
-        device = maker.FdcanusbDevice(port)
+            return mjbots.Transport(mjbots.PythonCanDevice(interface="virtual", channel=channel))
+        device = mjbots.FdcanusbDevice(port)
         device._checksum_active = request.param == "serial"
-        return maker.Transport(device)
+        return mjbots.Transport(device)
 
-    def talk(conversation: Callable[[maker.Transport], Awaitable[Any]]) -> Any:
+    def talk(conversation: Callable[[mjbots.Transport], Awaitable[Any]]) -> Any:
         async def whole() -> Any:
             line = transport()
             try:
@@ -130,8 +117,8 @@ def bench_and_talk(
         yield bench, talk
 
 
-def controllers(line: maker.Transport) -> list[Any]:
-    return [maker.Controller(id=node, transport=line) for node in NODES]
+def controllers(line: mjbots.Transport) -> list[Any]:
+    return [mjbots.Controller(id=node, transport=line) for node in NODES]
 
 
 async def reach(controller: Any, mode: int, enough: Callable[[Any], bool] = lambda values: True, **command: Any) -> Any:
@@ -145,17 +132,14 @@ async def reach(controller: Any, mode: int, enough: Callable[[Any], bool] = lamb
         await asyncio.sleep(0.002)
 
 
-R: Any = maker.Register
-
-
 def test_a_session(bench_and_talk: tuple[Bench, Talk]) -> None:
     bench, talk = bench_and_talk
     bench.rotors[0].position = 0.25 * TURN
 
-    async def conversation(line: maker.Transport) -> None:
+    async def conversation(line: mjbots.Transport) -> None:
         first, second = controllers(line)
         result = await first.set_stop(query=True)
-        assert result.id == 1 and result.values[R.MODE] == maker.Mode.STOPPED
+        assert result.id == 1 and result.values[R.MODE] == mjbots.Mode.STOPPED
         assert result.values[R.POSITION] == pytest.approx(0.25, abs=1e-3)
         assert (result.values[R.VOLTAGE], result.values[R.TEMPERATURE], result.values[R.FAULT]) == (24.0, 25.0, 0)
         # to a position along a trajectory
@@ -166,14 +150,14 @@ def test_a_session(bench_and_talk: tuple[Bench, Talk]) -> None:
             "accel_limit": 20.0,
             "watchdog_timeout": 5.0,
         }
-        await reach(first, maker.Mode.POSITION, lambda values: abs(values[R.POSITION] - 0.5) < 0.05, **goal)
+        await reach(first, mjbots.Mode.POSITION, lambda values: abs(values[R.POSITION] - 0.5) < 0.05, **goal)
         # a torque, on the other drive
         torque: dict[str, Any] = {"kp_scale": 0.0, "kd_scale": 0.0, "ilimit_scale": 0.0, "feedforward_torque": 0.2}
         torque |= {"position": math.nan, "watchdog_timeout": 5.0}
-        values = await reach(second, maker.Mode.POSITION, lambda values: values[R.VELOCITY] > 0.5, **torque)
+        values = await reach(second, mjbots.Mode.POSITION, lambda values: values[R.VELOCITY] > 0.5, **torque)
         assert values[R.TORQUE] == pytest.approx(0.2) and bench.rotors[1].velocity > 3.0
         await second.set_brake()
-        await reach(second, maker.Mode.BRAKE)
+        await reach(second, mjbots.Mode.BRAKE)
         # both at once
         results = await line.cycle([c.make_stop(query=True) for c in (first, second)])
         assert [r.id for r in results] == list(NODES)
@@ -186,22 +170,22 @@ def test_a_session(bench_and_talk: tuple[Bench, Talk]) -> None:
 def test_watchdog_fault_and_clearing(bench_and_talk: tuple[Bench, Talk]) -> None:
     bench, talk = bench_and_talk
 
-    async def conversation(line: maker.Transport) -> None:
+    async def conversation(line: mjbots.Transport) -> None:
         drive = controllers(line)[0]
         here: dict[str, Any] = {"position": math.nan, "watchdog_timeout": 0.1}
-        await reach(drive, maker.Mode.POSITION, **here)
-        await reach(drive, maker.Mode.TIMEOUT)
-        with pytest.raises(maker.FaultError, match=r"^Fault mode=11 code=0$"):
-            await maker.move_to(drive, position=1.0)
+        await reach(drive, mjbots.Mode.POSITION, **here)
+        await reach(drive, mjbots.Mode.TIMEOUT)
+        with pytest.raises(mjbots.FaultError, match=r"^Fault mode=11 code=0$"):
+            await mjbots.move_to(drive, position=1.0)
         await drive.set_stop()
         here["watchdog_timeout"] = 5.0
-        await reach(drive, maker.Mode.POSITION, **here)
+        await reach(drive, mjbots.Mode.POSITION, **here)
         bench.rotors[0].fault_cause = "overtemperature"
-        values = await reach(drive, maker.Mode.FAULT, **here)
+        values = await reach(drive, mjbots.Mode.FAULT, **here)
         assert values[R.FAULT] == 38
         bench.rotors[0].fault_cause = ""
         for _ in range(20):
-            values = await reach(drive, maker.Mode.FAULT, **here)
+            values = await reach(drive, mjbots.Mode.FAULT, **here)
         await drive.set_stop()
         assert (await drive.query()).values[R.FAULT] == 0
 
@@ -212,29 +196,29 @@ def test_queries_of_every_kind(bench_and_talk: tuple[Bench, Talk]) -> None:
     bench, talk = bench_and_talk
     bench.rotors[0].position, bench.rotors[0].temperature = -0.75 * TURN, 41.0
 
-    async def conversation(line: maker.Transport) -> None:
-        for resolution in (maker.INT16, maker.INT32, maker.F32):
-            wanted = maker.QueryResolution()
+    async def conversation(line: mjbots.Transport) -> None:
+        for resolution in (mjbots.INT16, mjbots.INT32, mjbots.F32):
+            wanted = mjbots.QueryResolution()
             for name in (
                 *("mode", "position", "velocity", "torque", "q_current", "d_current", "abs_position", "power"),
                 *("motor_temperature", "trajectory_complete", "home_state", "voltage", "temperature", "fault"),
             ):
-                setattr(wanted, name, maker.INT16 if resolution != maker.INT16 and name[0] in "mt" else resolution)
-            if resolution != maker.INT16:  # else the answer does not fit into a frame
-                wanted.motor_temperature = wanted.trajectory_complete = wanted.home_state = maker.IGNORE
-                wanted.power = wanted.abs_position = wanted.d_current = maker.IGNORE
-            drive: Any = maker.Controller(id=1, query_resolution=wanted, transport=line)
+                setattr(wanted, name, mjbots.INT16 if resolution != mjbots.INT16 and name[0] in "mt" else resolution)
+            if resolution != mjbots.INT16:  # else the answer does not fit into a frame
+                wanted.motor_temperature = wanted.trajectory_complete = wanted.home_state = mjbots.IGNORE
+                wanted.power = wanted.abs_position = wanted.d_current = mjbots.IGNORE
+            drive: Any = mjbots.Controller(id=1, query_resolution=wanted, transport=line)
             values = (await drive.query()).values
             assert values[R.POSITION] == pytest.approx(-0.75, abs=1e-4) and values[R.VOLTAGE] == pytest.approx(24.0)
             assert values[R.TEMPERATURE] == pytest.approx(41.0)
         values = (
             await controllers(line)[0].custom_query(
                 {
-                    R.CONTROL_POSITION: maker.F32,
-                    R.CONTROL_VELOCITY: maker.F32,
-                    R.ENCODER_VALIDITY: maker.INT8,
-                    R.MILLISECOND_COUNTER: maker.INT32,
-                    R.ENCODER_0_POSITION: maker.INT16,
+                    R.CONTROL_POSITION: mjbots.F32,
+                    R.CONTROL_VELOCITY: mjbots.F32,
+                    R.ENCODER_VALIDITY: mjbots.INT8,
+                    R.MILLISECOND_COUNTER: mjbots.INT32,
+                    R.ENCODER_0_POSITION: mjbots.INT16,
                 }
             )
         ).values
@@ -242,7 +226,7 @@ def test_queries_of_every_kind(bench_and_talk: tuple[Bench, Talk]) -> None:
         assert values[R.ENCODER_0_POSITION] == pytest.approx(0.25, abs=1e-4)
         values = (
             await controllers(line)[1].custom_query(
-                {R.MODEL_NUMBER: maker.INT32, R.FIRMWARE_VERSION: maker.INT32, R.REGISTER_MAP_VERSION: maker.INT32}
+                {R.MODEL_NUMBER: mjbots.INT32, R.FIRMWARE_VERSION: mjbots.INT32, R.REGISTER_MAP_VERSION: mjbots.INT32}
             )
         ).values
         assert list(values.values()) == [0, 0x010100, 5]
@@ -253,25 +237,25 @@ def test_queries_of_every_kind(bench_and_talk: tuple[Bench, Talk]) -> None:
 def test_outputs_and_positions_set(bench_and_talk: tuple[Bench, Talk]) -> None:
     _, talk = bench_and_talk
 
-    async def conversation(line: maker.Transport) -> None:
+    async def conversation(line: mjbots.Transport) -> None:
         drive = controllers(line)[1]
         await drive.set_output_exact(position=2.25)
         assert (await drive.query()).values[R.POSITION] == pytest.approx(2.25)
         await drive.set_output_nearest(position=-0.9)
         assert (await drive.query()).values[R.POSITION] == pytest.approx(-0.75)
         await drive.set_require_reindex()
-        assert (await drive.custom_query({R.HOME_STATE: maker.INT8})).values[R.HOME_STATE] == 0
+        assert (await drive.custom_query({R.HOME_STATE: mjbots.INT8})).values[R.HOME_STATE] == 0
         await drive.set_write_gpio(aux1=2, aux2=4)
         assert (
-            await drive.custom_query({R.AUX1_GPIO_COMMAND: maker.INT8, R.AUX2_GPIO_COMMAND: maker.INT8})
+            await drive.custom_query({R.AUX1_GPIO_COMMAND: mjbots.INT8, R.AUX2_GPIO_COMMAND: mjbots.INT8})
         ).values == {R.AUX1_GPIO_COMMAND: 2, R.AUX2_GPIO_COMMAND: 4}
         assert await drive.read_gpio() == b"\x00\x00"
         await drive.set_stay_within(lower_bound=-1.0, upper_bound=1.0, watchdog_timeout=math.nan)
-        await reach(drive, maker.Mode.STAY_WITHIN)
+        await reach(drive, mjbots.Mode.STAY_WITHIN)
         await drive.set_zero_velocity(kd_scale=2.0)
-        await reach(drive, maker.Mode.ZERO_VELOCITY)
+        await reach(drive, mjbots.Mode.ZERO_VELOCITY)
         await drive.set_current(d_A=0.0, q_A=1.5)
-        await reach(drive, maker.Mode.CURRENT, lambda values: abs(values[R.TORQUE] - 0.15) < 1e-6)
+        await reach(drive, mjbots.Mode.CURRENT, lambda values: abs(values[R.TORQUE] - 0.15) < 1e-6)
         await drive.set_stop()
 
     talk(conversation)
@@ -280,23 +264,23 @@ def test_outputs_and_positions_set(bench_and_talk: tuple[Bench, Talk]) -> None:
 def test_the_diagnostic_stream(bench_and_talk: tuple[Bench, Talk]) -> None:
     bench, talk = bench_and_talk
 
-    async def conversation(line: maker.Transport) -> None:
-        stream = maker.Stream(controllers(line)[0])
+    async def conversation(line: mjbots.Transport) -> None:
+        stream = mjbots.Stream(controllers(line)[0])
         await stream.command(b"tel stop")
         assert float(await stream.command(b"conf get servo.pid_position.kp", allow_any_response=True)) == 4.0
         await stream.command(b"conf set servo.pid_position.kp 2.5")
         assert bench.servos[0].config["servo.pid_position.kp"] == 2.5
-        with pytest.raises(maker.CommandError, match="ERR error setting"):
+        with pytest.raises(mjbots.CommandError, match="ERR error setting"):
             await stream.command(b"conf set servo.nothing 1")
         listed = await stream.command(b"conf enumerate")
         assert b"servo.default_timeout_s 0.100000" in listed and len(listed.splitlines()) > 30
         stats = await stream.read_data("servo_stats")
         assert stats.mode == 0 and stats.bus_V == 24.0
         await stream.command(b"d pos nan 0 nan")
-        await reach(controllers(line)[0], maker.Mode.POSITION)
+        await reach(controllers(line)[0], mjbots.Mode.POSITION)
         assert (await stream.read_data("servo_stats")).mode == 10
         await stream.command(b"d stop")
-        plain = maker.Stream(controllers(line)[1], use_flow_control=False)
+        plain = mjbots.Stream(controllers(line)[1], use_flow_control=False)
         assert await plain.command(b"conf get id.id", allow_any_response=True) == b"12"
         assert b"uuid.uuid.15 12" in await plain.command(b"conf enumerate")
 
@@ -309,7 +293,7 @@ def test_the_tool_tells_who_it_is(bench_and_talk: tuple[Bench, Talk]) -> None:
     class Arguments:
         verbose, can_prefix, diagnostic_channel = False, 0, 1
 
-    async def conversation(line: maker.Transport) -> None:
+    async def conversation(line: mjbots.Transport) -> None:
         tool = ToolStream(Arguments(), NODES[1], line)
         info = await tool.get_device_info()
         assert uuid.UUID(info["uuid"]).bytes == bench.servos[1].uuid and info["model"] == "0"
@@ -320,16 +304,16 @@ def test_the_tool_tells_who_it_is(bench_and_talk: tuple[Bench, Talk]) -> None:
 def test_drives_are_discovered_and_reached_by_uuid(bench_and_talk: tuple[Bench, Talk]) -> None:
     bench, talk = bench_and_talk
 
-    async def conversation(line: maker.Transport) -> None:
+    async def conversation(line: mjbots.Transport) -> None:
         found = await line.discover(timeout=0.1)
         assert [(device.can_id, device.uuid) for device in found] == [
             (node, servo.uuid) for node, servo in zip(NODES, bench.servos, strict=True)
         ]
-        address: Any = maker.DeviceAddress(uuid=bench.servos[1].uuid)
-        drive: Any = maker.Controller(id=address, transport=line)
+        address: Any = mjbots.DeviceAddress(uuid=bench.servos[1].uuid)
+        drive: Any = mjbots.Controller(id=address, transport=line)
         result = await drive.set_brake(query=True)
         assert result.id == 12
-        await reach(controllers(line)[1], maker.Mode.BRAKE)
+        await reach(controllers(line)[1], mjbots.Mode.BRAKE)
         assert [servo.mode for servo in bench.servos] == [0, 15]
 
     talk(conversation)
@@ -351,72 +335,3 @@ def test_the_driver_on_the_same_lines(bench_and_talk: tuple[Bench, Talk]) -> Non
     assert state.fault.tolist() == [0, 0] and driver.lost == 0
     driver.close()
     assert bench.wait(lambda: [servo.mode for servo in bench.servos] == [0, 0])
-
-
-# --- bytes ---------------------------------------------------------------------------------------------
-
-
-def test_the_same_command_in_both_hands() -> None:
-    """Our frame is what the maker's package makes of the same command, register by register."""
-    ours = maker.parse_registers(encode_command(command_tail(0.075, integral=False), 0.3, -1.2, 0.5, 0.25, 0.125, 1.75))
-    assert ours.command == pytest.approx(
-        {
-            R.MODE: 10,
-            R.COMMAND_POSITION: 0.3 / TURN,
-            R.COMMAND_VELOCITY: -1.2 / TURN,
-            R.COMMAND_FEEDFORWARD_TORQUE: 0.5,
-            R.COMMAND_KP_SCALE: 0.25,
-            R.COMMAND_KD_SCALE: 0.125,
-            R.COMMAND_POSITION_MAX_TORQUE: 1.75,
-            R.COMMAND_TIMEOUT: 0.075,
-            R.COMMAND_VELOCITY_LIMIT: -0.00025,
-            R.COMMAND_ACCEL_LIMIT: -0.001,
-            R.COMMAND_ILIMIT_SCALE: 0.0,
-        },
-        rel=1e-6,
-    )
-    assert [register for register, _ in ours.query] == [0x00, 0x01, 0x02, 0x03, 0x0D, 0x0E, 0x0F] and not ours.errors
-
-
-def test_the_same_feedback_in_both_hands() -> None:
-    data = encode_feedback(ServoFeedback(10, 0.3, -1.2, 0.5, 23.5, 31.0, 0))
-    values = maker.parse_registers(data).response
-    back = decode_feedback(data)
-    assert back is not None
-    assert [values[r] for r in (0, 1, 2, 3, 13, 14, 15)] == pytest.approx(
-        [back.mode, back.position / TURN, back.velocity / TURN, back.effort, back.voltage, back.temperature, back.fault]
-    )
-
-
-def test_every_register_means_the_same() -> None:
-    for register in R:
-        for resolution, raw in ((INT8, 100), (INT8, -128), (INT16, -3210), (INT16, -32768), (INT32, 123456)):
-            if register in UNKNOWN_TO_THE_MAKER:
-                continue
-            ours = to_value(register, resolution, raw)
-            assert ours == pytest.approx(maker.scale_register(register, resolution, raw), nan_ok=True), register
-            if math.isfinite(ours):
-                assert to_raw(register, resolution, ours) in (raw, raw - 1, raw + 1)
-
-
-# the package reads them as whole numbers, but the firmware and the register reference scale them
-UNKNOWN_TO_THE_MAKER = (
-    *range(0x010, 0x01F),
-    *(R.COMMAND_FIXED_CURRENT_OVERRIDE, R.SET_OUTPUT_NEAREST, R.SET_OUTPUT_EXACT),
-)
-
-
-def test_commands_of_the_maker_decode() -> None:
-    drive = maker.Controller(id=1)
-    frame = drive.make_position(position=1.0, velocity=2.0, watchdog_timeout=0.25, query=True).data
-    found, whole = decode(frame)
-    assert whole and found[:3] == [Write(0, INT8, (10,)), Write(0x020, 3, (1.0, 2.0)), Write(0x027, 3, (0.25,))]
-    assert maker.parse_registers(struct.pack("<BBhBB", 0x25, 0x01, 2500, 0x50, 0x50)).response == {1: 0.25}
-    assert decode(struct.pack("<BBhBB", 0x25, 0x01, 2500, 0x50, 0x50)) == ([Reply(1, INT16, (2500,))], True)
-
-
-def test_the_same_checksums() -> None:
-    for line in (b"", b"OK", b"ERR checksum", b"can send 8001 01000A BF", bytes(range(32, 127))):
-        assert checksum(line) == _compute_crc8(line) and with_checksum(line) == _append_checksum(line)
-        theirs, had, right = _strip_and_validate_checksum(with_checksum(line))
-        assert had and right and without_checksum(with_checksum(line)) == (theirs, True)

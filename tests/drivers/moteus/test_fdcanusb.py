@@ -4,7 +4,6 @@ Documents: README.md of mjbots/fdcanusb, docs/protocol/can.md and docs/integrati
 `OK *BD` is what lib/python's own test of its fdcanusb expects.
 """
 
-import time
 from collections import deque
 
 import pytest
@@ -22,27 +21,21 @@ from cosim.drivers.moteus.fdcanusb import (
     with_checksum,
     without_checksum,
 )
-from cosim.drivers.transport import CanFrame, TrafficMeter, now
+from cosim.drivers.transport import CanFrame
+from tests.kit.connection import FakeConnection
 
 FRAME = CanFrame(0x8001, bytes.fromhex("01000a07206000200150ff140400130d"), True, True, True)
 ANSWER = CanFrame(0x100, bytes.fromhex("2404000a005000000170ff230d181400"), False, True, True)
 
 
-class Wire:
-    """One end of a serial line without a clock."""
+class Wire(FakeConnection):
+    """One end of a serial link."""
 
     name = "the wire"
 
-    def now(self) -> int:
-        return time.monotonic_ns()
-
     def __init__(self, out: deque[bytes], back: deque[bytes]) -> None:
-        self.meter, self.out, self.back = TrafficMeter(), out, back
-
-    def open(self) -> None: ...
-    def close(self) -> None: ...
-    def reopen(self) -> bool:
-        return True
+        super().__init__()
+        self.out, self.back = out, back
 
     def send(self, item: bytes, deadline_ns: int) -> None:
         self.out.append(item)
@@ -106,7 +99,7 @@ def test_both_ends() -> None:
     host.send(FRAME, 0)
     assert list(there) == [send_line(FRAME) + b"\r\n"]
     came = device.receive(0)
-    assert came is not None and came._replace(t_ns=0) == FRAME and 0 < came.t_ns <= now()
+    assert came is not None and came._replace(t_ns=0) == FRAME and came.t_ns == device.now()
     device.send(ANSWER, 0)
     assert list(back) == [b"OK\r\n", received_line(ANSWER) + b"\r\n"]
     came = host.receive(0)

@@ -16,8 +16,8 @@ from cosim.drivers.transport import CanFrame, CanParams, SerialParams, now
 from cosim.errors import SourceLocation
 from cosim.types import DriverContext, Limits
 from cosim.units import TURN
+from tests.kit.clock import MS
 
-MS = 1_000_000
 CHANNEL = uuid.uuid4().hex  # a virtual bus of this process
 
 # The signals of the maker's DBC for 0.6 (as printed in can_simple_messages.hpp of odriverobotics/ODriveArduino and in

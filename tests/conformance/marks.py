@@ -1,0 +1,25 @@
+"""Parameters and constants of the conformance tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from .families import cases
+
+every = pytest.mark.parametrize("case", cases(), ids=str)
+
+
+on_frames = pytest.mark.parametrize("case", [case for case in cases() if case.line != "pty"], ids=str)
+
+
+PUSH = 0.02  # N·m, moves a joint at about 0.6 and 2.5 rad/s
+
+
+def without_b(rig: dict) -> None:
+    del rig["drivers"][0]["joints"]["b"]
+
+
+def assert_tells(words: str) -> None:
+    """One line that names what is wrong, and the mend."""
+    name, _, mend = words.partition("; ")
+    assert name and mend and "\n" not in words

@@ -1,0 +1,288 @@
+"""Every driver reports faults, wrong drives, clipped efforts, damaged data and lost connections."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cosim.drivers.common.motor import FAULT_CAUSES
+from cosim.drivers.transport import ConnectionLost, now
+from cosim.errors import InputError, InputErrors, RunError
+from cosim.rig.sections.rig_spec import read_rig
+from tests.conformance.marks import PUSH, assert_tells, every, without_b
+from tests.kit.clock import MS
+
+from .families import JOINTS, Bench, addresses, rig, section, write_rig
+from .rules import rule
+
+# drives with another model or firmware: what of joint b is another in their rig, what is done to the emulator, words of
+# the refusal
+STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] = {
+    "cia402": ({"vendor": 77}, lambda emulator, patch: None, "vendor 0x4D"),
+    "dynamixel": ({"model": "XM540-W270"}, lambda emulator, patch: None, "is XM540-W270, not XM430-W350"),
+    "moteus": ({}, lambda emulator, patch: _of_another_map(patch), "register map 3"),
+    "odrive": ({}, lambda emulator, patch: _of_another_firmware(emulator), "firmware 0.5.6"),
+}
+
+
+@every
+@pytest.mark.parametrize("cause", FAULT_CAUSES)
+@rule(11)
+def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
+    driver = bench.open("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    motor = bench.motors[0]
+    motor.fault_cause = cause
+    for _ in bench.until(lambda: bench.out.fault[0]):
+        bench.write(effort=PUSH)
+        bench.read()
+    assert bench.out.fault[1] == 0
+    words = driver.describe_fault(0, int(bench.out.fault[0]))
+    assert bench.out.fault[0] > 0, words
+    assert_tells(words)
+    for _ in bench.until(lambda: not motor.requested):
+        pass
+    motor.fault_cause = ""
+    steps = bench.emulation.steps + 20
+    for _ in bench.until(lambda: bench.emulation.steps > steps):
+        bench.write(effort=PUSH)
+        assert bench.read().fault[0]
+        assert motor.requested == 0.0
+    for _ in range(2):
+        with pytest.raises(RunError, match=words.partition(" (")[0]):
+            driver.enable("effort")
+        bench.off()
+    cleared(bench)
+    driver.enable("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+def cleared(bench: Bench) -> None:
+    """By the driver's own procedure if it has one, else by switching the drives off and on."""
+    if hasattr(bench.driver, "clear"):
+        bench.driver.clear()
+        return
+    bench.driver.stop()
+    bench.driver.close()
+    bench.power_cycle()
+    bench.driver.open()
+
+
+@every
+@rule(11)
+def test_drives_that_are_too_hot_switch_off(bench):
+    bench.open("effort")
+    bench.motors[1].temperature = bench.motors[1].max_temperature + 5.0
+    for _ in bench.until(lambda: bench.out.fault[1]):
+        bench.write(effort=PUSH)
+        bench.read()
+    assert bench.out.fault[0] == 0
+    assert_tells(bench.words()[0])
+
+
+@every
+@rule(11)
+def test_a_loss_of_power_is_reported(bench):
+    bench.open("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    bench.power_cycle()
+    for _ in bench.until(lambda: bench.out.fault.any()):
+        bench.write(effort=PUSH)
+        bench.read()
+    assert_tells(bench.words()[0])
+    bench.driver.stop()
+    bench.off()
+
+
+@every
+@rule(11)
+def test_any_fault_code_has_a_description(bench):
+    for code in (1, -1, 99, -99, 123456, 0x7FFFFFFF, -(2**31), 2**40):
+        assert_tells(bench.driver.describe_fault(0, code))
+
+
+def refused(bench: Bench, joint: str) -> str:
+    """What is said when the driver is opened in vain."""
+    with pytest.raises(InputError) as caught:
+        bench.driver.open()
+    place = str(caught.value.place)
+    assert place.startswith("rig.yaml") or "rig.yaml" in place
+    assert f".joints.{joint}" in place, place
+    assert "\n" not in caught.value.what and "; " in caught.value.what
+    bench.off(0.01)
+    with pytest.raises(RunError):
+        bench.driver.link.receive(0)
+    return caught.value.what
+
+
+@every
+@rule(12)
+def test_silence_is_refused_with_what_to_check(bench):
+    bench.disturb("drop")
+    assert refused(bench, "a").startswith("no answer from ")
+    bench.disturb()
+    bench.open("effort")  # nothing of the first try is left
+
+
+@every
+@rule(12)
+def test_a_drive_with_another_address_is_refused(case, tmp_path):
+    with Bench(case, tmp_path, device=without_b) as bench:
+        refused(bench, "b")
+
+
+@every
+@rule(12)
+def test_a_drive_of_another_kind_is_refused(case, tmp_path, monkeypatch):
+    if case.family not in STRANGERS:
+        pytest.skip(f"STRANGERS does not say how a drive of {case.family} may be another")
+    keys, change, words = STRANGERS[case.family]
+
+    def other(rig):
+        rig["drivers"][0]["joints"]["b"].update(keys)
+
+    def expected(rig):
+        rig["drivers"][0]["joints"]["b"].update({"vendor": 78} if "vendor" in keys else {})
+
+    with Bench(case, tmp_path, device=other, host=expected) as bench:
+        bench.there(lambda: change(bench.line.drives, monkeypatch))
+        assert words in refused(bench, "b" if keys else "a")
+
+
+def _of_another_map(patch: Any) -> None:
+    from cosim.drivers.moteus.device import bank
+    from cosim.drivers.moteus.registers import MAP_VERSION
+
+    patch.setitem(bank._WHOLE, MAP_VERSION, lambda servo: 3)
+
+
+def _of_another_firmware(emulator: Any) -> None:
+    emulator.firmware = (0, 5, 6)
+    for node in getattr(emulator, "nodes", ()):
+        node.firmware = (0, 5, 6)
+
+
+@every
+@pytest.mark.parametrize("limit", ["effort", "velocity"])
+@rule(13)
+def test_a_limit_beyond_the_drives_own_is_refused(case, tmp_path, limit):
+    def wide(rig):
+        rig["joints"]["b"]["limits"][limit] = 1000.0
+
+    with Bench(case, tmp_path, host=wide) as bench:
+        what = refused(bench, "b")
+        assert limit in what and "limit" in what
+
+
+@every
+def test_two_joints_at_one_node_are_a_mistake(case, tmp_path):
+    first, _ = addresses(case)
+    path = write_rig(tmp_path / "rig.yaml", rig(section(case, tmp_path), (first, dict(first))))
+    with pytest.raises(InputErrors, match="is that of joint 'a' already; give each drive its own"):
+        read_rig(path)
+
+
+@every
+@rule(13)
+def test_efforts_beyond_the_field_are_clipped_and_counted(bench):
+    driver = bench.open("effort")
+    rows = driver.report()
+    assert [row["joint"] for row in rows] == list(JOINTS)
+    bench.write(effort=[1e6, -1e6])
+    for _ in bench.until(lambda: all(bench.asked)):
+        pass
+    for motor in bench.motors:
+        assert abs(motor.requested) <= motor.max_effort
+    assert bench.asked[0] < 0 and bench.asked[1] < 0  # the first is turned round
+    driver.stop()
+    for row in driver.report():
+        assert row["resolution"] >= 0.0 and row["limit"] > 0.0
+        assert row["saturated"] == (1 if row["limit"] < 1e6 else 0)
+
+
+@every
+@rule(14)
+def test_spoiled_data_are_counted_and_change_nothing(bench):
+    """Answers that are cut off on lines of frames, answers and noise that are spoiled on lines of bytes."""
+    bench.open("effort")
+    said, send, dice = [], bench.line.link.send, random.Random(5)
+    bench.line.link.send = lambda item, deadline: (said.append(item), send(item, deadline))
+    for _ in bench.until(lambda: len(said) > 20):
+        bench.write()
+        bench.read()
+    del bench.line.link.send
+    counted = bench.driver.lost + bench.driver.link.meter.errors
+    serial = getattr(bench.line.link, "serial", None)  # of an adapter for frames
+    disturbed, through = bench.line.faulty_connection, bench.line.faulty_connection.through
+    for k, item in enumerate(said[:20]):
+        if isinstance(item, bytes) and k == 3:
+            break
+        if isinstance(item, bytes):
+            disturbed.through = lambda items, t_ns, inward: through(
+                items if inward else map(spoiled, items), t_ns, inward
+            )
+        elif serial is not None:
+            bench.there(lambda: serial.send(dice.randbytes(20) + b"\r\n", now() + 100 * MS))
+        else:
+            short = item._replace(data=item.data[: dice.randrange(1, 4)])
+            bench.there(lambda short=short: bench.line.link.send(short, now() + 100 * MS))
+        bench.write()
+        bench.read()
+        assert not bench.out.fault.any()
+    disturbed.through = through
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    assert bench.driver.lost + bench.driver.link.meter.errors > counted
+
+
+def spoiled(item: bytes) -> bytes:
+    """With one bit turned over in the middle."""
+    half = len(item) // 2
+    return b"%b%c%b" % (item[:half], item[half] ^ 4, item[half + 1 :])
+
+
+@every
+@rule(15)
+def test_a_lost_connection_can_be_opened_again(bench):
+    driver = bench.open("effort")
+    bench.drive(lambda: all(bench.asked), effort=PUSH)
+    if bench.case.line == "pty":
+        bench.there(bench.line.link.close)
+    else:
+        driver.link._bus.shutdown()
+    with pytest.raises(ConnectionLost):
+        for _ in bench.until(lambda: False):
+            bench.write()
+            bench.read()
+    with pytest.raises(ConnectionLost):
+        bench.write()
+    begun = now()
+    driver.stop()
+    driver.close()
+    assert now() - begun < 2000 * MS
+    if bench.case.line == "pty":
+        bench.there(bench.line.link.open)
+    for _ in bench.until(lambda: not any(bench.asked)):  # the watchdog
+        pass
+    driver.open()
+    try:
+        driver.enable("effort")
+    except RunError as error:  # for some the watchdog is a fault
+        assert "watchdog" in str(error) or "heartbeat" in str(error)
+        cleared(bench)
+        driver.enable("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+
+
+@every
+@rule(15)
+def test_drives_that_a_program_left_on_are_taken_over(bench):
+    driver = bench.open("effort")
+    bench.drive(lambda: all(bench.asked), effort=PUSH)
+    driver.link.close()  # as if the program was killed
+    driver.open()
+    bench.off()
+    driver.enable("effort")
+    bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)

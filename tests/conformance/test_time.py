@@ -1,0 +1,142 @@
+"""Every driver keeps deadlines; its feedback and its commands have times."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cosim.drivers.transport import CanFrame, now
+from cosim.errors import RunError
+from tests.conformance.marks import PUSH, assert_tells, every, on_frames, without_b
+from tests.kit.clock import MS
+
+from .families import Bench
+from .rules import enforced, rule
+
+
+@every
+@pytest.mark.parametrize("on", [False, True], ids=["off", "on"])
+@rule(8)
+def test_read_waits_no_longer_than_its_deadline_and_keeps_the_last_values(bench, on):
+    bench.open("effort" if on else "")
+    if on:
+        bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
+    bench.disturb("drop")
+    bench.there(lambda: None)
+    bench.read()  # what was under way
+    bench.read()
+    kept = bench.out.t_ns, bench.out.position.copy(), bench.out.velocity.copy(), bench.out.effort.copy()
+    for within in (0.0, 0.005, -1.0):
+        if on:
+            bench.write()
+        begun = now()
+        with enforced(7):
+            bench.read(within)
+            assert now() - begun < 500 * MS
+        assert bench.out.t_ns == kept[0]
+        for seen, known in zip((bench.out.position, bench.out.velocity, bench.out.effort), kept[1:], strict=True):
+            np.testing.assert_array_equal(seen, known)
+
+
+@every
+@rule(7)
+def test_read_returns_as_soon_as_all_have_answered(bench):
+    bench.open("effort")
+    for _ in range(3):
+        bench.write()
+        begun = now()
+        bench.read(10.0)
+        assert now() - begun < 5000 * MS
+        assert bench.out.t_ns > begun - 1000 * MS
+
+
+@every
+@rule(8)
+def test_what_is_measured_has_the_time_at_which_it_came(bench):
+    bench.open("effort")
+    for _ in range(3):
+        begun = now()
+        bench.write()
+        bench.fresh()
+        assert begun < bench.out.t_ns <= now()
+
+
+@on_frames
+@rule(8)
+def test_the_time_is_that_of_the_drive_that_was_heard_longest_ago(case, tmp_path):
+    """On these lines every frame is of one drive: those of one stay away."""
+    (tmp_path / "alone").mkdir()
+    with Bench(case, tmp_path / "alone", host=without_b, device=without_b) as alone:
+        of_a = {item.id for item in spoken(alone)}
+    with Bench(case, tmp_path) as bench:
+        assert {item.id for item in spoken(bench)} > of_a
+        through = bench.line.faulty_connection.through
+        bench.line.faulty_connection.through = lambda items, t_ns, inward: through(
+            items if inward else [item for item in items if item.id in of_a], t_ns, inward
+        )
+        bench.there(lambda: None)
+        bench.write()
+        bench.read()
+        heard, position = bench.out.t_ns, bench.out.position.copy()
+        for _ in range(5):
+            bench.write(effort=PUSH)
+            bench.read(0.02)
+        assert bench.out.t_ns == heard
+        assert bench.out.position[1] == position[1]
+        assert bench.out.position[0] != position[0]
+
+
+def spoken(bench: Bench) -> list[CanFrame]:
+    """What the drives say in some cycles."""
+    said: list[CanFrame] = []
+    send = bench.line.link.send
+    bench.line.link.send = lambda item, deadline: (said.append(item), send(item, deadline))
+    bench.open("effort")
+    begun = bench.emulation.steps
+    bench.drive(lambda: bench.emulation.steps > begun + 150, effort=0.5 * PUSH)
+    return said
+
+
+@every
+@rule(9)
+def test_without_commands_the_drives_stop_by_themselves_however_often_they_are_read(case, tmp_path):
+    watchdog = 0.3
+    with Bench(case, tmp_path, watchdog=watchdog) as bench:
+        bench.open("effort")
+        assert bench.driver.watchdog == watchdog
+        begun = now()
+        bench.drive(lambda: now() - begun > 2 * watchdog * 1e9, effort=[PUSH, -PUSH])
+        written = now()
+        for _ in bench.until(lambda: bench.out.fault.all()):
+            bench.read()
+        assert now() - written > 0.5 * watchdog * 1e9
+        assert bench.out.fault.all()
+        for words in bench.words():
+            assert_tells(words)
+        bench.off()
+
+
+@every
+@rule(10)
+def test_a_command_that_is_no_longer_valid_is_not_sent(bench):
+    bench.open("effort")
+    bench.drive(lambda: all(bench.asked), effort=PUSH)
+    asked = bench.asked
+    with pytest.raises(RunError):
+        bench.write(effort=-PUSH, valid=-1e-6)
+    steps = bench.emulation.steps + 5
+    for _ in bench.until(lambda: bench.emulation.steps > steps):
+        assert bench.asked == asked
+
+
+@every
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+@rule(10)
+def test_a_command_that_is_not_finite_is_not_sent(case, tmp_path, mode, value):
+    with Bench(case, tmp_path, mode=mode) as bench:
+        bench.open(mode)
+        with pytest.raises(RunError):
+            bench.write(**{mode: [0.0, value]})

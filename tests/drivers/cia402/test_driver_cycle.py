@@ -1,0 +1,293 @@
+"""The cycle of the driver of CiA 402 drives: commands, feedback, faults and the watchdog."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cosim.drivers.cia402 import codec, faults, profile
+from cosim.drivers.cia402.codec import SYNC
+from cosim.drivers.cia402.device import access, objects
+from cosim.drivers.transport import CanFrame
+from tests.drivers.cia402.driver_bench import JOINT, refused
+from tests.kit.clock import MS
+
+
+def test_effort_with_the_gains_of_the_host(running):
+    b = running(JOINT(id=1, cpr=4096, direction=-1, ratio=4.0, zero=0.5), JOINT(id=2, cpr=4096))
+    b.read()
+    b.cmd.kp[:], b.cmd.kd[:], b.cmd.position[:], b.cmd.effort[:] = 0.4, 0.01, 1.0, 0.0
+    b.write()
+    b.run(1)
+    # 0.4 (1 − 0.5) = 0.2 N·m at the joint: −0.05 at a drive that counts against it behind a gear of 4
+    assert b.motors[0].effort == pytest.approx(-0.05, abs=7e-4)
+    assert b.motors[1].effort == pytest.approx(0.4, abs=7e-4)
+    b.read()  # what answers the command was measured before it
+    assert b.read().effort == pytest.approx([0.2, 0.4], abs=4e-3)
+    b.cycle(3000)
+    assert b.out.position == pytest.approx([1.0, 1.0], abs=0.03)  # one step of torque is 7 mrad and more
+
+
+def test_position_with_feedforward(running):
+    b = running(JOINT(id=1, cpr=4096, ratio=2.0), mode="position")
+    b.cmd.position[:], b.cmd.velocity[:], b.cmd.effort[:] = 0.5, 0.25, 0.667
+    b.read()
+    b.write()
+    node = b.node()
+    assert (node.value(0x607A00), node.value(0x60B100), node.value(0x60B200)) == (652, 326, 500)
+    b.cmd.velocity[:], b.cmd.effort[:] = 0.0, 0.0
+    b.cycle(800)
+    assert b.out.position == pytest.approx([0.5], abs=2e-3)
+
+
+def test_velocity(running):
+    b = running(JOINT(id=1, cpr=4096), mode="velocity")
+    b.cmd.velocity[:] = -3.0
+    b.cycle(300)
+    assert b.out.velocity == pytest.approx([-3.0], abs=0.05)
+
+
+def test_another_mode_than_the_one_it_was_opened_for(bench):
+    b = bench(mode="position")
+    b.driver.open()
+    b.driver.enable("velocity")
+    b.cmd.velocity[:] = 1.0
+    b.cycle(300)
+    assert b.out.velocity == pytest.approx([1.0], abs=0.05)
+    b.driver.enable("effort")
+    b.cmd.effort[:] = 0.1
+    b.write()
+    b.run(1)
+    assert b.motors[0].effort == pytest.approx(0.1, abs=1e-3)
+
+
+def test_a_cycle_on_the_wire(running):
+    b = running(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096), mode="position")
+    b.read()
+    b.sent.clear()
+    b.write()
+    assert [f.id for f in b.sent] == [0x201, 0x301, 0x202, 0x302, 0x77F, 0x80]
+    assert [f.id for f in b.queue] == [0x181, 0x281, 0x182, 0x282]
+    b.read()
+    b.read()  # without a command since: asks
+    assert b.sent[-1] == SYNC
+    assert len(b.sent) == 7
+
+
+def test_what_the_slot_does_is_told(running):
+    b = running(JOINT(id=1, cpr=4096, ratio=3.0), effort=3.0)
+    b.cmd.effort[:] = 100.0
+    b.write()
+    b.run(1)
+    assert b.motors[0].effort == pytest.approx(1.0, abs=1e-3)  # the guard's 3 N·m behind the gear, in 6072h
+    assert b.driver.report() == [
+        {
+            "joint": "joint0",
+            "saturated": 1,
+            "limit": pytest.approx(2.999 * 0.667 * 3.0),
+            "resolution": pytest.approx(0.000667 * 3.0),
+        }
+    ]
+
+
+def test_commands_that_are_not_sent(bench):
+    b = bench(JOINT(id=1), JOINT(id=2))
+    b.driver.open()
+    assert refused(b.write) == "the motors of joint0, joint1 are off; enable the driver first"
+    b.driver.enable("effort")
+    b.sent.clear()
+    b.cmd.valid_until_ns = b.t_ns - 2 * MS
+    assert (
+        refused(b.driver.write, b.cmd, b.t_ns)
+        == "the command of joint0, joint1 has expired and was not sent; the program is too late"
+    )
+    b.cmd.effort[1] = math.nan
+    assert refused(b.write) == "the command of joint 'joint1' is not finite and was not sent; check the controller"
+    assert b.sent == []
+
+
+def test_late_answers_are_no_answers_to_the_next_command(running):
+    b = running()
+    b.read()
+    b.write()
+    held = list(b.queue)
+    b.queue.clear()
+    before, position = b.out.t_ns, b.out.position.copy()
+    start = b.t_ns
+    b.read()
+    assert b.t_ns == start + MS  # waited until the deadline
+    assert (b.out.t_ns, b.out.position) == (before, position)
+    b.queue.extend(held)
+    b.motors[0].position = 1.0
+    b.write()
+    fresh = [b.queue.pop() for _ in held][::-1]
+    start = b.t_ns
+    b.read()
+    assert b.t_ns == start + MS
+    b.queue.extend(fresh)
+    assert b.read().position == pytest.approx([1.0], abs=2e-3)
+
+
+def test_one_silent_drive(running):
+    b = running(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096))
+    b.read()
+    old = b.out.t_ns
+    b.emulator.nodes = b.emulator.nodes[:1]
+    b.motors[0].position = 2.0
+    b.write()
+    b.read()
+    assert b.out.position == pytest.approx([2.0, 0.0], abs=2e-3)
+    assert b.out.t_ns == old
+
+
+def test_never_heard(bench):
+    b = bench(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096))
+    b.driver.open()
+    b.motors[0].position = 2.0
+    b.out.position[:] = 9.0
+    b.emulator.nodes = b.emulator.nodes[:1]
+    b.read()
+    assert b.out.position == pytest.approx([2.0, 9.0], abs=2e-3)
+    assert b.out.t_ns == 0
+
+
+def test_frames_that_are_not_understood_are_counted(running):
+    b = running()
+    b.read()
+    b.queue.extend(CanFrame(cob_id, b"\1\2\3") for cob_id in (0x181, 0x281, 0x81, 0x701, 0x182, 0x7FF))
+    b.queue.append(CanFrame(0x181, b"\1", extended=True))
+    b.read()
+    assert b.driver.lost == 4
+    assert not b.out.fault.any()
+
+
+def test_a_babbling_node_does_not_hold_a_read_up(running):
+    b = running()
+    b.read()
+    b.receive = lambda deadline: CanFrame(0x123, b"")
+    b.read()
+
+
+def test_a_lost_line_is_told_and_stop_is_quiet(running):
+    b = running()
+    b.broken = True
+    assert refused(b.read) == "virtual arm: the connection is lost"
+    assert refused(b.write) == "virtual arm: the connection is lost"
+    b.driver.stop()
+    b.driver.close()
+
+
+def test_faults_of_the_drive(running):
+    b = running(JOINT(id=1), JOINT(id=2))
+    b.cmd.effort[:] = 0.1
+    b.cycle(5)
+    b.motors[1].fault_cause = "overcurrent"
+    b.cycle(3)
+    assert b.out.fault.tolist() == [0, 0x2310]
+    assert b.motors[1].effort == 0
+    assert b.driver.describe_fault(1, 0x2310) == (
+        "over current (drive error 0x2310); check the motor and its cable for a short circuit, lower the gains"
+    )
+
+
+def test_open_to_stop_through_a_watchdog_trip(bench):
+    b = bench(JOINT(id=1, cpr=4096), mode="velocity", watchdog=0.05)
+    b.driver.open()
+    b.driver.enable("velocity")
+    b.cmd.velocity[:] = 5.0
+    b.cycle(300)
+    assert not b.out.fault.any()
+    assert b.out.velocity == pytest.approx([5.0], abs=0.1)
+    b.run(49)
+    assert b.node().state == profile.ENABLED
+    b.run(100)  # nobody commands
+    assert b.node().state == profile.FAULT
+    assert b.motors[0].effort == 0
+    assert abs(b.motors[0].velocity) < 1.5
+    b.read()
+    assert b.read().fault.tolist() == [faults.HEARTBEAT]
+    b.driver.clear()
+    assert b.read().fault.tolist() == [0]
+    b.driver.enable("velocity")
+    b.cycle(100)
+    assert not b.out.fault.any()
+    b.driver.stop()
+    assert b.node().state == profile.QUICK_STOP
+    b.driver.close()
+    b.run(200)
+    assert b.node().state == profile.DISABLED  # its watchdog was let go
+
+
+def test_reading_does_not_feed_the_watchdog(running):
+    b = running()
+    b.cycle(3)
+    for _ in range(300):
+        b.read()
+        b.run(1)
+    assert b.read().fault.tolist() == [faults.HEARTBEAT]
+
+
+def test_a_drive_that_cannot_be_told_how_to_stop_leaves_operational(bench, monkeypatch):
+    table = {key: entry for key, entry in objects.OBJECTS.items() if key != 0x600700}
+    monkeypatch.setattr(access, "OBJECTS", table)
+    b = bench()
+    b.driver.open()
+    b.driver.enable("effort")
+    assert b.node().value(0x102901) == 0
+    b.cycle(3)
+    b.run(250)
+    assert b.node().nmt == codec.PREPARED
+    b.read()
+    assert b.read().fault.tolist() == [faults.HEARTBEAT]
+
+
+def test_silence_between_two_runs_is_no_fault(running):
+    b = running()
+    b.cycle(3)
+    b.driver.stop()
+    b.run(500)
+    assert b.node().state == profile.FAULT
+    b.driver.enable("effort")
+    b.cycle(3)
+    assert not b.out.fault.any()
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (CanFrame(0x601, bytes.fromhex("2B 40 60 00 00 00 00 00")), faults.SWITCHED_OFF),
+        (CanFrame(0x601, bytes.fromhex("2B 40 60 00 02 00 00 00")), faults.STOPPING),
+        (CanFrame(0x601, bytes.fromhex("2F 60 60 00 03 00 00 00")), faults.OTHER_MODE),
+        (CanFrame(0x000, bytes.fromhex("81 01")), faults.RESTARTED),
+    ],
+)
+def test_drives_that_stop_running_by_themselves(running, frame, code):
+    b = running()
+    b.node().values[0x605A00] = 6
+    b.cycle(3)
+    b.send(frame, 0)
+    b.run(1)
+    b.read()
+    assert b.read().fault.tolist() == [code]
+    assert b.driver.describe_fault(0, code).split(";")[0] == faults.DRIVER_CODES[code][0]
+
+
+def test_a_fault_without_a_code(running):
+    b = running()
+    b.read()
+    b.queue.append(
+        codec.status_answer(1, codec.DriveStatus(0x0208, 10, 0.0), codec.Step(1, 1, 1))._replace(t_ns=b.t_ns)
+    )
+    store = b.driver._store
+    while b.queue:
+        store.take(b.queue.popleft())
+    assert store.fault(0, profile.CST) == faults.UNNAMED
+
+
+def test_an_emergency_that_is_only_a_warning(running):
+    b = running()
+    b.cycle(2)
+    b.queue.append(codec.emergency(1, 0x8110, 0x11))
+    b.cycle(2)
+    assert b.out.fault.tolist() == [0]

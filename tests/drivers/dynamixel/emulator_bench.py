@@ -1,0 +1,53 @@
+"""Emulated Dynamixel drives with rotors, stepped by the test."""
+
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.emulator import Emulator
+from cosim.drivers.dynamixel.node import Node
+from tests.kit.clock import MS
+
+MODEL = t.MODELS["XM430-W350"]
+
+
+class Bench:
+    """Drives on a line, and time."""
+
+    def __init__(self, *ids: int, model: t.ServoModel = MODEL) -> None:
+        self.rotors = [Rotor(inertia=1e-2, friction=1e-2) for _ in ids]
+        for rotor in self.rotors:
+            rotor.max_velocity = 5.0
+        self.emulator = Emulator(
+            [Node(id, model, model.effort(None), rotor) for id, rotor in zip(ids, self.rotors, strict=True)]
+        )
+        self.t_ns = 1000 * MS
+        self.emulator.reset(self.t_ns)
+
+    def say(self, data: bytes) -> list[codec.Packet]:
+        return [p for answer in self.emulator.handle(data, self.t_ns) for p in codec.Decoder().feed(answer)]
+
+    def ask(self, data: bytes) -> tuple[int, bytes]:
+        """The error byte and the data of the one drive that answers."""
+        [packet] = self.say(data)
+        return packet.params[0], packet.params[1:]
+
+    def read(self, register: t.Register, id: int = 1) -> int:
+        error, data = self.ask(codec.read(id, register.address, register.size))
+        assert error & ~codec.ALERT == 0
+        return int.from_bytes(data, "little", signed=register.size == 4 or register == t.PRESENT_CURRENT)
+
+    def write(self, register: t.Register, value: int, id: int = 1) -> int:
+        return self.ask(codec.write(id, register.address, register.pack(value)))[0]
+
+    def run(self, ms: int, feed: bool = False) -> None:
+        for _ in range(ms):
+            self.t_ns += MS
+            for rotor in self.rotors:
+                rotor.advance(1e-3)
+            self.emulator.process(self.t_ns)
+            if feed:
+                self.say(codec.packet(codec.BROADCAST, codec.ACTION))
+
+    def start(self, mode: int) -> None:
+        for register, value in ((t.OPERATING_MODE, mode), (t.GOAL_CURRENT, 0), (t.TORQUE_ENABLE, 1)):
+            assert self.write(register, value) == 0

@@ -1,0 +1,131 @@
+"""Emulated Dynamixel drives: access to the control table."""
+
+import pytest
+
+from cosim.drivers.dynamixel import codec
+from cosim.drivers.dynamixel import tables as t
+from cosim.drivers.dynamixel.node import FIRMWARE
+from tests.drivers.dynamixel.emulator_bench import MODEL, Bench
+
+
+def test_who_is_there() -> None:
+    bench = Bench(2, 1)
+    about = MODEL.number.to_bytes(2, "little") + bytes((FIRMWARE,))
+    assert bench.ask(codec.packet(1, codec.PING)) == (0, about)
+    found = bench.say(codec.packet(codec.BROADCAST, codec.PING))
+    assert [(p.id, p.params) for p in found] == [(1, b"\0" + about), (2, b"\0" + about)]
+    assert bench.say(codec.packet(3, codec.PING)) == []
+    assert bench.say(codec.read(codec.BROADCAST, 0, 2)) == []
+
+
+def test_initial_values_are_the_makers() -> None:
+    bench = Bench(1)
+    registers = (
+        t.MODEL_NUMBER,
+        t.ID,
+        t.RETURN_DELAY_TIME,
+        t.OPERATING_MODE,
+        t.CURRENT_LIMIT,
+        t.SHUTDOWN,
+        t.RETURN_LEVEL,
+    )
+    assert [bench.read(r) for r in registers] == [1020, 1, 250, 3, 1193, 52, 2]
+    assert [bench.read(r) for r in (t.PRESENT_VOLTAGE, t.PRESENT_TEMPERATURE)] == [240, 25]
+
+
+ON = codec.write(1, 64, b"\1")
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "error"),
+    [
+        (b"", codec.write(1, 0, b"ab"), codec.NO_ACCESS),  # read only
+        (b"", codec.write(1, 14, b"a"), codec.NO_ACCESS),  # no such register
+        (b"", codec.write(1, 660, b"abcd"), codec.NO_ACCESS),  # beyond the table
+        (b"", codec.read(1, 660, 4), codec.NO_ACCESS),
+        (b"", codec.read(1, 0, 0), codec.NO_ACCESS),
+        (b"", codec.write(1, 116, b"ab"), codec.BAD_LENGTH),
+        (b"", codec.write(1, 118, b"ab"), codec.BAD_LENGTH),
+        (b"", codec.packet(1, codec.WRITE, b"ab"), codec.BAD_LENGTH),
+        (b"", codec.packet(1, codec.READ, b"ab"), codec.BAD_LENGTH),
+        (b"", codec.write(1, 11, b"\2"), codec.BAD_RANGE),  # no such operating mode
+        (b"", codec.write(1, 64, b"\2"), codec.BAD_RANGE),
+        (b"", codec.write(1, 102, (1194).to_bytes(2, "little")), codec.BEYOND_LIMIT),
+        (b"", codec.write(1, 104, (201).to_bytes(4, "little")), codec.BEYOND_LIMIT),
+        (b"", codec.write(1, 116, (4096).to_bytes(4, "little")), codec.BEYOND_LIMIT),
+        (ON, codec.write(1, 11, b"\1"), codec.NO_ACCESS),  # EEPROM is locked
+        (ON, codec.write(1, 65, b"\1"), 0),
+        (b"", codec.packet(1, 0x77), codec.BAD_INSTRUCTION),
+        (b"", codec.packet(1, codec.ACTION), codec.BAD_INSTRUCTION),  # nothing registered
+        (b"", codec.packet(1, codec.FACTORY_RESET, b"\xff"), codec.RESULT_FAIL),
+        (b"", codec.packet(1, codec.CLEAR, b"\1abcd"), codec.BAD_RANGE),
+        (b"", codec.packet(1, codec.PING)[:-1] + b"\0", codec.BAD_CRC),
+    ],
+)
+def test_errors(before: bytes, question: bytes, error: int) -> None:
+    bench = Bench(1)
+    bench.say(before)
+    was = bytes(bench.emulator.nodes[0].table)
+    assert bench.ask(question)[0] == error
+    if error:
+        assert bytes(bench.emulator.nodes[0].table) == was
+
+
+def test_status_return_level() -> None:
+    bench = Bench(1)
+    for level, answered in ((0, 1), (1, 2), (2, 3)):
+        bench.say(codec.write(1, t.RETURN_LEVEL.address, bytes((level,))))
+        questions = (codec.packet(1, codec.PING), codec.read(1, 0, 2), codec.write(1, 65, b"\1"))
+        assert sum(len(bench.say(q)) for q in questions) == answered
+        assert len(bench.say(codec.sync_read(0, 2, [1]))) == (level > 0)
+
+
+def test_registered_writes_wait_for_action() -> None:
+    bench = Bench(1, 2)
+    for id in (1, 2):
+        assert bench.ask(codec.reg_write(id, t.LED.address, b"\1")) == (0, b"")
+    assert [bench.read(t.LED), bench.read(t.REGISTERED)] == [0, 1]
+    assert bench.say(codec.packet(codec.BROADCAST, codec.ACTION)) == []
+    assert [bench.read(t.LED, 2), bench.read(t.REGISTERED, 2)] == [1, 0]
+
+
+def test_several_at_once() -> None:
+    bench = Bench(1, 2, 3)
+    assert bench.say(codec.sync_write(t.LED.address, 1, b"\1\1\3\1")) == []
+    assert [bench.read(t.LED, id) for id in (1, 2, 3)] == [1, 0, 1]
+    assert bench.say(codec.bulk_write([(1, 65, b"\0"), (2, 76, b"\5\0")])) == []
+    assert [bench.read(t.LED), bench.read(t.VELOCITY_I, 2)] == [0, 5]
+    answers = bench.say(codec.sync_read(7, 1, [3, 1]))
+    assert [(p.id, p.params) for p in answers] == [(3, b"\0\3"), (1, b"\0\1")]
+    answers = bench.say(codec.bulk_read([(2, 7, 1), (1, 0, 2)]))
+    assert [(p.id, p.params) for p in answers] == [(2, b"\0\2"), (1, b"\0\xfc\3")]
+
+
+def test_chained_answers() -> None:
+    bench = Bench(1, 2)
+    [answer] = bench.emulator.handle(codec.sync_read(7, 1, [2, 1], fast=True), bench.t_ns)
+    assert answer == codec.chained([codec.RegisterBlock(0, 2, b"\2"), codec.RegisterBlock(0, 1, b"\1")], 10)
+    [answer] = bench.emulator.handle(codec.bulk_read([(1, 660, 9), (2, 7, 1)], fast=True), bench.t_ns)
+    assert answer == codec.chained(
+        [codec.RegisterBlock(codec.NO_ACCESS, 1, bytes(9)), codec.RegisterBlock(0, 2, b"\2")], 18
+    )
+
+
+def test_a_drive_that_is_missing_ends_the_chain() -> None:
+    bench = Bench(1, 3)
+    assert [p.id for p in bench.say(codec.sync_read(7, 1, [1, 2, 3]))] == [1]
+    [answer] = bench.emulator.handle(codec.sync_read(7, 1, [1, 2, 3], fast=True), bench.t_ns)
+    assert answer == codec.chained([codec.RegisterBlock(0, 1, b"\1")], 15)
+    assert bench.say(codec.sync_read(7, 1, [2, 1])) == []
+
+
+def test_indirect_registers() -> None:
+    bench = Bench(1)
+    gathered = (t.LED.address, t.GOAL_VELOCITY.address, t.GOAL_VELOCITY.address + 1)
+    bench.ask(codec.write(1, 168, b"".join(a.to_bytes(2, "little") for a in gathered)))
+    bench.ask(codec.write(1, t.GOAL_VELOCITY.address, b"\x64\0\0\0"))
+    assert bench.ask(codec.read(1, 224, 4)) == (0, b"\0\x64\0\0")
+    assert bench.ask(codec.write(1, 224, b"\1")) == (0, b"")
+    assert bench.read(t.LED) == 1
+    assert bench.ask(codec.write(1, 225, b"\1\0"))[0] == codec.BAD_LENGTH  # half of a register
+    assert bench.ask(codec.write(1, 168, b"\x0b\0"))[0] == codec.BAD_RANGE  # the EEPROM is out of reach

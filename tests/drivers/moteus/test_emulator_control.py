@@ -1,0 +1,240 @@
+"""Emulated moteus drives: modes, control loop, watchdog and faults."""
+
+import math
+
+import pytest
+
+from cosim.drivers.moteus import registers as reg
+from cosim.drivers.moteus.codec import (
+    FLOAT,
+    INT8,
+    INT16,
+    STOP,
+    write,
+)
+from cosim.drivers.moteus.device.trajectory import advance
+from cosim.drivers.moteus.registers import Mode
+from cosim.units import TURN
+from tests.drivers.moteus.emulator_bench import ON, POSITION, Bench
+
+
+def test_starting_up_takes_its_time(device: Bench) -> None:
+    modes = []
+    device.tell(ON)
+    for _ in range(15):
+        modes.append(device.servo.mode)
+        device.run(1)
+    assert modes == sorted(modes) and set(modes) >= {Mode.ENABLING, Mode.CALIBRATING} and modes.count(3) == 9
+    assert device.get(reg.MODE, INT8) == Mode.POSITION
+
+
+@pytest.mark.parametrize("mode", [*range(1, 5), 16, 100, -1])
+def test_modes_that_cannot_be_commanded(device: Bench, mode: int) -> None:
+    device.tell(write(reg.MODE, INT8, [mode]))
+    device.run(20)
+    assert device.servo.mode == Mode.STOPPED
+
+
+def test_position_mode_follows_the_control_law(device: Bench) -> None:
+    device.start(write(0x020, FLOAT, [0.1, 0.0, 0.25, 0.5, 2.0]) + write(0x028, INT8, [-1, -1]))
+    assert device.servo.config["servo.pid_position.kp"] == 4.0
+    position, velocity = device.rotor.position / TURN, device.rotor.velocity / TURN
+    device.emulator.process(device.t_ns)
+    assert device.rotor.effort == pytest.approx(4.0 * 0.5 * (0.1 - position) + 0.05 * 2.0 * (0.0 - velocity) + 0.25)
+    assert device.get(0x030) == pytest.approx(4.0 * 0.5 * (0.1 - position), rel=1e-6)
+    assert device.get(0x03B) == pytest.approx(position - 0.1, rel=1e-5)
+    assert device.get(0x03A) == pytest.approx(device.rotor.effort) and device.get(0x038) == pytest.approx(0.1)
+
+
+def test_integral(device: Bench) -> None:
+    device.servo.config |= {"servo.pid_position.ki": 100.0, "servo.pid_position.ilimit": 0.5}
+    device.start(write(0x020, FLOAT, [1.0]) + write(0x023, INT8, [0, 0]) + write(0x028, INT8, [-1, -1]))
+    device.run(50)
+    assert device.get(0x031) == pytest.approx(0.5) and device.rotor.effort == pytest.approx(0.5)
+
+
+def test_effort_saturates(device: Bench) -> None:
+    device.start(write(0x020, FLOAT, [math.nan, 0.0, 1.0, 0.0, 0.0, 0.5]))
+    device.run(2)
+    assert device.rotor.effort == pytest.approx(0.5) and device.get(reg.FAULT, INT8) == 102
+    device.tell(ON + write(0x020, FLOAT, [math.nan, 0.0, 5.0, 0.0, 0.0]))
+    device.run(2)
+    assert device.rotor.effort == pytest.approx(2.0) and device.get(reg.FAULT, INT8) == 99
+    assert device.get(reg.Q_CURRENT) == pytest.approx(20.0) and device.get(reg.TORQUE, INT16) in (199, 200)
+
+
+def test_no_torque_beyond_the_largest_velocity(device: Bench) -> None:
+    device.servo.config["servo.max_velocity"] = 1.0
+    device.start(write(0x020, FLOAT, [math.nan, 0.0, 1.0, 0.0, 0.0]))
+    device.run(300)
+    assert 1.0 < device.get(reg.VELOCITY) < 3.0 and device.get(reg.FAULT, INT8) == 96
+
+
+def test_trajectories_are_limited(device: Bench) -> None:
+    device.servo.config |= {"servo.pid_position.kp": 50.0, "servo.pid_position.kd": 1.0}
+    device.start(write(0x020, FLOAT, [1.0]) + write(0x028, FLOAT, [2.0, 10.0]))
+    fastest, arrived = 0.0, None
+    for ms in range(1500):
+        device.run(1)
+        fastest = max(fastest, device.get(0x039))
+        if arrived is None and device.get(reg.TRAJECTORY_COMPLETE, INT8):
+            arrived = ms
+    assert fastest == pytest.approx(2.0)
+    assert arrived is not None and arrived + 4 == pytest.approx(1000.0 * (1.0 / 2.0 + 2.0 / 10.0), abs=10)
+    assert device.get(reg.POSITION) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("gap", "goal"), [(1.0, 0.0), (-0.3, 0.0), (0.5, 0.4), (0.2, -1.0), (0.0, 0.0), (None, -2.0)])
+def test_set_points_arrive_within_their_limits(gap: float | None, goal: float) -> None:
+    place, velocity, target, fastest, acceleration, dt = 0.0, 0.7, gap, 1.5, 8.0, 1e-3
+    for _ in range(5000):
+        rest = None if target is None else target - place
+        new, step, arrived = advance(rest, velocity, goal, fastest, acceleration, dt)
+        assert abs(new) <= fastest + 1e-9 and abs(new - velocity) <= acceleration * dt + 1e-9
+        assert abs(step) <= (fastest + 2 * acceleration * dt) * dt
+        place, velocity, target = place + step, new, None if target is None else target + goal * dt
+        if arrived:
+            break
+    assert arrived and velocity == max(-fastest, min(goal, fastest))
+    assert target is None or place == pytest.approx(target, abs=1e-9)
+
+
+def test_zero_velocity_and_brake_damp(device: Bench) -> None:
+    for mode in (Mode.ZERO_VELOCITY, Mode.BRAKE):
+        device.rotor.velocity = 5.0
+        device.tell(write(reg.MODE, INT8, [mode]))
+        device.run(15)
+        assert device.servo.mode == mode and device.rotor.effort < 0 < device.rotor.velocity < 5.0
+    device.tell(STOP[:3])
+    assert device.rotor.effort == 0.0
+
+
+def test_current_mode(device: Bench) -> None:
+    device.tell(write(reg.MODE, INT8, [Mode.CURRENT]) + write(reg.COMMAND_Q_CURRENT, FLOAT, [3.0, 0.0]))
+    device.run(15)
+    assert device.rotor.effort == pytest.approx(0.3)
+    device.run(200)
+    assert device.servo.mode == Mode.CURRENT, "the watchdog is that of position and within modes only"
+
+
+def test_stay_within(device: Bench) -> None:
+    within = write(reg.MODE, INT8, [Mode.STAY_WITHIN]) + write(0x046, FLOAT, [math.nan])
+    device.tell(within + write(0x040, FLOAT, [-0.1, 0.1, 0.02]))
+    device.run(15)
+    assert device.rotor.effort == pytest.approx(0.02)
+    device.rotor.position, device.rotor.velocity = 0.2 * TURN, 0.0
+    device.emulator.process(device.t_ns)
+    assert device.rotor.effort == pytest.approx(-4.0 * 0.1 + 0.02)
+
+
+def test_the_watchdog_is_100_ms_by_default(device: Bench) -> None:
+    device.rotor.velocity = 3.0
+    device.tell(POSITION + write(0x020, FLOAT, [math.nan, 0.0, 0.5, 0.0]))
+    device.run(99)
+    assert device.servo.mode == Mode.POSITION and device.rotor.effort > 0.2
+    device.run(1)
+    assert device.servo.mode == Mode.TIMEOUT and device.rotor.effort < 0.0 < device.rotor.velocity  # damped
+    device.tell(ON)
+    device.run(20)
+    assert device.servo.mode == Mode.TIMEOUT, "only stopping ends it"
+    device.tell(STOP)
+    device.tell(ON)
+    device.run(20)
+    assert device.servo.mode == Mode.POSITION
+
+
+@pytest.mark.parametrize(("timeout_mode", "still"), [(0, False), (10, True), (12, False), (13, False), (15, False)])
+def test_what_a_drive_does_then_is_configured(device: Bench, timeout_mode: int, still: bool) -> None:
+    device.servo.config["servo.timeout_mode"] = timeout_mode
+    device.tell(POSITION)
+    device.run(120)
+    assert device.servo.mode == Mode.TIMEOUT
+    device.rotor.position += 0.5
+    device.run(1)
+    assert (device.rotor.effort < -0.1) == still
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"), [("overtemperature", 38), ("overcurrent", 33), ("undervoltage", 40), ("encoder", 35)]
+)
+def test_fault_causes_of_the_motor(device: Bench, cause: str, code: int) -> None:
+    device.start(write(0x020, FLOAT, [math.nan, 0.0, 0.5]))
+    device.rotor.fault_cause = cause
+    device.run(1)
+    assert (device.get(reg.MODE, INT8), device.get(reg.FAULT, INT8), device.rotor.effort) == (Mode.FAULT, code, 0.0)
+    device.rotor.fault_cause = ""
+    device.tell(ON)
+    device.run(30)
+    assert device.servo.mode == Mode.FAULT
+    device.tell(STOP)
+    assert (device.get(reg.MODE, INT8), device.get(reg.FAULT, INT8)) == (Mode.STOPPED, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"), [("temperature", 81.0, 38), ("voltage", 3.9, 40), ("voltage", 46.5, 34)]
+)
+def test_measured_values_out_of_bounds(device: Bench, name: str, value: float, code: int) -> None:
+    device.start()
+    setattr(device.rotor, name, value)
+    device.run(1)
+    assert device.servo.fault == code
+
+
+def test_a_stopped_drive_has_no_faults(device: Bench) -> None:
+    device.rotor.fault_cause = "overcurrent"
+    device.run(5)
+    assert device.servo.mode == Mode.STOPPED and device.servo.fault == 0
+
+
+def test_starting_outside_the_bounds(device: Bench) -> None:
+    device.servo.config["servopos.position_max"] = -0.5
+    device.tell(ON)
+    device.run(20)
+    assert device.servo.fault == 39
+    device.tell(STOP)
+    device.tell(ON + write(0x02D, INT8, [1]))
+    device.run(20)
+    assert device.servo.mode == Mode.POSITION
+
+
+def test_bounds_hold_the_control_position(device: Bench) -> None:
+    device.servo.config |= {"servopos.position_min": -0.1, "servopos.position_max": 0.1}
+    device.start(write(0x020, FLOAT, [0.4, 0.2]))
+    device.run(200)
+    assert device.get(0x038) == pytest.approx(0.1) and device.get(0x039) == 0.0
+
+
+def test_torque_that_leads_out_of_the_bounds_fades(device: Bench) -> None:
+    device.start(write(0x020, FLOAT, [math.nan, 0.0, 1.0, 0.0, 0.0]))
+    device.servo.config["servopos.position_max"] = 0.1
+    for over, effort, code in ((-0.001, 1.0, 0), (0.01, 0.5, 103), (0.02, 0.0, 103), (0.5, 0.0, 103)):
+        device.rotor.position, device.rotor.velocity = (0.1 + over) * TURN, 0.0
+        device.emulator.process(device.t_ns)
+        assert device.rotor.effort == pytest.approx(effort, abs=1e-9) and device.servo.fault == code
+
+
+def test_recapturing_goes_on_from_where_the_motor_is(device: Bench) -> None:
+    device.start(write(0x020, FLOAT, [math.nan]))
+    device.rotor.position = 0.2
+    device.emulator.process(device.t_ns)
+    assert device.rotor.effort < -0.1
+    device.tell(write(reg.RECAPTURE, INT8, [1]))
+    device.emulator.process(device.t_ns)
+    assert device.rotor.effort == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_stop_position_needs_free_trajectories(device: Bench) -> None:
+    device.tell(ON + write(0x026, FLOAT, [0.1]))
+    assert device.servo.fault == 45
+
+
+def test_power_comes_back(device: Bench) -> None:
+    device.say("conf set servo.pid_position.kp 7")
+    device.say("conf write")
+    device.say("conf set servo.pid_position.kp 9")
+    device.start(write(0x020, FLOAT, [math.nan, 0.0, 0.5]))
+    device.emulator.reset(device.t_ns)
+    assert device.rotor.effort == 0.0 and device.servo.mode == Mode.STOPPED
+    assert device.servo.config["servo.pid_position.kp"] == 7.0
+    device.run(20)
+    assert device.rotor.effort == 0.0

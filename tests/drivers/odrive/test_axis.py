@@ -1,0 +1,259 @@
+"""The emulated axis of an ODrive: states, controller, limits, watchdog and errors."""
+
+import pytest
+
+from cosim.drivers.common.motor import Rotor
+from cosim.drivers.odrive import codes
+from cosim.drivers.odrive.axis import Axis
+from cosim.units import TURN
+from tests.kit.clock import MS
+
+
+class Bench:
+    """A motor behind an axis, and time."""
+
+    def __init__(self, endstop=False):
+        self.rotor = Rotor()
+        self.axis = Axis(self.rotor, 0, endstop)
+        self.t_ns = 0
+
+    def run(self, seconds, feed=True):
+        for _ in range(round(seconds * 1000)):
+            self.rotor.advance(1e-3)
+            self.t_ns += MS
+            if feed:
+                self.axis.feed(self.t_ns)
+            self.axis.process(self.t_ns)
+
+    def on(self, mode):
+        self.axis.control_mode = mode
+        self.axis.request(codes.CLOSED_LOOP, self.t_ns)
+        return self.axis
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+def test_power_up(bench):
+    assert bench.axis.state == codes.IDLE
+    bench.axis.input_torque, bench.axis.control_mode = 1.0, codes.TORQUE_CONTROL
+    bench.run(0.01)
+    assert bench.rotor.effort == 0.0
+
+
+def test_torque(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.input_torque = 0.5
+    bench.run(0.01)
+    assert bench.rotor.effort == 0.5
+    axis.input_torque = 50.0
+    bench.run(0.01)
+    assert axis.torque == bench.rotor.max_effort
+    axis.torque_soft_max = 0.3
+    bench.run(0.01)
+    assert axis.torque == 0.3
+    axis.torque_soft_min, axis.torque_soft_max = 1.0, -1.0  # nonsense
+    bench.run(0.01)
+    assert axis.torque == 0.0
+
+
+def test_torque_falls_with_velocity_when_told_so(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.enable_torque_mode_vel_limit, axis.vel_limit = True, 2.0
+    axis.input_torque = 1.0
+    bench.run(3.0)
+    assert 1.5 < axis.vel_estimate < 2.0
+    assert axis.armed
+
+
+def test_velocity(bench):
+    axis = bench.on(codes.VELOCITY_CONTROL)
+    axis.input_vel = 3.0
+    bench.run(2.0)
+    assert bench.rotor.velocity == pytest.approx(3.0 * TURN, rel=0.01)
+    axis.input_vel = 1000.0
+    bench.run(2.0)
+    assert axis.vel_estimate == pytest.approx(axis.vel_limit, rel=0.02)
+
+
+def test_position(bench):
+    axis = bench.on(codes.POSITION_CONTROL)
+    axis.move(1.5)
+    bench.run(2.0)
+    assert bench.rotor.position == pytest.approx(1.5 * TURN, abs=5e-3)
+
+
+def test_closing_the_loop_does_not_jump(bench):
+    bench.rotor.position = 10.0
+    bench.axis.input_pos = -5.0
+    bench.on(codes.POSITION_CONTROL)
+    bench.run(0.1)
+    assert bench.rotor.position == pytest.approx(10.0, abs=1e-9)
+
+
+def test_velocity_ramp(bench):
+    axis = bench.on(codes.VELOCITY_CONTROL)
+    axis.input_mode, axis.vel_ramp_rate, axis.input_vel = codes.VEL_RAMP, 2.0, 3.0
+    bench.run(0.5)
+    assert axis.vel_setpoint == pytest.approx(1.0)
+    bench.run(1.5)
+    assert axis.vel_setpoint == 3.0
+
+
+def test_torque_ramp(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.input_mode, axis.torque_ramp_rate, axis.input_torque = codes.TORQUE_RAMP, 1.0, 0.25
+    bench.run(0.1)
+    assert axis.torque == pytest.approx(0.1)
+    bench.run(0.3)
+    assert axis.torque == 0.25
+
+
+def test_position_filter(bench):
+    axis = bench.on(codes.POSITION_CONTROL)
+    axis.input_mode, axis.input_filter_bandwidth = codes.POS_FILTER, 10.0
+    axis.move(1.0)
+    bench.run(0.1)
+    assert 0.2 < axis.pos_setpoint < 0.8
+    bench.run(2.0)
+    assert axis.pos_setpoint == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("goal", [2.0, -2.0, 0.001])
+def test_trapezoidal_trajectory(bench, goal):
+    axis = bench.on(codes.POSITION_CONTROL)
+    axis.input_mode = codes.TRAP_TRAJ
+    axis.traj_vel_limit, axis.traj_accel_limit, axis.traj_decel_limit = 1.0, 4.0, 2.0
+    axis.move(goal)
+    fastest = 0.0
+    for _ in range(3500):
+        bench.run(0.001)
+        fastest = max(fastest, abs(axis.vel_setpoint))
+    assert axis.trajectory_done
+    assert axis.pos_setpoint == goal
+    assert axis.vel_setpoint == 0.0
+    assert fastest <= 1.0 + 1e-9
+    if abs(goal) > 1:
+        assert fastest == pytest.approx(1.0)
+
+
+def test_inputs_are_passed_over_when_inactive(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.input_mode, axis.input_torque = codes.INACTIVE, 1.0
+    bench.run(0.01)
+    assert bench.rotor.effort == 0.0
+
+
+def test_an_input_mode_that_is_not_there(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.input_mode = 77
+    bench.run(0.01)
+    assert axis.disarm_reason == codes.BAD_CONFIG
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_inputs_that_are_no_numbers(bench, bad):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.input_torque = bad
+    bench.run(0.01)
+    assert axis.disarm_reason == codes.MISSING_INPUT
+    assert bench.rotor.effort == 0.0
+
+
+def test_watchdog(bench):
+    bench.axis.watchdog_timeout, bench.axis.enable_watchdog = 0.05, True
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.input_torque = 0.1
+    bench.run(0.1)
+    assert axis.armed
+    bench.run(0.05, feed=False)
+    assert axis.armed
+    bench.run(0.001, feed=False)
+    assert not axis.armed
+    assert axis.disarm_reason == codes.WATCHDOG_EXPIRED
+    assert axis.procedure_result == codes.DISARMED
+    assert bench.rotor.effort == 0.0
+
+
+def test_a_watchdog_of_no_number_trips(bench):
+    bench.axis.watchdog_timeout, bench.axis.enable_watchdog = float("nan"), True
+    axis = bench.on(codes.TORQUE_CONTROL)
+    bench.run(0.001)
+    assert axis.disarm_reason == codes.WATCHDOG_EXPIRED
+
+
+def test_faults_are_cleared_by_clearing_only(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    bench.rotor.temperature = 90.0
+    bench.run(0.001)
+    assert (axis.active_errors, axis.disarm_reason) == (codes.MOTOR_OVER_TEMP, codes.MOTOR_OVER_TEMP)
+    bench.rotor.temperature = 30.0
+    bench.run(0.001)
+    assert (axis.active_errors, axis.disarm_reason) == (0, codes.MOTOR_OVER_TEMP)
+    axis.request(codes.CLOSED_LOOP, bench.t_ns)
+    assert not axis.armed
+    axis.clear_errors()
+    axis.request(codes.CLOSED_LOOP, bench.t_ns)
+    assert axis.armed
+
+
+def test_clearing_does_not_help_while_the_cause_lasts(bench):
+    bench.rotor.fault_cause = "undervoltage"
+    bench.axis.clear_errors()
+    bench.axis.request(codes.CLOSED_LOOP, 0)
+    assert not bench.axis.armed
+
+
+def test_overspeed(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    bench.rotor.velocity = 1.3 * bench.rotor.max_velocity
+    bench.run(0.001)
+    assert axis.disarm_reason == codes.VELOCITY_VIOLATION
+
+
+def test_emergency_stop(bench):
+    axis = bench.on(codes.TORQUE_CONTROL)
+    axis.estop()
+    assert axis.disarm_reason == codes.ESTOP_REQUESTED
+    assert not axis.armed
+
+
+def test_states_that_are_not_emulated(bench):
+    bench.axis.request(3, 0)
+    assert (bench.axis.state, bench.axis.procedure_result) == (codes.IDLE, codes.INVALID_STATE)
+
+
+def test_homing():
+    bench = Bench(endstop=True)
+    bench.rotor.position = 1.0
+    bench.axis.reset(0)
+    assert bench.axis.pos_estimate == 0.0  # an encoder that counts from where it is
+    bench.axis.request(codes.HOMING, 0)
+    assert bench.axis.procedure_result == codes.BUSY
+    bench.run(2.0)
+    assert bench.axis.is_homed
+    assert (bench.axis.state, bench.axis.procedure_result) == (codes.IDLE, codes.SUCCESS)
+    assert bench.axis.pos_estimate == pytest.approx(bench.rotor.position / TURN)
+
+
+def test_setting_the_position_moves_nothing(bench):
+    axis = bench.on(codes.POSITION_CONTROL)
+    axis.set_position(3.0)
+    bench.run(0.1)
+    assert axis.pos_estimate == pytest.approx(3.0)
+    assert bench.rotor.position == 0.0
+    axis.set_position(float("nan"))
+    assert axis.pos_estimate == pytest.approx(3.0)
+
+
+def test_power_cycle_keeps_what_was_saved(bench):
+    bench.axis.pos_gain = 5.0
+    bench.axis.reset(0)
+    assert bench.axis.pos_gain == 20.0
+    bench.axis.pos_gain = 5.0
+    bench.axis.save()
+    bench.on(codes.TORQUE_CONTROL)
+    bench.axis.reset(0)
+    assert (bench.axis.pos_gain, bench.axis.state) == (5.0, codes.IDLE)
