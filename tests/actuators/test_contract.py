@@ -29,7 +29,7 @@ def inputs_at(t: float) -> dict[str, float]:
     }
 
 
-def driven_motion(actuator: Any) -> list[tuple[float, dict[str, Any]]]:
+def prescribed_motion(actuator: Any) -> list[tuple[float, dict[str, Any]]]:
     """(t, state) at times along the motion."""
     start = inputs_at(0.0)
     initial = actuator.initial(start["position"], start["velocity"])
@@ -64,10 +64,10 @@ def test_signals_units_and_shapes(module: ModuleType, params: Any) -> None:
 
 
 @CASES
-def test_energy_balance_over_a_driven_motion(module: ModuleType, params: Any) -> None:
+def test_energy_balance_over_a_prescribed_motion(module: ModuleType, params: Any) -> None:
     """power = effort · velocity + loss + d(stored)/dt, the last by a central difference along the flow; loss ≥ 0."""
     actuator, h = module.load(params), 1e-6
-    for t, state in driven_motion(actuator):
+    for t, state in prescribed_motion(actuator):
         u = inputs_at(t)
         dx, y = actuator.flow(t, actuator.params, state, u)
         stored = []
@@ -85,7 +85,7 @@ def test_energy_balance_over_a_driven_motion(module: ModuleType, params: Any) ->
 @CASES
 def test_results_depend_on_the_arguments_alone(module: ModuleType, params: Any) -> None:
     actuator = module.load(params)
-    motion = driven_motion(actuator)
+    motion = prescribed_motion(actuator)
     first = [actuator.flow(t, actuator.params, state, inputs_at(t)) for t, state in motion]
     copies = [{name: np.array(value) for name, value in state.items()} for _, state in motion]
     again = [actuator.flow(t, actuator.params, state, inputs_at(t)) for t, state in reversed(motion)][::-1]
@@ -104,7 +104,7 @@ def test_traced_results_equal_numeric_results(module: ModuleType, params: Any) -
         return layout.pack(dx), *(np.asarray(value) if isinstance(value, float) else value for value in y.values())
 
     compiled = compile(flow, [ArrayPort("t", ()), ArrayPort("x", (layout.size,)), *(ArrayPort(k, ()) for k in names)])
-    for t, state in driven_motion(actuator):
+    for t, state in prescribed_motion(actuator):
         arguments = [np.array(t), layout.pack(state), *(np.array(inputs_at(t)[k]) for k in names)]
         for got, expected in zip(compiled(*arguments), flow(*arguments), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10)

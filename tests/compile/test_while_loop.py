@@ -39,12 +39,12 @@ def collatz(x):
     return ops.array([following, ops.maximum(x[1], following)]), following > 1.0
 
 
-def collatz_by_hand(start, most=1000):
+def collatz_by_hand(start, max_iterations=1000):
     x, greatest, count = start, 0.0, 0
     while True:
         x = 3 * x + 1 if x % 2 else x // 2
         greatest, count = max(greatest, x), count + 1
-        if x <= 1 or count == most:
+        if x <= 1 or count == max_iterations:
             return [float(x), float(greatest)], float(count), float(x > 1)
 
 
@@ -81,11 +81,11 @@ def test_it_is_done_as_often_as_the_values_ask_for(start):
     same(compile(COLLATZ, [ArrayPort("x", (2,))])([start, 0.0]), map(np.array, collatz_by_hand(start)))
 
 
-@pytest.mark.parametrize("most", [1, 2, 110, 111, 112])
-def test_it_is_done_once_at_least_and_not_more_often_than_allowed(most):
-    limited = WhileLoop(COLLATZ.body, most)
-    same(compile(limited, [ArrayPort("x", (2,))])([27.0, 0.0]), map(np.array, collatz_by_hand(27, most)))
-    same(limited.fn(np.array([27.0, 0.0])), collatz_by_hand(27, most))
+@pytest.mark.parametrize("max_iterations", [1, 2, 110, 111, 112])
+def test_it_is_done_once_at_least_and_not_more_often_than_allowed(max_iterations):
+    limited = WhileLoop(COLLATZ.body, max_iterations)
+    same(compile(limited, [ArrayPort("x", (2,))])([27.0, 0.0]), map(np.array, collatz_by_hand(27, max_iterations)))
+    same(limited.fn(np.array([27.0, 0.0])), collatz_by_hand(27, max_iterations))
 
 
 @pytest.mark.parametrize("interpret", [False, True])
@@ -107,13 +107,16 @@ def test_x_may_have_no_elements():
 # --- batches ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [1000, 9])
+@pytest.mark.parametrize("max_iterations", [1000, 9])
 @pytest.mark.parametrize("rows", [1, LANES, ROWS])
-def test_finished_lanes_keep_their_values(rows, most):
-    f = compile(WhileLoop(COLLATZ.body, most), [ArrayPort("x", (2,))])
+def test_finished_lanes_keep_their_values(rows, max_iterations):
+    f = compile(WhileLoop(COLLATZ.body, max_iterations), [ArrayPort("x", (2,))])
     x, count, more = f(STARTS[:rows])
     same((x, count, more), by_rows(f, STARTS[:rows]))
-    same((x, count, more), map(np.array, zip(*(collatz_by_hand(int(s), most) for s in STARTS[:rows, 0]), strict=True)))
+    same(
+        (x, count, more),
+        map(np.array, zip(*(collatz_by_hand(int(s), max_iterations) for s in STARTS[:rows, 0]), strict=True)),
+    )
     assert rows == 1 or len(set(count)) > 2
 
 
@@ -171,7 +174,7 @@ define internal void @{symbol}.{lanes}(ptr %x, ptr %times, ptr %next, ptr %more)
 
 
 @pytest.mark.parametrize("lanes", [1, LANES])
-def test_the_body_is_run_no_more_often_than_the_slowest_lane_needs(lanes):
+def test_the_body_runs_as_often_as_the_slowest_lane_needs(lanes):
     x, times, count, more = np.arange(2.0, lanes + 2.0), np.zeros(1), np.empty(lanes), np.empty(lanes)
     run(WhileLoop(Countdown(), 100), lanes, x, times, x, count, more)
     assert (times[0], count.tolist()) == (lanes + 1.0, list(range(2, lanes + 2)))
@@ -273,12 +276,13 @@ def test_the_symbol_is_that_of_the_code():
     def routine(factor):
         return Routine(lambda x: (x * factor, x[0] < 9.0), [(2,)], "scaled")
 
-    one, same_code, other_body, other_most = (
-        WhileLoop(routine(factor), most) for factor, most in ((2.0, 5), (2.0, 5), (3.0, 5), (2.0, 6))
+    one, same_code, other_body, other_count = (
+        WhileLoop(routine(factor), max_iterations)
+        for factor, max_iterations in ((2.0, 5), (2.0, 5), (3.0, 5), (2.0, 6))
     )
     assert one.symbol == same_code.symbol
-    assert len({one.symbol, other_body.symbol, other_most.symbol}) == 3
-    loops = (one, same_code, other_body, other_most)
+    assert len({one.symbol, other_body.symbol, other_count.symbol}) == 3
+    loops = (one, same_code, other_body, other_count)
     f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), [ArrayPort("x", (2,))])
     assert f([1.0, 0.0]) == 5 + 5 + 3 + 5
 
@@ -347,11 +351,13 @@ def test_a_body_whose_results_cannot_be_its_arguments_is_refused(fn, shapes, wha
     assert str(caught.value) == f"{place(fn)}: 'body' {what}; the body of a loop must return (x, more ())"
 
 
-@pytest.mark.parametrize("most", [0, -1])
-def test_a_loop_of_no_times_is_refused(most):
+@pytest.mark.parametrize("max_iterations", [0, -1])
+def test_a_loop_of_no_times_is_refused(max_iterations):
     with pytest.raises(CompileError) as caught:
-        WhileLoop(COLLATZ.body, most)
-    assert str(caught.value) == (f"{place(collatz)}: 'collatz' has max_iterations {most}; it must be 1 or more")
+        WhileLoop(COLLATZ.body, max_iterations)
+    assert str(caught.value) == (
+        f"{place(collatz)}: 'collatz' has max_iterations {max_iterations}; it must be 1 or more"
+    )
 
 
 def test_an_x_for_all_lanes_is_refused():

@@ -14,8 +14,8 @@ from cosim.timing.pacing import Pacing
 from tests.kit.engines import python_engine
 from tests.kit.rigs import rig_in
 
-# everything that remembers: counts, noise, delay, an elastic gear, a latch, periods and phases, a fallback
-RICH = """
+# every kind of state: counts, noise, delay, an elastic gear, a latch, periods and phases, a fallback
+STATEFUL = """
 mechanism:
   bodies:
     - {name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}
@@ -60,7 +60,7 @@ class Failing:
 def load(params, context):
     return Failing(params, context)
 """
-# two driven links whose controllers carry the weight
+# two actuated links whose controllers carry the weight
 ARM = """
 mechanism:
   bodies:
@@ -72,7 +72,7 @@ controllers:
      trajectory: {type: quintic, goal: [0.6, -0.4], duration: 0.4}}
 schedule: {blend: 0.2}
 """
-LANES = ("machine code", "Python")
+ENGINES = ("machine code", "Python")
 
 
 @pytest.fixture
@@ -83,20 +83,20 @@ def rig_of(tmp_path):
     return load
 
 
-def engine_of(rig, lane, hardware=False):
-    if lane == "machine code":
+def engine_of(rig, kind, hardware=False):
+    if kind == "machine code":
         return NativeEngine(rig.tick_model)
     return python_engine(rig, hardware=hardware)
 
 
 @pytest.fixture
 def scheduler_of():
-    """A prepared scheduler of a rig in a lane, closed at the end; on time where there are keys of a `Pacing`."""
+    """A prepared scheduler of a rig with an engine, closed at the end; in real time if keys of a `Pacing` are given."""
     made = []
 
-    def make(rig, lane, hardware=False, **pacing):
-        held = Pacing(**pacing) if pacing else None
-        made.append(Scheduler(lambda: engine_of(rig, lane, hardware), held, rig.tasks, rig.spec.schedule.blend))
+    def make(rig, kind, hardware=False, **pacing):
+        paced = Pacing(**pacing) if pacing else None
+        made.append(Scheduler(lambda: engine_of(rig, kind, hardware), paced, rig.tasks, rig.spec.schedule.blend))
         made[-1].prepare()
         return made[-1]
 
@@ -105,14 +105,14 @@ def scheduler_of():
         scheduler.close()
 
 
-def begun(scheduler, ticks=10**6):
+def started(scheduler, ticks=10**6):
     scheduler.arm()
     scheduler.start(ticks)
     return scheduler
 
 
-def taken(scheduler, at_least=10**9):
-    """(numbers, rows, signals) of the blocks that come, so many ticks at least."""
+def read_blocks(scheduler, at_least=10**9):
+    """(numbers, rows, signals) of the blocks that follow, with at least this many ticks."""
     blocks, found = [], 0
     while found < at_least and (block := scheduler.read()) is not None:
         blocks.append(block)
@@ -137,58 +137,58 @@ def signals_of(rig, blocks):
 # --- pauses -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "on time"])
-@pytest.mark.parametrize("lane", LANES)
-def test_a_run_with_pauses_and_single_steps_is_the_run_without_to_the_bit(rig_of, scheduler_of, lane, pacing):
-    rig = rig_of(RICH)
-    scheduler = begun(scheduler_of(rig, lane, **pacing))
-    blocks = taken(scheduler, 40)
+@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_run_with_pauses_and_single_steps_equals_the_run_without_bit_for_bit(rig_of, scheduler_of, kind, pacing):
+    rig = rig_of(STATEFUL)
+    scheduler = started(scheduler_of(rig, kind, **pacing))
+    blocks = read_blocks(scheduler, 40)
     scheduler.pause()
     assert scheduler.state is SchedulerState.PAUSED
-    blocks += taken(scheduler)  # what was done before the pause
+    blocks += read_blocks(scheduler)  # what was done before the pause
     for ticks in (1, 1, 7):
         first = scheduler.engine.number
         scheduler.step(ticks)
-        stepped = taken(scheduler)
+        stepped = read_blocks(scheduler)
         assert numbers_of(stepped) == list(range(first, first + ticks)) and scheduler.state is SchedulerState.PAUSED
         blocks += stepped
     scheduler.resume()
-    blocks += taken(scheduler, 40)
+    blocks += read_blocks(scheduler, 40)
     scheduler.pause()
     scheduler.resume()
-    blocks += taken(scheduler, 40)
+    blocks += read_blocks(scheduler, 40)
     scheduler.stop()
-    blocks += taken(scheduler)
+    blocks += read_blocks(scheduler)
     numbers = numbers_of(blocks)
     assert numbers == list(range(scheduler.engine.number)) and len(numbers) > 120
-    engine = engine_of(rig, lane)
+    engine = engine_of(rig, kind)
     engine.open()
     engine.arm()
     np.testing.assert_array_equal(rows_of(blocks), engine.run(len(numbers))[0])
 
 
-@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "on time"])
+@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
 def test_the_ticks_of_a_run_are_counted_over_its_pauses(rig_of, scheduler_of, pacing):
-    scheduler = begun(scheduler_of(rig_of(ARM), "machine code", **pacing), 3000)
-    blocks = taken(scheduler, 1)
+    scheduler = started(scheduler_of(rig_of(ARM), "machine code", **pacing), 3000)
+    blocks = read_blocks(scheduler, 1)
     scheduler.pause()
     scheduler.step(10)
     scheduler.resume()
-    blocks += taken(scheduler)
+    blocks += read_blocks(scheduler)
     assert numbers_of(blocks) == list(range(3000)) and scheduler.state is SchedulerState.STOPPED
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_the_time_of_a_pause_is_none_of_the_rigs(rig_of, scheduler_of, lane):
-    scheduler = begun(scheduler_of(rig_of(ARM), lane, rate=2.0))
-    taken(scheduler, 20)
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_pause_does_not_count_as_time_of_the_rig(rig_of, scheduler_of, kind):
+    scheduler = started(scheduler_of(rig_of(ARM), kind, rate=2.0))
+    read_blocks(scheduler, 20)
     for between in (lambda: time.sleep(0.02), lambda: scheduler.step(50)):
         scheduler.pause()
         between()
         scheduler.resume()
-        taken(scheduler, 20 + 50)
+        read_blocks(scheduler, 20 + 50)
     scheduler.stop()
-    taken(scheduler)
+    read_blocks(scheduler)
     timing = scheduler.timing
     assert abs(timing.drift_ns) <= 1 and len(timing.numbers) == scheduler.engine.number - 50
     grid = timing.numbers * 500_000 + timing.stamps[0, 0]
@@ -197,26 +197,26 @@ def test_the_time_of_a_pause_is_none_of_the_rigs(rig_of, scheduler_of, lane):
 
 
 def test_stepping_ends_with_the_run(rig_of, scheduler_of):
-    scheduler = begun(scheduler_of(rig_of(ARM), "machine code"), 40)
-    blocks = taken(scheduler, 1)  # 32
+    scheduler = started(scheduler_of(rig_of(ARM), "machine code"), 40)
+    blocks = read_blocks(scheduler, 1)  # 32
     scheduler.pause()
     scheduler.step(100)
-    assert numbers_of(blocks + taken(scheduler)) == list(range(40)) and scheduler.state is SchedulerState.STOPPED
+    assert numbers_of(blocks + read_blocks(scheduler)) == list(range(40)) and scheduler.state is SchedulerState.STOPPED
 
 
 def test_a_run_that_ends_before_its_pause_is_not_paused(rig_of, scheduler_of):
-    scheduler = begun(scheduler_of(rig_of(ARM), "machine code", rate=10.0), 5)
+    scheduler = started(scheduler_of(rig_of(ARM), "machine code", rate=10.0), 5)
     while scheduler.engine.number < 5:
         time.sleep(1e-3)
     scheduler.mode.future.result()
     scheduler.pause()
-    assert scheduler.state is SchedulerState.STOPPED and numbers_of(taken(scheduler)) == list(range(5))
+    assert scheduler.state is SchedulerState.STOPPED and numbers_of(read_blocks(scheduler)) == list(range(5))
 
 
-@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "on time"])
+@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
 def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing):
-    scheduler = begun(scheduler_of(rig_of(ARM), "Python", hardware=True, **pacing))
-    taken(scheduler, 1)
+    scheduler = started(scheduler_of(rig_of(ARM), "Python", hardware=True, **pacing))
+    read_blocks(scheduler, 1)
     with pytest.raises(RunError) as caught:
         scheduler.pause()
     assert str(caught.value) == "a rig with real motors cannot be paused; stop it and arm it again"
@@ -232,32 +232,32 @@ def test_real_motors_are_not_left_without_commands(rig_of, scheduler_of, pacing)
 
 
 @pytest.mark.parametrize("order", [[], ["schedule.order=[write, read, controllers, guard, step, publish]"]])
-@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize("kind", ENGINES)
 @pytest.mark.parametrize("ticks", [7, 17, 45])
-def test_a_run_goes_on_from_a_snapshot_to_the_bit_as_often_as_asked(rig_of, scheduler_of, lane, ticks, order):
+def test_a_run_continues_from_a_snapshot_bit_for_bit_any_number_of_times(rig_of, scheduler_of, kind, ticks, order):
     """Before anything has happened; latched; latched and with a fallback at work."""
-    rig = rig_of(RICH, *order)
-    scheduler = begun(scheduler_of(rig, lane))
+    rig = rig_of(STATEFUL, *order)
+    scheduler = started(scheduler_of(rig, kind))
     scheduler.pause()
     scheduler.step(ticks)
-    taken(scheduler)
+    read_blocks(scheduler)
     snapshot = scheduler.snapshot()
     fallen = scheduler.engine.view("fallback_active", "second")[0]
     assert (snapshot.number, fallen) == (ticks, float(ticks > 20))
     found = []
     for _ in range(2):
         scheduler.step(60)
-        found.append(taken(scheduler))
+        found.append(read_blocks(scheduler))
         scheduler.engine.view("plant")[:] = np.nan
         scheduler.restore(snapshot)
-    other = begun(scheduler_of(rig, lane))
+    other = started(scheduler_of(rig, kind))
     other.pause()
     other.step(3)
-    taken(other)
+    read_blocks(other)
     other.restore(snapshot)
     other.step(60)
-    found.append(taken(other))
-    engine = engine_of(rig, lane)
+    found.append(read_blocks(other))
+    engine = engine_of(rig, kind)
     engine.open()
     engine.arm()
     expected = engine.run(ticks + 60)[0][ticks:]
@@ -266,23 +266,23 @@ def test_a_run_goes_on_from_a_snapshot_to_the_bit_as_often_as_asked(rig_of, sche
         np.testing.assert_array_equal(rows_of(blocks), expected)
 
 
-def test_a_snapshot_taken_in_one_lane_goes_on_in_the_other(rig_of, scheduler_of):
-    rig, found = rig_of(RICH), []
-    for lanes in (("machine code", "Python"), ("machine code", "machine code")):
-        first, second = (begun(scheduler_of(rig, lane)) for lane in lanes)
+def test_a_snapshot_of_one_engine_continues_in_the_other(rig_of, scheduler_of):
+    rig, found = rig_of(STATEFUL), []
+    for kinds in (("machine code", "Python"), ("machine code", "machine code")):
+        first, second = (started(scheduler_of(rig, kind)) for kind in kinds)
         for scheduler in (first, second):
             scheduler.pause()
         first.step(30)
         second.restore(first.snapshot())
         second.step(60)
-        found.append(rows_of(taken(second)))
+        found.append(rows_of(read_blocks(second)))
     np.testing.assert_allclose(found[1], found[0], atol=1e-12)
 
 
 def test_a_snapshot_of_a_fault_is_one_of_what_led_to_it(rig_of, scheduler_of):
     rig = rig_of(ARM, "joints.a.limits={upper: 0.3}")
-    scheduler = begun(scheduler_of(rig, "machine code"))
-    taken(scheduler)
+    scheduler = started(scheduler_of(rig, "machine code"))
+    read_blocks(scheduler)
     assert scheduler.state is SchedulerState.FAULT
     before = scheduler.snapshot()
     scheduler.restore(before)
@@ -320,16 +320,16 @@ def begins_at_the_measured_state(signals, joint):
         np.testing.assert_allclose(signals[f"{joint}/reference_{what}"][0], signals[f"{joint}/{what}"][0], atol=1e-12)
 
 
-@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "on time"])
-@pytest.mark.parametrize("lane", LANES)
-def test_arming_again_begins_at_the_measured_state_and_leads_to_the_trajectory(rig_of, scheduler_of, lane, pacing):
+@pytest.mark.parametrize("pacing", [{}, {"rate": 10.0}], ids=["fast", "real-time"])
+@pytest.mark.parametrize("kind", ENGINES)
+def test_arming_again_begins_at_the_measured_state_and_blends_into_the_trajectory(rig_of, scheduler_of, kind, pacing):
     rig = rig_of(ARM)
-    scheduler = begun(scheduler_of(rig, lane, **pacing), 150)
-    first = signals_of(rig, taken(scheduler))
+    scheduler = started(scheduler_of(rig, kind, **pacing), 150)
+    first = signals_of(rig, read_blocks(scheduler))
     assert first["a/reference_position"][0] == 0.0 and np.abs(first["a/velocity"][-1]) > 0.1
     for _ in range(3):  # as often as wanted, each time from where it is
         number = scheduler.engine.number
-        blocks = taken(begun(scheduler, 450))
+        blocks = read_blocks(started(scheduler, 450))
         assert numbers_of(blocks) == list(range(number, number + 450))
         signals = signals_of(rig, blocks)
         for joint in rig.joints:
@@ -342,15 +342,15 @@ def test_arming_again_begins_at_the_measured_state_and_leads_to_the_trajectory(r
         assert scheduler.state is SchedulerState.STOPPED
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_a_rig_that_was_pushed_away_meanwhile_comes_back_within_its_limit_of_speed(rig_of, scheduler_of, lane):
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_rig_that_was_pushed_away_meanwhile_returns_within_its_velocity_limit(rig_of, scheduler_of, kind):
     onward = "controllers.arm.trajectory={type: quintic, goal: [-0.5, 0.5], duration: 1}"
     rig = rig_of(ARM, "joints.all.limits.velocity=2", onward)
-    scheduler = begun(scheduler_of(rig, lane), 100)
-    taken(scheduler)
+    scheduler = started(scheduler_of(rig, kind), 100)
+    read_blocks(scheduler)
     scheduler.engine.view("plant", "position")[:] = [1.5, -2.0]
     scheduler.engine.view("plant", "velocity")[:] = 0.0
-    blocks = taken(begun(scheduler, 6000))
+    blocks = read_blocks(started(scheduler, 6000))
     assert scheduler.state is SchedulerState.STOPPED, scheduler.fault
     signals = signals_of(rig, blocks)
     length = round(blocks[0].bumpless_start[1] / rig.tick_model.step + 0.5)
@@ -363,25 +363,25 @@ def test_a_rig_that_was_pushed_away_meanwhile_comes_back_within_its_limit_of_spe
         assert signals[f"{joint}/position"][-1] == pytest.approx(signals[f"{joint}/reference_position"][-1], abs=0.02)
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_after_a_fault_it_is_reset_and_armed_like_after_a_stop(rig_of, scheduler_of, lane):
+@pytest.mark.parametrize("kind", ENGINES)
+def test_after_a_fault_it_is_reset_and_armed_like_after_a_stop(rig_of, scheduler_of, kind):
     rig = rig_of(ARM, "joints.a.limits={upper: 0.3, velocity: 50}")
-    scheduler = begun(scheduler_of(rig, lane))
-    taken(scheduler)
+    scheduler = started(scheduler_of(rig, kind))
+    read_blocks(scheduler)
     assert "joint 'a' is at" in scheduler.fault
     scheduler.engine.view("plant", "position")[:] = [-0.5, 0.4]
     scheduler.reset()
-    signals = signals_of(rig, taken(begun(scheduler, 250)))
+    signals = signals_of(rig, read_blocks(started(scheduler, 250)))
     for joint in rig.joints:
         begins_at_the_measured_state(signals, joint)
     np.testing.assert_allclose(signals["a/position"][0], -0.5, atol=1e-12)
 
 
-def test_controllers_and_fallbacks_start_afresh(rig_of, scheduler_of):
-    """The second one fails again at once: its time is that of the rig."""
-    rig = rig_of(RICH)
-    scheduler = begun(scheduler_of(rig, "machine code"), 60)
-    taken(scheduler)
+def test_controllers_and_fallbacks_start_in_their_initial_state(rig_of, scheduler_of):
+    """The second one fails again immediately: its time is that of the rig."""
+    rig = rig_of(STATEFUL)
+    scheduler = started(scheduler_of(rig, "machine code"), 60)
+    read_blocks(scheduler)
     engine, loop = scheduler.engine, rig.tick_model.loops[0]
     assert engine.view("fallback_active", "second") == 1.0 and np.any(engine.view("controllers", "first"))
     scheduler.arm()
@@ -392,12 +392,12 @@ def test_controllers_and_fallbacks_start_afresh(rig_of, scheduler_of):
     assert not np.any(engine.view("command"))
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_what_encoders_say_when_a_rig_is_armed_again_is_what_its_first_tick_measures(rig_of, scheduler_of, lane):
-    rig = rig_of(RICH, "events=[]")
-    scheduler = begun(scheduler_of(rig, lane), 60)
-    taken(scheduler)
-    blocks = taken(begun(scheduler, 4))
+@pytest.mark.parametrize("kind", ENGINES)
+def test_encoders_at_arming_measure_the_same_as_in_the_first_tick(rig_of, scheduler_of, kind):
+    rig = rig_of(STATEFUL, "events=[]")
+    scheduler = started(scheduler_of(rig, kind), 60)
+    read_blocks(scheduler)
+    blocks = read_blocks(started(scheduler, 4))
     signals = signals_of(rig, blocks)
     for what in ("position", "velocity"):
         told = signals[f"a/reference_{what}"][0], signals[f"a/measured_{what}"][0]
@@ -408,9 +408,9 @@ def test_without_a_time_to_blend_in_the_first_tick_is_at_the_measured_state_and_
     rig_of, scheduler_of
 ):
     rig = rig_of(ARM, "schedule.blend=0", "joints.all.limits={}")
-    scheduler = begun(scheduler_of(rig, "machine code"), 100)
-    taken(scheduler)
-    signals = signals_of(rig, taken(begun(scheduler, 10)))
+    scheduler = started(scheduler_of(rig, "machine code"), 100)
+    read_blocks(scheduler)
+    signals = signals_of(rig, read_blocks(started(scheduler, 10)))
     assert scheduler.state is SchedulerState.STOPPED, scheduler.fault
     for k, joint in enumerate(rig.joints):
         begins_at_the_measured_state(signals, joint)
@@ -419,13 +419,13 @@ def test_without_a_time_to_blend_in_the_first_tick_is_at_the_measured_state_and_
             np.testing.assert_allclose(signals[f"{joint}/reference_position"][tick], sample["position"][k], atol=1e-12)
 
 
-def test_a_rig_that_starts_as_its_file_says_follows_its_trajectory_from_the_beginning(rig_of, scheduler_of):
+def test_a_rig_that_starts_in_its_initial_state_follows_its_trajectory_from_the_beginning(rig_of, scheduler_of):
     rig = rig_of(ARM, "joints.a.initial={position: 0.7}", "controllers.arm.trajectory.start=0")
-    signals = signals_of(rig, taken(begun(scheduler_of(rig, "machine code"), 10)))
+    signals = signals_of(rig, read_blocks(started(scheduler_of(rig, "machine code"), 10)))
     assert (signals["a/position"][0], signals["a/reference_position"][0]) == (0.7, 0.0)
 
 
-def test_real_motors_begin_at_the_measured_state_at_once(rig_of, scheduler_of):
+def test_real_motors_begin_at_the_measured_state_immediately(rig_of, scheduler_of):
     rig = rig_of(ARM, "joints.a.initial={position: 0.7}", "controllers.arm.trajectory.start=0")
-    signals = signals_of(rig, taken(begun(scheduler_of(rig, "Python", hardware=True), 10)))
+    signals = signals_of(rig, read_blocks(started(scheduler_of(rig, "Python", hardware=True), 10)))
     assert signals["a/reference_position"][0] == pytest.approx(0.7, abs=1e-12)

@@ -88,10 +88,10 @@ def test_references_end_at_rest_after_half_the_distance(position, velocity, leng
         assert rest["effort"] == pytest.approx(0.0, abs=1e-6)
 
 
-@given(position=amounts, velocity=amounts, length=lengths, share=st.floats(0.01, 0.98))
-def test_velocity_and_acceleration_are_the_derivatives_of_the_position(position, velocity, length, share):
+@given(position=amounts, velocity=amounts, length=lengths, fraction=st.floats(0.01, 0.98))
+def test_velocity_and_acceleration_are_the_derivatives_of_the_position(position, velocity, length, fraction):
     stop, h = stop_of(position, velocity, length, t=0.0), 1e-3 * length
-    before, now, after = (reference(stop, share * length + k * h) for k in (-1, 0, 1))
+    before, now, after = (reference(stop, fraction * length + k * h) for k in (-1, 0, 1))
     scale = abs(velocity) + 1e-6 * (1.0 + abs(position) / h)
     assert (after["position"] - before["position"]) / (2 * h) == pytest.approx(now["velocity"], abs=1e-6 * scale)
     assert now["acceleration"] == pytest.approx(-velocity / length)
@@ -108,7 +108,7 @@ def test_it_has_finished_when_all_joints_have_settled():
     assert not stop.finished(1.5 + SETTLING - 1e-9) and stop.finished(1.5 + SETTLING + 1e-9)
 
 
-# --- what starts and ends it ----------------------------------------------------------------
+# --- start and end ----------------------------------------------------------------
 
 NONE = ControlledStop.of(ControlledStop.inactive(2))
 
@@ -119,12 +119,12 @@ def distance(monkeypatch):
     monkeypatch.setattr("cosim.control.controlled_stop.MAX_OVERRUN", 10.0)
 
 
-def tick(verdict=(0, 0), fault=None, requested=0.0, stop=NONE, reason=0.0, t=3.0, velocity=(0.0, -5.0)):
-    """(stop, reason, first verdict, fault) after a tick at t."""
-    verdict = np.array(verdict, dtype=float)
-    fault = verdict.max() if fault is None else fault
+def tick(codes=(0, 0), fault=None, requested=0.0, stop=NONE, reason=0.0, t=3.0, velocity=(0.0, -5.0)):
+    """(stop, reason, first codes, fault) after a tick at t."""
+    codes = np.array(codes, dtype=float)
+    fault = codes.max() if fault is None else fault
     flat, *rest = update_stop(
-        stop, t, np.array([1.0, 2.0]), np.array(velocity), verdict, fault, requested, reason, np.zeros(2), 10.0, 1e-3
+        stop, t, np.array([1.0, 2.0]), np.array(velocity), codes, fault, requested, reason, np.zeros(2), 10.0, 1e-3
     )
     return ControlledStop.of(flat), *rest
 
@@ -137,30 +137,30 @@ def test_a_position_limit_starts_it_only_within_the_greatest_overrun(monkeypatch
     assert (reason, fault) == ((CODES["position"], 0.0) if controlled else (0.0, CODES["position"]))
 
 
-@pytest.mark.parametrize("verdict", [0, CODES["effort"]])
-def test_a_stop_that_would_take_too_long_is_immediate(verdict):
-    for speed, fault in ((29.0, 0.0), (31.0, max(verdict, 0.5))):
-        assert tick((0, verdict), requested=1.0, velocity=(0.0, speed))[3] == fault
+@pytest.mark.parametrize("codes", [0, CODES["effort"]])
+def test_a_stop_that_would_take_too_long_is_immediate(codes):
+    for speed, fault in ((29.0, 0.0), (31.0, max(codes, 0.5))):
+        assert tick((0, codes), requested=1.0, velocity=(0.0, speed))[3] == fault
 
 
 CONTROLLED = [CODES[key] for key in ("effort", "rate", "power", "temperature", "position")]
 IMMEDIATE = (CODES["tracking"], CODES["velocity"], STALE, NOT_FINITE)
 
 
-@pytest.mark.parametrize("verdict", CONTROLLED)
-def test_a_verdict_of_stop_category_1_starts_it(verdict):
-    stop, reason, first, fault = tick((0, verdict))
-    assert (stop.t, stop.duration, reason, fault) == (3.0, 0.5, verdict, 0.0)
+@pytest.mark.parametrize("codes", CONTROLLED)
+def test_a_limit_of_stop_category_1_starts_it(codes):
+    stop, reason, first, fault = tick((0, codes))
+    assert (stop.t, stop.duration, reason, fault) == (3.0, 0.5, codes, 0.0)
     assert (stop.position.tolist(), stop.velocity.tolist()) == ([1.0, 2.0], [0.0, -5.0])
-    assert first.tolist() == [0.0, verdict]
+    assert first.tolist() == [0.0, codes]
 
 
-@pytest.mark.parametrize("verdict", IMMEDIATE)
+@pytest.mark.parametrize("codes", IMMEDIATE)
 @pytest.mark.parametrize("other", [0, CODES["position"]])
-def test_a_verdict_of_stop_category_0_stops_immediately_beside_any_other(verdict, other):
-    assert tick((other, verdict))[-1] == verdict
+def test_a_limit_of_stop_category_0_stops_immediately_beside_any_other(codes, other):
+    assert tick((other, codes))[-1] == codes
     going = tick((0, CODES["effort"]))[0]
-    assert tick((verdict, other), stop=going, reason=CODES["effort"], t=3.1)[-1] == verdict
+    assert tick((codes, other), stop=going, reason=CODES["effort"], t=3.1)[-1] == codes
 
 
 def test_a_fault_of_the_plant_stops_immediately():
@@ -174,7 +174,7 @@ def test_nothing_starts_without_a_reason():
     assert (stop.t, reason, first.tolist(), fault) == (NEVER, 0.0, [0.0, 0.0], 0.0)
 
 
-def test_a_later_verdict_does_not_restart_it():
+def test_a_later_fault_code_does_not_restart_it():
     """The first reason is kept."""
     begun, reason, *_ = tick((CODES["rate"], 0))
     later, same, _, fault = tick((0, CODES["position"]), requested=1.0, stop=begun, reason=reason, t=3.2)
@@ -201,15 +201,15 @@ def python(rig):
     return python_engine(rig)
 
 
-LANES = ("machine code", "Python")
+ENGINES = ("machine code", "Python")
 
 
-def engine_of(rig_of, lane, *overrides, change=None):
-    """The engine of a lane, armed; change: of the simulation, before anything is made of it."""
-    rig = rig_of(*overrides, interpret=lane == "interpreted")
+def engine_of(rig_of, kind, *overrides, change=None):
+    """The engine of a kind, armed; change: of the simulation, before anything is made of it."""
+    rig = rig_of(*overrides, interpret=kind == "interpreted")
     if change is not None:
         change(rig.tick_model)
-    engine = NativeEngine(rig.tick_model) if lane == "machine code" else python(rig)
+    engine = NativeEngine(rig.tick_model) if kind == "machine code" else python(rig)
     engine.open()
     engine.arm()
     return engine
@@ -221,9 +221,9 @@ def motion(engine, rows):
     return np.array([part["position"] for part in parts]), np.array([part["velocity"] for part in parts])
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_a_position_limit_stops_all_joints(rig_of, lane):
-    engine = engine_of(rig_of, lane, LIMIT)
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_position_limit_stops_all_joints(rig_of, kind):
+    engine = engine_of(rig_of, kind, LIMIT)
     rows, fault = engine.run(400)
     position, velocity = motion(engine, rows)
     trip = int(np.flatnonzero(position[:, 0] > 0.5)[0])
@@ -242,34 +242,34 @@ def test_a_position_limit_stops_all_joints(rig_of, lane):
     assert way == pytest.approx(0.5 * velocity[trip] * speed.max() / 10.0, rel=0.02)
 
 
-@pytest.mark.parametrize("lane", ["machine code", "interpreted"])
-def test_all_engines_stop_alike(rig_of, lane):
-    rows, fault = engine_of(rig_of, lane, LIMIT).run(400)
+@pytest.mark.parametrize("kind", ["machine code", "interpreted"])
+def test_all_engines_stop_in_the_same_way(rig_of, kind):
+    rows, fault = engine_of(rig_of, kind, LIMIT).run(400)
     same, told = engine_of(rig_of, "Python", LIMIT).run(400)
     np.testing.assert_allclose(rows, same, rtol=1e-9, atol=1e-11)
     assert fault == told
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_a_velocity_limit_stops_immediately(rig_of, lane):
-    engine = engine_of(rig_of, lane, "joints.b.limits={velocity: 3, effort: 500}")
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_velocity_limit_stops_immediately(rig_of, kind):
+    engine = engine_of(rig_of, kind, "joints.b.limits={velocity: 3, effort: 500}")
     rows, fault = engine.run(400)
     _, velocity = motion(engine, rows)
     fast = int(np.flatnonzero(np.abs(velocity[:, 1]) > 3.0)[0])
     assert len(rows) == fast + 1
     assert fault.startswith(f"stopped at tick {fast} (t = {fast / RATE:.6g} s): joint 'b' moves at -3.")
-    assert engine.view("request").any() == (lane == "machine code")  # whose motors are switched off by the scheduler
+    assert engine.view("request").any() == (kind == "machine code")  # whose motors are switched off by the scheduler
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_an_immediate_stop_ends_a_controlled_one(rig_of, lane):
+@pytest.mark.parametrize("kind", ENGINES)
+def test_an_immediate_stop_ends_a_controlled_one(rig_of, kind):
     def stale(tick_model):  # as if there was a real motor
         tick_model.guard = dataclasses.replace(tick_model.guard, stale=np.array([0.005, np.inf]))
 
-    engine = engine_of(rig_of, lane, LIMIT, change=stale)
+    engine = engine_of(rig_of, kind, LIMIT, change=stale)
     rows, fault = engine.run(400)
     trip = int(np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0])
-    engine = engine_of(rig_of, lane, LIMIT, change=stale)
+    engine = engine_of(rig_of, kind, LIMIT, change=stale)
     assert engine.run(trip + 20)[1] == ""
     engine.view("age")[0] = 0.012
     rows, fault = engine.run(400)
@@ -280,20 +280,20 @@ def test_an_immediate_stop_ends_a_controlled_one(rig_of, lane):
     )
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_without_a_deceleration_every_limit_stops_immediately(rig_of, lane):
-    engine = engine_of(rig_of, lane, LIMIT, "guard.deceleration=")
+@pytest.mark.parametrize("kind", ENGINES)
+def test_without_a_deceleration_every_limit_stops_immediately(rig_of, kind):
+    engine = engine_of(rig_of, kind, LIMIT, "guard.deceleration=")
     rows, fault = engine.run(400)
     assert len(rows) == np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0] + 1
     assert "joint 'a' is at 0.5" in fault
 
 
-@pytest.mark.parametrize("lane", LANES)
-def test_a_snapshot_during_a_stop_continues_to_the_bit(rig_of, lane):
-    engine = engine_of(rig_of, lane, LIMIT)
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_snapshot_during_a_stop_continues_bit_for_bit(rig_of, kind):
+    engine = engine_of(rig_of, kind, LIMIT)
     rows, _ = engine.run(400)
     trip = int(np.flatnonzero(motion(engine, rows)[0][:, 0] > 0.5)[0])
-    engine = engine_of(rig_of, lane, LIMIT)
+    engine = engine_of(rig_of, kind, LIMIT)
     engine.run(trip + 20)
     kept = engine.snapshot()
     rest, fault = engine.run(400)
@@ -304,18 +304,18 @@ def test_a_snapshot_during_a_stop_continues_to_the_bit(rig_of, lane):
     np.testing.assert_array_equal(rest, rows[trip + 20 :])
 
 
-# --- by the scheduler -------------------------------------------------------------------------------
+# --- requested of the scheduler -------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def scheduler_of(rig_of):
-    """scheduler_of(lane, paced, *overrides) -> (scheduler, its clock)."""
+    """scheduler_of(kind, paced, *overrides) -> (scheduler, its clock)."""
     made = []
 
-    def make(lane, paced, *overrides):
-        rig = rig_of(*overrides, interpret=lane == "interpreted")
+    def make(kind, paced, *overrides):
+        rig = rig_of(*overrides, interpret=kind == "interpreted")
         clock = FakeClock(reading=1000)
-        engine = NativeEngine(rig.tick_model) if lane == "machine code" else python(rig)
+        engine = NativeEngine(rig.tick_model) if kind == "machine code" else python(rig)
         made.append(Scheduler(lambda: engine, Pacing() if paced else None, rig.tasks, 0.05, "rig.yaml:1", clock))
         made[-1].prepare()
         return made[-1], clock
@@ -348,9 +348,9 @@ def begin(scheduler, clock, paced, ticks):
 
 
 @pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
-@pytest.mark.parametrize("lane", LANES)
-def test_halting_a_run_is_a_controlled_stop(scheduler_of, lane, paced):
-    scheduler, clock = scheduler_of(lane, paced)
+@pytest.mark.parametrize("kind", ENGINES)
+def test_stopping_a_run_is_a_controlled_stop(scheduler_of, kind, paced):
+    scheduler, clock = scheduler_of(kind, paced)
     engine = scheduler.engine
     begin(scheduler, clock, paced, FOREVER)
     scheduler.controlled_stop()
@@ -368,10 +368,10 @@ def test_halting_a_run_is_a_controlled_stop(scheduler_of, lane, paced):
 
 
 @pytest.mark.parametrize("paced", [False, True], ids=["free-running", "paced"])
-@pytest.mark.parametrize("lane", LANES)
-def test_a_rig_can_be_armed_again_after_a_stop(scheduler_of, lane, paced):
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_rig_can_be_armed_again_after_a_stop(scheduler_of, kind, paced):
     """The stop is cleared: references lead to the trajectory and follow it to its end."""
-    scheduler, clock = scheduler_of(lane, paced)
+    scheduler, clock = scheduler_of(kind, paced)
     begin(scheduler, clock, paced, FOREVER)
     scheduler.controlled_stop()
     read(scheduler)
@@ -411,7 +411,7 @@ def test_a_rig_without_a_deceleration_stops_immediately(scheduler_of, paced):
 
 
 @pytest.mark.parametrize("state", ["ready", "armed", "stopped"])
-def test_halting_a_rig_that_does_not_run_has_no_effect(scheduler_of, state):
+def test_stopping_a_rig_that_does_not_run_has_no_effect(scheduler_of, state):
     scheduler, _ = scheduler_of("Python", False)
     if state != "ready":
         scheduler.arm()
@@ -425,7 +425,7 @@ def test_halting_a_rig_that_does_not_run_has_no_effect(scheduler_of, state):
 # --- Ctrl-C -----------------------------------------------------------------------------------------
 
 
-def interrupt(share):
+def interrupt(fraction):
     raise KeyboardInterrupt
 
 

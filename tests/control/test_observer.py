@@ -145,9 +145,9 @@ def test_noise_of_a_run_is_that_of_the_formula():
 
 
 @bandwidths
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0, 1.5])
-def test_a_sine_comes_through_as_the_transfer_function_says(bandwidth, share):
-    frequency = share * bandwidth
+@pytest.mark.parametrize("fraction", [0.1, 0.5, 1.0, 1.5])
+def test_a_sine_comes_through_as_the_transfer_function_says(bandwidth, fraction):
+    frequency = fraction * bandwidth
     settled = int(40 / (TURN * bandwidth * H)) + 50
     k = np.arange(1, settled + 2001)
     wave = np.exp(1j * TURN * frequency * H * k)
@@ -158,8 +158,8 @@ def test_a_sine_comes_through_as_the_transfer_function_says(bandwidth, share):
 
 def test_at_the_bandwidth_each_pole_takes_3_db_of_the_acceleration():
     """For steps that are short against it; at 0.51 of it all three take 3 dB together."""
-    for share, factor in ((1.0, 2.0**-1.5), (np.sqrt(2.0 ** (1 / 3) - 1.0), 2.0**-0.5), (0.01, 1.0)):
-        frequency = share * 50.0
+    for fraction, factor in ((1.0, 2.0**-1.5), (np.sqrt(2.0 ** (1 / 3) - 1.0), 2.0**-0.5), (0.01, 1.0)):
+        frequency = fraction * 50.0
         gain = abs(response(50.0, frequency, 1e-6)[2]) / (TURN * frequency) ** 2
         assert gain == pytest.approx(factor, rel=1e-3)
 
@@ -203,14 +203,14 @@ def test_every_kth_sample_gives_what_a_longer_step_gives(bandwidth, every):
 
 @bandwidths
 def test_gains_of_the_time_that_passed_stay_bounded_when_samples_are_lost_at_random(bandwidth):
-    """Each joint has its own gap; with gains of the step alone, the fast ones would diverge."""
+    """Each joint has its own interval; with gains of the step alone, the fast ones would diverge."""
     rng = np.random.default_rng(2)
-    x, gap, peak = initial(np.zeros(4), np.zeros(4)), np.zeros(4), 0.0
+    x, interval, peak = initial(np.zeros(4), np.zeros(4)), np.zeros(4), 0.0
     for _ in range(5000):
-        gap += H
+        interval += H
         new = rng.uniform(size=4) < 0.4
-        x = observe(x, rng.uniform(-1.0, 1.0, 4), new, H, gains(bandwidth, gap))
-        gap[new] = 0.0
+        x = observe(x, rng.uniform(-1.0, 1.0, 4), new, H, gains(bandwidth, interval))
+        interval[new] = 0.0
         peak = max(peak, np.max(np.abs(x.acceleration)))
     assert peak <= 10.0 / H**2
 
@@ -219,18 +219,25 @@ def test_gains_of_the_time_that_passed_stay_bounded_when_samples_are_lost_at_ran
 
 
 def test_symbols_give_what_numbers_give():
-    def step(q, v, a, measured, new, gap, bandwidth):
-        k = gains(bandwidth, gap)
+    def step(q, v, a, measured, new, interval, bandwidth):
+        k = gains(bandwidth, interval)
         return tuple(observe(JointMotion(q, v, a), measured, new > 0.5, H, k))
 
-    ports = [*(ArrayPort(name, (3,)) for name in ("q", "v", "a", "measured", "new", "gap")), ArrayPort("bandwidth", ())]
+    ports = [
+        *(ArrayPort(name, (3,)) for name in ("q", "v", "a", "measured", "new", "interval")),
+        ArrayPort("bandwidth", ()),
+    ]
     compiled = compile(step, ports, interpret=False)
     rng = np.random.default_rng(3)
     x = rng.uniform(-3.0, 3.0, (3, 3))
     for k in range(50):
-        measured, new, gap = rng.uniform(-3.0, 3.0, 3), rng.integers(0, 2, 3).astype(float), H * rng.integers(1, 9, 3)
+        measured, new, interval = (
+            rng.uniform(-3.0, 3.0, 3),
+            rng.integers(0, 2, 3).astype(float),
+            H * rng.integers(1, 9, 3),
+        )
         measured[new < 0.5] = np.nan if k % 2 else 0.0
-        inputs = (*x, measured, new, gap, np.float64(rng.uniform(5.0, 80.0)))
+        inputs = (*x, measured, new, interval, np.float64(rng.uniform(5.0, 80.0)))
         expected = step(*inputs)
         for got, value in zip(compiled(*inputs), expected, strict=True):
             np.testing.assert_allclose(got, value, rtol=1e-12, atol=1e-9)

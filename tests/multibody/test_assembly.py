@@ -64,19 +64,19 @@ def test_the_guess_chooses_the_branch():
     assert abs(ends[1] - 0.5) == pytest.approx(0.4) == abs(ends[0] - 0.5)
 
 
-def test_positions_that_are_given_stay():
+def test_initial_positions_are_kept():
     given = "joints.A.initial.position=1", "joints.C.initial.position=1", "joints.B.initial.guess=-0.8"
     np.testing.assert_allclose(start(FOUR_BAR, *given)[0], [1, -1, 1], atol=1e-12)
 
 
-def test_without_anything_given_it_closes():
+def test_loops_close_without_initial_positions():
     q, v = start(FOUR_BAR, *(f"joints.{name}.initial.guess={at}" for name, at in (("A", 0.9), ("B", -0.8), ("C", 1.1))))
     assert abs(0.4 * np.exp(1j * q[0]) + 0.5 * np.exp(1j * (q[0] + q[1])) - 0.5 - 0.4 * np.exp(1j * q[2])) < 1e-10
     assert not v.any()
 
 
 def test_positions_that_are_given_still_move():
-    """What is given at the start says nothing of later: with A driven C follows."""
+    """Initial values do not hold later: with A driven C follows."""
     text = FOUR_BAR.replace(
         "schedule:", "joints: {A: {prescribed: {type: quintic, goal: 1.3, duration: 0.2}}}\nschedule:"
     )
@@ -130,7 +130,7 @@ def test_velocities_follow():
         ),
     ],
 )  # fmt: skip
-def test_a_start_that_cannot_be(text, overrides, message):
+def test_an_initial_state_that_does_not_exist(text, overrides, message):
     assert mistake(text, *overrides) == message
 
 
@@ -305,7 +305,7 @@ mechanism:
     )
 
 
-# --- rows that repeat others ----------------------------------------------------------------------------------
+# --- redundant rows ----------------------------------------------------------------------------------
 
 THREE_CRANKS = """\
 mechanism:
@@ -326,7 +326,7 @@ joints:
 """
 
 
-def test_a_third_crank_repeats_one_row():
+def test_a_third_crank_makes_one_row_redundant():
     rows = [row for row in redundant(THREE_CRANKS) if not row.endswith(("force_z", "moment_x", "moment_y"))]
     assert len(rows) == 1 and rows[0].startswith("p3/force_")
     run = rig(THREE_CRANKS + "schedule: {duration: 0.3}\n").run()
@@ -340,21 +340,21 @@ def test_a_third_crank_repeats_one_row():
         "p3",
     ],
 )
-def test_what_repeats_a_coupling_that_is_released_holds_on(released):
+def test_rows_redundant_to_a_released_constraint_stay_active(released):
     run = rig(f"{THREE_CRANKS}events: [{{do: release, of: {released}, at: 0.1}}]\nschedule: {{duration: 0.3}}\n").run()
     other = {"p2": "p3", "p3": "p2"}[released]
     assert run[f"{other}/violation"].max() < 1e-9
     assert not run[f"{released}/force_x"][run.t > 0.1].any()
 
 
-def test_rows_that_rely_on_a_released_coupling_are_kept():
+def test_rows_that_depend_on_a_released_constraint_are_kept():
     from cosim.multibody.assembly import find_redundant
 
     plant = rig(THREE_CRANKS).plant
     model, free = plant.full_model, np.zeros(plant.full_model.nv, dtype=bool)
     names = [
-        {model.constraint_rows[r] for r in find_redundant(model, plant.start.q, free, released=let_go)}
-        for let_go in ((), ("p2",), ("p3",), ("p2", "p3"))
+        {model.constraint_rows[r] for r in find_redundant(model, plant.start.q, free, released=released)}
+        for released in ((), ("p2",), ("p3",), ("p2", "p3"))
     ]
     assert len(names[0]) == 7 and len(names[3]) == 6
     # what comes last relies on what lasts

@@ -142,33 +142,33 @@ def check_motion(model, q, v, tau, bias):
     return acceleration
 
 
-def check_both_ways(mechanism, q, v, random, repeated, told=True):
-    """Direct and nested elimination; rows that repeat others are told to the model or found on the way."""
+def check_both_ways(mechanism, q, v, random, repeated, given=True):
+    """Direct and nested elimination; rows that repeat others are given to the model or found on the way."""
     first = Model(mechanism)
     redundant = find_redundant(first, q, np.zeros(first.nv, bool))
     assert len(redundant) == repeated
     tau, bias = random.uniform(-5, 5, first.nv), gamma(first, q, v)
-    models = [Model(mechanism, elimination=way, redundant=redundant if told else ()) for way in WAYS]
+    models = [Model(mechanism, elimination=way, redundant=redundant if given else ()) for way in WAYS]
     direct, nested = (check_motion(model, q, v, tau, bias) for model in models)
     close(nested, direct)
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("tilted", [True, False])
 @pytest.mark.parametrize(("rungs", "base"), [(1, "fixed"), (3, "free"), (5, "fixed"), (8, "free")])
-def test_ladders_of_planar_loops(rungs, base, tilted, told):
+def test_ladders_of_planar_loops(rungs, base, tilted, given):
     random = np.random.default_rng(rungs)
     mechanism = ladder(random, rungs, turn(random) if tilted else np.eye(3), base)
-    check_both_ways(mechanism, *leaning(mechanism, random), random, 3 * rungs, told)
+    check_both_ways(mechanism, *leaning(mechanism, random), random, 3 * rungs, given)
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("tilted", [True, False])
-def test_a_third_parallel_crank(tilted, told):
+def test_a_third_parallel_crank(tilted, given):
     """One degree of freedom where counting leaves none."""
     random = np.random.default_rng(5)
     mechanism = third_crank(ladder(random, 1, turn(random) if tilted else np.eye(3), "fixed"), random)
-    check_both_ways(mechanism, *leaning(mechanism, random), random, 7, told)
+    check_both_ways(mechanism, *leaning(mechanism, random), random, 7, given)
 
 
 @pytest.mark.parametrize("drift", [1e-12, 1e-9, 1e-7, 1e-5, 1e-3])

@@ -32,7 +32,7 @@ quick = settings(max_examples=40, deadline=None, derandomize=True, database=None
 seeds = st.integers(0, 2**32 - 1)
 STEP = 1e-5  # of central differences
 
-CLOSING = {
+CLOSURES = {
     "revolute": joints.REVOLUTE,
     "prismatic": joints.PRISMATIC,
     "cylindrical": joints.CYLINDRICAL,
@@ -53,7 +53,7 @@ def random_pose(random):
     return Pose(turn(random), random.uniform(-0.5, 0.5, 3))
 
 
-# --- closing rows -----------------------------------------------------------------------------------
+# --- closure rows -----------------------------------------------------------------------------------
 
 
 def own_motion(kind, random, size=3.0):
@@ -73,21 +73,21 @@ def slopes(kind, turned, r):
     return np.transpose([(at(STEP * e) - at(-STEP * e)) / (2 * STEP) for e in np.eye(6)])
 
 
-@pytest.mark.parametrize("name", CLOSING)
+@pytest.mark.parametrize("name", CLOSURES)
 @quick
 @given(seeds)
-def test_closing_rows_vanish_on_the_joints_own_motion(name, seed):
-    kind = CLOSING[name]
+def test_closure_rows_vanish_along_the_motion_of_the_joint(name, seed):
+    kind = CLOSURES[name]
     _, turned, r = own_motion(kind, np.random.default_rng(seed))
     assert np.abs(np.array(kind.closure(turned, r), dtype=float)).max() < 1e-15
 
 
-@pytest.mark.parametrize("name", CLOSING)
+@pytest.mark.parametrize("name", CLOSURES)
 @quick
 @given(seeds)
-def test_closing_rows_hold_what_the_joint_does_not_free(name, seed):
+def test_closure_rows_constrain_all_other_directions(name, seed):
     """As many rows as directions that are not free; together they leave just these."""
-    kind = CLOSING[name]
+    kind = CLOSURES[name]
     q, turned, r = own_motion(kind, np.random.default_rng(seed))
     rows = slopes(kind, turned, r)
     assert len(rows) == len(kind.reactions.split()) == 6 - kind.nv
@@ -97,10 +97,10 @@ def test_closing_rows_hold_what_the_joint_does_not_free(name, seed):
         np.testing.assert_allclose(rows @ free, np.zeros(len(rows)), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", CLOSING)
-def test_reactions_are_what_their_names_say(name):
+@pytest.mark.parametrize("name", CLOSURES)
+def test_reactions_match_their_names(name):
     """A row's reaction is the force or moment along one axis of the frame on the parent."""
-    kind = CLOSING[name]
+    kind = CLOSURES[name]
     for seed in range(5):
         _, turned, r = own_motion(kind, np.random.default_rng(seed))
         for row, reaction in zip(slopes(kind, turned, r), kind.reactions.split(), strict=True):
@@ -115,16 +115,16 @@ def test_reactions_are_what_their_names_say(name):
 
 # of a joint closed half a turn off: about an axis across z, and for those that do not turn freely about z
 FLIPS = {name: [np.diag([1.0, -1.0, -1.0])] for name in ("revolute", "cylindrical", "planar")}
-FLIPS |= {name: [np.diag([1.0, -1.0, -1.0]), np.diag([-1.0, -1.0, 1.0])] for name in CLOSING if name[0] in "sf"}
+FLIPS |= {name: [np.diag([1.0, -1.0, -1.0]), np.diag([-1.0, -1.0, 1.0])] for name in CLOSURES if name[0] in "sf"}
 FLIPS |= {"prismatic": FLIPS["fixed"]}
 del FLIPS["spherical"]
 
 
-@pytest.mark.parametrize("name", CLOSING)
+@pytest.mark.parametrize("name", CLOSURES)
 @quick
 @given(seeds)
 def test_the_intended_branch(name, seed):
-    kind = CLOSING[name]
+    kind = CLOSURES[name]
     _, turned, r = own_motion(kind, np.random.default_rng(seed))
     assert (kind.branch is None) == (name in ("universal", "spherical"))
     if kind.branch is not None:
@@ -144,7 +144,7 @@ def test_the_intended_branch(name, seed):
         ([math.cos(1e-6), math.sin(1e-6), 0], [math.sin(1e-6), -math.cos(1e-6), 0]),
     ],
 )
-def test_x_is_as_near_as_can_be_to_the_frames(axis, x):
+def test_x_is_the_direction_nearest_to_that_of_the_frame(axis, x):
     axis = np.array(axis, dtype=float)
     axes = joints.joint_axes(Joint("j", "planar", "a", "b", Pose.identity(), axis))
     np.testing.assert_allclose(axes[:, [0, 2]], np.transpose([x, axis]), atol=1e-9)
@@ -216,7 +216,7 @@ LAWS = {
 }
 LAWS |= {  # c and d have five degrees of freedom against each other
     f"{name} cut": (loop_closure([EFFORT] * (6 - kind.nv), kind.closure), ("d" if kind.nv > 1 else "ground", "c"), ())
-    for name, kind in CLOSING.items()
+    for name, kind in CLOSURES.items()
 }
 
 
@@ -313,7 +313,7 @@ def later(frame, s):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_laws_say(seed):
+def test_residuals_of_laws(seed):
     """Rates and residuals from geometry: a knife does not slip sideways, a disk's lowest point does not move."""
     random = np.random.default_rng(seed)
     base, edge = moving_frame(random), moving_frame(random)

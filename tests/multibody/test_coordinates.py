@@ -227,12 +227,12 @@ def test_a_general_joint_is_the_one_it_imitates(name, seed):
 IMITATIONS = {name: imitation(KINDS[name]) for name in IMITATED}
 
 
-def driven(kind):
+def posed(kind):
     """The joint on coordinates that time moves as well: q + ½ t²."""
     return imitation(kind, lambda q, t: kind.place(q + 0.5 * t * t, t), timed=True)
 
 
-DRIVEN = {name: driven(KINDS[name]) for name in IMITATED}
+POSED = {name: posed(KINDS[name]) for name in IMITATED}
 
 
 @pytest.mark.parametrize("name", IMITATED)
@@ -242,11 +242,11 @@ def test_a_joint_moved_by_time(name, seed):
     """Its drift is what the joint does at v = t, its bias that of the joint at v + t and q̈ = 1."""
     kind, random = KINDS[name], np.random.default_rng(seed)
     (q, v), t = random.uniform(-2, 2, (2, kind.nv)), random.uniform(-2, 2)
-    found, own = DRIVEN[name].hinge(q, v, t), kind.hinge(q + 0.5 * t * t, v + t, 0.0)
-    check_hinge(DRIVEN[name], q, v, t)
+    found, own = POSED[name].hinge(q, v, t), kind.hinge(q + 0.5 * t * t, v + t, 0.0)
+    check_hinge(POSED[name], q, v, t)
     for part in (0, 1):
         columns = np.transpose([s[part] for s in own.columns])
         np.testing.assert_allclose(np.transpose([s[part] for s in found.columns]), columns, atol=1e-13)
         np.testing.assert_allclose(found.drift[part], columns @ np.full(kind.nv, t), atol=1e-12)
         np.testing.assert_allclose(found.bias[part], own.bias[part] + columns @ np.ones(kind.nv), atol=1e-11)
-    assert DRIVEN[name].timed and not kind.timed
+    assert POSED[name].timed and not kind.timed

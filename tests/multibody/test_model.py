@@ -251,10 +251,10 @@ def test_rotors_of_a_tree_with_mimics_belong_to_the_independent_joints():
 
 def test_massless_links_that_cannot_move_alone_are_welcome():
     """A massless flange behind a massive link, and a massless link that carries a mass."""
-    links = [Link("base"), Link("carrier"), heavy("load", 2.0, (0.5, 0.0, 0.0)), Link("flange")]
+    links = [Link("base"), Link("cart"), heavy("load", 2.0, (0.5, 0.0, 0.0)), Link("flange")]
     joints = [
-        joint("turn", "base", "carrier"),
-        joint("bolt", "carrier", "load", "fixed", at(1.0)),
+        joint("turn", "base", "cart"),
+        joint("bolt", "cart", "load", "fixed", at(1.0)),
         joint("end", "load", "flange", "fixed", at(0.25)),
     ]
     model = Model(mechanism(links, joints))

@@ -42,7 +42,7 @@ FLOATING = [
 COMPILED = {"iris_description/robots/iris_simple.urdf", "solo_description/robots/solo12.urdf"}
 
 
-class Witness:
+class Reference:
     """The same mechanism in Pinocchio: its full vectors are q(x), v = T x' and a = T x'' + T' x' in those of the
     model under test (x, x', x'')."""
 
@@ -139,9 +139,9 @@ def states(model, random):
         yield model.neutral(), 3.0
 
 
-def check(witness, random, links, compiled=False):
-    """All quantities of the model and its witness in some states."""
-    model = witness.model
+def check(reference, random, links, compiled=False):
+    """All quantities of the model and its reference in some states."""
+    model = reference.model
 
     def function(name, frame=None):
         return model.compiled(name, frame).native if compiled else model._definition(name, frame)[0]
@@ -149,18 +149,18 @@ def check(witness, random, links, compiled=False):
     forward, inverse, hybrid = map(function, ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics"))
     for q, speed in states(model, random):
         v, qdd, tau = speed * random.uniform(-1, 1, model.nv), *random.uniform(-10, 10, (2, model.nv))
-        assert error(forward(q, v, tau), witness.forward(q, v, tau)) < TOLERANCE
-        assert error(inverse(q, v, qdd), witness.inverse(q, v, qdd)) < TOLERANCE
+        assert error(forward(q, v, tau), reference.forward(q, v, tau)) < TOLERANCE
+        assert error(inverse(q, v, qdd), reference.inverse(q, v, qdd)) < TOLERANCE
         held = random.random(model.nv) < 0.5
-        for found, expected in zip(hybrid(q, v, qdd, tau, held), witness.hybrid(q, v, qdd, tau, held), strict=True):
+        for found, expected in zip(hybrid(q, v, qdd, tau, held), reference.hybrid(q, v, qdd, tau, held), strict=True):
             assert error(found, expected) < TOLERANCE
-        assert error(function("mass_matrix")(q), witness.mass(q)) < TOLERANCE
-        assert error(function("kinetic_energy")(q, v), witness.kinetic(q, v)) < TOLERANCE
-        assert abs(function("potential_energy")(q) - witness.potential(q)) < TOLERANCE * max(
-            1, abs(witness.potential(q))
+        assert error(function("mass_matrix")(q), reference.mass(q)) < TOLERANCE
+        assert error(function("kinetic_energy")(q, v), reference.kinetic(q, v)) < TOLERANCE
+        assert abs(function("potential_energy")(q) - reference.potential(q)) < TOLERANCE * max(
+            1, abs(reference.potential(q))
         )
         for link in links:
-            pose, jacobian = witness.frame(q, link)
+            pose, jacobian = reference.frame(q, link)
             assert error(function("frame_pose", link)(q), pose) < TOLERANCE
             assert error(function("frame_jacobian", link)(q), jacobian) < TOLERANCE
 
@@ -170,10 +170,10 @@ def check(witness, random, links, compiled=False):
 
 @functools.cache
 def floating(path, name):
-    """(witness, random numbers) of a robot that nothing holds."""
+    """(reference, random numbers) of a robot that nothing holds."""
     model = Model.from_urdf(path, floating_base=True)
-    witness = Witness(model, pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer()))
-    return witness, np.random.default_rng(zlib.crc32(name.encode()))
+    reference = Reference(model, pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer()))
+    return reference, np.random.default_rng(zlib.crc32(name.encode()))
 
 
 @pytest.fixture(params=FLOATING)
@@ -182,9 +182,9 @@ def case(robots_folder, request):
 
 
 def test_robots_that_float(case):
-    witness, random, name = case
-    links = [frame.name for frame in witness.reference.frames if frame.type == pin.BODY and frame.name != "universe"]
-    check(witness, random, dict.fromkeys([links[0], links[-1], *random.choice(links, 2)]), name in COMPILED)
+    reference, random, name = case
+    links = [frame.name for frame in reference.reference.frames if frame.type == pin.BODY and frame.name != "universe"]
+    check(reference, random, dict.fromkeys([links[0], links[-1], *random.choice(links, 2)]), name in COMPILED)
 
 
 def test_names_of_a_floating_base(case):
@@ -200,28 +200,28 @@ def test_names_of_a_floating_base(case):
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 0.1, 3.0])
 def test_coordinates_move_as_those_of_pinocchio(case, size):
     """The shorter way round: turns of up to 3 rad, small ones as well."""
-    witness, random, _ = case
-    model, reference = witness.model, witness.reference
-    np.testing.assert_array_equal(witness.q(model.neutral()), _moved_by_mimics(witness, pin.neutral(reference)))
+    reference, random, _ = case
+    model, reference = reference.model, reference.reference
+    np.testing.assert_array_equal(reference.q(model.neutral()), _moved_by_mimics(reference, pin.neutral(reference)))
     q = np.concatenate([random.uniform(-1, 1, 3), *(0.1 * random.uniform(-1, 1, model.nq - 3),)])
     q[3:7] = Rotation.random(random_state=int(random.integers(1000))).as_quat()
     d = random.uniform(-1, 1, model.nv)
     d *= size / np.linalg.norm(d[3:6])
     d[6:] = size * np.sin(d[6:])  # angles of other joints stay within half a turn
-    full, T, _ = witness.at(q, d)
+    full, T, _ = reference.at(q, d)
     there = model.equations.integrate(q, d)
-    assert error(witness.q(there), pin.integrate(reference, full, T @ d)) < TOLERANCE
+    assert error(reference.q(there), pin.integrate(reference, full, T @ d)) < TOLERANCE
     assert error(model.equations.difference(q, there), d) < max(TOLERANCE, 1e-15 / size)
-    found = pin.difference(reference, full, witness.q(there))
+    found = pin.difference(reference, full, reference.q(there))
     assert error(T @ model.equations.difference(q, there), found) < max(TOLERANCE, 1e-15 / size)
     assert error(model.equations.difference(there, q), -d) < max(TOLERANCE, 1e-15 / size)
 
 
-def _moved_by_mimics(witness, neutral):
+def _moved_by_mimics(reference, neutral):
     """Pinocchio does not know of the offsets of mimics."""
-    for joint in witness.joints:
+    for joint in reference.joints:
         if joint.mimic:
-            neutral[witness.reference.joints[witness.reference.getJointId(joint.name)].idx_q] = joint.mimic.offset
+            neutral[reference.reference.joints[reference.reference.getJointId(joint.name)].idx_q] = joint.mimic.offset
     return neutral
 
 
@@ -311,7 +311,7 @@ def random_link(name, random):
 
 
 def both_sides(kinds, seed):
-    """(witness, random numbers) of a tree with joints of the given kinds."""
+    """(reference, random numbers) of a tree with joints of the given kinds."""
     random = np.random.default_rng(seed)
     joints = [
         random_joint(k, kind, f"l{random.integers(max(0, k - 3), k + 1)}", random) for k, kind in enumerate(kinds)
@@ -332,21 +332,21 @@ def both_sides(kinds, seed):
         own = inertials[joint.child]
         reference.appendBodyToJoint(k, pin.Inertia(own.mass, own.com, own.inertia), aligned.inverse())
         reference.addBodyFrame(joint.child, k, aligned.inverse(), 0)
-    return Witness(model, reference), random
+    return Reference(model, reference), random
 
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kind", THEIRS)
 def test_each_joint_between_others(kind, compiled):
     """The joint on the ground, on itself, and between two hinges."""
-    witness, random = both_sides(["revolute", kind, kind, "prismatic", "revolute"], zlib.crc32(kind.encode()))
-    check(witness, random, ["l3", "l5"], compiled)
-    witness, random = both_sides([kind], 1)
-    check(witness, random, ["l1"])
+    reference, random = both_sides(["revolute", kind, kind, "prismatic", "revolute"], zlib.crc32(kind.encode()))
+    check(reference, random, ["l3", "l5"], compiled)
+    reference, random = both_sides([kind], 1)
+    check(reference, random, ["l1"])
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_trees_of_all_joints(seed):
     kinds = list(np.random.default_rng(seed).permutation([*THEIRS, *THEIRS])[:9])
-    witness, random = both_sides(list(map(str, kinds)), seed)
-    check(witness, random, ["l4", "l9"])
+    reference, random = both_sides(list(map(str, kinds)), seed)
+    check(reference, random, ["l4", "l9"])

@@ -131,7 +131,7 @@ def prescribable(G, random, count):
 
 # --- random trees with loops ----------------------------------------------------------------------
 
-CLOSING = "revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "fixed", "screw"
+CLOSURES = "revolute", "prismatic", "cylindrical", "universal", "spherical", "planar", "fixed", "screw"
 
 
 def random_link(name, random):
@@ -158,7 +158,7 @@ def looped(mechanism, random, *loops):
     return dataclasses.replace(mechanism, loops=made), q
 
 
-@pytest.mark.parametrize("kind", CLOSING)
+@pytest.mark.parametrize("kind", CLOSURES)
 def test_a_loop_closed_by_any_joint(kind):
     random = np.random.default_rng(zlib.crc32(kind.encode()))
     arm = tree_of(["revolute"] * 4 + ["spherical", "prismatic"], random, range(6))
@@ -169,9 +169,9 @@ def test_a_loop_closed_by_any_joint(kind):
 def test_trees_with_loops(seed):
     """Two loops anywhere among joints of all kinds; two joints are prescribed."""
     random = np.random.default_rng(seed)
-    kinds = random.permutation([*CLOSING[:6], "screw", "free", "revolute", "spherical"])
+    kinds = random.permutation([*CLOSURES[:6], "screw", "free", "revolute", "spherical"])
     ends = [random.choice(10, 2, replace=False) for _ in range(2)]
-    loops = [(random.choice(CLOSING), f"l{a}", f"l{b + 1}") for a, b in ends if a != b + 1]
+    loops = [(random.choice(CLOSURES), f"l{a}", f"l{b + 1}") for a, b in ends if a != b + 1]
     check(*looped(tree_of(list(kinds), random), random, *loops), random, held=2)
 
 

@@ -75,7 +75,7 @@ def source(name, folder):
     return ET.tostring(robot, encoding="unicode")
 
 
-def witness(text):
+def mujoco_model(text):
     """The same text in MuJoCo: bodies as they are, no limits, no contacts."""
     robot = ET.fromstring(text)
     extension = ET.SubElement(robot, "mujoco")
@@ -89,7 +89,7 @@ def witness(text):
 @pytest.mark.parametrize("rotors", [False, True])
 def test_accelerations(name, rotors, robots_folder):
     text = source(name, robots_folder)
-    model, reference = Model(parse_urdf(text)), witness(text)
+    model, reference = Model(parse_urdf(text)), mujoco_model(text)
     random = np.random.default_rng(len(text))
     if rotors:
         inertia = random.uniform(0.0, 2.0, model.nv)
@@ -111,10 +111,10 @@ def test_accelerations(name, rotors, robots_folder):
 
 
 def test_damping_reaches_both(robots_folder):
-    """The comparison above is about something: the files have damping, and it counts."""
+    """Damping of the files enters both models, so that the comparison above covers it."""
     for name in ("inline", PANDA):
         text = source(name, robots_folder)
-        model, reference = Model(parse_urdf(text)), witness(text)
+        model, reference = Model(parse_urdf(text)), mujoco_model(text)
         order = [reference.joint(name).dofadr[0] for name in model.joint_names]
         effort = model.friction_effort(np.ones(model.nv))
         np.testing.assert_array_equal(effort, np.ravel(reference.dof_damping)[order])

@@ -46,7 +46,7 @@ SMALL = 8
 SWEEPS = {"forward_dynamics", "hybrid_dynamics"}
 
 
-class Witness:
+class Reference:
     """The same robot in Pinocchio, in the coordinates of the model under test.
 
     `spread` is P and `offset` o in q_full = P q + o, read from the <mimic> elements of the file.
@@ -121,11 +121,11 @@ class Witness:
 
 
 class Robot:
-    """A model, its witness and seeded states of it."""
+    """A model, its reference and seeded states of it."""
 
     def __init__(self, path, name):
         self.name, self.model = name, Model.from_urdf(path)
-        self.witness = Witness(path, self.model.joint_names)
+        self.reference = Reference(path, self.model.joint_names)
         self.random = np.random.default_rng(zlib.crc32(name.encode()))
 
     def function(self, name, frame=None):
@@ -184,14 +184,14 @@ def test_an_invalid_file_is_refused_with_its_errors(robots_folder, name):
 
 
 def test_joints_and_limits_are_those_of_pinocchio(pair, robot):
-    model, witness = pair.model, pair.witness
-    assert (witness.mimics > 0) == (robot in MIMICKING)
+    model, reference = pair.model, pair.reference
+    assert (reference.mimics > 0) == (robot in MIMICKING)
     for k, name in enumerate(model.joint_names):
-        joint = witness.model.joints[witness.model.getJointId(name)]
+        joint = reference.model.joints[reference.model.getJointId(name)]
         assert (model.limits.lower[k], model.limits.upper[k]) == (-math.inf, math.inf) or joint.nq == 1
         if np.isfinite(model.limits.lower[k]):
-            assert model.limits.lower[k] == witness.model.lowerPositionLimit[joint.idx_q]
-            assert model.limits.upper[k] == witness.model.upperPositionLimit[joint.idx_q]
+            assert model.limits.lower[k] == reference.model.lowerPositionLimit[joint.idx_q]
+            assert model.limits.upper[k] == reference.model.upperPositionLimit[joint.idx_q]
 
 
 # --- dynamics -------------------------------------------------------------------------------------
@@ -201,35 +201,35 @@ def test_forward_dynamics(pair):
     forward = pair.function("forward_dynamics")
     for q, v in pair.states():
         tau = pair.vector(10.0)
-        assert error(forward(q, v, tau), pair.witness.forward(q, v, tau)) < TOLERANCE
+        assert error(forward(q, v, tau), pair.reference.forward(q, v, tau)) < TOLERANCE
 
 
 def test_inverse_dynamics(pair):
     inverse = pair.function("inverse_dynamics")
     for q, v in pair.states():
         qdd = pair.vector(10.0)
-        assert error(inverse(q, v, qdd), pair.witness.inverse(q, v, qdd)) < TOLERANCE
+        assert error(inverse(q, v, qdd), pair.reference.inverse(q, v, qdd)) < TOLERANCE
 
 
 def test_mass_matrix(pair):
     mass = pair.function("mass_matrix")
     for q, _ in pair.states():
-        assert error(mass(q), pair.witness.mass(q)) < TOLERANCE
+        assert error(mass(q), pair.reference.mass(q)) < TOLERANCE
 
 
 def test_hybrid_dynamics(pair):
     """None prescribed is forward, all prescribed inverse dynamics; what is given is passed through to the bit."""
-    hybrid, witness, n = pair.function("hybrid_dynamics"), pair.witness, pair.model.nv
+    hybrid, reference, n = pair.function("hybrid_dynamics"), pair.reference, pair.model.nv
     none, every = np.zeros(n, bool), np.ones(n, bool)
     for held in (none, every, *(pair.random.random((3, n)) < 0.5)):
         for q, v in pair.states():
             qdd, tau = pair.vector(10.0), pair.vector(10.0)
             accelerations, efforts = hybrid(q, v, qdd, tau, held)
-            expected = witness.hybrid(q, v, qdd, tau, held)
+            expected = reference.hybrid(q, v, qdd, tau, held)
             if held is none:
-                expected = witness.forward(q, v, tau), tau
+                expected = reference.forward(q, v, tau), tau
             if held is every:
-                expected = qdd, witness.inverse(q, v, qdd)
+                expected = qdd, reference.inverse(q, v, qdd)
             assert error(accelerations, expected[0]) < TOLERANCE
             assert error(efforts, expected[1]) < TOLERANCE
             np.testing.assert_array_equal(accelerations[held], qdd[held])
@@ -266,12 +266,12 @@ def test_mimics_are_those_of_pinocchio(robots_folder, name):
 
 def test_energies(pair):
     kinetic, potential = pair.function("kinetic_energy"), pair.function("potential_energy")
-    witness = pair.witness
+    reference = pair.reference
     for q, v in pair.states():
-        full_q, full_v = witness.q(q), witness.v(v)
-        expected = pin.computeKineticEnergy(witness.model, witness.data, full_q, full_v)
+        full_q, full_v = reference.q(q), reference.v(v)
+        expected = pin.computeKineticEnergy(reference.model, reference.data, full_q, full_v)
         assert error(kinetic(q, v), expected) < TOLERANCE
-        expected = pin.computePotentialEnergy(witness.model, witness.data, full_q)
+        expected = pin.computePotentialEnergy(reference.model, reference.data, full_q)
         assert error(potential(q), expected) < TOLERANCE
 
 
@@ -280,9 +280,9 @@ def test_energies(pair):
 
 def test_frames(pair):
     """Poses and Jacobians of the root, of the last link and of some in between."""
-    links = pair.witness.links()
+    links = pair.reference.links()
     for link in dict.fromkeys([links[0], links[-1], *pair.random.choice(links, 3)]):
         pose, jacobian = pair.function("frame_pose", link), pair.function("frame_jacobian", link)
         for q, _ in pair.states():
-            assert error(pose(q), pair.witness.pose(q, link)) < TOLERANCE
-            assert error(jacobian(q), pair.witness.jacobian(q, link)) < TOLERANCE
+            assert error(pose(q), pair.reference.pose(q, link)) < TOLERANCE
+            assert error(jacobian(q), pair.reference.jacobian(q, link)) < TOLERANCE

@@ -58,9 +58,9 @@ class Numbers:
 
 
 @st.composite
-def mechanisms(draw, most=8):
-    """Any tree of up to `most` joints, at least one of them free; links at fixed joints may be massless."""
-    n = draw(st.integers(1, most))
+def mechanisms(draw, max_joints=8):
+    """Any tree of up to `max_joints` joints, at least one of them free; links at fixed joints may be massless."""
+    n = draw(st.integers(1, max_joints))
     numbers = Numbers(draw(st.integers(0, 2**32 - 1)))
     kinds = [draw(st.sampled_from((*MOVING, "fixed") if k else MOVING)) for k in range(n)]
     heavy = [kind != "fixed" or draw(st.booleans()) for kind in kinds]
@@ -79,10 +79,10 @@ def mechanisms(draw, most=8):
 
 
 @st.composite
-def cases(draw, most=8):
+def cases(draw, max_joints=8):
     """(model, rotors, numbers): rotors on some joints, gravity in any direction."""
     numbers = Numbers(draw(st.integers(0, 2**32 - 1)))
-    model = Model(draw(mechanisms(most)), gravity=numbers.vector(3, 10.0))
+    model = Model(draw(mechanisms(max_joints)), gravity=numbers.vector(3, 10.0))
     rotors = numbers.random.uniform(0.0, 1.0, model.nv) * numbers.random.integers(0, 2, model.nv)
     return (model.with_rotor_inertia(rotors) if rotors.any() else model), rotors, numbers
 
@@ -344,14 +344,14 @@ def check_batch(model, numbers, name, rows):
 
 
 @compiling
-@given(cases(most=5), st.sampled_from(FUNCTIONS))
+@given(cases(max_joints=5), st.sampled_from(FUNCTIONS))
 def test_machine_code_is_the_python_function(case, name):
     model, _, numbers = case
     check_machine_code(model, numbers, name)
 
 
 @compiling
-@given(cases(most=5), st.sampled_from(FUNCTIONS), st.integers(0, 3 * vector_lanes() + 1))
+@given(cases(max_joints=5), st.sampled_from(FUNCTIONS), st.integers(0, 3 * vector_lanes() + 1))
 def test_a_batch_is_its_rows_to_the_bit(case, name, rows):
     model, _, numbers = case
     check_batch(model, numbers, name, rows)

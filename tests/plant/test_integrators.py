@@ -11,7 +11,7 @@ from cosim.compile import ArrayPort, compile
 from cosim.plant.integrators import GAMMA, INTEGRATORS, System, rk4, rosenbrock, semi_implicit_euler
 
 
-def driven_pendulum() -> System:
+def forced_pendulum() -> System:
     """q̈ = −4 sin q − 0.3 q̇ + cos 2t with the exact derivatives of that, x = (q, v)."""
 
     def flow(t: Any, x: Any) -> Any:
@@ -44,7 +44,7 @@ def integrate(step: Any, system: System, x: np.ndarray, end: float, n: int) -> n
 
 @pytest.mark.parametrize(("name", "order"), [("semi_implicit_euler", 1), ("rosenbrock", 2), ("rk4", 4)])
 def test_halving_the_step_divides_the_error_by_two_to_the_order(name: str, order: int) -> None:
-    system, start = driven_pendulum(), np.array([1.0, 0.5])
+    system, start = forced_pendulum(), np.array([1.0, 0.5])
     exact = integrate(rk4, system, start, 1.0, 4000)
     errors = [np.abs(integrate(INTEGRATORS[name], system, start, 1.0, n) - exact).max() for n in (50, 100, 200)]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.15)
@@ -106,7 +106,7 @@ def test_only_the_implicit_method_bears_a_stiff_spring(name: str) -> None:
 
 @pytest.mark.parametrize("name", INTEGRATORS)
 def test_symbols_give_what_numbers_give(name: str) -> None:
-    system = driven_pendulum()
+    system = forced_pendulum()
 
     def step(t: Any, x: Any) -> Any:
         return INTEGRATORS[name](system, t, x, 0.01)

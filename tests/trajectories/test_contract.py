@@ -52,7 +52,7 @@ def test_velocity_and_acceleration_are_the_derivatives(module: ModuleType, param
     trajectory = load(module, params, tmp_path)
     t = np.linspace(0.0, horizon(trajectory), 20001)[:-1]  # at `end` the velocity may step to 0
     if t[-1] == 0.0:
-        pytest.skip("the motion ends at once")
+        pytest.skip("the motion ends immediately")
     samples = dict(zip(KEYS, compiled(trajectory)(t), strict=True))
     dt = t[1] - t[0]
     for value, rate in (("position", "velocity"), ("velocity", "acceleration")):
