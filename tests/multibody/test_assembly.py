@@ -1,53 +1,15 @@
-"""Assembly of mechanisms with loops: branches, redundant rows, errors."""
-
-from pathlib import Path
+"""Assembly of mechanisms with loops: positions, velocities, branches, errors."""
 
 import numpy as np
 import pytest
 
-from cosim import load_rig
 from cosim.errors import InputError
-
-FOUR_BAR = """\
-mechanism:
-  gravity: [0, -9.81, 0]
-  bodies:
-    - {name: A, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01]}
-    - {name: B, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], origin: {xyz: [0.4, 0, 0]}}
-    - {name: C, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.5, 0, 0]}}
-  loops:
-    - {name: pin, parent: C, child: B, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.5, 0, 0]}}
-schedule: {duration: 0.2}
-"""
-OUT_OF_PLANE = ["pin/force_z", "pin/moment_x", "pin/moment_y"]
+from tests.multibody.assembled import FOUR_BAR, OUT_OF_PLANE, mistake, redundant, rig, start
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def rig(text, *overrides):
-    Path("rig.yaml").write_text(text)
-    return load_rig("rig.yaml", overrides)
-
-
-def start(text, *overrides):
-    """(positions, velocities) of the dofs at the start."""
-    plant = rig(text, *overrides).plant
-    return plant.start_positions, plant.start.v
-
-
-def mistake(text, *overrides):
-    with pytest.raises(InputError) as caught:
-        rig(text, *overrides)
-    (line,) = str(caught.value).splitlines()
-    return line
-
-
-def redundant(text, *overrides):
-    plant = rig(text, *overrides).plant
-    return [plant.full_model.constraint_rows[r] for r in plant.start.redundant]
 
 
 # --- positions ----------------------------------------------------------------------------------------------
@@ -303,108 +265,3 @@ mechanism:
         "rig.yaml:3 mechanism.constraints[0]: 'roll' has no direction at the initial positions; change the initial"
         " positions"
     )
-
-
-# --- redundant rows ----------------------------------------------------------------------------------
-
-THREE_CRANKS = """\
-mechanism:
-  gravity: [0, -9.81, 0]
-  bodies:
-    - {name: c1, mass: 1 kg, com: [0.1, 0, 0], inertia: [0.01, 0.01, 0.01]}
-    - {name: plate, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], origin: {xyz: [0.2, 0, 0]}}
-    - {name: c2, mass: 1 kg, com: [0.1, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.3, 0, 0]}}
-    - {name: c3, mass: 1 kg, com: [0.1, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.6, 0, 0]}}
-  loops:
-    - {name: p2, parent: c2, child: plate, origin: {xyz: [0.2, 0, 0]}, child_origin: {xyz: [0.3, 0, 0]}}
-    - {name: p3, parent: c3, child: plate, origin: {xyz: [0.2, 0, 0]}, child_origin: {xyz: [0.6, 0, 0]}}
-joints:
-  c1: {initial: {position: 1}}
-  c2: {initial: {guess: 1}}
-  c3: {initial: {guess: 1}}
-  plate: {initial: {guess: -1}}
-"""
-
-
-def test_a_third_crank_makes_one_row_redundant():
-    rows = [row for row in redundant(THREE_CRANKS) if not row.endswith(("force_z", "moment_x", "moment_y"))]
-    assert len(rows) == 1 and rows[0].startswith("p3/force_")
-    run = rig(THREE_CRANKS + "schedule: {duration: 0.3}\n").run()
-    np.testing.assert_allclose(run["c3/position"], run["c1/position"], atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "released",
-    [
-        "p2",
-        "p3",
-    ],
-)
-def test_rows_redundant_to_a_released_constraint_stay_active(released):
-    run = rig(f"{THREE_CRANKS}events: [{{do: release, of: {released}, at: 0.1}}]\nschedule: {{duration: 0.3}}\n").run()
-    other = {"p2": "p3", "p3": "p2"}[released]
-    assert run[f"{other}/violation"].max() < 1e-9
-    assert not run[f"{released}/force_x"][run.t > 0.1].any()
-
-
-def test_rows_that_depend_on_a_released_constraint_are_kept():
-    from cosim.multibody.assembly import find_redundant
-
-    plant = rig(THREE_CRANKS).plant
-    model, free = plant.full_model, np.zeros(plant.full_model.nv, dtype=bool)
-    names = [
-        {model.constraint_rows[r] for r in find_redundant(model, plant.start.q, free, released=released)}
-        for released in ((), ("p2",), ("p3",), ("p2", "p3"))
-    ]
-    assert len(names[0]) == 7 and len(names[3]) == 6
-    # what comes last relies on what lasts
-    assert {row for row in names[1] if row.endswith(("force_x", "force_y"))} <= {"p2/force_x", "p2/force_y"}
-    assert names[2] == names[0]
-
-
-def test_a_structure_that_cannot_move():
-    """A truss of three bars: two more than stay; it stands still and carries its weight."""
-    text = """
-mechanism:
-  gravity: [0, -9.81, 0]
-  bodies:
-    - {name: A, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01]}
-    - {name: B, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.4, 0, 0]}}
-    - {name: C, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.2, 0.6, 0]}}
-  loops:
-    - {name: ab, parent: A, child: B, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.4, 0, 0]}}
-    - {name: ac, parent: A, child: C, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.25358983848622454, 0, 0]}}
-joints:
-  A: {initial: {guess: 1}}
-  B: {initial: {guess: 2}}
-  C: {initial: {guess: -1.5}}
-schedule: {duration: 0.1}
-"""
-    rows = [row for row in redundant(text) if not row.endswith(("force_z", "moment_x", "moment_y"))]
-    assert len(rows) == 1
-    run = rig(text).run()
-    for name in "ABC":
-        np.testing.assert_allclose(run[f"{name}/velocity"], 0, atol=1e-12)
-    np.testing.assert_allclose(run["A/position"], np.pi / 3, atol=1e-9)
-    assert np.isfinite(run["ac/force_y"]).all() and np.abs(run["ab/force_y"]).max() > 0.1
-
-
-def ladder(cells):
-    """Uprights on the ground with a bar between each and the next."""
-    figures = "mass: 1 kg, com: [0.1, 0, 0], inertia: [0.01, 0.01, 0.01]"
-    bodies, loops, joints = [f"{{name: a0, {figures}}}"], [], ["a0: {initial: {guess: 90 deg}}"]
-    for k in range(1, cells + 1):
-        bodies.append(f"{{name: t{k}, parent: a{k - 1}, {figures}, origin: {{xyz: [0.2, 0, 0]}}}}")
-        bodies.append(f"{{name: a{k}, parent: base, {figures}, origin: {{xyz: [{0.3 * k}, 0, 0]}}}}")
-        frames = "origin: {xyz: [0.3, 0, 0]}, child_origin: {xyz: [0.2, 0, 0]}"
-        loops.append(f"{{name: l{k}, parent: t{k}, child: a{k}, {frames}}}")
-        joints += [f"t{k}: {{initial: {{guess: -80 deg}}}}", f"a{k}: {{initial: {{guess: 80 deg}}}}"]
-    listed = ["\n".join(f"    - {item}" for item in items) for items in (bodies, loops)]
-    return f"mechanism:\n  bodies:\n{listed[0]}\n  loops:\n{listed[1]}\njoints:\n" + "".join(f"  {j}\n" for j in joints)
-
-
-def test_many_loops():
-    q, _ = start(ladder(20))
-    uprights = q[[0, *range(2, 41, 2)]]
-    assert np.ptp(uprights) < 1e-9 and 1.39 < uprights[0] < 1.58
-    assert len(redundant(ladder(20))) == 3 * 20

@@ -1,0 +1,44 @@
+"""Rigs at their initial state, for the tests of assembly."""
+
+from pathlib import Path
+
+import pytest
+
+from cosim import load_rig
+from cosim.errors import InputError
+
+FOUR_BAR = """\
+mechanism:
+  gravity: [0, -9.81, 0]
+  bodies:
+    - {name: A, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01]}
+    - {name: B, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], origin: {xyz: [0.4, 0, 0]}}
+    - {name: C, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.5, 0, 0]}}
+  loops:
+    - {name: pin, parent: C, child: B, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.5, 0, 0]}}
+schedule: {duration: 0.2}
+"""
+OUT_OF_PLANE = ["pin/force_z", "pin/moment_x", "pin/moment_y"]
+
+
+def rig(text, *overrides):
+    Path("rig.yaml").write_text(text)
+    return load_rig("rig.yaml", overrides)
+
+
+def start(text, *overrides):
+    """(positions, velocities) of the dofs at the start."""
+    plant = rig(text, *overrides).plant
+    return plant.start_positions, plant.start.v
+
+
+def mistake(text, *overrides):
+    with pytest.raises(InputError) as caught:
+        rig(text, *overrides)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def redundant(text, *overrides):
+    plant = rig(text, *overrides).plant
+    return [plant.full_model.constraint_rows[r] for r in plant.start.redundant]
