@@ -6,41 +6,56 @@ A family's `Params` has a field `bus` (`CanParams`), a field `port` (`SerialPara
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 from cosim.drivers.transport import BaseConnection, CanBus, CanParams, SerialParams, device_link, host_link
 from cosim.errors import InputError
 from cosim.types import DriverContext
 
 
-def check_one_connection(params: Any) -> None:
-    """For Params with both fields. Raises ValueError unless one of them is given."""
+class BusOrPort(Protocol):
+    """Params with both fields."""
+
+    @property
+    def bus(self) -> CanParams | None: ...
+
+    @property
+    def port(self) -> SerialParams | None: ...
+
+
+class WithWatchdog(Protocol):
+    @property
+    def watchdog(self) -> float: ...
+
+
+def check_one_connection(params: BusOrPort) -> None:
+    """Raises ValueError unless one of both fields is given."""
     if (params.bus is None) == (params.port is None):
         raise ValueError("give either 'bus' or 'port'")
 
 
-def connection_key(params: Any) -> str:
+def connection_key(params: object) -> str:
     """`bus` or `port`, whichever is given."""
     return "port" if getattr(params, "bus", None) is None else "bus"
 
 
-def connection_params(params: Any) -> CanParams | SerialParams:
+def connection_params(params: object) -> CanParams | SerialParams:
     """What is given under `connection_key`."""
     return getattr(params, connection_key(params))
 
 
-def connection_name(params: Any) -> str:
+def connection_name(params: object) -> str:
     """The name of the bus or serial link in messages."""
     return connection_params(params).name
 
 
-def host(params: Any, context: DriverContext) -> BaseConnection:
+def host(params: object, context: DriverContext) -> BaseConnection:
     """The program's end of the connection, not yet open."""
     key = connection_key(params)
     return host_link(getattr(params, key), partial(context.place, key))
 
 
-def filtered_host(params: Any, context: DriverContext, ids: set[int]) -> BaseConnection:
+def filtered_host(params: object, context: DriverContext, ids: set[int]) -> BaseConnection:
     """As `host`; on a CAN bus only frames with these identifiers are received."""
     link = host(params, context)
     if isinstance(link, CanBus):
@@ -48,13 +63,13 @@ def filtered_host(params: Any, context: DriverContext, ids: set[int]) -> BaseCon
     return link
 
 
-def device(params: Any, context: DriverContext) -> BaseConnection:
+def device(params: object, context: DriverContext) -> BaseConnection:
     """The drives' end of the connection, for an emulator, not yet open."""
     key = connection_key(params)
     return device_link(getattr(params, key), partial(context.place, key))
 
 
-def check_watchdog(params: Any, context: DriverContext) -> None:
+def check_watchdog(params: WithWatchdog, context: DriverContext) -> None:
     """Raises InputError for a watchdog that would trip between two commands."""
     if params.watchdog <= context.period:
         what = f"must be longer than the period of {context.period:.6g} s, is {params.watchdog:.6g} s"

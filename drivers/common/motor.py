@@ -1,4 +1,4 @@
-"""A motor as the device side of a protocol sees it: what the emulated drive measures and what it asks for."""
+"""A motor as the device side of a protocol sees it: what its drive measures, and the effort that it requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Motor(Protocol):
     fault_cause: str  # "" or one of FAULT_CAUSES
 
     def request(self, effort: float) -> None:
-        """The effort that the motor is to give until it is asked again; 0 when it is off."""
+        """The effort that the motor is to give until the next request; 0 when it is off."""
         ...
 
 

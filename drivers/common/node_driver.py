@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
         self._nodes = {joint.address: k for k, joint in enumerate(self._wiring)}
         n = len(self._wiring)
         self._drive_mode, self._fault = [OFF] * n, [0] * n  # as reported
-        self._identity: dict[int, tuple[Any, ...]] = {}  # joint -> what its drive reported
+        self._identity: dict[int, tuple[float, ...]] = {}  # joint -> what its drive reported
 
     def cycle(self, emulator: DeviceEmulator) -> Traffic:
         """What one cycle sends to these emulated drives and receives from them."""
@@ -131,7 +131,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
     # --- what a family supplies ----------------------------------------------------------------------
 
     @abstractmethod
-    def _check_identity(self, k: int, identity: tuple[Any, ...]) -> None:
+    def _check_identity(self, k: int, identity: tuple[float, ...]) -> None:
         """Check what the drive reported. Raise `_drive_error(k, what)`; call `_check_limits`."""
 
     @abstractmethod

@@ -21,10 +21,10 @@ class TemplateDriver(NodeDriver[CanFrame, JointParams]):
         limits = [self._guard_limits(k)["effort"] for k in range(len(self.joints))]
         self._effort_limit = [math.ceil(min(1e3 * limit, 0xFFFF)) for limit in limits]  # mN·m
 
-    def _check_identity(self, k: int, identity: tuple[int, int, float]) -> None:
+    def _check_identity(self, k: int, identity: tuple[float, ...]) -> None:
         version, velocity, effort = identity
         if version != codec.VERSION:
-            raise self._drive_error(k, f"{self._drive_name(k)} has protocol {version}; update its firmware")
+            raise self._drive_error(k, f"{self._drive_name(k)} has protocol {version:g}; update its firmware")
         self._check_limits(k, [("effort", effort, "effort limit"), ("velocity", 0.1 * velocity, "velocity limit")])
 
     def _request(self, k: int, request: Request) -> CanFrame:

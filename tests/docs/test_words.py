@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from tests.docs.words import CODE, EXCEPTIONS, NAMES, PAGES, PROSE, ROOT, all_found, excepted, offenders, words_of
-
-# rooms in which such words still stand; a room leaves this list when its words are replaced
-UNFINISHED = {
-    "drivers/common",
-    "docs",
-}
 
 
 def rooms() -> list[str]:
@@ -26,12 +19,7 @@ def rooms() -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
-def marked(path: str) -> Any:
-    unfinished = pytest.mark.xfail(path in UNFINISHED, reason="words are still to be replaced here")
-    return pytest.param(path, marks=unfinished)
-
-
-@pytest.mark.parametrize("path", [marked(path) for path in rooms()])
+@pytest.mark.parametrize("path", rooms())
 def test_only_terms_of_the_field_are_used(path: str) -> None:
     found = [f"{one.path}:{one.line}: {one.kind} {one.text}; use: {one.instead}" for one in offenders((path,))]
     assert not found, "\n".join(found)
