@@ -27,6 +27,7 @@ import numpy as np
 
 Array = np.ndarray
 T = TypeVar("T")
+Item = TypeVar("Item")  # of a connection: CAN frames or bytes
 # A number, an array of numbers, or the symbol of either while a block is traced: one code serves all of them.
 # For the type checker it is `Any`: Python has no type for "the arithmetic of numpy, symbolic or not".
 Numeric: TypeAlias = Any
@@ -275,7 +276,7 @@ class Driver(Protocol):
 BusItem: TypeAlias = Any  # a CAN frame, or bytes of a serial link
 
 
-class TrafficMeter(Protocol):
+class BusTraffic(Protocol):
     """Items that a connection sent and received, and errors on it."""
 
     items_out: int
@@ -287,37 +288,50 @@ class TrafficMeter(Protocol):
         ...
 
 
-class Connection(Protocol):
-    """One end of a bus or serial link to drives."""
+class Connection(Protocol[Item]):
+    """One end of a connection. Items are CAN frames, or bytes (chunks without framing) on a serial link.
 
-    name: str
+    One thread receives; any thread may send; no thread uses it while it is closed. `open`, `close` and `reopen` may
+    block, the others may not.
+    """
+
+    name: str  # "udp_multicast 239.74.163.2", "/dev/ttyUSB0"
 
     @property
-    def meter(self) -> TrafficMeter: ...
+    def meter(self) -> BusTraffic: ...
 
     @property
     def lost(self) -> bool:
-        """Whether the connection failed and was not opened again."""
+        """Whether it failed and was not reopened."""
         ...
 
-    def open(self) -> None: ...
+    def now(self) -> int:
+        """The time [ns] of the clock of its deadlines."""
+        ...
 
-    def close(self) -> None: ...
+    def open(self) -> None:
+        """Raises InputError: no such port, interface or channel, or it is busy."""
+        ...
+
+    def close(self) -> None:
+        """Idempotent; never raises."""
+        ...
 
     def reopen(self) -> bool:
-        """Try to open a lost connection; whether it is open."""
+        """Try to open the connection again if it was lost; whether it is open."""
         ...
 
     def bus_off(self) -> None:
-        """Signal bus off to the other end, where the connection can; for the device's end."""
+        """Signal bus off to the host; for the device's end, and only on a bus that can signal it."""
         ...
 
-    def send(self, item: BusItem, deadline_ns: int) -> None:
-        """Raises RunError when the connection is lost or the deadline passes."""
+    def send(self, item: Item, deadline_ns: int) -> None:
+        """Raises RunError when the connection is lost or the item cannot be sent by the deadline."""
         ...
 
-    def receive(self, deadline_ns: int) -> BusItem | None:
-        """The next item, None if none arrives by the deadline. Raises RunError when the connection is lost."""
+    def receive(self, deadline_ns: int) -> Item | None:
+        """The next item, None if there is none by the deadline; with a deadline in the past: what has been received
+        already, without waiting. Raises RunError when the connection is lost."""
         ...
 
 

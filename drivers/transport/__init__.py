@@ -9,7 +9,6 @@ from cosim.drivers.transport.can import CanBus
 from cosim.drivers.transport.connection import (
     BaseConnection,
     CanFrame,
-    Connection,
     ConnectionLost,
     Locate,
     TrafficMeter,
@@ -19,6 +18,7 @@ from cosim.drivers.transport.connection_params import CanParams, SerialParams
 from cosim.drivers.transport.pty import Pty
 from cosim.drivers.transport.serial import SerialPort
 from cosim.drivers.transport.slcan import SlcanAdapter
+from cosim.types import Connection
 
 __all__ = [
     "BaseConnection",

@@ -7,11 +7,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple
 
 from cosim.errors import InputError, RunError, SourceLocation
+from cosim.types import Item
 
-Item = TypeVar("Item")
 Locate = Callable[..., SourceLocation]  # locate(*keys): the place of a key of the connection's section
 
 RETRY_NS = 100_000_000  # between two attempts to open a lost connection
@@ -63,51 +63,6 @@ class TrafficMeter:
         return (self.bits_in + self.bits_out) / (seconds * bitrate)
 
 
-class Connection(Protocol[Item]):
-    """One end of a connection. Items are CanFrames on CAN and bytes (chunks without framing) on a serial link.
-
-    One thread receives; any thread may send; no thread uses it while it is closed. `open`, `close` and `reopen` may
-    block, the others may not.
-    """
-
-    name: str  # "udp_multicast 239.74.163.2", "/dev/ttyUSB0"
-    meter: TrafficMeter
-
-    @property
-    def lost(self) -> bool:
-        """Whether it failed and was not reopened."""
-        ...
-
-    def now(self) -> int:
-        """The time [ns] of the clock of its deadlines."""
-        ...
-
-    def open(self) -> None:
-        """Raises InputError: no such port, interface or channel, or it is busy."""
-        ...
-
-    def close(self) -> None:
-        """Idempotent; never raises."""
-        ...
-
-    def reopen(self) -> bool:
-        """Try to open the connection again if it was lost; whether it is open."""
-        ...
-
-    def bus_off(self) -> None:
-        """Signal bus off to the host; for the device's end, and only on a bus that can signal it."""
-        ...
-
-    def send(self, item: Item, deadline_ns: int) -> None:
-        """Raises ConnectionLost when the connection is lost or the item cannot be sent by the deadline."""
-        ...
-
-    def receive(self, deadline_ns: int) -> Item | None:
-        """The next item, None if there is none by the deadline; with a deadline in the past: what has been received
-        already, without waiting. Raises ConnectionLost."""
-        ...
-
-
 class BaseConnection(ABC, Generic[Item]):
     """Base of the connections here: a name, a traffic meter, loss and reopening.
 
@@ -116,7 +71,7 @@ class BaseConnection(ABC, Generic[Item]):
     take seconds; therefore only `reopen` does it, which the owner calls outside of its cycle.
     """
 
-    now = staticmethod(time.monotonic_ns)  # see `Connection`
+    now = staticmethod(time.monotonic_ns)  # see `cosim.types.Connection`
 
     def __init__(self, name: str, locate: Locate) -> None:
         self.name, self.meter = name, TrafficMeter()
