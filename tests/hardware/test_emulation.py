@@ -2,234 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from types import SimpleNamespace
-from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 from cosim.errors import InputError, RunError
-from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
-from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
+from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
+from cosim.hardware.emulation.motors import EmulatedMotors
 from cosim.hardware.emulation.server import BEHIND_NS, MAX_ITEMS, EmulatedConnection, EmulationServer
 from cosim.rig import emulate
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
+from tests.hardware.emulation_helpers import Plant, motor_of, spec, wired
 from tests.kit.clock import MS, FakeClock
-
-
-class Plant:
-    """Joints whose state a test sets."""
-
-    def __init__(self, n=2, step_ns=MS):
-        self.tick_model = SimpleNamespace(step_ns=step_ns)
-        self.sample = tuple(np.zeros(n) for _ in range(3))
-        self.requested, self.log = np.zeros(n), []
-
-    def begin(self, t_ns):
-        self.t_ns = t_ns
-        self.log.append(t_ns)
-
-    def measure(self):
-        return self.sample
-
-    def request(self, index, effort):
-        self.requested[index] = effort
-
-    def advance(self):
-        self.log.append("step")
-
-
-def motor_of(**keys):
-    given = {"torque_constant": 0.5, "max_effort": 2.0, "max_velocity": 50.0, "max_temperature": 80.0}
-    return EmulatedMotor(**(given | {"voltage": 24.0, "temperature": 25.0} | keys))
-
-
-def wired(index=0, scale=1.0, zero=0.0, ambient=25.0, temperature_rise=40.0, thermal_time_constant=120.0):
-    return MotorWiring(index, scale, zero, ambient, temperature_rise, thermal_time_constant)
-
-
-# --- motors -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", [1.0, -1.0, 9.0, -0.25])
-def test_a_motor_sees_its_joint_through_direction_ratio_and_zero(scale):
-    plant, motor = Plant(), motor_of()
-    motors = EmulatedMotors(plant, [motor], [wired(1, scale, 0.3)], 1e-3)
-    for values, value in zip(plant.sample, (0.7, -2.0, 1.5), strict=True):
-        values[1] = value
-    motors.measure()
-    seen = (motor.position, motor.velocity, motor.effort, motor.current)
-    assert seen == pytest.approx((scale * 0.4, scale * -2.0, 1.5 / scale, 1.5 / scale / 0.5))
-    assert motor.velocity * motor.effort == pytest.approx(-3.0)  # power is the same on both sides
-    motor.request(1.2)
-    motors.write_requests()
-    assert plant.requested.tolist() == [0.0, pytest.approx(1.2 * scale)]
-    assert motors.scale_of(motor) == scale
-
-
-def test_an_encoder_that_jumped_stays_off():
-    plant, motor = Plant(), motor_of(jump=0.5)
-    EmulatedMotors(plant, [motor], [wired(0, 2.0)], 1e-3).measure()
-    assert motor.position == 0.5
-
-
-@pytest.mark.parametrize(
-    ("asked", "given"),
-    [(1.0, 1.0), (2.5, 2.0), (-9.0, -2.0), (math.inf, 2.0), (-math.inf, -2.0), (math.nan, 0.0)],
-)
-def test_what_is_asked_is_cut_to_what_a_motor_can(asked, given):
-    motor = motor_of()
-    motor.request(1.0)
-    motor.request(asked)
-    assert motor.requested == given
-
-
-@pytest.mark.parametrize("fraction", [0.0, 0.5, -1.0])
-def test_a_motor_warms_up_by_the_square_of_its_effort(fraction):
-    """τ dT/dt = ambient + temperature_rise · fraction² − T: 63 % of the rise after one time constant."""
-    plant, motor = Plant(), motor_of()
-    motors = EmulatedMotors(
-        plant, [motor], [wired(0, 2.0, ambient=25.0, temperature_rise=40.0, thermal_time_constant=1.0)], 1e-3
-    )
-    plant.sample[2][0] = fraction * 2.0 * 2.0
-    for _ in range(1000):
-        motors.measure()
-    end = 25.0 + 40.0 * fraction * fraction
-    assert motor.temperature == pytest.approx(25.0 + (1.0 - math.exp(-1.0)) * (end - 25.0), abs=0.02)
-    for _ in range(14_000):
-        motors.measure()
-    assert motor.temperature == pytest.approx(end, abs=1e-3)
-    assert motors.value(0, "temperature") == motor.temperature
-
-
-def test_signals_of_conditions_are_those_of_the_joint():
-    plant = Plant()
-    motors = EmulatedMotors(plant, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
-    for k, values in enumerate(plant.sample):
-        values[:] = 10.0 * k + 1.0, 10.0 * k + 2.0
-    found = [[motors.value(j, what) for what in ("position", "velocity", "effort", "temperature")] for j in (0, 1)]
-    assert found == [[1.0, 11.0, 21.0, 60.0], [2.0, 12.0, 22.0, 25.0]]
-
-
-# --- faults -----------------------------------------------------------------------------------------
-
-
-def spec(kind="drop", **keys):
-    rest = {"driver": "line", "joint": "", "at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "duration": math.inf}
-    return FaultInjection(
-        **{**rest, "fraction": 1.0, "delay": 0.01, "size": 0.1, "cause": "encoder", "kind": kind, **keys}
-    )
-
-
-def active(fault, times, value=lambda signal: 0.0):
-    return [t for t in times if fault.active(t, value)]
-
-
-def test_a_fault_at_a_time_lasts_as_long_as_it_says():
-    times = [0.0, 0.9, 1.0, 1.2, 1.4, 1.5, 9.0]
-    assert active(InjectedFault(spec(at=1.0, duration=0.5)), times) == [1.0, 1.2, 1.4]
-    assert active(InjectedFault(spec(at=1.0)), times) == [1.0, 1.2, 1.4, 1.5, 9.0]
-    assert active(InjectedFault(spec()), times) == times
-
-
-@pytest.mark.parametrize("factor", [1.0, -1.0])
-def test_a_fault_on_a_condition_counts_from_when_that_first_held(factor):
-    """Also when it does not hold any more."""
-    fault, times = (
-        InjectedFault(spec(at=0.25, duration=0.5, signal="a/position", factor=factor, bound=factor * 3.0)),
-        [],
-    )
-    asked = []
-
-    def value(signal):
-        asked.append(signal)
-        return factor * (4.0 if times[-1] == 1.0 else 3.0)
-
-    found = []
-    for t in (0.0, 0.5, 1.0, 1.125, 1.25, 1.625, 1.75, 3.0):
-        times.append(t)
-        if fault.active(t, value):
-            found.append(t)
-    assert found == [1.25, 1.625]
-    assert asked == ["a/position"] * 3  # it is not asked for again
-
-
-class Item(NamedTuple):
-    id: int
-    data: bytes
-
-
-def through(seed=1, n=1000, inward=True, data=b"abc", **specs):
-    line = FaultyConnection(seed)
-    line.begin([spec(kind, **keys) for kind, keys in specs.items()])
-    return line.through([Item(k, data) for k in range(n)], 0, inward), line
-
-
-def test_without_a_fault_everything_gets_through_as_it_is():
-    items, line = through()
-    assert [item.id for item in items] == list(range(1000)) and not line.cut
-
-
-@pytest.mark.parametrize("kind", ["drop", "duplicate", "corrupt"])
-def test_a_share_of_the_items_is_hit_the_same_ones_by_the_same_seed(kind):
-    items, _ = through(**{kind: {"fraction": 0.2}})
-    same, _ = through(**{kind: {"fraction": 0.2}})
-    others, _ = through(seed=2, **{kind: {"fraction": 0.2}})
-    assert items == same != others
-    count = {"drop": 1000 - len(items), "duplicate": len(items) - 1000}
-    hit = count.get(kind, sum(item.data != b"abc" for item in items))
-    assert 150 < hit < 250
-
-
-def test_what_is_dropped_is_gone_and_what_is_doubled_comes_twice_in_a_row():
-    assert through(drop={})[0] == []
-    items, _ = through(n=3, duplicate={})
-    assert [item.id for item in items] == [0, 0, 1, 1, 2, 2]
-
-
-@pytest.mark.parametrize("data", [b"\x00", bytes(range(64))])
-def test_one_bit_of_what_is_corrupt_is_another(data):
-    for item in through(n=200, data=data, corrupt={})[0]:
-        assert len(item.data) == len(data)
-        assert sum((x ^ y).bit_count() for x, y in zip(item.data, data, strict=True)) == 1
-    line = FaultyConnection(1)
-    line.begin([spec("corrupt")])
-    (chunk,) = line.through([data], 0, True)  # a serial line carries bytes
-    assert isinstance(chunk, bytes) and sum((x ^ y).bit_count() for x, y in zip(chunk, data, strict=True)) == 1
-    assert line.through([Item(7, b"")], 0, True) == [Item(7, b"")]  # which has no bits
-
-
-def test_what_is_late_comes_in_order_when_it_is_due():
-    line = FaultyConnection(1)
-    line.begin([spec("delay", delay=0.010)])
-    for t_ns, inward in ((0, True), (1 * MS, False), (2 * MS, True)):
-        assert line.through([t_ns], t_ns, inward) == []
-    assert line.due(9 * MS, True) == []
-    assert line.due(12 * MS, True) == [0, 2 * MS]
-    assert line.due(12 * MS, True) == [] and line.due(12 * MS, False) == [1 * MS]
-    line.begin([])
-    assert line.through([5], 13 * MS, True) == [5]
-
-
-def test_what_is_late_still_comes_after_the_fault_has_ended():
-    line = FaultyConnection(1)
-    line.begin([spec("delay", delay=0.010)])
-    line.through([1], 0, True)
-    line.begin([])
-    assert line.due(10 * MS, True) == [1]
-
-
-@pytest.mark.parametrize("kind", ["bus_off", "power_loss"])
-def test_nothing_gets_through_a_line_that_is_cut(kind):
-    items, line = through(delay={}, **{kind: {}})
-    assert items == [] and line.cut
-    assert line.due(10**12, True) == []
-    line.begin([])
-    assert not line.cut and line.through([1], 0, False) == [1]
-
 
 # --- the loop ---------------------------------------------------------------------------------------
 
@@ -521,6 +306,7 @@ def test_a_fault_waits_for_its_condition():
 
 
 # --- of a rig ---------------------------------------------------------------------------------------
+
 
 RIG = """\
 mechanism:

@@ -1,14 +1,17 @@
 """Reading rigs without the real plug-ins: stand-ins take the place of the packages that hold them."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from cosim import load_rig
 from cosim.errors import InputErrors
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
+from tests.rig.drivers_mistakes_helpers import RIG
 
 HEAD = """
 from cosim.types import PerJoint, param, params
@@ -81,3 +84,28 @@ def rigs(rig_parts, tmp_path, monkeypatch):
     yield Rigs()
     for name in [name for name in sys.modules if name.rpartition(".")[0] in PARTS]:
         del sys.modules[name]
+
+
+@pytest.fixture
+def mistakes(tmp_path, monkeypatch):
+    """The lines that a text after RIG is refused with, without the file's name."""
+    monkeypatch.chdir(tmp_path)
+
+    def of(text, *overrides, rig=RIG):
+        Path("rig.yaml").write_text(rig + text)
+        with pytest.raises(InputErrors) as caught:
+            load_rig("rig.yaml", overrides)
+        return [line.removeprefix("rig.yaml:") for line in str(caught.value).splitlines()]
+
+    return of
+
+
+@pytest.fixture
+def schedule(rigs):
+    """What becomes of the section `schedule` with this text."""
+    return lambda text, *overrides: rigs.read(f"{rigs.mechanism}schedule: {text}\n", *overrides).schedule
+
+
+@pytest.fixture
+def four_cpus(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)

@@ -1,0 +1,70 @@
+"""Emulated motors: units of the drive, limits, temperature."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cosim.hardware.emulation.motors import EmulatedMotors
+from tests.hardware.emulation_helpers import Plant, motor_of, wired
+
+
+@pytest.mark.parametrize("scale", [1.0, -1.0, 9.0, -0.25])
+def test_a_motor_sees_its_joint_through_direction_ratio_and_zero(scale):
+    plant, motor = Plant(), motor_of()
+    motors = EmulatedMotors(plant, [motor], [wired(1, scale, 0.3)], 1e-3)
+    for values, value in zip(plant.sample, (0.7, -2.0, 1.5), strict=True):
+        values[1] = value
+    motors.measure()
+    seen = (motor.position, motor.velocity, motor.effort, motor.current)
+    assert seen == pytest.approx((scale * 0.4, scale * -2.0, 1.5 / scale, 1.5 / scale / 0.5))
+    assert motor.velocity * motor.effort == pytest.approx(-3.0)  # power is the same on both sides
+    motor.request(1.2)
+    motors.write_requests()
+    assert plant.requested.tolist() == [0.0, pytest.approx(1.2 * scale)]
+    assert motors.scale_of(motor) == scale
+
+
+def test_an_encoder_that_jumped_stays_off():
+    plant, motor = Plant(), motor_of(jump=0.5)
+    EmulatedMotors(plant, [motor], [wired(0, 2.0)], 1e-3).measure()
+    assert motor.position == 0.5
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [(1.0, 1.0), (2.5, 2.0), (-9.0, -2.0), (math.inf, 2.0), (-math.inf, -2.0), (math.nan, 0.0)],
+)
+def test_what_is_asked_is_cut_to_what_a_motor_can(asked, given):
+    motor = motor_of()
+    motor.request(1.0)
+    motor.request(asked)
+    assert motor.requested == given
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, -1.0])
+def test_a_motor_warms_up_by_the_square_of_its_effort(fraction):
+    """τ dT/dt = ambient + temperature_rise · fraction² − T: 63 % of the rise after one time constant."""
+    plant, motor = Plant(), motor_of()
+    motors = EmulatedMotors(
+        plant, [motor], [wired(0, 2.0, ambient=25.0, temperature_rise=40.0, thermal_time_constant=1.0)], 1e-3
+    )
+    plant.sample[2][0] = fraction * 2.0 * 2.0
+    for _ in range(1000):
+        motors.measure()
+    end = 25.0 + 40.0 * fraction * fraction
+    assert motor.temperature == pytest.approx(25.0 + (1.0 - math.exp(-1.0)) * (end - 25.0), abs=0.02)
+    for _ in range(14_000):
+        motors.measure()
+    assert motor.temperature == pytest.approx(end, abs=1e-3)
+    assert motors.value(0, "temperature") == motor.temperature
+
+
+def test_signals_of_conditions_are_those_of_the_joint():
+    plant = Plant()
+    motors = EmulatedMotors(plant, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
+    for k, values in enumerate(plant.sample):
+        values[:] = 10.0 * k + 1.0, 10.0 * k + 2.0
+    found = [[motors.value(j, what) for what in ("position", "velocity", "effort", "temperature")] for j in (0, 1)]
+    assert found == [[1.0, 11.0, 21.0, 60.0], [2.0, 12.0, 22.0, 25.0]]

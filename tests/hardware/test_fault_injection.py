@@ -1,0 +1,118 @@
+"""Injected faults: time and condition, and their effect on items of a connection."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
+from tests.hardware.emulation_helpers import spec
+from tests.kit.clock import MS
+
+
+def active(fault, times, value=lambda signal: 0.0):
+    return [t for t in times if fault.active(t, value)]
+
+
+def test_a_fault_at_a_time_lasts_as_long_as_it_says():
+    times = [0.0, 0.9, 1.0, 1.2, 1.4, 1.5, 9.0]
+    assert active(InjectedFault(spec(at=1.0, duration=0.5)), times) == [1.0, 1.2, 1.4]
+    assert active(InjectedFault(spec(at=1.0)), times) == [1.0, 1.2, 1.4, 1.5, 9.0]
+    assert active(InjectedFault(spec()), times) == times
+
+
+@pytest.mark.parametrize("factor", [1.0, -1.0])
+def test_a_fault_on_a_condition_counts_from_when_that_first_held(factor):
+    """Also when it does not hold any more."""
+    fault, times = (
+        InjectedFault(spec(at=0.25, duration=0.5, signal="a/position", factor=factor, bound=factor * 3.0)),
+        [],
+    )
+    asked = []
+
+    def value(signal):
+        asked.append(signal)
+        return factor * (4.0 if times[-1] == 1.0 else 3.0)
+
+    found = []
+    for t in (0.0, 0.5, 1.0, 1.125, 1.25, 1.625, 1.75, 3.0):
+        times.append(t)
+        if fault.active(t, value):
+            found.append(t)
+    assert found == [1.25, 1.625]
+    assert asked == ["a/position"] * 3  # it is not asked for again
+
+
+class Item(NamedTuple):
+    id: int
+    data: bytes
+
+
+def through(seed=1, n=1000, inward=True, data=b"abc", **specs):
+    line = FaultyConnection(seed)
+    line.begin([spec(kind, **keys) for kind, keys in specs.items()])
+    return line.through([Item(k, data) for k in range(n)], 0, inward), line
+
+
+def test_without_a_fault_everything_gets_through_as_it_is():
+    items, line = through()
+    assert [item.id for item in items] == list(range(1000)) and not line.cut
+
+
+@pytest.mark.parametrize("kind", ["drop", "duplicate", "corrupt"])
+def test_a_share_of_the_items_is_hit_the_same_ones_by_the_same_seed(kind):
+    items, _ = through(**{kind: {"fraction": 0.2}})
+    same, _ = through(**{kind: {"fraction": 0.2}})
+    others, _ = through(seed=2, **{kind: {"fraction": 0.2}})
+    assert items == same != others
+    count = {"drop": 1000 - len(items), "duplicate": len(items) - 1000}
+    hit = count.get(kind, sum(item.data != b"abc" for item in items))
+    assert 150 < hit < 250
+
+
+def test_what_is_dropped_is_gone_and_what_is_doubled_comes_twice_in_a_row():
+    assert through(drop={})[0] == []
+    items, _ = through(n=3, duplicate={})
+    assert [item.id for item in items] == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("data", [b"\x00", bytes(range(64))])
+def test_one_bit_of_what_is_corrupt_is_another(data):
+    for item in through(n=200, data=data, corrupt={})[0]:
+        assert len(item.data) == len(data)
+        assert sum((x ^ y).bit_count() for x, y in zip(item.data, data, strict=True)) == 1
+    line = FaultyConnection(1)
+    line.begin([spec("corrupt")])
+    (chunk,) = line.through([data], 0, True)  # a serial line carries bytes
+    assert isinstance(chunk, bytes) and sum((x ^ y).bit_count() for x, y in zip(chunk, data, strict=True)) == 1
+    assert line.through([Item(7, b"")], 0, True) == [Item(7, b"")]  # which has no bits
+
+
+def test_what_is_late_comes_in_order_when_it_is_due():
+    line = FaultyConnection(1)
+    line.begin([spec("delay", delay=0.010)])
+    for t_ns, inward in ((0, True), (1 * MS, False), (2 * MS, True)):
+        assert line.through([t_ns], t_ns, inward) == []
+    assert line.due(9 * MS, True) == []
+    assert line.due(12 * MS, True) == [0, 2 * MS]
+    assert line.due(12 * MS, True) == [] and line.due(12 * MS, False) == [1 * MS]
+    line.begin([])
+    assert line.through([5], 13 * MS, True) == [5]
+
+
+def test_what_is_late_still_comes_after_the_fault_has_ended():
+    line = FaultyConnection(1)
+    line.begin([spec("delay", delay=0.010)])
+    line.through([1], 0, True)
+    line.begin([])
+    assert line.due(10 * MS, True) == [1]
+
+
+@pytest.mark.parametrize("kind", ["bus_off", "power_loss"])
+def test_nothing_gets_through_a_line_that_is_cut(kind):
+    items, line = through(delay={}, **{kind: {}})
+    assert items == [] and line.cut
+    assert line.due(10**12, True) == []
+    line.begin([])
+    assert not line.cut and line.through([1], 0, False) == [1]

@@ -1,0 +1,22 @@
+"""Fixtures of the tests in this folder."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that were saved."""
+    from matplotlib.figure import Figure
+
+    figures = []
+    save = Figure.savefig
+
+    def saved(figure, *arguments, **settings):
+        save(figure, *arguments, **settings)
+        figure.draw_without_rendering()  # extents are at the figure's own resolution again
+        figures.append(figure)
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+    return figures
