@@ -1,8 +1,8 @@
-"""The words everything shares: signals, joint state and command, the contracts of blocks and drivers.
+"""Shared types: signals, joint state and command, the contracts of blocks and drivers.
 
 Names follow ros2_control: position, velocity, acceleration, effort; a signal is `<joint>/<interface>`.
-Arrays are preallocated `(n,)` in joint order, SI; time between parts is integer nanoseconds,
-inside a pure block it is seconds (a number or a symbol).
+Arrays are preallocated `(n,)` in joint order, SI. Time is integer nanoseconds between parts, and seconds (a number or
+a symbol) inside a pure block.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from typing import (
 
 import numpy as np
 
+from cosim.errors import SourceLocation
+
 Array = np.ndarray
 T = TypeVar("T")
 Item = TypeVar("Item")  # of a connection: CAN frames or bytes
-# A number, an array of numbers, or the symbol of either while a block is traced: one code serves all of them.
+# A number, an array of numbers, or a symbol of either while a block is traced: the same code runs on all of them.
 # For the type checker it is `Any`: Python has no type for "the arithmetic of numpy, symbolic or not".
 Numeric: TypeAlias = Any
 State = dict[str, Numeric]  # named arrays, nested by part
@@ -156,14 +158,14 @@ ACTUATOR_OUTPUTS: Signals = {
 class Actuator(ContinuousBlock, Protocol):
     """A continuous block between a requested effort and a joint; all signals are of one joint, shape ().
 
-    inputs: ACTUATOR_INPUTS; outputs: ACTUATOR_OUTPUTS and whatever else is worth recording.
+    inputs: ACTUATOR_INPUTS; outputs: ACTUATOR_OUTPUTS, and further ones to be recorded.
     """
 
-    reflected_inertia: float  # rigidly coupled to the joint; the mechanism carries it [kg m² or kg]
+    reflected_inertia: float  # rigidly coupled to the joint; part of the mechanism [kg m² or kg]
     rates: Mapping[str, str]  # states that are positions -> the states that are their rates
 
     def initial(self, position: float, velocity: float) -> State:
-        """Electrically at rest, with the joint at this position and velocity."""
+        """The state without currents, with the joint at this position and velocity."""
         ...
 
 
@@ -172,7 +174,7 @@ class Trajectory(Protocol):
 
     @property
     def end(self) -> float:
-        """The time [s] from which it holds still; infinite for a periodic one."""
+        """The time [s] after which it is constant; infinite for a periodic one."""
         ...
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
@@ -186,8 +188,8 @@ class Trajectory(Protocol):
 
 @dataclass
 class JointState:
-    """What is measured of n joints at t_ns: position, velocity, effort (SI), fault (0 = none), temperature [°C] (not a
-    number where it is not measured). Where joints are measured at different times, t_ns is the oldest of them."""
+    """Measurements of n joints at t_ns: position, velocity, effort (SI), fault (0 = none), temperature [°C] (NaN where
+    it is not measured). If joints are measured at different times, t_ns is the earliest."""
 
     t_ns: int
     position: Array
@@ -222,7 +224,8 @@ class JointCommand:
 
 
 def requested_effort(command: Mapping[str, Numeric], state: Mapping[str, Numeric]) -> Numeric:
-    """kp (position − q) + kd (velocity − v) + effort: what a command requests of the drive in a measured state."""
+    """kp (position − q) + kd (velocity − v) + effort: the effort that a command requests of the drive in a measured
+    state."""
     proportional = command["kp"] * (command["position"] - state["position"])
     return proportional + command["kd"] * (command["velocity"] - state["velocity"]) + command["effort"]
 
@@ -402,14 +405,14 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class DriverContext:
-    """What a family of drivers may know of its rig when it is loaded."""
+    """The part of the rig that a family of drivers receives when it is loaded."""
 
     joints: tuple[str, ...]  # the n joints behind it
     wiring: tuple[Any, ...]  # of each, an instance of the family's JointParams
-    limits: Limits  # (n,) that the guard holds
+    limits: Limits  # (n,) of the guard
     period: float  # s from command to command
-    mode: str  # in which the drives are to run: effort, velocity or position
-    place: Callable[..., Any]  # place(*keys): where a key of the driver's section stands, for errors
+    mode: str  # of the drives: effort, velocity or position
+    place: Callable[..., SourceLocation]  # place(*keys): location of a key of the driver's section, for errors
 
 
 class MechanismFunctions(Protocol):
@@ -457,11 +460,11 @@ class MechanismModel(Protocol):
 
 @dataclass(frozen=True)
 class ControllerContext:
-    """What a controller may know of its rig when it is loaded."""
+    """The part of the rig that a controller receives when it is loaded."""
 
     joints: tuple[str, ...]  # the n joints it commands
-    index: Array  # (n,) their places in the model's joint order
+    index: Array  # (n,) their indices in the nv velocities of the model
     model: MechanismModel  # of the whole mechanism
     period: float  # s
     limits: Limits  # of the n joints
-    prescribed: Array  # (nv,) truth values: joints of the mechanism that move as a trajectory says
+    prescribed: Array  # bool (nv,): dofs of the mechanism with a prescribed trajectory

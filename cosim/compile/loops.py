@@ -33,21 +33,21 @@ class Buffer:
 
     @staticmethod
     def table(name: str, values: np.ndarray, known: list[Buffer]) -> Buffer:
-        return _noted(Buffer(name, values.shape[1], len(values), values=values), known)
+        return _registered(Buffer(name, values.shape[1], len(values), values=values), known)
 
     @staticmethod
     def workspace(name: str, count: int, width: int, known: list[Buffer]) -> Buffer:
-        return _noted(Buffer(name, width, count), known)
+        return _registered(Buffer(name, width, count), known)
 
     @staticmethod
     def slices(vector: str, starts: np.ndarray, known: list[Buffer]) -> Buffer:
-        return _noted(Buffer(vector, 0, starts=tuple(int(s) for s in starts)), known)
+        return _registered(Buffer(vector, 0, starts=tuple(int(s) for s in starts)), known)
 
     def shifted(self, by: int) -> Buffer:
         return replace(self, offset=self.offset + by)
 
 
-def _noted(buffer: Buffer, known: list[Buffer]) -> Buffer:
+def _registered(buffer: Buffer, known: list[Buffer]) -> Buffer:
     known.append(buffer)
     return buffer
 

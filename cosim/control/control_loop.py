@@ -163,13 +163,13 @@ class ControlLoop:
         after = ops.logical_or(before, is_valid < 0.5)
         hold_position = ops.where(before, state["hold_position"], inputs[1][self.index])
         layout = Layout(state["fallback"])
-        fallback_state, spare = layout.pack(state["fallback"]), y
+        fallback_state, fallback_command = layout.pack(state["fallback"]), y
         if tracing or after:
             fallback: Callable[..., Numeric] = self.compiled_fallback or self.run_fallback
-            fallback_state, *spare = fallback(inputs[0], fallback_state, *inputs[1:], hold_position)
+            fallback_state, *fallback_command = fallback(inputs[0], fallback_state, *inputs[1:], hold_position)
         continued = self.layout.pack({"block": x, "fallback": state["fallback"], "hold_position": hold_position})
         replaced = self.layout.pack(
             {"block": state["block"], "fallback": layout.unpack(fallback_state), "hold_position": hold_position}
         )
-        outputs = [ops.where(after, b, a) for a, b in zip(y, spare, strict=True)]
+        outputs = [ops.where(after, b, a) for a, b in zip(y, fallback_command, strict=True)]
         return ops.where(after, replaced, continued), ops.array([ops.where(after, 1.0, 0.0)]), *outputs

@@ -57,7 +57,7 @@ def find_consistent_state(
         return ConsistentState(model.equations.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
     with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
         q = close_loops(model, q, kept_q, t)
-        # dofs with a fixed initial position move afterwards: no dof is held here
+        # dofs with a fixed initial position move afterwards: no dof is fixed here
         redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
         return ConsistentState(q, consistent_velocities(model, q, v, kept_v, t, prescribed), redundant)
 
@@ -199,14 +199,14 @@ def consistent_velocities(
 
 
 def find_redundant(
-    model: Model, q: np.ndarray, held: np.ndarray, t: float = 0.0, released: Sequence[str] = ()
+    model: Model, q: np.ndarray, fixed: np.ndarray, t: float = 0.0, released: Sequence[str] = ()
 ) -> tuple[int, ...]:
     """Rows that depend on those before them, at q and near it, whichever constraints are `released`.
 
-    held: (nv,) dofs that do not move. Raises InputError if rows are dependent at q only (a singular configuration),
+    fixed: (nv,) dofs that do not move. Raises InputError if rows are dependent at q only (a singular configuration),
     with the condition number.
     """
-    movable = ~held
+    movable = ~fixed
     here = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[:, movable]
     if not np.isfinite(here).all():
         row = int(np.argmin(np.isfinite(here).all(axis=1)))

@@ -142,7 +142,8 @@ class MechanismEquations(ConfigurationSpace):
         t: Numeric = 0.0,
         active: Numeric | None = None,
     ) -> Solution:
-        """q̈, τ, λ as in `Model.hybrid_dynamics` and `Model.reactions`, and the power of time-dependent joints and laws.
+        """q̈, τ, λ as in `Model.hybrid_dynamics` and `Model.reactions`, and the power of time-dependent joints and
+        laws.
 
         active: which constraints are active (1 or 0 each), by default all.
         """
@@ -158,11 +159,17 @@ class MechanismEquations(ConfigurationSpace):
         return found._replace(power=found.power - found.multipliers @ at_rest)
 
     def impulse(
-        self, q: Numeric, demand: Numeric, jump: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric | None = None
+        self,
+        q: Numeric,
+        demand: Numeric,
+        jump: Numeric,
+        fixed: Numeric,
+        t: Numeric = 0.0,
+        active: Numeric | None = None,
     ) -> Solution:
-        """The impulse balance when the constraint rates must change by −demand (m,) and held dofs by `jump` (nv,).
+        """The impulse balance when the constraint rates must change by −demand (m,) and fixed dofs by `jump` (nv,).
 
-        The fields of the result hold velocity changes Δv (nv,), impulses of the held dofs (nv,) and Λ (m,) in place
+        The fields of the result hold velocity changes Δv (nv,), impulses of the fixed dofs (nv,) and Λ (m,) in place
         of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse (theory §6). Finite forces have no effect.
         """
         moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
@@ -170,14 +177,14 @@ class MechanismEquations(ConfigurationSpace):
         if active is not None:
             rows = self.constraints.with_active(rows, active)
         moving = [motion._replace(bias=ZERO) for motion in moving]
-        return self._solve(moving, [ZERO] * len(moving), ZERO, rows, jump, np.zeros(len(jump)), held)
+        return self._solve(moving, [ZERO] * len(moving), ZERO, rows, jump, np.zeros(len(jump)), fixed)
 
     def project_onto_constraints(
-        self, q: Numeric, v: Numeric, held: Numeric, t: Numeric = 0.0, active: Numeric | None = None
+        self, q: Numeric, v: Numeric, fixed: Numeric, t: Numeric = 0.0, active: Numeric | None = None
     ) -> tuple[Numeric, Numeric]:
         """(q, v) projected onto the constraints, orthogonally in the metric of M: one Newton step each.
 
-        Quaternions get length 1. held: (nv,) dofs that do not change.
+        Quaternions get length 1. fixed: (nv,) dofs that do not change.
         """
         q = self.normalised(q)
         if not self.constraints.members:
@@ -185,9 +192,9 @@ class MechanismEquations(ConfigurationSpace):
         no_jump, holonomic = np.zeros(len(v)), self.constraints.holonomic
         residual, _ = self.constraint_violation(q, v, t)
         violation = ops.with_elements(np.zeros(len(holonomic)), np.flatnonzero(holonomic), residual)
-        q = self.integrate(q, self.impulse(q, violation, no_jump, held, t, active).acceleration)
+        q = self.integrate(q, self.impulse(q, violation, no_jump, fixed, t, active).acceleration)
         _, rate = self.constraint_violation(q, v, t)
-        return q, v + self.impulse(q, rate, no_jump, held, t, active).acceleration
+        return q, v + self.impulse(q, rate, no_jump, fixed, t, active).acceleration
 
     # --- dynamics ---
 
