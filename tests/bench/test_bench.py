@@ -47,7 +47,7 @@ def found(ours, other=None, **more):
 # --- timing ---------------------------------------------------------------------------------------
 
 
-def test_the_two_are_run_in_turn_in_blocks_of_the_length_asked_for():
+def test_both_run_alternately_in_blocks_of_the_given_length():
     machine = Machine()
     a, b = machine.work("a", 1e-6), machine.work("b", 3e-6)
     samples = paired_timing.time_pairs(a, b, Budget(pairs=4, block=1e-3, starts=0), machine.clock)
@@ -197,7 +197,7 @@ def named(name):
         ("mujoco", "tick ur5_sim"),
     ],
 )
-def test_a_missing_peer_is_said_in_its_row(monkeypatch, peer, row):
+def test_a_missing_peer_is_reported_in_its_row(monkeypatch, peer, row):
     monkeypatch.setitem(sys.modules, peer, None)
     row = measure_case(named(row), TINY)
     assert row.note == f"{peer} is not installed: pip install 'cosim[test]'"
@@ -205,7 +205,7 @@ def test_a_missing_peer_is_said_in_its_row(monkeypatch, peer, row):
 
 
 @pytest.mark.parametrize("name", ["batch ur5 native", "loops two_arms", "loops talos"])
-def test_missing_robots_are_said_in_their_rows(monkeypatch, tmp_path, name):
+def test_missing_robots_are_reported_in_their_rows(monkeypatch, tmp_path, name):
     monkeypatch.setattr(peers.sysconfig, "get_path", lambda name: str(tmp_path))
     for made in (robots.load_robot, linkages.two_arms, linkages.standing):
         made.cache_clear()
@@ -355,7 +355,7 @@ def test_fresh_processes_are_timed(name):
     assert row.ours is not None and row.ours > 0.0
 
 
-def test_a_fresh_process_that_fails_says_why(tmp_path):
+def test_a_new_process_that_fails_reports_why(tmp_path):
     with pytest.raises(RunError) as caught:
         bench.rows_start.fresh(("raise SystemExit('no luck')",), tmp_path / "file", tmp_path)
     assert str(caught.value) == f"{tmp_path}/file: a new process failed: no luck"

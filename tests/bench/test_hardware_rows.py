@@ -320,7 +320,7 @@ def test_a_tick_on_a_serial_link():
     assert row.note.endswith("; 0 packets damaged")
 
 
-def test_a_run_at_1_khz_beside_another_process():
+def test_a_run_at_1_khz_with_drives_in_another_process():
     row = measure_case(named("hardware 1 kHz"), TINY)
     if row.ours is None:  # no multicast here
         pytest.skip(row.note)

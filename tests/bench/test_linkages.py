@@ -65,11 +65,11 @@ def test_the_fastest_of_the_exact_ways_is_timed(monkeypatch):
     assert rivals_of(monkeypatch, (math.nan, 1.0), (1e-15, 4.0), (9e-9, 3.0), (2e-8, 2.0)) == (2, 1e-15)
 
 
-def test_where_no_way_is_exact_the_fastest_is_timed_and_the_difference_tells(monkeypatch):
+def test_without_an_exact_method_the_fastest_is_timed_and_the_difference_reported(monkeypatch):
     assert rivals_of(monkeypatch, (1e-3, 2.0), (math.nan, 5.0), (1e-2, 1.0)) == (2, 1e-3)
 
 
-def test_a_way_says_its_settings():
+def test_a_mode_describes_its_settings():
     assert str(peers_loops.PinocchioMethod("lcaba", 1e-6, 2)) == "lcaba (μ = 1e-06, 2 it.)"
 
 

@@ -80,7 +80,7 @@ def program(monkeypatch, tmp_path):
     return program
 
 
-def test_cyclictest_is_asked_for_one_thread_of_fixed_priority_on_one_cpu(program):
+def test_cyclictest_runs_one_thread_of_fixed_priority_on_one_cpu(program):
     given = program(PRINTED)
     assert len(cyclictest.latencies(7, 250, 3, 80)) == 7
     options = "-m -q -t 1 -a 3 -p 80 -i 250 -l 7 -h 100000"
@@ -103,7 +103,7 @@ def test_a_cyclictest_that_fails_is_no_measurement(program, prints, says, code, 
     assert str(caught.value) == f"cyclictest failed: {last}"
 
 
-def test_a_cyclictest_that_is_not_there_is_said_in_the_rows(monkeypatch, tmp_path):
+def test_a_missing_cyclictest_is_reported_in_the_rows(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     for case in rows_realtime.CASES[:3]:
         row = measure_case(case, SHORT)
@@ -124,7 +124,7 @@ def test_its_version_is_part_of_the_document(program):
 SOON = Target("ratio", 2.0, at_most=True)
 
 
-def test_a_failure_beside_the_figure_misses_the_target():
+def test_a_failure_misses_the_target_whatever_the_figure():
     fine, late = (
         Measurement(Samples(np.array([1e-6]), np.array([1e-6])), note="so", growth=True, failed=failed)
         for failed in ("", "too many")
@@ -141,7 +141,7 @@ def test_quartiles_may_be_given():
     assert (row.ratio, row.quartiles) == (4.0, (3.0, 5.0))
 
 
-def test_what_cannot_be_measured_is_said_in_its_row():
+def test_a_row_reports_why_it_was_not_measured():
     def measure(effort):
         raise NotMeasured("there is no time")
 
@@ -222,7 +222,7 @@ def test_without_a_fixed_priority_nothing_is_measured(monkeypatch, program):
     assert row.met is None
 
 
-def test_other_rights_may_be_missing_as_both_lack_them(monkeypatch):
+def test_other_privileges_may_be_missing_for_both(monkeypatch):
     rights = Privilege("processor kept awake", False, "buy another"), Privilege("fixed priority (SCHED_FIFO)", True, "")
     monkeypatch.setattr(rows_realtime.privileges, "acquire", lambda pacing: nullcontext(rights))
     rows_realtime.check_priority()
@@ -293,7 +293,7 @@ def cpu():
         (Setup(2000, native=False), "Python", 100),
     ],
 )
-def test_runs_on_time_are_those_that_are_told(cpu, setup, lane, ticks):
+def test_runs_are_in_real_time_on_request_only(cpu, setup, lane, ticks):
     timing = setup.run(0.2, cpu)
     assert (timing.engine, len(timing.numbers), timing.lost_rows) == (lane, ticks, 0)
     assert timing.period_ns == setup.period * 1000
@@ -308,7 +308,7 @@ def test_drift_is_that_of_a_run_of_its_own_where_there_was_none(cpu, monkeypatch
     assert row.note.startswith("199 periods and ")
 
 
-def test_a_row_beside_cyclictest(cpu, monkeypatch):
+def test_a_row_with_cyclictest_as_peer(cpu, monkeypatch):
     try:
         cyclictest.cyclictest_path()
         rows_realtime.check_priority()
@@ -324,7 +324,7 @@ def test_a_row_beside_cyclictest(cpu, monkeypatch):
     assert list(rows_realtime._runs.values()) == [timing]
 
 
-def test_cyclictest_counts_what_it_is_told(cpu):
+def test_cyclictest_gets_the_number_of_ticks(cpu):
     try:
         found = cyclictest.latencies(50, 1000, cpu, 80)
     except (cyclictest.NoCyclictest, NotMeasured) as why:

@@ -107,13 +107,13 @@ def test_real_drives_are_cleared_when_all_are_open_and_none_is_on(bench):
     assert sorted(bench.log[5:]) == ["enable a", "enable b", "enable c"]
 
 
-def test_nothing_is_cleared_unless_it_is_said(bench):
+def test_faults_are_cleared_on_request_only(bench):
     bench.scheduler.prepare()
     bench.scheduler.arm()
     assert not [line for line in bench.log if line.startswith("clear")]
 
 
-def test_a_fault_that_stands_lets_go_of_all(bench):
+def test_a_persistent_fault_closes_all_drivers(bench):
     bench.drives["b"].stands = RunError(HOT)
     assert bench.refused("prepare", clear=True) == HOT
     ended = [*("stop a", "stop b", "stop c"), *("close a", "close b", "close c")]
@@ -159,7 +159,7 @@ def test_in_machine_code_there_is_nothing_to_clear(bench):
 
 
 @pytest.mark.parametrize("place", [None, "b"])
-def test_a_latched_fault_is_told_with_the_mend(bench, place):
+def test_a_latched_fault_is_reported_with_the_fix(bench, place):
     bench.scheduler.prepare()
     bench.drives["b"].refusal, bench.drives["b"].latched = RunError("watchdog; look at the line", place), True
     told = "watchdog; look at the line; fix the cause, then run with --clear-faults"
@@ -168,7 +168,7 @@ def test_a_latched_fault_is_told_with_the_mend(bench, place):
 
 
 @pytest.mark.parametrize("latched", [{}, {"latched": False}], ids=["not said", "said"])
-def test_what_cannot_be_cleared_is_told_as_it_is(bench, latched):
+def test_a_fault_that_cannot_be_cleared_is_reported_unchanged(bench, latched):
     bench.scheduler.prepare()
     bench.drives["b"].refusal = RunError("b did not switch on; check its supply")
     vars(bench.drives["b"]).update(latched)

@@ -93,7 +93,7 @@ def test_names_are_never_cut_and_lines_never_broken_in_a_pipe(command):
     assert max(map(len, lines[1:4])) <= 80
 
 
-def test_the_files_that_were_asked_for_are_written_and_named(command):
+def test_the_requested_files_are_written_and_named(command):
     code, out, _ = command("run", "rig.yaml", "--plot", "a.png", "--json", "a.json", "--record", "a.mcap")
     assert code == 0
     assert out.splitlines()[-1] == "wrote    plot a.png, summary a.json, recording a.mcap"
@@ -144,7 +144,7 @@ def test_the_interpreter_by_option_and_by_environment(command, monkeypatch):
     assert values[1] == values[2] == pytest.approx(values[0], rel=1e-12)
 
 
-def test_check_says_what_the_rig_is_without_running_it(command):
+def test_check_describes_the_rig_without_running_it(command):
     code, out, err = command("check", "rig.yaml")
     assert (code, err) == (0, [])
     assert out.splitlines() == [

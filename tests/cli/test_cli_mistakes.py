@@ -43,7 +43,7 @@ def test_files_that_are_no_rigs(command):
         assert command.refuses("run", file) == command.refuses("check", file) == [message]
 
 
-def test_every_mistake_of_a_rig_is_told_in_one_go_at_its_line(command):
+def test_all_errors_of_a_rig_are_reported_together_with_their_lines(command):
     Path("rig.yaml").write_text("""\
 mechanism:
   gravity: [0, 0]

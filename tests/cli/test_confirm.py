@@ -65,7 +65,7 @@ def closed():
 
 
 @pytest.mark.parametrize("stdin", [lambda: io.StringIO("yes\n"), closed, lambda: None], ids=["pipe", "closed", "none"])
-def test_without_a_terminal_nobody_can_be_asked(stdin):
+def test_without_a_terminal_there_is_no_confirmation(stdin):
     shown, error = asked(stdin())
     told = "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
     assert str(error) == told and error.exit_code == 2
@@ -73,7 +73,7 @@ def test_without_a_terminal_nobody_can_be_asked(stdin):
 
 
 @pytest.mark.parametrize("stdin", [io.StringIO("no\n"), Terminal("no\n"), None])
-def test_who_agreed_before_is_not_asked_but_told(stdin):
+def test_with_yes_there_is_no_question_but_a_report(stdin):
     assert asked(stdin, yes=True) == (SHOWN, None)
     assert stdin is None or stdin.tell() == 0
 

@@ -89,7 +89,7 @@ def test_drivers_are_opened_read_and_written_in_order(rig_of):
     ]  # fmt: skip
 
 
-def test_how_joints_are_shared_among_drivers_makes_no_difference(rig_of):
+def test_the_assignment_of_joints_to_drivers_makes_no_difference(rig_of):
     rig = rig_of()
     one, two, turned = (engine_of(rig, *groups)[0].run(100)[0] for groups in ([(0, 1)], [(0,), (1,)], [(1, 0)]))
     np.testing.assert_array_equal(one, two)
@@ -106,7 +106,7 @@ def test_a_fault_stops_every_driver_and_nothing_is_written_in_its_tick(rig_of):
     assert engine.view("request").tolist() == [0.0, 0.0]
 
 
-def test_closing_stops_every_driver_as_often_as_asked(rig_of):
+def test_every_close_stops_every_driver(rig_of):
     log: list[str] = []
     engine, _ = engine_of(rig_of(), (0,), (1,), log=log)
     engine.run(5)
@@ -146,7 +146,7 @@ def test_a_driver_that_fails_stops_the_run_and_its_fellows(rig_of, what):
 
 
 @pytest.mark.parametrize("what", ["read", "write"])
-def test_an_error_that_a_driver_did_not_expect_is_told_with_its_joints(rig_of, what):
+def test_an_unexpected_error_of_a_driver_names_its_joints(rig_of, what):
     engine, (first, _) = engine_of(rig_of(), (0,), (1,))
 
     def fail(*_):
@@ -186,7 +186,7 @@ def test_a_fault_of_a_drive_stops_the_run_and_names_the_joint(rig_of):
 
 
 @pytest.mark.parametrize(("what", "closed"), [("open", ["closed"]), ("enable", [])])
-def test_drivers_are_let_go_of_when_another_cannot_be_opened_and_off_when_it_cannot_be_enabled(rig_of, what, closed):
+def test_drivers_are_closed_if_another_fails_to_open_and_stopped_if_it_fails_to_enable(rig_of, what, closed):
     rig, done = rig_of(), []
     world = VirtualPlant(rig.tick_model)
 

@@ -181,7 +181,7 @@ def test_a_fallback_that_fails_ends_the_run(rig_of, how):
     assert [event.t for event in run.events] == [pytest.approx(0.020, abs=1e-12)]
 
 
-def test_a_takeover_is_told_once_however_the_rows_come(rig_of):
+def test_a_takeover_is_reported_once_for_any_blocks_of_rows(rig_of):
     other = "{name: other, type: own.py, joints: [b], after: 30 ms, fallback: {type: pid, kp: 1, ki: 0, kd: 1}}"
     rig = rig_of(DIVIDES, f"controllers.other={other}")
     rows = NativeEngine(rig.tick_model).run(60)[0]

@@ -111,7 +111,7 @@ def test_a_wait_for_a_message_is_left():
 
 
 @pytest.mark.parametrize("end", ["stop", "pause", "close"])
-def test_a_tick_that_is_far_away_holds_nobody_up(rig_of, end):
+def test_a_distant_tick_does_not_delay_a_stop(rig_of, end):
     with rig_of("pass", "schedule.step=1000 s", "schedule.duration=1 h").scheduler() as scheduler:
         scheduler.prepare()
         scheduler.arm()
@@ -201,7 +201,7 @@ def test_a_scheduler_that_is_forgotten_stops(rig_of):
     assert gc.isenabled()
 
 
-def test_a_program_that_fails_beside_a_running_rig_ends(rig_of, tmp_path):
+def test_a_program_that_fails_during_a_run_ends(rig_of, tmp_path):
     rig_of()
     text = (
         "from cosim import load_rig\n"
@@ -249,7 +249,7 @@ def test_what_is_no_number_of_ticks_is_refused(rig_of, ticks):
         assert scheduler.state is SchedulerState.ARMED
 
 
-def test_timing_that_is_not_there_is_told(rig_of):
+def test_missing_timing_is_reported(rig_of):
     scheduler = rig_of().scheduler()
     with pytest.raises(RunError, match=r"^there is no timing before the rig is prepared$"):
         _ = scheduler.timing

@@ -133,7 +133,7 @@ def test_a_rate_leaves_less_time_to_a_tick(refused):
     assert refused(900, 900, "schedule.realtime.rate=0.5") is None
 
 
-def test_controllers_that_take_turns_share_no_tick(refused):
+def test_controllers_with_different_phases_run_in_different_ticks(refused):
     turns = ["controllers.fast.period=2 ms", "controllers.slow.period=2 ms"]
     assert refused(600, 700, *turns, "controllers.slow.phase=1 ms") is None
     assert refused(600, 700, *turns) == (
@@ -170,7 +170,7 @@ def test_other_tasks_have_deadlines_too(refused):
     )
 
 
-def test_a_run_on_time_is_refused_before_it_begins(rig_of, tmp_path):
+def test_an_unschedulable_real_time_run_does_not_start(rig_of, tmp_path):
     """By the real clock: a nap of 3 ms in a step of 1 ms."""
     shares = []
     with pytest.raises(InputError) as caught:
@@ -189,7 +189,7 @@ def test_a_run_as_fast_as_possible_takes_what_it_takes(rig_of):
     assert run.summary["outcome"] == "finished" and run.timing is None
 
 
-def test_the_command_line_tells_it_in_one_line(command, tmp_path):
+def test_the_command_line_reports_it_in_one_line(command, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "rig.yaml").write_text(RIG)
     (line,) = command.refuses("run", "rig.yaml", "--set", "controllers.slow.nap=3 ms")
@@ -278,7 +278,7 @@ def test_simulated_motors_are_off_afterwards(rig_of):
     assert not engine.drivers[0][0]._enabled
 
 
-def test_a_rig_that_fails_in_rehearsal_is_told_in_the_run(rig_of, monkeypatch):
+def test_a_rig_that_fails_in_the_timing_pre_check_fails_in_the_run(rig_of, monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", lambda: clock)
     rig = rig_of("controllers.fast.bad=10 ms")

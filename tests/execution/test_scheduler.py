@@ -52,7 +52,7 @@ def go(bench, state):
 
 @pytest.mark.parametrize("paced", [False, True])
 @pytest.mark.parametrize("state", WAYS)
-def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, state, paced):
+def test_a_transition_that_is_not_allowed_names_the_states_that_allow_it(bench_of, state, paced):
     bench = bench_of(paced=paced)
     bench.clock.block(1, lambda: bench.scheduler.mode.ring.words[SharedWord.STOP])
     go(bench, state)
@@ -67,7 +67,7 @@ def test_what_a_state_does_not_allow_is_said_with_the_states_that_do(bench_of, s
 
 @pytest.mark.parametrize("paced", [False, True])
 @pytest.mark.parametrize("state", WAYS)
-def test_closing_from_any_state_lets_go_of_everything_as_often_as_asked(bench_of, monkeypatch, state, paced):
+def test_closing_from_any_state_releases_everything_and_is_idempotent(bench_of, monkeypatch, state, paced):
     calls = []
 
     @contextmanager
@@ -152,7 +152,7 @@ def test_drivers_have_time_to_measure_before_the_first_tick(bench_of, paced):
     assert [later - ticks[0] for later in ticks] == [0, MS, 2 * MS]
 
 
-def test_motors_stop_in_the_loop_itself_when_a_run_on_time_ends(bench_of):
+def test_motors_stop_in_the_loop_at_the_end_of_a_real_time_run(bench_of):
     """Whoever reads the ticks may be late."""
     bench = bench_of(paced=True)
     scheduler = bench.start(20)

@@ -216,7 +216,7 @@ PARTS = {"known_acceleration": "read", "check_command": "guard", "advance": "ste
 
 @pytest.mark.parametrize("paced", [False, True])
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_of_the_tick_that_fails_by_itself_is_a_fault_like_any_other(bench_of, part, paced):
+def test_a_failing_part_of_the_tick_is_a_fault(bench_of, part, paced):
     bench = bench_of(paced=paced, interpret=True)
     tick_model, ready = bench.rig.tick_model, []
     original = getattr(tick_model, part)
@@ -310,7 +310,7 @@ def test_machine_code_with_a_broken_clock_stops(bench_of, jump, said):
 
 
 @pytest.mark.parametrize("native", [False, True])
-def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
+def test_a_real_time_run_can_be_stopped_between_two_ticks(bench_of, native):
     bench = bench_of(text=NATIVE, native=native, paced=True, groups=((0,),))
     bench.clock.block(7, lambda: bench.scheduler.mode.ring.words[SharedWord.STOP])
     scheduler = bench.start(1000)
@@ -322,7 +322,7 @@ def test_a_run_on_time_can_be_stopped_between_two_ticks(bench_of, native):
     assert scheduler.engine.view("request").tolist() == [0.0]
 
 
-def test_a_fault_whose_row_found_no_place_is_told_all_the_same(bench_of, monkeypatch):
+def test_a_fault_without_room_for_its_row_is_reported(bench_of, monkeypatch):
     monkeypatch.setattr("cosim.execution.paced.MIN_PLACES", 1 << 4)
     monkeypatch.setattr("cosim.execution.paced.RING_TIME", 0.0)
     found = []

@@ -11,7 +11,7 @@ from tests.hardware.emulation_helpers import Plant, motor_of, wired
 
 
 @pytest.mark.parametrize("scale", [1.0, -1.0, 9.0, -0.25])
-def test_a_motor_sees_its_joint_through_direction_ratio_and_zero(scale):
+def test_a_motor_measures_its_joint_through_direction_ratio_and_zero(scale):
     plant, motor = Plant(), motor_of()
     motors = EmulatedMotors(plant, [motor], [wired(1, scale, 0.3)], 1e-3)
     for values, value in zip(plant.sample, (0.7, -2.0, 1.5), strict=True):
@@ -36,7 +36,7 @@ def test_an_encoder_that_jumped_stays_off():
     ("asked", "given"),
     [(1.0, 1.0), (2.5, 2.0), (-9.0, -2.0), (math.inf, 2.0), (-math.inf, -2.0), (math.nan, 0.0)],
 )
-def test_what_is_asked_is_cut_to_what_a_motor_can(asked, given):
+def test_requested_efforts_are_clipped_to_the_limit_of_the_motor(asked, given):
     motor = motor_of()
     motor.request(1.0)
     motor.request(asked)

@@ -93,7 +93,7 @@ def emulation_with(*inboxes, faults=(), clock=None):
     return made, plant, told
 
 
-def test_steps_are_taken_by_the_clock_and_answers_given_when_questions_come():
+def test_steps_follow_the_clock_and_requests_are_answered_on_arrival():
     emulation, plant, _ = emulation_with([(0, "a"), (400_000, "b"), (1_700_000, "c")])
     emulation.open()
     emulation.serve(0.003)
@@ -105,7 +105,7 @@ def test_steps_are_taken_by_the_clock_and_answers_given_when_questions_come():
     assert (line.answered, line.unsent) == (3, 0)
 
 
-def test_what_was_missed_is_caught_up_with():
+def test_missed_steps_are_caught_up():
     emulation, plant, _ = emulation_with([])
     emulation.open()
     emulation.serve(0.001)
@@ -117,7 +117,7 @@ def test_what_was_missed_is_caught_up_with():
     assert plant.t_ns == pytest.approx(emulation.clock.time - 7_000_000_000, abs=2 * MS)
 
 
-def test_what_is_too_much_to_be_caught_up_with_is_given_up():
+def test_a_large_delay_becomes_clock_slip():
     emulation, _, _ = emulation_with([])
     emulation.open()
     emulation.serve(0.001)
@@ -132,7 +132,7 @@ def test_what_is_too_much_to_be_caught_up_with_is_given_up():
     assert emulation.steps == pytest.approx(steps + 6, abs=1)
 
 
-def test_faults_go_by_the_time_of_the_rig_also_when_time_was_given_up():
+def test_faults_follow_simulated_time_also_after_clock_slip():
     emulation, _, told = emulation_with([], faults=[spec(at=0.005, duration=0.002)])
     emulation.open()
     emulation.serve(0.001)
@@ -141,7 +141,7 @@ def test_faults_go_by_the_time_of_the_rig_also_when_time_was_given_up():
     assert told == ["0.005 s  drop at line begins", "0.007 s  drop at line ends"]
 
 
-def test_several_lines_are_served_side_by_side():
+def test_several_connections_are_served_together():
     emulation, _, _ = emulation_with([(100_000, "a"), (900_000, "b")], [(150_000, "x"), (950_000, "y")])
     emulation.open()
     emulation.serve(0.002)
@@ -152,7 +152,7 @@ def test_several_lines_are_served_side_by_side():
     assert emulation.steps == 3
 
 
-def test_a_line_that_is_flooded_does_not_hold_up_the_physics():
+def test_a_flooded_connection_does_not_delay_the_physics():
     flood = [(0, k) for k in range(10 * MAX_ITEMS)]
     emulation, _, _ = emulation_with(flood)
     emulation.open()
@@ -161,7 +161,7 @@ def test_a_line_that_is_flooded_does_not_hold_up_the_physics():
     assert emulation.connections[0].answered == MAX_ITEMS
 
 
-def test_answers_that_a_line_does_not_take_are_counted_and_a_broken_line_is_opened_again():
+def test_unsent_replies_are_counted_and_a_broken_connection_is_opened_again():
     emulation, _, _ = emulation_with([(0, "a"), (200_000, "b")])
     emulation.open()
     (line,) = emulation.connections
@@ -175,7 +175,7 @@ def test_answers_that_a_line_does_not_take_are_counted_and_a_broken_line_is_open
     assert line.link.log[-1] == "close"
 
 
-def test_when_a_line_cannot_be_had_none_is():
+def test_if_a_connection_cannot_be_opened_none_is():
     emulation, _, _ = emulation_with([], [])
     emulation.connections[1].link.broken = "open"
     with pytest.raises(InputError, match="no such line"):
@@ -183,7 +183,7 @@ def test_when_a_line_cannot_be_had_none_is():
     assert [line.link.log[-1] for line in emulation.connections] == ["close", "close"]
 
 
-def test_it_ends_when_it_is_told_to():
+def test_it_ends_on_request():
     emulation, _, _ = emulation_with([])
     emulation.open()
     process = emulation.connections[0].drives.process
@@ -205,7 +205,7 @@ def steps(emulation, n):
         emulation.step()
 
 
-def test_unasked_words_go_stale_and_answers_do_not():
+def test_a_stale_heartbeat_stops_unsolicited_items_only():
     emulation, _, told = emulation_with([(1_500_000, "a")], faults=[spec("stale_heartbeat", at=0.001, duration=0.002)])
     emulation.open()
     (line,) = emulation.connections
@@ -231,7 +231,7 @@ def test_a_loss_of_power_silences_the_drives_and_resets_them_when_it_is_over():
     assert told == ["0.001 s  power loss at line begins", "0.003 s  power loss at line ends"]
 
 
-def test_a_line_that_is_off_leaves_the_drives_their_own_watchdogs():
+def test_after_bus_off_the_watchdogs_of_the_drives_act():
     emulation, _, _ = emulation_with([(1_500_000, "b")], faults=[spec("bus_off", at=0.001)])
     emulation.open()
     steps(emulation, 5)
@@ -239,7 +239,7 @@ def test_a_line_that_is_off_leaves_the_drives_their_own_watchdogs():
     assert line.drives.log == ["reset", *["process"] * 5] and line.link.sent == []
 
 
-def test_late_questions_are_answered_when_they_come():
+def test_late_requests_are_answered_on_arrival():
     emulation, _, _ = emulation_with([(100_000, "a")], faults=[spec("delay", delay=0.003)])
     emulation.open()
     steps(emulation, 1)  # from the first step on
@@ -249,7 +249,7 @@ def test_late_questions_are_answered_when_they_come():
     assert [t for t, _ in emulation.connections[0].link.sent] == pytest.approx([6 * MS, 6 * MS], abs=2 * MS)
 
 
-def test_a_fault_is_on_its_own_line_only():
+def test_a_fault_affects_its_own_connection_only():
     emulation, _, _ = emulation_with([(1_500_000, "a")], [(1_600_000, "x")], faults=[spec("drop", driver="line1")])
     emulation.open()
     steps(emulation, 4)
@@ -346,7 +346,7 @@ def test_load_motors_are_those_of_a_bench(tmp_path):
     assert str(caught.value) == f"{tmp_path / 'rig.yaml'}:16 drivers[1].loads: {what}"
 
 
-def test_joints_beside_the_real_ones_stand_still_and_those_without_a_motor_move(tmp_path):
+def test_joints_with_simulated_motors_are_latched_and_those_without_a_motor_move(tmp_path):
     emulation = emulation_from(tmp_path, RIG)
     virtual_plant = emulation.motors.plant
     virtual_plant.begin(0)

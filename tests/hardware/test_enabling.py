@@ -47,7 +47,7 @@ def test_those_that_are_on_are_held_while_others_take_their_time():
     assert len(first.commands) >= 3 and set(map(tuple, first.commands)) == {(0.2, 0.0, 0.0, 0.0, 0.0)}
 
 
-def test_the_first_error_is_raised_when_nobody_is_at_work_any_more():
+def test_the_first_error_is_raised_after_all_calls_have_returned():
     ended = []
 
     def enable(k):

@@ -44,7 +44,7 @@ WORDS = "'pressed' and 'released' are {}; give one character each, not the same"
         ("space", "expected a mapping, got 'space'"),
     ],
 )
-def test_mistakes_are_told_at_the_section(data, what):
+def test_errors_are_reported_at_the_section(data, what):
     reading = Reading(lambda path: SourceLocation("rig.yaml", 7, ".".join(map(str, path))), [])
     assert read(EstopParams, data, ("guard", "estop"), reading) is None
     assert [str(error) for error in reading.errors] == [f"rig.yaml:7 guard.estop: {what}"]
@@ -59,7 +59,7 @@ def test_mistakes_are_told_at_the_section(data, what):
         ({"interface": "virtual", "channel": "a", "id": 0x20000000}, "id: must be at most 536870911, is 536870912"),
     ],
 )
-def test_mistakes_of_one_key_are_told_there(data, what):
+def test_errors_of_one_key_are_reported_there(data, what):
     reading = Reading(lambda path: SourceLocation("rig.yaml", 7, ".".join(map(str, path))), [])
     assert read(EstopParams, data, ("estop",), reading) is None
     assert [str(error) for error in reading.errors] == [f"rig.yaml:7 estop.{what}"]
@@ -134,7 +134,7 @@ def test_a_file_that_is_gone_is_pressed_until_it_is_back(opened, pin):
     assert stop.pressed() == ""
 
 
-def test_a_fifo_that_nobody_writes_to_is_pressed_and_not_waited_for(opened, pin):
+def test_a_fifo_without_a_writer_is_pressed_and_does_not_block(opened, pin):
     pin.unlink()
     os.mkfifo(pin)
     assert opened(file="gpio/value").pressed() == "the emergency stop: 'gpio/value' reads '', neither '1' nor '0'"

@@ -54,7 +54,7 @@ def test_other_messages_do_not(bus, own, others):
     assert f"message {own:#x} on" in stop.pressed()
 
 
-def test_a_tap_between_two_looks_is_seen(bus, cause):
+def test_a_short_press_between_two_polls_counts(bus, cause):
     stop, send = bus[0](), bus[1]
     for data in (b"\0", b"\1", b"\0"):
         send(0x10, data)
@@ -94,7 +94,7 @@ def test_a_bus_that_brings_messages_without_end_cannot_be_reset(bus, cause, monk
     assert MAX_PER_POLL < MAX_BEFORE_RESET
 
 
-def test_an_error_that_the_bus_reports_stops_until_the_sender_is_heard_again(bus, cause):
+def test_a_reported_bus_error_stops_until_the_next_message(bus, cause):
     stop, send = bus[0](), bus[1]
     send(0x4, bytes(8), is_error_frame=True)
     doubt = f"{cause} may be lost, the bus reports an error"
@@ -122,7 +122,7 @@ def test_a_bus_that_fails_is_pressed(bus, cause, monkeypatch, error, why):
     assert stop.pressed() == stays(stop) == f"{cause} cannot be read ({why})"
 
 
-def test_no_look_waits_and_only_kernels_filter(monkeypatch):
+def test_no_poll_blocks_and_only_kernels_filter(monkeypatch):
     asked = []
 
     class Bus:
@@ -160,7 +160,7 @@ def test_the_bus_is_closed_with_the_stack():
 
 
 @pytest.mark.parametrize("interface", ["nothing", "socketcan", "slcan", "serial"])
-def test_a_bus_that_is_missing_is_told_in_one_line(interface):
+def test_a_missing_bus_is_reported_in_one_line(interface):
     told = refused(interface=interface, channel="nowhere7", id=1)
     assert told.startswith(f"rig.yaml:7 guard.estop.channel: cannot open the CAN bus 'nowhere7' ({interface}): ")
     assert told.endswith("; check its name and its cable") and "\n" not in told

@@ -49,7 +49,7 @@ def test_what_was_typed_before_counts(terminal, opened):
     assert opened(key="space").pressed() == "the emergency stop: key space"
 
 
-def test_a_key_that_was_pressed_again_is_told_at_the_reset(terminal, opened):
+def test_a_key_that_was_pressed_again_prevents_the_reset(terminal, opened):
     stop = opened(key="space")
     terminal.type(b" ")
     assert stop.pressed() == "the emergency stop: key space"
@@ -62,7 +62,7 @@ def test_a_key_that_was_pressed_again_is_told_at_the_reset(terminal, opened):
     assert stays(stop) == "the emergency stop: key space"  # also where a reset is the first to see it
 
 
-def test_keys_are_not_shown_nor_kept_until_the_line_ends_and_cannot_hold_the_loop_up(terminal, opened):
+def test_keys_are_not_echoed_are_read_immediately_and_cannot_halt_the_loop(terminal, opened):
     before = terminal.mode
     opened(key="space")
     mode = terminal.mode
@@ -75,7 +75,7 @@ def test_keys_are_not_shown_nor_kept_until_the_line_ends_and_cannot_hold_the_loo
         os.read(terminal.leader, 100)
 
 
-def test_the_terminal_is_given_back_with_nothing_typed_in_it(terminal):
+def test_the_terminal_is_restored_without_typed_input(terminal):
     before = terminal.mode
     with ExitStack() as stack:
         open_estop(EstopParams(key="space"), place, stack)
@@ -87,7 +87,7 @@ def test_the_terminal_is_given_back_with_nothing_typed_in_it(terminal):
         os.read(terminal.follower, 100)
 
 
-def test_it_is_given_back_once(terminal):
+def test_the_terminal_is_restored_once(terminal):
     with ExitStack() as stack:
         stop = open_estop(EstopParams(key="space"), place, stack)
     tty.setraw(terminal.follower)
@@ -96,7 +96,7 @@ def test_it_is_given_back_once(terminal):
     assert terminal.mode == mode
 
 
-def test_it_is_given_back_when_another_input_cannot_be_had(terminal):
+def test_the_terminal_is_restored_if_another_input_cannot_be_opened(terminal):
     before = terminal.mode
     assert "'none': No such file" in refused(key="space", file="none")
     assert terminal.mode == before
@@ -111,7 +111,7 @@ LEAVE = {
 
 
 @pytest.mark.parametrize("how", LEAVE)
-def test_it_is_given_back_by_a_program_that_does_not_close_it(how):
+def test_the_terminal_is_restored_at_the_exit_of_a_program(how):
     terminal = Terminal()
     before = terminal.mode
     code = f"""

@@ -15,7 +15,7 @@ def active(fault, times, value=lambda signal: 0.0):
     return [t for t in times if fault.active(t, value)]
 
 
-def test_a_fault_at_a_time_lasts_as_long_as_it_says():
+def test_a_fault_at_a_time_is_active_for_its_duration():
     times = [0.0, 0.9, 1.0, 1.2, 1.4, 1.5, 9.0]
     assert active(InjectedFault(spec(at=1.0, duration=0.5)), times) == [1.0, 1.2, 1.4]
     assert active(InjectedFault(spec(at=1.0)), times) == [1.0, 1.2, 1.4, 1.5, 9.0]
@@ -61,7 +61,7 @@ def test_without_a_fault_everything_gets_through_as_it_is():
 
 
 @pytest.mark.parametrize("kind", ["drop", "duplicate", "corrupt"])
-def test_a_share_of_the_items_is_hit_the_same_ones_by_the_same_seed(kind):
+def test_a_fraction_of_the_items_is_affected_and_reproducible_by_the_seed(kind):
     items, _ = through(**{kind: {"fraction": 0.2}})
     same, _ = through(**{kind: {"fraction": 0.2}})
     others, _ = through(seed=2, **{kind: {"fraction": 0.2}})
@@ -110,7 +110,7 @@ def test_what_is_late_still_comes_after_the_fault_has_ended():
 
 
 @pytest.mark.parametrize("kind", ["bus_off", "power_loss"])
-def test_nothing_gets_through_a_line_that_is_cut(kind):
+def test_no_item_passes_a_cut_connection(kind):
     items, line = through(delay={}, **{kind: {}})
     assert items == [] and line.cut
     assert line.due(10**12, True) == []

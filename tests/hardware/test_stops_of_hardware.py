@@ -167,7 +167,7 @@ def test_a_stop_that_goes_away_during_the_run_is_pressed(bench_of, pressed, tmp_
     assert f": the emergency stop: {why}; release it, then arm the rig again" in scheduler.fault
 
 
-def test_a_rig_with_a_stop_runs_in_python_and_says_so(rig_of, pressed):
+def test_a_rig_with_an_estop_runs_in_python_and_reports_it(rig_of, pressed):
     """Machine code cannot look at it; the same rig without it is machine code."""
     rig = rig_of(FILE, "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]")
     assert rig.watched and not rig.native and not rig.hardware
@@ -178,7 +178,7 @@ def test_a_rig_with_a_stop_runs_in_python_and_says_so(rig_of, pressed):
     assert rig_of("{}", "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]").native
 
 
-def test_the_recording_of_a_run_that_is_refused_says_why(rig_of, pressed, tmp_path):
+def test_the_recording_of_a_refused_run_holds_the_reason(rig_of, pressed, tmp_path):
     import json
 
     from mcap.reader import make_reader
@@ -191,7 +191,7 @@ def test_the_recording_of_a_run_that_is_refused_says_why(rig_of, pressed, tmp_pa
     assert found == [refused.value.what]
 
 
-def test_a_stop_that_is_not_there_is_told_at_its_place(rig_of, tmp_path, command):
+def test_a_missing_estop_input_is_reported_at_its_location(rig_of, tmp_path, command):
     rig_of(FILE)
     what = f"cannot read '{tmp_path / 'estop'}': No such file or directory; check its path and its permissions"
     assert command.refuses("run", "rig.yaml") == [f"rig.yaml:6 guard.estop.file: {what}"]

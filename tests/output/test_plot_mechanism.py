@@ -124,7 +124,7 @@ def test_reactions_stand_beside_the_energies_in_line_with_the_columns(tmp_path, 
         assert reactions.bbox.x0 == pytest.approx(row[-1].bbox.x0)
 
 
-def test_the_moment_is_shown_where_there_is_no_force_and_names_tell_units_that_differ(tmp_path, drawn):
+def test_the_moment_is_shown_where_there_is_no_force_and_names_have_units_that_differ(tmp_path, drawn):
     rows = FORCES | {"mesh/effort": (-7.0, "N*m"), "own/count": (1.0, "1")}
     t, signals, units = mechanism(rows, stored=1.0)
     plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
@@ -148,7 +148,7 @@ def test_a_constraint_that_only_slips_has_a_reaction(tmp_path, drawn):
     assert keys(axes_of(drawn[0])[-1].get_legend()) == ["skate"]
 
 
-def test_of_many_constraints_the_first_six_are_drawn_and_the_footer_says_so(tmp_path, drawn):
+def test_of_many_constraints_the_first_six_are_drawn_and_the_footer_states_it(tmp_path, drawn):
     path = tmp_path / "a.svg"
     t, signals, units = mechanism({f"_c{k}$x$/force": (float(k), "N") for k in range(8)}, stored=1.0)
     plot_run(path, t, signals, ["a"], "arm", units, "done")

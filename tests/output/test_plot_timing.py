@@ -143,7 +143,7 @@ def test_the_histogram_has_every_tick_in_it(draw):
     assert waking.get_yscale() == waking.get_xscale() == "log"
 
 
-def test_of_many_tasks_those_that_took_longest_are_drawn_and_the_footer_says_so(draw):
+def test_of_many_tasks_the_slowest_are_drawn_and_the_footer_states_it(draw):
     names = ("read", *(f"c{i}" for i in range(16)), "write")
     figure = draw(run(late={(5, f"c{i}"): 1 + 100 * i for i in range(16)}, names=names), note="done")
     assert names_beside(figure.axes[1]) == [*(f"c{i}" for i in range(2, 16)), "tick"]

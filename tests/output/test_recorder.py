@@ -309,7 +309,7 @@ def test_a_missing_file_is_an_input_error(tmp_path):
     assert str(error.value) == f"{tmp_path / 'no.mcap'}: {what}"
 
 
-def test_a_recording_killed_before_its_first_chunk_says_so(tmp_path):
+def test_a_recording_killed_before_its_first_chunk_is_reported(tmp_path):
     recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
     with pytest.raises(InputError) as error:
         read_recording(tmp_path / "a.mcap")

@@ -93,7 +93,7 @@ def test_names_and_units_come_first_and_again_for_those_who_join_late(subscribe)
     assert [topic for topic, _ in found].count("arm/sample") == k
 
 
-def test_the_very_first_message_tells_the_names(subscribe):
+def test_the_first_message_holds_the_names(subscribe):
     endpoint = f"inproc://{uuid.uuid4()}"
     sub = subscribe(endpoint)  # inproc may connect before the other side binds
     with Publisher(endpoint, CHANNELS, 1000.0, "arm") as publisher:
@@ -138,7 +138,7 @@ def test_first_of_each(intervals, previous, indices):
     assert first_of_each_interval(np.array(intervals, dtype=np.int64), previous).tolist() == indices
 
 
-def test_a_subscriber_that_does_not_read_loses_samples_and_blocks_nobody(subscribe):
+def test_a_slow_subscriber_loses_samples_and_blocks_nothing(subscribe):
     endpoint = f"inproc://{uuid.uuid4()}"
     sub = subscribe(endpoint, b"arm/sample", RCVHWM=10)
     with Publisher(endpoint, CHANNELS, 1000.0, "arm") as publisher:

@@ -105,7 +105,7 @@ def test_a_mass_alone_is_a_point_and_three_moments_are_the_diagonal():
     assert block.inertial is not None and block.inertial.inertia.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3]]
 
 
-def test_a_body_hangs_on_the_one_before_it_unless_it_says_so():
+def test_the_default_parent_of_a_body_is_the_one_before_it():
     c, d = {"name": "c", "parent": "a"}, {"name": "d", "parent": "base"}
     mechanism = read({"name": "a"}, {"name": "b"}, c, d)
     assert [joint.parent for joint in mechanism.joints] == ["base", "a", "a", "base"]

@@ -28,7 +28,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_line_that_cannot_be_had_is_told_at_its_place(command, monkeypatch, line):
+def test_a_connection_that_cannot_be_opened_is_reported_at_its_location(command, monkeypatch, line):
     enabled = []
     monkeypatch.setattr(CanDriver, "enable", lambda self, mode: enabled.append(mode))
     Path("rig.yaml").write_text(RIG + driver(line, ELBOW))
@@ -45,7 +45,7 @@ def test_a_port_that_is_not_there(command):
     assert err[0].startswith("rig.yaml:13 drivers[0].port.port: no such port '/dev/does_not_exist'")
 
 
-def test_what_a_family_refuses_is_told_at_its_key(command):
+def test_an_error_of_a_family_is_reported_at_its_key(command):
     for text, message in {
         driver("port: {port: /dev/x}", ELBOW) + "schedule: {step: 20 ms}\n": (
             "joints.elbow.id: on a 'port' a joint is wired by 'axis', not by 'id'"
@@ -95,7 +95,7 @@ def test_a_fault_of_the_command_line_is_one(command):
     ]
 
 
-def test_check_says_nothing_but_the_mistake_of_a_line_that_is_too_slow(command):
+def test_check_prints_only_the_error_of_a_bus_that_is_too_slow(command):
     Path("rig.yaml").write_text(f"{RIG}{REAL}schedule: {{step: 50 us}}\n")
     assert command.refuses("check", "rig.yaml") == [
         f"rig.yaml:13 drivers[0]: 1 drive every 0.05 ms need 14.1 times the capacity of the bus; {SLOW}"

@@ -122,7 +122,7 @@ def test_load_motors_follow_an_effort(mistakes):
     assert mistakes(f"{REAL[:-2]}, {load}]\n") == ["13 drivers[1].mode: load motors follow an effort; take 'mode' out"]
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines(mistakes):
+def test_all_errors_are_reported_together_in_the_order_of_the_lines(mistakes):
     assert mistakes(f"""\
 drivers:
   - type: odrive
@@ -150,7 +150,7 @@ schedule:
     ]
 
 
-def test_drivers_that_share_a_line_or_a_name(mistakes):
+def test_drivers_with_the_same_connection_or_name(mistakes):
     again = "is on virtual a already; give its joints and these to one driver"
     assert mistakes(f"""\
 drivers:
@@ -165,7 +165,7 @@ drivers:
     ]
 
 
-def test_what_is_given_for_all_joints_is_told_where_it_stands(mistakes):
+def test_errors_in_values_for_all_joints_have_their_location(mistakes):
     lines = f"drivers:\n  - type: odrive\n    {BUS}\n    joints:\n      all: ALL\n      elbow: OWN\n"
     ours, theirs, here = lines.replace("ALL", "{zero: 1 s}"), lines.replace("ALL", "{zero: 1 m}"), "drivers[0].joints"
     assert mistakes(ours.replace("OWN", "{id: 1}")) == [
@@ -228,14 +228,14 @@ def test_a_limit_of_temperature_may_stand_at_a_joint_that_is_simulated(tmp_path)
         ("{rate: 0.5, overrun: skip}", "realtime.rate: real motors run in real time; take 'rate' out"),
     ],
 )
-def test_real_motors_go_by_the_clock(mistakes, realtime, message):
+def test_real_motors_need_real_time(mistakes, realtime, message):
     assert mistakes(f"{REAL}schedule: {{realtime: {realtime}}}\n") == [f"14 schedule.{message}"]
     override = f"schedule.realtime={realtime}"
     assert mistakes(REAL, override) == [f"--set {override}: {message.split(': ', 1)[1]}"]
 
 
 @pytest.mark.parametrize("realtime", ["", "yes", "{rate: 1}", "strict", "{trigger: {file: rig.yaml}}"])
-def test_ways_to_go_by_the_clock(tmp_path, realtime):
+def test_real_time_settings_for_real_motors(tmp_path, realtime):
     (tmp_path / "rig.yaml").write_text(f"{RIG}{REAL}schedule: {{realtime: {realtime}}}\n")
     pacing = load_rig(tmp_path / "rig.yaml").spec.schedule.pacing
     assert pacing.rate == 1.0
@@ -249,7 +249,7 @@ def test_ways_to_go_by_the_clock(tmp_path, realtime):
         ("channel: a, bitrate: 125 kbit/s", "1 ms", "1 drive every 1 ms need 5.64 times the capacity of the bus"),
     ],
 )
-def test_a_line_that_cannot_carry_what_is_sent(mistakes, line, step, message):
+def test_a_bus_without_the_capacity_for_a_cycle(mistakes, line, step, message):
     text = driver(f"bus: {{interface: virtual, {line}}}", ELBOW)
     assert mistakes(f"{text}schedule: {{step: {step}}}\n") == [f"13 drivers[0]: {message}; {SLOW}"]
 

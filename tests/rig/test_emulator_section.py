@@ -38,7 +38,7 @@ from tests.rig.drivers_mistakes_helpers import KINDS, RIG, TWO
         ("{faults: {a: b}}", ["emulator.faults: expected a list of values, got a mapping"]),
     ],
 )  # fmt: skip
-def test_a_mistake_about_the_drives_that_stand_in(mistakes, section, messages):
+def test_an_error_in_the_emulated_drives(mistakes, section, messages):
     assert mistakes(f"{TWO}emulator: {section}\n") == [f"16 {message}" for message in messages]
 
 
@@ -85,7 +85,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_mistake_about_what_is_to_go_wrong(mistakes, fault):
+def test_an_error_in_the_injected_faults(mistakes, fault):
     said = FAULTS[fault]
     found = mistakes(f"{TWO}emulator:\n  faults:\n    - {fault}\n")
     assert found == [f"18 emulator.faults[0]{what}" for what in ([said] if isinstance(said, str) else said)]

@@ -106,7 +106,7 @@ def test_two_events_of_one_name():
     ]
 
 
-def test_every_mistake_is_told():
+def test_every_error_is_reported():
     found = mistakes(
         "rod: {}",
         "{do: latch, of: rod, when: {signal: a, above: 1}}",
@@ -214,7 +214,7 @@ def test_starts_that_contradict_a_constraint(joints, message):
     assert str(caught.value) == f"rig.yaml:10 mechanism.constraints[0]: {message}"
 
 
-def test_the_command_line_says_it_in_one_line(command):
+def test_the_command_line_prints_it_in_one_line(command):
     Path("rig.yaml").write_text(f"{HEAD}  rod: {{}}\nevents:\n  - {{do: latch, of: rod}}\n")
     assert command.refuses("run", "rig.yaml") == [
         "rig.yaml:14 events[0]: give either 'at' (a time) or 'when' (a signal), to latch 'rod'"
@@ -341,14 +341,14 @@ KEYS = {
 }
 
 
-def test_a_start_that_is_no_mapping_beside_a_prescription():
+def test_an_initial_state_that_is_no_mapping_with_a_prescribed_motion():
     assert mistakes(f"bar: {{initial: 3, {PRESCRIBED}}}") == [
         "rig.yaml:12 joints.bar.initial: expected a mapping, got 3"
     ]
 
 
 @pytest.mark.parametrize("section", KEYS)
-def test_garbage_is_told_from_input(section):
+def test_garbage_is_distinguished_from_input(section):
     """Whatever stands there is read, or refused with lines that have a place; nothing else is ever raised."""
     dice = random.Random(section)
     refused = 0

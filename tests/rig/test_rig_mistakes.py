@@ -32,7 +32,7 @@ def test_a_mistake_in_the_rig(rigs, text, message):
         ("telemetry: {rate: 0}", "telemetry.rate: must be above 0 Hz, is 0 Hz"),
     ],
 )
-def test_a_mistake_beside_the_mechanism(rigs, text, message):
+def test_an_error_outside_the_mechanism(rigs, text, message):
     (found,) = rigs.mistakes(f"{rigs.mechanism}{text}\n")
     assert found in (f"rig.yaml:8 {message}", f"rig.yaml:8: {message}")
 

@@ -101,7 +101,7 @@ def test_real_time(schedule, words, pacing):
     assert spec.rate == (pacing.rate if pacing else 1.0)
 
 
-def test_the_file_of_a_trigger_is_beside_the_rig(rigs, tmp_path):
+def test_the_file_of_a_trigger_is_relative_to_the_rig(rigs, tmp_path):
     (tmp_path / "bench").mkdir()
     Path("bench/rig.yaml").write_text(f"{rigs.mechanism}schedule: {{realtime: {{trigger: {{file: tick}}}}}}\n")
     pacing = read_rig("bench/rig.yaml").schedule.pacing
@@ -230,7 +230,7 @@ def test_a_mistake_in_the_order(refused, order, message):
     assert refused(f"{{order: {order}}}") == [message]
 
 
-def test_every_rule_that_is_broken_is_told(refused):
+def test_every_violated_rule_is_reported(refused):
     found = refused("{order: [step, publish, guard, controllers, read, write]}")
     assert [re.findall(r"'(\w+)'", line) for line in found] == [
         ["read", "controllers"],

@@ -29,13 +29,13 @@ def check_lines(command):
     return check
 
 
-def test_check_tells_the_order_as_the_rig_runs_it(check_lines):
+def test_check_prints_the_order_of_the_tasks(check_lines):
     assert check_lines() == ["  controller hold: pid, every 1 ms", ORDERED, RUN]
     lines = check_lines(", step: 500 us, order: [write, read, controllers, guard, step, publish]")
     assert lines[1] == "  each tick of 500 us: write → read → hold → guard → step → publish"
 
 
-def test_check_tells_the_times_of_a_controller(check_lines):
+def test_check_prints_the_times_of_a_controller(check_lines):
     keys = ", period: 2 ms, phase: 1 ms, deadline: 400 us, fallback: {type: pd_gravity, kp: 3, kd: 1}"
     (line, *rest) = check_lines(", deadlines: {step: 900 us, read: 0.3 ms}", keys)
     assert line == "  controller hold: pid, every 2 ms, from 1 ms, done within 400 us, fallback pd_gravity"
@@ -91,9 +91,9 @@ CAN_TRIGGER = "external trigger message 0x81 on virtual a, timeout 20 ms"
         ("{trigger: {file: tick}}", f"external trigger tick, timeout 100 ms, {CATCH_UP}"),
     ],
 )
-def test_check_tells_how_time_is_kept(check_lines, realtime, line):
+def test_check_prints_the_real_time_settings(check_lines, realtime, line):
     assert check_lines(f", realtime: {realtime}")[2:] == [RUN, f"  real time: {line}"]
 
 
-def test_check_says_nothing_of_real_time_where_there_is_none(check_lines):
+def test_check_prints_no_real_time_settings_without_real_time(check_lines):
     assert check_lines(", realtime: no")[-1] == RUN

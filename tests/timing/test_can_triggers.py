@@ -99,7 +99,7 @@ def test_the_time_is_the_machines(bus):
 
 
 @lanes
-def test_ticks_go_by_messages(loops, bus, lane):
+def test_ticks_are_triggered_by_messages(loops, bus, lane):
     open_one, send = bus
     engine, rings, take = engine_on(loops, open_one(0x1234567, timeout=0.02), lane, 20)
     for _ in range(7):
@@ -130,7 +130,7 @@ def test_a_bus_that_is_missing(monkeypatch, error, why):
 
 
 @pytest.mark.parametrize("interface", ["nothing", "socketcan", "slcan", "pcan", "serial", "udp_multicast"])
-def test_whatever_a_bus_that_cannot_be_opened_raises_is_told_in_one_line(interface):
+def test_any_error_of_opening_a_bus_is_one_line(interface):
     with pytest.raises(RunError) as caught, ExitStack() as stack:
         open_clock(Pacing(trigger=Trigger(interface=interface, channel="nowhere7")), stack)
     told = str(caught.value)

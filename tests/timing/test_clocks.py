@@ -81,7 +81,7 @@ def test_latencies_of_times_that_are_past_grow_less_by_a_period_each():
     assert np.all(np.diff(woke) >= 0) and before <= woke[0] and woke[-1] <= clock.now()
 
 
-def test_systems_without_absolute_sleep_are_told(monkeypatch):
+def test_systems_without_absolute_sleep_are_reported(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(clocks, "_library", clocks._library.__wrapped__)
     with pytest.raises(RunError, match=r"^real-time runs need Linux; run without real time here$"):
@@ -167,7 +167,7 @@ def test_without_triggers_a_wait_ends_after_the_timeout(fifo, connected):
         assert time.monotonic_ns() - before >= SHORT - MS  # poll counts whole ms
 
 
-def test_a_sender_that_comes_back_is_heard_again(triggers, fifo):
+def test_a_sender_that_reconnects_triggers_again(triggers, fifo):
     clock, _, hang_up = triggers
     hang_up()
     assert clock.wait(0) == NO_TRIGGER
@@ -178,7 +178,7 @@ def test_a_sender_that_comes_back_is_heard_again(triggers, fifo):
 
 
 @pytest.mark.parametrize(("name", "triggers"), [("timer", 3), ("uio0", 5)])  # of 8 bytes, of 4
-def test_what_a_trigger_is_goes_by_the_kind_of_file(tmp_path, name, triggers):
+def test_the_kind_of_file_determines_the_size_of_a_trigger(tmp_path, name, triggers):
     (tmp_path / name).write_bytes(bytes(17))
     clock = TriggerClock(str(tmp_path / name), LONG)
     assert [clock.wait(0) == NO_TRIGGER for _ in range(triggers + 1)] == [False] * triggers + [True]
@@ -220,7 +220,7 @@ def test_what_was_opened_is_closed_with_the_run(fifo):
 
 
 @lanes
-def test_ticks_go_by_the_triggers(loops, triggers, lane):
+def test_ticks_follow_the_triggers(loops, triggers, lane):
     """Each trigger is sent when the tick before has been taken, and stamped when it came."""
     clock, send, hang_up = triggers
     engine, rings, take = engine_on(loops, clock, lane, 200)

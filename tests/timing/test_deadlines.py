@@ -49,7 +49,7 @@ def timing(stamps, numbers=None, tasks=TASKS, **settings):
     )
 
 
-def test_ticks_on_time_miss_nothing():
+def test_ticks_within_their_deadlines_miss_nothing():
     found = timing(ticks(20)).summary()["missed"]
     assert found == {"count": 0, "of": 20, "causes": {}, "worst": []}
 
@@ -115,7 +115,7 @@ def test_a_tick_that_ends_as_the_next_is_due_does_not_hold_it_up():
     assert found == [Miss(6, 160 * US, "step", "step overran", 6)]
 
 
-def test_ticks_that_held_up_none_after_time_was_given_up_begin_anew():
+def test_causes_of_lateness_start_anew_after_clock_slip():
     found = timing(ticks(12, {5: {"step": 3 * MS}, 6: {"wake": 900 * US}}, lost={6: 3 * MS})).misses()
     assert [(miss.number, miss.cause, miss.root) for miss in found] == [
         (5, "step overran", 5),
@@ -129,7 +129,7 @@ def test_late_ticks_within_the_warm_up_do_not_count_but_are_roots():
     assert found.summary()["missed"]["of"] == 9
 
 
-def test_the_warm_up_is_of_periods_whatever_time_was_given_up():
+def test_the_warm_up_is_counted_in_periods_despite_clock_slip():
     found = timing(ticks(12, {1: {"step": 6 * MS}, 2: {"wake": MS}}, lost={2: 6 * MS}), warm_up_ns=3 * MS)
     assert found.misses() == []
     assert found.summary()["missed"]["of"] == 9
@@ -147,7 +147,7 @@ def without(stamps, *rows):
     return np.delete(stamps, rows, axis=0), np.delete(np.arange(len(stamps)), rows)
 
 
-def test_where_the_row_before_was_dropped_only_what_is_known_is_said():
+def test_after_a_lost_row_only_known_causes_are_reported():
     stamps, numbers = without(ticks(12, {5: {"wake": 2500 * US}}), 5)
     assert [m[:1] + m[3:] for m in timing(stamps, numbers).misses()] == [
         (6, "wake-up latency", 6),
@@ -211,7 +211,7 @@ def test_triggers_whose_rows_were_dropped_were_not_late():
     assert found.latency_ns.tolist() == [MS] * 6  # of 7
 
 
-def test_ticks_do_not_drift_with_a_fraction_of_a_nanosecond_or_when_time_is_given_up():
+def test_ticks_do_not_drift_by_fractions_of_a_nanosecond_or_clock_slip():
     n = np.arange(1002) + 17
     due = START + np.floor((n - 17) * (1e9 / 3000) + 0.5).astype(np.int64) + np.where(n > 500, 3 * MS, 0)
     stamps = np.repeat(due[:, None], 9, axis=1)
@@ -243,7 +243,7 @@ def test_the_real_time_factor_is_that_of_the_worst_second():
     assert timing(stamps, numbers).summary()["real_time_factor"] == {"mean": 1.0, "worst_window": 1.0}
 
 
-def test_the_rigs_time_goes_by_its_rate():
+def test_simulated_time_follows_the_rate():
     found = timing(ticks(9, {5: {"wake": 900 * US}}), rate=2.0).summary()
     assert (found["period_s"], found["rate"], found["missed"]["worst"][0]["t_s"]) == (1e-3, 2.0, 0.01)
     assert found["real_time_factor"]["mean"] == pytest.approx(1.0)

@@ -293,7 +293,7 @@ def test_a_clock_that_leaps_ends_the_run_before_the_tick(loops, late, took, stat
     assert ended(found, loops, taken) is status
 
 
-def test_time_that_a_leap_would_cost_is_not_given_up(loops):
+def test_a_clock_jump_causes_no_clock_slip(loops):
     """Tick 1 misses 4 ticks, whose time was given up before tick 2; what tick 2 misses is found no more."""
     pacing = Pacing(overrun="skip", warm_up=0.0)
     found = loops(9, pacing, late=[0, 0, 0, 2 * SECOND], took=[[0], [5 * MS], [8 * MS]])
@@ -376,7 +376,7 @@ def test_a_fault_ends_a_run_before_lateness_does(loops):
 # --- the loop in Python alone ---
 
 
-def test_drivers_are_told_deadlines_on_the_clock(loops, monkeypatch):
+def test_drivers_receive_deadlines_on_the_clock(loops, monkeypatch):
     """due + the deadline of their task; a task takes the time that goes by while it runs."""
     engine = loops.engines()["Python"]
     ((driver, _),) = engine.drivers

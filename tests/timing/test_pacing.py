@@ -147,7 +147,7 @@ def test_late_ticks(loops, overrun, max_consecutive, took, dues, slip):
     assert found.woke == [max(due, end) for due, end in zip(found.due, ends, strict=False)]  # back to back
 
 
-def test_time_given_up_after_the_last_tick_is_none_of_the_run(loops):
+def test_clock_slip_after_the_last_tick_does_not_count(loops):
     pacing, took = Pacing(overrun="skip", warm_up=0.0), [[0], [0], [9 * MS]]
     assert loops(3, pacing, took=took).slip == 0
     assert loops(4, pacing, took=took).slip == 8 * MS
@@ -188,7 +188,7 @@ def test_in_the_warm_up_late_ticks_are_neither_caught_up_nor_counted(loops):
 
 
 @pytest.mark.parametrize(("warm_up", "last"), [(0.0, 1), (0.001, 2), (0.0010001, 3), (0.005, 6)])
-def test_the_warm_up_goes_by_the_ticks_time(loops, warm_up, last):
+def test_the_warm_up_is_measured_in_time_of_ticks(loops, warm_up, last):
     """Tick k is judged from k ms on; every tick is late."""
     found = loops(
         20, Pacing(overrun="stop", max_consecutive=2, warm_up=warm_up), deadlines=MS // 4, took=[[MS // 2]] * 20
@@ -206,7 +206,7 @@ def test_late_ticks_in_a_row_end_the_run(loops, max_consecutive):
 
 
 @pytest.mark.parametrize(("took", "status"), [(700_000, LoopStatus.FINISHED), (700_001, LoopStatus.LATE)])
-def test_a_task_that_ends_with_its_deadline_is_on_time(loops, took, status):
+def test_a_task_that_ends_at_its_deadline_is_not_late(loops, took, status):
     pacing = Pacing(overrun="stop", max_consecutive=1, warm_up=0.0)
     found = loops(3, pacing, deadlines=700_000, took=[[0], [took]])
     assert (found.status, len(found.rows)) == (status, 3 if status is LoopStatus.FINISHED else 2)
@@ -257,7 +257,7 @@ def test_a_task_that_does_not_run_ends_with_the_one_before(loops):
 TRIGGERED = Pacing(trigger=Trigger(file="none"), overrun="stop", max_consecutive=1, warm_up=0.0)
 
 
-def test_a_trigger_says_when_a_tick_is_due(loops):
+def test_a_tick_is_due_at_its_trigger(loops):
     """They come when they like: before a period has passed, or long after it."""
     pacing = dataclasses.replace(TRIGGERED, overrun="catch_up")
     found = loops(6, pacing, deadlines=1000, late=[0, 250_000, -900_000, 30 * MS, 5_000_000_000], took=[[1000]] * 6)

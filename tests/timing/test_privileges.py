@@ -101,7 +101,7 @@ def test_it_is_given_back_after_an_error_too(system):
     assert not system.awake_open()
 
 
-def test_no_cpu_is_taken_unless_one_is_asked_for(system):
+def test_no_cpu_is_reserved_unless_configured(system):
     with acquire(Pacing()) as granted:
         assert [item.name for item in granted] == [MEMORY, AWAKE, FIFO]
     assert "cpus" not in [what for what, *_ in system.asked]
@@ -165,7 +165,7 @@ def test_memory_is_not_locked_under_a_limit_that_the_run_could_reach(system):
     assert system.missing() == {}
 
 
-def test_a_user_without_a_name_is_told_to_write_all(system):
+def test_the_fix_for_a_user_without_a_name_grants_all_users(system):
     def unknown(uid):
         raise KeyError(uid)
 

@@ -84,7 +84,7 @@ def held():
     ended()
 
 
-def test_it_looks_four_times_in_its_timeout(held):
+def test_it_checks_four_times_per_timeout(held):
     dog, time, _ = held
     dog.start()
     for _ in range(3):
