@@ -18,7 +18,7 @@ import numpy as np
 from cosim.types import Numeric
 
 
-def _operator(name: str, reflected: bool = False) -> Callable[[Traced, Numeric], Numeric]:
+def _operator(name: str, reflected: bool = False) -> Any:  # numpy declares operators with overloads
     """A method of `Traced`: the operation on (self, other), or on (other, self) if reflected."""
 
     def method(self: Traced, other: Numeric) -> Numeric:

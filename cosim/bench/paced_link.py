@@ -25,7 +25,7 @@ class PacedLink:
     """
 
     def __init__(self, link: Connection, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        self._link, self._now, self._free = link, clock, 0
+        self._link, self.now, self._free = link, clock, 0
         self._inward: deque[tuple[int, bytes]] = deque()  # (time of arrival in ns, bytes)
         self._outward: deque[tuple[int, bytes]] = deque()
         self.open, self.close, self.reopen, self.bus_off = link.open, link.close, link.reopen, link.bus_off
@@ -37,14 +37,14 @@ class PacedLink:
 
     def receive(self, deadline_ns: int) -> bytes | None:
         while True:
-            while self._outward and self._outward[0][0] <= self._now():
+            while self._outward and self._outward[0][0] <= self.now():
                 self._link.send(self._outward.popleft()[1], self._free + SEND_TIMEOUT_NS)
-            if self._inward and self._inward[0][0] <= self._now():
+            if self._inward and self._inward[0][0] <= self.now():
                 return self._inward.popleft()[1]
             until = min(deadline_ns, *(queue[0][0] for queue in (self._inward, self._outward) if queue), NEVER_NS)
             if chunk := self._link.receive(until - SPIN_NS):
                 self._inward.append((self._end_of(chunk), chunk))
-            elif self._now() >= deadline_ns:
+            elif self.now() >= deadline_ns:
                 return None
 
     def send(self, item: bytes, deadline_ns: int) -> None:
@@ -52,7 +52,7 @@ class PacedLink:
 
     def _end_of(self, item: bytes) -> int:
         """Time [ns] when an item has been transmitted, after the items before it."""
-        self._free = max(self._free, self._now()) + len(item) * BYTE_NS
+        self._free = max(self._free, self.now()) + len(item) * BYTE_NS
         return self._free
 
 
