@@ -1,7 +1,7 @@
-"""Every family of drivers there is on disk, on every kind of line that it offers, at a bench with two joints.
+"""Every driver family on disk, on every kind of connection that it offers, on a bench with two joints.
 
-A folder of `drivers` with a codec or a driver in it is a family, and must be one in all respects. Nothing is said of it
-here unless its parameters do not stand by their defaults (`ADDRESSES`).
+A folder of `drivers` with a codec or a driver is a family and must be a complete one. It needs an entry here only if
+parameters without a default need a sample (`ADDRESSES`).
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ class Bench:
     # --- what can be seen of the drives ------------------------------------------------------------
 
     def words(self) -> list[str]:
-        """What is said of the faults."""
+        """The descriptions of the faults."""
         return [self.driver.describe_fault(k, int(code)) for k, code in enumerate(self.out.fault) if code]
 
     @property
@@ -304,7 +304,7 @@ class Bench:
         return position.copy(), velocity.copy()
 
     def off(self, seconds: float = 0.05) -> None:
-        """Motors go off and stay off. Those on their way down a ramp may ask for nothing now and then."""
+        """Motors switch off and stay off; on a ramp, the requested effort may be 0 now and then."""
         asked = self.emulation.steps
         for _ in self.until(lambda: False):
             if any(self.asked):
@@ -316,7 +316,7 @@ class Bench:
             assert not any(self.asked)
 
     def asking(self) -> list[tuple[int, float]]:
-        """(step, effort) of whatever the drives ask of their motors from now on."""
+        """(step, effort) of all requests of the drives to their motors from now on."""
         rows: list[tuple[int, float]] = []
 
         def listen() -> None:

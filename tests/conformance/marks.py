@@ -19,7 +19,7 @@ def without_b(rig: dict) -> None:
     del rig["drivers"][0]["joints"]["b"]
 
 
-def assert_tells(words: str) -> None:
-    """One line that names what is wrong, and the mend."""
-    name, _, mend = words.partition("; ")
-    assert name and mend and "\n" not in words
+def assert_has_fix(words: str) -> None:
+    """One line with the error and the fix."""
+    name, _, fix = words.partition("; ")
+    assert name and fix and "\n" not in words

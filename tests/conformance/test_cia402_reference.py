@@ -1,4 +1,4 @@
-"""The `canopen` package as witness: its CiA 402 client commands the emulator, its local node serves the driver."""
+"""The package `canopen` as a reference: its CiA 402 client commands the emulator, its local node serves the driver."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ PUSH = 0.02  # N·m
 WATCHDOG = 0.3  # s
 HOT = 30.0  # K above what the drive bears
 QUANTUM = 2e-3  # rad: no encoder is coarser
-# to these a watchdog that tripped tells no more than that nobody commanded: switching on ends it
+# for these a tripped watchdog only means that commands were missing: switching on clears it
 FORGIVING = {"cia402", "dynamixel"}
 # look for what is wrong with a motor only while it is on
 BLIND = {"moteus"}
-MEND = "; fix the cause, then run with --clear-faults"
+FIX = "; fix the cause, then run with --clear-faults"
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def moving(bench: Bench) -> None:
 
 
 def works(bench: Bench) -> None:
-    """Switched on after a fault, drives do what they are told."""
+    """Switched on after a fault, drives follow their commands."""
     bench.driver.enable("effort")
     assert not bench.driver.latched
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
 
 
 def troubled(bench: Bench, **what: str | float) -> str:
-    """What the drive of joint b says of a cause, or of a heat, that came while it was on."""
+    """The fault of joint b's drive for a cause, or a temperature, that occurs while it is on."""
     moving(bench)
     for name, value in what.items():
         setattr(bench.motors[1], name, value)
@@ -120,7 +120,7 @@ def test_a_fault_whose_cause_is_gone_is_cleared(bench):
 
 @every
 @pytest.mark.parametrize("cause", FAULT_CAUSES)
-def test_a_fault_that_stands_is_told_with_its_joint(bench, cause):
+def test_a_persistent_fault_is_reported_with_its_joint(bench, cause):
     words = troubled(bench, fault_cause=cause)
     if bench.case.family in BLIND:
         bench.driver.clear()
@@ -136,7 +136,7 @@ def test_a_fault_that_stands_is_told_with_its_joint(bench, cause):
 
 
 @every
-def test_a_drive_that_is_still_too_hot_is_told(bench):
+def test_a_drive_that_is_still_too_hot_is_reported(bench):
     motor = bench.motors[1]
     stands(bench, troubled(bench, temperature=motor.max_temperature + HOT))
     motor.temperature = motor.max_temperature - HOT
@@ -185,7 +185,7 @@ def test_motors_that_are_on_are_off_afterwards(bench):
 
 
 @every
-def test_nothing_is_cleared_before_the_line_is_open(bench):
+def test_nothing_is_cleared_before_open(bench):
     for _ in range(2):
         with pytest.raises(RunError, match=r"are not open; open (the driver|them) first$"):
             bench.driver.clear()
@@ -204,7 +204,7 @@ def desk(tmp_path, monkeypatch):
 
 
 def rebooted(desk: Desk) -> list[int]:
-    """Ids of the drives that were told to."""
+    """Ids of the drives that were rebooted."""
     return [item[4] for item in desk.wire.sent if item[7] == codec.REBOOT]
 
 
@@ -222,7 +222,7 @@ def test_only_drives_with_an_error_are_rebooted(desk):
     assert rebooted(desk) == [2]
 
 
-def test_a_drive_that_does_not_come_back_is_told_after_a_second(desk):
+def test_a_drive_that_does_not_restart_is_reported_after_a_second(desk):
     node = desk.emulator.nodes[1]
     desk.motors[1].fault_cause = "overcurrent"
     desk.wire.step()
@@ -249,15 +249,15 @@ def patient(rig: dict) -> None:
 
 
 @every
-def test_a_run_refuses_and_tells_the_mend_and_runs_when_it_is_told_to_clear(case, tmp_path):
+def test_a_run_is_refused_with_the_fix_and_starts_with_clear_faults(case, tmp_path):
     with Bench(case, tmp_path, host=patient) as bench:
         words = troubled(bench, fault_cause="overcurrent")
         bench.driver.link.close()
         bench.motors[1].fault_cause = ""
         with pytest.raises(RunError) as caught:
             load_rig(tmp_path / "rig.yaml").run(0.5)
-        told = str(caught.value)
-        assert words in told and told.endswith(MEND) and "\n" not in told
+        message = str(caught.value)
+        assert words in message and message.endswith(FIX) and "\n" not in message
         bench.off(0.02)
         run = load_rig(tmp_path / "rig.yaml").run(0.5, clear_faults=True)
         assert run.fault == "" and len(run.t) == 6

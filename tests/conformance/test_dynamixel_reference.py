@@ -1,4 +1,4 @@
-"""The maker's own packages as clients of the emulated drives, over a real pseudo terminal."""
+"""The manufacturer's own packages as clients of the emulated drives, over a real pseudo terminal."""
 
 import sys
 import threading
@@ -87,7 +87,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
 
 
 class Client(NamedTuple):
-    """The maker's SDK."""
+    """The manufacturer's SDK."""
 
     port: sdk.PortHandler
     packets: sdk.Protocol2PacketHandler
@@ -188,7 +188,7 @@ def test_a_fault_and_its_end(line: Line, client: Client) -> None:
     assert packets.factoryReset(port, 1, 0x02) == (sdk.COMM_SUCCESS, 1)
 
 
-def test_the_makers_simpler_package(line: Line) -> None:
+def test_the_manufacturers_simpler_package(line: Line) -> None:
     connector = Connector(line.params.port.port, BAUD)
     try:
         motor = connector.createMotor(2)

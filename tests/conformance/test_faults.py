@@ -51,9 +51,9 @@ class Scene:
         there = {**copy.deepcopy(data), "controllers": [], "schedule": {"step": 1e-3}}
         there["joints"]["a"]["limits"].pop("tracking", None)
         there["emulator"] = {**data["emulator"], "faults": list(faults)}
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.emulation: EmulationServer = emulation_of(
-            read_rig(write_rig(folder / "device.yaml", there)), report=self.told.append
+            read_rig(write_rig(folder / "device.yaml", there)), report=self.messages.append
         )
         self.record = folder / "run.mcap"
 
@@ -98,14 +98,14 @@ def silence(run: Run) -> None:
 
 
 def reported(run: Run, joint: str = "a") -> None:
-    """A drive said what is wrong with it, and there is a mend."""
+    """A drive reported its fault, and there is a fix."""
     assert f"the drive of joint '{joint}' reports " in run.fault, run.fault
     assert "; " in run.fault.partition(" reports ")[2]
 
 
 @every
 @pytest.mark.parametrize("kind", ["none", "duplicate", "some dropped", "short delay"])
-def test_what_a_line_may_do_does_not_end_a_run(case, tmp_path, kind):
+def test_frequent_errors_of_a_connection_do_not_end_a_run(case, tmp_path, kind):
     faults = {
         "none": [],
         "duplicate": [{"kind": "duplicate"}],
@@ -120,7 +120,7 @@ def test_what_a_line_may_do_does_not_end_a_run(case, tmp_path, kind):
     assert run.fault == ""
     assert len(run.t) == round(1.2 / STEP) + 1
     assert np.ptp(run["a/position"]) > 0.01  # emulated drives that are held up give time up
-    assert len(scene.told) == sum("duration" in fault for fault in faults) + len(faults)
+    assert len(scene.messages) == sum("duration" in fault for fault in faults) + len(faults)
 
 
 @every
@@ -129,11 +129,11 @@ def test_silence_ends_a_run_when_feedback_is_too_old(case, tmp_path, kind):
     keys = {"delay": 3.0} if kind == "delay" else {}
     scene = Scene(case, tmp_path, {"kind": kind, **LATE, **keys}, duration=10.0)
     silence(scene.run())
-    assert len(scene.told) == 1 and kind.replace("_", " ") in scene.told[0]
+    assert len(scene.messages) == 1 and kind.replace("_", " ") in scene.messages[0]
 
 
 @every
-def test_bus_off_ends_a_run_at_once_where_the_line_can_show_it(case, tmp_path):
+def test_bus_off_ends_a_run_immediately_where_the_connection_can_signal_it(case, tmp_path):
     scene = Scene(case, tmp_path, {"kind": "bus_off", **LATE}, duration=10.0)
     run = scene.run()
     if case.line == "pty":
@@ -141,7 +141,7 @@ def test_bus_off_ends_a_run_at_once_where_the_line_can_show_it(case, tmp_path):
     else:
         assert "bus off: the controller counted too many errors; check wiring, termination and bit rate" in run.fault
         assert run["a/age"][-1] <= STALE
-    assert len(scene.told) == 1 and "bus off" in scene.told[0]
+    assert len(scene.messages) == 1 and "bus off" in scene.messages[0]
 
 
 @every

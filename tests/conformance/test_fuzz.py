@@ -43,10 +43,10 @@ def desk(case, tmp_path, monkeypatch):
 
 @pytest.fixture
 def traffic(desk) -> tuple[list[Any], list[Any]]:
-    """(what a program says, what the drives say), each thing once."""
-    with desk.recorded() as (sent, said):
+    """(items of the host, items of the drives), each one once."""
+    with desk.recorded() as (sent, answered):
         desk.client()
-    return distinct(sent), distinct(said)
+    return distinct(sent), distinct(answered)
 
 
 # --- codecs -----------------------------------------------------------------------------------------------
@@ -85,14 +85,14 @@ def _made(kind: Any) -> Any:
 @apart
 @shards
 def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
-    sent, said = traffic
+    sent, answered = traffic
     each, found = share(case) // 4, decoders(case.family)
     of_frames, of_bytes, of_text = found["CanFrame"], found["bytes"], found["str"]
     assert of_frames or of_bytes, f"no decoder found in drivers/{case.family}"
     items = chain(
         nonsense(4 * shard, sent, each),
-        mutants(4 * shard + 1, said, each),
-        nonsense(4 * shard + 2, said, each),
+        mutants(4 * shard + 1, answered, each),
+        nonsense(4 * shard + 2, answered, each),
         mutants(4 * shard + 3, sent, each),
     )
     seen = 0
@@ -126,7 +126,7 @@ def test_an_adapter_for_frames_takes_any_bytes_from_either_side(case, desk, traf
         for chunk in chain(mutants(11, lines, 100_000), nonsense(12, lines, 20_000), [b"\r\n"]):
             tape.came.append(chunk)
             assert all(isinstance(item, CanFrame) for item in iter(lambda end=end: end.receive(0), None))
-        tape.came.extend(lines)  # to checksums it may have been told to keep
+        tape.came.extend(lines)  # to checksums it may have been set to keep
         frames = list(iter(lambda end=end: end.receive(0), None))
         assert frames or end.checksums
 
@@ -136,8 +136,10 @@ def test_a_driver_reads_on_whatever_comes(case, desk, traffic):
     desk.driver.open()
     desk.driver.enable("effort")
     desk.cycle(3, effort=0.05)
-    said = traffic[1]
-    for item in chain(mutants(1, said, 4000), nonsense(2, said, 4000), mutants(3, said, 4000, address=False)):
+    answered = traffic[1]
+    for item in chain(
+        mutants(1, answered, 4000), nonsense(2, answered, 4000), mutants(3, answered, 4000, address=False)
+    ):
         desk.wire.queue.append(item)
         if len(desk.wire.queue) > 20:
             desk.driver.read(desk.out, desk.wire.t_ns + MS)
@@ -200,7 +202,7 @@ def test_changed_traffic_moves_no_motor_beyond_its_bounds_and_stop_stops(case, s
 
 
 @pytest.mark.parametrize("case", [case for case in APART if case.line == "virtual"], ids=str)
-def test_what_is_said_to_one_drive_does_not_move_the_other(case, tmp_path, monkeypatch):
+def test_commands_to_one_drive_do_not_move_the_other(case, tmp_path, monkeypatch):
     (tmp_path / "alone").mkdir()
     with monkeypatch.context() as patch:
         alone = Desk(case, tmp_path / "alone", patch, joints=1)

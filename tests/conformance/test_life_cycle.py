@@ -30,7 +30,7 @@ def test_a_folder_with_a_codec_or_a_driver_is_a_family(name):
     assert any(case.family == name for case in cases())
 
 
-def test_two_buses_of_one_machine_do_not_hear_each_other():
+def test_two_buses_of_one_machine_are_separate():
     channels = ("239.255.7.1", "239.255.7.2", "239.255.7.1")
     buses = [CanBus(CanParams("udp_multicast", channel), lambda *keys: None) for channel in channels]
     try:
@@ -154,7 +154,7 @@ def test_stop_from_any_state_twice(case, tmp_path):
 @every
 @pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
 @rule(4)
-def test_motors_that_move_go_off_in_time_when_another_thread_stops_them_twice(case, tmp_path, mode):
+def test_moving_motors_switch_off_in_time_when_another_thread_stops_them_twice(case, tmp_path, mode):
     with Bench(case, tmp_path, mode=mode) as bench:
         driver = bench.open(mode)
         fields = {mode: {"effort": [PUSH, PUSH], "velocity": [0.3, 0.4], "position": [0.6, 0.3]}[mode]}

@@ -287,7 +287,7 @@ def test_the_diagnostic_stream(bench_and_talk: tuple[Bench, Talk]) -> None:
     talk(conversation)
 
 
-def test_the_tool_tells_who_it_is(bench_and_talk: tuple[Bench, Talk]) -> None:
+def test_the_manufacturers_tool_identifies_the_drive(bench_and_talk: tuple[Bench, Talk]) -> None:
     bench, talk = bench_and_talk
 
     class Arguments:
@@ -319,8 +319,8 @@ def test_drives_are_discovered_and_reached_by_uuid(bench_and_talk: tuple[Bench, 
     talk(conversation)
 
 
-def test_the_driver_on_the_same_lines(bench_and_talk: tuple[Bench, Talk]) -> None:
-    """Not a witness, but the same drives on the same real lines."""
+def test_the_driver_on_the_same_connections(bench_and_talk: tuple[Bench, Talk]) -> None:
+    """The project's own driver with the same drives on the same real connections."""
     bench, _ = bench_and_talk
     driver = family.load(bench.params, bench.context)
     state, command = JointState.zeros(2), JointCommand.zeros(2)

@@ -27,7 +27,7 @@ from cosim.units import TURN
 R = mjbots.Register
 
 
-def test_the_same_command_in_both_hands() -> None:
+def test_the_same_command_in_both_codecs() -> None:
     """Our frame is what the mjbots's package makes of the same command, register by register."""
     ours = mjbots.parse_registers(
         encode_command(command_tail(0.075, integral=False), 0.3, -1.2, 0.5, 0.25, 0.125, 1.75)
@@ -51,7 +51,7 @@ def test_the_same_command_in_both_hands() -> None:
     assert [register for register, _ in ours.query] == [0x00, 0x01, 0x02, 0x03, 0x0D, 0x0E, 0x0F] and not ours.errors
 
 
-def test_the_same_feedback_in_both_hands() -> None:
+def test_the_same_feedback_in_both_codecs() -> None:
     data = encode_feedback(ServoFeedback(10, 0.3, -1.2, 0.5, 23.5, 31.0, 0))
     values = mjbots.parse_registers(data).response
     back = decode_feedback(data)
@@ -64,7 +64,7 @@ def test_the_same_feedback_in_both_hands() -> None:
 def test_every_register_means_the_same() -> None:
     for register in R:
         for resolution, raw in ((INT8, 100), (INT8, -128), (INT16, -3210), (INT16, -32768), (INT32, 123456)):
-            if register in UNKNOWN_TO_THE_MAKER:
+            if register in UNKNOWN_TO_THE_PACKAGE:
                 continue
             ours = to_value(register, resolution, raw)
             assert ours == pytest.approx(mjbots.scale_register(register, resolution, raw), nan_ok=True), register
@@ -73,13 +73,13 @@ def test_every_register_means_the_same() -> None:
 
 
 # the package reads them as whole numbers, but the firmware and the register reference scale them
-UNKNOWN_TO_THE_MAKER = (
+UNKNOWN_TO_THE_PACKAGE = (
     *range(0x010, 0x01F),
     *(R.COMMAND_FIXED_CURRENT_OVERRIDE, R.SET_OUTPUT_NEAREST, R.SET_OUTPUT_EXACT),
 )
 
 
-def test_commands_of_the_maker_decode() -> None:
+def test_commands_of_the_manufacturer_decode() -> None:
     drive = mjbots.Controller(id=1)
     frame = drive.make_position(position=1.0, velocity=2.0, watchdog_timeout=0.25, query=True).data
     found, whole = decode(frame)

@@ -1,5 +1,5 @@
-"""Emulated ODrives seen by others: clients written as the maker's documents show them, over python-can and pyserial,
-and the maker's table of signals read bit by bit."""
+"""Emulated ODrives with clients written as the manufacturer's documents show them, over python-can and pyserial,
+and the manufacturer's table of signals read bit by bit."""
 
 import math
 import struct
@@ -20,7 +20,7 @@ from tests.kit.clock import MS
 
 CHANNEL = uuid.uuid4().hex  # a virtual bus of this process
 
-# The signals of the maker's DBC for 0.6 (as printed in can_simple_messages.hpp of odriverobotics/ODriveArduino and in
+# The signals of the manufacturer's DBC for 0.6 (as in can_simple_messages.hpp of odriverobotics/ODriveArduino and in
 # manual/can-protocol): command, name, bytes of payload, then (first bit, bits, kind, factor, SI per unit) of each
 SIGNALS = [
     (0x00, "Get_Version", 8, [(8 * k, 8, "u", 1, 1) for k in range(8)]),
@@ -60,7 +60,7 @@ def bits(data, first, count, kind):
 
 
 @pytest.mark.parametrize(("command", "name", "length", "signals"), SIGNALS, ids=[row[1] for row in SIGNALS])
-def test_the_makers_table_of_signals(command, name, length, signals):
+def test_the_manufacturers_table_of_signals(command, name, length, signals):
     values = [1.25 * si if kind == "f" else -1.5 * si if kind == "i" else 5 for _, _, kind, _, si in signals]
     frame = can_codec.encode(9, command, *values)
     assert (frame.id, len(frame.data)) == (9 << 5 | command, length)
@@ -210,7 +210,7 @@ def test_errors_as_the_manual_clears_them(bus, drives):
 
 
 def test_a_client_on_the_serial_port(tmp_path):
-    """Feedback, torque, parameters and states as the maker's ODriveUART writes and reads them."""
+    """Feedback, torque, parameters and states as the manufacturer's ODriveUART writes and reads them."""
     where = str(tmp_path / "odrive")
     params = odrive.Params(port=SerialParams(port=where, baudrate=115200.0))
     with (

@@ -12,7 +12,7 @@ from cosim.drivers.common.motor import FAULT_CAUSES
 from cosim.drivers.transport import ConnectionLost, now
 from cosim.errors import InputError, InputErrors, RunError
 from cosim.rig.sections.rig_spec import read_rig
-from tests.conformance.marks import PUSH, assert_tells, every, without_b
+from tests.conformance.marks import PUSH, assert_has_fix, every, without_b
 from tests.kit.clock import MS
 
 from .families import JOINTS, Bench, addresses, rig, section, write_rig
@@ -42,7 +42,7 @@ def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
     assert bench.out.fault[1] == 0
     words = driver.describe_fault(0, int(bench.out.fault[0]))
     assert bench.out.fault[0] > 0, words
-    assert_tells(words)
+    assert_has_fix(words)
     for _ in bench.until(lambda: not motor.requested):
         pass
     motor.fault_cause = ""
@@ -80,7 +80,7 @@ def test_drives_that_are_too_hot_switch_off(bench):
         bench.write(effort=PUSH)
         bench.read()
     assert bench.out.fault[0] == 0
-    assert_tells(bench.words()[0])
+    assert_has_fix(bench.words()[0])
 
 
 @every
@@ -92,7 +92,7 @@ def test_a_loss_of_power_is_reported(bench):
     for _ in bench.until(lambda: bench.out.fault.any()):
         bench.write(effort=PUSH)
         bench.read()
-    assert_tells(bench.words()[0])
+    assert_has_fix(bench.words()[0])
     bench.driver.stop()
     bench.off()
 
@@ -101,11 +101,11 @@ def test_a_loss_of_power_is_reported(bench):
 @rule(11)
 def test_any_fault_code_has_a_description(bench):
     for code in (1, -1, 99, -99, 123456, 0x7FFFFFFF, -(2**31), 2**40):
-        assert_tells(bench.driver.describe_fault(0, code))
+        assert_has_fix(bench.driver.describe_fault(0, code))
 
 
 def refused(bench: Bench, joint: str) -> str:
-    """What is said when the driver is opened in vain."""
+    """The error message when the driver cannot be opened."""
     with pytest.raises(InputError) as caught:
         bench.driver.open()
     place = str(caught.value.place)
@@ -205,19 +205,19 @@ def test_efforts_beyond_the_field_are_clipped_and_counted(bench):
 
 @every
 @rule(14)
-def test_spoiled_data_are_counted_and_change_nothing(bench):
+def test_damaged_data_are_counted_and_change_nothing(bench):
     """Answers that are cut off on lines of frames, answers and noise that are spoiled on lines of bytes."""
     bench.open("effort")
-    said, send, dice = [], bench.line.link.send, random.Random(5)
-    bench.line.link.send = lambda item, deadline: (said.append(item), send(item, deadline))
-    for _ in bench.until(lambda: len(said) > 20):
+    answered, send, dice = [], bench.line.link.send, random.Random(5)
+    bench.line.link.send = lambda item, deadline: (answered.append(item), send(item, deadline))
+    for _ in bench.until(lambda: len(answered) > 20):
         bench.write()
         bench.read()
     del bench.line.link.send
     counted = bench.driver.lost + bench.driver.link.meter.errors
     serial = getattr(bench.line.link, "serial", None)  # of an adapter for frames
     disturbed, through = bench.line.faulty_connection, bench.line.faulty_connection.through
-    for k, item in enumerate(said[:20]):
+    for k, item in enumerate(answered[:20]):
         if isinstance(item, bytes) and k == 3:
             break
         if isinstance(item, bytes):
@@ -278,7 +278,7 @@ def test_a_lost_connection_can_be_opened_again(bench):
 
 @every
 @rule(15)
-def test_drives_that_a_program_left_on_are_taken_over(bench):
+def test_drives_that_a_program_left_on_are_switched_off(bench):
     driver = bench.open("effort")
     bench.drive(lambda: all(bench.asked), effort=PUSH)
     driver.link.close()  # as if the program was killed

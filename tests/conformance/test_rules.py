@@ -111,7 +111,7 @@ BROKEN: list[tuple[type, int, str]] = [
     (BlocksInRead, 7, "test_read_waits_no_longer_than_its_deadline_and_keeps_the_last_values"),
     (ReadsPastItsDeadline, 7, "test_read_waits_no_longer_than_its_deadline_and_keeps_the_last_values"),
     (RaisesInStop, 4, "test_stop_from_any_state_twice"),
-    (KeepsRunningAfterStop, 4, "test_motors_that_move_go_off_in_time_when_another_thread_stops_them_twice"),
+    (KeepsRunningAfterStop, 4, "test_moving_motors_switch_off_in_time_when_another_thread_stops_them_twice"),
     (MovesBeforeEnable, 2, "test_nothing_is_written_before_the_motors_are_on"),
     (WritesAfterStop, 3, "test_a_mode_switches_on_and_holds_still_and_stop_switches_off"),
     (IgnoresLimits, 13, "test_a_limit_beyond_the_drives_own_is_refused"),
@@ -121,12 +121,12 @@ BROKEN: list[tuple[type, int, str]] = [
     (FeedsWatchdogsByReading, 9, "test_without_commands_the_drives_stop_by_themselves_however_often_they_are_read"),
     (ClearsFaultsByEnable, 11, "test_a_fault_is_reported_and_stays_until_it_is_cleared"),
     (NamesNoJoint, 12, "test_silence_is_refused_with_what_to_check"),
-    (DropsSpoiledFramesSilently, 14, "test_spoiled_data_are_counted_and_change_nothing"),
+    (DropsSpoiledFramesSilently, 14, "test_damaged_data_are_counted_and_change_nothing"),
 ]
 FURTHER: dict[str, dict[str, Any]] = {  # parameters of tests that have some
     "test_read_waits_no_longer_than_its_deadline_and_keeps_the_last_values": {"on": False},
     "test_a_limit_beyond_the_drives_own_is_refused": {"limit": "velocity"},
-    "test_motors_that_move_go_off_in_time_when_another_thread_stops_them_twice": {"mode": "effort"},
+    "test_moving_motors_switch_off_in_time_when_another_thread_stops_them_twice": {"mode": "effort"},
     "test_a_mode_switches_on_and_holds_still_and_stop_switches_off": {"mode": "effort"},
     "test_a_fault_is_reported_and_stays_until_it_is_cleared": {"cause": "overcurrent"},
 }

@@ -9,7 +9,7 @@ import pytest
 
 from cosim.drivers.transport import CanFrame, now
 from cosim.errors import RunError
-from tests.conformance.marks import PUSH, assert_tells, every, on_frames, without_b
+from tests.conformance.marks import PUSH, assert_has_fix, every, on_frames, without_b
 from tests.kit.clock import MS
 
 from .families import Bench
@@ -54,7 +54,7 @@ def test_read_returns_as_soon_as_all_have_answered(bench):
 
 @every
 @rule(8)
-def test_what_is_measured_has_the_time_at_which_it_came(bench):
+def test_feedback_has_the_time_of_its_arrival(bench):
     bench.open("effort")
     for _ in range(3):
         begun = now()
@@ -65,8 +65,8 @@ def test_what_is_measured_has_the_time_at_which_it_came(bench):
 
 @on_frames
 @rule(8)
-def test_the_time_is_that_of_the_drive_that_was_heard_longest_ago(case, tmp_path):
-    """On these lines every frame is of one drive: those of one stay away."""
+def test_the_time_is_that_of_the_oldest_feedback(case, tmp_path):
+    """On these connections every frame is of one drive; those of one are missing."""
     (tmp_path / "alone").mkdir()
     with Bench(case, tmp_path / "alone", host=without_b, device=without_b) as alone:
         of_a = {item.id for item in spoken(alone)}
@@ -89,14 +89,14 @@ def test_the_time_is_that_of_the_drive_that_was_heard_longest_ago(case, tmp_path
 
 
 def spoken(bench: Bench) -> list[CanFrame]:
-    """What the drives say in some cycles."""
-    said: list[CanFrame] = []
+    """The drives' frames of some cycles."""
+    answered: list[CanFrame] = []
     send = bench.line.link.send
-    bench.line.link.send = lambda item, deadline: (said.append(item), send(item, deadline))
+    bench.line.link.send = lambda item, deadline: (answered.append(item), send(item, deadline))
     bench.open("effort")
     begun = bench.emulation.steps
     bench.drive(lambda: bench.emulation.steps > begun + 150, effort=0.5 * PUSH)
-    return said
+    return answered
 
 
 @every
@@ -114,7 +114,7 @@ def test_without_commands_the_drives_stop_by_themselves_however_often_they_are_r
         assert now() - written > 0.5 * watchdog * 1e9
         assert bench.out.fault.all()
         for words in bench.words():
-            assert_tells(words)
+            assert_has_fix(words)
         bench.off()
 
 

@@ -123,12 +123,12 @@ class Desk:
 
     @contextmanager
     def recorded(self) -> Iterator[tuple[list[Any], list[Any]]]:
-        """(what the host says, what the drives say) meanwhile."""
-        sent, said = len(self.wire.sent), len(self.wire.answered)
+        """(items of the host, items of the drives) meanwhile."""
+        sent, answered = len(self.wire.sent), len(self.wire.answered)
         found: tuple[list[Any], list[Any]] = ([], [])
         yield found
         found[0].extend(self.wire.sent[sent:])
-        found[1].extend(self.wire.answered[said:])
+        found[1].extend(self.wire.answered[answered:])
 
 
 class Tape:

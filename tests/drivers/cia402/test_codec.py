@@ -1,4 +1,4 @@
-"""CANopen frames and SDO transfers of the CiA 402 family to the byte, against manuals of several makers."""
+"""CANopen frames and SDO transfers of the CiA 402 family to the byte, against manuals of several manufacturers."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_states_of_the_statusword(mask, value, state):
         assert (profile.state_of(word) == state) == (word & mask == value)
 
 
-def test_the_way_to_operation_enabled():
+def test_the_commands_to_operation_enabled():
     assert [profile.next_control(s) for s in range(8)] == [0, 0x06, 0x07, 0x0F, 0x0F, 0, 0, 0]
     assert profile.next_control(None) == 0
 

@@ -70,12 +70,12 @@ def test_a_cycle_on_the_wire(running):
     assert [f.id for f in b.sent] == [0x201, 0x301, 0x202, 0x302, 0x77F, 0x80]
     assert [f.id for f in b.queue] == [0x181, 0x281, 0x182, 0x282]
     b.read()
-    b.read()  # without a command since: asks
+    b.read()  # without a command since then: sends a request
     assert b.sent[-1] == SYNC
     assert len(b.sent) == 7
 
 
-def test_what_the_slot_does_is_told(running):
+def test_clipped_feedforward_is_reported(running):
     b = running(JOINT(id=1, cpr=4096, ratio=3.0), effort=3.0)
     b.cmd.effort[:] = 100.0
     b.write()
@@ -107,7 +107,7 @@ def test_commands_that_are_not_sent(bench):
     assert b.sent == []
 
 
-def test_late_answers_are_no_answers_to_the_next_command(running):
+def test_late_answers_do_not_answer_the_next_command(running):
     b = running()
     b.read()
     b.write()
@@ -141,7 +141,7 @@ def test_one_silent_drive(running):
     assert b.out.t_ns == old
 
 
-def test_never_heard(bench):
+def test_drives_without_any_feedback(bench):
     b = bench(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096))
     b.driver.open()
     b.motors[0].position = 2.0
@@ -152,7 +152,7 @@ def test_never_heard(bench):
     assert b.out.t_ns == 0
 
 
-def test_frames_that_are_not_understood_are_counted(running):
+def test_frames_that_cannot_be_decoded_are_counted(running):
     b = running()
     b.read()
     b.queue.extend(CanFrame(cob_id, b"\1\2\3") for cob_id in (0x181, 0x281, 0x81, 0x701, 0x182, 0x7FF))
@@ -162,14 +162,14 @@ def test_frames_that_are_not_understood_are_counted(running):
     assert not b.out.fault.any()
 
 
-def test_a_babbling_node_does_not_hold_a_read_up(running):
+def test_a_babbling_node_does_not_block_a_read(running):
     b = running()
     b.read()
     b.receive = lambda deadline: CanFrame(0x123, b"")
     b.read()
 
 
-def test_a_lost_line_is_told_and_stop_is_quiet(running):
+def test_a_lost_connection_raises_and_stop_does_not(running):
     b = running()
     b.broken = True
     assert refused(b.read) == "virtual arm: the connection is lost"
@@ -201,7 +201,7 @@ def test_open_to_stop_through_a_watchdog_trip(bench):
     assert b.out.velocity == pytest.approx([5.0], abs=0.1)
     b.run(49)
     assert b.node().state == profile.ENABLED
-    b.run(100)  # nobody commands
+    b.run(100)  # without commands
     assert b.node().state == profile.FAULT
     assert b.motors[0].effort == 0
     assert abs(b.motors[0].velocity) < 1.5
@@ -216,7 +216,7 @@ def test_open_to_stop_through_a_watchdog_trip(bench):
     assert b.node().state == profile.QUICK_STOP
     b.driver.close()
     b.run(200)
-    assert b.node().state == profile.DISABLED  # its watchdog was let go
+    assert b.node().state == profile.DISABLED  # its watchdog was cleared
 
 
 def test_reading_does_not_feed_the_watchdog(running):
@@ -228,7 +228,7 @@ def test_reading_does_not_feed_the_watchdog(running):
     assert b.read().fault.tolist() == [faults.HEARTBEAT]
 
 
-def test_a_drive_that_cannot_be_told_how_to_stop_leaves_operational(bench, monkeypatch):
+def test_a_drive_without_stop_options_leaves_operational(bench, monkeypatch):
     table = {key: entry for key, entry in objects.OBJECTS.items() if key != 0x600700}
     monkeypatch.setattr(access, "OBJECTS", table)
     b = bench()

@@ -13,7 +13,7 @@ from tests.drivers.cia402.driver_bench import JOINT, refused
 from tests.kit.clock import MS
 
 
-def test_open_leaves_motors_off_and_hears_them(bench):
+def test_open_leaves_motors_off_and_measures_them(bench):
     b = bench(JOINT(id=1, cpr=4096), JOINT(id=9, cpr=1000, temperature=0x320101))
     b.motors[1].position = math.pi
     b.driver.open()
@@ -26,7 +26,7 @@ def test_open_leaves_motors_off_and_hears_them(bench):
     assert not out.fault.any()
 
 
-def test_nobody_answers(bench):
+def test_no_drive_answers(bench):
     b = bench(JOINT(id=3))
     b.deaf = True
     assert refused(b.driver.open) == (
@@ -100,7 +100,7 @@ def test_velocity_units_other_than_increments(bench):
 
 
 @pytest.mark.parametrize("pause", [0, 120, 400])
-def test_drives_that_a_killed_program_left_on_are_taken_over(running, pause):
+def test_drives_that_a_killed_program_left_on_are_switched_off(running, pause):
     b = running(mode="velocity")
     b.cmd.velocity[:] = 20.0
     b.cycle(200)
@@ -170,15 +170,15 @@ def test_a_fault_is_not_cleared_silently(bench):
     b.driver.open()
     b.motors[0].fault_cause = "encoder"
     b.run(1)
-    told = "position sensor (drive error 0x7305); check the encoder and its cable"
+    text = "position sensor (drive error 0x7305); check the encoder and its cable"
     b.motors[0].fault_cause = ""
-    assert refused(b.driver.enable, "effort") == f"joint 'joint0': fault: {told}"
+    assert refused(b.driver.enable, "effort") == f"joint 'joint0': fault: {text}"
     assert b.node().state == profile.FAULT
     b.driver.clear()
     b.driver.enable("effort")
     b.motors[0].fault_cause = "encoder"
     b.run(1)
-    assert refused(b.driver.clear) == f"joint 'joint0': the fault persists: {told}"
+    assert refused(b.driver.clear) == f"joint 'joint0': the fault persists: {text}"
 
 
 def test_a_missed_heartbeat_does_not_hide_the_fault_before_it(running):
@@ -292,7 +292,7 @@ def test_homing_that_fails(bench):
     )
 
 
-def test_a_drive_that_lost_its_power_is_set_up_anew(running):
+def test_a_drive_that_lost_its_power_is_set_up_again(running):
     b = running(effort=1.0)
     b.cycle(3)
     b.emulator.reset(b.t_ns)

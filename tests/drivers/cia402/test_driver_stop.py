@@ -49,7 +49,7 @@ def test_the_command_that_stops_goes_out_as_process_data_and_by_sdo(running, sto
     b.sent.clear()
     t = b.t_ns
     b.driver.stop()
-    assert b.t_ns == t  # nobody is waited for
+    assert b.t_ns == t  # without waiting
     assert without_sync(b.sent) == [
         (0x201, f"{word} 00 00"),
         (0x202, f"{word} 00 00"),
@@ -100,7 +100,7 @@ def test_a_motor_that_moves_is_led_to_a_standstill_before_it_is_off(running, mod
     assert not b.read().fault.any()
 
 
-def test_a_load_is_held_down_the_ramp(running):
+def test_a_load_is_held_during_the_ramp(running):
     """In effort mode too, where the velocity loop of the drive was not at work before."""
     b = running(watchdog=1.0)
     motor, pull = b.motors[0], 0.5
@@ -161,7 +161,7 @@ def test_closing_waits_a_second_at_most(running):
     assert [node.value(0x101601) for node in b.emulator.nodes] == [0, 0]
 
 
-def test_closing_does_not_wait_for_drives_on_a_lost_line(running):
+def test_closing_does_not_wait_for_drives_on_a_lost_connection(running):
     b = running()
     b.broken = True
     t = b.t_ns
@@ -182,7 +182,7 @@ def test_enabling_and_clearing_wait_for_the_end_of_the_ramp(running):
 
 
 @pytest.mark.parametrize("action", ["enable", "clear"])
-def test_a_ramp_that_takes_too_long_is_told_and_goes_on(running, action):
+def test_a_ramp_that_takes_too_long_is_reported_and_continues(running, action):
     b = running(mode="velocity")
     moved(b, "velocity")
     b.node().values[0x608500] = 6519  # 2 s
@@ -293,7 +293,7 @@ def test_the_id_of_this_program_is_that_of_a_drive(bench):
     )
 
 
-def test_frames_that_gathered_while_nobody_listened(running):
+def test_frames_buffered_between_reads(running):
     """A full buffer keeps what came first, and loses the answers to what is asked then."""
     b = running()
     b.driver.stop()

@@ -105,7 +105,7 @@ def test_torque_ends_at_the_greatest_speed(rig):
 
 
 @pytest.mark.parametrize("inertia", [1e-3, 1e-2, 1.0])
-def test_the_loops_of_a_strong_drive_come_to_rest_whatever_they_move(inertia):
+def test_the_loops_of_a_strong_drive_are_stable_with_any_inertia(inertia):
     motor = Rotor(inertia, 1e-3, max_effort=100.0)
     motor.max_velocity = 10.0
     rig = Rig(motor)
@@ -214,7 +214,7 @@ def test_homing_on_the_index_pulse(rig, method, home):
     assert rig.position == pytest.approx(raw - home + 100, abs=1)
 
 
-def test_homing_where_it_stands_and_broken_off(rig):
+def test_homing_in_place_and_aborted(rig):
     rig.motor.position = 0.7 * TURN
     rig.write(0x6098, 0, "b", 37)
     rig.enable(6)

@@ -24,7 +24,7 @@ def test_boot_up_then_pre_operational(rig):
     assert [f for f in rig.heard if f.id == 0x705] == [CanFrame(0x705, b"\x05")]
 
 
-def test_commands_to_other_nodes_are_none_of_ours(rig):
+def test_commands_to_other_nodes_are_ignored(rig):
     rig.send(0, "01 06")
     rig.send(0, "01")
     assert not rig.status & 0x200
@@ -100,19 +100,19 @@ def test_segments_and_their_toggle_bit(rig):
     assert rig.read(0x6085) == 0x201
 
 
-def test_a_transfer_given_up_by_the_client(rig):
+def test_a_transfer_aborted_by_the_client(rig):
     rig.ask(bytes.fromhex("40 08 10 00 00 00 00 00"))
     assert rig.send(0x605, "80 08 10 00 00 00 04 05") == []
     assert struct.unpack("<I", rig.ask(bytes.fromhex("60 00 00 00 00 00 00 00"))[4:])[0] == 0x05040001
 
 
-def test_one_producer_is_watched_once(rig):
+def test_one_producer_is_monitored_once(rig):
     rig.write(0x1016, 1, "I", 0x7F0064)
     assert rig.refused(0x1016, 2, "I", 0x7F0032) == sdo.INCOMPATIBLE
     rig.write(0x1016, 2, "I", 0x7E0032)
 
 
-def test_the_temperature_where_another_maker_has_it():
+def test_the_temperature_has_a_second_key():
     rig = Rig(temperature=0x222201)
     assert rig.ask(bytes.fromhex("40 22 22 01 00 00 00 00")) == bytes.fromhex("4B 22 22 01 FA 00 00 00")
     assert rig.refused(0x2222, 1, "h", 0) == sdo.READ_ONLY
@@ -210,7 +210,7 @@ def test_a_quick_stop_of_the_cyclic_modes_ramps_without_a_jump_and_ends_off(rig,
     assert (rig.status & 0x4F, rig.motor.effort) == (0x40, 0.0)
 
 
-def test_a_quick_stop_that_stays_may_be_left(rig):
+def test_a_quick_stop_that_holds_can_be_left(rig):
     rig.write(0x605A, 0, "h", 6)
     rig.enable(9)
     rig.control(2)
@@ -259,7 +259,7 @@ def test_fault_causes_of_the_motor(rig, cause, code, register):
     assert rig.read(0x1003, 1) == 0
 
 
-def test_too_warm(rig):
+def test_overtemperature(rig):
     rig.motor.temperature = 80.5
     rig.run(1)
     assert rig.emergencies() == [0x4310]
@@ -292,7 +292,7 @@ def test_following_error(rig):
 
 
 @pytest.mark.parametrize(("option", "state"), [(1, 0x08), (2, 0x40), (3, 0x40), (0, 0x07)])
-def test_a_heartbeat_that_stays_away(rig, option, state):
+def test_a_missing_heartbeat(rig, option, state):
     rig.write(0x6007, 0, "h", option)
     rig.write(0x1029, 1, "B", 1)
     rig.write(0x1016, 1, "I", 0x7F0000 | 50)
@@ -310,7 +310,7 @@ def test_a_heartbeat_that_stays_away(rig, option, state):
     assert rig.status & 0x200
 
 
-def test_a_heartbeat_that_comes_back_ends_the_error(rig):
+def test_a_restored_heartbeat_ends_the_error(rig):
     rig.write(0x6007, 0, "h", 3)
     rig.write(0x1016, 1, "I", 0x7F0000 | 50)
     rig.run(2, beat=True)
@@ -321,7 +321,7 @@ def test_a_heartbeat_that_comes_back_ends_the_error(rig):
     assert rig.read(0x1001, kind="B") == 0
 
 
-def test_a_lost_heartbeat_is_told_once_and_watched_from_the_next_one_on(rig):
+def test_a_lost_heartbeat_is_reported_once_and_monitored_from_the_next_one_on(rig):
     rig.write(0x1016, 1, "I", 0x7F0000 | 50)
     rig.run(2, beat=True)
     rig.run(60)

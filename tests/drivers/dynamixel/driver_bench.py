@@ -44,7 +44,7 @@ class Bench(FakeConnection):
         self.nodes = self.emulator.nodes
         super().__init__()
         self.inbox = deque()
-        self.heard: list[bytes] = []
+        self.sent: list[bytes] = []
         self.spoil: Callable[[list[bytes]], list[bytes]] = lambda answers: answers
         self.delay_ns = 20_000
         self.emulator.reset(self.t_ns)
@@ -55,7 +55,7 @@ class Bench(FakeConnection):
     def send(self, item: bytes, deadline_ns: int) -> None:
         if not self.is_open:
             raise ConnectionLost("the connection is not open", self.name)
-        self.heard.append(item)
+        self.sent.append(item)
         for answer in self.spoil(self.emulator.handle(item, self.t_ns)):
             self.inbox.append((self.t_ns + self.delay_ns, answer))
 

@@ -1,4 +1,4 @@
-"""Packets of the Dynamixel Protocol 2.0 against those of the maker's manual; the decoder against anything."""
+"""Packets of the Dynamixel Protocol 2.0 against those of the manufacturer's manual; the decoder against anything."""
 
 import random
 
@@ -14,7 +14,7 @@ OK = b"\0"
 
 # Robotis e-Manual, "DYNAMIXEL Protocol 2.0", the examples under "Instruction Details".
 # Fast Bulk Read (0x9A): the manual repeats the CRC of its Fast Sync Read example; DA 2D is that of the packet itself,
-# as the maker's SDK counts it.
+# as the manufacturer's SDK counts it.
 GOLDEN = {
     "ping": (codec.packet(1, codec.PING), "FFFFFD00 01 0300 01 194E"),
     "ping all": (codec.packet(codec.BROADCAST, codec.PING), "FFFFFD00 FE 0300 01 3142"),
@@ -96,7 +96,7 @@ def test_what_is_packed_is_unpacked_however_it_is_cut(
     assert (decoder.lost, decoder.rest) == (0, b"")
 
 
-def test_it_finds_its_way_again() -> None:
+def test_the_decoder_resynchronises() -> None:
     good = codec.status(1, 0, b"abcd")
     for damage in (b"noise\xff", good[:9], good[:3], HEX("FFFFFD00 01 FF1F 55"), HEX("FFFFFD00 FD 0400 55")):
         decoder = Decoder()

@@ -13,7 +13,7 @@ from tests.drivers.dynamixel.driver_bench import Bench
 from tests.kit.clock import MS
 
 
-def test_open_leaves_motors_off_and_says_where_they_are(bench: Callable[..., Bench]) -> None:
+def test_open_leaves_motors_off_and_measures_them(bench: Callable[..., Bench]) -> None:
     b = bench()
     for k, rotor in enumerate(b.rotors):
         rotor.position = 0.5 * k
@@ -44,7 +44,7 @@ def test_effort(bench: Callable[..., Bench]) -> None:
     )
 
 
-def test_efforts_beyond_the_current_limit_are_cut_and_counted(bench: Callable[..., Bench]) -> None:
+def test_efforts_beyond_the_current_limit_are_clipped_and_counted(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.write(effort=-100.0)
     assert [node.get(t.GOAL_CURRENT) for node in b.nodes] == [-1193] * 3
@@ -91,7 +91,7 @@ def test_the_turn_is_the_one_within_the_limits(bench: Callable[..., Bench]) -> N
         assert b.run(100, position=-0.5, kp=1.0).position == pytest.approx([-0.5] * 3, abs=2e-3)
 
 
-def test_enabling_holds_what_is_measured(bench: Callable[..., Bench]) -> None:
+def test_enabling_holds_the_measured_position(bench: Callable[..., Bench]) -> None:
     for mode in ("effort", "velocity", "position"):
         b = bench(mode=mode)
         for rotor in b.rotors:
@@ -99,27 +99,27 @@ def test_enabling_holds_what_is_measured(bench: Callable[..., Bench]) -> None:
         b.start()
         b.wait(b.t_ns + 30 * MS)
         assert [rotor.position for rotor in b.rotors] == pytest.approx([1.0] * 3, abs=2e-3), mode
-        order = [item[8] for item in b.heard if item[7] == codec.WRITE and item[4] == 1]
+        order = [item[8] for item in b.sent if item[7] == codec.WRITE and item[4] == 1]
         assert order.index(t.BUS_WATCHDOG.address) < order.index(cyclic_frames.GOALS[mode].address)
         assert b.nodes[0].get(t.BUS_WATCHDOG) == 4  # of 5: one is for reads that come late
 
 
-def test_what_is_in_the_eeprom_is_not_written_again(bench: Callable[..., Bench]) -> None:
+def test_unchanged_eeprom_registers_are_not_written(bench: Callable[..., Bench]) -> None:
     b = bench(mode="velocity").start()
     b.driver.stop()
-    b.heard.clear()
+    b.sent.clear()
     b.driver.enable("velocity")
-    assert all(item[8] >= t.EEPROM_END for item in b.heard if item[7] == codec.WRITE)
+    assert all(item[8] >= t.EEPROM_END for item in b.sent if item[7] == codec.WRITE)
 
 
-def test_one_question_and_one_packet_of_goals_in_a_cycle(bench: Callable[..., Bench]) -> None:
+def test_one_request_and_one_packet_of_goals_per_cycle(bench: Callable[..., Bench]) -> None:
     for fast, instruction in ((None, codec.FAST_SYNC_READ), (True, codec.FAST_SYNC_READ), (False, codec.SYNC_READ)):
         b = bench(fast=fast).start()
-        b.heard.clear()
+        b.sent.clear()
         b.run(1)
-        assert [item[7] for item in b.heard] == [instruction, codec.SYNC_WRITE, instruction]
+        assert [item[7] for item in b.sent] == [instruction, codec.SYNC_WRITE, instruction]
         traffic = dynamixel.traffic(b.params, b.context)
-        assert [len(item) for item in traffic.out] == [len(b.heard[1]), len(b.heard[0])]
+        assert [len(item) for item in traffic.out] == [len(b.sent[1]), len(b.sent[0])]
         assert traffic.back == [bytes(len(a)) for a in traffic.back] or len(traffic.back) == (
             1 if instruction == 0x8A else 3
         )
@@ -127,27 +127,27 @@ def test_one_question_and_one_packet_of_goals_in_a_cycle(bench: Callable[..., Be
         assert b.out.t_ns > 0
 
 
-def test_older_firmware_gets_the_slower_question(bench: Callable[..., Bench]) -> None:
+def test_older_firmware_gets_the_slower_request(bench: Callable[..., Bench]) -> None:
     b = bench()
     b.nodes[1].put(t.FIRMWARE, 44)
     b.start()
-    b.heard.clear()
+    b.sent.clear()
     b.read()
-    assert b.heard[0][7] == codec.SYNC_READ
+    assert b.sent[0][7] == codec.SYNC_READ
 
 
 def test_without_commands_drives_stop_although_they_are_read(bench: Callable[..., Bench]) -> None:
     b = bench(mode="velocity").start()
     b.run(300, velocity=1.0)
-    begin, told = b.t_ns, 0
+    begin, fault_ns = b.t_ns, 0
     while b.t_ns < begin + 200 * MS:
         fault = b.read().fault[0]
         tripped = b.nodes[0].get(t.BUS_WATCHDOG) == t.TRIPPED
         assert tripped or b.t_ns - begin <= 101 * MS
-        told = told or (b.t_ns if fault else 0)
+        fault_ns = fault_ns or (b.t_ns if fault else 0)
         b.wait(b.t_ns + MS)
     assert b.out.fault.tolist() == [faults.WATCHDOG] * 3
-    assert told - begin < 130 * MS
+    assert fault_ns - begin < 130 * MS
     assert b.out.velocity == pytest.approx([0.0] * 3, abs=0.2)  # the drive's loop is still swinging
     b.driver.enable("velocity")
     assert b.run(200, velocity=1.0).fault.tolist() == [0, 0, 0]
@@ -162,7 +162,7 @@ def test_a_slow_period_with_a_longer_watchdog(bench: Callable[..., Bench]) -> No
     assert b.out.fault.tolist() == [0, 0, 0]
 
 
-def test_faults_are_told_and_only_a_reboot_clears_them(bench: Callable[..., Bench]) -> None:
+def test_faults_are_reported_and_only_a_reboot_clears_them(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.rotors[1].fault_cause = "overcurrent"
     assert b.run(2).fault.tolist() == [0, 0x20, 0]
@@ -178,7 +178,7 @@ def test_faults_are_told_and_only_a_reboot_clears_them(bench: Callable[..., Benc
     assert b.run(2).fault.tolist() == [0, 0, 0]
 
 
-def test_a_drive_that_falls_off_is_a_fault(bench: Callable[..., Bench]) -> None:
+def test_a_drive_that_switches_off_is_a_fault(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.nodes[0].put(t.TORQUE_ENABLE, 0)
     b.nodes[2].reset(b.t_ns)
@@ -188,7 +188,7 @@ def test_a_drive_that_falls_off_is_a_fault(bench: Callable[..., Bench]) -> None:
     assert b.run(1).fault.tolist() == [0, 0, 0]
 
 
-def test_words_for_every_fault(bench: Callable[..., Bench]) -> None:
+def test_every_fault_has_a_description(bench: Callable[..., Bench]) -> None:
     describe = bench().driver.describe_fault
     assert describe(0, 0) == ""
     assert describe(0, 0x05) == (

@@ -61,19 +61,19 @@ def test_a_drive_that_does_not_switch_on(bench: Callable[..., Bench]) -> None:
 
 def test_commands_that_are_not_sent(bench: Callable[..., Bench]) -> None:
     b = bench().start()
-    b.heard.clear()
+    b.sent.clear()
     with pytest.raises(RunError, match=r"^the command of joint 'j0', 'j1', 'j2' is not finite and was not sent"):
         b.write(effort=float("nan"))
     b.cmd.valid_until_ns = b.t_ns - 1
     with pytest.raises(RunError, match=r"^the command of j0, j1, j2 has expired and was not sent; the program"):
         b.driver.write(b.cmd, b.t_ns + MS)
-    assert b.heard == []
+    assert b.sent == []
     with pytest.raises(RunError, match=r"have no mode 'warp'; use one of effort, position, velocity$"):
         b.driver.enable("warp")
 
 
 @pytest.mark.parametrize("fast", [True, False])
-def test_of_a_drive_that_went_away_the_old_values_stay(bench: Callable[..., Bench], fast: bool) -> None:
+def test_the_last_values_of_a_silent_drive_are_kept(bench: Callable[..., Bench], fast: bool) -> None:
     b = bench(fast=fast).start()
     b.run(1)
     old = b.out.t_ns
@@ -81,15 +81,15 @@ def test_of_a_drive_that_went_away_the_old_values_stay(bench: Callable[..., Benc
     b.emulator.nodes = b.nodes[:1] + b.nodes[2:]
     b.wait(b.t_ns + MS)
     state = b.read()
-    assert state.position == pytest.approx([0.5, 0.0, 0.0], abs=1e-3)  # what stands before it in the chain is heard
+    assert state.position == pytest.approx([0.5, 0.0, 0.0], abs=1e-3)  # the blocks before it in the chain are valid
     assert state.t_ns == old
 
 
-def test_a_read_ends_by_its_deadline_and_late_answers_are_not_taken_for_others(bench: Callable[..., Bench]) -> None:
+def test_a_read_ends_by_its_deadline_and_late_answers_are_discarded(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.run(1)
     old, b.delay_ns = b.out.t_ns, 5 * MS
-    b.rotors[0].position = 1.0  # measured at once, but the answer takes its time
+    b.rotors[0].position = 1.0  # measured immediately, answered later
     b.wait(b.t_ns + MS)
     begin = b.t_ns
     b.read()
@@ -102,14 +102,14 @@ def test_a_read_ends_by_its_deadline_and_late_answers_are_not_taken_for_others(b
     assert b.out.position[0] == pytest.approx(0.2, abs=1e-3)
 
 
-def test_a_deadline_in_the_past_asks_nothing(bench: Callable[..., Bench]) -> None:
+def test_with_a_deadline_in_the_past_nothing_is_requested(bench: Callable[..., Bench]) -> None:
     b = bench().start()
-    b.heard.clear()
+    b.sent.clear()
     b.driver.read(b.out, b.t_ns)
-    assert b.heard == []
+    assert b.sent == []
 
 
-def test_damage_on_the_line_is_counted_and_dropped(bench: Callable[..., Bench]) -> None:
+def test_damaged_packets_are_counted_and_dropped(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.run(1)
     lost = b.driver.lost
@@ -130,7 +130,7 @@ def test_damage_on_the_line_is_counted_and_dropped(bench: Callable[..., Bench]) 
     assert b.out.fault.tolist() == [0, 0, 0]
 
 
-def test_a_lost_line_is_an_error_of_the_run(bench: Callable[..., Bench]) -> None:
+def test_a_lost_connection_is_an_error_of_the_run(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.is_open = False
     with pytest.raises(ConnectionLost):
@@ -147,7 +147,7 @@ def mistake(b: Bench) -> str:
     return str(error.value)
 
 
-def test_nobody_answers(bench: Callable[..., Bench]) -> None:
+def test_no_drive_answers(bench: Callable[..., Bench]) -> None:
     b = bench()
     b.emulator.nodes = b.nodes[:1]
     begin = b.t_ns
@@ -159,15 +159,15 @@ def test_nobody_answers(bench: Callable[..., Bench]) -> None:
 def test_another_model(bench: Callable[..., Bench]) -> None:
     b = bench()
     b.nodes[0].put(t.MODEL_NUMBER, 1030)
-    said = "drive 1 is XM430-W210, not XM430-W350; write 'model: XM430-W210'"
-    assert mistake(b) == f"rig.yaml:5 joints.j0.model: {said}"
+    message = "drive 1 is XM430-W210, not XM430-W350; write 'model: XM430-W210'"
+    assert mistake(b) == f"rig.yaml:5 joints.j0.model: {message}"
     b.nodes[0].put(t.MODEL_NUMBER, 29)
     known = "known: XM430-W350, XM430-W210, XM540-W270, XM540-W150, XL430-W250"
     assert mistake(b) == f"rig.yaml:5 joints.j0.model: drive 1 is of model number 29, not XM430-W350; {known}"
 
 
 @pytest.mark.parametrize(
-    ("register", "value", "options", "said"),
+    ("register", "value", "options", "message"),
     [
         (
             t.FIRMWARE,
@@ -229,13 +229,13 @@ def test_another_model(bench: Callable[..., Bench]) -> None:
     ],
 )
 def test_settings_that_do_not_fit(
-    bench: Callable[..., Bench], register: t.Register, value: int, options: dict[str, Any], said: str
+    bench: Callable[..., Bench], register: t.Register, value: int, options: dict[str, Any], message: str
 ) -> None:
     b = bench(**options)
     for node in b.nodes:
         node.put(t.RETURN_DELAY_TIME, 0)
     b.nodes[2].put(register, value)
-    assert mistake(b) == f"rig.yaml:5 joints.j2.id: {said if 'at drive 3' in said else f'drive 3: {said}'}"
+    assert mistake(b) == f"rig.yaml:5 joints.j2.id: {message if 'at drive 3' in message else f'drive 3: {message}'}"
 
 
 def test_limits_that_are_not_set_are_the_drives(bench: Callable[..., Bench]) -> None:

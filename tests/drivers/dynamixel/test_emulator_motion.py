@@ -129,7 +129,7 @@ def test_bus_watchdog(mode: int) -> None:
     assert bench.write(GOAL[mode], 60) == 0
 
 
-def test_the_watchdog_sleeps_while_the_torque_is_off_and_hears_what_is_for_its_drive() -> None:
+def test_the_watchdog_is_off_with_the_torque_and_fed_by_packets_to_its_drive() -> None:
     bench = Bench(1, 2)
     bench.write(t.BUS_WATCHDOG, 1)
     bench.run(100)
@@ -201,7 +201,7 @@ def test_a_model_without_current() -> None:
     assert bench.read(t.PRESENT_CURRENT) == pytest.approx(1000 * 0.4 / 1.5, abs=2)  # the load, of 1.5 N·m
 
 
-def test_a_packet_that_was_cut_does_not_spoil_the_next() -> None:
+def test_a_truncated_packet_does_not_damage_the_next() -> None:
     bench = Bench(1)
     ping = codec.packet(1, codec.PING)
     assert bench.say(ping[:6]) == []

@@ -8,7 +8,7 @@ from cosim.drivers.dynamixel.node import FIRMWARE
 from tests.drivers.dynamixel.emulator_bench import MODEL, Bench
 
 
-def test_who_is_there() -> None:
+def test_ping() -> None:
     bench = Bench(2, 1)
     about = MODEL.number.to_bytes(2, "little") + bytes((FIRMWARE,))
     assert bench.ask(codec.packet(1, codec.PING)) == (0, about)
@@ -18,7 +18,7 @@ def test_who_is_there() -> None:
     assert bench.say(codec.read(codec.BROADCAST, 0, 2)) == []
 
 
-def test_initial_values_are_the_makers() -> None:
+def test_initial_values_are_the_manufacturers() -> None:
     bench = Bench(1)
     registers = (
         t.MODEL_NUMBER,
@@ -89,7 +89,7 @@ def test_registered_writes_wait_for_action() -> None:
     assert [bench.read(t.LED, 2), bench.read(t.REGISTERED, 2)] == [1, 0]
 
 
-def test_several_at_once() -> None:
+def test_instructions_to_several_drives() -> None:
     bench = Bench(1, 2, 3)
     assert bench.say(codec.sync_write(t.LED.address, 1, b"\1\1\3\1")) == []
     assert [bench.read(t.LED, id) for id in (1, 2, 3)] == [1, 0, 1]

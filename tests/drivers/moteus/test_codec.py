@@ -141,7 +141,7 @@ def test_documented_frames(text: str, made: bytes, meant: list | None) -> None:
     assert whole and (meant is None or found == meant)
 
 
-def test_stopping_and_braking_are_modes_that_ask_for_the_state() -> None:
+def test_stop_and_brake_commands_request_the_state() -> None:
     query = "1100 1f01 130d".replace(" ", "")
     assert STOP.hex() == "010000" + query + "505050"
     assert BRAKE.hex() == "01000f" + query + "505050"
@@ -283,11 +283,11 @@ def test_padding(length: int) -> None:
         "4401",
     ],
 )
-def test_frames_that_are_cut_off(text: str) -> None:
+def test_truncated_frames(text: str) -> None:
     assert not decode(bytes.fromhex(text))[1]
 
 
-def test_what_came_before_the_cut_stands() -> None:
+def test_subframes_before_the_truncation_are_valid() -> None:
     found, whole = decode(bytes.fromhex("0100000e200000803f0000"))
     assert found == [Write(0, INT8, (0,)), Write(0x020, FLOAT, (1.0,))] and not whole
 

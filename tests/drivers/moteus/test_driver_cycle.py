@@ -34,7 +34,7 @@ def test_reading_never_waits_past_the_deadline(bench: Bench) -> None:
     assert bench.cable.t_ns == end
 
 
-def test_never_heard_means_no_time(make: Callable[..., Bench]) -> None:
+def test_without_feedback_there_is_no_time(make: Callable[..., Bench]) -> None:
     bench = make()
     bench.cable.deaf.add(8)
     bench.driver.read(bench.state, bench.cable.t_ns + MS)
@@ -48,7 +48,7 @@ def test_frames_that_do_not_decode_are_counted(bench: Bench) -> None:
     assert bench.driver.lost == 6
 
 
-def test_frames_between_others_are_not_ours(bench: Bench) -> None:
+def test_frames_of_other_nodes_are_ignored(bench: Bench) -> None:
     bench.cable.answers.append(CanFrame(0x0904, b"\x50" * 64, True, True))
     bench.driver.read(bench.state, bench.cable.t_ns + MS)
     assert bench.driver.lost == 0
@@ -68,12 +68,12 @@ def test_a_fault_stays_what_it_was(bench: Bench) -> None:
     bench.rotors[0].fault_cause = "encoder"
     bench.cycle(3)
     assert bench.state.fault[0] == 35
-    bench.servos[0].mode = bench.servos[0].fault = 0  # somebody else stopped it
+    bench.servos[0].mode = bench.servos[0].fault = 0  # another master stopped it
     bench.cycle(3)
     assert bench.state.fault[0] == 35
 
 
-def test_asking_anew_forgets_late_answers(bench: Bench) -> None:
+def test_a_new_request_discards_late_answers(bench: Bench) -> None:
     bench.driver.read(bench.state, bench.cable.t_ns)
     bench.cable.answers.extend(
         CanFrame(id, encode_feedback(ServoFeedback(0, 9.0, 0, 0, 24, 25, 0))) for id in (0x300, 0x800)
@@ -92,7 +92,7 @@ def test_another_master_is_noticed(bench: Bench) -> None:
     assert "check for another master" in bench.driver.describe_fault(0, faults.OTHER_MODE)
 
 
-def test_a_limit_that_the_drive_reports_is_no_fault(bench: Bench) -> None:
+def test_a_reported_limit_is_not_a_fault(bench: Bench) -> None:
     bench.driver.enable("effort")
     bench.cycle(3, effort=1.9)  # the drive holds it at 1.5 N·m
     assert bench.servos[0].fault == 102 and bench.state.fault.tolist() == [0, 0]
@@ -156,7 +156,7 @@ def braking(make: Callable[..., Bench]) -> Bench:
     return made
 
 
-def test_a_brake_resists_by_itself_until_the_next_enable_also_when_the_line_is_closed(braking: Bench) -> None:
+def test_dynamic_braking_lasts_until_the_next_enable_also_after_close(braking: Bench) -> None:
     driver, rotor = braking.driver, braking.rotors[0]
     assert [servo.mode for servo in braking.servos] == [0, 0], "what is off when it is met is not switched on"
     driver.enable("effort")
@@ -191,17 +191,17 @@ def test_a_brake_resists_by_itself_until_the_next_enable_also_when_the_line_is_c
     driver.open()
     driver.enable("effort")
     braking.cycle(3)
-    assert STOP not in [frame.data for frame in braking.cable.sent], "it is not let go on the way"
+    assert STOP not in [frame.data for frame in braking.cable.sent], "it does not coast on the way"
     assert [servo.mode for servo in braking.servos] == [10, 10]
 
 
-def test_a_drive_that_was_off_brakes_too_when_it_is_stopped(braking: Bench) -> None:
+def test_a_drive_that_was_off_brakes_too_when_stopped(braking: Bench) -> None:
     braking.driver.stop()
     braking.cable.run(20 * MS)
     assert [servo.mode for servo in braking.servos] == [15, 15]
 
 
-def test_a_brake_clears_neither_a_fault_nor_a_watchdog_that_tripped(braking: Bench) -> None:
+def test_braking_clears_neither_a_fault_nor_a_tripped_watchdog(braking: Bench) -> None:
     driver, rotors = braking.driver, braking.rotors
     driver.enable("effort")
     rotors[1].fault_cause = "overcurrent"
@@ -220,7 +220,7 @@ def test_a_brake_clears_neither_a_fault_nor_a_watchdog_that_tripped(braking: Ben
     assert sound == [] and {frame.id for frame in braking.cable.sent if frame.data == STOP} == {0x8008}
     driver.enable("effort")
     braking.cycle(3)
-    braking.cable.run(120 * MS)  # nobody commands
+    braking.cable.run(120 * MS)  # without commands
     driver.stop()
     driver.read(braking.state, braking.cable.t_ns + MS)
     assert [servo.mode for servo in braking.servos] == [11, 11] and braking.state.fault.tolist() == [-1, -1]
@@ -234,7 +234,7 @@ def test_a_brake_clears_neither_a_fault_nor_a_watchdog_that_tripped(braking: Ben
     assert braking.state.fault.tolist() == [0, 0]
 
 
-def test_firmware_that_need_not_know_how_to_brake(make: Callable[..., Bench]) -> None:
+def test_firmware_that_may_lack_braking(make: Callable[..., Bench]) -> None:
     for brake in (False, True):
         bench = make(1, brake=brake)
         bench.servos[0].mode = 10
@@ -269,7 +269,7 @@ def test_no_command_follows_a_stop(bench: Bench) -> None:
     assert [servo.mode for servo in bench.servos] == [0, 0]
 
 
-def test_a_flood_of_frames_holds_up_nobody(bench: Bench) -> None:
+def test_a_flood_of_frames_blocks_nothing(bench: Bench) -> None:
     bench.cable.deaf.add(8)
     bench.cable.answers.extend([CanFrame(0x0905, b"", True)] * 1000)
     bench.driver.read(bench.state, bench.cable.t_ns + MS)
@@ -278,7 +278,7 @@ def test_a_flood_of_frames_holds_up_nobody(bench: Bench) -> None:
     bench.cable.deaf.clear()
 
 
-def test_exactly_one_line() -> None:
+def test_exactly_one_connection() -> None:
     bus, port = CanParams("virtual", "x", fd=True), SerialParams("/dev/null")
     for both in ({}, {"bus": bus, "port": port}):
         with pytest.raises(ValueError, match=r"^give either 'bus' or 'port'$"):
@@ -305,7 +305,7 @@ def test_how_drives_stop_is_a_parameter(make: Callable[..., Bench], monkeypatch:
     assert [frame.data for frame in bench.cable.sent] == [BRAKE if stop == "brake" else STOP]
 
 
-def test_traffic_of_a_cycle_is_what_goes_over_the_line(bench: Bench) -> None:
+def test_traffic_of_a_cycle_is_what_a_cycle_sends(bench: Bench) -> None:
     bench.driver.enable("effort")
     bench.cable.sent.clear()
     heard: list[CanFrame] = []

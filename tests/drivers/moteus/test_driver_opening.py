@@ -24,7 +24,7 @@ def test_from_opening_to_stopping(bench: Bench) -> None:
     assert bench.state.effort == pytest.approx([0.1, -0.2]) and bench.state.velocity[0] > 0 > bench.state.velocity[1]
     assert bench.state.position == pytest.approx([r.position for r in rotors], abs=1e-4)
     assert bench.state.temperature.tolist() == [25, 25] and bench.state.t_ns == bench.cable.t_ns
-    bench.cable.run(120 * MS)  # nobody commands
+    bench.cable.run(120 * MS)  # without commands
     driver.read(bench.state, bench.cable.t_ns)
     driver.read(bench.state, bench.cable.t_ns)
     assert bench.state.fault.tolist() == [faults.TIMED_OUT] * 2 and rotors[0].effort == 0.0
@@ -49,7 +49,7 @@ def test_from_opening_to_stopping(bench: Bench) -> None:
     assert bench.state.fault.tolist() == [0, 0] and driver.lost == 0
 
 
-def test_gains_that_the_drive_has_are_closed_in_the_drive(bench: Bench) -> None:
+def test_gains_up_to_those_of_the_drive_are_closed_in_the_drive(bench: Bench) -> None:
     bench.driver.enable("effort")
     bench.cycle(1, position=0.3, velocity=0.5, effort=0.05, kp=(KP, KP / 2), kd=(KD, KD / 4))
     for servo, kp, kd in zip(bench.servos, (1.0, 0.5), (1.0, 0.25), strict=True):
@@ -86,7 +86,7 @@ def test_each_joint_for_itself(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("mode", "reach"), [("position", 0.4), ("velocity", None)])
-def test_the_drive_own_loops(bench: Bench, mode: str, reach: float | None) -> None:
+def test_the_loops_of_the_drive(bench: Bench, mode: str, reach: float | None) -> None:
     for servo in bench.servos:
         servo.config["servo.pid_position.kd"] = 0.2
     bench.driver.enable(mode)
@@ -114,7 +114,7 @@ def test_direction_ratio_and_zero(make: Callable[..., Bench]) -> None:
     assert bench.servos[0].written["position"] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_effort_beyond_the_drive_is_cut_and_counted(bench: Bench) -> None:
+def test_effort_beyond_the_drive_is_clipped_and_counted(bench: Bench) -> None:
     bench.driver.enable("effort")
     bench.cycle(3, effort=(2.5, 0.0))
     assert bench.driver.report() == [
@@ -138,7 +138,7 @@ def test_the_first_state_after_switching_on_is_new(bench: Bench) -> None:
     assert bench.state.t_ns == bench.cable.t_ns
 
 
-def test_nobody_answers(make: Callable[..., Bench]) -> None:
+def test_no_drive_answers(make: Callable[..., Bench]) -> None:
     bench = make()
     bench.cable.deaf.add(8)
     began = bench.cable.t_ns
@@ -195,21 +195,21 @@ def test_a_limit_beyond_the_drive(make: Callable[..., Bench], key: str, value: f
     assert not bench.cable.is_open
 
 
-def test_the_effort_of_a_gear_that_the_drive_knows_of(make: Callable[..., Bench]) -> None:
+def test_the_effort_with_a_gear_configured_in_the_drive(make: Callable[..., Bench]) -> None:
     bench = make(1)
     bench.servos[0].config["motor_position.rotor_to_output_ratio"] = 0.25
     bench.driver.open()
     assert bench.driver.feedforward.limit == pytest.approx([8.0])
 
 
-def test_a_drive_that_does_not_tell_its_gains(make: Callable[..., Bench]) -> None:
+def test_a_drive_that_does_not_report_its_gains(make: Callable[..., Bench]) -> None:
     bench = make(1)
     del bench.servos[0].config["servo.pid_position.kd"]
     with pytest.raises(InputError, match=r"node 3 did not report its 'servo.pid_position.kd'; update the"):
         bench.driver.open()
 
 
-def test_a_fault_from_before_is_seen_not_cleared(make: Callable[..., Bench]) -> None:
+def test_an_earlier_fault_is_reported_not_cleared(make: Callable[..., Bench]) -> None:
     bench = make()
     bench.servos[1].mode, bench.servos[1].fault = 1, 34
     bench.driver.open()
@@ -223,7 +223,7 @@ def test_a_fault_from_before_is_seen_not_cleared(make: Callable[..., Bench]) -> 
     assert bench.servos[1].mode == 0
 
 
-def test_a_mode_that_is_none(bench: Bench) -> None:
+def test_an_unknown_mode(bench: Bench) -> None:
     with pytest.raises(
         RunError, match=r"^the drives of j0, j1 have no mode 'torque'; use one of effort, position, velocity$"
     ):

@@ -144,7 +144,7 @@ def test_the_watchdog_is_100_ms_by_default(device: Bench) -> None:
 
 
 @pytest.mark.parametrize(("timeout_mode", "still"), [(0, False), (10, True), (12, False), (13, False), (15, False)])
-def test_what_a_drive_does_then_is_configured(device: Bench, timeout_mode: int, still: bool) -> None:
+def test_the_reaction_to_a_time_out_is_configured(device: Bench, timeout_mode: int, still: bool) -> None:
     device.servo.config["servo.timeout_mode"] = timeout_mode
     device.tell(POSITION)
     device.run(120)
@@ -228,7 +228,7 @@ def test_a_stop_position_needs_free_trajectories(device: Bench) -> None:
     assert device.servo.fault == 45
 
 
-def test_power_comes_back(device: Bench) -> None:
+def test_power_cycle(device: Bench) -> None:
     device.say("conf set servo.pid_position.kp 7")
     device.say("conf write")
     device.say("conf set servo.pid_position.kp 9")

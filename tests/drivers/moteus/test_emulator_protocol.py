@@ -100,7 +100,7 @@ def test_gpio_keeps_what_is_written(device: Bench) -> None:
     assert device.ask(read(reg.AUX1_GPIO_STATUS, INT8, 2)) == [Reply(reg.AUX1_GPIO_STATUS, INT8, (0, 0))]
 
 
-def test_who_answers(device: Bench) -> None:
+def test_addressed_drives_answer(device: Bench) -> None:
     def ids(id: int, **more: Any) -> list[int]:
         return [f.id for f in device.emulator.handle(CanFrame(id, QUERY, id > 0x7FF, True, **more), 0)]
 
@@ -162,7 +162,7 @@ def test_configuration(device: Bench) -> None:
     assert device.servo.fault == 41
 
 
-def test_commands_by_hand(device: Bench) -> None:
+def test_commands_on_the_console(device: Bench) -> None:
     assert device.say("d pos nan 0 1.5 p0 d0 f0.25") == "OK\r\n"
     device.run(200)
     assert device.servo.mode == Mode.POSITION and device.rotor.effort == pytest.approx(0.25)

@@ -1,6 +1,6 @@
 """The text protocol of the fdcanusb: lines as mjbots documents them, its checksum, both ends of it, any bytes at all.
 
-Documents: README.md of mjbots/fdcanusb, docs/protocol/can.md and docs/integration/uart.md of mjbots/moteus; the sealed
+Documents: README.md of mjbots/fdcanusb, docs/protocol/can.md and docs/integration/uart.md of mjbots/moteus; the line
 `OK *BD` is what lib/python's own test of its fdcanusb expects.
 """
 

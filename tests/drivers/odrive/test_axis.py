@@ -36,7 +36,7 @@ def bench():
     return Bench()
 
 
-def test_power_up(bench):
+def test_power_on(bench):
     assert bench.axis.state == codes.IDLE
     bench.axis.input_torque, bench.axis.control_mode = 1.0, codes.TORQUE_CONTROL
     bench.run(0.01)
@@ -59,7 +59,7 @@ def test_torque(bench):
     assert axis.torque == 0.0
 
 
-def test_torque_falls_with_velocity_when_told_so(bench):
+def test_torque_decreases_with_velocity_if_configured(bench):
     axis = bench.on(codes.TORQUE_CONTROL)
     axis.enable_torque_mode_vel_limit, axis.vel_limit = True, 2.0
     axis.input_torque = 1.0
@@ -139,7 +139,7 @@ def test_trapezoidal_trajectory(bench, goal):
         assert fastest == pytest.approx(1.0)
 
 
-def test_inputs_are_passed_over_when_inactive(bench):
+def test_inputs_are_ignored_when_inactive(bench):
     axis = bench.on(codes.TORQUE_CONTROL)
     axis.input_mode, axis.input_torque = codes.INACTIVE, 1.0
     bench.run(0.01)

@@ -60,14 +60,14 @@ def test_a_thousand_cycles_with_impedance_on_the_host(setup):
 
 
 @pytest.mark.parametrize(("mode", "goal"), [("position", [0.5, -0.4]), ("velocity", [3.0, -2.0])])
-def test_the_drives_own_loops(setup, mode, goal):
+def test_the_loops_of_the_drive(setup, mode, goal):
     rig = enabled(setup, mode)
     getattr(rig.command, mode)[:] = goal
     rig.cycle(1500)
     assert getattr(rig.state, mode) == pytest.approx(goal, rel=0.02, abs=0.01)
 
 
-def test_feedforward_goes_into_the_drives_slot(setup, kind):
+def test_feedforward_is_in_the_command(setup, kind):
     rig = enabled(setup, "position")
     rig.command.effort[:] = 0.4, 0.5
     rig.cycle()
@@ -137,7 +137,7 @@ def test_faults_of_the_motor(setup, cause):
     assert rig.axes[0].armed
 
 
-def test_a_drive_that_somebody_else_switched_off(setup):
+def test_a_drive_switched_off_by_another_master(setup):
     rig = enabled(setup, "effort")
     rig.axes[0].request(codes.IDLE, rig.wire.t_ns)
     rig.cycle(120)

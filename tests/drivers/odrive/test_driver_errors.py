@@ -13,7 +13,7 @@ from tests.drivers.odrive.driver_bench import BUS, PORT, Setup, enabled
 from tests.kit.clock import MS
 
 
-def test_a_line_that_filled_up_while_nobody_listened(setup):
+def test_a_receive_buffer_that_overflowed_between_reads(setup):
     """What came first was kept and the rest was lost, as with the buffer of a socket."""
     rig = setup()
     rig.driver.open()
@@ -94,7 +94,7 @@ def test_order_of_calls(setup):
         rig.write()
 
 
-def test_a_lost_line(setup):
+def test_a_lost_connection(setup):
     rig = enabled(setup, "effort")
     rig.wire.broken = True
     with pytest.raises(ConnectionLost):
@@ -133,7 +133,7 @@ def test_damaged_frames_are_counted_and_dropped(monkeypatch):
     assert list(rig.state.fault) == [0, 0]
 
 
-def test_frames_of_others_are_none_of_our_business(monkeypatch):
+def test_frames_of_other_nodes_are_ignored(monkeypatch):
     rig = enabled(lambda *a, **k: Setup(monkeypatch, "bus", *a, **k), "effort")
     rig.wire.queue.append(can.encode(40, can.GET_ENCODER_ESTIMATES, 9.0, 9.0))
     rig.wire.queue.append(CanFrame(40 << 5 | 9, b"\x01"))

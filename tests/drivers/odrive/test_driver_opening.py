@@ -18,7 +18,7 @@ def test_opening_again(setup):
     rig.axes[0].disarm(codes.ESTOP_REQUESTED)
     rig.cycle(120)
     rig.driver.close()
-    rig.emulator.reset(rig.wire.t_ns)  # and somebody switched it off and on
+    rig.emulator.reset(rig.wire.t_ns)  # power cycle by someone
     rig.wire.queue.clear()
     rig.driver.open()
     assert list(rig.read(20 * MS).fault) == [0, 0]
@@ -26,7 +26,7 @@ def test_opening_again(setup):
     assert [axis.control_mode for axis in rig.axes] == [codes.VELOCITY_CONTROL] * 2
 
 
-def test_nobody_answers(setup, kind):
+def test_no_drive_answers(setup, kind):
     rig = setup()
     rig.wire.mute = True
     with pytest.raises(InputError) as caught:
@@ -55,8 +55,8 @@ def test_a_board_with_one_axis(monkeypatch):
     with pytest.raises(InputError) as caught:
         rig.driver.open()
     name = "axis1.motor.motor_thermistor.temperature"
-    says = f"the drive answers 'invalid property' to 'r {name}'; check its axes and its firmware"
-    assert str(caught.value) == f"rig.yaml:7 joints.elbow.axis: {says}"
+    message = f"the drive answers 'invalid property' to 'r {name}'; check its axes and its firmware"
+    assert str(caught.value) == f"rig.yaml:7 joints.elbow.axis: {message}"
 
 
 def test_no_heartbeat(monkeypatch):
@@ -71,7 +71,7 @@ def test_no_heartbeat(monkeypatch):
 
 
 @pytest.mark.parametrize("period", [0, 100])
-def test_estimates_that_are_too_rare(monkeypatch, period):
+def test_estimates_with_too_long_a_period(monkeypatch, period):
     rig = Setup(monkeypatch, "bus")
     rig.axes[1].encoder_ms = period
     with pytest.raises(InputError) as caught:
@@ -83,7 +83,7 @@ def test_estimates_that_are_too_rare(monkeypatch, period):
 
 
 @pytest.mark.parametrize(
-    ("firmware", "says"),
+    ("firmware", "message"),
     [
         ((0, 5, 6), "node 3 runs firmware 0.5.6 on hardware 5.2.0; this driver is for 0.6, update it with odrivetool"),
         (
@@ -93,12 +93,12 @@ def test_estimates_that_are_too_rare(monkeypatch, period):
         ),
     ],
 )
-def test_another_firmware_on_can(monkeypatch, firmware, says):
+def test_another_firmware_on_can(monkeypatch, firmware, message):
     rig = Setup(monkeypatch, "bus")
     rig.emulator.nodes[0].firmware = firmware
     with pytest.raises(InputError) as caught:
         rig.driver.open()
-    assert str(caught.value) == f"rig.yaml:7 joints.shoulder.id: {says}"
+    assert str(caught.value) == f"rig.yaml:7 joints.shoulder.id: {message}"
     assert not any(frame.id & 31 == can.RX_SDO for frame in rig.wire.sent)  # nothing was written by a wrong number
 
 
@@ -107,12 +107,12 @@ def test_another_firmware_on_serial(monkeypatch):
     rig.emulator.firmware = (0, 5, 6)
     with pytest.raises(InputError) as caught:
         rig.driver.open()
-    says = "the drive runs firmware 0.5.6; this driver is for 0.6, update it with odrivetool"
-    assert str(caught.value) == f"rig.yaml:7 joints.shoulder.axis: {says}"
+    message = "the drive runs firmware 0.5.6; this driver is for 0.6, update it with odrivetool"
+    assert str(caught.value) == f"rig.yaml:7 joints.shoulder.axis: {message}"
 
 
 def endpoints_file(path, **changes):
-    """As the maker publishes it, with other numbers."""
+    """As the manufacturer publishes it, with other numbers."""
     types = {layout.format: name for name, layout in properties.TYPES.items()}
     table = {
         f"axis0.{name}": {"id": e.number + 7, "type": types[e.value.format] if e.value else "function"}
@@ -139,15 +139,15 @@ def test_endpoints_that_cannot_be_read(monkeypatch, tmp_path):
     with pytest.raises(InputError) as caught:
         Setup(monkeypatch, "bus", endpoints=str(tmp_path / "none.json"))
     path = tmp_path / "none.json"
-    says = f"'{path}' cannot be read (No such file or directory); use the manufacturer's flat_endpoints.json"
-    assert str(caught.value) == f"rig.yaml:7 endpoints: {says}"
+    message = f"'{path}' cannot be read (No such file or directory); use the manufacturer's flat_endpoints.json"
+    assert str(caught.value) == f"rig.yaml:7 endpoints: {message}"
     (tmp_path / "bad.json").write_text("[]")
     with pytest.raises(InputError, match=r"bad\.json' is not a flat_endpoints\.json; download it with"):
         Setup(monkeypatch, "bus", endpoints=str(tmp_path / "bad.json"))
 
 
 @pytest.mark.parametrize(
-    ("limits", "what", "says"),
+    ("limits", "what", "message"),
     [
         ((200.0, 1.0), "velocity", "the velocity limit is 200 rad/s at {}, whose own limit is 100 rad/s (vel_limit)"),
         (
@@ -157,13 +157,13 @@ def test_endpoints_that_cannot_be_read(monkeypatch, tmp_path):
         ),
     ],
 )
-def test_limits_beyond_the_drives(setup, kind, limits, what, says):
+def test_limits_beyond_the_drives(setup, kind, limits, what, message):
     rig = setup(limits=limits)
     with pytest.raises(InputError) as caught:
         rig.driver.open()
     key, called = ("id", "node 3") if kind == "bus" else ("axis", "axis 0")
     assert str(caught.value) == (
-        f"rig.yaml:7 joints.shoulder.{key}: {says.format(called)}; lower the joint's limit or raise the drive's"
+        f"rig.yaml:7 joints.shoulder.{key}: {message.format(called)}; lower the joint's limit or raise the drive's"
     )
     assert not rig.wire.is_open
 
@@ -187,7 +187,7 @@ def test_limits_within_the_drives(setup):
 
 
 @pytest.mark.parametrize("mode", ["velocity", "position"])
-def test_the_drives_own_loops_stay_within_the_guards_effort(setup, mode):
+def test_the_loops_of_the_drive_stay_within_the_guards_effort(setup, mode):
     rig = enabled(setup, mode, limits=(40.0, 0.5))
     rig.command.position[:], rig.command.velocity[:] = 5.0, 25.0
     most = np.zeros(2)
@@ -198,7 +198,7 @@ def test_the_drives_own_loops_stay_within_the_guards_effort(setup, mode):
     assert most == pytest.approx([0.5, 0.25], rel=1e-6)
 
 
-def test_torque_limits_of_the_drive_come_back_when_the_line_is_closed(setup):
+def test_torque_limits_of_the_drive_are_restored_on_close(setup):
     rig = setup("position", limits=(40.0, 0.5))
     rig.axes[0].torque_soft_max = 1.5
     rig.axes[1].torque_soft_min, rig.axes[1].torque_soft_max = -0.75, 0.75

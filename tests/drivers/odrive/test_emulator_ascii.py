@@ -17,23 +17,24 @@ def board():
     return AsciiEmulator([Rotor(), Rotor()], [0, 1], [False, False])
 
 
-def said(board, text, t_ns=MS):
+def answer_to(board, text, t_ns=MS):
     return b"".join(board.handle(text, t_ns)).decode()
 
 
 def test_conversation(board):
-    assert said(board, b"r vbus_voltage\n") == "24.000000\r\n"
-    assert said(board, b"r vbus_voltage *93\n") == "24.000000*40\r\n"
+    assert answer_to(board, b"r vbus_voltage\n") == "24.000000\r\n"
+    assert answer_to(board, b"r vbus_voltage *93\n") == "24.000000*40\r\n"
     assert ascii_codec.checksum(b"24.000000") == 40
-    assert said(board, b"r vbus_voltage *94\n") == ""
-    assert said(board, b"f 0 ; where is it\n") == "0.000000 0.000000\r\n"
-    assert said(board, b"w axis0.requested_state 8\n") == ""
+    assert answer_to(board, b"r vbus_voltage *94\n") == ""
+    assert answer_to(board, b"f 0 ; where is it\n") == "0.000000 0.000000\r\n"
+    assert answer_to(board, b"w axis0.requested_state 8\n") == ""
     assert board.axes[0].armed
-    assert said(board, b"r axis0.current_state\nr axis1.current_state\r\n") == "8\r\n1\r\n"
+    assert answer_to(board, b"r axis0.current_state\nr axis1.current_state\r\n") == "8\r\n1\r\n"
     assert (
-        said(board, b"i\n") == "Hardware version: 5.2-0V\r\nFirmware version: 0.6.10\r\nSerial number: 394300000000\r\n"
+        answer_to(board, b"i\n")
+        == "Hardware version: 5.2-0V\r\nFirmware version: 0.6.10\r\nSerial number: 394300000000\r\n"
     )
-    assert said(board, b"h\n").startswith("Please see documentation")
+    assert answer_to(board, b"h\n").startswith("Please see documentation")
 
 
 @pytest.mark.parametrize(
@@ -53,52 +54,52 @@ def test_conversation(board):
         (b"\n\r;\n", ""),
     ],
 )
-def test_complaints(board, text, answer):
-    assert said(board, text) == answer
+def test_error_answers(board, text, answer):
+    assert answer_to(board, text) == answer
 
 
 def test_commands_to_an_axis(board):
     axis = board.axes[1]
-    said(board, b"p 1 -2 0.5 0.25\n")
+    answer_to(board, b"p 1 -2 0.5 0.25\n")
     assert (axis.control_mode, axis.input_pos) == (codes.POSITION_CONTROL, -2.0)
     assert (axis.input_vel, axis.input_torque) == (0.5, 0.25)
-    said(board, b"p 1 3\n")
+    answer_to(board, b"p 1 3\n")
     assert (axis.input_pos, axis.input_vel, axis.input_torque) == (3.0, 0.5, 0.25)
-    said(board, b"q 1 -2 3\n")
+    answer_to(board, b"q 1 -2 3\n")
     assert (axis.vel_limit, axis.torque_soft_max, axis.torque_soft_min) == (3.0, inf, -inf)
-    said(board, b"q 1 -2 1 0.1\n")
+    answer_to(board, b"q 1 -2 1 0.1\n")
     assert (axis.vel_limit, axis.torque_soft_max, axis.torque_soft_min) == (1.0, 0.1, -0.1)
-    said(board, b"v 1 1 0\n")
+    answer_to(board, b"v 1 1 0\n")
     assert (axis.control_mode, axis.input_vel, axis.input_torque) == (codes.VELOCITY_CONTROL, 1.0, 0.0)
-    said(board, b"c 1 0.75\n")
+    answer_to(board, b"c 1 0.75\n")
     assert (axis.control_mode, axis.input_torque) == (codes.TORQUE_CONTROL, 0.75)
-    said(board, b"t 1 -2\n")
+    answer_to(board, b"t 1 -2\n")
     assert (axis.input_mode, axis.input_pos, axis.trajectory_done) == (codes.TRAP_TRAJ, -2.0, False)
 
 
 def test_what_feeds_the_watchdog(board):
     for text, feeds in ((b"u 0", 1), (b"c 0 0", 1), (b"t 0 0", 1), (b"f 0", 0), (b"r axis0.current_state", 0)):
         board.axes[0].fed_ns = 0
-        said(board, text + b"\n", 5 * MS)
+        answer_to(board, text + b"\n", 5 * MS)
         assert (board.axes[0].fed_ns == 5 * MS) == bool(feeds), text
 
 
 def test_system_commands(board):
     axis = board.axes[0]
     axis.disarm(codes.ESTOP_REQUESTED)
-    said(board, b"sc\n")
+    answer_to(board, b"sc\n")
     assert axis.disarm_reason == 0
-    said(board, b"w axis0.controller.config.pos_gain 7\nss\nw axis0.controller.config.pos_gain 8\nsr\n")
+    answer_to(board, b"w axis0.controller.config.pos_gain 7\nss\nw axis0.controller.config.pos_gain 8\nsr\n")
     assert axis.pos_gain == 7.0
-    said(board, b"se\n")
+    answer_to(board, b"se\n")
     assert axis.pos_gain == 20.0
 
 
 def test_types_of_parameters(board):
-    said(board, b"w axis0.config.enable_watchdog 1\nw axis0.config.can.heartbeat_msg_rate_ms 50\n")
+    answer_to(board, b"w axis0.config.enable_watchdog 1\nw axis0.config.can.heartbeat_msg_rate_ms 50\n")
     assert board.axes[0].enable_watchdog is True
     assert board.axes[0].heartbeat_ms == 50
-    assert said(board, b"r axis0.config.enable_watchdog\n") == "1\r\n"
+    assert answer_to(board, b"r axis0.config.enable_watchdog\n") == "1\r\n"
 
 
 @given(st.lists(st.binary(max_size=80), max_size=10))

@@ -135,7 +135,7 @@ def test_addressing(bus):
     answers = bus.send(can.request(can.BROADCAST, can.ADDRESS))
     assert [answer.values[0] for answer in answers] == [0, 1]
     serial = answers[0].values[1]
-    # as the maker's can_enumerate.py does it: no byte of a connection
+    # as the manufacturer's can_enumerate.py does it: no byte of a connection
     bus.send(CanFrame(can.BROADCAST << 5 | can.ADDRESS, bytes([1]) + serial))
     assert [axis.node_id for axis in bus.axes] == [1, can.BROADCAST]  # who had it is unaddressed now
     assert len(bus.send(can.request(1, can.HEARTBEAT))) == 1
@@ -188,7 +188,7 @@ def test_any_frames_at_all(frames):
 
 
 def test_noise_moves_no_motor(bus):
-    """Random frames, except those that ask for a state: whatever they set, the motors stay off."""
+    """Random frames, except those that request a state: whatever they set, the motors stay off."""
     noise = random.Random(1)
     state = {can.SET_AXIS_STATE, can.RX_SDO}
     for n in range(5000):
@@ -201,12 +201,12 @@ def test_noise_moves_no_motor(bus):
             assert safe(bus.rotors)
 
 
-def test_frames_that_are_cut_off_do_nothing(bus):
+def test_truncated_frames_have_no_effect(bus):
     bus.send(
         CanFrame(can.SET_AXIS_STATE, b"\x08"),
         CanFrame(can.SET_AXIS_STATE, b""),
         CanFrame(can.SET_AXIS_STATE, b"\x08\0\0"),
     )
     assert not bus.axes[0].armed
-    bus.send(CanFrame(can.SET_AXIS_STATE, b"\x08\0\0\0"))  # four bytes, as the maker's can_simple.py sends it
+    bus.send(CanFrame(can.SET_AXIS_STATE, b"\x08\0\0\0"))  # four bytes, as the manufacturer's can_simple.py sends it
     assert bus.axes[0].armed

@@ -183,4 +183,4 @@ def test_a_node_shows_the_others_that_the_bus_is_off(nodes, params):
         ConnectionLost, match="bus off: the controller counted too many errors; check wiring, termination and"
     ):
         host.receive(now() + SOON)
-    assert device.receive(now()) is None  # it does not hear itself
+    assert device.receive(now()) is None  # it does not receive its own frames

@@ -1,5 +1,4 @@
-"""CAN buses that fail: errors of the bus, loss and return, full queues, mistakes in a rig; with a controller that does
-as it is told."""
+"""Failures of CAN buses: bus errors, loss and reopening, full queues, errors in a rig; with a simulated controller."""
 
 from __future__ import annotations
 
@@ -121,7 +120,7 @@ def test_other_error_frames_only_count(kind, link, controllers):
     assert (link.meter.errors, link.meter.items_in, link.lost) == (1, 1, False)
 
 
-def test_a_controller_that_says_it_is_off(link, controllers, monkeypatch):
+def test_a_controller_that_reports_bus_off(link, controllers, monkeypatch):
     monkeypatch.setattr("cosim.drivers.transport.can.STATE_CHECK_NS", HOUR)
     assert link.receive(0) is None
     controllers[0][-1].condition = can.BusState.ERROR
@@ -157,7 +156,7 @@ def test_an_adapter_that_is_pulled_out(number, way, link, controllers):
     assert bus.sent == []
 
 
-def test_a_lost_line_comes_back_when_its_owner_asks(link, controllers, monkeypatch):
+def test_a_lost_connection_is_reopened_on_request(link, controllers, monkeypatch):
     monkeypatch.setattr("cosim.drivers.transport.connection.RETRY_NS", HOUR)
     made, broken = controllers
     link.accept([4, 3])
@@ -179,7 +178,7 @@ def test_a_lost_line_comes_back_when_its_owner_asks(link, controllers, monkeypat
     assert made[0].sent == []
 
 
-def test_a_line_that_is_not_open_is_not_used(link, controllers):
+def test_a_connection_that_is_not_open_is_not_used(link, controllers):
     link.close()
     link.close()
     assert not link.reopen()
@@ -212,7 +211,7 @@ def test_a_full_queue_is_waited_for_until_the_deadline(refusal, link, controller
     assert (len(bus.sent), link.meter.items_out) == (1, 1)
 
 
-def test_a_flood_for_others_does_not_hold_a_deadline_that_is_past(link, controllers):
+def test_a_flood_for_other_nodes_does_not_delay_a_past_deadline(link, controllers):
     link.accept([1])
     bus = controllers[0][-1]
     bus.recv = lambda timeout=None: can.Message(arbitration_id=2, is_extended_id=False)
@@ -227,7 +226,7 @@ def test_answers_of_an_adapter_are_no_messages(link, controllers):
     assert link.receive(0).id == 3
 
 
-def test_an_error_that_is_not_the_lines_own_is_counted(link, controllers):
+def test_an_invalid_message_is_counted(link, controllers):
     controllers[0][-1].give(ValueError("no number"), can.Message(arbitration_id=3, is_extended_id=False))
     assert link.receive(0).id == 3
     assert link.meter.errors == 1
@@ -244,7 +243,7 @@ def test_an_error_that_is_not_the_lines_own_is_counted(link, controllers):
         (CanParams("slcan", "/dev/x"), {"timeout": 0}),
     ],
 )
-def test_what_python_can_is_told(params, keywords, controllers, monkeypatch):
+def test_arguments_of_python_can(params, keywords, controllers, monkeypatch):
     monkeypatch.setattr("cosim.drivers.transport.can._reserve", lambda descriptor: None)
     link = CanBus(params, place)
     link.open()
@@ -282,9 +281,9 @@ def test_mistakes_with_socketcan(controllers, tmp_path):
     assert refused(CanParams("socketcan", "can1", 5e5)) == f"rig.yaml:7 channel: {what}"
     for name in ("can0", "can1"):
         (tmp_path / name / "type").unlink()
-    mend = "plug the adapter in, then: sudo ip link set can0 up type can bitrate 1000000 dbitrate 5000000 fd on"
+    fix = "plug the adapter in, then: sudo ip link set can0 up type can bitrate 1000000 dbitrate 5000000 fd on"
     what = refused(CanParams("socketcan", "can0", fd=True, data_bitrate=5e6))
-    assert what == f"rig.yaml:7 channel: no CAN device 'can0'; there is none; {mend}"
+    assert what == f"rig.yaml:7 channel: no CAN device 'can0'; there is none; {fix}"
 
 
 def test_mistakes_that_the_interface_finds(controllers):
@@ -296,14 +295,14 @@ def test_mistakes_that_the_interface_finds(controllers):
     what = "the interface pcan does not work here: no library; install the manufacturer's driver"
     assert refused(params) == f"rig.yaml:7 interface: {what}"
     broken[:] = [can.CanInitializationError("handle is\nnot valid")]
-    mend = "check that the adapter is plugged in and its driver is installed"
-    assert refused(params) == f"rig.yaml:7 channel: cannot open pcan PCAN_USBBUS9: handle is not valid; {mend}"
+    fix = "check that the adapter is plugged in and its driver is installed"
+    assert refused(params) == f"rig.yaml:7 channel: cannot open pcan PCAN_USBBUS9: handle is not valid; {fix}"
 
 
 def test_a_bus_that_opens_but_cannot_be_used_is_closed_again(controllers, monkeypatch):
     monkeypatch.setattr(Controller, "fileno", lambda self: 1 / 0)
-    mend = "check that the adapter is plugged in and its driver is installed"
-    what = f"rig.yaml:7 channel: cannot open socketcan can0: division by zero; {mend}"
+    fix = "check that the adapter is plugged in and its driver is installed"
+    what = f"rig.yaml:7 channel: cannot open socketcan can0: division by zero; {fix}"
     assert refused(CanParams("socketcan", "can0")) == what
     assert controllers[0][-1].ear.fileno() == -1
 

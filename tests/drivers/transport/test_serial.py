@@ -96,7 +96,7 @@ def test_at_another_baud_rate_there_is_silence(line):
     assert (device.meter.errors, device.meter.items_in, device.meter.items_out) == (2, 0, 0)
 
 
-def test_what_nobody_reads_is_dropped_and_the_next_host_does_not_get_it(line):
+def test_unread_bytes_are_dropped_and_not_delivered_to_the_next_host(line):
     host, device = line()
     host.close()
     while not device.meter.errors:
@@ -106,7 +106,7 @@ def test_what_nobody_reads_is_dropped_and_the_next_host_does_not_get_it(line):
     assert collect(host, 3) == b"new"
 
 
-def test_a_line_that_takes_nothing_is_left_at_the_deadline(line):
+def test_a_write_to_a_blocked_port_ends_at_the_deadline(line):
     host, device = line()
     began = now()
     with pytest.raises(ConnectionLost) as caught:
@@ -144,7 +144,7 @@ def test_an_adapter_that_is_pulled_out_and_put_in_again(way, cause, line, monkey
 
 
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_line_that_is_not_open_is_not_used(who, line):
+def test_a_connection_that_is_not_open_is_not_used(who, line):
     link = line()[who]
     link.close()
     link.close()
@@ -263,8 +263,8 @@ def test_other_reasons(monkeypatch, tmp_path):
         raise serial.SerialException(errno.EACCES, "could not open port")
 
     monkeypatch.setattr(serial, "serial_for_url", forbidden)
-    mend = "sudo usermod -aG dialout $USER, then log in again"
-    assert refused("/dev/ttyUSB0") == f"rig.yaml:7 port: no permission to use the port '/dev/ttyUSB0'; {mend}"
+    fix = "sudo usermod -aG dialout $USER, then log in again"
+    assert refused("/dev/ttyUSB0") == f"rig.yaml:7 port: no permission to use the port '/dev/ttyUSB0'; {fix}"
 
 
 def test_a_baud_rate_that_cannot_be(monkeypatch):
@@ -291,7 +291,7 @@ def test_the_link_goes_with_the_device(tmp_path):
 
 def test_a_link_that_was_left_is_replaced(tmp_path):
     path = tmp_path / "tty"
-    ours, other = os.openpty()  # a terminal of somebody else may have its number by now
+    ours, other = os.openpty()  # a terminal of another user may have its number by now
     for left in ("/dev/pts/987654", os.ttyname(other)):
         path.symlink_to(left)
         device = Pty(SerialParams(str(path)), place)
@@ -349,7 +349,7 @@ def test_places_where_no_link_can_be(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(os, "symlink", forbidden)
-    mend = "use a writable path, such as /tmp/tty"
-    what = f"rig.yaml:7 port: cannot make a port at '{tmp_path}/tty': Permission denied; {mend}"
+    fix = "use a writable path, such as /tmp/tty"
+    what = f"rig.yaml:7 port: cannot make a port at '{tmp_path}/tty': Permission denied; {fix}"
     assert refused(f"{tmp_path}/tty", end=device_link) == what
     assert os.listdir(tmp_path) == []
