@@ -36,24 +36,24 @@ from cosim.types import JointCommand, JointState
 from .rules import prompt, steps_of
 
 FOLDER = Path(next(iter(drivers.__path__)))
-BESIDES = {"common", "sim"}  # folders that are no family of hardware
+BESIDES = {"common", "sim"}  # folders that are not a family of hardware
 NEEDED = ("MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic")
 
-# addresses of two drives, where they are not `id: 1` and `id: 2`; by family, or by case
+# addresses of two drives, unless `id: 1` and `id: 2`; by family or by case
 ADDRESSES: dict[Any, tuple[dict, dict]] = {("odrive", "pty"): ({"axis": 0}, {"axis": 1})}
 LINES: dict[type, tuple[str, ...]] = {CanParams: ("virtual", "udp_multicast"), SerialParams: ("pty",)}
-PATIENCE = 20.0  # s: nothing takes so long on the slowest machine
-BUDGET = 2500  # steps of 1 ms of the emulation, fewer of which are made on a machine that stalls
-QUIET = 20  # ms without effort, after which a motor that was led to a standstill counts as off
+PATIENCE = 20.0  # s, beyond the duration of any action on the slowest machine
+BUDGET = 2500  # steps of 1 ms of the emulation; a stalling machine makes fewer
+QUIET = 20  # ms without effort after which a motor that was decelerated counts as off
 JOINTS = ("a", "b")
-SCALES = {"a": -2.0, "b": 1.0}  # of the drive's position per joint's
+SCALES = {"a": -2.0, "b": 1.0}  # drive position / joint position
 WIRING = ({"direction": -1, "ratio": 2, "zero": 0.3}, {})
-START = (0.4, -0.2)  # rad, where the joints are at first
+START = (0.4, -0.2)  # rad, initial positions of the joints
 _numbers = itertools.count()
 
 
 class Case(NamedTuple):
-    """A family on a kind of line."""
+    """A family on a kind of connection."""
 
     family: str
     line: str
@@ -67,13 +67,13 @@ class Case(NamedTuple):
 
 
 def folders() -> list[str]:
-    """Names of what must be a family."""
+    """Names of the folders that must be a family."""
     those = (path for path in FOLDER.iterdir() if path.is_dir() and path.name not in BESIDES)
     return sorted(p.name for p in those if any([*p.glob("*codec.py"), *p.glob("*driver.py")]))
 
 
 def lacking(name: str) -> str:
-    """What keeps a folder from being a family, empty for one that is."""
+    """What a folder lacks to be a family, empty for nothing."""
     try:
         module = importlib.import_module(f"cosim.drivers.{name}")
     except Exception as error:
@@ -91,7 +91,7 @@ def lacking(name: str) -> str:
 
 
 def lines(module: ModuleType) -> dict[str, tuple[str, type]]:
-    """Kind of line -> (field of Params that describes it, class of the field)."""
+    """Kind of connection -> (field of Params that describes it, class of the field)."""
     found = {}
     for name, hint in get_type_hints(module.Params).items():
         for kind in (hint, *get_args(hint)):
@@ -103,18 +103,18 @@ def lines(module: ModuleType) -> dict[str, tuple[str, type]]:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """All that can be tried; a folder that is no family is for a test of its own."""
+    """All cases; a folder that is not a family has a test of its own."""
     good = [name for name in folders() if not lacking(name)]
     return tuple(Case(name, line) for name in good for line in lines(importlib.import_module(f"cosim.drivers.{name}")))
 
 
 def channel() -> int:
-    """A number that no other test uses at this moment, in this process or another."""
+    """A number that no other test uses at the same time, in any process."""
     return zlib.crc32(f"{os.getpid()} {next(_numbers)}".encode()) % 0xFFFFFF
 
 
 def section(case: Case, folder: Path, **keys: Any) -> dict[str, Any]:
-    """The driver's section of a rig without its joints, on a line of its own."""
+    """The driver's section of a rig without its joints, on a connection of its own."""
     field, kind = lines(case.module)[case.line]
     number = channel()
     if case.line == "pty":
@@ -125,7 +125,7 @@ def section(case: Case, folder: Path, **keys: Any) -> dict[str, Any]:
         line = {"interface": case.line, "channel": name}
         try:
             case.module.Params(**{field: kind(**line)})
-        except ValueError:  # which drives of CAN FD say to classic CAN
+        except ValueError:  # raised by drives of CAN FD for classic CAN
             line |= {"fd": True, "data_bitrate": 5e6}
     return {"type": case.family, field: line, **keys}
 
@@ -135,7 +135,7 @@ def addresses(case: Case) -> tuple[dict, dict]:
 
 
 def rig(driver: dict[str, Any], joints: Sequence[dict], **sections: Any) -> dict[str, Any]:
-    """A rig of two joints that do not feel each other, behind one driver. At the drives they are alike."""
+    """A rig of two decoupled joints behind one driver; at the drives their motions are equal."""
     bodies, settings = [], {}
     for name, start in zip(JOINTS, START, strict=True):
         square, size = SCALES[name] ** 2, abs(SCALES[name])
@@ -160,13 +160,13 @@ def write_rig(path: Path, data: dict[str, Any]) -> Path:
 
 
 def fault(kind: str, **keys: Any) -> FaultInjection:
-    """Something that goes wrong on a line, all the time."""
+    """A permanent fault of a connection."""
     rest = {"at": 0.0, "signal": "", "factor": 1.0, "bound": 0.0, "duration": math.inf, "fraction": 1.0, "delay": 0.0}
     return FaultInjection(**{**rest, "kind": kind, "driver": "", "joint": "", "size": 0.0, "cause": "", **keys})
 
 
 class Bench:
-    """A driver at one end of a line, and emulated drives at the other in a thread of their own.
+    """A driver at one end of a connection, and emulated drives at the other in a thread of their own.
 
     keys: of the driver's section; host, device: change the rig of the one and of the other end.
     """
@@ -208,7 +208,7 @@ class Bench:
             self.failure = error
 
     def there(self, errand: Callable[[], object]) -> None:
-        """Do something at the drives, between two of their steps."""
+        """Call an action in the drives' thread, between two of their steps."""
         self._errands.append(errand)
         for _ in self.until(lambda: not self._errands):
             pass
@@ -235,10 +235,10 @@ class Bench:
         if self.failure is not None:
             raise self.failure
 
-    # --- what a loop does -----------------------------------------------------------------------
+    # --- the control loop -----------------------------------------------------------------------
 
     def open(self, mode: str = "") -> Any:
-        """The driver, open, and on in a mode."""
+        """Open the driver and enable a mode."""
         self.driver.open()
         self.fresh()
         if mode:
@@ -246,7 +246,7 @@ class Bench:
         return self.driver
 
     def command(self, valid: float = 5.0, **fields: float | Sequence[float]) -> JointCommand:
-        """Of both joints; what is not given holds them where they were measured last, with no effort."""
+        """A command for both joints; default: hold the last measured positions without effort."""
         cmd = JointCommand.zeros(len(self.spec.joints))
         cmd.position[:] = self.out.position
         for name, value in fields.items():
@@ -263,21 +263,21 @@ class Bench:
         return self.out
 
     def fresh(self) -> JointState:
-        """What is measured after this call was made."""
+        """Feedback that was measured after this call."""
         begun = now()
         for _ in self.until(lambda: self.out.t_ns > begun):
             self.read()
         return self.out
 
     def drive(self, seen: Callable[[], object], **fields: Any) -> None:
-        """Command the same over and over until it is seen."""
+        """Repeat a command until the condition is met."""
         for _ in self.until(seen):
             self.write(**fields)
             self.read()
             assert not self.out.fault.any(), self.words()
 
     def until(self, seen: Callable[[], object], seconds: float = PATIENCE) -> Iterator[None]:
-        """Turns of a loop, every 4 ms, until it is seen."""
+        """Iterations every 4 ms until the condition is met."""
         end, steps = time.monotonic() + seconds, self.emulation.steps + BUDGET
         while not seen():
             assert self.failure is None, self.failure
@@ -286,7 +286,7 @@ class Bench:
             yield
             time.sleep(0.004)
 
-    # --- what can be seen of the drives ------------------------------------------------------------
+    # --- observation of the drives ------------------------------------------------------------
 
     def words(self) -> list[str]:
         """The descriptions of the faults."""
@@ -334,7 +334,7 @@ class Bench:
         return listened
 
     def disturb(self, *kinds: str) -> None:
-        """What is wrong with the line from now on."""
+        """Set the fault of the connection."""
         self.line.faulty_connection.begin([fault(kind) for kind in kinds])
 
     def power_cycle(self) -> None:

@@ -33,16 +33,16 @@ LIMIT = 3.5  # s
 
 
 class RuleBroken(AssertionError):
-    """A driver does not keep the contract."""
+    """A driver violates the contract."""
 
 
 class TookTooLong(BaseException):
-    """Not an Exception, so that no driver takes it for an error of its connection."""
+    """Not an Exception, so that no driver handles it as an error of its connection."""
 
 
 @contextmanager
 def enforced(number: int) -> Iterator[None]:
-    """Whatever fails inside is reported as this rule; a rule enforced further inside comes first."""
+    """Failures inside are reported as this rule; inner rules take precedence."""
     try:
         yield
     except RuleBroken:
@@ -67,12 +67,12 @@ def rule(number: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-steps_of: list[Callable[[], int]] = []  # steps of the emulations that run: 1 per ms, fewer when the machine stalls
+steps_of: list[Callable[[], int]] = []  # steps of the running emulations: 1 per ms, fewer when the machine stalls
 
 
 @contextmanager
 def prompt(number: int) -> Iterator[None]:
-    """A driver that blocks inside for a second breaks this rule."""
+    """A driver that blocks for a second inside violates this rule."""
     begun = time.monotonic()
     try:
         yield
@@ -84,7 +84,7 @@ def prompt(number: int) -> Iterator[None]:
 
 @contextmanager
 def time_limit(seconds: float = LIMIT) -> Iterator[None]:
-    """Raises TookTooLong in a test whose driver blocks; time in which the machine ran nothing does not count."""
+    """Raises TookTooLong in a test whose driver blocks; time in which the machine stalled does not count."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Faults that a killed run left in drives stand in the way of the next one until they are cleared deliberately."""
+"""Faults that a killed run left in drives prevent the next one until they are cleared deliberately."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cosim.rig.rig import load_rig
 from .families import PATIENCE, START, Bench, Case, cases
 from .wires import Desk
 
-# what a bus between processes adds is tried elsewhere
+# buses between processes are tested elsewhere
 every = pytest.mark.parametrize("case", [case for case in cases() if case.line != "udp_multicast"], ids=str)
 PUSH = 0.02  # N·m
 WATCHDOG = 0.3  # s
-HOT = 30.0  # K above what the drive bears
-QUANTUM = 2e-3  # rad: no encoder is coarser
+HOT = 30.0  # K above the drive's limit
+QUANTUM = 2e-3  # rad, the coarsest resolution of an encoder
 # for these a tripped watchdog only means that commands were missing: switching on clears it
 FORGIVING = {"cia402", "dynamixel"}
-# look for what is wrong with a motor only while it is on
+# check for faults of a motor only while it is on
 BLIND = {"moteus"}
 FIX = "; fix the cause, then run with --clear-faults"
 
@@ -33,7 +33,7 @@ def bench(case, tmp_path):
 
 
 def moving(bench: Bench) -> None:
-    """On, and driven."""
+    """Enable the driver and move the motors."""
     bench.open("effort")
     bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
 
@@ -57,7 +57,7 @@ def troubled(bench: Bench, **what: str | float) -> str:
 
 
 def stands(bench: Bench, words: str) -> None:
-    """However often it is tried, and no motor moves."""
+    """Enabling is refused repeatedly, and no motor moves."""
     for _ in range(2):
         with pytest.raises(RunError) as caught:
             bench.driver.clear()
@@ -65,7 +65,7 @@ def stands(bench: Bench, words: str) -> None:
         bench.off(0.02)
 
 
-# --- what goes away -----------------------------------------------------------------------------------------
+# --- causes that are gone -----------------------------------------------------------------------------------------
 
 
 @every
@@ -115,7 +115,7 @@ def test_a_fault_whose_cause_is_gone_is_cleared(bench):
     works(bench)
 
 
-# --- what stands --------------------------------------------------------------------------------------------
+# --- causes that persist --------------------------------------------------------------------------------------------
 
 
 @every
@@ -154,12 +154,12 @@ def test_silence_is_not_taken_for_a_fault_that_went_away(bench):
     bench.disturb()
     bench.driver.clear()
     bench.fresh()
-    for _ in bench.until(lambda: not bench.out.fault.any()):  # some say by themselves that they are there
+    for _ in bench.until(lambda: not bench.out.fault.any()):  # some report by themselves after power-on
         bench.read()
     works(bench)
 
 
-# --- where there is nothing to clear ------------------------------------------------------------------------
+# --- nothing to clear ------------------------------------------------------------------------
 
 
 @every

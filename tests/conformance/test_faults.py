@@ -1,4 +1,4 @@
-"""What goes wrong at emulated drives, and what becomes of a run: why it ends, when, and that motors are off."""
+"""Faults of emulated drives and their effect on a run: stop reason, time, motors off."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .families import PATIENCE, Case, addresses, cases, rig, section, write_rig
 
 CASES = [case for case in cases() if case.line != "udp_multicast"]
 every = pytest.mark.parametrize("case", CASES, ids=str)
-# longer than this machine stalls now and then: a command is good for three steps
+# longer than occasional stalls of this machine: a command is valid for three steps
 STEP, STALE, WATCHDOG = 0.04, 0.3, 1.0  # s
 BEGIN = 3.0  # s after the start of the emulation
 LATE = {"at": 0.0, "when": {"signal": "a/velocity", "above": 0.02}}  # once the run moves the joint
-OFF = 1e-6  # N·m: some drives damp their motor after their watchdog, ever less as it comes to rest
+OFF = 1e-6  # N·m: some drives damp their motor after a watchdog trip, less and less while it slows down
 SILENT = "has sent no feedback for"
 
 
 class Scene:
-    """A rig whose drives are emulated in a thread; what goes wrong there is in its section `emulator`."""
+    """A rig whose drives are emulated in a thread; its section `emulator` has the faults."""
 
     def __init__(self, case: Case, folder: Path, *faults: dict[str, Any], duration: float = 1.2, **joint: Any) -> None:
         data = rig(section(case, folder, watchdog=WATCHDOG), addresses(case))
@@ -115,11 +115,11 @@ def test_frequent_errors_of_a_connection_do_not_end_a_run(case, tmp_path, kind):
     scene = Scene(case, tmp_path, *({**fault, **LATE} for fault in faults))
     run = scene.run()
     if kind == "duplicate" and str(case) == "odrive-pty":
-        assert run.fault  # answers are known by their order only: what is out of it is not believed
+        assert run.fault  # answers are identified by their order only: others are ignored
         return
     assert run.fault == ""
     assert len(run.t) == round(1.2 / STEP) + 1
-    assert np.ptp(run["a/position"]) > 0.01  # emulated drives that are held up give time up
+    assert np.ptp(run["a/position"]) > 0.01  # blocked emulated drives have clock slip
     assert len(scene.messages) == sum("duration" in fault for fault in faults) + len(faults)
 
 
@@ -182,7 +182,7 @@ def test_an_encoder_that_jumps_ends_a_run(case, tmp_path):
 
 @every
 def test_what_drives_say_unasked_may_be_missed(case, tmp_path):
-    """Heartbeats that stay away are noticed where the driver looks after them."""
+    """Missing heartbeats are detected by drivers that monitor them."""
     run = Scene(case, tmp_path, {"kind": "stale_heartbeat", **LATE}, duration=3.0).run()
     if str(case) == "odrive-virtual":
         reported(run)
@@ -193,7 +193,7 @@ def test_what_drives_say_unasked_may_be_missed(case, tmp_path):
 
 @every
 def test_bits_that_turn_over_in_every_item_end_a_run(case, tmp_path):
-    """Lines with checksums of their own lose what is spoiled; on others any value or fault may come of it."""
+    """With checksums damaged items are lost; without, any value or fault may result."""
     run = Scene(case, tmp_path, {"kind": "corrupt", **LATE}, duration=3.0).run()
     assert run.fault
     if str(case) in ("dynamixel-pty", "odrive-pty"):

@@ -53,8 +53,8 @@ def traffic(desk) -> tuple[list[Any], list[Any]]:
 
 
 def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
-    """What takes an item of a line, by the annotation of its parameter: functions and incremental decoders (`feed`) in
-    all modules of a family, of text in its codecs. Encoders, which give what goes over a line, are left out."""
+    """Functions and incremental decoders (`feed`) of all modules of a family that take an item, by the annotation of the
+    parameter; those of text in its codecs. Without encoders."""
     found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "CanFrame": [], "str": []}
     for info in pkgutil.iter_modules(importlib.import_module(f"cosim.drivers.{family}").__path__):
         module = importlib.import_module(f"cosim.drivers.{family}.{info.name}")
@@ -78,7 +78,7 @@ def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
 
 
 def _made(kind: Any) -> Any:
-    """A named tuple of numbers; None of other kinds."""
+    """A named tuple of numbers; None for other types."""
     return kind(*[1.0] * len(kind._fields)) if hasattr(kind, "_fields") else None
 
 
@@ -113,7 +113,7 @@ def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
 
 @pytest.mark.parametrize("case", [case for case in APART if case.line == "pty"], ids=str)
 def test_an_adapter_for_frames_takes_any_bytes_from_either_side(case, desk, traffic):
-    """Where frames go over a serial line in words."""
+    """Adapters that send frames as text on a serial link."""
     tapes = Tape(), Tape()
     for end, tape, items in zip(desk.ends, tapes, traffic, strict=True):
         if not hasattr(end, "serial"):
@@ -154,7 +154,7 @@ def test_a_driver_reads_on_whatever_comes(case, desk, traffic):
 
 
 def storm(desk: Desk, items: Iterator[Any], seen: Callable[[], object]) -> int:
-    """All items into the emulator, with time going on; `seen` is called with every step."""
+    """Feed all items to the emulator while time advances; `seen` is called at every step."""
     handle, process, count, t_ns = desk.emulator.handle, desk.emulator.process, 0, desk.wire.t_ns
     for count, item in enumerate(items, 1):
         answers = handle(item, t_ns)

@@ -15,13 +15,13 @@ from tests.kit.clock import MS
 from .families import JOINTS, SCALES, START, Bench, cases, folders, lacking
 from .rules import rule
 
-QUANTUM = 2e-3  # rad: no encoder is coarser
+QUANTUM = 2e-3  # rad, the coarsest resolution of an encoder
 
 
 LIMIT = 0.2  # N·m of the guard, at either drive
 
 
-STOPPING = 1000  # ms of the drives' time in which one that stops is off, on whatever ramp
+STOPPING = 1000  # ms of the drives' time within which a stopped drive is off, also with a ramp
 
 
 @pytest.mark.parametrize("name", folders())

@@ -18,8 +18,7 @@ from tests.kit.clock import MS
 from .families import JOINTS, Bench, addresses, rig, section, write_rig
 from .rules import rule
 
-# drives with another model or firmware: what of joint b is another in their rig, what is done to the emulator, words of
-# the refusal
+# drives with another model or firmware: different parameters of joint b, change of the emulator, words of the error
 STRANGERS: dict[str, tuple[dict[str, Any], Callable[[Any, Any], object], str]] = {
     "cia402": ({"vendor": 77}, lambda emulator, patch: None, "vendor 0x4D"),
     "dynamixel": ({"model": "XM540-W270"}, lambda emulator, patch: None, "is XM540-W270, not XM430-W350"),
@@ -61,7 +60,7 @@ def test_a_fault_is_reported_and_stays_until_it_is_cleared(bench, cause):
 
 
 def cleared(bench: Bench) -> None:
-    """By the driver's own procedure if it has one, else by switching the drives off and on."""
+    """Clear faults by the driver's procedure if it has one, otherwise by a power cycle of the drives."""
     if hasattr(bench.driver, "clear"):
         bench.driver.clear()
         return
@@ -124,7 +123,7 @@ def test_silence_is_refused_with_what_to_check(bench):
     bench.disturb("drop")
     assert refused(bench, "a").startswith("no answer from ")
     bench.disturb()
-    bench.open("effort")  # nothing of the first try is left
+    bench.open("effort")  # the first attempt has no effect
 
 
 @every
@@ -196,7 +195,7 @@ def test_efforts_beyond_the_field_are_clipped_and_counted(bench):
         pass
     for motor in bench.motors:
         assert abs(motor.requested) <= motor.max_effort
-    assert bench.asked[0] < 0 and bench.asked[1] < 0  # the first is turned round
+    assert bench.asked[0] < 0 and bench.asked[1] < 0  # the direction of the first is -1
     driver.stop()
     for row in driver.report():
         assert row["resolution"] >= 0.0 and row["limit"] > 0.0
@@ -206,7 +205,7 @@ def test_efforts_beyond_the_field_are_clipped_and_counted(bench):
 @every
 @rule(14)
 def test_damaged_data_are_counted_and_change_nothing(bench):
-    """Answers that are cut off on lines of frames, answers and noise that are spoiled on lines of bytes."""
+    """Truncated answers on buses; damaged answers and noise on serial links."""
     bench.open("effort")
     answered, send, dice = [], bench.line.link.send, random.Random(5)
     bench.line.link.send = lambda item, deadline: (answered.append(item), send(item, deadline))
@@ -238,7 +237,7 @@ def test_damaged_data_are_counted_and_change_nothing(bench):
 
 
 def spoiled(item: bytes) -> bytes:
-    """With one bit turned over in the middle."""
+    """With one bit inverted in the middle."""
     half = len(item) // 2
     return b"%b%c%b" % (item[:half], item[half] ^ 4, item[half + 1 :])
 
@@ -281,7 +280,7 @@ def test_a_lost_connection_can_be_opened_again(bench):
 def test_drives_that_a_program_left_on_are_switched_off(bench):
     driver = bench.open("effort")
     bench.drive(lambda: all(bench.asked), effort=PUSH)
-    driver.link.close()  # as if the program was killed
+    driver.link.close()  # as after a killed program
     driver.open()
     bench.off()
     driver.enable("effort")

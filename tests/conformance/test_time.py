@@ -25,7 +25,7 @@ def test_read_waits_no_longer_than_its_deadline_and_keeps_the_last_values(bench,
         bench.drive(lambda: bench.out.velocity[1] > 0.1, effort=PUSH)
     bench.disturb("drop")
     bench.there(lambda: None)
-    bench.read()  # what was under way
+    bench.read()  # feedback in transit
     bench.read()
     kept = bench.out.t_ns, bench.out.position.copy(), bench.out.velocity.copy(), bench.out.effort.copy()
     for within in (0.0, 0.005, -1.0):

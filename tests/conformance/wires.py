@@ -92,7 +92,7 @@ class Desk:
         self.wire.step()
 
     def cycle(self, times: int = 1, **fields: Any) -> None:
-        """Commands, where fields are given, and what is measured."""
+        """Cycles of reading, and of commands if fields are given."""
         for _ in range(times):
             if fields:
                 cmd = JointCommand.zeros(len(self.motors))
@@ -105,7 +105,7 @@ class Desk:
             self.wire.step()
 
     def client(self) -> None:
-        """All that a program does with drives, as it should be."""
+        """A correct sequence of all calls that a program makes."""
         self.driver.open()
         self.cycle(3)
         assert self.out.t_ns and not self.out.fault.any()
@@ -123,7 +123,7 @@ class Desk:
 
     @contextmanager
     def recorded(self) -> Iterator[tuple[list[Any], list[Any]]]:
-        """(items of the host, items of the drives) meanwhile."""
+        """(items of the host, items of the drives) during the block."""
         sent, answered = len(self.wire.sent), len(self.wire.answered)
         found: tuple[list[Any], list[Any]] = ([], [])
         yield found
@@ -132,7 +132,7 @@ class Desk:
 
 
 class Tape:
-    """A serial line in memory: `came` is read, `went` was written."""
+    """A serial link in memory: `came` is to be read, `went` was written."""
 
     def __init__(self) -> None:
         self.name, self.meter = "tape", TrafficMeter()
@@ -150,11 +150,11 @@ def distinct(items: Sequence[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
-# --- items of all kinds -------------------------------------------------------------------------------------
+# --- valid, mutated and random items -------------------------------------------------------------------------
 
 
 def nonsense(seed: int, corpus: Sequence[Any], count: int) -> Iterator[Any]:
-    """Items of the corpus' kind with any bytes at all; half of the frames have an identifier of the corpus."""
+    """Items of the corpus' kind with random bytes; half of the frames have an identifier of the corpus."""
     dice = random.Random(seed)
     bits, pool = dice.getrandbits, dice.randbytes((1 << 16) + 64)
     if isinstance(corpus[0], bytes):
@@ -180,7 +180,7 @@ _PLACES = (0, 1, 0x7F, 0x80, 0xFE, 0xFF, 8, 10)
 
 
 def mutants(seed: int, corpus: Sequence[Any], count: int, address: bool = True) -> Iterator[Any]:
-    """Items of the corpus, most of them changed in one place or another; address: identifiers are changed too."""
+    """Items of the corpus, most of them mutated; address: identifiers are mutated too."""
     dice = random.Random(seed)
     bits, size, framed = dice.getrandbits, len(corpus), isinstance(corpus[0], CanFrame)
     for _ in range(count):
