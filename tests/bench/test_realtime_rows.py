@@ -223,8 +223,11 @@ def test_without_a_fixed_priority_nothing_is_measured(monkeypatch, program):
 
 
 def test_other_privileges_may_be_missing_for_both(monkeypatch):
-    rights = Privilege("processor kept awake", False, "buy another"), Privilege("fixed priority (SCHED_FIFO)", True, "")
-    monkeypatch.setattr(rows_realtime.privileges, "acquire", lambda pacing: nullcontext(rights))
+    privileges = (
+        Privilege("processor kept awake", False, "buy another"),
+        Privilege("fixed priority (SCHED_FIFO)", True, ""),
+    )
+    monkeypatch.setattr(rows_realtime.privileges, "acquire", lambda pacing: nullcontext(privileges))
     rows_realtime.check_priority()
 
 
@@ -286,16 +289,16 @@ def cpu():
 
 
 @pytest.mark.parametrize(
-    ("setup", "lane", "ticks"),
+    ("setup", "engine_kind", "ticks"),
     [
         (Setup(1000), "compiled", 200),
         (Setup(250), "compiled", 800),
         (Setup(2000, native=False), "Python", 100),
     ],
 )
-def test_runs_are_in_real_time_on_request_only(cpu, setup, lane, ticks):
+def test_runs_are_in_real_time_on_request_only(cpu, setup, engine_kind, ticks):
     timing = setup.run(0.2, cpu)
-    assert (timing.engine, len(timing.numbers), timing.lost_rows) == (lane, ticks, 0)
+    assert (timing.engine, len(timing.numbers), timing.lost_rows) == (engine_kind, ticks, 0)
     assert timing.period_ns == setup.period * 1000
     assert f"CPU {cpu}" in [right.name for right in timing.privileges]
     assert timing.counted.all()

@@ -124,8 +124,8 @@ def test_a_persistent_fault_closes_all_drivers(bench):
 
 def test_a_driver_that_fails_while_it_clears_is_named(bench):
     bench.drives["c"].stands = ZeroDivisionError("by nothing")
-    told = bench.refused("prepare", clear=True)
-    assert told.startswith("the driver of c failed: ZeroDivisionError: by nothing (") and "\n" not in told
+    reported = bench.refused("prepare", clear=True)
+    assert reported.startswith("the driver of c failed: ZeroDivisionError: by nothing (") and "\n" not in reported
     assert bench.log[-3:] == ["close a", "close b", "close c"]
 
 
@@ -162,8 +162,8 @@ def test_in_machine_code_there_is_nothing_to_clear(bench):
 def test_a_latched_fault_is_reported_with_the_fix(bench, place):
     bench.scheduler.prepare()
     bench.drives["b"].refusal, bench.drives["b"].latched = RunError("watchdog; look at the line", place), True
-    told = "watchdog; look at the line; fix the cause, then run with --clear-faults"
-    assert bench.refused("arm") == (f"{place}: {told}" if place else told)
+    reported = "watchdog; look at the line; fix the cause, then run with --clear-faults"
+    assert bench.refused("arm") == (f"{place}: {reported}" if place else reported)
     assert "enable b" in bench.log and bench.log[-3:] == ["stop a", "stop b", "stop c"]
 
 

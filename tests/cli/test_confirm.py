@@ -67,8 +67,8 @@ def closed():
 @pytest.mark.parametrize("stdin", [lambda: io.StringIO("yes\n"), closed, lambda: None], ids=["pipe", "closed", "none"])
 def test_without_a_terminal_there_is_no_confirmation(stdin):
     shown, error = asked(stdin())
-    told = "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
-    assert str(error) == told and error.exit_code == 2
+    reported = "--yes: real motors would move and there is no terminal to confirm on; check the list and pass --yes"
+    assert str(error) == reported and error.exit_code == 2
     assert shown == SHOWN
 
 

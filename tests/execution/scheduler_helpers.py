@@ -16,7 +16,7 @@ from tests.kit.engines import python_engine
 MS = 1_000_000  # ns
 
 
-# three links in a row: two are driven, the last one moves as it is told
+# a chain of three links: two are actuated, the last one is prescribed
 RIG = """
 mechanism:
   gravity: [0, 0, 0]

@@ -1,4 +1,4 @@
-"""Engines: ticks in blocks, the order of things in a tick, drivers that are told and stopped."""
+"""Engines: ticks in blocks, the order of tasks in a tick, commands and stops of drivers."""
 
 from __future__ import annotations
 

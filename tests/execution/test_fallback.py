@@ -1,4 +1,4 @@
-"""What takes over when a controller fails: when, from where, for how long, and how it is told."""
+"""Fallbacks of failed controllers: start, initial state, duration and report."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_from_its_failure_on_a_controller_is_replaced_for_good(rig_of, how):
     (event,) = run.events
     telling(event, why)
     assert (event.t, event.lost, event.occurrences) == (pytest.approx(0.020, abs=1e-12), 0.0, 1)
-    told = {"t_s": event.t, "name": event.name, "count": 1, "energy_lost_J": 0.0, "level": "info"}
-    assert run.summary["events"] == [told]
+    reported = {"t_s": event.t, "name": event.name, "count": 1, "energy_lost_J": 0.0, "level": "info"}
+    assert run.summary["events"] == [reported]
     assert run.summary["outcome"] == "finished"
     q, v, asked = (run[f"a/{what}"] for what in ("position", "velocity", "command_effort"))
     np.testing.assert_allclose(asked[:20], 4.0 * (1.0 - q[:20]), rtol=1e-12)
@@ -172,7 +172,7 @@ def test_without_a_fallback_a_failure_ends_the_run(rig_of):
 
 @pytest.mark.parametrize("how", ["divides", "raises"])
 def test_a_fallback_that_fails_ends_the_run(rig_of, how):
-    """The takeover is told all the same, where it left a row."""
+    """The takeover is reported if its row is there."""
     with pytest.raises(StoppedRun) as caught:
         rig_of(FAILS[how][0], "controllers.main.fallback={type: own.py, after: 40 ms}").run()
     run = caught.value.run
@@ -198,7 +198,7 @@ def test_a_takeover_is_reported_once_for_any_blocks_of_rows(rig_of):
 def test_a_rig_that_is_armed_again_has_its_controller_back(rig_of, how):
     rig = rig_of(FAILS[how][0])
     with Scheduler(lambda: rig.engine(), None, rig.tasks) as scheduler:
-        watch, told = EventMonitor(rig.tick_model), []
+        watch, reported = EventMonitor(rig.tick_model), []
         scheduler.prepare()
         for after in (0.020, 0.090):
             rig_time = scheduler.engine.number * 1e-3
@@ -207,9 +207,9 @@ def test_a_rig_that_is_armed_again_has_its_controller_back(rig_of, how):
             assert scheduler.engine.view("fallback_active", "main") == 0.0 and rig.tick_model.loops[0].failure == ""
             scheduler.start(60)
             while (block := scheduler.read()) is not None:
-                told += watch(block.rows)
-            assert rig_time < told[-1].t == pytest.approx(after, abs=1e-12)
-        assert len(told) == 2
+                reported += watch(block.rows)
+            assert rig_time < reported[-1].t == pytest.approx(after, abs=1e-12)
+        assert len(reported) == 2
 
 
 def test_a_takeover_is_in_the_recording_and_in_what_the_terminal_shows(rig_of, tmp_path, capsys):

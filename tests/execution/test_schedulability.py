@@ -93,7 +93,7 @@ def refused(rig_of, monkeypatch, tmp_path):
     clock = FakeClock()
     monkeypatch.setattr(cosim.execution.schedulability, "NonWaitingClock", lambda: clock)
 
-    def told(fast, slow, *overrides):
+    def reported(fast, slow, *overrides):
         rig = rig_of(*overrides)
         for loop, us in zip(rig.tick_model.loops, (fast, slow), strict=True):
             taking(loop, us, clock)
@@ -105,7 +105,7 @@ def refused(rig_of, monkeypatch, tmp_path):
             return str(error).removeprefix(f"{tmp_path}/")
         return None
 
-    return told
+    return reported
 
 
 # --- what does not fit ------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def test_motors_that_cannot_be_switched_on_or_measured_are_off_again(bench_of, p
 
 @pytest.mark.parametrize("paced", [False, True])
 def test_drivers_have_time_to_measure_before_the_first_tick(bench_of, paced):
-    """Until when, they are told on the clock that they are told of in ticks."""
+    """Deadlines are times of the clock; in the rig they are durations of ticks."""
     bench, deadlines = bench_of(paced=paced, hardware=True), []
     bench.scheduler.prepare()
     now, read = bench.clock.time * paced, bench.drivers[0].read

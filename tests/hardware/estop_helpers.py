@@ -27,8 +27,8 @@ def stays(stop):
     """Why a reset is refused."""
     with pytest.raises(RunError) as caught:
         stop.reset()
-    told = str(caught.value)
-    assert told.endswith(AGAIN) and stop.pressed() == told.removesuffix(AGAIN)
+    reported = str(caught.value)
+    assert reported.endswith(AGAIN) and stop.pressed() == reported.removesuffix(AGAIN)
     return stop.pressed()
 
 

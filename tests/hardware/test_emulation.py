@@ -77,7 +77,7 @@ class Drives:
 
 def emulation_with(*inboxes, faults=(), clock=None):
     clock = clock or FakeClock(time=7_000_000_000)
-    plant, told = Plant(len(inboxes)), []
+    plant, reported = Plant(len(inboxes)), []
     motors = [motor_of() for _ in inboxes]
     lines = tuple(
         EmulatedConnection(
@@ -88,9 +88,9 @@ def emulation_with(*inboxes, faults=(), clock=None):
     joints = tuple(f"j{k}" for k in range(len(inboxes)))
     made = EmulationServer(
         EmulatedMotors(plant, motors, [wired(k, 2.0) for k in range(len(inboxes))], 1e-3), lines,
-        tuple(InjectedFault(one) for one in faults), MS, clock, joints, told.append,
+        tuple(InjectedFault(one) for one in faults), MS, clock, joints, reported.append,
     )  # fmt: skip
-    return made, plant, told
+    return made, plant, reported
 
 
 def test_steps_follow_the_clock_and_requests_are_answered_on_arrival():
@@ -133,12 +133,12 @@ def test_a_large_delay_becomes_clock_slip():
 
 
 def test_faults_follow_simulated_time_also_after_clock_slip():
-    emulation, _, told = emulation_with([], faults=[spec(at=0.005, duration=0.002)])
+    emulation, _, reported = emulation_with([], faults=[spec(at=0.005, duration=0.002)])
     emulation.open()
     emulation.serve(0.001)
     emulation.clock.time += 10 * BEHIND_NS
     emulation.serve(0.010)
-    assert told == ["0.005 s  drop at line begins", "0.007 s  drop at line ends"]
+    assert reported == ["0.005 s  drop at line begins", "0.007 s  drop at line ends"]
 
 
 def test_several_connections_are_served_together():
@@ -206,17 +206,19 @@ def steps(emulation, n):
 
 
 def test_a_stale_heartbeat_stops_unsolicited_items_only():
-    emulation, _, told = emulation_with([(1_500_000, "a")], faults=[spec("stale_heartbeat", at=0.001, duration=0.002)])
+    emulation, _, reported = emulation_with(
+        [(1_500_000, "a")], faults=[spec("stale_heartbeat", at=0.001, duration=0.002)]
+    )
     emulation.open()
     (line,) = emulation.connections
     line.drives.beats = True
     steps(emulation, 5)
     assert [item for _, item in line.link.sent] == ["beat", "re a", "beat", "beat"]
-    assert told == ["0.001 s  stale heartbeat at line begins", "0.003 s  stale heartbeat at line ends"]
+    assert reported == ["0.001 s  stale heartbeat at line begins", "0.003 s  stale heartbeat at line ends"]
 
 
 def test_a_loss_of_power_silences_the_drives_and_resets_them_when_it_is_over():
-    emulation, plant, told = emulation_with([(0, "a"), (1_500_000, "b"), (4_500_000, "c")],
+    emulation, plant, reported = emulation_with([(0, "a"), (1_500_000, "b"), (4_500_000, "c")],
                                            faults=[spec("power_loss", at=0.001, duration=0.002)])  # fmt: skip
     emulation.open()
     (line,) = emulation.connections
@@ -228,7 +230,7 @@ def test_a_loss_of_power_silences_the_drives_and_resets_them_when_it_is_over():
     steps(emulation, 5)
     assert [item for _, item in line.link.sent] == ["re a", "re c"]
     assert line.drives.log == ["reset", "a", "process", "reset", "process", "process", "c", "process", "process"]
-    assert told == ["0.001 s  power loss at line begins", "0.003 s  power loss at line ends"]
+    assert reported == ["0.001 s  power loss at line begins", "0.003 s  power loss at line ends"]
 
 
 def test_after_bus_off_the_watchdogs_of_the_drives_act():
@@ -262,7 +264,7 @@ def test_faults_of_a_motor_begin_and_end():
         spec("encoder_jump", at=0.001, duration=0.004, size=0.1, **at),
         spec("motor_fault", at=0.002, duration=0.001, **at),
     ]
-    emulation, _, told = emulation_with([], [], faults=faults)
+    emulation, _, reported = emulation_with([], [], faults=faults)
     emulation.open()
     seen = []
     for _ in range(7):
@@ -271,7 +273,7 @@ def test_faults_of_a_motor_begin_and_end():
     assert [one[0] for one in seen] == [(0.0, "")] * 7
     off, jumped, both = (0.0, ""), (0.2, ""), (0.2, "encoder")  # the drive turns twice as far as its joint
     assert [one[1] for one in seen] == [off, jumped, both, jumped, jumped, off, off]
-    assert told == [
+    assert reported == [
         "0.001 s  encoder jump at j1 begins",
         "0.002 s  motor fault at j1 begins",
         "0.003 s  motor fault at j1 ends",
@@ -297,12 +299,12 @@ def test_faults_of_one_kind_at_one_motor_add_up():
 
 
 def test_a_fault_waits_for_its_condition():
-    emulation, plant, told = emulation_with([], faults=[spec(at=0.001, signal="j0/position", bound=0.5)])
+    emulation, plant, reported = emulation_with([], faults=[spec(at=0.001, signal="j0/position", bound=0.5)])
     emulation.open()
     steps(emulation, 3)
     plant.sample[0][0] = 0.6
     steps(emulation, 3)
-    assert told == ["0.004 s  drop at line begins"]
+    assert reported == ["0.004 s  drop at line begins"]
 
 
 # --- of a rig ---------------------------------------------------------------------------------------

@@ -161,9 +161,9 @@ def test_the_bus_is_closed_with_the_stack():
 
 @pytest.mark.parametrize("interface", ["nothing", "socketcan", "slcan", "serial"])
 def test_a_missing_bus_is_reported_in_one_line(interface):
-    told = refused(interface=interface, channel="nowhere7", id=1)
-    assert told.startswith(f"rig.yaml:7 guard.estop.channel: cannot open the CAN bus 'nowhere7' ({interface}): ")
-    assert told.endswith("; check its name and its cable") and "\n" not in told
+    reported = refused(interface=interface, channel="nowhere7", id=1)
+    assert reported.startswith(f"rig.yaml:7 guard.estop.channel: cannot open the CAN bus 'nowhere7' ({interface}): ")
+    assert reported.endswith("; check its name and its cable") and "\n" not in reported
 
 
 def test_without_python_can(monkeypatch):

@@ -1,4 +1,4 @@
-"""Bodies written in a rig make the same mechanism a URDF file would, and their mistakes are told by key."""
+"""Bodies in a rig give the same mechanism as a URDF file; errors are reported with their keys."""
 
 import math
 

@@ -77,9 +77,9 @@ def test_what_the_command_line_refuses_to_emulate(command):
         assert command.refuses("emulate", "rig.yaml", f"--duration={duration}") == [
             f"duration: must be above 0 s, is {duration} s"
         ]
-    (told,) = command.refuses("emulate", "rig.yaml")
-    assert told.startswith("rig.yaml:")
-    assert told.endswith(
+    (reported,) = command.refuses("emulate", "rig.yaml")
+    assert reported.startswith("rig.yaml:")
+    assert reported.endswith(
         " drivers[0].bus.interface: no other process can reach a 'virtual' bus;"
         " use socketcan (with a vcan) or udp_multicast"
     )
@@ -88,8 +88,8 @@ def test_what_the_command_line_refuses_to_emulate(command):
 def test_a_fault_of_the_command_line_is_one(command):
     Path("rig.yaml").write_text(RIG + REAL)
     for fault in ("kind: drop}, {kind: delay", "kind: drop} {", "{kind: drop}", "kind: [drop", "kind: drop # all"):
-        (told,) = command.refuses("emulate", "rig.yaml", "--fault", fault)
-        assert told.startswith("--fault: broken YAML: ")
+        (reported,) = command.refuses("emulate", "rig.yaml", "--fault", fault)
+        assert reported.startswith("--fault: broken YAML: ")
     assert command.refuses("emulate", "rig.yaml", "--fault", "kind: drop, kind: delay") == [
         "--fault: key 'kind' is given twice; the first is in line 1"
     ]

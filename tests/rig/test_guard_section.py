@@ -347,8 +347,8 @@ def test_alarms_are_recorded_and_counted(rig_of, tmp_path):
 
     with (tmp_path / "run.mcap").open("rb") as file:
         logs = [json.loads(message.data) for _, _, message in make_reader(file).iter_messages(topics=["/log"])]
-    told = [log["message"] for log in logs if log["level"] == 3]
-    assert told == ["a: effort cut to its limit of 15 N"] * len(begins)
+    reported = [log["message"] for log in logs if log["level"] == 3]
+    assert reported == ["a: effort cut to its limit of 15 N"] * len(begins)
 
 
 def test_an_alarm_that_returns_soon_is_the_same_occurrence_also_across_blocks(rig_of):

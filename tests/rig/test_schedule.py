@@ -27,12 +27,12 @@ pytestmark = pytest.mark.usefixtures("four_cpus")
 def refused(rigs):
     """The mistakes of a schedule, without the place of the section."""
 
-    def told(text):
+    def reported(text):
         found = rigs.mistakes(f"{rigs.mechanism}schedule: {text}\n")
         assert all(line.startswith("rig.yaml:8 schedule") for line in found)
         return [line.removeprefix("rig.yaml:8 schedule.") for line in found]
 
-    return told
+    return reported
 
 
 # --- what is read ---------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ MS = 1_000_000
 LONG = 60_000_000_000  # ns; a test that waits for it has failed
 
 
-def engine_on(loops, clock, lane, ticks):
+def engine_on(loops, clock, engine_kind, ticks):
     """(engine, rings, what is to be called): ticks of the rig, one for each trigger."""
-    engine = loops.engines()[lane]
+    engine = loops.engines()[engine_kind]
     engine.restore(Snapshot(0, engine.tick_model.memory()))
     engine.arm()
     rings = TickRing(engine.program, ticks, stamped=True)
@@ -24,4 +24,4 @@ def engine_on(loops, clock, lane, ticks):
     return engine, rings, lambda: engine.run_ticks(rings, ticks, held)
 
 
-lanes = pytest.mark.parametrize("lane", ["native", "Python"])
+both_engines = pytest.mark.parametrize("engine_kind", ["native", "Python"])

@@ -86,11 +86,11 @@ class Loops:
         self.engines = cache(self._engines)
 
     def _engines(self, *overrides: str) -> dict[str, Engine]:
-        """By lane."""
+        """By kind of engine."""
         found: dict[str, Engine] = {}
-        for lane, interpret in (("Python", False), ("interpreted", True)):
-            found[lane] = python_engine(load_rig(self._path, overrides, interpret))
-            found[lane].open()
+        for engine_kind, interpret in (("Python", False), ("interpreted", True)):
+            found[engine_kind] = python_engine(load_rig(self._path, overrides, interpret))
+            found[engine_kind].open()
         found["native"] = NativeEngine(load_rig(self._path, overrides).tick_model)
         return found
 
@@ -108,14 +108,14 @@ class Loops:
     ) -> Taken:
         """What `take` leaves, the same in every loop. late, took, time [ns]: see `FakeClock`; rig: overrides."""
         found = {
-            lane: self.take(engine, ticks, FakeClock(late, took, time), pacing, deadlines, **how)
-            for lane, engine in self.engines(*rig).items()
+            engine_kind: self.take(engine, ticks, FakeClock(late, took, time), pacing, deadlines, **how)
+            for engine_kind, engine in self.engines(*rig).items()
         }
         native = found.pop("native")
-        for lane, taken in found.items():
+        for engine_kind, taken in found.items():
             for name, value in vars(native).items():
                 near = 1e-12 if name in ("rows", "memory") else 0.0
-                np.testing.assert_allclose(getattr(taken, name), value, near, near, err_msg=f"{lane}: {name}")
+                np.testing.assert_allclose(getattr(taken, name), value, near, near, err_msg=f"{engine_kind}: {name}")
         return native
 
     def take(

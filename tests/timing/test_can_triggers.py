@@ -13,7 +13,7 @@ from cosim.timing.clock_sources import CanClock, open_clock, trigger_source
 from cosim.timing.clocks import NO_TRIGGER
 from cosim.timing.pacing import Pacing, Trigger
 from cosim.timing.tick_ring import LoopStatus
-from tests.timing.clocks_helpers import LONG, engine_on, lanes
+from tests.timing.clocks_helpers import LONG, both_engines, engine_on
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ def test_the_time_is_the_machines(bus):
     assert times == sorted(times)
 
 
-@lanes
-def test_ticks_are_triggered_by_messages(loops, bus, lane):
+@both_engines
+def test_ticks_are_triggered_by_messages(loops, bus, engine_kind):
     open_one, send = bus
-    engine, rings, take = engine_on(loops, open_one(0x1234567, timeout=0.02), lane, 20)
+    engine, rings, take = engine_on(loops, open_one(0x1234567, timeout=0.02), engine_kind, 20)
     for _ in range(7):
         send(0x1234567, True)
         send(0x80)
@@ -133,8 +133,8 @@ def test_a_bus_that_is_missing(monkeypatch, error, why):
 def test_any_error_of_opening_a_bus_is_one_line(interface):
     with pytest.raises(RunError) as caught, ExitStack() as stack:
         open_clock(Pacing(trigger=Trigger(interface=interface, channel="nowhere7")), stack)
-    told = str(caught.value)
-    assert told.startswith(f"cannot open the CAN bus 'nowhere7' ({interface}): ") and "\n" not in told
+    reported = str(caught.value)
+    assert reported.startswith(f"cannot open the CAN bus 'nowhere7' ({interface}): ") and "\n" not in reported
 
 
 def test_without_python_can(monkeypatch):

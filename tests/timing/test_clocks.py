@@ -16,7 +16,7 @@ from cosim.timing.clock_sources import open_clock
 from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
 from cosim.timing.pacing import Pacing, Trigger
 from cosim.timing.tick_ring import LoopStatus, SharedWord
-from tests.timing.clocks_helpers import LONG, MS, engine_on, lanes
+from tests.timing.clocks_helpers import LONG, MS, both_engines, engine_on
 
 SHORT = 20 * MS
 
@@ -219,11 +219,11 @@ def test_what_was_opened_is_closed_with_the_run(fifo):
     os.close(writer)
 
 
-@lanes
-def test_ticks_follow_the_triggers(loops, triggers, lane):
+@both_engines
+def test_ticks_follow_the_triggers(loops, triggers, engine_kind):
     """Each trigger is sent when the tick before has been taken, and stamped when it came."""
     clock, send, hang_up = triggers
-    engine, rings, take = engine_on(loops, clock, lane, 200)
+    engine, rings, take = engine_on(loops, clock, engine_kind, 200)
     sent = []
 
     def sender():
@@ -249,20 +249,20 @@ def test_ticks_follow_the_triggers(loops, triggers, lane):
     np.testing.assert_array_equal(rows, engine.run(120)[0])
 
 
-@lanes
-def test_triggers_that_have_gathered_give_a_tick_each(loops, triggers, lane):
+@both_engines
+def test_triggers_that_have_gathered_give_a_tick_each(loops, triggers, engine_kind):
     clock, send, _ = triggers
-    _, rings, take = engine_on(loops, clock, lane, 50)
+    _, rings, take = engine_on(loops, clock, engine_kind, 50)
     send(50)
     take()
     assert (rings.status, rings.waiting) == (LoopStatus.FINISHED, 50)
 
 
-@lanes
-def test_a_run_ends_when_no_trigger_comes(loops, fifo, lane):
+@both_engines
+def test_a_run_ends_when_no_trigger_comes(loops, fifo, engine_kind):
     clock = TriggerClock(fifo, SHORT)
     writer = os.open(fifo, os.O_WRONLY)
-    engine, rings, take = engine_on(loops, clock, lane, 50)
+    engine, rings, take = engine_on(loops, clock, engine_kind, 50)
     os.write(writer, bytes(3))
     take()
     assert (rings.status, rings.waiting, engine.number) == (LoopStatus.NO_TRIGGER, 3, 3)

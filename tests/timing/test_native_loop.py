@@ -230,9 +230,9 @@ def test_a_ring_with_places_for_all_loses_nothing(ticks, clock):
     assert np.all(read.stamps[1:, 1] >= read.stamps[:-1, 3])
 
 
-@pytest.mark.parametrize("lane", ["native", "Python"])
-def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, lane):
-    engine, count = loops.engines()[lane], 1500
+@pytest.mark.parametrize("engine_kind", ["native", "Python"])
+def test_a_small_ring_that_is_read_in_time_loses_nothing(loops, engine_kind):
+    engine, count = loops.engines()[engine_kind], 1500
     engine.restore(Snapshot(0, engine.tick_model.memory()))
     engine.arm()
     expected, _ = engine.run(count)
@@ -336,15 +336,15 @@ def test_the_guard_cuts_a_tick_short(loops, first):
     assert found.ends[-1] == [*ends, *[ends[-1]] * 3]
 
 
-@pytest.mark.parametrize("lane", ["native", "Python"])
-def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, lane):
+@pytest.mark.parametrize("engine_kind", ["native", "Python"])
+def test_a_first_task_that_does_not_run_ends_as_the_tick_begins(loops, engine_kind):
     tasks = LoopTask((), ticks=2), LoopTask(()), LoopTask((), ticks=3, phase=1)
     program = TickProgram(tasks, step=1e-3, time=0, fault=1, judge=1, early=1, row=1)
     clock = FakeClock(late=[5, 6, 7, 8], durations=[[10, 20, 30]] * 4)
     rings = TickRing(program, 4, stamped=True)
     rings.words[SharedWord.START], rings.words[SharedWord.COUNT] = loops.start, 4
     held = PacingMemory(clock, settings(Pacing(), MS), np.full(3, MS))
-    if lane == "native":
+    if engine_kind == "native":
         NativeLoop(program).run(np.zeros(2), rings, held)
     else:
         keeper = ClockPacer(held, program, rings.words, interpret=True)
@@ -380,20 +380,20 @@ def test_drivers_receive_deadlines_on_the_clock(loops, monkeypatch):
     """due + the deadline of their task; a task takes the time that goes by while it runs."""
     engine = loops.engines()["Python"]
     ((driver, _),) = engine.drivers
-    clock, told, read, write = FakeClock(late=[7] * 4), [], driver.read, driver.write
+    clock, reported, read, write = FakeClock(late=[7] * 4), [], driver.read, driver.write
 
     def slow(out, until):
         clock.time += 900
-        told.append(until - loops.start)
+        reported.append(until - loops.start)
         read(out, until)
 
     def written(command, until):
-        told.append((until - loops.start, command.valid_until_ns - until))
+        reported.append((until - loops.start, command.valid_until_ns - until))
         write(command, until)
 
     monkeypatch.setattr(driver, "read", slow)
     monkeypatch.setattr(driver, "write", written)
     found = loops.take(engine, 3, clock, Pacing(rate=2.0), [1000 * (k + 1) for k in range(7)])
-    assert told == [1000, (5000, 20 * MS), 501_000, (505_000, 20 * MS), 1_001_000, (1_005_000, 20 * MS)]
+    assert reported == [1000, (5000, 20 * MS), 501_000, (505_000, 20 * MS), 1_001_000, (1_005_000, 20 * MS)]
     assert found.due == [0, 500_000, 1_000_000]
     assert found.ends == [[due + 907] * 7 for due in found.due]

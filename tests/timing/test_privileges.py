@@ -25,7 +25,7 @@ FIFO, MEMORY, AWAKE = "fixed priority (SCHED_FIFO)", "locked memory", "processor
 
 
 class System:
-    """A system that notes what is asked of it and refuses what it is told to."""
+    """A system that records requests and refuses those in `refused`."""
 
     def __init__(self, monkeypatch, folder):
         self.asked, self.refused, self.libc_handles = [], set(), 0
