@@ -218,9 +218,9 @@ def test_every_task_of_a_tick_is_listed_in_its_order():
 
 def test_every_value_of_realtime_is_listed():
     (row,) = (row for row in TABLES["`schedule`"] if row[0] == "`realtime`")
-    words = {word for word in schedule._WORDS if isinstance(word, str)}
+    words = {word for word in schedule._REALTIME_WORDS if isinstance(word, str)}
     assert set(re.findall(r"`(\w+)`", row[1])) == words
-    assert schedule._WORDS[row[3].strip("`")] is None
+    assert schedule._REALTIME_WORDS[row[3].strip("`")] is None
 
 
 def test_the_minimum_period_is_stated():
@@ -239,7 +239,7 @@ def test_the_figures_of_real_motors_are_stated():
 
 def test_every_kind_of_fault_is_listed_with_its_place():
     rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
-    kinds = dict.fromkeys(get_args(emulator.OnLine), "bus") | dict.fromkeys(get_args(emulator.AtJoint), "joint")
+    kinds = dict.fromkeys(get_args(emulator.OnBus), "bus") | dict.fromkeys(get_args(emulator.AtJoint), "joint")
     assert rows == kinds
     assert get_args(emulator.FaultCause) == FAULT_CAUSES
     meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
