@@ -13,14 +13,14 @@ POSITION_GAIN, VELOCITY_GAIN = 20.0, 0.2  # 1/s, N·m·s/rad
 
 
 class EmulatedDrive:
-    """A drive in front of a motor, as switched on. It reads no clock: times are given in ns."""
+    """A drive with a motor; it starts switched off. It reads no clock: times are given in ns."""
 
     def __init__(self, motor: Motor) -> None:
         self.motor = motor
         self.reset()
 
     def reset(self) -> None:
-        """Power comes back."""
+        """The power is switched on."""
         self.fault = ""
         self.switch_off()
 
@@ -55,7 +55,9 @@ class EmulatedDrive:
         self.fault = self.fault or self.cause() or (WATCHDOG if expired else "")
         if self.fault or not self.mode:
             return self.switch_off()
-        limit, effort = min(self.effort_limit, self.motor.max_effort), self.requested_effort()
+        # in this order a limit that is not a number is the drive's own
+        limit = max(0.0, min(self.motor.max_effort, self.effort_limit))
+        effort = self.requested_effort()
         self.motor.request(min(max(effort, -limit), limit) if effort == effort else 0.0)
 
     def requested_effort(self) -> float:
@@ -85,6 +87,6 @@ class EmulatedDrives(Generic[DriveType]):
         return []
 
     def reset(self, t_ns: int) -> None:
-        """Power comes back."""
+        """The power is switched on."""
         for drive in self.drives.values():
             drive.reset()

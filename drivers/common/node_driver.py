@@ -39,7 +39,8 @@ class NodeDriver(MotorDriver[Item, Joint]):
 
     def cycle(self, emulator: DeviceEmulator) -> Traffic:
         """What one cycle sends to these emulated drives and receives from them."""
-        out = [self._command(k, 0.0, 0.0, 0.0) for k in range(len(self._wiring))]
+        # values with many digits: in a protocol of text they are the longest
+        out = [self._command(k, -1 / 3, -1 / 3, -1 / 3) for k in range(len(self._wiring))]
         return Traffic(out, [answer for item in out for answer in emulator.handle(item, 0)])
 
     # --- opening, switching on and off ---------------------------------------------------------------

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections import deque
 
 from cosim.drivers.transport import CanFrame, Connection
+from cosim.drivers.transport.lines import LineSplitter
 
-_MAX_LENGTH = 512  # bytes of a line
+_MAX_LENGTH = 513  # bytes: a line as long is dropped
 _TIMEOUT_NS = 10_000_000
 _CRC = [0] * 256
 for _byte in range(256):
@@ -116,21 +117,6 @@ def parse_send(line: bytes, t_ns: int = 0) -> CanFrame | str:
     return CanFrame(number, data, extended, "f" not in flags, "b" not in flags, "R" in flags, t_ns)
 
 
-class LineDecoder:
-    """Splits a stream of bytes into lines; longer ones than any valid line are dropped."""
-
-    def __init__(self) -> None:
-        self.rest = b""
-        self.overlong = 0
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that the chunk completes, without their ends."""
-        *lines, self.rest = (self.rest + chunk).replace(b"\r", b"\n").split(b"\n")
-        if len(self.rest) > _MAX_LENGTH:
-            self.rest, self.overlong = b"", self.overlong + 1
-        return [line for line in lines if line]
-
-
 # --- connections --------------------------------------------------------------------------------------
 
 
@@ -141,7 +127,7 @@ class _Adapter:
         self.serial, self.name, self.meter, self.now = serial, serial.name, serial.meter, serial.now
         self.checksums = checksums  # lines have one
         self._configured = checksums
-        self._lines = LineDecoder()
+        self._lines = LineSplitter(_MAX_LENGTH)
         self._frames: deque[CanFrame] = deque()
 
     def open(self) -> None:
@@ -180,7 +166,7 @@ class _Adapter:
 
     def _clear(self) -> None:
         self.checksums = self._configured
-        self._lines = LineDecoder()
+        self._lines = LineSplitter(_MAX_LENGTH)
         self._frames.clear()
 
     def _line(self, content: bytes) -> bytes:

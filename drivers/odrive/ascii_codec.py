@@ -7,14 +7,12 @@ line with one has one too, and a line with a wrong one is ignored. Angles in the
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
+from cosim.drivers.transport.lines import LineSplitter
 from cosim.units import TURN
 
 MAX_LINE = 256  # bytes, the drive's buffer for a line
-
-_ENDS = re.compile(rb"[\r\n!]+")
 
 
 class AsciiLine(NamedTuple):
@@ -30,26 +28,9 @@ class Request(NamedTuple):
     numbers: tuple[float, ...]
 
 
-class AsciiDecoder:
+def splitter() -> LineSplitter:
     """Splits received bytes into lines; those longer than a drive's buffer are dropped."""
-
-    def __init__(self) -> None:
-        self.rest = b""
-        self.dropping = False
-        self.dropped = 0
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that the chunk completes, without their ends and without empty ones."""
-        *lines, self.rest = _ENDS.split(self.rest + chunk)
-        if lines and self.dropping:
-            del lines[0]
-            self.dropping = False
-        whole = [line for line in lines if 0 < len(line) < MAX_LINE]
-        self.dropped += sum(len(line) >= MAX_LINE for line in lines)
-        if len(self.rest) >= MAX_LINE:
-            self.dropped += not self.dropping
-            self.rest, self.dropping = b"", True
-        return whole
+    return LineSplitter(MAX_LINE, b"\r\n!")
 
 
 def checksum(text: bytes) -> int:

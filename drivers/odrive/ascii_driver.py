@@ -30,7 +30,7 @@ class AsciiDriver(ODrive[bytes]):
         count = len(self.joints)
         self._constants = [joint.torque_constant for joint in self._wiring]
         self._temperature_paths = [MOTOR_TEMPERATURE] * count
-        self._lines = ascii_.AsciiDecoder()
+        self._lines = ascii_.splitter()
         self._requests: list[bytes] = []  # of a cycle, by its turn
         self._turn = 0
         self._awaited: tuple[str, ...] = ()  # the quantities of the expected answers, in their order
@@ -47,7 +47,7 @@ class AsciiDriver(ODrive[bytes]):
     # --- opening --------------------------------------------------------------------------------------
 
     def _identify(self) -> None:
-        self._lines, self._awaited, self._answers = ascii_.AsciiDecoder(), (), []
+        self._lines, self._awaited, self._answers = ascii_.splitter(), (), []
         self._errors = [[0, 0] for _ in self.joints]
         self._send_line("")  # ends an incomplete line of an earlier program
         major, minor, revision = (int(self._request_value(0, name)) for name in VERSIONS)
@@ -163,7 +163,7 @@ class AsciiDriver(ODrive[bytes]):
         if self._awaited:
             self._lost += 1
         self._awaited, self._answers, self._answers_due = (), [], 0
-        self._lines = ascii_.AsciiDecoder()
+        self._lines = ascii_.splitter()
 
     def _take(self, item: bytes) -> None:
         t_ns = self._now()

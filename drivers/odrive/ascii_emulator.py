@@ -28,7 +28,7 @@ class AsciiEmulator:
         rows = zip(numbers, motors, endstops, strict=True)
         self.axes = {number: Axis(motor, number, switch) for number, motor, switch in rows}
         self.hardware, self.firmware, self.serial = HARDWARE, FIRMWARE, SERIAL
-        self.lines = ascii_.AsciiDecoder()
+        self.lines = ascii_.splitter()
 
     def handle(self, item: bytes, t_ns: int) -> list[bytes]:
         """The answers to a chunk of bytes."""
@@ -47,7 +47,7 @@ class AsciiEmulator:
         return []
 
     def reset(self, t_ns: int) -> None:
-        self.lines = ascii_.AsciiDecoder()
+        self.lines = ascii_.splitter()
         for axis in self.axes.values():
             axis.reset(t_ns)
 

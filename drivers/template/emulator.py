@@ -10,6 +10,8 @@ FAULT_CODES = {name: code for code, (name, _) in codec.FAULTS.items()} | {"": 0}
 
 
 class Emulator(EmulatedDrives[EmulatedDrive]):
+    version = codec.VERSION
+
     def handle(self, item: CanFrame, t_ns: int) -> list[CanFrame]:
         """A frame from the bus, of any content; the answers."""
         node, message = item.id & 0x7F, codec.decode(item)
@@ -25,7 +27,7 @@ class Emulator(EmulatedDrives[EmulatedDrive]):
                     drive.command(codec.MODES[mode], target, 1e-3 * limit, 10_000_000 * watchdog, t_ns)
             case codec.REQUEST, (codec.WHO,):
                 fastest = min(round(10 * motor.max_velocity), 0xFFFF)
-                return [codec.encode(codec.IDENTITY, node, codec.VERSION, fastest, motor.max_effort)]
+                return [codec.encode(codec.IDENTITY, node, self.version, fastest, motor.max_effort)]
             case codec.REQUEST, (codec.CLEAR,):
                 drive.clear()
             case codec.REQUEST, (codec.ENABLE,):

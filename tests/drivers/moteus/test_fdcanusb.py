@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from cosim.drivers.moteus.fdcanusb import (
     AdapterDevice,
     AdapterHost,
-    LineDecoder,
     parse_received,
     parse_send,
     received_line,
@@ -142,12 +141,6 @@ def test_a_host_learns_that_checksums_are_wanted() -> None:
     assert host.receive(0) is None and host.meter.errors == 1
     host.send(FRAME, 0)
     assert there[0] == with_checksum(send_line(FRAME)) + b"\r\n"
-
-
-def test_lines_that_never_end_are_dropped() -> None:
-    lines = LineDecoder()
-    assert lines.feed(b"x" * 600) == [] and lines.overlong == 1 and lines.rest == b""
-    assert lines.feed(b"OK\r\n\r\n") == [b"OK"]
 
 
 @given(st.integers(0, (1 << 29) - 1), st.binary(min_size=1, max_size=64), st.booleans(), st.booleans(), st.booleans())

@@ -196,24 +196,15 @@ def test_position_round_trip(angle, speed, effort):
     assert request.numbers == pytest.approx((angle / TURN, speed / TURN, effort), rel=1e-6, abs=1e-12)
 
 
-@given(st.lists(st.binary(max_size=40), max_size=8))
-def test_lines_do_not_care_where_chunks_are_cut(chunks):
-    whole, parts = text.AsciiDecoder(), text.AsciiDecoder()
-    data = b"".join(chunks)
-    assert whole.feed(data) == [line for chunk in chunks for line in parts.feed(chunk)]
-
-
-def test_a_line_of_text_that_is_too_long_is_dropped():
-    lines = text.AsciiDecoder()
-    assert lines.feed(b"x" * 300) == []
-    assert lines.feed(b"c 0 9") == []
-    assert lines.feed(b"\nc 0 1\r\n") == [b"c 0 1"]
+def test_a_line_longer_than_the_buffer_of_a_drive_is_dropped():
+    lines = text.splitter()
+    assert lines.feed(b"x" * 255 + b"\n" + b"y" * 256 + b"!c 0 1\r\n") == [b"x" * 255, b"c 0 1"]
     assert lines.dropped == 1
 
 
 @given(st.binary(max_size=400))
 def test_text_never_makes_it_raise(data):
-    for raw in text.AsciiDecoder().feed(data + b"\n"):
+    for raw in text.splitter().feed(data + b"\n"):
         line = text.unwrap(raw)
         if line is not None:
             text.parse(line.text)
