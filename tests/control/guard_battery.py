@@ -16,6 +16,9 @@ LIMITS: dict[str, dict[str, Any]] = DATA["limits"]
 VERDICTS = ("ok", *LIMITS, "stale", "not_finite")  # by fault code
 BOUNDS = {key: -math.inf if key == "lower" else math.inf for row in LIMITS.values() for key in row["keys"]}
 ACTIONS = {key: row["action"] for key, row in LIMITS.items()}
+CHOICES = {
+    key: ("warn", "saturate", "stop") if row.get("saturates", True) else ("warn", "stop") for key, row in LIMITS.items()
+}
 CASES = [*DATA["cases"], *(case for row in LIMITS.values() for case in row["cases"])]
 FEEDBACK = {"position": 0.0, "velocity": 0.0, "temperature": math.nan, "age": 0.0, "request": 0.0, "reference": 0.0}
 

@@ -13,11 +13,10 @@ from cosim.compile import ArrayPort, compile
 from cosim.compile.routine import Routine
 from cosim.control import controlled_stop, limits
 from cosim.control.guard import LARGEST, Guard, check, is_finite
-from cosim.control.limits import LIMITS, NOT_FINITE, SATURATE, STOP, WARN
+from cosim.control.limits import LIMITS, NOT_FINITE, SATURATE, STOP
 from cosim.types import COMMAND, requested_effort
 from tests.control import guard_battery
 
-ACTIONS = (WARN, SATURATE, STOP)
 FEEDBACK = ("position", "velocity", "temperature", "age", "request", "reference")
 
 
@@ -62,7 +61,7 @@ def test_the_guard_in_machine_code_passes_all_cases(battery):
 
 def test_every_limit_and_action_has_a_case_that_exceeds_it_and_one_that_does_not(battery):
     for row in LIMITS:
-        for action in ACTIONS:
+        for action in row.actions:
             exceeded = set()
             for case in battery.CASES:
                 expect, limited = case.get("expect", {}), set(row.bound_keys) & set(case.get("bounds", {}))

@@ -160,7 +160,10 @@ SINGLE = [{"bounds": {}}, *({"bounds": bounds} for bounds in ({"lower": -1.0}, {
 SINGLE += [{"bounds": {"lower": -1.0, "upper": 2.0}}, {"bounds": {"stale": 1.0}}]
 SINGLE += [{"bounds": {"lower": -1.0, "upper": 2.0}, "actions": {"position": "saturate"}}]
 SINGLE += [
-    {"bounds": {key: 1.0}, "actions": {key: do}} for key in KEYS if key in guard_battery.BOUNDS for do in ACTIONS
+    {"bounds": {key: 1.0}, "actions": {key: do}}
+    for key in KEYS
+    if key in guard_battery.BOUNDS
+    for do in guard_battery.CHOICES[key]
 ]
 # names of fields of a row in the table of cases -> in the product
 FIELDS = {"unit": "unit", "keys": "bound_keys", "positive": "positive", "inherited": "inherited"}
@@ -199,7 +202,8 @@ class Checks:
             found |= {name: list(value) for name, value in found.items() if isinstance(value, tuple)}
             assert (row.key, found) == (key, {name: expected[name] for name in FIELDS})
         assert list(m.LIMIT_OF) == list(KEYS)
-        assert all(m.LIMIT_OF[key] is row and row.actions == ACTIONS for key, row in zip(KEYS, m.LIMITS, strict=True))
+        assert all(m.LIMIT_OF[key] is row for key, row in zip(KEYS, m.LIMITS, strict=True))
+        assert all(row.actions == self.battery.CHOICES[key] for key, row in zip(KEYS, m.LIMITS, strict=True))
         codes = {"ok": m.OK, **m.CODES, "stale": m.STALE, "not_finite": m.NOT_FINITE}
         assert list(codes.items()) == [(name, code) for code, name in enumerate(self.battery.VERDICTS)]
         assert {key: 2.0**k for k, key in enumerate(KEYS)} == m.BITS
