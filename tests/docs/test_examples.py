@@ -101,9 +101,7 @@ def test_every_table_of_families_has_all_of_them():
         "docs/explanation/safety.md, Torque off and watchdog of each family": motors_off(),
     }
     wrong = {place: {row[0].strip("`") for row in table[1:]} ^ on_disk for place, table in tables_of.items()}
-    assert not {place: names for place, names in wrong.items() if names}, (
-        "families without a row, rows without a family"
-    )
+    assert not {place: names for place, names in wrong.items() if names}, "a family has no row, or a row no family"
 
 
 def motors_off() -> list[list[str]]:

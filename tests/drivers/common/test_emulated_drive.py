@@ -1,4 +1,4 @@
-"""An emulated drive without protocol: whatever it is commanded, the motor gets no more effort than both limits allow."""
+"""An emulated drive without protocol: whatever it is commanded, its motor gets no more than both limits allow."""
 
 import math
 
