@@ -201,8 +201,8 @@ def test_names_of_a_floating_base(case):
 def test_coordinates_move_as_those_of_pinocchio(case, size):
     """The shorter way round: turns of up to 3 rad, small ones as well."""
     reference, random, _ = case
-    model, reference = reference.model, reference.reference
-    np.testing.assert_array_equal(reference.q(model.neutral()), _moved_by_mimics(reference, pin.neutral(reference)))
+    model, peer = reference.model, reference.reference
+    np.testing.assert_array_equal(reference.q(model.neutral()), _moved_by_mimics(reference, pin.neutral(peer)))
     q = np.concatenate([random.uniform(-1, 1, 3), *(0.1 * random.uniform(-1, 1, model.nq - 3),)])
     q[3:7] = Rotation.random(random_state=int(random.integers(1000))).as_quat()
     d = random.uniform(-1, 1, model.nv)
@@ -210,9 +210,9 @@ def test_coordinates_move_as_those_of_pinocchio(case, size):
     d[6:] = size * np.sin(d[6:])  # angles of other joints stay within half a turn
     full, T, _ = reference.at(q, d)
     there = model.equations.integrate(q, d)
-    assert error(reference.q(there), pin.integrate(reference, full, T @ d)) < TOLERANCE
+    assert error(reference.q(there), pin.integrate(peer, full, T @ d)) < TOLERANCE
     assert error(model.equations.difference(q, there), d) < max(TOLERANCE, 1e-15 / size)
-    found = pin.difference(reference, full, reference.q(there))
+    found = pin.difference(peer, full, reference.q(there))
     assert error(T @ model.equations.difference(q, there), found) < max(TOLERANCE, 1e-15 / size)
     assert error(model.equations.difference(there, q), -d) < max(TOLERANCE, 1e-15 / size)
 
