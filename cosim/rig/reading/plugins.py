@@ -15,7 +15,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, get_type_hints
@@ -150,7 +151,7 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
         spec = importlib.util.find_spec(target)
         file = str(spec.origin if spec else target)
         return _import(kind, lambda: importlib.import_module(target), file, place)
-    for entry in entry_points(group=kind.group):
+    for entry in _entry_points(kind.group, tuple(sys.path)):
         if entry.name == name:
             return _import(kind, entry.load, f"entry point {entry.value}", place)
     raise InputError(f"unknown {kind.word} '{name}'{did_you_mean(name, _known_names(kind))}", place)
@@ -158,7 +159,13 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
 
 def entry_names(kind: PluginKind) -> list[str]:
     """Names of the plug-ins of other distributions."""
-    return sorted({entry.name for entry in entry_points(group=kind.group)})
+    return sorted({entry.name for entry in _entry_points(kind.group, tuple(sys.path))})
+
+
+@cache
+def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """The entry points of all distributions on `sys.path`; looking for them takes 15 ms, and every body asks."""
+    return entry_points(group=group)
 
 
 def _module_names(package: str) -> list[str]:
