@@ -1,6 +1,5 @@
 """Fixtures and hooks for every room."""
 
-import os
 import sys
 
 import pytest
@@ -19,8 +18,3 @@ sys.dont_write_bytecode = False
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     durations.sort_and_mark(items, durations.read())
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Two per processor: half of the time of the tests is waiting, for emulated drives and for clocks."""
-    return 2 * (os.cpu_count() or 1)
