@@ -33,7 +33,11 @@ import threading
 import numpy as np
 from cosim.types import COMMAND, joint_signals, params
 
-GO_ON = threading.Event()
+WAITS, GO_ON = threading.Event(), threading.Event()
+
+def wait():
+    WAITS.set()
+    GO_ON.wait()
 
 @params
 class Params: ...
@@ -61,6 +65,12 @@ def rig_of(tmp_path):
         return rig_in(tmp_path, RIG, *overrides, own=OWN.replace("WHAT", what))
 
     return load
+
+
+def flags(rig):
+    """(set when the controller begins to wait, what it waits for)."""
+    names = type(rig.tick_model.loops[0].block).update.__globals__
+    return names["WAITS"], names["GO_ON"]
 
 
 def leave_from_elsewhere(clock, due):
@@ -123,13 +133,15 @@ def test_a_distant_tick_does_not_delay_a_stop(rig_of, end):
 
 def test_a_controller_that_does_not_return_is_stopped_by_force(rig_of, monkeypatch):
     monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
-    rig = rig_of("GO_ON.wait()")
+    rig = rig_of("wait()")
 
-    def interrupt(share):
-        raise KeyboardInterrupt
+    def interrupt(fraction):
+        if fraction >= 101 / 60001:
+            flags(rig)[0].wait()
+            raise KeyboardInterrupt
 
     with pytest.raises(StoppedRun) as caught:
-        rig.run(progress=lambda share: interrupt(share) if share >= 101 / 60001 else None)
+        rig.run(progress=interrupt)
     run = caught.value.run
     assert run.fault == (
         "stopped at tick 101 (t = 0.101 s): controller 'c' has not returned for 0.05 s; check what it waits for"
@@ -139,28 +151,27 @@ def test_a_controller_that_does_not_return_is_stopped_by_force(rig_of, monkeypat
 
 def test_what_was_stopped_by_force_writes_nothing_any_more(rig_of, monkeypatch):
     monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
-    rig = rig_of("GO_ON.wait()")
-    scheduler = rig.scheduler()
-    scheduler.prepare()
-    scheduler.arm()
-    scheduler.start()
-    while scheduler.mode.ring.waiting < 101:
-        time.sleep(0.01)
-    scheduler.stop()
-    assert scheduler.state is SchedulerState.FAULT
-    scheduler.reset()
-    with pytest.raises(RunError, match=r"^the last run has not ended, it still waits; close it and make a"):
+    rig = rig_of("wait()")
+    waits, go_on = flags(rig)
+    with rig.scheduler() as scheduler:
+        scheduler.prepare()
         scheduler.arm()
-    type(rig.tick_model.loops[0].block).update.__globals__["GO_ON"].set()
-    scheduler.mode.future.exception()  # it ends
-    assert scheduler.engine.number == 101
-    scheduler.close()
+        scheduler.start()
+        waits.wait()
+        scheduler.stop()
+        assert scheduler.state is SchedulerState.FAULT
+        scheduler.reset()
+        with pytest.raises(RunError, match=r"^the last run has not ended, it still waits; close it and make a"):
+            scheduler.arm()
+        go_on.set()
+        scheduler.mode.future.exception()  # it ends
+        assert scheduler.engine.number == 101
 
 
 @pytest.mark.parametrize("end", ["read", "stop"])
 def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_returns(rig_of, monkeypatch, end):
     monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
-    rig = rig_of("GO_ON.wait()", "guard.watchdog=0.5", "guard.estop={interface: virtual, channel: hung, id: 1}")
+    rig = rig_of("wait()", "guard.watchdog=0.5", "guard.estop={interface: virtual, channel: hung, id: 1}")
     with rig.scheduler() as scheduler:
         scheduler.prepare()
         scheduler.arm()
