@@ -231,6 +231,9 @@ class EventStepper:
         plant, modes = self.plant, self.plant.modes
         inputs, fires, x = self._event_inputs(t, x, request), fires > 0.5, plant.layout.unpack(x)
         s = x["modes"]
+        if modes.brakes:
+            reversed_state = x | {"modes": s | {"slide": -s["slide"]}}
+            inputs["reversed_acceleration"] = plant.efforts(t, reversed_state, request)["a"]
         rebound, arrested, owners = np.zeros(modes.nv), np.zeros(modes.nv), np.zeros(modes.nv)
         n, stopping = len(modes.event_names), []
         for k, indicator in enumerate(modes.indicators):

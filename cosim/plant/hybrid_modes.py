@@ -18,10 +18,11 @@ from cosim import ops
 from cosim.types import Numeric, State
 
 MIN_REBOUND = 1e-3  # speed [rad/s or m/s] below which a body does not rebound from its stop
+KEEPS_VELOCITY = -1.0  # coefficient of restitution of a dof that is not arrested after all
 STANDSTILL = 1e-9  # speed [rad/s or m/s] below which a dof is at rest
 
 # of indicators: t, step [s]; position, velocity, acceleration, locking_effort, brake, slide, (nv,) each; signals by
-# name
+# name; of effects also reversed_acceleration (nv,): with slipping brakes in the opposite direction
 EventInputs = Mapping[str, Numeric]
 
 
@@ -122,6 +123,11 @@ class HybridModes:
         """Whether constraints can be released."""
         return any(event.do == "release" for event in self.events)
 
+    @property
+    def brakes(self) -> bool:
+        """Whether there are brakes."""
+        return any(event.do == "brake" for event in self.events)
+
     @cached_property
     def indicators(self) -> tuple[EventIndicator, ...]:
         """Events of the rig in its order, hits of stops, separation from stops, sticking and slipping of brakes."""
@@ -130,8 +136,26 @@ class HybridModes:
             *map(_of_event, self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),
             *(_leave(k, stop) for k, stop in enumerate(self.stops)),
-            *(indicator for k, name in braked.items() for indicator in (_stick(k, name), _slip(k, name))),
+            *(indicator for k, name in braked.items() for indicator in (_stick(k, name), self._slip(k, name))),
         )
+
+    def _slip(self, dof: int, name: str) -> EventIndicator:
+        """A sticking brake slips when it is overloaded; not while a latch or a stop holds its dof with it."""
+        stops = [k for k, stop in enumerate(self.stops) if stop.dof == dof]
+
+        def holds_alone(s: State, inputs: EventInputs) -> Numeric:
+            others = s["latched"][dof] + ops.total(s["stopped"][k] for k in stops)
+            sticks = ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
+            return ops.logical_and(sticks, others < 0.5)
+
+        def overload(inputs: EventInputs) -> Numeric:
+            return ops.absolute(inputs["locking_effort"][dof]) - inputs["brake"][dof]
+
+        def effect(s: State, inputs: EventInputs) -> ModeChange:
+            return ModeChange(_with(s, "slide", [dof], [-ops.sign(inputs["locking_effort"][dof])]), {})
+
+        # a brake that is too weak from the start is overloaded without a crossing
+        return EventIndicator(name, overload, holds_alone, effect, lambda inputs: overload(inputs) > 0.0)
 
     @property
     def event_names(self) -> tuple[str, ...]:
@@ -235,21 +259,19 @@ def _leave(k: int, stop: HardStop) -> EventIndicator:
 
 
 def _stick(dof: int, name: str) -> EventIndicator:
+    """The velocity under a slipping brake reaches zero: the dof sticks, or moves on the other way if its load overcomes
+    the brake there too."""
+
+    def effect(s: State, inputs: EventInputs) -> ModeChange:
+        slide = s["slide"][dof]
+        passes = slide * inputs["reversed_acceleration"][dof] < 0.0
+        return ModeChange(
+            _with(s, "slide", [dof], [ops.where(passes, -slide, 0.0)]), {dof: ops.where(passes, KEEPS_VELOCITY, 0.0)}
+        )
+
     return EventIndicator(
         name,
         lambda inputs: -(inputs["slide"][dof] * inputs["velocity"][dof]),
         lambda s, inputs: ops.absolute(s["slide"][dof]) > 0.5,
-        lambda s, inputs: ModeChange(_with(s, "slide", [dof], 0.0), {dof: 0.0}),
-    )
-
-
-def _slip(dof: int, name: str) -> EventIndicator:
-    def sticks(s: State, inputs: EventInputs) -> Numeric:
-        return ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
-
-    def effect(s: State, inputs: EventInputs) -> ModeChange:
-        return ModeChange(_with(s, "slide", [dof], [-ops.sign(inputs["locking_effort"][dof])]), {})
-
-    return EventIndicator(
-        name, lambda inputs: ops.absolute(inputs["locking_effort"][dof]) - inputs["brake"][dof], sticks, effect
+        effect,
     )

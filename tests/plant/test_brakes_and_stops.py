@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from tests.plant.event_runs import BALL, PUSHED, EventRun, G, M, with_events
+from tests.kit.rigs import controller
+from tests.plant.event_runs import BALL, PUSHED, SLIDER, EventRun, G, M, with_events
 
 # --- brakes -------------------------------------------------------------------------------------------------
 
@@ -51,6 +52,62 @@ def test_a_brake_that_is_released(rig_of):
     rest = 0.5 * G * 0.25**2 + 0.5**2 / 2 / (2 / M)
     assert ran["a/position"][1400] == pytest.approx(rest, rel=1e-9)
     assert ran["a/position"][-1] == pytest.approx(rest + 0.5 * G * 0.5**2, rel=1e-9)
+
+
+@pytest.mark.parametrize("effort", [0.1, 2.0, 5.999])
+@pytest.mark.parametrize("at", [0.0, 0.0005, 0.2])
+def test_a_brake_that_is_too_weak_slips_from_standstill(rig_of, effort, at):
+    """Gravity pulls with 6 N at a body that is at rest until it is unlatched, or from the start."""
+    text = SLIDER + "joints: {a: {latched: true}}\n"
+    unlatch = at + 0.25
+    events = [f"do: brake, of: a, effort: {effort}, at: {at}", f"do: unlatch, of: a, at: {unlatch}"]
+    ran = EventRun(rig_of(with_events(events, text)))
+    assert ran["a/position"][-1] == pytest.approx(0.5 * (6 - effort) / M * (1 - unlatch) ** 2, rel=1e-9)
+    assert ran["energy/dissipated"][-1] == pytest.approx(effort * ran["a/position"][-1], rel=1e-9)
+    if at == 0.0:
+        ran = EventRun(rig_of(with_events(events[:1])))
+        assert ran["a/position"][-1] == pytest.approx(0.5 * (6 - effort) / M, rel=1e-9)
+
+
+@pytest.mark.parametrize("effort", [6.001, 50.0])
+def test_a_brake_that_is_strong_enough_holds_from_standstill(rig_of, effort):
+    text = SLIDER + "joints: {a: {latched: true}}\n"
+    events = [f"do: brake, of: a, effort: {effort}, at: 0.1", "do: unlatch, of: a, at: 0.2"]
+    ran = EventRun(rig_of(with_events(events, text)))
+    assert not ran["a/velocity"].any() and not ran["a/position"].any()
+
+
+def test_a_brake_in_the_place_of_a_stronger_one_slips(rig_of):
+    """8 N hold 6 N; 2 N at the same joint do not."""
+    events = ["do: brake, of: a, effort: 8, at: 0", "do: brake, of: a, effort: 2, at: 0.5, name: weaker"]
+    ran = EventRun(rig_of(with_events(events)))
+    assert not ran["a/velocity"][:500].any()
+    assert ran["a/position"][-1] == pytest.approx(0.5 * (6 - 2) / M * 0.5**2, rel=1e-9)
+
+
+def test_a_brake_resists_when_the_push_reverses_as_it_begins_to_slip(rig_of):
+    """±8 N; the body is unlatched at the very end of the last step with +8 N, and its brake of 6 N slips then."""
+    text = SLIDER.replace("[2, 0, 0]", "[0, 0, 0]") + "joints: {a: {latched: true}}\n"
+    text += "controllers: [{type: push.py, joints: [a]}]\n"
+    events = ["do: brake, of: a, effort: 6, at: 0", "do: unlatch, of: a, at: 0.5"]
+    push = controller("effort = ops.where(ops.array([t]) < 0.4999, 8.0, -8.0)")
+    ran = EventRun(rig_of(with_events(events, text), push=push))
+    assert ran["a/position"][-1] == pytest.approx(-0.5 * (8 - 6) / M * 0.5**2, rel=1e-6)
+    assert ran["energy/dissipated"][-1] == pytest.approx(-6 * ran["a/position"][-1], rel=1e-6)
+
+
+def test_a_brake_of_a_joint_at_its_stop_resists_leaving_it(rig_of):
+    """Gravity presses the body with 6 N to its stop; the push 12 sin ω t moves it at 6 N, with the brake at 8 N."""
+    text = BALL.replace("restitution: 0.5", "restitution: 0")
+    text += """\
+controllers: [{type: passthrough, interface: effort, trajectory: {type: chirp, of: effort, amplitude: -12, f0: 0.05,
+               f1: 0.05, duration: 20}}]
+"""
+    for braked, events in ((0, ["do: unbrake, of: a, at: 0.6"]), (2, ["do: brake, of: a, effort: 2, at: 0.6"])):
+        ran = EventRun(rig_of(with_events(events, text, "duration: 3 s, step: 1 ms")))
+        resting = np.flatnonzero(ran["a/position"] > 0.25 - 1e-9)
+        assert resting[-1] / 1000 == pytest.approx(math.asin((6 + braked) / 12) / (0.1 * math.pi), abs=3e-3)
+        assert np.all(np.diff(ran["a/position"][600:]) <= 1e-12)
 
 
 # --- stops --------------------------------------------------------------------------------------------------

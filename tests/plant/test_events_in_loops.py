@@ -47,3 +47,26 @@ def test_a_released_loop_is_an_open_chain(rig_of):
     assert ran.event("release pin") == (1, pytest.approx(0.1), 0)
     np.testing.assert_allclose(ran["pin/force_x"][101:], 0, atol=1e-12)
     assert ran.fault == ""
+
+
+@pytest.mark.parametrize(("effort_a", "effort_c", "moves"), [(0.1, 0.1, True), (0.1, 60, False), (60, 0.1, False)])
+def test_two_brakes_in_a_loop(rig_of, effort_a, effort_c, moves):
+    """From standstill under gravity: a strong one holds the loop, two weak ones resist its fall."""
+    events = [f"do: brake, of: A, effort: {effort_a}, at: 0", f"do: brake, of: C, effort: {effort_c}, at: 0"]
+    ran = EventRun(rig_of(with_events(events, FOUR_BAR, "duration: 0.3")))
+    assert (np.abs(ran["A/velocity"]).max() > 1e-12) == moves
+    stored, lost = ran["energy/stored"], ran["energy/dissipated"]
+    np.testing.assert_allclose(stored + lost, stored[0], atol=1e-5)
+    work = sum(e * np.abs(np.diff(ran[f"{name}/position"])).sum() for name, e in (("A", effort_a), ("C", effort_c)))
+    assert lost[-1] == pytest.approx(work if moves else 0.0, rel=1e-3, abs=1e-12)
+    assert ran.fault == ""
+
+
+def test_a_weak_brake_of_a_rocker_passes_its_dead_points(rig_of):
+    """The rocker reverses while the loop moves on: its brake must neither hold the loop there nor push it."""
+    ran = EventRun(rig_of(with_events(["do: brake, of: C, effort: 0.1, at: 0"], FOUR_BAR, "duration: 1 s")))
+    velocity, lost = ran["C/velocity"], ran["energy/dissipated"]
+    assert (np.diff(np.sign(velocity[1:])) != 0).sum() >= 2
+    assert np.all(np.diff(lost) >= -1e-12)
+    assert lost[-1] == pytest.approx(0.1 * np.abs(np.diff(ran["C/position"])).sum(), rel=1e-3)
+    np.testing.assert_allclose(ran["energy/stored"] + lost, ran["energy/stored"][0], atol=1e-4)

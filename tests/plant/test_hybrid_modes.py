@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.plant.hybrid_modes import ACTIONS, MIN_REBOUND, HardStop, HybridModes, PlantEvent
+from cosim.plant.hybrid_modes import ACTIONS, KEEPS_VELOCITY, MIN_REBOUND, HardStop, HybridModes, PlantEvent
 
 
 def event(do="latch", of=(0,), effort=0.0, name="e"):
@@ -164,9 +164,12 @@ def test_when_a_brake_sticks_and_slips():
     assert stick.enabled(sliding, inputs()) and not stick.enabled(sticking, inputs())
     assert slip.enabled(sticking, inputs()) and not slip.enabled(sliding, inputs())
     assert not slip.enabled(modes.initial(), inputs())
+    assert not slip.enabled(sticking | {"latched": np.array([0.0, 0, 1])}, inputs())
     assert stick.value(inputs(velocity=[0, 0, 2], slide=[0, 0, 1])) == -2
-    stuck = stick.effect(sliding, inputs())
+    stuck = stick.effect(sliding, inputs(reversed_acceleration=[0, 0, 1]))
     assert not stuck.state["slide"].any() and stuck.rebound == {2: 0.0}
+    passing = stick.effect(sliding, inputs(reversed_acceleration=[0, 0, -1]))
+    assert passing.state["slide"].tolist() == [0, 0, -1] and passing.rebound == {2: KEEPS_VELOCITY}
     assert slip.value(inputs(locking_effort=[0, 0, -6], brake=[0, 0, 5])) == 1
     assert slip.effect(sticking, inputs(locking_effort=[0, 0, -6])).state["slide"].tolist() == [0, 0, 1]
     assert slip.effect(sticking, inputs(locking_effort=[0, 0, 6])).state["slide"].tolist() == [0, 0, -1]
