@@ -131,31 +131,18 @@ class HybridModes:
     @cached_property
     def indicators(self) -> tuple[EventIndicator, ...]:
         """Events of the rig in its order, hits of stops, separation from stops, sticking and slipping of brakes."""
-        braked = {k: event.name for event in self.events if event.do == "brake" for k in event.of}
+        braked = {dof: event.name for event in self.events if event.do == "brake" for dof in event.of}
+        stops_of = {dof: [k for k, stop in enumerate(self.stops) if stop.dof == dof] for dof in braked}
         return (
             *map(_of_event, self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),
             *(_leave(k, stop) for k, stop in enumerate(self.stops)),
-            *(indicator for k, name in braked.items() for indicator in (_stick(k, name), self._slip(k, name))),
+            *(
+                indicator
+                for dof, name in braked.items()
+                for indicator in (_stick(dof, name), _slip(dof, name, stops_of[dof]))
+            ),
         )
-
-    def _slip(self, dof: int, name: str) -> EventIndicator:
-        """A sticking brake slips when it is overloaded; not while a latch or a stop holds its dof with it."""
-        stops = [k for k, stop in enumerate(self.stops) if stop.dof == dof]
-
-        def holds_alone(s: State, inputs: EventInputs) -> Numeric:
-            others = s["latched"][dof] + ops.total(s["stopped"][k] for k in stops)
-            sticks = ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
-            return ops.logical_and(sticks, others < 0.5)
-
-        def overload(inputs: EventInputs) -> Numeric:
-            return ops.absolute(inputs["locking_effort"][dof]) - inputs["brake"][dof]
-
-        def effect(s: State, inputs: EventInputs) -> ModeChange:
-            return ModeChange(_with(s, "slide", [dof], [-ops.sign(inputs["locking_effort"][dof])]), {})
-
-        # a brake that is too weak from the start is overloaded without a crossing
-        return EventIndicator(name, overload, holds_alone, effect, lambda inputs: overload(inputs) > 0.0)
 
     @property
     def event_names(self) -> tuple[str, ...]:
@@ -275,3 +262,21 @@ def _stick(dof: int, name: str) -> EventIndicator:
         lambda s, inputs: ops.absolute(s["slide"][dof]) > 0.5,
         effect,
     )
+
+
+def _slip(dof: int, name: str, stops: Sequence[int]) -> EventIndicator:
+    """A sticking brake slips when it is overloaded, unless a latch or one of the stops holds its dof with it."""
+
+    def holds_alone(s: State, inputs: EventInputs) -> Numeric:
+        others = s["latched"][dof] + ops.total(s["stopped"][k] for k in stops)
+        sticks = ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
+        return ops.logical_and(sticks, others < 0.5)
+
+    def overload(inputs: EventInputs) -> Numeric:
+        return ops.absolute(inputs["locking_effort"][dof]) - inputs["brake"][dof]
+
+    def effect(s: State, inputs: EventInputs) -> ModeChange:
+        return ModeChange(_with(s, "slide", [dof], [-ops.sign(inputs["locking_effort"][dof])]), {})
+
+    # a brake that is too weak from the start is overloaded without a crossing
+    return EventIndicator(name, overload, holds_alone, effect, lambda inputs: overload(inputs) > 0.0)

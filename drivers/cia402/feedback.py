@@ -45,7 +45,7 @@ class FeedbackStore:
         self.missing = 2 * self.n
 
     def invalidate(self) -> None:
-        """Discard all times, so that no old state is taken for a current one."""
+        """Discard all times, so that no old state is mistaken for a current one."""
         self.times = [0] * (2 * self.n)
 
     def set_operational(self, operational: bool) -> None:

@@ -103,9 +103,9 @@ def test_a_position_limit_stops_all_joints(rig_of, kind):
 @pytest.mark.parametrize("kind", ["machine code", "interpreted"])
 def test_all_engines_stop_in_the_same_way(rig_of, kind):
     rows, fault = engine_of(rig_of, kind, LIMIT).run(400)
-    same, told = engine_of(rig_of, "Python", LIMIT).run(400)
+    same, reason = engine_of(rig_of, "Python", LIMIT).run(400)
     np.testing.assert_allclose(rows, same, rtol=1e-9, atol=1e-11)
-    assert fault == told
+    assert fault == reason
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -157,8 +157,8 @@ def test_a_snapshot_during_a_stop_continues_bit_for_bit(rig_of, kind):
     rest, fault = engine.run(400)
     engine.restore(kept)
     engine.arm()
-    again, told = engine.run(400)
-    assert np.array_equal(again, rest) and told == fault and "controlled stop" in fault
+    again, reason = engine.run(400)
+    assert np.array_equal(again, rest) and reason == fault and "controlled stop" in fault
     np.testing.assert_array_equal(rest, rows[trip + 20 :])
 
 

@@ -120,8 +120,8 @@ def cycle_traffic(spec: DriverSpec, context: DriverContext) -> CycleTraffic:
 
 def bus_params(spec: DriverSpec) -> BusParams | PortParams:
     """The parameters of a driver's connection."""
-    bus = getattr(spec.plugin.params, "bus", None)
-    return getattr(spec.plugin.params, "port") if bus is None else bus  # noqa: B009 - of a dataclass of the family
+    connections = (getattr(spec.plugin.params, key, None) for key in ("bus", "port"))
+    return next(params for params in connections if params is not None)
 
 
 def bus_report(
