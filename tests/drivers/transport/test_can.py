@@ -1,4 +1,4 @@
-"""CAN buses: frames between nodes, filters, deadlines, what is measured, nonsense that is passed over."""
+"""CAN buses: frames between connected, filters, deadlines, what is measured, nonsense that is passed over."""
 
 from __future__ import annotations
 
@@ -11,15 +11,10 @@ import time
 import can
 import pytest
 
-from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, device_link, host_link, now
-from cosim.errors import SourceLocation
+from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, now
 
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
 names = itertools.count()
-
-
-def place(*keys):
-    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 def virtual(**more):
@@ -30,25 +25,6 @@ def multicast(**more):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("", 0))
         return CanParams("udp_multicast", "239.74.163.2", options={"port": free.getsockname()[1]}, **more)
-
-
-@pytest.fixture
-def nodes():
-    """nodes(params) -> (host, device), open; closed afterwards."""
-    links = []
-
-    def make(params):
-        pair = host_link(params, place), device_link(params, place)
-        links.extend(pair)
-        for link in pair:
-            link.open()
-        return pair
-
-    threads = threading.active_count()
-    yield make
-    for link in links:
-        link.close()
-    assert threading.active_count() == threads
 
 
 def bare(frame):
@@ -67,8 +43,8 @@ FD_FRAMES = [CanFrame(0x8001, bytes(range(48)), extended=True, fd=True, switched
 
 
 @pytest.mark.parametrize("make", [virtual, multicast])
-def test_frames_go_both_ways_and_never_come_back(make, nodes):
-    host, device = nodes(make(fd=True))
+def test_frames_go_both_ways_and_never_come_back(make, connected):
+    host, device = connected(make(fd=True))
     for frame in FRAMES + FD_FRAMES:
         before = now()
         host.send(frame, now() + SOON)
@@ -81,8 +57,8 @@ def test_frames_go_both_ways_and_never_come_back(make, nodes):
     assert device.receive(0) is None
 
 
-def test_can_fd_frames_are_not_for_a_classic_bus(nodes):
-    host, device = nodes(multicast())
+def test_can_fd_frames_are_not_for_a_classic_bus(connected):
+    host, device = connected(multicast())
     stranger = can.Bus(interface="udp_multicast", channel="239.74.163.2", hop_limit=0, **host.params.options)
     try:
         stranger.send(can.Message(arbitration_id=1, is_fd=True, data=bytes(12)))
@@ -93,8 +69,8 @@ def test_can_fd_frames_are_not_for_a_classic_bus(nodes):
 
 
 @pytest.mark.parametrize("make", [virtual, multicast])
-def test_only_accepted_frames_come_though_others_stand_before_them(make, nodes):
-    host, device = nodes(make())
+def test_only_accepted_frames_come_though_others_stand_before_them(make, connected):
+    host, device = connected(make())
     device.accept([5, 0x12345])
     for number in (1, 2, 3, 5, 4):
         host.send(CanFrame(number, b""), now() + SOON)
@@ -107,8 +83,8 @@ def test_only_accepted_frames_come_though_others_stand_before_them(make, nodes):
 
 
 @pytest.mark.parametrize("make", [virtual, multicast])
-def test_silence_ends_with_the_deadline(make, nodes):
-    host, _ = nodes(make())
+def test_silence_ends_with_the_deadline(make, connected):
+    host, _ = connected(make())
     began = now()
     assert host.receive(began + 10_000_000) is None
     assert 9_000_000 < now() - began < 500_000_000
@@ -117,8 +93,8 @@ def test_silence_ends_with_the_deadline(make, nodes):
     assert now() - began < 500_000_000
 
 
-def test_a_wall_clock_that_is_set_back_prolongs_nothing(nodes, monkeypatch):
-    host, device = nodes(multicast())
+def test_a_wall_clock_that_is_set_back_prolongs_nothing(connected, monkeypatch):
+    host, device = connected(multicast())
     clock = itertools.count(1e9, -3600)
     monkeypatch.setattr(can.bus, "time", lambda: next(clock))
     began = now()
@@ -129,16 +105,16 @@ def test_a_wall_clock_that_is_set_back_prolongs_nothing(nodes, monkeypatch):
 
 
 @pytest.mark.parametrize("make", [virtual, multicast])
-def test_a_frame_ends_the_wait(make, nodes):
-    host, device = nodes(make())
+def test_a_frame_ends_the_wait(make, connected):
+    host, device = connected(make())
     timer = threading.Timer(0.02, lambda: device.send(CanFrame(1, b"x"), now() + SOON))
     timer.start()
     assert bare(host.receive(now() + 20 * SOON)) == CanFrame(1, b"x")
     timer.join()
 
 
-def test_what_went_over_the_bus_is_measured(nodes):
-    host, device = nodes(virtual())
+def test_what_went_over_the_bus_is_measured(connected):
+    host, device = connected(virtual())
     for _ in range(3):
         host.send(CanFrame(1, bytes(8)), now() + SOON)
         device.receive(now() + SOON)
@@ -146,9 +122,9 @@ def test_what_went_over_the_bus_is_measured(nodes):
     assert (device.meter.items_in, device.meter.bits_in, device.meter.errors) == (3, 405, 0)
 
 
-def test_nonsense_on_the_bus_is_counted_and_passed_over(nodes):
+def test_nonsense_on_the_bus_is_counted_and_passed_over(connected):
     params = multicast()
-    host, device = nodes(params)
+    host, device = connected(params)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 0)
         for junk in (b"", b"\xff\x00nonsense", b"\x81\xa1a\x01"):
@@ -158,9 +134,9 @@ def test_nonsense_on_the_bus_is_counted_and_passed_over(nodes):
     assert device.meter.errors == 3
 
 
-def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
+def test_a_frame_that_waited_is_as_old_as_it_is(connected, monkeypatch):
     """Where the interface stamps frames; a wall clock that was set meanwhile is not believed."""
-    host, device = nodes(virtual())
+    host, device = connected(virtual())
     before = now()
     device.send(CanFrame(1, b""), now() + SOON)
     after = now()
@@ -176,8 +152,8 @@ def test_a_frame_that_waited_is_as_old_as_it_is(nodes, monkeypatch):
 
 
 @pytest.mark.parametrize("params", [virtual, multicast])
-def test_a_node_shows_the_others_that_the_bus_is_off(nodes, params):
-    host, device = nodes(params())
+def test_a_node_shows_the_others_that_the_bus_is_off(connected, params):
+    host, device = connected(params())
     device.bus_off()
     with pytest.raises(
         ConnectionLost, match="bus off: the controller counted too many errors; check wiring, termination and"

@@ -13,13 +13,11 @@ import pytest
 
 from cosim.drivers.transport import CanBus, CanFrame, CanParams, ConnectionLost, host_link, now
 from cosim.drivers.transport import can_opening as opening
-from cosim.errors import InputError, SourceLocation
+from cosim.errors import InputError
+
+from .conftest import place
 
 HOUR = 3_600_000_000_000  # ns
-
-
-def place(*keys):
-    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 class Controller(can.BusABC):

@@ -13,35 +13,20 @@ import serial
 from serial.tools import list_ports
 
 from cosim.drivers.transport import ConnectionLost, Pty, SerialParams, SerialPort, device_link, host_link, now
-from cosim.errors import InputError, SourceLocation
+from cosim.errors import InputError
+
+from .conftest import place
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
 HOUR = 3_600_000_000_000  # ns
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
 
 
-def place(*keys):
-    return SourceLocation("rig.yaml", 7, ".".join(keys))
-
-
 @pytest.fixture
-def line(tmp_path):
+def line(tmp_path, connected):
     """line(host's baud rate, device's) -> (host, device), open; closed afterwards."""
-    links = []
-
-    def make(baudrate=1e6, own=None):
-        path = str(tmp_path / "tty")
-        pair = host_link(SerialParams(path, baudrate), place), device_link(SerialParams(path, own or baudrate), place)
-        links.extend(pair)
-        for link in reversed(pair):
-            link.open()
-        return pair
-
-    threads = threading.active_count()
-    yield make
-    for link in links:
-        link.close()
-    assert threading.active_count() == threads
+    path = str(tmp_path / "tty")
+    return lambda baudrate=1e6, own=None: connected(SerialParams(path, baudrate), SerialParams(path, own or baudrate))
 
 
 def collect(link, count):

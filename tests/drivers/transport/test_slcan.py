@@ -13,16 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, device_link, host_link, now
-from cosim.errors import InputError, SourceLocation
+from cosim.errors import InputError
+
+from .conftest import place
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
 SOON = 2_000_000_000  # ns in which anything that comes at all has come
 BIT = 5e5
 AT_ONCE = {"sleep_after_open": 0}
-
-
-def place(*keys):
-    return SourceLocation("rig.yaml", 7, ".".join(keys))
 
 
 @pytest.fixture
