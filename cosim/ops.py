@@ -130,8 +130,8 @@ def _matrix_product(a: Numeric, b: Numeric) -> Numeric:
     if left.shape[-1:] != right.shape[:1] or not 1 <= left.ndim <= 2 >= right.ndim >= 1:
         raise ValueError(f"matmul: shapes {left.shape} and {right.shape} do not match")
     add, multiply = _scalar("ADD", 2), _scalar("MUL", 2)
-    rows = left.reshape(-1, left.shape[-1]).tolist()
-    columns = right.reshape(right.shape[0], -1).T.tolist()
+    rows = np.atleast_2d(left).tolist()
+    columns = (right.T if right.ndim == 2 else right[None]).tolist()
     out = np.empty((len(rows), len(columns)), dtype=object)
     for i, row in enumerate(rows):
         for k, column in enumerate(columns):

@@ -1,5 +1,7 @@
 """Redundant constraint rows: which are found, and which are kept when constraints are released."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,39 @@ def test_many_loops():
     uprights = q[[0, *range(2, 41, 2)]]
     assert np.ptp(uprights) < 1e-9 and 1.39 < uprights[0] < 1.58
     assert len(redundant(ladder(20))) == 3 * 20
+
+
+DOOR = """\
+mechanism:
+  loop_closure: {elimination: HOW}
+  bodies: [{name: door, mass: 10 kg, com: [0.4, 0, 0], inertia: [0.5, 0.5, 1], damping: 0.2}]
+  loops: [{name: upper, parent: base, child: door, origin: {xyz: [0, 0, 1]}, child_origin: {xyz: [0, 0, 1]}}]
+joints: {door: {initial: {velocity: 1}}}
+schedule: {duration: 0.1}
+"""
+
+
+@pytest.mark.parametrize("elimination", ["direct", "nested"])
+def test_a_mechanism_whose_rows_are_all_redundant(elimination):
+    """A door on two coaxial hinges turns as on one; the reactions of the second one are 0."""
+    text = DOOR.replace("HOW", elimination)
+    assert len(redundant(text)) == 5
+    door = rig(text)
+    run = door.run()
+    slowing = 0.2 / (1.0 + 10.0 * 0.4**2)
+    np.testing.assert_allclose(run["door/velocity"], np.exp(-slowing * run.t), rtol=1e-9)
+    model = door.plant.model
+    states = np.full((3, 1), 0.3), np.full((3, 1), 0.5), np.full((3, 1), 0.7)
+    for given in (states, tuple(x[0] for x in states)):
+        np.testing.assert_allclose(model.forward_dynamics(*given), np.full(given[0].shape, 0.7 / 2.6), rtol=1e-12)
+        assert not model.reactions(*given).any()
+    for row in model.constraint_rows:
+        assert not run[row].any()
+
+
+@pytest.mark.parametrize("line", ["check", "run --plot door.png --json door.json", "run --interpret", "derive --graph"])
+def test_commands_on_a_mechanism_whose_rows_are_all_redundant(line, command):
+    Path("door.yaml").write_text(DOOR.replace("HOW", "auto"))
+    name, *options = line.split()
+    code, _, err = command(name, "door.yaml", *options)
+    assert (code, err) == (0, [])

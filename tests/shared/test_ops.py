@@ -269,6 +269,10 @@ FUNCTIONS = {
         lambda a, b: MATRIX[:2, :2] @ a[1:] + b[None, :2].T[:, 0],
         MATRIX[:2, :2] @ A[1:] + B[:2],
     ),
+    "empty products": (
+        lambda a, b: a + a[:, None][:, :0] @ b[:0] + a[:0] @ b[:0] + sum((a[:0, None] @ b[None, :1]).shape),
+        A + 1.0,
+    ),
     "in place": (lambda a, b: filled(a, b), [A[0] + 1.0, B[0] * 3.0, A[2] + 1.0]),
 }
 
