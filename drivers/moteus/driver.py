@@ -4,12 +4,13 @@ Every command is one frame of the drive's position mode that also requests its s
 drive's watchdog is part of each command, so a drive is never on without it. The modes:
 
 * effort: gains up to those configured in the drive (servo.pid_position.kp and kd, read by `open`) are sent as scales of
-  these, and the drive closes the loop at its own rate; larger gains are closed here, with the last measured state.
+  these, and the drive closes the loop at its own rate; what exceeds them is closed here, with the last measured state.
   Between commands the drive advances its setpoint at the commanded velocity.
 * velocity, position: the gains configured in the drive; the commanded effort is its feedforward, kp and kd of the
   command are not used. The drive's trajectory limits are off: the commands are the trajectory.
 
-A drive whose watchdog trips damps with the kd of the last command, or does what its servo.timeout_mode is set to.
+A drive whose watchdog trips damps with the kd that it got with the last command, or does what its servo.timeout_mode is
+set to. A command without kd, as in effort mode before the first `write`, lets it coast.
 
 A stopped drive switches its torque off and coasts, or with `brake` shorts its phases (dynamic braking). It does so
 without commands until the next `enable`, also after `close`. Braking clears neither a fault, with which the drive
@@ -176,19 +177,19 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     # --- the cycle ---------------------------------------------------------------------------
 
     def _requested_effort(self, cmd: JointCommand) -> Array:
-        """Gains up to those of the drive are sent to it, with larger ones the loop is closed here; without kp the
-        drive's setpoint is its measured position."""
+        """The drive gets the part of the gains that it can take: its rate is higher, and its watchdog damps with the kd
+        that it has. Without kp the drive's setpoint is its measured position."""
         self._drain()
         if self._mode != "effort":
             return cmd.effort
         units, rows, feedback = self._units, self._rows, self._feedback
         position, velocity = units.drive_position(cmd.position), units.drive_velocity(cmd.velocity)
-        kp, kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort
-        in_drive = (kp >= 0.0) & (kd >= 0.0) & (kp <= self._kp) & (kd <= self._kd)
-        if not in_drive.all():
-            closed_here = kp * (position - feedback.position) + kd * (velocity - feedback.velocity)
-            effort = effort + np.where(in_drive, 0.0, units.joint_effort(closed_here))
-            kp, kd = np.where(in_drive, kp, 0.0), np.where(in_drive, kd, 0.0)
+        asked_kp, asked_kd, effort = units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), cmd.effort
+        kp, kd = np.clip(asked_kp, 0.0, self._kp), np.clip(asked_kd, 0.0, self._kd)
+        rest_kp, rest_kd = asked_kp - kp, asked_kd - kd
+        if rest_kp.any() or rest_kd.any():
+            closed_here = rest_kp * (position - feedback.position) + rest_kd * (velocity - feedback.velocity)
+            effort = effort + units.joint_effort(closed_here)
         rows[:, 0] = np.where(kp > 0.0, position, feedback.position)
         np.divide(kp, self._kp, out=rows[:, 3], where=self._kp > 0.0)
         np.divide(kd, self._kd, out=rows[:, 4], where=self._kd > 0.0)

@@ -219,6 +219,22 @@ def test_open_to_stop_through_a_watchdog_trip(bench):
     assert b.node().state == profile.DISABLED  # its watchdog was cleared
 
 
+@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+def test_after_the_last_command_of_a_killed_program_the_drive_brakes_on_its_ramp(running, mode):
+    b = running(JOINT(id=1, cpr=4096), mode=mode, watchdog=0.05)
+    motor = b.motors[0]
+    for _ in range(300):
+        b.cmd.kd[:], b.cmd.velocity[:], b.cmd.position[:] = 0.1, 5.0, b.cmd.position + 5e-3
+        b.cycle(1)
+    fast = motor.velocity
+    assert fast > 4.0
+    b.run(52)
+    assert b.node().state == profile.REACTING and motor.effort < 0.0
+    b.run(150)
+    assert b.node().state == profile.FAULT and motor.effort == 0.0
+    assert abs(motor.velocity) < 0.2 * fast
+
+
 def test_reading_does_not_feed_the_watchdog(running):
     b = running()
     b.cycle(3)

@@ -29,6 +29,25 @@ def test_open_leaves_motors_off_and_measures_them(bench: Callable[..., Bench]) -
     assert 0 < state.t_ns <= b.t_ns
 
 
+@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+def test_what_a_watchdog_does_after_the_last_command_of_a_killed_program(
+    bench: Callable[..., Bench], mode: str
+) -> None:
+    b = bench(1, mode=mode).start()
+    rotor = b.rotors[0]
+    for _ in range(300):
+        b.run(1, velocity=1.5, position=1.5 * (b.t_ns * 1e-9), effort=0.0, kp=0.0, kd=0.5)
+    fast = rotor.velocity
+    assert fast > 1.0
+    b.wait(b.t_ns + 120 * MS)
+    assert b.nodes[0].get(t.BUS_WATCHDOG) == t.TRIPPED
+    if mode == "effort":  # it coasts
+        assert rotor.effort == 0.0
+    else:
+        b.wait(b.t_ns + 1500 * MS)
+        assert b.torques() == [True] and abs(rotor.velocity) < 0.02 * fast
+
+
 def test_effort(bench: Callable[..., Bench]) -> None:
     b = bench().start()
     b.write(effort=0.5)

@@ -12,6 +12,7 @@ from cosim.drivers.moteus import faults
 from cosim.drivers.moteus.codec import BRAKE, QUERY, STOP, ServoFeedback, encode_feedback
 from cosim.drivers.transport import CanFrame, CanParams, ConnectionLost, SerialParams
 from cosim.errors import InputError, RunError
+from cosim.units import TURN
 from tests.drivers.moteus.driver_bench import Bench
 from tests.kit.clock import MS
 
@@ -131,6 +132,40 @@ def test_the_watchdog_of_the_drive_is_that_of_the_parameters(make: Callable[...,
     assert bench.servos[0].mode == 10
     bench.cable.run(10 * MS)
     assert bench.servos[0].mode == 11 and bench.rotors[0].effort == 0.0
+
+
+@pytest.mark.parametrize("gains", [0.5, 1.0, 4.0])
+def test_a_drive_whose_watchdog_trips_damps_also_with_gains_above_its_own(
+    make: Callable[..., Bench], gains: float
+) -> None:
+    """The firmware's mode of the trip, zero velocity, has the kd scale of the last command."""
+    bench = make(1, watchdog=0.05)
+    bench.driver.open()
+    bench.driver.enable("effort")
+    own = bench.servos[0].config["servo.pid_position.kd"] / TURN
+    rotor = bench.rotors[0]
+    for _ in range(300):
+        bench.cycle(velocity=10.0, position=rotor.position, kp=0.01, kd=gains * own)
+    fast = rotor.velocity
+    assert fast > 3.0
+    bench.cable.run(51 * MS)
+    assert bench.servos[0].mode == 11
+    bench.cable.run(MS)
+    assert rotor.effort == pytest.approx(-min(gains, 1.0) * own * rotor.velocity, rel=0.02)
+    bench.cable.run(1000 * MS)
+    assert 0.0 <= rotor.velocity < 0.05 * fast
+
+
+@pytest.mark.parametrize("mode", ["velocity", "position"])
+def test_a_drive_whose_watchdog_trips_damps_in_its_own_loops(make: Callable[..., Bench], mode: str) -> None:
+    bench = make(1, watchdog=0.05)
+    bench.driver.open()
+    bench.driver.enable(mode)
+    for _ in range(300):
+        bench.cycle(velocity=5.0, position=5.0 * bench.cable.t_ns * 1e-9)
+    fast = bench.rotors[0].velocity
+    bench.cable.run(1050 * MS)
+    assert fast > 3.0 and abs(bench.rotors[0].velocity) < 0.05 * fast
 
 
 def test_stopping_never_raises_and_does_not_wait(bench: Bench) -> None:

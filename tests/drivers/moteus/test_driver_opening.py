@@ -61,24 +61,30 @@ def test_gains_up_to_those_of_the_drive_are_closed_in_the_drive(bench: Bench) ->
         assert servo.written["ilimit_scale"] == 0.0 and math.isnan(servo.command["accel_limit"])
 
 
-def test_larger_gains_are_closed_by_the_driver(bench: Bench) -> None:
+def test_of_larger_gains_the_driver_closes_what_exceeds_those_of_the_drive(bench: Bench) -> None:
     bench.driver.enable("effort")
-    bench.cycle(1, position=0.3, effort=0.05, kp=(3.0, KP), kd=(0.0, 2 * KD))
+    bench.cycle(1, position=0.3, velocity=0.5, effort=0.05, kp=(3.0, KP), kd=(0.0, 3 * KD))
     first, second = (servo.written for servo in bench.servos)
-    assert first["feedforward"] == pytest.approx(3.0 * 0.3 + 0.05) and first["kp_scale"] == 0.0
-    assert second["feedforward"] == pytest.approx(KP * 0.3 + 0.05) and second["kd_scale"] == 0.0
+    assert first["feedforward"] == pytest.approx((3.0 - KP) * 0.3 + 0.05)
+    assert second["feedforward"] == pytest.approx(2 * KD * 0.5 + 0.05)
+    assert (first["kp_scale"], first["kd_scale"]) == (pytest.approx(1.0), 0.0)
+    assert (second["kp_scale"], second["kd_scale"]) == pytest.approx((1.0, 1.0))
+    assert [servo["position"] * TURN for servo in (first, second)] == pytest.approx([0.3, 0.3])
+    bench.cycle(1, kp=-KP, kd=-KD)  # a drive takes no negative ones
+    assert (bench.servos[0].written["kp_scale"], bench.servos[0].written["kd_scale"]) == (0.0, 0.0)
+    bench.cycle(1, velocity=0.0)
     bench.cycle(300, effort=0.0, kp=1.0, kd=0.05)
     assert [r.position for r in bench.rotors] == pytest.approx([0.3, 0.3], abs=2e-3)
 
 
 def test_each_joint_for_itself(bench: Bench) -> None:
-    """One closed in the drive, one here; without kp the drive's set-point is where it is."""
+    """Without kp the drive's setpoint is where it is."""
     bench.driver.enable("effort")
     bench.rotors[0].position = bench.rotors[1].position = 0.1
     bench.cycle(1, position=0.3, kp=(KP, 2 * KP))
     first, second = (servo.written for servo in bench.servos)
     assert (first["feedforward"], first["kp_scale"]) == (0.0, 1.0)
-    assert (second["feedforward"], second["kp_scale"]) == (pytest.approx(2 * KP * 0.3), 0.0)  # as measured before
+    assert second["feedforward"] == pytest.approx(KP * 0.3) and second["kp_scale"] == 1.0  # as measured before
     bench.cycle(1, kp=0.0, kd=KD, velocity=0.2)
     assert first is not bench.servos[0].written
     assert [servo.written["position"] * TURN for servo in bench.servos] == pytest.approx([0.1, 0.1], abs=1e-2)

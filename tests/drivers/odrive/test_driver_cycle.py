@@ -115,6 +115,19 @@ def test_reading_alone_does_not_feed_the_watchdog(setup):
     assert not any(axis.armed for axis in rig.axes)
 
 
+@pytest.mark.parametrize("mode", ["effort", "velocity", "position"])
+def test_after_the_last_command_of_a_killed_program_the_motors_coast(setup, mode):
+    rig = enabled(setup, mode)
+    for tick in range(200):
+        rig.command.kd[:], rig.command.velocity[:], rig.command.position[:] = 0.05, 1.0, 1e-3 * tick
+        rig.cycle()
+    moving = [rotor.velocity for rotor in rig.rotors]
+    assert min(np.abs(moving)) > 0.3
+    rig.wire.step(102)
+    assert [axis.disarm_reason for axis in rig.axes] == [codes.WATCHDOG_EXPIRED] * 2
+    assert [rotor.effort for rotor in rig.rotors] == [0.0, 0.0]
+
+
 def test_configuring_comes_before_switching_on(monkeypatch):
     rig = Setup(monkeypatch, "port")
     rig.driver.open()
