@@ -132,11 +132,11 @@ def emulate_rig(
             what = "no other process can reach a 'virtual' bus; use socketcan (with a vcan) or udp_multicast"
             raise InputError(what, spec.source.place(driver.at("bus", "interface")))
     emulation = emulation_of(spec, report=report)
-    emulation.open()
     try:
-        for line in connection_lines(spec):
-            report(line)
-        with quiet_interpreter(), acquire(Pacing()):
+        with quiet_interpreter(), acquire(Pacing()):  # takes up to a second: before it says that it is ready
+            emulation.open()
+            for line in connection_lines(spec):
+                report(line)
             emulation.serve(duration)
     except KeyboardInterrupt:
         report("")  # after ^C

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import socket
 import struct
 import threading
 import time
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import can
 import canopen
@@ -16,6 +17,7 @@ import pytest
 from canopen.profiles.p402 import BaseNode402
 
 from cosim.drivers import cia402
+from cosim.drivers.cia402.profile import STATES
 from cosim.drivers.common.motor import Rotor
 from cosim.drivers.transport import CanFrame, CanParams, now
 from cosim.errors import SourceLocation
@@ -108,23 +110,34 @@ def channel():
 
 
 @pytest.fixture
-def network(channel):
+def bus(request, channel) -> dict[str, Any]:
+    """Keys of python-can's buses; indirect parameter: the interface."""
+    interface = getattr(request, "param", "virtual")
+    if interface == "virtual":
+        return {"interface": interface, "channel": channel}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:  # so that no other test hears it
+        free.bind(("", 0))
+        return {"interface": interface, "channel": "239.74.14.9", "port": free.getsockname()[1]}
+
+
+@pytest.fixture
+def network(bus):
     network = canopen.Network()
     network.NOTIFIER_CYCLE = 0.01
-    network.connect(interface="virtual", channel=channel)
+    network.connect(**bus)
     yield network
     network.sync.stop()
     network.disconnect()
 
 
 class Served:
-    """The emulated drive in a thread of its own, on python-can's virtual bus."""
+    """The emulated drive in a thread of its own, on a bus of python-can."""
 
-    def __init__(self, channel: str) -> None:
-        params = cia402.Params(bus=CanParams(interface="virtual", channel=channel))
+    def __init__(self, bus: dict[str, Any]) -> None:
+        params = cia402.Params(bus=CanParams(interface=bus["interface"], channel=bus["channel"]))
         self.motor = Rotor()
         self.emulator = cia402.emulate(params, context("effort", cpr=COUNTS), [self.motor])
-        self._bus = can.Bus(interface="virtual", channel=channel)
+        self._bus = can.Bus(**bus)
         self._leave = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -153,8 +166,8 @@ class Served:
 
 
 @pytest.fixture
-def served(channel, network):
-    served = Served(channel)
+def served(bus, network):
+    served = Served(bus)
     yield served
     served.close()
 
@@ -167,8 +180,11 @@ def node(network, served):
     return node
 
 
-def map_for_402(network, node) -> None:
-    """Controlword and mode in, statusword, mode and position out at every SYNC, all by canopen."""
+def map_for_402(network, node, at_sync: bool = False) -> None:
+    """Controlword and mode in, statusword, mode and position out at every SYNC, all by canopen.
+
+    at_sync: the controlword is sent periodically and applied at SYNC, otherwise it is sent once and applied at once.
+    """
     for pdo, names in ((node.rpdo[1], (0x6040, 0x6060)), (node.tpdo[1], (0x6041, 0x6061, 0x6064))):
         pdo.read()
         pdo.clear()
@@ -177,12 +193,16 @@ def map_for_402(network, node) -> None:
         pdo.enabled = True
         pdo.trans_type = 1
         pdo.save()
-    node.rpdo[1].trans_type = 255
-    node.rpdo[1].save()
+    if not at_sync:
+        node.rpdo[1].trans_type = 255
+        node.rpdo[1].save()
     node.nmt.state = "PRE-OPERATIONAL"
     node.setup_402_state_machine(read_pdos=False)
+    network.unsubscribe(node.rpdo[1].cob_id)  # udp_multicast brings back what is sent: canopen would call it periodic
     network.sync.start(0.01)
     node.nmt.state = "OPERATIONAL"
+    if at_sync:
+        node.rpdo[1].start(0.01)
 
 
 def test_identity_and_name_by_sdo(node):
@@ -220,6 +240,23 @@ def test_the_profile_client_enables_the_emulator(network, node, served):
     assert COUNTS // 4 <= node.tpdo_values[0x6064] <= served.motor.position / (2 * np.pi) * COUNTS + 1
     node.state = "SWITCH ON DISABLED"
     assert served.motor.effort == 0.0
+
+
+@pytest.mark.parametrize("at_sync", [False, True], ids=["at once", "at sync"])
+@pytest.mark.parametrize("bus", ["virtual", "udp_multicast"], indirect=True)
+def test_the_profile_client_changes_states_by_pdo_and_sync(network, node, served, at_sync):
+    node.TIMEOUT_SWITCH_STATE_SINGLE = node.TIMEOUT_SWITCH_STATE_FINAL = node.TIMEOUT_SWITCH_OP_MODE = 5.0
+    node.TIMEOUT_CHECK_TPDO = 2.0  # for a machine that stalls
+    map_for_402(network, node, at_sync)
+    try:
+        node.op_mode = "CYCLIC SYNCHRONOUS TORQUE"
+        assert node.op_mode == "CYCLIC SYNCHRONOUS TORQUE"
+        for state in ("READY TO SWITCH ON", "SWITCHED ON", "OPERATION ENABLED", "SWITCHED ON", "SWITCH ON DISABLED"):
+            node.state = state
+            assert node.state == state
+            assert served.emulator.nodes[0].state == STATES.index(state.lower())
+    finally:
+        node.rpdo[1].stop()
 
 
 def test_the_profile_client_homes_the_emulator(network, node):

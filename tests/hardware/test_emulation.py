@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import contextmanager
 
 import pytest
 
@@ -378,6 +379,25 @@ def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):
     assert (motor.torque_constant, motor.voltage, motor.temperature, motor.max_temperature) == (0.3, 48.0, 30.0, 70.0)
     own = "drivers.odrive.joints.a.torque_constant=0.7"
     assert emulation_from(tmp_path, RIG, *more, own).motors.motors[0].torque_constant == 0.7
+
+
+def test_it_reports_to_be_ready_when_only_serving_remains(tmp_path, monkeypatch):
+    """Whoever waits for the last line is answered at once: privileges take half a second to acquire."""
+    log = []
+
+    @contextmanager
+    def acquired(pacing):
+        log.append("privileges")
+        yield ()
+
+    monkeypatch.setattr(emulate, "acquire", acquired)
+    monkeypatch.setattr(EmulationServer, "open", lambda server: log.append("open"))
+    monkeypatch.setattr(EmulationServer, "serve", lambda server, duration: log.append("serve"))
+    text = RIG.replace("interface: virtual, channel: emulation", "interface: udp_multicast, channel: 239.74.14.7")
+    (tmp_path / "rig.yaml").write_text(text)
+    emulate.emulate_rig(tmp_path / "rig.yaml", ("schedule={step: 1 ms}",), 0.001, log.append)
+    ready = log.index("emulating; stop with Ctrl-C")
+    assert log[:2] == ["privileges", "open"] and log[ready + 1] == "serve"
 
 
 def test_faults_are_listed_with_their_parameters(tmp_path):
