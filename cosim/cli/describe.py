@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.control.limits import LIMITS, STOP
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
+from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec, show_time
 from cosim.timing.pacing import Pacing, Trigger
 
@@ -73,6 +74,10 @@ def _either(words: list[str]) -> str:
     return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
+def _all_of(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def _mechanism(rig: Rig) -> Iterator[str]:
     spec, description = rig.spec, rig.spec.mechanism.description
     if spec.description:
@@ -115,9 +120,33 @@ def _parts(rig: Rig) -> Iterator[str]:
     yield from _lines(rig)
     for controller in spec.controllers:
         yield f"controller {_controller(controller)}"
+    yield from _left_out(rig)
     for event in spec.events:
         bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
         yield f"event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}"
+
+
+def _left_out(rig: Rig) -> Iterator[str]:
+    """The joints that defaults for all joints do not reach, and drives that act against each other in loops."""
+    spec, data = rig.spec, rig.spec.source.data
+    items = zip(spec.controllers, data.get("controllers") or [], strict=True)
+    reaching = ["joints.all"] * bool((data.get("joints") or {}).get("all"))
+    reaching += [f"controller {controller.name}" for controller, item in items if item.get("joints") is None]
+    if not reaching:
+        return
+    why = [
+        f"{joint} (several dofs: by name, such as {next(dof for dof in spec.joints if spec.owners[dof] == joint)})"
+        for joint in spec.multi_dof_joints
+    ]
+    why += [f"{joint.name} ({bound_reason(joint)})" for joint in spec.mechanism.description.joints if joint.mimic]
+    if why:
+        yield f"{_all_of(reaching)} leave{'s' * (len(reaching) == 1)} out {_all_of(why)}"
+    driven = len(rig.plant.actuators) + len(rig.plant.real)
+    constrained = len(rig.plant.full_model.constraint_rows) - len(rig.plant.start.redundant)
+    independent = rig.plant.full_model.nv - constrained
+    if driven > independent:
+        what = f"{driven} joints are driven and {independent} dof{'s are' if independent != 1 else ' is'} independent"
+        yield f"note: {what}: name the joints that have a motor in joints and controllers"
 
 
 def _tick(rig: Rig) -> Iterator[str]:

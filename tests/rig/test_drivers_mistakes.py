@@ -55,8 +55,8 @@ ALONE = {
     driver(BUS, "joints: {ball: {id: 1}}"): (
         "13 drivers[0].joints.ball: joint 'ball' has several dofs; name one of them"
     ),
-    driver(BUS, "joints: {ball.rx: {id: 1}}"): (
-        "13 drivers[0].joints.ball.rx: 'ball.rx' is one dof of 'ball', which turns, and cannot be real by itself;"
+    "  ball.rx: {limits: {velocity: 9, effort: 9}}\n" + driver(BUS, "joints: {ball.rx: {id: 1}}"): (
+        "14 drivers[0].joints.ball.rx: 'ball.rx' is one dof of 'ball', which turns, and cannot be real by itself;"
         " use a chain of revolute and prismatic joints"
     ),
     driver(BUS, "joints: {swing: {id: 1}}"): (
@@ -213,7 +213,9 @@ def test_a_limit_of_temperature_may_stand_at_a_joint_that_is_simulated(tmp_path)
     """Nothing measures it there, so nothing is held: a rig is the same with its drives and without."""
     (tmp_path / "rig.yaml").write_text(RIG.replace("effort: 9", "effort: 9, temperature: 60") + REAL)
     for overrides in ([], ["drivers=[]"]):
-        assert (load_rig(tmp_path / "rig.yaml", overrides).guard.bounds["temperature"] == 60.0).all()
+        joints = load_rig(tmp_path / "rig.yaml", overrides).spec.joints
+        bounds = {name: joint.limits["temperature"] for name, joint in joints.items() if name[:4] != "ball"}
+        assert bounds == dict.fromkeys(("shoulder", "elbow", "lift", "swing"), 60.0)
 
 
 # --- time ---------------------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def test_a_phase_may_be_rounded_by_binary_fractions(rigs):
 def test_the_deadline_of_a_controller_is_at_most_a_step_of_the_clock(rigs, rate, most):
     reading = Reading(lambda path: SourceLocation("rig.yaml"), [])
     for deadline in (most, "2.1 ms"):
-        read_controllers([{"type": "none", "deadline": deadline}], None, set(), 1_000_000, reading, rate)
+        read_controllers([{"type": "none", "deadline": deadline}], None, set(), set(), 1_000_000, reading, rate)
     assert [error.what for error in reading.errors] == [f"must be at most the {most} from tick to tick, is 2.1 ms"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -64,6 +64,7 @@ def by_priority(controllers: Iterable[ControllerSpec]) -> list[ControllerSpec]:
 def read_controllers(
     items: list[YamlValue],
     joints: Mapping[str, Joint] | None,
+    by_name: Collection[str],
     prescribed: set[str],
     step_ns: int | None,
     reading: Reading,
@@ -71,8 +72,9 @@ def read_controllers(
 ) -> list[ControllerSpec]:
     """The section `controllers`; errors are recorded in `reading`.
 
-    joints: all of the mechanism, in model order, None if it could not be read; prescribed: joints that no controller
-    may command; step_ns: None if unknown; rate: seconds of the rig per second of the clock, for deadlines.
+    joints: all of the mechanism, in model order, None if it could not be read; by_name: dofs that a controller commands
+    only if it names them; prescribed: joints that no controller may command; step_ns: None if unknown; rate: seconds of
+    the rig per second of the clock, for deadlines.
     """
     movable = [name for name, joint in (joints or {}).items() if not bound_reason(joint)]
     free = [name for name in movable if name not in prescribed]
@@ -96,14 +98,14 @@ def read_controllers(
             what = f"controller '{name}': the name is reserved for a task of the tick; give this one another name"
             reading.fail((*at, "name") if "name" in data else at, what)
         given = head.get("joints", ())
-        chosen = free if given is None else given
+        chosen = [name for name in free if name not in by_name] if given is None else given
         for k, joint in enumerate(chosen):
             if what := _not_commandable(joint, joints, free, prescribed, assigned):
                 reading.fail(at if given is None else (*at, "joints", k), what)
             assigned.setdefault(joint, f"controller '{name}'{here}")
         known = "joints" in head and (given is not None or joints is not None)
         if known and not chosen:
-            reading.fail(at if given is None else (*at, "joints"), "there is no joint to command")
+            _no_joint(at, given is not None, [name for name in free if name in by_name], reading)
         group = kinds_of(chosen, joints) if known else None
         n = len(chosen) if known else None
         plugin: Any = read_plugin(CONTROLLER, data, at, reading, group, n, _KEYS)
@@ -133,6 +135,14 @@ def read_controllers(
             )
         )
     return specs
+
+
+def _no_joint(at: tuple, given: bool, by_name: Sequence[str], reading: Reading) -> None:
+    """Record a controller that commands nothing; given: whether it has the key `joints`."""
+    if by_name and not given:
+        what = f"there is no joint of one dof to command; name dofs in 'joints', such as {by_name[0]}"
+        return reading.fail(at, what)
+    reading.fail((*at, "joints") if given else at, "there is no joint to command")
 
 
 def _phase(phase: float, step_ns: int | None, ticks: int | None, at: tuple, reading: Reading) -> Any:

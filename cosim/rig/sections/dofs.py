@@ -22,6 +22,12 @@ class Dofs:
     owners: Mapping[str, str]  # dof -> its joint
     clashes: tuple[str, ...]  # names that occur twice
 
+    @property
+    def by_name(self) -> frozenset[str]:
+        """Dofs of joints of several dofs, such as a floating base. Defaults for all joints are not for them: most have
+        no motor, and their units differ."""
+        return frozenset(dof for dof, joint in self.owners.items() if joint in self.multi_dof_joints)
+
     def of(self, name: str) -> list[str]:
         """The dofs of the joint with this name, or the dof with this name; empty if there is neither."""
         if name in self.multi_dof_joints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -102,12 +102,17 @@ _KEY_BY_KEY = {(): ("limits",), ("limits",): ("actions",)}
 
 
 def read_entries(
-    data: dict[str, YamlValue], joints: Mapping[str, Joint] | None, multi_dof_joints: Iterable[str], reading: Reading
+    data: dict[str, YamlValue],
+    joints: Mapping[str, Joint] | None,
+    multi_dof_joints: Iterable[str],
+    by_name: Container[str],
+    reading: Reading,
 ) -> dict[str, JointEntry]:
     """The settings of each dof, and those of unknown joints, whose errors are recorded too.
 
     joints: all dofs, and fixed and mimic joints, in model order; None if the mechanism could not be read.
-    multi_dof: joints of several dofs, which `read_multi_dof_joints` reads.
+    multi_dof_joints: joints of several dofs, which `read_multi_dof_joints` reads; by_name: their dofs, to which the
+    settings for all joints do not apply.
     """
     defaults = reading.mapping(data.get("all"), ("joints", "all"))
     apart = {"all", *multi_dof_joints}
@@ -125,7 +130,12 @@ def read_entries(
             for key in named[name]:
                 what = f"joint '{name}' {bound_reason(joints[name])}; it takes no '{key}' of its own"
                 reading.fail(("joints", name, key), what)
-    return {name: _entry(name, named.get(name, {}), defaults, reading) for name in [*free, *unknown]}
+    if defaults and free and all(name in by_name for name in free):
+        reading.fail(("joints", "all"), f"there is no joint of one dof to set; name dofs, such as {free[0]}")
+    return {
+        name: _entry(name, named.get(name, {}), {} if name in by_name else defaults, reading)
+        for name in [*free, *unknown]
+    }
 
 
 def _has_lists(own: YamlValue) -> bool:

@@ -115,7 +115,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     name = top.get("name") or path.stem
     mechanism: Any = read_mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
     dofs = dofs_of(mechanism.description) if mechanism else None
-    joints, multi_dof = (dofs.single, dofs.multi_dof_joints) if dofs else (None, {})
+    joints, multi_dof, by_name = (dofs.single, dofs.multi_dof_joints, dofs.by_name) if dofs else (None, {}, frozenset())
     for name in [name for name in RESERVED if dofs and dofs.of(name)]:
         what = f"joint '{name}': the name is reserved for {RESERVED[name]}; rename the joint"
         reading.fail(("mechanism",), what)
@@ -125,10 +125,10 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
     schedule = read_schedule(top.get("schedule"), reading)
     settings = top.get("joints") or {}
-    entries = read_entries(settings, joints, multi_dof, reading)
+    entries = read_entries(settings, joints, multi_dof, by_name, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
     items = top.get("controllers") or []
-    controllers = read_controllers(items, joints, prescribed, schedule.step_ns, reading, schedule.rate)
+    controllers = read_controllers(items, joints, by_name, prescribed, schedule.step_ns, reading, schedule.rate)
     drivers = read_drivers(top.get("drivers") or [], joints, multi_dof, prescribed, reading)
     commanded = {joint for controller in controllers for joint in controller.joints}
     commanded |= {joint for driver in drivers for joint in driver.joints}
