@@ -66,7 +66,9 @@ def _guard(rig: Rig) -> Iterator[str]:
         yield f"soft start: the effort limit ramps up within {guard.soft_start:.4g} s"
     estop = guard.estop
     inputs = [] if estop is None else [f"key {estop.key}"] * bool(estop.key) + [f"file {estop.file}"] * bool(estop.file)
-    inputs += [f"message {estop.id:#x} on {estop.interface} {estop.channel}"] if estop and estop.id is not None else []
+    if estop and estop.id is not None:
+        beat = "" if estop.heartbeat is None else f" or its silence for {estop.heartbeat:g} s"
+        inputs.append(f"message {estop.id:#x} on {estop.interface} {estop.channel}{beat}")
     yield f"emergency stop: {_either(inputs)}" if inputs else "emergency stop: none but Ctrl-C; see guard.estop"
 
 

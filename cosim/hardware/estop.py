@@ -1,7 +1,7 @@
 """The emergency stop: a key of the terminal, a file such as that of a GPIO pin, or a message on a CAN bus.
 
 Every input is polled in each tick and never blocks. It fails safe: an input that cannot be read stops the run. A silent
-CAN bus is not a failure: a broken cable is detected only where the bus reports an error.
+CAN bus is a failure only with a heartbeat; without it, a broken cable is detected only where the bus reports an error.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 import atexit
 import os
 import select
+import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from typing import Any, Protocol
 
 from cosim.errors import InputError, RunError, SourceLocation
@@ -23,6 +26,8 @@ KEYS = {"space": b" ", "esc": b"\x1b"}
 MAX_PER_POLL = 128  # messages; more than a bus carries in a tick, and few enough not to delay the loop
 MAX_BEFORE_RESET = 10_000  # messages that may have accumulated before a reset
 FILTERING = {"socketcan"}  # interfaces with a receive filter
+# IP_MULTICAST_ALL and IPV6_MULTICAST_ALL of Linux, which `socket` does not name
+MULTICAST_ALL = {socket.AF_INET: (socket.IPPROTO_IP, 49), socket.AF_INET6: (socket.IPPROTO_IPV6, 29)}
 
 
 @params
@@ -31,7 +36,8 @@ class EstopParams:
 
     key: "space", "esc" or one character, a letter in either case. file: its first character is read; every character
     except `released` means pressed. interface, channel, id: a message whose first byte is 0 releases; any other
-    message, an empty one included, presses. An error that the bus reports stops the run too.
+    message, an empty one included, presses. An error that the bus reports stops the run too. heartbeat [s]: dead-man
+    switch, the longest time between two messages that release; silence means pressed.
     """
 
     key: str | None = param(default=None)
@@ -41,6 +47,7 @@ class EstopParams:
     interface: str | None = param(default=None)
     channel: str | None = param(default=None)
     id: int | None = param(min=0, max=0x1FFFFFFF, default=None)
+    heartbeat: float | None = param(unit="s", above=0, default=None)
 
     def __post_init__(self) -> None:
         message = [self.interface, self.channel, self.id]
@@ -48,6 +55,8 @@ class EstopParams:
             raise ValueError("give at least one of 'key', 'file' and a message ('interface', 'channel' and 'id')")
         if None in message and message != [None] * 3:
             raise ValueError("a message needs all of 'interface', 'channel' and 'id'")
+        if self.heartbeat is not None and self.id is None:
+            raise ValueError("'heartbeat' is of a message; give 'interface', 'channel' and 'id'")
         if self.key is not None and self.key not in KEYS and not (len(self.key) == 1 and " " <= self.key <= "~"):
             raise ValueError(f"'key' is {self.key!r}; give space, esc or one ASCII character")
         if len(self.pressed) != 1 or len(self.released) != 1 or self.pressed == self.released:
@@ -100,14 +109,18 @@ class Estop:
         self._cause = ""
 
 
-def open_estop(params: EstopParams, place: PlaceOf, stack: ExitStack) -> Estop:
-    """Open the inputs of `params`; `stack` closes them. place(*keys): location of the keys in the rig file.
+def open_estop(
+    params: EstopParams, place: PlaceOf, stack: ExitStack, clock: Callable[[], int] = time.monotonic_ns
+) -> Estop:
+    """Open the inputs of `params`; `stack` closes them. place(*keys): location of the keys in the rig file. clock:
+    monotonic time [ns].
 
     Raises InputError at the location of an input that cannot be opened. `pressed` reports one that is already pressed.
     """
     sources: list[EstopSource] = []
     # the terminal comes last, so that no later failure leaves it in raw mode
-    for given, kind in ((params.file, FileSource), (params.interface, CanSource), (params.key, KeySource)):
+    kinds = ((params.file, FileSource), (params.interface, partial(CanSource, clock=clock)), (params.key, KeySource))
+    for given, kind in kinds:
         if given is not None:
             sources.append(stack.enter_context(closing(kind(params, place))))
     return Estop(sources)
@@ -166,9 +179,9 @@ class FileSource:
 
 
 class CanSource:
-    """Messages with one identifier on a CAN bus."""
+    """Messages with one identifier on a CAN bus; with a heartbeat, their absence too."""
 
-    def __init__(self, params: EstopParams, place: PlaceOf) -> None:
+    def __init__(self, params: EstopParams, place: PlaceOf, clock: Callable[[], int] = time.monotonic_ns) -> None:
         try:
             import can
         except ImportError:
@@ -183,35 +196,68 @@ class CanSource:
         filters = wanted if interface in FILTERING else None
         try:
             self._bus = can.Bus(channel=channel, interface=interface, can_filters=filters)
+            if interface == "udp_multicast":
+                _only_own_group(self._bus.fileno())
         except Exception as error:  # each interface raises its own classes
             what = f"cannot open the CAN bus '{channel}' ({interface}): {_why(error)}; check its name and its cable"
             raise InputError(what, place("channel")) from None
+        self._clock, self._heartbeat = clock, params.heartbeat
+        self._silent_ns = 0  # from when on silence means pressed
+
+    def _receive(self, timeout: float = 0.0) -> bool:
+        """Judge the next message, waiting for it [s]; whether there was one."""
+        message = self._bus.recv(timeout)
+        if message is None:
+            return False
+        if message.is_error_frame:
+            self._state = f"{self.name} may be lost, the bus reports an error"
+        elif message.arbitration_id == self._id and message.is_extended_id == self._extended:
+            self._state = "" if message.data[:1] == b"\0" else self.name
+            if self._heartbeat is not None:
+                self._silent_ns = self._clock() + int(self._heartbeat * 1e9)
+        return True
 
     def _drain(self, limit: int) -> tuple[str, bool]:
         """Read up to `limit` queued messages: (cause of a press in any of them, whether the queue is empty)."""
         cause = ""
         for _ in range(limit):
-            message = self._bus.recv(0.0)
-            if message is None:
-                return cause, True
-            if message.is_error_frame:
-                self._state = f"{self.name} may be lost, the bus reports an error"
-            elif message.arbitration_id == self._id and message.is_extended_id == self._extended:
-                self._state = "" if message.data[:1] == b"\0" else self.name
+            if not self._receive():
+                return cause or self._silence(), True
             cause = cause or self._state
-        return cause, False
+        return cause or self._silence(), False
+
+    def _silence(self) -> str:
+        if self._heartbeat is None or self._clock() < self._silent_ns:
+            return ""
+        return f"no {self.name} for {self._heartbeat:g} s"
 
     def poll(self) -> str:
         return self._drain(MAX_PER_POLL)[0]
 
     def blocks_reset(self) -> str:
-        """Only the last queued message counts, since messages accumulate while nothing polls."""
+        """Only the last queued message counts, since messages accumulate while nothing polls. A heartbeat in the queue
+        may be old: the next one is waited for."""
         _, all_read = self._drain(MAX_BEFORE_RESET)
-        return self._state if all_read else self.name
+        if not all_read:
+            return self.name
+        if self._heartbeat is not None:
+            now = self._clock()
+            self._silent_ns, until = now, now + int(self._heartbeat * 1e9)
+            while self._silence() and (rest := until - self._clock()) > 0:
+                self._receive(rest * 1e-9)
+        return self._state or self._silence()
 
     def close(self) -> None:
         with suppress(Exception):  # a bus that failed may fail to close
             self._bus.shutdown()
+
+
+def _only_own_group(descriptor: int) -> None:
+    """Receive from the joined multicast group only. python-can binds the port for all groups, and Linux delivers to
+    such a socket what is sent to any group that a program of this machine has joined. Raises OSError."""
+    with socket.socket(fileno=os.dup(descriptor)) as group:
+        if sys.platform == "linux" and group.family in MULTICAST_ALL:
+            group.setsockopt(*MULTICAST_ALL[group.family], 0)
 
 
 class KeySource:

@@ -28,6 +28,7 @@ WORDS = "'pressed' and 'released' are {}; give one character each, not the same"
     ("data", "what"),
     [
         ({}, "give at least one of 'key', 'file' and a message ('interface', 'channel' and 'id')"),
+        ({"key": "space", "heartbeat": 0.1}, "'heartbeat' is of a message; give 'interface', 'channel' and 'id'"),
         ({"released": "x"}, "give at least one of 'key', 'file' and a message ('interface', 'channel' and 'id')"),
         ({"interface": "socketcan"}, MESSAGE),
         ({"interface": "socketcan", "channel": "can0"}, MESSAGE),

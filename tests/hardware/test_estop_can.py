@@ -152,6 +152,86 @@ def test_no_poll_blocks_and_only_kernels_filter(monkeypatch):
     ]
 
 
+# --- heartbeat: a dead-man switch ---
+
+
+class Sender:
+    """The other end of a heartbeat, and the clock of the stop: each reading takes 1 ns, while it beats, every tenth
+    sends a heartbeat."""
+
+    def __init__(self, send):
+        self.send, self.time, self.beating = send, 0, False
+
+    def __call__(self):
+        self.time += 1
+        if self.beating and self.time % 10 == 0:
+            self.send(0x10, b"\0")
+        return self.time
+
+
+def reset(stop, sender):
+    """Reset the stop while heartbeats arrive; the time of the last one."""
+    sender.beating = True
+    stop.reset()
+    sender.beating = False
+    sender.send(0x10, b"\0")
+    assert stop.pressed() == ""
+    return sender.time - 1
+
+
+@pytest.fixture
+def dead_man(request, bus):
+    """(the stop with a heartbeat of 1 us, its sender)."""
+    sender = Sender(bus[1])
+    given = EstopParams(interface="virtual", channel=request.node.name, id=0x10, heartbeat=1e-6)
+    with ExitStack() as stack:
+        yield open_estop(given, place, stack, sender), sender
+
+
+def test_silence_stops(dead_man, cause):
+    stop, sender = dead_man
+    heard = reset(stop, sender)
+    while not stop.pressed():
+        assert sender.time < heard + 1000
+    assert sender.time == heard + 1000
+    silence = cause.replace("message", "no message") + " for 1e-06 s"
+    sender.send(0x10, b"\0")
+    assert stop.pressed() == silence  # until it is reset
+    reset(stop, sender)
+
+
+def test_a_heartbeat_with_another_byte_presses(dead_man, cause):
+    stop, sender = dead_man
+    reset(stop, sender)
+    sender.send(0x10, b"\1")
+    assert stop.pressed() == cause
+
+
+def test_a_heartbeat_from_before_the_reset_does_not_count(dead_man, cause):
+    stop, sender = dead_man
+    sender.send(0x10, b"\0")
+    assert stays(stop) == cause.replace("message", "no message") + " for 1e-06 s"
+    reset(stop, sender)
+
+
+def test_another_multicast_group_is_not_heard():
+    """Linux delivers what is sent to any joined group of the port; only the configured group counts."""
+    own, other = "239.74.16.1", "239.74.16.2"
+    with ExitStack() as stack:
+        stop = open_estop(EstopParams(interface="udp_multicast", channel=own, id=0x10), place, stack)
+        senders = {}
+        for group in (own, other):
+            senders[group] = can.Bus(interface="udp_multicast", channel=group, hop_limit=0)
+            stack.callback(senders[group].shutdown)
+        press = can.Message(arbitration_id=0x10, data=b"\1", is_extended_id=False)
+        senders[other].send(press)
+        assert senders[other].recv(1.0) is not None  # it has been delivered on this machine
+        assert stop.pressed() == ""
+        senders[own].send(press)
+        assert senders[own].recv(1.0) is not None
+        assert f"message 0x10 on udp_multicast {own}" in stop.pressed()
+
+
 def test_the_bus_is_closed_with_the_stack():
     with ExitStack() as stack:
         stop = open_estop(EstopParams(interface="virtual", channel="closing", id=1), place, stack)
