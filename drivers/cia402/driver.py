@@ -95,8 +95,8 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
 
     def _configure(self, k: int) -> None:
         self._set_up(k)
-        error, properties = self._client.read_optional(self._nodes[k], setup.ERROR_CODE, "H"), self._properties[k]
-        self._store.error[k], self._store.steps[k] = error or 0, properties.step
+        error, properties = setup.standing_error(self._client, self._nodes[k]), self._properties[k]
+        self._store.error[k], self._store.steps[k] = error, properties.step
         scale = abs(float(self._units.scale[k]))
         self.feedforward.resolution[k] = properties.step.effort * scale
         self.feedforward.limit[k] = min(properties.max_torque, 32767 * properties.step.effort) * scale
@@ -155,8 +155,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         return 0 if code == faults.HEARTBEAT and self._reset(k) else code
 
     def _fault_code(self, k: int) -> int:
-        code = self._client.read_optional(self._nodes[k], setup.ERROR_CODE, "H")
-        return self._store.error[k] or code or faults.UNNAMED
+        return self._store.error[k] or setup.standing_error(self._client, self._nodes[k]) or faults.UNNAMED
 
     def _clear_faults(self) -> None:
         self._wait_until_all_off()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cosim.drivers.cia402 import codec, profile, sdo
+from cosim.drivers.cia402 import codec, faults, profile, sdo
 from cosim.drivers.cia402.client import Client
 from cosim.drivers.cia402.params import JointParams
 from cosim.errors import RunError
@@ -14,6 +14,7 @@ from cosim.units import DEGREE, RPM, TURN
 CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x603F00, 0x606000, 0x607200
 CONSUMER, PRODUCER, ON_COMMUNICATION_ERROR = 0x101601, 0x101700, 0x102901
 ABORT_OPTION, QUICK_OPTION, FAULT_OPTION = 0x600700, 0x605A00, 0x605E00
+ERROR_REGISTER, ERROR_HISTORY = 0x100100, 0x100300
 FAULT_SIGNAL, QUICK_RAMP_AND_OFF = 1, 2
 PRE_OPERATIONAL, NO_CHANGE = 0, 1  # after a communication error; with NO_CHANGE the drive still reports its state
 INVALID, NO_REMOTE, EVERY_SYNC = 0x80000000, 0x40000000, 1
@@ -111,6 +112,21 @@ def _velocity_unit(client: Client, node: int, increment: float) -> float:
     if angle is None or denominator not in _DENOMINATORS:
         raise UnsuitableDrive(f"node {node} has an unknown unit of velocity (60A9h: 0x{unit:08X})")
     return 10.0 ** (prefix - 256 if prefix > 127 else prefix) * angle / _DENOMINATORS[denominator]
+
+
+def standing_error(client: Client, node: int) -> int:
+    """The error that a drive reports, 0 for none.
+
+    A missed heartbeat replaces the error code of the fault before it. The error register still has the class of that
+    fault, and the history its code, newest first. Raises NoAnswer, ConnectionLost.
+    """
+    code = client.read_optional(node, ERROR_CODE, "H") or 0
+    register = client.read_optional(node, ERROR_REGISTER, "B") or 0
+    if code != faults.HEARTBEAT or not register & ~(faults.GENERIC | faults.COMMUNICATION):
+        return code
+    kept = client.read_optional(node, ERROR_HISTORY, "B") or 0
+    errors = ((client.read_optional(node, ERROR_HISTORY + 1 + k, "I") or 0) & 0xFFFF for k in range(kept))
+    return next((error for error in errors if error not in (0, faults.HEARTBEAT)), faults.UNNAMED)
 
 
 def limits(properties: DriveProperties) -> list[tuple[str, float, str]]:

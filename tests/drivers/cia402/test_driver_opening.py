@@ -195,6 +195,26 @@ def test_a_missed_heartbeat_does_not_hide_the_fault_before_it(running):
     b.driver.enable("effort")
 
 
+@pytest.mark.parametrize("forgets", [False, True], ids=["with history", "without history"])
+def test_a_missed_heartbeat_does_not_hide_the_fault_that_a_killed_program_left(running, forgets):
+    b = running()
+    b.cycle(3)
+    b.motors[0].fault_cause = "overcurrent"
+    b.run(1)
+    b.motors[0].fault_cause = ""
+    b.run(300)
+    if forgets:
+        b.node().values[0x100300] = 0
+    assert b.node().value(0x603F00) == faults.HEARTBEAT
+    b.driver = driver.Cia402Driver(b.params, b.context, b)  # of the next program
+    b.driver.open()
+    named = "fault without an error code" if forgets else "over current (drive error 0x2310)"
+    assert refused(b.driver.enable, "effort").startswith(f"joint 'joint0': fault: {named}")
+    assert b.node().state == profile.FAULT
+    b.driver.clear()
+    b.driver.enable("effort")
+
+
 def test_a_fault_while_switching_on(bench):
     b = bench(JOINT(id=3))
     b.driver.open()
