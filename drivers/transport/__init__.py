@@ -59,4 +59,4 @@ def device_link(params: CanParams | SerialParams, place: Locate) -> CanBus | Slc
     (`slcan`), a pseudo terminal at its path."""
     if isinstance(params, SerialParams):
         return Pty(params, place)
-    return SlcanAdapter(params, place) if params.interface == "slcan" else CanBus(params, place)
+    return SlcanAdapter(params, place) if params.interface == "slcan" else CanBus(params, place, "device")

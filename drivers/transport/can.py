@@ -12,10 +12,12 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from cosim.drivers.transport import bus_lock
 from cosim.drivers.transport.bus_load import frame_weight, weights
 from cosim.drivers.transport.can_opening import open_bus, opening_error
-from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now
+from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now, one_line
 from cosim.drivers.transport.connection_params import CanParams
+from cosim.errors import InputError
 
 if TYPE_CHECKING:
     from can import BusABC, Message
@@ -49,9 +51,13 @@ class CanBus(BaseConnection[CanFrame]):
     its arrival by the time that it was queued.
     """
 
-    def __init__(self, params: CanParams, locate: Locate) -> None:
+    def __init__(self, params: CanParams, locate: Locate, end: str = "host") -> None:
+        """end: `host` or `device`; one program at a time is that end of a bus."""
         super().__init__(params.name, locate)
         self.params = params
+        # a virtual bus is within one process
+        self._lock_name = "" if params.interface == "virtual" else f"{end} {params.name}"
+        self._locked = False
         self._weights = weights(params.bitrate, params.data_bitrate)
         self._bus: BusABC | None = None
         self._message: type[Message]  # python-can is imported when the bus is opened
@@ -197,8 +203,9 @@ class CanBus(BaseConnection[CanFrame]):
             self._bus.set_filters([{"can_id": one, "can_mask": 0x1FFFFFFF} for one in ids] or None)
 
     def _connect(self) -> None:
-        self._bus = open_bus(self.params, self._locate)
+        self._lock()
         try:
+            self._bus = open_bus(self.params, self._locate)
             from can import BusABC, Message
 
             self._message = Message
@@ -209,11 +216,30 @@ class CanBus(BaseConnection[CanFrame]):
             if self._sender_mark is not None and self._descriptor is not None:
                 _only_own_group(self._descriptor)
             self._filter()
+        except InputError:
+            self._release()
+            raise
         except Exception as error:  # vendors' libraries raise what they like
             self._release()
             raise opening_error(self.params, error, self._locate) from error
 
+    def _lock(self) -> None:
+        """Raises InputError if another program is this end of the bus."""
+        if self._lock_name and not self._locked:
+            try:
+                bus_lock.lock(self._lock_name)
+            except bus_lock.BusInUse as error:
+                what = f"the bus {self.name} is {one_line(error)}; end it: two programs must not command the same bus"
+                raise InputError(what, self._locate("channel")) from error
+            self._locked = True
+
+    def _unlock(self) -> None:
+        if self._locked:
+            self._locked = False
+            bus_lock.unlock(self._lock_name)
+
     def _disconnect(self) -> None:
+        self._unlock()
         bus, self._bus, self._descriptor = self._bus, None, None
         if bus is None:
             return

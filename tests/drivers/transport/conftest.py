@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from cosim.drivers.transport import BaseConnection, CanParams, SerialParams, device_link, host_link
+from cosim.drivers.transport import BaseConnection, CanParams, SerialParams, bus_lock, device_link, host_link
 from cosim.errors import SourceLocation
 
 
@@ -17,6 +18,12 @@ def place(*keys: str) -> SourceLocation:
 
 Params = CanParams | SerialParams
 Ends = tuple[BaseConnection, BaseConnection]
+
+
+@pytest.fixture(autouse=True)
+def own_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests in other processes use buses of the same names."""
+    monkeypatch.setattr(bus_lock, "NAMESPACE", f"cosim test {os.getpid()}")
 
 
 @pytest.fixture
