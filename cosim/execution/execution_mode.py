@@ -11,7 +11,7 @@ import numpy as np
 
 from cosim.execution.engine import Engine
 from cosim.timing.privileges import Privilege
-from cosim.timing.tick_ring import LoopStatus, TickRing
+from cosim.timing.tick_ring import LoopStatus, StopRequest, TickRing
 
 FIRST_BLOCK = 32  # ticks; blocks of a free run grow until one takes BLOCK_TIME [s]
 BLOCK_TIME = 0.02
@@ -37,15 +37,15 @@ class ExecutionMode(Protocol):
         """A deadline for measurements before the start, on the clock of the drivers."""
         ...
 
-    def start(self, ticks: int) -> None:
-        """Start, or resume, so many ticks."""
+    def start(self, ticks: int, before: Callable[[TickRing], object]) -> None:
+        """Start, or resume, so many ticks; before(ring) is called first where they run in another thread."""
         ...
 
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
         """Wait for some of the remaining ticks; RUNNING, or how they ended."""
         ...
 
-    def stop_after_tick(self, store: StoreBlock) -> LoopStatus:
+    def stop_after_tick(self, request: StopRequest, store: StoreBlock) -> LoopStatus:
         """End the ticks after the present one."""
         ...
 
@@ -69,7 +69,7 @@ class FreeRunning:
     def start_deadline_ns(self) -> int:
         return self._engine.number * self._engine.tick_model.step_ns
 
-    def start(self, ticks: int) -> None:
+    def start(self, ticks: int, before: Callable[[TickRing], object]) -> None:
         self._block = FIRST_BLOCK
 
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
@@ -79,7 +79,7 @@ class FreeRunning:
             self._block *= 2
         return status
 
-    def stop_after_tick(self, store: StoreBlock) -> LoopStatus:
+    def stop_after_tick(self, request: StopRequest, store: StoreBlock) -> LoopStatus:
         return LoopStatus.STOPPED
 
     def fault_message(self, status: LoopStatus) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
 
@@ -18,7 +19,7 @@ from cosim.timing.clocks import Clock
 from cosim.timing.daemon_executor import DaemonExecutor
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, StopRequest, TickRing
 
 RING_TIME = 8.0  # s of the run that a ring holds
 MIN_PLACES = 1 << 12
@@ -85,7 +86,7 @@ class Paced:
     def start_deadline_ns(self) -> int:
         return self._clock.now() + LEAD_NS
 
-    def start(self, ticks: int) -> None:
+    def start(self, ticks: int, before: Callable[[TickRing], object]) -> None:
         engine, pacing, step_ns = self._engine, self.pacing, self._engine.tick_model.step_ns
         places = max(MIN_PLACES, round(RING_TIME * 1e9 * pacing.rate / step_ns))
         self.ring = TickRing(engine.program, min(places, ticks), stamped=True)
@@ -99,15 +100,20 @@ class Paced:
         resumed = dataclasses.replace(pacing, warm_up=0.0) if self._stamps else pacing
         deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
         self._pace = PacingMemory(self._clock, settings(resumed, step_ns), deadlines)
+        before(self.ring)
         self._started = True  # before the submission: an interrupt must find the running loop
+        self._ended = threading.Lock()
+        self._ended.acquire()
         self.future = self._executor.submit(self._run_ticks, ticks)
+        self.future.add_done_callback(lambda _, ended=self._ended: ended.release())
 
     def _run_ticks(self, ticks: int) -> None:
-        """In the thread of the loop: motors off as soon as it has ended, unless it was stopped by order."""
+        """In the thread of the loop: motors off as soon as it has ended, except for a pause."""
+        ring = self.ring
         try:
-            self._engine.run_ticks(self.ring, ticks, self._pace)
+            self._engine.run_ticks(ring, ticks, self._pace)
         finally:
-            if self.ring.status is not LoopStatus.STOPPED:
+            if ring.status is not LoopStatus.STOPPED or ring.words[SharedWord.STOP] != StopRequest.PAUSE:
                 self._engine.stop()
 
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
@@ -118,15 +124,20 @@ class Paced:
                 self.future.result()  # raises an interrupt of the loop
             return status
         if not self._read(store):
-            wait([self.future], POLL[self._engine.kind])
+            self._wait(POLL[self._engine.kind])
         return LoopStatus.RUNNING
 
-    def stop_after_tick(self, store: StoreBlock) -> LoopStatus:
+    def stop_after_tick(self, request: StopRequest, store: StoreBlock) -> LoopStatus:
         if not self._started:
             return LoopStatus.STOPPED
-        self.ring.words[SharedWord.STOP] = 1
+        self.ring.words[SharedWord.STOP] = request
         self._clock.interrupt()
         return self._finish(store)
+
+    def _wait(self, timeout: float) -> bool:
+        """Wait up to `timeout` [s] for the end of the loop; whether it has ended."""
+        # a lock, because two interrupts in a row break the condition of a future
+        return self.future.done() or self._ended.acquire(timeout=timeout) or self.future.done()
 
     def _read(self, store: StoreBlock) -> bool:
         """Store the rows in the ring; whether there were any."""
@@ -141,7 +152,7 @@ class Paced:
     def _finish(self, store: StoreBlock) -> LoopStatus:
         """Wait for the end of the loop, and store the remaining rows."""
         self._started = False
-        if not wait([self.future], STOP_TIMEOUT).done:
+        if not self._wait(STOP_TIMEOUT):
             self._engine.force_stop(STOP_TIMEOUT)  # a cause from the watchdog stays
             self._read(store)
             return LoopStatus.FAULT

@@ -22,11 +22,12 @@ from cosim.errors import RunError, SourceLocation
 from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.execution_mode import ExecutionMode, FreeRunning, run_block
 from cosim.execution.paced import STOP_TIMEOUT, Paced
+from cosim.execution.stop_signals import StopOrder, StopSignals
 from cosim.timing.clocks import Clock
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import Privilege
-from cosim.timing.tick_ring import LoopStatus
+from cosim.timing.tick_ring import LoopStatus, SharedWord, StopRequest, TickRing
 
 FOREVER = np.iinfo(np.int64).max
 
@@ -85,11 +86,14 @@ class Scheduler:
         blend: float = 0.5,
         place: SourceLocation | str | None = None,
         clock: Clock | None = None,
+        signals: StopSignals | None = None,
     ) -> None:
         """make_engine: called by `prepare`; pacing: None for free running; tasks: with their deadlines, for real time;
-        blend [s]: see `arm`; place: of `schedule.realtime` in the rig, for errors; clock: instead of the pacing's."""
+        blend [s]: see `arm`; place: of `schedule.realtime` in the rig, for errors; clock: instead of the pacing's;
+        signals: that stop a run in real time, while they are entered."""
         self._make_engine, self.pacing, self._blend = make_engine, pacing, blend
         self.mode: ExecutionMode = FreeRunning() if pacing is None else Paced(pacing, tasks, place, clock)
+        self.signals = StopSignals() if signals is None else signals
         self.state = SchedulerState.CONFIGURED
         self.fault = ""  # why it is in the state `fault`
         self._stack, self._closed = ExitStack(), False
@@ -170,7 +174,14 @@ class Scheduler:
 
     def _start_ticks(self) -> None:
         self.state = SchedulerState.RUNNING  # before the start: an interrupt must find the running loop
-        self.mode.start(self._remaining)
+        self.mode.start(self._remaining, self._order_stop_on_signal)
+
+    def _order_stop_on_signal(self, ring: TickRing) -> None:
+        """A signal stops these ticks in the loop itself: like `controlled_stop`, the next signal immediately."""
+        orders = [StopOrder(ring.words[SharedWord.STOP, ...], StopRequest.STOP)]
+        if self.engine.tick_model.deceleration:
+            orders.insert(0, StopOrder(self.engine.view("controlled_stop", "requested"), 1.0))
+        self.signals.give_orders(orders)
 
     def read(self) -> TickBlock | None:
         """Wait for the next block of finished ticks; None when there are no more, after the end or a pause."""
@@ -201,7 +212,7 @@ class Scheduler:
         self._check_allowed("pause")
         if self.engine.hardware:
             raise RunError("a rig with real motors cannot be paused; stop it and arm it again")
-        status = self.mode.stop_after_tick(self._store)
+        status = self.mode.stop_after_tick(StopRequest.PAUSE, self._store)
         if status is LoopStatus.STOPPED:
             self.state = SchedulerState.PAUSED
         else:
@@ -238,7 +249,8 @@ class Scheduler:
 
     def stop(self) -> None:
         """Immediate stop (category 0), from any state: → stopped. Never raises. Finished blocks can still be read."""
-        hangs = self.state is SchedulerState.RUNNING and self.mode.stop_after_tick(self._store) is LoopStatus.FAULT
+        running = self.state is SchedulerState.RUNNING
+        hangs = running and self.mode.stop_after_tick(StopRequest.STOP, self._store) is LoopStatus.FAULT
         if self.state in (SchedulerState.ARMED, SchedulerState.RUNNING, SchedulerState.PAUSED):
             self._end(LoopStatus.FAULT if hangs else LoopStatus.STOPPED)
 
@@ -295,5 +307,5 @@ def check_ticks(ticks: int) -> int:
 
 def _close(mode: ExecutionMode, stack: ExitStack) -> None:
     """End the ticks, switch motors off, release drivers and privileges."""
-    mode.stop_after_tick(lambda rows, stamps: None)
+    mode.stop_after_tick(StopRequest.STOP, lambda rows, stamps: None)
     stack.close()

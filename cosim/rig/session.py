@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +13,6 @@ import numpy as np
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
 from cosim.execution.native_engine import NativeEngine
-from cosim.execution.posix_signals import termination_signals
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.schedulability import check_schedulable
 from cosim.execution.scheduler import FOREVER, Scheduler, TickBlock
@@ -72,7 +69,7 @@ def run_session(
         raise InputError(f"{seconds:g} s is {wrong}; use a {fix} one", "duration")
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
-    with make_scheduler(rig) as scheduler:
+    with make_scheduler(rig) as scheduler, scheduler.signals:
         scheduler.prepare(clear_faults)
         recorder = _record(rig, scheduler, ticks + 1, record, progress)
         if rig.hardware:
@@ -224,6 +221,7 @@ def _record(
                 scheduler.controlled_stop()
                 for block in iter(scheduler.read, None):
                     recorder.add(block)
+                scheduler.signals.raise_again()
                 last = recorder.done - 1
                 message = f"interrupted after tick {last}" if recorder.done else "interrupted before the first tick"
                 recorder.fault = scheduler.fault or message
@@ -241,30 +239,12 @@ def _record(
     return recorder
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Postpone Ctrl-C and termination signals to the end of the block; only the main thread receives them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[tuple[int, object]] = []
-    numbers = termination_signals()
-    handlers = [signal.signal(number, lambda *call: received.append(call)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, handlers, strict=True):
-            signal.signal(number, handler)
-        for number, _ in received[:1]:
-            signal.raise_signal(number)
-
-
 def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[float], None] | None) -> None:
     """Add blocks of ticks as they finish, until the run ends."""
     scheduler, before = recorder.scheduler, time.perf_counter()
     while scheduler.wait():
         recorder.busy += time.perf_counter() - before
-        with _uninterrupted():  # a block that was read is not lost
+        with scheduler.signals.postponed():  # a block that was read is not lost
             block = scheduler.read()
             assert block is not None
             recorder.add(block)

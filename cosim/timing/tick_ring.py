@@ -22,12 +22,18 @@ class SharedWord(IntEnum):
     START = 1  # ns, when the first tick is due
     TRIGGERED = 2  # not 0: a tick is due when its wait ends
     PLACES = 3  # ticks that the ring holds
-    STOP = 4  # not 0 ends the loop before its next tick
+    STOP = 4  # a StopRequest
     READ = 5  # ticks read from the ring
     NUMBER = 6  # of the next tick; the loop increments it
     TAKEN = 7  # ticks put into the ring
     LOST = 8  # ticks that found the ring full
     STATUS = 9  # a LoopStatus
+
+
+class StopRequest(IntEnum):
+    """What ends the loop before its next tick: a pause, or a stop, after which the motors are off."""
+
+    NONE, PAUSE, STOP = range(3)
 
 
 class LoopStatus(IntEnum):

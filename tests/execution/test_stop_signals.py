@@ -1,0 +1,141 @@
+"""A signal that ends a run ends it before the next tick, whatever the other threads of the program do."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+
+from cosim.execution.posix_signals import raise_on_termination, termination_signals
+from cosim.execution.scheduler import SchedulerState
+from cosim.rig.run import StoppedRun
+from tests.execution.scheduler_helpers import Bench
+from tests.kit.rigs import rig_in
+
+RIG = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}]
+joints: {a: {limits: {velocity: 5}}}
+controllers: [{name: c, type: own.py}]
+schedule: {realtime: {warm_up: 0 s}, duration: 60 s}
+"""
+# raises signals in the thread of the loop
+OWN = """
+import signal
+import numpy as np
+from cosim.types import COMMAND, joint_signals, params
+
+SIGNALS = {}  # tick -> number of the signal
+
+@params
+class Params: ...
+
+class Own:
+    def __init__(self, params, context):
+        self.params = params
+        self.inputs, self.outputs = joint_signals(("position",), 1), joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        if number := SIGNALS.get(round(float(t) * 1000)):
+            signal.raise_signal(number)
+        return {}, {name: np.zeros(1) for name in COMMAND}
+
+load = Own
+"""
+
+
+@pytest.fixture
+def rig_of(tmp_path):
+    """A rig and the signals that its controller raises, by tick."""
+
+    def load(signals, text=RIG):
+        rig = rig_in(tmp_path, text, own=OWN)
+        type(rig.tick_model.loops[0].block).update.__globals__["SIGNALS"].update(signals)
+        return rig
+
+    return load
+
+
+@pytest.fixture
+def raises_on_termination():
+    """As in the command line."""
+    before = {number: signal.getsignal(number) for number in termination_signals()}
+    raise_on_termination()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def stopped(rig, **keys):
+    with pytest.raises(StoppedRun) as caught:
+        rig.run(**keys)
+    return caught.value.run
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("tick", [50, 300])  # in the first block that is read, and later
+def test_no_tick_begins_after_the_signal(rig_of, tmp_path, recorded, tick):
+    run = stopped(rig_of({tick: signal.SIGINT}), record=tmp_path / "run.mcap" if recorded else None)
+    assert (len(run.t), run.fault) == (tick + 1, f"interrupted after tick {tick}")
+
+
+def test_no_tick_begins_after_the_signal_while_the_main_thread_computes(rig_of):
+    x = np.random.default_rng(0).standard_normal(1 << 20)
+    run = stopped(rig_of({400: signal.SIGINT}), progress=lambda fraction: [np.sort(x) for _ in range(5)])
+    assert (len(run.t), run.fault) == (401, "interrupted after tick 400")
+
+
+MOVING = """
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+    - {name: b, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}
+joints: {all: {limits: {velocity: 5}}}
+controllers:
+  - {name: c, type: own.py, joints: [a]}
+  - {name: d, type: pid, joints: [b], kp: 10, ki: 0, kd: 1, trajectory: {type: sine, amplitude: 1, frequency: 0.5 Hz}}
+guard: {deceleration: 4}
+schedule: {realtime: {warm_up: 0 s}, duration: 60 s}
+"""
+
+
+def test_a_controlled_stop_begins_with_the_next_tick(rig_of):
+    run = stopped(rig_of({300: signal.SIGINT}, text=MOVING))
+    rate = np.diff(run["b/reference_velocity"]) * 1e3
+    free = np.diff(np.pi * np.cos(np.pi * run.t)) * 1e3  # of the trajectory alone
+    assert 1 + np.flatnonzero(np.abs(rate - free) > 0.1)[0] == 301
+    assert abs(run["b/reference_velocity"][-1]) < 1e-6 and run.fault == f"interrupted after tick {len(run.t) - 1}"
+
+
+def test_the_second_signal_stops_immediately(rig_of, raises_on_termination):
+    run = stopped(rig_of({300: signal.SIGINT, 310: signal.SIGTERM}, text=MOVING))
+    assert (len(run.t), run.fault) == (311, "interrupted after tick 310")
+
+
+STILL = """
+mechanism:
+  bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}]
+controllers: [{type: pd_gravity, kp: 1, kd: 1, trajectory: {type: sine, amplitude: 1, frequency: 1 Hz}}]
+"""
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_signal_during_a_wait_ends_the_loop_with_its_motors_off(tmp_path, native):
+    bench = Bench(rig_in(tmp_path, STILL), paced=True, native=native, groups=((0,),))
+    bench.clock.then = {5: lambda: signal.raise_signal(signal.SIGINT)}
+    with pytest.raises(KeyboardInterrupt), bench.scheduler.signals:
+        scheduler = bench.start(100)
+        bench.log.clear()
+        scheduler.mode.future.result()
+        assert scheduler.engine.number == 5
+        if not native:
+            assert bench.log[-2:] == ["write a", "stop a"]  # by the thread of the loop
+        scheduler.wait()
+    bench.scheduler.close()
+    assert bench.scheduler.state is SchedulerState.STOPPED
