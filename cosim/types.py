@@ -8,7 +8,7 @@ a symbol) inside a pure block.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Annotated,
@@ -326,6 +326,11 @@ class Connection(Protocol[Item]):
 
     def bus_off(self) -> None:
         """Signal bus off to the host; for the device's end, and only on a bus that can signal it."""
+        ...
+
+    def reserve(self, items: Iterable[Item]) -> None:
+        """Items that only this program may send: on a bus that others can reach, `open` first listens for them and
+        raises InputError if another program sends one."""
         ...
 
     def send(self, item: Item, deadline_ns: int) -> None:

@@ -11,6 +11,7 @@ the moteus repository.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.drivers.transport.lines import LineSplitter
@@ -147,6 +148,10 @@ class _Adapter:
     def lost(self) -> bool:
         """See `Connection`."""
         return self.serial.lost
+
+    def reserve(self, items: Iterable[CanFrame]) -> None:
+        """See `Connection`; no effect: a serial port has one program."""
+        return None
 
     def bus_off(self) -> None:
         """See `Connection`; the text protocol cannot signal it."""

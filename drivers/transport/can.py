@@ -40,6 +40,7 @@ MAX_FOREIGN = 256  # messages for other nodes that are skipped past a deadline
 MAX_AGE = 1.0  # s; an older time stamp is not believed
 # IP_MULTICAST_ALL and IPV6_MULTICAST_ALL of Linux, which `socket` does not name
 MULTICAST_ALL = {socket.AF_INET: (socket.IPPROTO_IP, 49), socket.AF_INET6: (socket.IPPROTO_IPV6, 29)}
+LISTEN_NS = 30_000_000  # for commands of another program, before anything is sent; programs command at 50 Hz or more
 STATE_CHECK_NS = 100_000_000  # between two checks of the state of the controller
 
 
@@ -58,6 +59,7 @@ class CanBus(BaseConnection[CanFrame]):
         # a virtual bus is within one process
         self._lock_name = "" if params.interface == "virtual" else f"{end} {params.name}"
         self._locked = False
+        self._reserved: frozenset[tuple[int, bool]] = frozenset()  # (identifier, remote) of our own commands
         self._weights = weights(params.bitrate, params.data_bitrate)
         self._bus: BusABC | None = None
         self._message: type[Message]  # python-can is imported when the bus is opened
@@ -74,6 +76,11 @@ class CanBus(BaseConnection[CanFrame]):
         """From now on receive only frames with these identifiers (11 or 29 bits); None: all."""
         self._ids = None if ids is None else frozenset(ids)
         self._filter()
+
+    def reserve(self, items: Iterable[CanFrame]) -> None:
+        """See `Connection`; a frame is recognised by its identifier. A virtual bus is within one process."""
+        if self.params.interface != "virtual":
+            self._reserved = frozenset((item.id, item.remote) for item in items)
 
     def send(self, item: CanFrame, deadline_ns: int) -> None:
         """See `Connection`. Each frame is a new Message: interfaces may keep it, and other threads may send too."""
@@ -215,6 +222,7 @@ class CanBus(BaseConnection[CanFrame]):
                 _reserve(self._descriptor)
             if self._sender_mark is not None and self._descriptor is not None:
                 _only_own_group(self._descriptor)
+            self._listen()
             self._filter()
         except InputError:
             self._release()
@@ -232,6 +240,17 @@ class CanBus(BaseConnection[CanFrame]):
                 what = f"the bus {self.name} is {one_line(error)}; end it: two programs must not command the same bus"
                 raise InputError(what, self._locate("channel")) from error
             self._locked = True
+
+    def _listen(self) -> None:
+        """Raises InputError if another program sends what is reserved for this one."""
+        end_ns = now() + LISTEN_NS
+        while self._reserved and (rest_ns := end_ns - now()) > 0:
+            assert self._bus is not None
+            message = self._bus.recv(rest_ns * 1e-9)
+            if message is not None and (message.arbitration_id, message.is_remote_frame) in self._reserved:
+                what = f"another program commands the drives of {self.name}: its frame {message.arbitration_id:#x} came"
+                what += " before anything was sent; end it: two programs must not command the same bus"
+                raise InputError(what, self._locate("channel"))
 
     def _unlock(self) -> None:
         if self._locked:

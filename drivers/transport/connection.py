@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Generic, NamedTuple
 
@@ -115,6 +115,10 @@ class BaseConnection(ABC, Generic[Item]):
 
     def bus_off(self) -> None:
         """See `Connection`; no effect here."""
+        return None
+
+    def reserve(self, items: Iterable[Item]) -> None:
+        """See `Connection`; no effect here: a serial port has one program."""
         return None
 
     @abstractmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Protocol, TypedDict, runtime_checkable
@@ -20,7 +21,7 @@ from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import WATCHDOG_STEPS, GuardSpec
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import DriverContext, FeedforwardReport, Limits
+from cosim.types import BusItem, DriverContext, FeedforwardReport, Limits
 
 WATCHDOG = 0.1  # s without a tick until real motors are switched off, unless the rig sets another time
 
@@ -77,7 +78,9 @@ def driver_groups(
     loads = 0
     for spec in drivers:
         index = np.array([joints.index(name) for name in spec.joints], dtype=int)
-        driver = spec.family.load(spec.plugin.params, contexts[spec.name])
+        context = contexts[spec.name]
+        driver = spec.family.load(spec.plugin.params, context)
+        driver.link.reserve(own_items(spec, context))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
         groups.append(DriverGroup(driver, index, spec.mode, real=True, load=bool(spec.loads)))
@@ -111,6 +114,12 @@ def bus_loads(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContex
             what = f"{n} drive{'s' * (n > 1)} every {period * 1e3:g} ms need {load:.3g} times the capacity of the bus"
             raise InputError(f"{what}; use a longer schedule.step, a higher bit rate, or two buses", context.place())
     return loads
+
+
+def own_items(spec: DriverSpec, context: DriverContext) -> list[BusItem]:
+    """What a driver sends in a cycle, in any mode: no other program on its bus may send the same."""
+    each = (replace(context, mode=mode) for mode in sorted(spec.family.MODES))
+    return [item for other in each for item in cycle_traffic(spec, other).out]
 
 
 def cycle_traffic(spec: DriverSpec, context: DriverContext) -> CycleTraffic:
