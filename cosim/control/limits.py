@@ -22,6 +22,9 @@ STOP: Action = "stop"
 
 # K below the temperature limit at which derating of the effort limit begins
 DERATING = 10.0
+# rad or m by which a position may be beyond its limits: the rounding error of a joint that rests at one of them, and
+# less than a count of any encoder
+POSITION_TOLERANCE = 1e-9
 # rad/s or m/s; lowest speed in the power limit
 MIN_SPEED = 1e-9
 
@@ -129,8 +132,15 @@ def _velocity_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple
 
 def _inward_effort(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
     """Outside the limits only effort towards them."""
-    lower, upper = x.bounds["lower"], x.bounds["upper"]
-    return ops.where(x.position < lower, 0.0, lowest), ops.where(x.position > upper, 0.0, highest)
+    return ops.where(_is_below(x), 0.0, lowest), ops.where(_is_above(x), 0.0, highest)
+
+
+def _is_below(x: GuardInputs) -> Numeric:
+    return x.position < x.bounds["lower"] - POSITION_TOLERANCE
+
+
+def _is_above(x: GuardInputs) -> Numeric:
+    return x.position > x.bounds["upper"] + POSITION_TOLERANCE
 
 
 def _derating(x: GuardInputs) -> Numeric:
@@ -220,7 +230,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         stop_category=1,
         keys=("lower", "upper"),
         positive=False,
-        exceeded=lambda x, _: ops.logical_or(x.position < x.bounds["lower"], x.position > x.bounds["upper"]),
+        exceeded=lambda x, _: ops.logical_or(_is_below(x), _is_above(x)),
         effort_bounds=_inward_effort,
         position_bounds=lambda x: (x.bounds["lower"], x.bounds["upper"]),
         inherited=("lower", "upper"),

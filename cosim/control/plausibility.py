@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cosim.control.limits import POSITION_TOLERANCE
 from cosim.types import Numeric
 
 # s, added to the time between two measurements, in which a joint may move at its velocity limit
@@ -32,8 +33,9 @@ def is_stale(age: Numeric, limit: Numeric) -> Numeric:
 
 
 def starts_outside(position: Numeric, lower: Numeric, upper: Numeric) -> Numeric:
-    """Where a joint is outside its position limits at the start."""
-    return np.logical_not((lower <= position) & (position <= upper))
+    """Where a joint is outside its position limits at the start, as the guard sees it."""
+    lowest, highest = lower - POSITION_TOLERANCE, upper + POSITION_TOLERANCE
+    return np.logical_not((lowest <= position) & (position <= highest))
 
 
 def starts_moving(velocity: Numeric, max_velocity: Numeric) -> Numeric:

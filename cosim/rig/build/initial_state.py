@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from cosim.control.limits import POSITION_TOLERANCE, STOP
+from cosim.control.plausibility import starts_moving, starts_outside
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.plant.hybrid_modes import EventInputs, HardStop, HybridModes, PlantEvent
 from cosim.plant.plant import LoopClosure, Plant
@@ -18,7 +20,6 @@ from cosim.units import TURN
 
 ROUNDING = 1e-15  # relative error of a sum of steps
 _OF_A_SPHERICAL_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
-STOP_TOLERANCE = 1e-9  # rad or m, by which a joint may start beyond a stop
 
 
 def with_initial_state(plant: Plant, spec: RigSpec) -> Plant:
@@ -67,8 +68,10 @@ def is_spherical_dof(spec: RigSpec, dof: str) -> bool:
 
 
 def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
-    """Events, stops and latches of the rig. Raises InputErrors for those that do not fit it."""
-    errors = [InputError(what, spec.source.place(path)) for path, what in _mismatches(spec, plant)]
+    """Events, stops and latches of the rig. Raises InputErrors for those that do not fit it, and for joints that start
+    beyond their limits."""
+    found = (*_mismatches(spec, plant), *_beyond_limits(spec, plant))
+    errors = [InputError(what, spec.source.place(path)) for path, what in found]
     if errors:
         raise InputErrors(errors)
     model = plant.model
@@ -120,7 +123,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
             fix = f" and give joints.{joint}.{key}" if key != "stops" else ", or use a chain of prismatic joints"
             yield (*at, key), f"{_OF_A_SPHERICAL_JOINT.format(name, joint)}; take out '{key}'{fix}"
         for side, bound in dof.stops:
-            if side * (position - bound) > STOP_TOLERANCE and not dof.initial_given[0]:
+            if side * (position - bound) > POSITION_TOLERANCE and not dof.initial_given[0]:
                 key, unit = "upper" if side > 0 else "lower", plant.model.dof_units[plant.model.dof_index(name)]
                 what = f"with its loops closed joint '{name}' starts at {position:.6g} {unit}, beyond its {key} stop at"
                 yield (*at, "stops", key), f"{what} {bound:.6g} {unit}; give another guess or stop"
@@ -128,6 +131,24 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
         if whole.latched and whole.velocity is not None and any(whole.velocity):
             what = f"'{name}' is latched and starts at rest; take out the velocity or 'latched'"
             yield ("joints", name, "initial", "velocity"), what
+
+
+def _beyond_limits(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
+    """(path, message) of simulated joints whose computed start would stop the first tick. Given positions are checked
+    with their section."""
+    starts = zip(spec.joints.items(), plant.start_positions, plant.start.v, plant.full_model.dof_units, strict=True)
+    for (name, joint), position, velocity, unit in starts:
+        if name in plant.real:
+            continue
+        actions, limits = spec.guard.actions | joint.actions, joint.limits
+        lower, upper, fastest = limits["lower"], limits["upper"], limits["velocity"]
+        at, fix = ("joints", name, "limits"), f"change its start or joints.{name}.limits"
+        if actions["position"] == STOP and starts_outside(position, lower, upper):
+            what = f"joint '{name}' starts at {position:.6g} {unit}, outside its limits {lower:.6g} to {upper:.6g}"
+            yield at, f"{what} {unit}; {fix}"
+        if actions["velocity"] == STOP and starts_moving(velocity, fastest):
+            what = f"joint '{name}' starts at {velocity:.6g} {unit}/s, above its limit of {fastest:.6g} {unit}/s"
+            yield at, f"{what}; {fix}"
 
 
 def _value(event: EventSpec) -> Callable[[EventInputs], Numeric]:

@@ -6,6 +6,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from cosim.control.limits import POSITION_TOLERANCE
+from cosim.control.plausibility import starts_outside
 from cosim.errors import did_you_mean
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Joint
@@ -215,7 +217,7 @@ def _stops(
         if bound is None:
             continue
         found.append((side, bound))
-        if side * (position - bound) > 0.0:
+        if side * (position - bound) > POSITION_TOLERANCE:
             what = f"joint '{at[1]}' starts at {position:.6g} {unit}, beyond its {key} stop at {bound:.6g} {unit}"
             reading.fail((*at, "stops", key), f"{what}; move one of them")
     return tuple(found)
@@ -256,7 +258,7 @@ def _check_limits(
         return reading.fail((*at, "limits"), what)
     if joint is not None:
         lower, upper = max(lower, joint.lower), min(upper, joint.upper)
-    if position is not None and not lower <= position <= upper:
+    if position is not None and starts_outside(position, lower, upper):
         what = f"{position:.6g}{unit} is outside the limits of joint '{at[1]}'"
         fix = f"give one from {lower:.6g} to {upper:.6g}{unit}"
         reading.fail((*at, "initial", key), f"{what}; {fix}")
