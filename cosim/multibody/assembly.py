@@ -15,13 +15,8 @@ from cosim.multibody.constraint_rows import BodyConstraint
 from cosim.multibody.dynamics import body_motions
 from cosim.multibody.kinematics import placements
 from cosim.multibody.model import Model
+from cosim.multibody.nearest import CLOSURE_TOLERANCE, MIN_DAMPING, ClosureSearch, damped_least_squares, separate_parts
 
-CLOSURE_TOLERANCE = 1e-10  # residual [m or rad] and rate [m/s or rad/s] that count as zero
-MAX_ITERATIONS = 200  # of the Levenberg–Marquardt method
-ROUNDING = 1e-14  # relative to the largest element of G
-MIN_DAMPING = 1e-13  # of the Levenberg–Marquardt method, relative to the largest element of GᵀG
-STALLED = 1.0 - 1e-6  # ratio of |f|² after a step to |f|² before it, above which the search has stalled
-ATTEMPTS, MANY_DOFS = 40, 50  # random starts at growing distance from the guess; fewer above this many dofs
 ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts as singular
 
 
@@ -63,84 +58,36 @@ def find_consistent_state(
 
 
 def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
-    """Coordinates (nq,) near the guess with closed loops, all on their intended branch; kept: (nv,) fixed dofs.
+    """Coordinates (nq,) with closed loops, all on their intended branch, nearest to the guess as `nearest` defines it;
+    kept: (nv,) fixed dofs.
 
     Raises InputError if no such coordinates are found."""
-    rng, movable = np.random.default_rng(0), ~kept
-    off_branch = None
-    best, smallest = model.equations.normalised(np.asarray(guess, dtype=float)), np.inf
-    attempts = max(3, ATTEMPTS * MANY_DOFS // max(MANY_DOFS, model.nv))
-    for attempt in range(attempts):
-        spread = np.where(movable, rng.normal(size=model.nv) * 3.0 * attempt / attempts, 0.0)
-        q, violation = _descend(model, model.equations.integrate(np.asarray(guess, dtype=float), spread), movable, t)
-        wrong = _on_wrong_branch(model, q, t) if violation < CLOSURE_TOLERANCE else None
-        if wrong is not None:
-            off_branch = off_branch or wrong
-        elif violation < smallest:
-            best, smallest = q, violation
-        if smallest < CLOSURE_TOLERANCE or not movable.any():
-            break
-    if smallest < CLOSURE_TOLERANCE:
-        return best
-    if off_branch is None:
-        raise _cannot_close_error(model, best, kept, t)
-    raise _wrong_branch_error(model, off_branch, kept)
+    equations = model.equations
+    guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
+    for rows, dofs in separate_parts(equations.closure, ~kept):
+        search = ClosureSearch(equations, equations.closure, rows, dofs, guess, t)
+        owners = np.array(equations.constraints.owners)[equations.constraints.holonomic][rows]
+        q = search.nearest(q, lambda q, of=frozenset(owners): _on_wrong_branch(model, q, t, of) is None)
+    if np.abs(_residual(model, q, t)).max(initial=0.0) >= CLOSURE_TOLERANCE:
+        raise _cannot_close_error(model, q, kept, t)
+    if (wrong := _on_wrong_branch(model, q, t)) is not None:
+        raise _wrong_branch_error(model, wrong, kept)
+    return q
 
 
-def _on_wrong_branch(model: Model, q: np.ndarray, t: float) -> BodyConstraint | None:
-    """The first constraint that is closed on the wrong branch."""
+def _on_wrong_branch(model: Model, q: np.ndarray, t: float, of: Collection[int] | None = None) -> BodyConstraint | None:
+    """The first constraint that is closed on the wrong branch; of: indices of the constraints to check, all if None."""
     equations, members = model.equations, model.equations.constraints.members
-    if all(constraint.law.branch is None for constraint in members):
+    checked = [c for k, c in enumerate(members) if c.law.branch is not None and (of is None or k in of)]
+    if not checked:
         return None
     moving = body_motions(equations.sweeps, equations.q_map.positions(q), np.zeros(equations.nv_tree), t)
     placed = placements(equations.sweeps, moving)
-    return next((constraint for constraint in members if not constraint.on_intended_branch(placed)), None)
+    return next((constraint for constraint in checked if not constraint.on_intended_branch(placed)), None)
 
 
 def _residual(model: Model, q: np.ndarray, t: float) -> np.ndarray:
-    return np.asarray(model.equations.constraint_violation(q, np.zeros(model.nv), t)[0], dtype=float)
-
-
-def _descend(model: Model, q: np.ndarray, movable: np.ndarray, t: float) -> tuple[np.ndarray, float]:
-    """The Levenberg–Marquardt method on |f|²: (coordinates, largest remaining residual)."""
-    holonomic = np.array(model.equations.constraints.holonomic)
-    f = _residual(model, q, t)
-    damping = 1e-3
-    for _ in range(MAX_ITERATIONS):
-        if np.abs(f).max(initial=0.0) < 1e-3 * CLOSURE_TOLERANCE:
-            break
-        G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[holonomic][:, movable]
-        if not np.isfinite(G).all():
-            break
-        while damping < 1e12:
-            step = np.zeros(model.nv)
-            step[movable] = -_damped_least_squares(G, f, damping)
-            trial = model.equations.normalised(model.equations.integrate(q, step))
-            after = _residual(model, trial, t)
-            before, now = f @ f, after @ after
-            if now < before:
-                q, f, damping = trial, after, max(0.1 * damping, MIN_DAMPING)
-                if now > STALLED * before:
-                    return q, float(np.abs(f).max())
-                break
-            if np.abs(f).max() < CLOSURE_TOLERANCE:
-                return q, float(np.abs(f).max())  # the remaining residual is rounding
-            damping *= 10.0
-        else:
-            break
-    return q, float(np.abs(f).max(initial=0.0))
-
-
-def _damped_least_squares(G: np.ndarray, f: np.ndarray, damping: float) -> np.ndarray:
-    """x that minimises |G x − f|² + damping · scale · |x|², from the normal equations. They are sparse: a loop involves
-    few dofs, and elements below rounding are dropped. G may be rank-deficient."""
-    import scipy.sparse.linalg  # slow to import
-
-    sparse = scipy.sparse.csc_array(np.where(np.abs(G) > ROUNDING * np.abs(G).max(initial=0.0), G, 0.0))
-    normal = sparse.T @ sparse
-    scale = normal.diagonal().max(initial=0.0) or 1.0
-    normal = normal + damping * scale * scipy.sparse.eye_array(G.shape[1])
-    return scipy.sparse.linalg.splu(normal.tocsc()).solve(sparse.T @ f)
+    return model.equations.closure(q, t)[0]
 
 
 def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> InputError:
@@ -237,12 +184,12 @@ def _nearby_configuration(
 ) -> np.ndarray | None:
     """A configuration near q with closed loops, None if none is found."""
     rng = np.random.default_rng(1)
-    G = _unit_rows(G)
+    G, closure = _unit_rows(G), model.equations.closure
+    search = ClosureSearch(model.equations, closure, np.arange(closure.rows), np.flatnonzero(movable), q, t)
     for _ in range(3):
-        step = np.zeros(model.nv)
-        step[movable] = random = 0.1 * rng.normal(size=G.shape[1])
-        step[movable] -= _damped_least_squares(G, G @ random, MIN_DAMPING)
-        nearby, smallest = _descend(model, model.equations.integrate(q, step), movable, t)
+        random = 0.1 * rng.normal(size=G.shape[1])
+        step = random - damped_least_squares(G, G @ random, MIN_DAMPING)
+        nearby, smallest = search.close(search.moved(q, step))
         if smallest < CLOSURE_TOLERANCE:
             return nearby
     return None

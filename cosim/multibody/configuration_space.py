@@ -26,10 +26,18 @@ class ConfigurationSpace:
 
     def difference(self, q0: Numeric, q1: Numeric) -> Numeric:
         """d (nv,) with q1 = integrate(q0, d)."""
+        return self._of_two("difference", q0, q1)
+
+    def offset(self, q0: Numeric, q1: Numeric) -> Numeric:
+        """(nv,) whose length is the distance of q1 from q0: of each coordinate, and of rotations the angle. It is the
+        gradient of half the squared distance along the dofs at q1."""
+        return self._of_two("offset", q0, q1)
+
+    def _of_two(self, what: str, q0: Numeric, q1: Numeric) -> Numeric:
         parts, start = [], 0
         for kind in self.kinds:
             place = slice(start, start := start + kind.nq)
-            parts.append(kind.space.difference(q0[place], q1[place]))
+            parts.append(getattr(kind.space, what)(q0[place], q1[place]))
         return ops.concatenate(parts)
 
     def chart(self, q: Numeric) -> Numeric:

@@ -28,6 +28,7 @@ class Space:
     rate: Callable[[Numeric, Numeric], Numeric]  # (q, v) -> q̇ (nq,)
     integrate: Callable[[Numeric, Numeric], Numeric]  # (q, d) -> (nq,)
     difference: Callable[[Numeric, Numeric], Numeric]  # (q0, q1) -> d (nv,) with q1 = integrate(q0, d)
+    offset: Callable[[Numeric, Numeric], Numeric]  # (q0, q1) -> (nv,) at q1: d/dt |offset|²/2 = offset · v
     chart: Callable[[Numeric], Numeric]  # q -> (nv,), a rotation as its rotation vector
     of_chart: Callable[[Numeric], Numeric]  # (nv,) -> q, the inverse of chart
     normalised: Callable[[Numeric], Numeric]  # q -> q with quaternions of length 1
@@ -39,7 +40,10 @@ def numbers(n: int) -> Space:
     def itself(q: Numeric) -> Numeric:
         return q
 
-    return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, lambda q0, q1: q1 - q0, itself, itself, itself)
+    def apart(q0: Numeric, q1: Numeric) -> Numeric:
+        return q1 - q0
+
+    return Space(n, n, np.zeros(n), lambda q, v: v, lambda q, d: q + d, apart, apart, itself, itself, itself)
 
 
 # --- quaternions ---
@@ -124,6 +128,7 @@ ROTATION = Space(
     _rotating,
     _rotated,
     _rotation_between,
+    _rotation_between,
     _rotation_vector,
     _of_rotation_vector,
     _of_unit_length,
@@ -162,6 +167,11 @@ def _motion_between(q0: Numeric, q1: Numeric) -> Numeric:
     return ops.concatenate([path - 0.5 * once + twice * ops.cross(angular, once), angular])
 
 
+def _motion_offset(q0: Numeric, q1: Numeric) -> Numeric:
+    """(translation, rotation vector): its length takes the distance of the origins, not along a screw motion."""
+    return ops.concatenate([rotation_of(q1[3:]).T @ (q1[:3] - q0[:3]), _rotation_between(q0[3:], q1[3:])])
+
+
 def _moving(q: Numeric, v: Numeric) -> Numeric:
     return ops.concatenate([rotation_of(q[3:]) @ v[:3], _rotating(q[3:], v[3:])])
 
@@ -173,6 +183,7 @@ MOTION = Space(
     _moving,
     _moved,
     _motion_between,
+    _motion_offset,
     lambda q: ops.concatenate([q[:3], _rotation_vector(q[3:])]),
     lambda d: ops.concatenate([d[:3], _of_rotation_vector(d[3:])]),
     lambda q: ops.concatenate([q[:3], _of_unit_length(q[3:])]),

@@ -41,6 +41,12 @@ class Derived:
         # casadi's matrices are stored by columns
         return [np.array(v.full()).reshape(shape, order="F") for v, shape in zip(values, self._shapes, strict=True)]
 
+    def pattern(self, k: int) -> np.ndarray:
+        """Which elements of result k are not 0 for all arguments, bool."""
+        import casadi
+
+        return casadi.DM(self._fn.sparsity_out(k), 1.0).full() != 0.0
+
 
 def _array(value: Numeric, shape: Shape) -> Numeric:
     """An expression as an array of symbols, constants as numbers."""

@@ -14,6 +14,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile.rolled_sweeps import RolledRoutine
 from cosim.multibody import dynamics, kinematics
+from cosim.multibody.closure import Closure
 from cosim.multibody.configuration_space import ConfigurationSpace
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, constraint_jacobian, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
@@ -105,6 +106,12 @@ class MechanismEquations(ConfigurationSpace):
         """G (m, nv): the rates of all rows are G v + a₀."""
         moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return self._project_rows(constraint_jacobian(self.sweeps, moving, rows, self.nv_tree))
+
+    @cached_property
+    def closure(self) -> Closure:
+        """The holonomic rows on numbers."""
+        at_rest = np.zeros(self.nv)
+        return Closure(self, sum(self.constraints.holonomic), lambda q, t: self.constraint_violation(q, at_rest, t)[0])
 
     def _project_rows(self, jacobian: Numeric) -> Numeric:
         """J P: a Jacobian of all dofs of the tree as one of the independent dofs."""
