@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+LONGEST_LINE = 1000  # characters of a message
+MOST_NAMES = 20  # that a message lists
+MOST_SHOWN = 20  # errors of one input that are shown
+MOST_ERRORS = 100  # errors of one input, after which reading ends
+COMPARED = 500  # known names that a misspelt one is compared with, and characters of a name
 
 
 @dataclass(frozen=True)
@@ -27,15 +33,16 @@ class SourceLocation:
 class CosimError(Exception):
     """Base of all errors that this package raises deliberately.
 
-    `what`: the error and, after a semicolon, the fix; `place`: the source location.
+    `what`: the error and, after a semicolon, the fix; `place`: the source location. The text is one line of printable
+    characters, whatever the input holds.
     """
 
     exit_code = 1
 
     def __init__(self, what: str, place: SourceLocation | str | None = None) -> None:
-        self.what = what
+        self.what = one_line(what)
         self.place = place
-        super().__init__(f"{place}: {what}" if place else what)
+        super().__init__(one_line(f"{place}: {what}" if place else what))
 
 
 class InputError(CosimError):
@@ -45,11 +52,35 @@ class InputError(CosimError):
 
 
 class InputErrors(InputError):
-    """All errors of one input, one line each, in the order of their lines."""
+    """The errors of one input, one line each, in the order of their lines; of many, the first ones and their number."""
 
     def __init__(self, errors: Iterable[InputError]) -> None:
         self.errors = tuple(errors)
-        CosimError.__init__(self, "\n".join(str(error) for error in self.errors))
+        self.what = "\n".join([*map(str, self.errors[:MOST_SHOWN]), *_remaining(len(self.errors))])
+        self.place = None
+        Exception.__init__(self, self.what)
+
+
+def _remaining(errors: int) -> list[str]:
+    """The line that stands for the errors that are not shown."""
+    more = errors - MOST_SHOWN
+    if more <= 0:
+        return []
+    number = f"at least {more}" if errors >= MOST_ERRORS else str(more)
+    return [f"… and {number} more; correct these first"]
+
+
+class ErrorList(list[InputError]):
+    """The errors found so far in an input. The last one that it takes raises InputErrors: what reads the input ends."""
+
+    def append(self, error: InputError) -> None:
+        super().append(error)
+        if len(self) >= MOST_ERRORS:
+            raise InputErrors(self)
+
+    def extend(self, errors: Iterable[InputError]) -> None:
+        for error in errors:
+            self.append(error)
 
 
 class CompileError(CosimError):
@@ -72,13 +103,33 @@ def describe_exception(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
 
 
+def one_line(text: str) -> str:
+    """`text` without its middle if it is long; line breaks and characters that do not print are escaped."""
+    if len(text) > LONGEST_LINE:
+        text = f"{text[: LONGEST_LINE * 3 // 4]} … {text[-LONGEST_LINE // 5 :]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """The beginning of a text that a message quotes."""
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b, c`; of many names the first ones and their number."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` if a known name is similar, else `; known: a, b, c`."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name[:COMPARED], known[:COMPARED], n=1, cutoff=0.6)
     if close:
         return f"; did you mean '{close[0]}'?"
-    return f"; known: {', '.join(known)}" if known else ""
+    return f"; known: {listed(known)}" if known else ""
 
 
 def plural(n: int, word: str) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import re
 
+from cosim.errors import shortened
+
 TURN = 2.0 * math.pi
 DEGREE = math.pi / 180.0
 RPM = TURN / 60.0
@@ -58,7 +60,26 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint damping": ("N*m*s/rad", "N*s/m"),
 }
 
-_QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?)?\s*")
+# other spellings of the words of a unit
+SPELLINGS: dict[str, str] = {
+    **dict.fromkeys(("°", "degree", "degrees"), "deg"),
+    **dict.fromkeys(("radian", "radians"), "rad"),
+    **dict.fromkeys(("rev", "turns"), "turn"),
+    "RPM": "rpm",
+    **dict.fromkeys(("sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("minute", "minutes"), "min"),
+    **dict.fromkeys(("hour", "hours"), "h"),
+    **dict.fromkeys(("Ω", "Ohm", "ohms"), "ohm"),
+    **dict.fromkeys(("mΩ", "mOhm"), "mohm"),
+    **{f"{prefix}Nm": f"{prefix}N*m" for prefix in ("", "m")},
+    "Ncm": "N*cm",
+    "Nms": "N*m*s",
+    "Ns": "N*s",
+    "kgm": "kg*m",
+}
+_SIGNS = str.maketrans({"·": "*", "⋅": "*", "²": "^2", "µ": "u", "μ": "u", "\u2126": "Ω"})  # µ: U+00B5 and U+03BC
+_WORD = re.compile(r"°(?!C)|[^\W\d_]+")
+_QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?) ?(.+)?")
 
 
 def parse_quantity(text: str, unit: str) -> float:
@@ -68,18 +89,24 @@ def parse_quantity(text: str, unit: str) -> float:
     Raises ValueError with a message for the user.
     """
     allowed = JOINT_DIMENSIONS.get(unit) or (UNITS[unit][0],)
+    text = " ".join(text.split())
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise ValueError(f"expected a number, got '{text}'")
+        raise ValueError(f"expected a number, got '{shortened(text)}'")
     number, given = float(match[1]), match[2]
     if given is None:
         return number
-    given = given.replace("·", "*").replace("²", "^2")
-    dimension, factor = UNITS.get(given, (None, 1.0))
+    dimension, factor = UNITS.get(_canonical(given), (None, 1.0))
     if dimension not in allowed:
         fitting = ", ".join(u for u, (d, _) in UNITS.items() if d in allowed)
-        raise ValueError(f"unit '{given}' does not fit here; use {fitting}")
+        raise ValueError(f"unit '{shortened(given)}' does not fit here; use {fitting}")
     return number * factor
+
+
+def _canonical(unit: str) -> str:
+    """The unit as `UNITS` names it, where it is one: `N·m`, `N m` and `Nm` are `N*m`."""
+    text = re.sub(r" ?([*/^]) ?", r"\1", unit.translate(_SIGNS)).replace(" ", "*")
+    return _WORD.sub(lambda word: SPELLINGS.get(word[0], word[0]), text)
 
 
 def format_seconds(seconds: float) -> str:

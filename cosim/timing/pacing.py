@@ -34,7 +34,7 @@ class Pacing:
     warm_up: time after the start in which late ticks do not count."""
 
     strict: bool = param(default=False)
-    rate: float = param(above=0, max=1000, default=1.0)
+    rate: float = param(min=1e-3, max=1000, default=1.0)
     overrun: Overrun = param(default="catch_up")
     max_consecutive: int = param(min=1, default=10)
     warm_up: float = param(unit="s", min=0, max=60, default=0.1)

@@ -37,8 +37,8 @@ def test_files_that_are_no_rigs(command):
         "tab.yaml": f"tab.yaml:2: broken YAML: {tab}",
         "open.yaml": "open.yaml:2: broken YAML: expected the node content, but found '<stream end>'",
         "list.yaml": "list.yaml:1: expected 'key: value' lines at the top level",
-        "bytes.yaml": "bytes.yaml: is not UTF-8 text",
-        ".": ".: cannot be read: Is a directory",
+        "bytes.yaml": "bytes.yaml: is UTF-16 text; save it as UTF-8",
+        ".": ".: is a folder; give the file of a rig",
     }.items():
         assert command.refuses("run", file) == command.refuses("check", file) == [message]
 

@@ -29,6 +29,8 @@ from cosim.output.telemetry import CHANNELS_INTERVAL
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import WATCHDOG, bus_report
+from cosim.rig.reading import names as part_names
+from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.sections import (
     bodies,
     constraints,
@@ -46,12 +48,13 @@ from cosim.rig.sections import (
     moving_base,
     rig_spec,
     schedule,
+    size,
 )
 from cosim.rig.session import channels_of
 from cosim.tick.tick_model import ORDER
 from cosim.timing import deadlines, pacing
 from cosim.types import COMMAND, joint_signals
-from cosim.units import UNITS
+from cosim.units import SPELLINGS, UNITS
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
 
 HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
@@ -218,9 +221,23 @@ def test_every_task_of_a_tick_is_listed_in_its_order():
 
 def test_every_value_of_realtime_is_listed():
     (row,) = (row for row in TABLES["`schedule`"] if row[0] == "`realtime`")
-    words = {word for word in schedule._REALTIME_WORDS if isinstance(word, str)}
-    assert set(re.findall(r"`(\w+)`", row[1])) == words
-    assert schedule._REALTIME_WORDS[row[3].strip("`")] is None
+    words = {word for word in schema.BOOLEANS if isinstance(word, str)}
+    assert set(re.findall(r"`(\w+)`", row[1])) == words | {"strict"}
+    assert not schema.BOOLEANS[row[3].strip("`")]
+
+
+def test_the_spellings_of_units_are_listed():
+    rows = TABLES["Other spellings"][1:]
+    listed = {word: row[0].strip("`") for row in rows for word in re.findall(r"`([^`]+)`", row[1])}
+    assert listed == {word: unit for word, unit in SPELLINGS.items()}
+
+
+def test_the_limits_of_a_file_are_stated():
+    for number in (yaml_source.LARGEST // 10**6, yaml_values.MOST_VALUES, yaml_values.DEEPEST, size.MOST_BODIES):
+        assert f" {number:,} " in TEXT
+    assert f"{size.MOST_INSTRUCTIONS:,} instructions" in TEXT
+    assert f"at most {part_names.LONGEST_NAME} characters" in TEXT
+    assert f"more than {schema.LARGEST_NUMBER:g} in size" in TEXT.replace("1e12", "1e+12")
 
 
 def test_the_minimum_period_is_stated():

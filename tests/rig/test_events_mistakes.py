@@ -155,7 +155,7 @@ def test_events_of_a_prescribed_joint(do):
             f"bar: {{latched: true, {PRESCRIBED}}}",
             "bar.latched: joint 'bar' is prescribed and follows its trajectory; take out 'latched'",
         ),
-        ("rod: {latched: 3}", "rod.latched: expected true or false, got 3"),
+        ("rod: {latched: 3}", "rod.latched: expected true, false, yes or no, got 3"),
         (
             "bar: {latched: true, initial: {velocity: 1}}",
             "bar.initial.velocity: 'bar' is latched and starts at rest; take out the velocity or 'latched'",

@@ -262,8 +262,8 @@ NO_EFFECT = "has no effect with an external trigger; remove"
             )
         ),
         ("{strct: true}", ": unknown key 'strct'; did you mean 'strict'?"),
-        ("{strict: yes}", ".strict: expected true or false, got 'yes'"),
-        ("{rate: 0}", ".rate: must be above 0, is 0"),
+        ("{strict: on}", ".strict: expected true, false, yes or no, got 'on'"),
+        ("{rate: 0}", ".rate: must be at least 0.001, is 0"),
         ("{rate: 1001}", ".rate: must be at most 1000, is 1001"),
         ("{overrun: drop}", ".overrun: expected one of skip, catch_up, stop; got 'drop'"),
         ("{overrun: skip, max_consecutive: 10}", ".max_consecutive: has no effect with overrun: skip; remove it"),

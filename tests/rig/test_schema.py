@@ -1,13 +1,14 @@
 """The schema loader: what each kind of field accepts, and the exact message for what it does not."""
 
+import dataclasses
 import math
 from typing import Annotated, Any, Literal
 
 import pytest
 
-from cosim.errors import InputError, SourceLocation
+from cosim.errors import MOST_ERRORS, MOST_SHOWN, ErrorList, InputError, InputErrors, SourceLocation
 from cosim.rig.reading.schema import Reading, read, read_fields
-from cosim.rig.reading.yaml_source import dotted
+from cosim.rig.reading.yaml_values import dotted
 from cosim.types import PerJoint, param, params
 
 
@@ -45,6 +46,9 @@ class Gains:
     limit: PerJoint = param(unit="joint effort", default=math.inf)
 
 
+KEYS = ", ".join(field.name for field in dataclasses.fields(Everything))
+
+
 def place(path: tuple) -> SourceLocation:
     return SourceLocation("rig.yaml", len(path), dotted(path))
 
@@ -67,6 +71,9 @@ def load(cls: type, data: Any, joints: Any = None, n: int | None = None, besides
         ("count", 4096, 4096),
         ("count", 4e3, 4000),
         ("flag", True, True),
+        ("flag", False, False),
+        ("flag", "yes", True),
+        ("flag", "no", False),
         ("word", "on", "on"),
         ("mode", "slow", "slow"),
         ("level", 1, 1),
@@ -118,8 +125,15 @@ def test_defaults(data):
         ("time", "3 V", "2 arm.time: unit 'V' does not fit here; use s, ms, us, min, h"),
         ("count", 0, "2 arm.count: must be at least 1, is 0"),
         ("count", 1.5, "2 arm.count: expected a whole number, got 1.5"),
-        ("flag", 3, "2 arm.flag: expected true or false, got 3"),
-        ("flag", "off", "2 arm.flag: expected true or false, got 'off'"),
+        ("flag", 3, "2 arm.flag: expected true, false, yes or no, got 3"),
+        ("flag", "off", "2 arm.flag: expected true, false, yes or no, got 'off'"),
+        ("flag", "Yes", "2 arm.flag: expected true, false, yes or no, got 'Yes'"),
+        ("flag", 1, "2 arm.flag: expected true, false, yes or no, got 1"),
+        ("flag", None, "2 arm.flag: expected true, false, yes or no, got nothing"),
+        ("flag", {}, "2 arm.flag: expected true, false, yes or no, got a mapping"),
+        ("gain", "x" * 70, f"2 arm.gain: expected a number, got '{'x' * 60}…'"),
+        ("mode", "x" * 70, f"2 arm.mode: expected one of fast, slow; got '{'x' * 59}…"),
+        ("x" * 70, 1, f"2 arm: unknown key '{'x' * 60}…'; known: {KEYS}"),
         ("word", 5, "2 arm.word: expected text, got 5; put it in quotes"),
         ("word", ["a"], "2 arm.word: expected text, got a list"),
         ("mode", "c", "2 arm.mode: expected one of fast, slow; got 'c'"),
@@ -143,6 +157,86 @@ def test_defaults(data):
 )
 def test_rejects(key, data, message):
     assert load(Everything, {key: data}) == (None, [f"rig.yaml:{message}"])
+
+
+@params
+class Bounds:
+    """One field per bound and kind of value."""
+
+    over: float = param(above=2, default=3.0)
+    least: float = param(min=2, default=3.0)
+    most: float = param(max=2, default=1.0)
+    zero: float = param(min=0, default=0.0)
+    whole: int = param(min=2, max=4, default=3)
+    several: tuple[float, ...] = param(min=2, max=4, default=())
+    joints: PerJoint = param(min=0, max=4, default=1)
+    optional: float | None = param(above=0, max=1, default=None)
+    time: float = param(unit="s", default=1.0)
+    rate: float = param(unit="Hz", default=1.0)
+    length: float = param(unit="m", default=1.0)
+    positive: float = param(unit="kg", above=0, default=1.0)
+    seed: int = param(default=0)
+    torque: float = param(unit="joint effort", default=0.0)
+
+
+UP, DOWN = math.inf, -math.inf
+
+
+@pytest.mark.parametrize(
+    ("key", "right", "wrong", "words"),
+    [
+        ("over", math.nextafter(2, UP), 2.0, "must be above 2, is 2"),
+        ("over", 3, 1, "must be above 2, is 1"),
+        ("least", 2, math.nextafter(2, DOWN), "must be at least 2, is 2"),
+        ("least", "2", "1.5", "must be at least 2, is 1.5"),
+        ("most", 2, math.nextafter(2, UP), "must be at most 2, is 2"),
+        ("most", -1e12, 3, "must be at most 2, is 3"),
+        ("zero", 0, -5e-324, "must be at least 0, is -4.94065645841e-324"),
+        ("zero", -0.0, -1, "must be at least 0, is -1"),
+        ("whole", 2, 1, "must be at least 2, is 1"),
+        ("whole", 4, 5, "must be at most 4, is 5"),
+        ("whole", 4.0, 3.5, "expected a whole number, got 3.5"),
+        ("optional", 1, math.nextafter(1, UP), "must be at most 1, is 1"),
+        ("optional", 1e-15, 0, "must be above 0, is 0"),
+        ("time", 1e9, math.nextafter(1e9, UP), "must be at most 1000000000 s in size, is 1000000000 s"),
+        ("time", -1e9, "-1e6 h", "must be at most 1000000000 s in size, is -3600000000 s"),
+        ("rate", 1e9, 1e12, "must be at most 1000000000 Hz in size, is 1e+12 Hz"),
+        ("length", 1e12, 1.1e12, "must be at most 1e+12 m in size, is 1.1e+12 m"),
+        ("length", 1e-300, -1e300, "must be at most 1e+12 m in size, is -1e+300 m"),
+        ("torque", 1e12, 1e30, "must be at most 1e+12 in size, is 1e+30"),
+        ("positive", 1e-15, 9e-16, "is 9e-16 kg, too close to 0; give at least 1e-15 kg"),
+        ("positive", "1e-12 g", 1e-320, "is 1e-320 kg, too close to 0; give at least 1e-15 kg"),
+        ("seed", 2**63 - 1, 2**63, "must be at most 9.22337203685e+18 in size, is 9.22337203685e+18"),
+        ("seed", -(2**63) + 1, -(2**63), "must be at most 9.22337203685e+18 in size, is -9.22337203685e+18"),
+        ("seed", 1e15, 1e30, "must be at most 9.22337203685e+18 in size, is 1e+30"),
+        ("seed", 0, 10**400, "must be a finite number, is 1" + 59 * "0" + "…"),
+    ],
+)
+def test_values_at_a_bound_and_beyond(key, right, wrong, words):
+    assert load(Bounds, {key: right})[1] == []
+    assert load(Bounds, {key: wrong}) == (None, [f"rig.yaml:2 arm.{key}: {words}"])
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("several", "must be at least 2, is 1"), ("joints", "must be at least 0, is -1")]
+)
+def test_bounds_hold_for_every_element(key, words):
+    least = {"several": 2, "joints": 0}[key]
+    assert load(Bounds, {key: [4, least, 3]})[1] == []
+    assert load(Bounds, {key: [4, least, 4.5, least - 1]})[1] == [
+        f"rig.yaml:3 arm.{key}[2]: must be at most 4, is 4.5",
+        f"rig.yaml:3 arm.{key}[3]: {words}",
+    ]
+
+
+def test_reading_ends_after_many_mistakes():
+    errors = ErrorList()
+    with pytest.raises(InputErrors) as caught:
+        read(Inner, {f"k{i}": 1 for i in range(1000)}, ("arm",), Reading(place, errors))
+    assert len(caught.value.errors) == MOST_ERRORS
+    *shown, last = str(caught.value).splitlines()
+    assert shown == [f"rig.yaml:2 arm: unknown key 'k{i}'; known: delay" for i in range(MOST_SHOWN)]
+    assert last == "… and at least 80 more; correct these first"
 
 
 def test_every_mistake_is_reported():

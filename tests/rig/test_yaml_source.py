@@ -1,11 +1,13 @@
 """YAML sources: plain data, the line of every element, overrides, and what is said of broken files."""
 
 import math
+import os
 
 import pytest
 
 from cosim.errors import InputError
-from cosim.rig.reading.yaml_source import dotted, load_yaml, override
+from cosim.rig.reading.yaml_source import LARGEST, load_yaml, override
+from cosim.rig.reading.yaml_values import MOST_VALUES, dotted
 
 RIG = """\
 base: &gains
@@ -162,14 +164,34 @@ def test_wrong_overrides(load, text, what):
             "a:\n\tb: 1\n",
             "rig.yaml:2: broken YAML: found character '\\t' that cannot start any token; indent with spaces",
         ),
-        ("a: *b\n", "rig.yaml:1: broken YAML: found undefined alias 'b'"),
-        ("a: 1\n---\nb: 2\n", "rig.yaml:2: broken YAML: but found another document"),
+        ("a: *b\n", "rig.yaml:1: broken YAML: found undefined alias 'b'; name an anchor that comes before"),
+        (
+            "a: 1\n---\nb: 2\n",
+            "rig.yaml:2: broken YAML: found another document; a rig is one document, take out the line ---",
+        ),
         ("? [a]\n: 3\n", "rig.yaml:1: broken YAML: a key must be a single word"),
-        ("a: b\nc: \x01\n", "rig.yaml:2: broken YAML: character '\\x01' is not allowed"),
+        ("a: b\nc: \x01\n", "rig.yaml:2: broken YAML: character '\\x01' is not allowed; take it out"),
         ("a: !foo 3\n", "rig.yaml:1 a: unknown tag '!foo'; leave it out"),
         ("a: !!int x\n", "rig.yaml:1 a: 'x' is no int"),
-        ("a: &a [*a]\n", "rig.yaml: nested too deeply, or an alias inside its own anchor"),
-        (b"\xff\xfe\xff", "rig.yaml: is not UTF-8 text"),
+        ("a: &a [*a]\n", "rig.yaml:1 a[0]: the alias is inside its own anchor; take it out"),
+        ("a: &a\n  - 1\n  - b: *a\n", "rig.yaml:3 a[1].b: the alias is inside its own anchor; take it out"),
+        ("a: &a\n  b: 1\n  <<: *a\n", "rig.yaml:3 a: '<<' merges a mapping into itself; take it out"),
+        ("a: &a\n  b: &b\n    <<: *a\n", "rig.yaml:3 a.b: '<<' merges a mapping into itself; take it out"),
+        (
+            "a: &a {k: 1}\nb: {<<: [*a, 3]}\n",
+            "rig.yaml:2: broken YAML: expected a mapping or list of mappings for merging, but found scalar",
+        ),
+        ("a: " + 50 * "[" + 50 * "]", "rig.yaml:1: lists and mappings in more than 50 levels; take some out"),
+        ("a: 1\nb: " + 1000 * "{c: ", "rig.yaml:2: lists and mappings in more than 50 levels; take some out"),
+        ("a: 0x" + 5000 * "f", f"rig.yaml:1 a: '0x{58 * 'f'}…' is no int"),
+        (b"\xff\xfe\xff", "rig.yaml: is UTF-16 text; save it as UTF-8"),
+        ("a: 1\n".encode("utf-16-be"), "rig.yaml:1: broken YAML: character '\\x00' is not allowed; take it out"),
+        ("a: 1\n".encode("utf-16"), "rig.yaml: is UTF-16 text; save it as UTF-8"),
+        (b"a: 1\nb: \x89PNG", "rig.yaml:2: is not UTF-8 text; give the file of a rig, or save it as UTF-8"),
+        (
+            '<?xml version="1.0"?>\n<robot name="arm"/>\n',
+            "rig.yaml:1: is XML, not YAML; a rig names its robot with `mechanism: {urdf: robot.urdf}`",
+        ),
         (
             "a: 1\nb: {c: 1,\n    c: 2}\na: 2\na: 3\n",
             "rig.yaml:4: key 'a' is given twice; the first is in line 1\n"
@@ -190,4 +212,65 @@ def test_unreadable_files(tmp_path):
     assert str(caught.value) == f"{tmp_path}/absent.yaml: no such file"
     with pytest.raises(InputError) as caught:
         load_yaml(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: cannot be read: Is a directory"
+    assert str(caught.value) == f"{tmp_path}: is a folder; give the file of a rig"
+
+
+def test_what_is_no_file_is_not_opened(tmp_path, monkeypatch):
+    """A FIFO without a writer and /dev/zero would never end."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo")
+    for name, kind in {"fifo": "a FIFO", "/dev/zero": "a device"}.items():
+        with pytest.raises(InputError) as caught:
+            load_yaml(name)
+        assert str(caught.value) == f"{name}: is {kind}; give the file of a rig"
+
+
+def test_the_size_of_a_file_is_bounded(load):
+    assert load("a: 1\n".ljust(LARGEST, " ")).data == {"a": 1}
+    with pytest.raises(InputError) as caught:
+        load("a: 1\n".ljust(LARGEST + 1, " "))
+    what = "the file has 1 MB, a rig has at most 1 MB; use `repeat`, the joint `all` or a URDF"
+    assert str(caught.value) == f"rig.yaml: {what}"
+
+
+TOO_MANY = "more than 20000 values, each alias counted with its values; use `repeat`, the joint `all` or a URDF"
+
+
+def nested(of, first):
+    """Twenty anchors, each with nine aliases of the one before."""
+    lines = [f"a{i}: &a{i} {of([f'*a{i - 1}'] * 9)}\n" for i in range(1, 20)]
+    return f"a0: &a0 {first}\n" + "".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        (nested(lambda aliases: f"[{', '.join(aliases)}]", "[x, y, z]"), 1),
+        (nested(lambda aliases: "{" + ", ".join(f"k{j}: {a}" for j, a in enumerate(aliases)) + "}", "{x: 1}"), 2),
+        ("a:\n" + "- 1\n" * 20_000, 20_000),
+        ("a: {" + ", ".join(f"k{i}: 1" for i in range(20_000)) + "}", 1),
+    ],
+    ids=["lists of aliases", "mappings of aliases", "a long list", "a long mapping"],
+)
+def test_the_number_of_values_is_bounded(load, text, line):
+    with pytest.raises(InputError) as caught:
+        load(text)
+    assert str(caught.value) == f"rig.yaml:{line}: {TOO_MANY}"
+
+
+def test_as_many_values_as_a_file_may_have(load):
+    assert len(load("a:\n" + "- 1\n" * (MOST_VALUES - 2)).data["a"]) == MOST_VALUES - 2
+
+
+def test_merges_of_merges_are_merged_once(load):
+    """Each mapping merges the one before ten times: without memory these are 10^20 merges."""
+    text = "m0: &m0 {x: 1, y: 2}\n"
+    text += "".join(f"m{i}: &m{i} {{<<: [{', '.join([f'*m{i - 1}'] * 10)}], z: {i}}}\n" for i in range(1, 21))
+    assert load(text).data["m20"] == {"x": 1, "y": 2, "z": 20}
+
+
+def test_earlier_mappings_of_a_merge_win(load):
+    text = "a: &a {k: 1, m: 1}\nb: &b {k: 2, n: 2}\nc: {<<: [*a, *b], m: 3}\nd: {m: 3, <<: [*b, *a]}\n"
+    data = load(text).data
+    assert data["c"] == {"k": 1, "m": 3, "n": 2}
+    assert data["d"] == {"k": 2, "m": 3, "n": 2}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cosim.errors import InputError, InputErrors, SourceLocation
+from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
 
 
 @dataclass
 class Diagnostics:
     """Collected errors, which a reader reports together at its end, and notes."""
 
-    errors: list[InputError] = field(default_factory=list)
+    errors: ErrorList = field(default_factory=ErrorList)
     notes: list[str] = field(default_factory=list)
 
     def error(self, what: str, place: SourceLocation) -> None:

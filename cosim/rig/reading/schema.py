@@ -15,7 +15,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cosim.errors import InputError, SourceLocation, did_you_mean, plural, where_raised
+from cosim.errors import InputError, SourceLocation, did_you_mean, listed, plural, shortened, where_raised
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.types import PerJoint
 from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
@@ -26,6 +26,12 @@ PlaceOf = Callable[[tuple], SourceLocation]
 
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
 _ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
+# the largest size of a number by its unit; larger ones are typing errors, as are positive ones below SMALLEST
+_LARGEST: dict[str, float] = {"s": 1e9, "Hz": 1e9}
+LARGEST_NUMBER = 1e12
+_LARGEST_INTEGER = 2**63 - 1
+SMALLEST = 1e-15
+BOOLEANS: dict[Any, bool] = {True: True, False: False, "yes": True, "no": False}
 # kinds of joints whose only coordinate is a length; kinds with angles and lengths, or of unknown kind
 _LINEAR: set[str | None] = {"prismatic"}
 _AMBIGUOUS: set[str | None] = {"cylindrical", "planar", "free", "general", None}
@@ -127,8 +133,15 @@ def read_fields(
 
 def show(value: YamlValue) -> str:
     """A value of a file as an error message quotes it."""
-    words = {NoneType: "nothing", dict: "a mapping", list: "a list", bool: str(value).lower()}
-    return words.get(type(value)) or repr(value)
+    words = {NoneType: "nothing", dict: "a mapping", list: "a list"}
+    if type(value) in words:
+        return words[type(value)]
+    return str(value).lower() if isinstance(value, bool) else shortened(repr(value))
+
+
+def as_boolean(value: YamlValue) -> bool | None:
+    """The truth value that a file writes as true, false, yes or no; None for anything else."""
+    return BOOLEANS.get(value) if isinstance(value, bool | str) else None
 
 
 def _keys(cls: type) -> list[str]:
@@ -140,7 +153,7 @@ def _unknown_key(reading: Reading, key: str, path: KeyPath, known: Iterable[str]
     place = reading.place((*path, key))
     if place.line is not None:
         place = dataclasses.replace(place, key=place.key[: -len(key)].removesuffix("."))
-    reading.errors.append(InputError(f"unknown key '{key}'{did_you_mean(key, known)}", place))
+    reading.errors.append(InputError(f"unknown key '{shortened(key)}'{did_you_mean(key, known)}", place))
 
 
 def _default(reading: Reading, hint: Any, field: dataclasses.Field, path: KeyPath) -> Any:
@@ -169,19 +182,24 @@ def _number(
     unit = reading.unit(meta.get("unit", "1"), joint)
     if isinstance(value, str) and (unit in UNITS or unit in JOINT_DIMENSIONS):
         try:
-            value = parse_quantity(" ".join(value.split()), unit)
+            value = parse_quantity(value, unit)
         except ValueError as error:
             return reading.fail(path, str(error))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return reading.fail(path, f"expected a number, got {show(value)}")
     if not abs(value) <= sys.float_info.max:
-        return reading.fail(path, f"must be a finite number, is {value}")
+        return reading.fail(path, f"must be a finite number, is {show(value)}")
     suffix = "" if unit == "1" or unit in JOINT_DIMENSIONS else f" {unit}"
     for key, holds, words in _BOUNDS:
         bound = meta.get(key)
         if bound is not None and not holds(value, bound):
             what = f"must be {words} {bound:.12g}{suffix}, is {value:.12g}{suffix}"
             return reading.fail(path, what)
+    largest = _LARGEST_INTEGER if hint is int else _LARGEST.get(unit, LARGEST_NUMBER)
+    if abs(value) > largest:
+        return reading.fail(path, f"must be at most {largest:.12g}{suffix} in size, is {value:.12g}{suffix}")
+    if meta.get("above") == 0 and value < SMALLEST:
+        return reading.fail(path, f"is {value:.3g}{suffix}, too close to 0; give at least {SMALLEST:g}{suffix}")
     return float(value)
 
 
@@ -195,9 +213,8 @@ def _integer(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, A
 
 
 def _boolean(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    return reading.fail(path, f"expected true or false, got {show(value)}")
+    truth = as_boolean(value)
+    return reading.fail(path, f"expected true, false, yes or no, got {show(value)}") if truth is None else truth
 
 
 def _text(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> str | None:
@@ -276,7 +293,7 @@ def _per_joint(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str,
                 _unknown_key(reading, key, path, names)
         missing = [f"'{name}'" for name in names if name not in value]
         if missing:
-            return reading.fail(path, f"missing the number of {', '.join(missing)}")
+            return reading.fail(path, f"missing the number of {listed(missing)}")
         items = [((*path, name), value[name]) for name in names]
     elif isinstance(value, list):
         if n is not None and len(value) != n:

@@ -1,55 +1,25 @@
-"""YAML with locations: plain data, the line of every key and element, and `--set` overrides.
-
-Scalars follow the core schema of YAML 1.2, not YAML 1.1 as in PyYAML: `1e-3` is a number, `010` is ten, and `on`,
-`off`, `yes` and `no` are text. Keys are always text.
-"""
+"""YAML with locations: a rig file, the line of every key and element, and `--set` overrides."""
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import yaml
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.rig.reading.yaml_values import YamlValue, dotted, parse
 
-# plain data of a file: None, bool, int, float, str, or lists and mappings of such
-YamlValue: TypeAlias = Any
-
-_TAG = "tag:yaml.org,2002:"
-_FLOAT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-
-# tag, pattern of a plain scalar, its possible first characters, conversion from text;
-# the first match counts, so integers come before floats
-_SCALARS = (
-    ("null", "~|null|Null|NULL|", ["~", "n", "N", ""], lambda text: None),
-    ("bool", "true|True|TRUE|false|False|FALSE", list("tTfF"), lambda text: text.lower() == "true"),
-    ("int", "[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+", list("-+0123456789"), lambda text: int(text, 0)),
-    ("float", _FLOAT, list("-+.0123456789"), lambda text: float(re.sub(r"\.(?=inf|nan)", "", text.lower()))),
-    ("str", None, None, str),
-    ("merge", "<<", ["<"], str),
+LARGEST = 1_000_000  # bytes of a rig file
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
 )
-_VALUES = {_TAG + tag: value for tag, _, _, value in _SCALARS}
-
-
-class _Loader(yaml.SafeLoader):
-    """PyYAML's safe composer with the scalars of `_SCALARS`."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML expects a class attribute
-
-
-for _tag, _pattern, _first, _ in _SCALARS:
-    if _pattern is not None:
-        _Loader.add_implicit_resolver(_TAG + _tag, re.compile(rf"(?:{_pattern})\Z"), _first)
-
-
-def dotted(path: Sequence[str | int]) -> str:
-    """A path in the notation of messages: `controllers[0].kp`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+_BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 
 
 @dataclass(frozen=True)
@@ -72,14 +42,11 @@ class YamlSource:
 def load_yaml(path: str | Path) -> YamlSource:
     """Read a YAML file whose top level is a mapping.
 
-    Raises InputError for a file that is missing, empty or not YAML, InputErrors for duplicate keys.
+    Raises InputError for a file that is missing, too large, empty or not YAML, InputErrors for duplicate keys.
     """
     file = str(path)
     text = _text(Path(path))
-    try:
-        data, marks = _parse(text, file)
-    except RecursionError:
-        raise InputError("nested too deeply, or an alias inside its own anchor", SourceLocation(file)) from None
+    data, marks = parse(text, file)
     if data is None:
         raise InputError("the file is empty; it needs at least a 'mechanism'", SourceLocation(file))
     if not isinstance(data, dict):
@@ -128,7 +95,7 @@ def override(source: YamlSource, text: str) -> YamlSource:
 def read_value(text: str, place: SourceLocation) -> YamlValue:
     """The plain data of a YAML value of the command line. Raises InputError with the location `place`."""
     try:
-        return _parse(text, str(place))[0]
+        return parse(text, str(place))[0]
     except InputErrors as many:
         raise InputError(many.errors[0].what, place) from None
     except InputError as error:
@@ -147,79 +114,31 @@ def _children(data: YamlValue) -> dict[str, str | int]:
 
 
 def _text(path: Path) -> str:
+    """The text of a file. Raises InputError, without opening what is no file and might never end."""
+    place = SourceLocation(str(path))
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        status = path.stat()
+        kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "")
+        if kind:
+            raise InputError(f"is {kind}; give the file of a rig", place)
+        if status.st_size > LARGEST:
+            size = f"{status.st_size / 1e6:.3g} MB"
+            what = f"the file has {size}, a rig has at most {LARGEST / 1e6:.3g} MB"
+            raise InputError(f"{what}; use `repeat`, the joint `all` or a URDF", place)
+        data = path.read_bytes()
     except FileNotFoundError:
-        raise InputError("no such file", SourceLocation(str(path))) from None
+        raise InputError("no such file", place) from None
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", SourceLocation(str(path))) from None
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8 text", SourceLocation(str(path))) from None
-
-
-def _parse(text: str, file: str) -> tuple[YamlValue, dict[tuple, int | str]]:
-    """(plain data, None if the document is empty; line of each path)."""
+        raise InputError(f"cannot be read: {error.strerror}", place) from None
+    if data.startswith(_BYTE_ORDER_MARKS):
+        raise InputError("is UTF-16 text; save it as UTF-8", place)
     try:
-        loader = _Loader(text)
-        builder = _Builder(loader, file)
-        node = loader.get_single_node()
-        data = builder.build(node, ()) if node is not None else None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        fix = "; indent with spaces" if "'\\t'" in str(error.problem) else ""
-        what = f"broken YAML: {error.problem or error.context}{fix}"
-        raise InputError(what, SourceLocation(file, mark.line + 1 if mark else None)) from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        what = f"broken YAML: character {chr(error.character)!r} is not allowed"
-        raise InputError(what, SourceLocation(file, line)) from None
-    if builder.errors:
-        raise InputErrors(builder.errors)
-    return data, builder.marks
-
-
-class _Builder:
-    """Converts YAML nodes to plain data and records lines and errors."""
-
-    def __init__(self, loader: _Loader, file: str) -> None:
-        self.loader = loader
-        self.file = file
-        self.marks: dict[tuple, int | str] = {}
-        self.errors: list[InputError] = []
-        self._flattened: set[int] = set()  # aliases refer to the same mapping node
-
-    def build(self, node: yaml.Node, path: tuple) -> YamlValue:
-        self.marks.setdefault(path, node.start_mark.line + 1)
-        if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
-            return [self._child(child, child, (*path, i)) for i, child in enumerate(node.value)]
-        if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
-            self._flatten(node, path)
-            return {key.value: self._child(key, value, (*path, key.value)) for key, value in node.value}
-        if isinstance(node, yaml.ScalarNode) and node.tag in _VALUES:
-            try:
-                return _VALUES[node.tag](node.value)
-            except ValueError:
-                return self._fail(node, path, f"'{node.value}' is no {node.tag.removeprefix(_TAG)}")
-        return self._fail(node, path, f"unknown tag '{node.tag}'; leave it out")
-
-    def _child(self, mark: yaml.Node, node: yaml.Node, path: tuple) -> YamlValue:
-        self.marks[path] = mark.start_mark.line + 1
-        return self.build(node, path)
-
-    def _flatten(self, node: yaml.MappingNode, path: tuple) -> None:
-        """Check the keys of a mapping and resolve its `<<` merges, once."""
-        if id(node) in self._flattened:
-            return
-        self._flattened.add(id(node))
-        first: dict[str, int] = {}
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a single word", problem_mark=key.start_mark)
-            if key.value in first:
-                what = f"key '{key.value}' is given twice; the first is in line {first[key.value]}"
-                self._fail(key, path, what)
-            first.setdefault(key.value, key.start_mark.line + 1)
-        self.loader.flatten_mapping(node)
-
-    def _fail(self, node: yaml.Node, path: tuple, what: str) -> None:
-        self.errors.append(InputError(what, SourceLocation(self.file, node.start_mark.line + 1, dotted(path))))
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = "is not UTF-8 text; give the file of a rig, or save it as UTF-8"
+        raise InputError(what, SourceLocation(str(path), line)) from None
+    if text.lstrip().startswith("<"):
+        what = "is XML, not YAML; a rig names its robot with `mechanism: {urdf: robot.urdf}`"
+        raise InputError(what, SourceLocation(str(path), 1))
+    return text

@@ -11,10 +11,12 @@ import numpy as np
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic
-from cosim.rig.reading.schema import Reading
+from cosim.rig.reading.names import Name, Reference
+from cosim.rig.reading.schema import SMALLEST, Reading
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.rig.sections.geometry import ORIGIN, Name, Vector
+from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection
+from cosim.rig.sections.size import MOST_BODIES
 from cosim.types import param, params
 
 BASE = "base"  # name of the ground
@@ -28,7 +30,7 @@ def _three_or_six(moments: tuple[float, ...]) -> tuple[float, ...]:
 
 @params
 class MimicKeys:
-    joint: Name = param()
+    joint: Reference = param()
     multiplier: float = param(default=1.0)
     offset: float = param(unit="joint position", default=0.0)
 
@@ -36,12 +38,12 @@ class MimicKeys:
 @keyed
 class BodyKeys(JointKeys):
     joint: Name | None = param(default=None)
-    parent: Name | None = param(default=None)
+    parent: Reference | None = param(default=None)
     mimic: MimicKeys | None = param(default=None)
     mass: float | None = param(unit="kg", default=None)
     com: Vector = param(unit="m", default=ORIGIN)
     inertia: Annotated[tuple[float, ...], _three_or_six] = param(unit="kg*m^2", default=ORIGIN)
-    repeat: int | None = param(min=1, max=10_000, default=None)
+    repeat: int | None = param(min=1, max=MOST_BODIES, default=None)
 
 
 def read_bodies(
@@ -56,6 +58,9 @@ def read_bodies(
     for i, data in enumerate(bodies):
         previous = links[-1].name if links else first
         body = _body(data, (*at, i), previous, reading, findings)
+        if len(links) + len(body[0]) > MOST_BODIES:
+            reading.fail((*at, i), f"more than {MOST_BODIES:,} bodies; use fewer")
+            break
         links += body[0]
         joints += body[1]
     return links, joints
@@ -110,6 +115,8 @@ def _inertial(
         what = f"must be more than 0, got {mass:g}; leave the mass out for a massless body"
         reading.fail((*path, "mass"), what)
         return None
+    if 0.0 < mass < SMALLEST:
+        return reading.fail((*path, "mass"), f"is {mass:.3g} kg, too close to 0; give at least {SMALLEST:g} kg")
     if mass == 0.0:
         if any(moments):
             reading.fail((*path, "inertia"), "a body of mass 0 has no inertia; give it a mass")

@@ -9,10 +9,11 @@ from cosim.errors import did_you_mean
 from cosim.multibody import constraint_laws
 from cosim.multibody.joints import REVOLUTE
 from cosim.multibody.mechanism import Constraint, Pose
+from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import CONSTRAINT, entry_names
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.rig.sections.geometry import ORIGIN, Direction, Name, NotZero, Origin, Vector, along, at_point
+from cosim.rig.sections.geometry import ORIGIN, Direction, NotZero, Origin, Vector, along, at_point
 from cosim.rig.sections.joint_definition import representative_kind
 from cosim.rig.sections.loops_and_springs import Parts
 from cosim.rig.sections.user_code import read_law
@@ -28,7 +29,7 @@ def _coefficients(values: tuple[float, ...]) -> tuple[float, ...]:
 @params
 class DistanceKeys:
     name: Name = param()
-    between: tuple[Name, Name] = param()
+    between: tuple[Reference, Reference] = param()
     length: float = param(unit="m", above=0)
     points: tuple[Vector, Vector] = param(unit="m", default=(ORIGIN, ORIGIN))
 
@@ -36,9 +37,9 @@ class DistanceKeys:
 @params
 class CurveKeys:
     name: Name = param()
-    body: Name = param()
+    body: Reference = param()
     polynomial: Annotated[tuple[float, ...], _coefficients] = param()
-    on: Name | None = param(default=None)
+    on: Reference | None = param(default=None)
     origin: Origin = param(default=Origin())
     point: Vector = param(unit="m", default=ORIGIN)
 
@@ -46,7 +47,7 @@ class CurveKeys:
 @params
 class GearKeys:
     name: Name = param()
-    joints: tuple[Name, Name] = param()
+    joints: tuple[Reference, Reference] = param()
     ratio: NotZero = param()
     offset: float = param(unit="joint position", default=0.0)
 
@@ -54,19 +55,19 @@ class GearKeys:
 @params
 class KnifeEdgeKeys:
     name: Name = param()
-    body: Name = param()
+    body: Reference = param()
     normal: Direction = param()
-    on: Name | None = param(default=None)
+    on: Reference | None = param(default=None)
     point: Vector = param(unit="m", default=ORIGIN)
 
 
 @params
 class RollingKeys:
     name: Name = param()
-    body: Name = param()
+    body: Reference = param()
     axle: Direction = param()
     radius: float = param(unit="m", above=0)
-    on: Name | None = param(default=None)
+    on: Reference | None = param(default=None)
     plane: Origin = param(default=Origin())
     point: Vector = param(unit="m", default=ORIGIN)
 
@@ -74,9 +75,9 @@ class RollingKeys:
 @params
 class UserConstraintKeys:
     name: Name = param()
-    between: tuple[Name, ...] = param(default=())
+    between: tuple[Reference, ...] = param(default=())
     points: tuple[Vector, ...] | None = param(unit="m", default=None)
-    joints: tuple[Name, ...] = param(default=())
+    joints: tuple[Reference, ...] = param(default=())
     params: dict | None = param(default=None)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cosim.errors import SourceLocation, did_you_mean
 from cosim.multibody.mechanism import Joint
+from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
@@ -22,7 +23,7 @@ RESERVED = {*ORDER, "latency", "end_to_end", "tick"}
 
 @params
 class _ControllerFile:
-    name: str | None = param(default=None)
+    name: Name | None = param(default=None)
     joints: tuple[str, ...] | None = param(default=None)
     period: float | None = param(unit="s", above=0, max=LONGEST, default=None)
     phase: float = param(unit="s", min=0, max=LONGEST, default=0.0)

@@ -11,6 +11,7 @@ from cosim.errors import did_you_mean
 from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.driver_family import DriverFamily, JointWiring
+from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
@@ -23,7 +24,7 @@ Mode = Literal["effort", "velocity", "position"]
 
 @params
 class _DriverFile:
-    name: str | None = param(default=None)
+    name: Name | None = param(default=None)
     mode: Mode = param(default="effort", doc="what the drives follow")
     observer: float = param(unit="Hz", above=0, default=50.0, doc="bandwidth of the estimated accelerations")
     joints: dict | None = param(default=None, doc="by name, with the address of the drive and how it is wired")

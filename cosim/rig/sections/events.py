@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from cosim.errors import did_you_mean
+from cosim.rig.reading.names import Reference, Title
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.dofs import Dofs
-from cosim.rig.sections.geometry import Name
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.mechanism import MechanismSpec
 from cosim.types import param, params
@@ -17,7 +17,7 @@ from cosim.types import param, params
 
 @params
 class WhenKeys:
-    signal: Name = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
+    signal: Reference = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
     above: float | None = param(default=None, doc="triggers when the signal rises above this, in its unit")
     below: float | None = param(default=None, doc="triggers when the signal falls below this, in its unit")
 
@@ -39,8 +39,8 @@ INTERFACES = {what: _of_a_dof(f"joint {what}") for what in ("position", "velocit
 @params
 class EventKeys:
     do: Literal["latch", "unlatch", "brake", "unbrake", "release"] = param()
-    of: Name = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
-    name: Name | None = param(default=None, doc="default: `<do> <of>`")
+    of: Reference = param(doc="a joint, one of its dofs, or for `release` also a loop or constraint")
+    name: Title | None = param(default=None, doc="default: `<do> <of>`")
     at: float | None = param(unit="s", min=0, default=None, doc="time of the event")
     when: dict | None = param(default=None, doc="condition of the event")
     effort: float = param(unit="joint effort", min=0, default=0.0, doc="of a brake; above 0")

@@ -1,4 +1,4 @@
-"""Names, points, directions and frames in the section `mechanism` of a rig."""
+"""Points, directions and frames in the section `mechanism` of a rig."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from cosim.multibody.mechanism import Pose
 from cosim.types import param, params
 
 ORIGIN = (0.0, 0.0, 0.0)
-
-
-def _name(text: str) -> str:
-    if not text.strip():
-        raise ValueError(f"expected a name, got '{text}'")
-    return text
 
 
 def _not_zero(value: float) -> float:
@@ -34,7 +28,6 @@ def _unit(direction: tuple[float, float, float]) -> tuple[float, float, float]:
     return x / length, y / length, z / length
 
 
-Name = Annotated[str, _name]
 NotZero = Annotated[float, _not_zero]
 Vector = tuple[float, float, float]
 Direction = Annotated[Vector, _unit]  # normalised; of any length in the file

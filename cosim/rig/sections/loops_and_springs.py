@@ -10,10 +10,11 @@ import numpy as np
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.joints import JointKind, kind_of
 from cosim.multibody.mechanism import Joint, Link, LoopJoint, Spring
+from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE
-from cosim.rig.sections.geometry import ORIGIN, Name, Origin, Vector
+from cosim.rig.sections.geometry import ORIGIN, Origin, Vector
 from cosim.rig.sections.joint_definition import GENERAL, JointKeys, JointType, as_joint, keyed, read_connection
 from cosim.types import param, params
 
@@ -49,8 +50,8 @@ class Parts:
 
 @keyed
 class LoopKeys(JointKeys):
-    parent: Name = param()
-    child: Name = param()
+    parent: Reference = param()
+    child: Reference = param()
     child_origin: Origin = param(default=Origin())
     coordinates: bool = param(default=False)
 
@@ -91,7 +92,7 @@ def _loop(keys: LoopKeys, joint_type: JointType, data: dict, path: tuple, parts:
 @params
 class SpringKeys:
     name: Name = param()
-    between: tuple[Name, Name] = param()
+    between: tuple[Reference, Reference] = param()
     points: tuple[Vector, Vector] = param(unit="m", default=(ORIGIN, ORIGIN))
     stiffness: float = param(unit="N/m", min=0, default=0.0)
     damping: float = param(unit="N*s/m", min=0, default=0.0)

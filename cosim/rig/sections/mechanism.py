@@ -77,6 +77,8 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     if urdf is not None and not urdf.is_file():
         near = sorted(file.name for file in urdf.parent.glob("*.urdf"))
         return reading.fail((*at, "urdf"), f"no such file '{section['urdf']}'{did_you_mean(urdf.name, near)}")
+    if urdf is not None and urdf.suffix in (".yaml", ".yml"):
+        return reading.fail((*at, "urdf"), f"'{section['urdf']}' is YAML, a URDF is XML; name a URDF")
     findings = Diagnostics()
     recording = Reading(reading.place, findings.errors, reading.folder)  # errors of the mechanism only
     try:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cosim.control.limits import LIMITS, SATURATE
-from cosim.errors import InputError, InputErrors, SourceLocation
+from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
+from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, override
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
@@ -30,6 +31,7 @@ from cosim.rig.sections.joints import (
 )
 from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
+from cosim.rig.sections.size import check_size
 from cosim.types import param, params
 
 # names that joints cannot have
@@ -45,8 +47,8 @@ class TelemetrySpec:
 @params
 class _RigFile:
     mechanism: dict = param()
-    name: str | None = param(default=None)
-    description: str = param(default="")
+    name: Title | None = param(default=None)
+    description: Line = param(default="")
     joints: dict | None = param(default=None)
     drivers: list | None = param(default=None)
     emulator: dict | None = param(default=None)
@@ -84,13 +86,16 @@ def read_rig(path: str | Path, overrides: Iterable[str] = ()) -> RigSpec:
     Raises InputErrors with all errors in the order of the lines; InputError if the file is not YAML.
     """
     source = load_yaml(path)
-    errors: list[InputError] = []
-    for text in overrides:
-        try:
-            source = override(source, text)
-        except InputError as error:
-            errors.append(error)
-    rig = _read(source, Reading(source.place, errors, Path(path).parent))
+    errors = ErrorList()
+    try:
+        for text in overrides:
+            try:
+                source = override(source, text)
+            except InputError as error:
+                errors.append(error)
+        rig = _read(source, Reading(source.place, errors, Path(path).parent))
+    except InputErrors:  # reading ended early
+        raise InputErrors(_in_order(errors, source.file)) from None
     if errors:
         raise InputErrors(_in_order(errors, source.file))
     return rig
@@ -124,6 +129,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     if dofs and not dofs.owners:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
     schedule = read_schedule(top.get("schedule"), reading)
+    if dofs and not check_size(len(dofs.owners), schedule, reading):
+        raise InputErrors(reading.errors)  # each further section would take its time
     settings = top.get("joints") or {}
     entries = read_entries(settings, joints, multi_dof, by_name, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cosim.errors import did_you_mean
-from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
+from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.tick_model import ORDER
 from cosim.timing.pacing import Pacing, Trigger
@@ -21,15 +21,6 @@ LONGEST = 1e9  # s; longer times are typing errors
 TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
 SHORTEST = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it
 
-# values of `realtime` other than a section
-_REALTIME_WORDS: dict[Any, dict[str, Any] | None] = {
-    "strict": {"strict": True},
-    "yes": {},
-    True: {},
-    "no": None,
-    False: None,
-    None: None,
-}
 # (earlier task, later task, message)
 _ORDER_RULES = (
     ("read", "controllers", "'read' must come before 'controllers', which use the measurement; move it up"),
@@ -141,12 +132,15 @@ def _check_order(order: tuple[str, ...], at: KeyPath, reading: Reading) -> None:
 
 def _read_pacing(data: YamlValue, step_ns: int | None, at: KeyPath, reading: Reading) -> Pacing | None:
     """The word or section `realtime`, None for as fast as possible; wrong values get their defaults."""
+    if data == "strict":
+        data = {"strict": True}
     if not isinstance(data, dict):
-        if not isinstance(data, str | bool | None) or data not in _REALTIME_WORDS:
+        wanted = False if data is None else as_boolean(data)
+        if wanted is None:
             return reading.fail(at, f"expected strict, yes, no or a mapping, got {show(data)}")
-        data = _REALTIME_WORDS[data]
-    if data is None:
-        return None
+        if not wanted:
+            return None
+        data = {}
     values = read_fields(Pacing, data, at, reading)
     triggered = data.get("trigger") is not None
     if triggered:

@@ -1,0 +1,96 @@
+"""Quantities: numbers with units, and the spellings of units."""
+
+import math
+
+import pytest
+
+from cosim.units import SPELLINGS, UNITS, parse_quantity
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_number_of_each_unit(unit):
+    dimension, factor = UNITS[unit]
+    for text in (f"2 {unit}", f" +2.0e0   {unit} ", *([] if unit == "1" else [f"2{unit}"])):
+        assert parse_quantity(text, dimension) == pytest.approx(2.0 * factor, rel=1e-15)
+    assert parse_quantity("2", dimension) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("3 Nm", "N*m", 3.0),
+        ("3 N m", "N*m", 3.0),
+        ("3 N·m", "N*m", 3.0),
+        ("3 N⋅m", "N*m", 3.0),
+        ("3 N * m", "N*m", 3.0),
+        ("3 mNm", "N*m", 3e-3),
+        ("3 Ncm", "N*m", 3e-2),
+        ("3 Nm/rad", "N*m/rad", 3.0),
+        ("3 Nms/rad", "N*m*s/rad", 3.0),
+        ("3 Nm/A", "N*m/A", 3.0),
+        ("3 mNm/A", "N*m/A", 3e-3),
+        ("3 Nm/s", "N*m/s", 3.0),
+        ("3 Ns/m", "N*s/m", 3.0),
+        ("3 kgm^2", "kg*m^2", 3.0),
+        ("3 kg·m²", "kg*m^2", 3.0),
+        ("3 kg m ^ 2", "kg*m^2", 3.0),
+        ("3 m/s²", "m/s^2", 3.0),
+        ("3 \u00b5s", "s", 3e-6),
+        ("3 \u03bcs", "s", 3e-6),
+        ("3 µm", "m", 3e-6),
+        ("3 µH", "H", 3e-6),
+        ("3 sec", "s", 3.0),
+        ("3 seconds", "s", 3.0),
+        ("3 minutes", "s", 180.0),
+        ("1 hour", "s", 3600.0),
+        ("180°", "rad", math.pi),
+        ("180 degrees", "rad", math.pi),
+        ("180 degrees/s", "rad/s", math.pi),
+        ("180°/s", "rad/s", math.pi),
+        ("3 radians", "rad", 3.0),
+        ("1 rev", "rad", 2 * math.pi),
+        ("60 RPM", "rad/s", 2 * math.pi),
+        ("3 Ω", "ohm", 3.0),
+        ("3 \u2126", "ohm", 3.0),
+        ("3 mΩ", "ohm", 3e-3),
+        ("3 °C", "degC", 3.0),
+        ("3\u00a0deg", "rad", math.radians(3)),
+        ("5 Nm", "joint effort", 5.0),
+        ("5 kN", "joint effort", 5e3),
+    ],
+)
+def test_spellings(text, unit, value):
+    assert parse_quantity(text, unit) == pytest.approx(value, rel=1e-15)
+
+
+def test_no_spelling_hides_a_unit():
+    assert not set(SPELLINGS) & set(UNITS)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "message"),
+    [
+        ("", "s", "expected a number, got ''"),
+        ("s", "s", "expected a number, got 's'"),
+        ("-", "s", "expected a number, got '-'"),
+        (".", "s", "expected a number, got '.'"),
+        ("nan", "s", "expected a number, got 'nan'"),
+        ("inf s", "s", "expected a number, got 'inf s'"),
+        ("1/2", "1", "unit '/2' does not fit here; use 1, %"),
+        ("1 2", "1", "unit '2' does not fit here; use 1, %"),
+        ("١ s", "s", "expected a number, got '١ s'"),
+        ("3 S", "s", "unit 'S' does not fit here; use s, ms, us, min, h"),
+        ("3 MS", "s", "unit 'MS' does not fit here; use s, ms, us, min, h"),
+        ("3 mn*m", "N*m", "unit 'mn*m' does not fit here; use N*m, N*cm, mN*m"),
+        ("3 s s", "s", "unit 's s' does not fit here; use s, ms, us, min, h"),
+        ("3 °C", "rad", "unit '°C' does not fit here; use rad, mrad, deg, turn"),
+        ("3 Nm", "joint position", "unit 'Nm' does not fit here; use rad, mrad, deg, turn, m, cm, mm, um"),
+        ("1" + 70 * "x", "s", f"unit '{60 * 'x'}…' does not fit here; use s, ms, us, min, h"),
+        ("x" * 70, "s", f"expected a number, got '{60 * 'x'}…'"),
+        ("1" + " " * 100_000 + "x", "s", "unit 'x' does not fit here; use s, ms, us, min, h"),
+    ],
+)
+def test_what_is_no_quantity(text, unit, message):
+    with pytest.raises(ValueError) as caught:
+        parse_quantity(text, unit)
+    assert str(caught.value) == message
