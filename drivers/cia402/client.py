@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from struct import Struct
 
 from cosim.drivers.cia402 import codec, sdo
 from cosim.drivers.transport import CanFrame, Connection
 from cosim.errors import RunError
 
-TIMEOUT_NS = 400_000_000  # for one answer
+TIMEOUT_NS = 400_000_000  # for one answer, with all tries
+TRIES = 4  # of a transfer whose request or answer may have been lost
 MAX_DRAINED = 8192  # frames taken before a request, so that a babbling node cannot block the client
 _PACKERS = {kind: Struct("<" + kind) for kind in "BbHhIi"}
 
@@ -30,7 +33,7 @@ class Client:
     def read(self, node: int, key: int, kind: str, timeout_ns: int = TIMEOUT_NS) -> int:
         """Raises sdo.Aborted, NoAnswer and ConnectionLost."""
         packer = _PACKERS[kind]
-        data = self.transfer(node, sdo.upload(key >> 8, key & 0xFF), timeout_ns)
+        data = self.transfer(node, partial(sdo.upload, key >> 8, key & 0xFF), timeout_ns)
         # some drives answer with 32 bits whatever the object's width
         return packer.unpack(data[: packer.size].ljust(packer.size, b"\0"))[0]
 
@@ -44,14 +47,14 @@ class Client:
     def text(self, node: int, key: int) -> str:
         """A string object; empty if there is none."""
         try:
-            data = self.transfer(node, sdo.upload(key >> 8, key & 0xFF))
+            data = self.transfer(node, partial(sdo.upload, key >> 8, key & 0xFF))
         except sdo.Aborted:
             return ""
         return "".join(c for c in data.decode("ascii", "replace") if c.isprintable()).strip()
 
     def write(self, node: int, key: int, kind: str, value: int, timeout_ns: int = TIMEOUT_NS) -> None:
         """Raises sdo.Aborted, NoAnswer and ConnectionLost."""
-        self.transfer(node, sdo.download(key >> 8, key & 0xFF, _PACKERS[kind].pack(value)), timeout_ns)
+        self.transfer(node, partial(sdo.download, key >> 8, key & 0xFF, _PACKERS[kind].pack(value)), timeout_ns)
 
     def write_optional(self, node: int, key: int, kind: str, value: int) -> bool:
         """As `write`, for an object that a drive need not have; whether it accepted the value."""
@@ -61,8 +64,15 @@ class Client:
             return False
         return True
 
-    def transfer(self, node: int, steps: sdo.Transfer, timeout_ns: int = TIMEOUT_NS) -> bytes:
-        """The data of a transfer; timeout_ns: for each answer. Raises sdo.Aborted, NoAnswer and ConnectionLost."""
+    def transfer(self, node: int, begin: Callable[[], sdo.Transfer], timeout_ns: int = TIMEOUT_NS) -> bytes:
+        """The data of a transfer; begin: begins it, again after each try without an answer; timeout_ns: for each answer,
+        with all tries. Raises sdo.Aborted, NoAnswer and ConnectionLost."""
+        for _ in range(TRIES - 1):
+            with suppress(NoAnswer):
+                return self._try(node, begin(), timeout_ns // TRIES)
+        return self._try(node, begin(), timeout_ns // TRIES)
+
+    def _try(self, node: int, steps: sdo.Transfer, timeout_ns: int) -> bytes:
         self._drain()
         request = next(steps)
         while True:

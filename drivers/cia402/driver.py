@@ -209,6 +209,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
                 return
             if self._now() > end:
                 raise self._still_off(on.index(False))
+            bus.send(codec.nmt(codec.START, node) for node, s in zip(self._nodes, states, strict=True) if s is None)
             controls = [profile.next_control(state) for state in states]
             with self._gate:
                 self._check_not_stopped()

@@ -319,6 +319,11 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         what = f"no answer from {self._drive_name(k)} on {self.link.name}"
         return self._drive_error(k, f"{what}; check its power, the {key} and the bit rate")
 
+    @property
+    def _loses_answers(self) -> str:
+        """The fix for a drive that answers, but not every request."""
+        return f"{self.link.name} loses or damages messages; check its cable, its termination and its bit rate"
+
     def _not_on(self, k: int, why: str) -> CosimError:
         return self._drive_error(k, f"{self._drive_name(k)} did not switch on within {ENABLE_NS * 1e-9:g} s; {why}")
 

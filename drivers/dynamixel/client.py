@@ -9,7 +9,7 @@ from cosim.drivers.transport import Connection
 from cosim.errors import RunError
 
 TIMEOUT_NS = 100_000_000  # for one answer
-TRIES = 3
+TRIES = 5
 
 
 class Client:
@@ -18,9 +18,9 @@ class Client:
     def __init__(self, link: Connection[bytes], decoder: Decoder) -> None:
         self._link, self._decoder = link, decoder
 
-    def request(self, id: int, request: bytes) -> Packet | None:
+    def request(self, id: int, request: bytes, tries: int = TRIES) -> Packet | None:
         """The status packet of drive `id`, None without an answer after all tries. Raises ConnectionLost."""
-        for _ in range(TRIES):
+        for _ in range(tries):
             deadline = self._link.now() + TIMEOUT_NS
             while self._link.receive(0) is not None and self._link.now() < deadline:
                 pass  # left over from earlier requests

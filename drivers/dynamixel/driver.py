@@ -152,14 +152,13 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         self._hold()
         deadline_ns = self._now() + ENABLE_NS
         on = codec.sync_write(t.TORQUE_ENABLE.address, 1, b"".join(bytes((id, 1)) for id in self._ids))
-        with self._gate:
-            self._check_not_stopped()
-            self.link.send(on, deadline_ns)
         self._reader.invalidate()
         while 0 in (torque := self._reader.state["torque"].tobytes()):
-            self._check_not_stopped()
             if self._now() >= deadline_ns:
                 raise self._not_on(torque.index(0), "check its supply")
+            with self._gate:
+                self._check_not_stopped()
+                self.link.send(on, deadline_ns)  # again: it is not answered
             self._reader.poll(min(deadline_ns, self._now() + POLL_NS))  # one request to all: it feeds all watchdogs
         self._measure()
         self._written_ns, self._new_command = self._now(), True

@@ -13,6 +13,7 @@ from cosim.drivers.dynamixel.params import JointParams
 from cosim.drivers.transport import ConnectionLost
 from cosim.errors import InputError, RunError, SourceLocation
 
+PINGS = 5  # all answered by a drive that does not answer reads, and not by one whose answers get lost
 TOOL = "with the manufacturer's tool"
 
 
@@ -76,11 +77,13 @@ def _read(client: Client, expected: Expected, model: t.ServoModel, firmware: int
     except ConnectionLost:
         raise
     except RunError:
-        level = 0  # it answered a ping
+        ping = codec.packet(id, codec.PING)
+        if any(client.request(id, ping, tries=1) is None for _ in range(PINGS)):
+            raise
+        level = 0  # it answers pings alone
     if level != t.RETURN_LEVEL.initial:
-        return DriveSettings(
-            firmware, 0, 0
-        ), f"status return level {level} (register 68) keeps it silent; write 2 {TOOL}"
+        silent = f"status return level {level} (register 68) keeps it silent; write 2 {TOOL}"
+        return DriveSettings(firmware, 0, 0), silent
     client.put(id, t.TORQUE_ENABLE, 0)
     delay = client.get(id, t.RETURN_DELAY_TIME)
     mode = client.get(id, t.DRIVE_MODE)

@@ -15,6 +15,7 @@ CHANNEL = 1
 _CHUNK = 61  # bytes in a frame besides the head of the subframe
 _LIMIT = 39  # bytes in an answer
 _POLLS = 64
+_TRIES = 8  # readings of one value
 
 Write = Callable[[bytes], None]  # sends a frame's data to the drive
 Request = Callable[[bytes], CanFrame | None]  # the same, and returns the answer; None after a time-out
@@ -61,11 +62,30 @@ def quiet(write: Write, request: Request) -> None:
             break
 
 
-def get(write: Write, request: Request, name: str) -> float | None:
-    """A number of the drive's configuration; None if it does not exist or there is no answer."""
-    _write_line(write, b"conf get " + name.encode())
-    line = _read_line(request)
-    try:
-        return None if line is None else float(line)
-    except ValueError:
-        return None
+class NotReported(Exception):
+    """A value that a drive did not report; refused: it answered that it has no such value."""
+
+    def __init__(self, name: str, refused: bool) -> None:
+        super().__init__(name)
+        self.name, self.refused = name, refused
+
+
+def get(write: Write, request: Request, name: str) -> float:
+    """A number of the drive's configuration, as soon as two answers in a row agree.
+
+    Lines carry neither a name nor a check sum: if a frame is lost or comes twice, the next line is the answer to an
+    earlier request, or a part of one. Raises NotReported.
+    """
+    before = None
+    for _ in range(_TRIES):
+        quiet(write, request)
+        _write_line(write, b"conf get " + name.encode())
+        line = _read_line(request)
+        if line is not None and line == before:
+            try:
+                return float(line)
+            except ValueError:
+                if line.startswith(b"ERR"):
+                    raise NotReported(name, refused=True) from None
+        before = line
+    raise NotReported(name, refused=False)

@@ -39,6 +39,7 @@ from cosim.drivers.moteus.codec import (
     encode_command,
     read,
 )
+from cosim.drivers.moteus.diagnostic import NotReported
 from cosim.drivers.moteus.register_client import ANSWER_NS, RegisterClient
 from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
 from cosim.drivers.moteus.settings import Settings, read_settings, standing_fault
@@ -90,9 +91,11 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         # a stop command would clear the fault of a drive unseen; a drive that is off need not brake
         if self._query(k) and self._drive_mode[k] not in (Mode.STOPPED, Mode.FAULT):
             self._drives.request(k, self._stop_data[k])
-        own = read_settings(partial(self._drives.write, k), partial(self._drives.request, k, tries=2))
-        if isinstance(own, str):
-            raise self._drive_error(k, f"{self._drive_name(k)} did not report its '{own}'; update the drive's firmware")
+        try:
+            own = read_settings(partial(self._drives.write, k), partial(self._drives.request, k, tries=2))
+        except NotReported as error:
+            fix = "update the drive's firmware" if error.refused else self._loses_answers
+            raise self._drive_error(k, f"{self._drive_name(k)} did not report its '{error.name}'; {fix}") from None
         self._check_limits(k, own.limits())
         size = abs(self._units.scale[k])
         self._kp[k], self._kd[k] = own.kp, own.kd

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.diagnostic import Request, Write, get, quiet
+from cosim.drivers.moteus.diagnostic import Request, Write, get
 from cosim.drivers.moteus.registers import TORQUE_FACTOR
 from cosim.units import TURN
 
@@ -49,19 +49,13 @@ _NAMES = (
 )
 
 
-def read_settings(write: Write, request: Request) -> Settings | str:
-    """The settings of a drive, read on its diagnostic console; the name of the first one that it does not report.
+def read_settings(write: Write, request: Request) -> Settings:
+    """The settings of a drive, read on its diagnostic console. Raises NotReported.
 
     The torque at the output is the current times the torque constant of the manufacturer's motor model, 8.27 / Kv, over
     the ratio of the gear between rotor and output.
     """
-    quiet(write, request)
-    values: list[float] = []
-    for name in _NAMES:
-        value = get(write, request, name)
-        if value is None:
-            return name
-        values.append(value)
+    values = [get(write, request, name) for name in _NAMES]
     kp, kd, current, kv, ratio, velocity, lower, upper, voltage, temperature = values
     effort = abs(current * TORQUE_FACTOR / (kv * ratio)) if kv and ratio else math.inf
     return Settings(

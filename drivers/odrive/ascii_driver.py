@@ -77,11 +77,15 @@ class AsciiDriver(ODrive[bytes]):
 
     def _request_value(self, k: int, name: str, seconds: float = ANSWER_TIME) -> float:
         """Raises the error of a drive that does not answer or does not have the parameter."""
+        late = False
         if self._awaited:
-            self._wait(lambda: not self._awaited, self._answer_timeout_ns * 1e-9, lambda: None)
+            late = not self._wait(lambda: not self._awaited, self._answer_timeout_ns * 1e-9, lambda: None)
             self._discard_answers()
         self._value, self._error_text = None, ""
-        for _ in range(max(1, round(TRIES_PER_SECOND * seconds))):
+        for turn in range(max(1, round(TRIES_PER_SECOND * seconds))):
+            if turn or late:
+                self._feed_all()  # some axes may be on already
+            self._drain()  # late answers: they do not say what they answer
             self._send_line(f"r {name}")
             self._expect((name,))
             if self._wait(lambda: not self._awaited, self._answer_timeout_ns * 1e-9, lambda: None):

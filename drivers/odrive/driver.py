@@ -22,6 +22,7 @@ CONTROL = {
 
 ANSWER_TIME, RESTORE_TIME = 1.0, 0.1  # s, for an answer while opening and while closing
 SOFT_LIMITS = ("config.torque_soft_min", "config.torque_soft_max")
+WRITES = 5  # of a parameter, until it is read back as written
 SILENCE_NS = 500_000_000  # without a heartbeat
 READ_GAP_NS = 250_000_000  # between reads: longer ones may have lost heartbeats on this side
 MAX_BACKLOG = 8192  # items taken in a row after a time without reading
@@ -120,15 +121,20 @@ class ODrive(MotorDriver[Item, JointParams]):
             raise self._drive_error(k, f"{self._drive_name(k)} has no position estimate; check its encoder")
         self._hold()
         for k in joints:
-            self._check_not_stopped()
-            self._request_state(k, codes.CLOSED_LOOP)
-        for k in joints:
             done = self._reaches(k, lambda state: state == codes.CLOSED_LOOP)
-            if not self._wait(done, ENABLE_NS * 1e-9, self._hold):
+            if not self._wait(done, ENABLE_NS * 1e-9, lambda k=k: self._start(k)):
                 fault = self._fault_before_enable(k)
                 state = codes.STATES.get(int(self._get(k, "current_state")), "an unknown state")
                 raise self._not_on(k, codes.describe(fault) if fault else f"it is in {state}; is it calibrated?")
             self._axis_state[k], self._error[k] = codes.CLOSED_LOOP, 0
+        self._hold()
+
+    def _start(self, k: int) -> None:
+        """Request the closed loop of an axis, again while it is idle, because a message may be lost; feed all."""
+        idle = int(self._get(k, "current_state")) == codes.IDLE
+        self._check_not_stopped()
+        if idle:
+            self._request_state(k, codes.CLOSED_LOOP)
         self._hold()
 
     def _configure(self, k: int, mode: str) -> None:
@@ -142,13 +148,14 @@ class ODrive(MotorDriver[Item, JointParams]):
         self._set_checked(k, "controller.config.control_mode", CONTROL[mode])
 
     def _set_checked(self, k: int, path: str, value: float) -> None:
-        """Write and read back, because not every firmware confirms."""
-        self._set(k, path, value)
-        actual = self._get(k, path)
-        if np.float32(actual) != np.float32(value):
-            raise self._drive_error(
-                k, f"{self._drive_name(k)} did not accept axis0.{path} = {value:g}; it is {actual:g}"
-            )
+        """Write and read back, because not every firmware confirms and a message may be lost."""
+        actual = np.nan
+        for _ in range(WRITES):
+            self._set(k, path, value)
+            actual = self._get(k, path)
+            if np.float32(actual) == np.float32(value):
+                return
+        raise self._drive_error(k, f"{self._drive_name(k)} did not accept axis0.{path} = {value:g}; it is {actual:g}")
 
     def _home(self, k: int) -> None:
         """The drive's own homing, with a time-out."""
