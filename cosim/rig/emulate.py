@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from cosim.errors import InputError, SourceLocation, plural
+from cosim.errors import InputError, SourceLocation, did_you_mean, plural
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
 from cosim.rig.build.driver_context import driver_contexts
+from cosim.rig.build.emulated_plant import emulated_plant
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.yaml_source import read_value
 from cosim.rig.sections.drivers import DriverSpec
+from cosim.rig.sections.emulator import FAULT_KINDS
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.schedule import show_time
 from cosim.tick.virtual_plant import VirtualPlant
@@ -34,13 +35,13 @@ def emulation_of(
 ) -> EmulationServer:
     """The emulated drives of a rig, not yet open. clock [ns]; report: receives messages on injected faults.
 
-    Raises InputError for a rig without drivers.
+    Raises InputError for a rig without drivers, InputErrors for parts that do not fit together.
     """
     if not spec.drivers:
         raise InputError("no drives to emulate; give the rig a section 'drivers'", spec.source.place(()))
-    rig = WiredRig(_without_controllers(spec), interpret)
-    step_ns = spec.schedule.step_ns
-    contexts = driver_contexts(spec.drivers, rig.joints, rig.limits, step_ns * 1e-9, spec.source)
+    rig = WiredRig(emulated_plant(spec), interpret)
+    step_ns = rig.spec.schedule.step_ns
+    contexts = driver_contexts(spec.drivers, rig.joints, rig.limits, spec.schedule.step_ns * 1e-9, spec.source)
     wired: list[MotorWiring] = []
     motors: list[EmulatedMotor] = []
     connections = []
@@ -60,7 +61,7 @@ def emulation_of(
         faulty = FaultyConnection(spec.schedule.seed + number)
         connections.append(EmulatedConnection(driver.name, link, drives, driver.joints, tuple(own), faulty))
     return EmulationServer(
-        motors=EmulatedMotors(VirtualPlant(rig.tick_model), motors, wired, step_ns * 1e-9),
+        motors=EmulatedMotors(VirtualPlant(rig.tick_model), motors, wired, step_ns * 1e-9, spec.schedule.seed),
         connections=tuple(connections),
         faults=tuple(InjectedFault(fault) for fault in spec.emulator.faults),
         step_ns=step_ns,
@@ -68,18 +69,6 @@ def emulation_of(
         joints=rig.joints,
         report=report,
     )
-
-
-def _without_controllers(spec: RigSpec) -> RigSpec:
-    """The rig without controllers and events. Joints with a simulated motor beside the real ones are latched; joints
-    without a motor move freely."""
-    real = {name for driver in spec.drivers for name in driver.joints}
-    simulated = {name for controller in spec.controllers for name in controller.joints} - real
-    still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
-    joints = {
-        name: dataclasses.replace(joint, **still) if name in simulated else joint for name, joint in spec.joints.items()
-    }
-    return dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
 
 
 def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple[EmulatedMotor, MotorWiring]:
@@ -106,11 +95,15 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
 def override_of(faults: Iterable[str]) -> list[str]:
     """The override that replaces the faults of the rig; each text is the content of a mapping.
 
-    Raises InputError for a text that is not one.
+    Raises InputError for a text that is not one, and for an unknown kind of fault.
     """
     entries = [f"{{{text}}}" for text in faults]
     for entry in entries:
-        if not isinstance(read_value(entry, SourceLocation("--fault")), dict):
+        given = read_value(entry, SourceLocation("--fault"))
+        if isinstance(given, dict) and given.get("kind", FAULT_KINDS[0]) not in FAULT_KINDS:
+            kind = str(given["kind"])
+            raise InputError(f"no kind of fault '{kind}'{did_you_mean(kind, FAULT_KINDS)}", "--fault")
+        if not isinstance(given, dict):
             what = f"expected keys and values, as in 'kind: drop, fraction: 0.1', got '{entry[1:-1]}'"
             raise InputError(what, "--fault")
     return [f"emulator.faults=[{', '.join(entries)}]"] if entries else []
@@ -166,8 +159,9 @@ def connection_lines(spec: RigSpec) -> Iterator[str]:
 # kind of fault -> text of its parameter
 _DETAILS: dict[str, Callable[[FaultInjection], str]] = {
     **dict.fromkeys(("drop", "duplicate", "corrupt"), lambda fault: f"{fault.fraction:.4g} of the frames"),
-    "delay": lambda fault: show_time(fault.delay * 1e9),
+    **dict.fromkeys(("delay", "late_answers"), lambda fault: show_time(fault.delay * 1e9)),
     "encoder_jump": lambda fault: f"by {fault.size:g}",
+    "encoder_noise": lambda fault: f"of {fault.size:g}",
     "motor_fault": lambda fault: fault.cause,
 }
 

@@ -65,7 +65,7 @@ class Client:
         return True
 
     def transfer(self, node: int, begin: Callable[[], sdo.Transfer], timeout_ns: int = TIMEOUT_NS) -> bytes:
-        """The data of a transfer; begin: begins it, again after each try without an answer; timeout_ns: for each answer,
+        """The data of a transfer; begin: begins it, again after each try without an answer; timeout_ns: for an answer,
         with all tries. Raises sdo.Aborted, NoAnswer and ConnectionLost."""
         for _ in range(TRIES - 1):
             with suppress(NoAnswer):

@@ -152,7 +152,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._commanded = False
 
     def read(self, out: JointState, deadline_ns: int) -> None:
-        """The newest measurement that has come by the deadline. Raises ConnectionLost.
+        """The newest measurement that has come by the deadline. Raises ConnectionLost, and RunError for a drive that is
+        on and reports no number as its position or velocity.
 
         Joints that were never heard of keep their values in `out`.
         """
@@ -164,6 +165,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         measured["position"][:] = units.joint_position(feedback.position)
         measured["velocity"][:] = units.joint_velocity(feedback.velocity)
         effort, t_ns = units.joint_effort(feedback.effort), min(feedback.t_ns)
+        if self._state is State.ON:
+            self._check_measured()
         if t_ns:
             out.position[:], out.velocity[:] = measured["position"], measured["velocity"]
             out.effort[:], out.temperature[:] = effort, feedback.temperature
@@ -273,6 +276,13 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         """Raises RunError after another thread called `stop`."""
         if self._stopped:
             raise RunError(f"the motors of {self._names} were stopped; enable the driver first")
+
+    def _check_measured(self) -> None:
+        bad = ~np.isfinite(self._measured["position"] + self._measured["velocity"])
+        if bad.any():
+            k = int(bad.argmax())
+            what = f"{self._drive_name(k)} reports no number as its position or velocity"
+            raise self._joint_error(k, f"{what}; check its encoder")
 
     def _check_finite(self, cmd: JointCommand, requested: Array) -> None:
         size = np.abs(cmd.position + cmd.velocity + cmd.kp + cmd.kd + requested)

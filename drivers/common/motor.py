@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 # what may be wrong with a motor from outside; every family has an error code of its own for each
@@ -26,6 +27,31 @@ class Motor(Protocol):
     def request(self, effort: float) -> None:
         """The effort that the motor is to give until the next request; 0 when it is off."""
         ...
+
+
+class WholeNumberEncoder:
+    """The encoder of a motor in a drive that counts in whole numbers: while it gives none, the last ones are kept."""
+
+    def __init__(self, motor: Motor) -> None:
+        self._motor = motor
+        self._position = self._velocity = 0.0
+
+    @property
+    def lost(self) -> bool:
+        """Whether it gives no number, which a drive reports as a fault of the encoder."""
+        return math.isnan(self._motor.position)
+
+    def position(self) -> float:
+        """rad"""
+        if not self.lost:
+            self._position = self._motor.position
+        return self._position
+
+    def velocity(self) -> float:
+        """rad/s"""
+        if not math.isnan(self._motor.velocity):
+            self._velocity = self._motor.velocity
+        return self._velocity
 
 
 class Rotor:

@@ -15,7 +15,7 @@ import math
 import struct
 from collections.abc import Callable
 
-from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.motor import Motor, WholeNumberEncoder
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.memory import Answer, Memory
@@ -39,6 +39,7 @@ class Node(Memory):
     def __init__(self, id: int, model: t.ServoModel, effort: float, motor: Motor) -> None:
         """effort: N·m per count of the current (or the load)."""
         self.motor, self.model, self.effort = motor, model, effort
+        self.encoder = WholeNumberEncoder(motor)
         super().__init__(model)
         self.origin = 0  # encoder counts at which the position is the homing offset
         self.registered: tuple[int, bytes] | None = None
@@ -222,8 +223,9 @@ class Node(Memory):
     def _check_faults(self) -> None:
         """Latch faults of the motor in the hardware error status, until a restart."""
         motor, found = self.motor, 0
-        if motor.fault_cause in ERROR_OF_CAUSE:
-            found |= ERROR_OF_CAUSE[motor.fault_cause].bit
+        cause = "encoder" if self.encoder.lost else motor.fault_cause
+        if cause in ERROR_OF_CAUSE:
+            found |= ERROR_OF_CAUSE[cause].bit
         if motor.temperature > min(motor.max_temperature, self.get(t.TEMPERATURE_LIMIT)):
             found |= t.OVERHEATING.bit
         if motor.voltage < self.get(t.MIN_VOLTAGE) * t.VOLTAGE:
@@ -242,7 +244,7 @@ class Node(Memory):
     def _effort(self, ms: float) -> float:
         """The effort of the mode [N·m], in the direction of the drive."""
         mode, sign = self.mode, self._sign()
-        velocity = sign * self.motor.velocity
+        velocity = sign * self.encoder.velocity()
         if mode == t.CURRENT_MODE:
             return self.get(t.GOAL_CURRENT) * self.effort
         if mode == t.PWM_MODE:
@@ -276,7 +278,7 @@ class Node(Memory):
         return -1 if self.table[t.DRIVE_MODE.address] & t.REVERSE else 1
 
     def _encoder(self) -> int:
-        return _to_counts(self._sign() * self.motor.position / t.POSITION)
+        return _to_counts(self._sign() * self.encoder.position() / t.POSITION)
 
     def _present_position(self) -> int:
         """The present position of the register."""
@@ -288,7 +290,7 @@ class Node(Memory):
 
     def _measure(self, t_ns: int) -> None:
         motor, sign = self.motor, self._sign()
-        velocity = _to_counts(sign * motor.velocity / t.VELOCITY)
+        velocity = _to_counts(sign * self.encoder.velocity() / t.VELOCITY)
         position = min(max(self._present_position(), -t.BIG), t.BIG)
         current = _to_counts(sign * motor.effort / self.effort, 0x7FFF)
         tick = t_ns // 1_000_000 % 0x8000

@@ -181,6 +181,20 @@ def test_an_encoder_that_jumps_ends_a_run(case, tmp_path):
 
 
 @every
+def test_an_encoder_without_numbers_ends_a_run(case, tmp_path):
+    run = Scene(case, tmp_path, {"kind": "encoder_nan", "joint": "a", **LATE}, duration=10.0).run()
+    assert run.fault.partition(": ")[2].startswith(("joint 'a': ", "the drive of joint 'a' reports ")), run.fault
+    assert any(word in run.fault for word in ("encoder", "sensor")) and "; " in run.fault, run.fault
+
+
+@every
+def test_an_encoder_that_freezes_ends_a_run_that_tracks(case, tmp_path):
+    fault = {"kind": "encoder_freeze", "joint": "a", **LATE}
+    run = Scene(case, tmp_path, fault, duration=10.0, tracking=0.1).run()
+    assert "joint 'a'" in run.fault and "reference" in run.fault, run.fault
+
+
+@every
 def test_what_drives_say_unasked_may_be_missed(case, tmp_path):
     """Missing heartbeats are detected by drivers that monitor them."""
     run = Scene(case, tmp_path, {"kind": "stale_heartbeat", **LATE}, duration=3.0).run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from cosim.hardware.emulation.motors import EmulatedMotors
@@ -16,6 +17,7 @@ def test_a_motor_measures_its_joint_through_direction_ratio_and_zero(scale):
     motors = EmulatedMotors(plant, [motor], [wired(1, scale, 0.3)], 1e-3)
     for values, value in zip(plant.sample, (0.7, -2.0, 1.5), strict=True):
         values[1] = value
+    motor.request(0.1)
     motors.measure()
     seen = (motor.position, motor.velocity, motor.effort, motor.current)
     assert seen == pytest.approx((scale * 0.4, scale * -2.0, 1.5 / scale, 1.5 / scale / 0.5))
@@ -30,6 +32,34 @@ def test_an_encoder_that_jumped_stays_off():
     plant, motor = Plant(), motor_of(jump=0.5)
     EmulatedMotors(plant, [motor], [wired(0, 2.0)], 1e-3).measure()
     assert motor.position == 0.5
+
+
+def test_a_frozen_encoder_keeps_its_position_and_a_blind_one_has_none():
+    plant, motor = Plant(), motor_of()
+    motors = EmulatedMotors(plant, [motor], [wired(0, 2.0)], 1e-3)
+    plant.sample[0][0], plant.sample[1][0] = 0.25, 1.0
+    motors.measure()
+    motor.frozen, plant.sample[0][0] = True, 0.5
+    motors.measure()
+    assert (motor.position, motor.velocity) == (0.5, 0.0)
+    motor.frozen, motor.blind = False, True
+    motors.measure()
+    assert math.isnan(motor.position) and math.isnan(motor.velocity)
+    motor.blind = False
+    motors.measure()
+    assert (motor.position, motor.velocity) == (1.0, 2.0)
+
+
+def test_the_noise_of_an_encoder_has_its_standard_deviation_and_is_reproducible():
+    rows = []
+    for seed in (1, 1, 2):
+        plant, motor = Plant(), motor_of(noise=0.02)
+        motors = EmulatedMotors(plant, [motor], [wired(0, 2.0)], 1e-3, seed)
+        plant.sample[0][0], plant.sample[1][0] = 0.25, 1.0
+        rows.append([(motors.measure(), motor.position)[1] for _ in range(2000)])
+        assert motor.velocity == 2.0
+    assert rows[0] == rows[1] != rows[2]
+    assert np.mean(rows[0]) == pytest.approx(0.5, abs=2e-3) and np.std(rows[0]) == pytest.approx(0.02, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +81,7 @@ def test_a_motor_warms_up_by_the_square_of_its_effort(fraction):
         plant, [motor], [wired(0, 2.0, ambient=25.0, temperature_rise=40.0, thermal_time_constant=1.0)], 1e-3
     )
     plant.sample[2][0] = fraction * 2.0 * 2.0
+    motor.request(fraction)
     for _ in range(1000):
         motors.measure()
     end = 25.0 + 40.0 * fraction * fraction
@@ -66,5 +97,10 @@ def test_signals_of_conditions_are_those_of_the_joint():
     motors = EmulatedMotors(plant, [motor_of(), motor_of(temperature=60.0)], [wired(1, -9.0), wired(0, 2.0, 0.4)], 1e-3)
     for k, values in enumerate(plant.sample):
         values[:] = 10.0 * k + 1.0, 10.0 * k + 2.0
+    assert [motors.value(j, "effort") for j in (0, 1)] == [0.0, 0.0]  # they are off
+    for motor in motors.motors:
+        motor.request(0.1)
+    motors.measure()
     found = [[motors.value(j, what) for what in ("position", "velocity", "effort", "temperature")] for j in (0, 1)]
-    assert found == [[1.0, 11.0, 21.0, 60.0], [2.0, 12.0, 22.0, 25.0]]
+    assert [row[:3] for row in found] == [[1.0, 11.0, 21.0], [2.0, 12.0, 22.0]]
+    assert [row[3] for row in found] == pytest.approx([60.0, 25.0], abs=0.1)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from cosim.errors import InputError, RunError
+from cosim.errors import InputError, InputErrors, RunError
 from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
 from cosim.hardware.emulation.motors import EmulatedMotors
 from cosim.hardware.emulation.server import BEHIND_NS, MAX_ITEMS, EmulatedConnection, EmulationServer
@@ -299,9 +299,28 @@ def test_faults_of_one_kind_at_one_motor_add_up():
     assert seen == [(0.0, ""), (0.2, "overcurrent"), (0.8, "overcurrent"), (0.2, "overcurrent")]
 
 
+def test_a_condition_waits_for_the_run():
+    """It holds from the start, but no drive has requested an effort yet."""
+    faults = [
+        spec("bus_off", signal="j0/position", bound=-1.0),
+        spec("delay", signal="j0/temperature", bound=20.0),
+        spec("drop", signal="j0/effort", factor=-1.0, bound=0.5),
+    ]
+    emulation, _, reported = emulation_with([], faults=faults)
+    emulation.open()
+    steps(emulation, 3)
+    assert reported == []
+    emulation.motors.motors[0].request(1e-3)
+    steps(emulation, 1)
+    emulation.motors.motors[0].request(0.0)
+    steps(emulation, 1)
+    assert reported == [f"0.003 s  {kind} at line begins" for kind in ("bus off", "delay", "drop")]
+
+
 def test_a_fault_waits_for_its_condition():
     emulation, plant, reported = emulation_with([], faults=[spec(at=0.001, signal="j0/position", bound=0.5)])
     emulation.open()
+    emulation.motors.motors[0].request(1e-3)
     steps(emulation, 3)
     plant.sample[0][0] = 0.6
     steps(emulation, 3)
@@ -365,6 +384,60 @@ def test_joints_with_simulated_motors_are_latched_and_those_without_a_motor_move
     assert position[2] == pytest.approx(0.05) and velocity[2] == pytest.approx(1.0)
     assert position[0] == pytest.approx(0.5 * -3.0 * 0.5 * 0.05**2, rel=1e-6)  # of an inertia of 1
     assert motor.position == pytest.approx(-3.0 * (position[0] - 0.2))
+
+
+DC_MOTOR = (
+    "joints.a.actuator={type: dc_motor, resistance: 1, inductance: 1 mH, torque_constant: 0.3, rotor_inertia: 0.001,"
+    " bandwidth: 200 Hz, viscous: 0.5%s}"
+)
+
+
+def moved(emulation, ms):
+    """Steps of an emulation for this time."""
+    plant, steps = emulation.motors.plant, round(ms * MS / emulation.step_ns)
+    for k in range(steps):
+        emulation.motors.write_requests()
+        plant.advance()
+        plant.begin((k + 1) * emulation.step_ns)
+        emulation.motors.measure()
+
+
+@pytest.mark.parametrize("step", ["4 ms", "8 ms"])
+@pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler", "rosenbrock"])
+def test_the_current_loops_of_drives_are_stable_at_a_coarse_step(tmp_path, step, integrator):
+    emulation = emulation_from(
+        tmp_path, RIG, DC_MOTOR % "", f"schedule={{step: {step}, duration: 1, integrator: {integrator}}}"
+    )
+    assert emulation.step_ns == MS
+    emulation.motors.measure()
+    (motor,) = emulation.motors.motors
+    motor.request(0.5)
+    moved(emulation, 48)
+    assert motor.effort == pytest.approx(0.5, rel=0.2)  # less friction
+
+
+def test_a_current_loop_that_is_too_fast_to_be_emulated_is_refused(tmp_path):
+    with pytest.raises(InputErrors) as caught:
+        emulation_from(tmp_path, RIG, DC_MOTOR % "", "joints.a.actuator.bandwidth=50 kHz", "schedule={step: 1 ms}")
+    assert str(caught.value).endswith(
+        ": its fastest time constant of 3.17 µs is too short to be emulated in real time; lower its bandwidth, or use"
+        " schedule.integrator: rosenbrock"
+    )
+
+
+@pytest.mark.parametrize("drive", ["current", "voltage"])
+def test_motors_that_are_off_give_no_effort(tmp_path, drive):
+    emulation = emulation_from(
+        tmp_path, RIG, DC_MOTOR % f", drive: {drive}", "joints.a.initial={velocity: 1}", "joints.a.actuator.viscous=0"
+    )
+    emulation.motors.measure()
+    (motor,) = emulation.motors.motors
+    moved(emulation, 50)
+    assert (motor.effort, motor.current, emulation.motors.value(0, "effort")) == (0.0, 0.0, 0.0)
+    assert emulation.motors.plant.sample[1][0] == pytest.approx(1.0, rel=1e-3)  # nothing brakes it
+    friction = emulation_from(tmp_path, RIG, DC_MOTOR % "", "joints.a.initial={velocity: 1}")
+    moved(friction, 5)
+    assert friction.motors.value(0, "effort") == friction.motors.motors[0].effort == 0.0
 
 
 def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):

@@ -12,7 +12,7 @@ from tests.kit.clock import MS
 
 
 def active(fault, times, value=lambda signal: 0.0):
-    return [t for t in times if fault.active(t, value)]
+    return [t for t in times if fault.active(t, True, value)]
 
 
 def test_a_fault_at_a_time_is_active_for_its_duration():
@@ -38,10 +38,17 @@ def test_a_fault_on_a_condition_counts_from_when_that_first_held(factor):
     found = []
     for t in (0.0, 0.5, 1.0, 1.125, 1.25, 1.625, 1.75, 3.0):
         times.append(t)
-        if fault.active(t, value):
+        if fault.active(t, True, value):
             found.append(t)
     assert found == [1.25, 1.625]
     assert asked == ["a/position"] * 3  # it is not asked for again
+
+
+def test_a_condition_is_not_evaluated_before_the_run():
+    fault = InjectedFault(spec(signal="a/position", bound=3.0))
+    assert not fault.active(0.0, False, lambda signal: 4.0)
+    assert not fault.active(1.0, True, lambda signal: 3.0)
+    assert fault.active(2.0, True, lambda signal: 4.0) and fault.begun == 2.0
 
 
 class Item(NamedTuple):
@@ -99,6 +106,18 @@ def test_what_is_late_comes_in_order_when_it_is_due():
     assert line.due(12 * MS, True) == [] and line.due(12 * MS, False) == [1 * MS]
     line.begin([])
     assert line.through([5], 13 * MS, True) == [5]
+
+
+def test_late_answers_delay_what_the_drives_send_alone():
+    line = FaultyConnection(1)
+    line.begin([spec("late_answers", delay=0.010)])
+    assert line.through([1], 0, True) == [1]
+    assert line.through([2], 0, False) == []
+    assert line.due(9 * MS, False) == [] and line.due(10 * MS, True) == []
+    assert line.due(10 * MS, False) == [2]
+    line.begin([spec("delay", delay=0.010), spec("late_answers", delay=0.005)])
+    assert line.through([3], 0, False) == line.due(14 * MS, False) == []
+    assert line.due(15 * MS, False) == [3]
 
 
 def test_what_is_late_still_comes_after_the_fault_has_ended():

@@ -42,4 +42,7 @@ drivers:
 """
 
 
-KINDS = "drop, delay, duplicate, corrupt, bus_off, stale_heartbeat, power_loss, encoder_jump, motor_fault"
+KINDS = (
+    "drop, delay, late_answers, duplicate, corrupt, bus_off, stale_heartbeat, power_loss, encoder_jump, encoder_noise,"
+    " encoder_freeze, encoder_nan, motor_fault"
+)

@@ -65,10 +65,10 @@ def test_the_emulator_refuses_a_rig_without_drives(command):
         "rig.yaml:1: no drives to emulate; give the rig a section 'drivers'"
     ]
     Path("rig.yaml").write_text(RIG + REAL)
-    fault = "emulator.faults=[{kind: dropp}]"
-    assert command.refuses("emulate", "rig.yaml", "--fault", "kind: dropp") == [
-        f"--set {fault}: expected one of {KINDS}; got 'dropp'"
-    ]
+    for kind, fix in {"dropp": "did you mean 'drop'?", "what": f"known: {KINDS}", "5": f"known: {KINDS}"}.items():
+        assert command.refuses("emulate", "rig.yaml", "--fault", f"kind: {kind}") == [
+            f"--fault: no kind of fault '{kind}'; {fix}"
+        ]
 
 
 def test_what_the_command_line_refuses_to_emulate(command):

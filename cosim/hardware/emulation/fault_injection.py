@@ -12,7 +12,7 @@ from cosim.types import BusItem
 @dataclass(frozen=True)
 class FaultInjection:
     """A fault on the connection of `driver` or at the motor of `joint`, `at` s after the start or after `signal` first
-    went beyond `bound` (factor · (signal − bound) > 0), for `duration` s."""
+    went beyond `bound` (factor · (signal − bound) > 0) in a run, for `duration` s."""
 
     kind: str
     driver: str
@@ -36,11 +36,14 @@ class InjectedFault:
     begun: float | None = None  # s, from when `at` counts
     reported: bool = False  # as active
 
-    def active(self, t: float, value: Callable[[str], float]) -> bool:
-        """Whether it is active at t [s]; value: of a signal."""
+    def active(self, t: float, running: bool, value: Callable[[str], float]) -> bool:
+        """Whether it is active at t [s]; running: a run has begun, conditions are evaluated; value: of a signal."""
         spec = self.spec
-        if self.begun is None and (not spec.signal or spec.factor * (value(spec.signal) - spec.bound) > 0.0):
-            self.begun = t if spec.signal else 0.0
+        if self.begun is None:
+            if not spec.signal:
+                self.begun = 0.0
+            elif running and spec.factor * (value(spec.signal) - spec.bound) > 0.0:
+                self.begun = t
         return self.begun is not None and spec.at <= t - self.begun < spec.at + spec.duration
 
 
@@ -82,8 +85,9 @@ class FaultyConnection:
         if "corrupt" in hit:
             item = _corrupted(item, self._random)
         copies = [item, item] if "duplicate" in hit else [item]
-        if "delay" in hit:
-            when = t_ns + round(self.active["delay"].delay * 1e9)
+        late = [self.active[kind].delay for kind in ("delay", "late_answers")[: 1 if inward else 2] if kind in hit]
+        if late:
+            when = t_ns + round(sum(late) * 1e9)
             self._late += [(when, inward, copy) for copy in copies]
             return []
         return copies

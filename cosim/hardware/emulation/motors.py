@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,7 +27,11 @@ class EmulatedMotor:
     effort: float = 0.0
     current: float = 0.0
     fault_cause: str = ""
-    jump: float = 0.0  # offset of its encoder
+    # faults of its encoder
+    jump: float = 0.0  # offset of the position
+    noise: float = 0.0  # standard deviation of the position
+    frozen: bool = False
+    blind: bool = False  # it gives NaN
     requested: float = 0.0
 
     def request(self, effort: float) -> None:
@@ -46,16 +52,24 @@ class MotorWiring:
 
 
 class EmulatedMotors:
-    """All emulated motors on a simulated plant.
+    """All emulated motors on a simulated plant. A drive measures the effort of its motor, which is 0 without current:
+    the friction in the gear of a motor that is off is not measured.
 
     First-order thermal model: τ dT/dt = ambient + temperature_rise · (effort/max_effort)² − T, τ the thermal time
     constant.
     """
 
     def __init__(
-        self, plant: VirtualPlant, motors: Sequence[EmulatedMotor], wiring: Sequence[MotorWiring], step: float
+        self,
+        plant: VirtualPlant,
+        motors: Sequence[EmulatedMotor],
+        wiring: Sequence[MotorWiring],
+        step: float,
+        seed: int = 0,
     ) -> None:
+        """step [s]; seed: of the noise of encoders."""
         self.plant, self.motors, self._wiring, self._step = plant, tuple(motors), tuple(wiring), step
+        self._random = random.Random(seed)
         self._index = np.array([w.index for w in wiring], dtype=int)
         self._request = np.zeros(len(self.motors))
 
@@ -63,13 +77,27 @@ class EmulatedMotors:
         """Update all motors from the plant."""
         position, velocity, effort = (values[self._index].tolist() for values in self.plant.measure())
         for k, (motor, wired) in enumerate(zip(self.motors, self._wiring, strict=True)):
-            motor.position = wired.scale * (position[k] - wired.zero) + motor.jump
-            motor.velocity = wired.scale * velocity[k]
-            motor.effort = effort[k] / wired.scale
+            self._read_encoder(motor, wired.scale * (position[k] - wired.zero), wired.scale * velocity[k])
+            motor.effort = effort[k] / wired.scale if motor.requested else 0.0
             motor.current = motor.effort / motor.torque_constant
             fraction = motor.effort / motor.max_effort
             target = wired.ambient + wired.temperature_rise * fraction * fraction
             motor.temperature += self._step / wired.thermal_time_constant * (target - motor.temperature)
+
+    def _read_encoder(self, motor: EmulatedMotor, position: float, velocity: float) -> None:
+        """What the encoder gives at this position and velocity of the motor."""
+        if motor.blind:
+            motor.position = motor.velocity = math.nan
+        elif motor.frozen:
+            motor.velocity = 0.0
+        else:
+            noise = self._random.gauss(0.0, motor.noise) if motor.noise else 0.0
+            motor.position, motor.velocity = position + motor.jump + noise, velocity
+
+    @property
+    def requested(self) -> bool:
+        """Whether a drive requests an effort of its motor."""
+        return any(motor.requested for motor in self.motors)
 
     def write_requests(self) -> None:
         """Request the efforts of all motors of the plant."""
@@ -82,7 +110,8 @@ class EmulatedMotors:
         return self._wiring[self.motors.index(motor)].scale
 
     def value(self, joint: int, what: str) -> float:
-        """Position, velocity or effort of the joint at this index, or the temperature of its drive."""
-        if what == "temperature":
-            return next(m.temperature for m, w in zip(self.motors, self._wiring, strict=True) if w.index == joint)
-        return float(self.plant.sample[("position", "velocity", "effort").index(what)][joint])
+        """Position or velocity of the joint at this index, or the effort or the temperature of its drive."""
+        if what in ("position", "velocity"):
+            return float(self.plant.sample[what == "velocity"][joint])
+        motor, wired = next(pair for pair in zip(self.motors, self._wiring, strict=True) if pair[1].index == joint)
+        return motor.temperature if what == "temperature" else motor.effort * wired.scale

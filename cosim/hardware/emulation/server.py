@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -76,6 +77,7 @@ class EmulationServer:
     clock_slip_ns: int = 0  # because the physics was behind
     steps: int = 0
     stopped: bool = False
+    running: bool = False  # a drive has requested an effort of its motor
 
     def open(self) -> None:
         """Raises InputError where a connection cannot be opened; then none is open."""
@@ -151,8 +153,9 @@ class EmulationServer:
         if not self.faults:
             return
         changed = False
+        self.running = self.running or self.motors.requested
         for fault in self.faults:
-            active = fault.active(t, self._value)
+            active = fault.active(t, self.running, self._value)
             if active != fault.reported:
                 fault.reported, changed = active, True
                 where = fault.spec.joint or fault.spec.driver
@@ -185,6 +188,8 @@ class EmulationServer:
         )
         motor = next(motor for name, motor in pairs if name == joint)
         active = [fault.spec for fault in self.faults if fault.reported and fault.spec.joint == joint]
-        jumps = sum(spec.size for spec in active if spec.kind == "encoder_jump")
-        motor.jump = self.motors.scale_of(motor) * jumps
+        scale, kinds = self.motors.scale_of(motor), {spec.kind for spec in active}
+        motor.jump = scale * sum(spec.size for spec in active if spec.kind == "encoder_jump")
+        motor.noise = abs(scale) * math.hypot(*(spec.size for spec in active if spec.kind == "encoder_noise"))
+        motor.frozen, motor.blind = "encoder_freeze" in kinds, "encoder_nan" in kinds
         motor.fault_cause = next((spec.cause for spec in active if spec.kind == "motor_fault"), "")

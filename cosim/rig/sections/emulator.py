@@ -16,15 +16,16 @@ from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.events import INTERFACES, WhenKeys
 from cosim.types import param, params
 
-OnBus = Literal["drop", "delay", "duplicate", "corrupt", "bus_off", "stale_heartbeat", "power_loss"]
-AtJoint = Literal["encoder_jump", "motor_fault"]
+OnBus = Literal["drop", "delay", "late_answers", "duplicate", "corrupt", "bus_off", "stale_heartbeat", "power_loss"]
+AtJoint = Literal["encoder_jump", "encoder_noise", "encoder_freeze", "encoder_nan", "motor_fault"]
+FAULT_KINDS = (*get_args(OnBus), *get_args(AtJoint))
 FaultCause = Literal["overtemperature", "overcurrent", "undervoltage", "encoder"]
 
 # keys that only some kinds of faults have
 _ONLY: dict[str, tuple[str, ...]] = {
     "fraction": ("drop", "duplicate", "corrupt"),
-    "delay": ("delay",),
-    "size": ("encoder_jump",),
+    "delay": ("delay", "late_answers"),
+    "size": ("encoder_jump", "encoder_noise"),
     "cause": ("motor_fault",),
 }
 
@@ -71,7 +72,7 @@ class _FaultKeys:
     duration: float | None = param(unit="s", above=0, default=None, doc="to the end unless given")
     fraction: float = param(min=0, max=1, default=1.0, doc="of the frames")
     delay: float = param(unit="s", above=0, default=0.01, doc="of each frame")
-    size: float = param(unit="joint position", default=0.1, doc="of the jump")
+    size: float = param(unit="joint position", default=0.1, doc="of the jump, or standard deviation of the noise")
     cause: FaultCause = param(default="overtemperature")
 
 

@@ -133,7 +133,8 @@ def fault(node: Node, code: int) -> None:
 def check(node: Node, react: bool = True) -> None:
     """Check the motor; with `react` each cause is a fault, otherwise it is only reported."""
     motor = node.motor
-    codes = [faults.OF_FAULT_CAUSE[motor.fault_cause]] if motor.fault_cause in faults.OF_FAULT_CAUSE else []
+    cause = "encoder" if node.encoder.lost else motor.fault_cause
+    codes = [faults.OF_FAULT_CAUSE[cause]] if cause in faults.OF_FAULT_CAUSE else []
     if motor.temperature > motor.max_temperature:
         codes.append(faults.OVERTEMPERATURE)
     for code in codes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cosim.drivers.cia402 import codec, profile
 from cosim.drivers.cia402.device import objects
-from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.motor import Motor, WholeNumberEncoder
 from cosim.drivers.transport import CanFrame
 from cosim.units import RPM, TURN
 
@@ -36,6 +36,7 @@ class Node:
         temperature: int | None,
     ) -> None:
         self.id, self.motor, self.cpr, self.identity = node, motor, cpr, identity
+        self.encoder = WholeNumberEncoder(motor)
         default = max(1, round(1e3 * RATED_FRACTION * min(motor.max_effort, MAX_EFFORT)))
         self.rated = default if rated is None else 1e3 * rated  # mN·m
         self.temperature = TEMPERATURE if temperature is None else temperature
@@ -117,11 +118,11 @@ class Node:
 
     def actual(self) -> float:
         """The measured position."""
-        return self.motor.position / self.step - self.zero
+        return self.encoder.position() / self.step - self.zero
 
     def speed(self) -> float:
         """The measured velocity."""
-        return self.motor.velocity / self.step
+        return self.encoder.velocity() / self.step
 
     def torque(self, per_mille: float) -> float:
         """The torque [N·m] of a number in thousandths of the rated torque."""

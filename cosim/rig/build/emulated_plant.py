@@ -1,0 +1,94 @@
+"""The rig behind emulated drives: its plant without controllers, in steps that its actuators allow."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from cosim.errors import InputErrors
+from cosim.rig.reading.contracts import load_actuator
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.joints import JointSpec
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.sections.schedule import ScheduleSpec
+from cosim.types import Actuator, Array
+
+LONGEST_STEP_NS = 1_000_000  # of the emulated drives
+# rate · step of the fastest actuator; the explicit integrators are stable up to 2
+LARGEST_STEP = 1.5
+MOST_SUBSTEPS = 50  # each is traced
+
+
+def emulated_plant(spec: RigSpec) -> RigSpec:
+    """The rig without controllers and events, for `cosim emulate`.
+
+    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is that
+    of the emulated drives: at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an
+    actuator that is too fast.
+    """
+    real = {name for driver in spec.drivers for name in driver.joints}
+    simulated = {name for controller in spec.controllers for name in controller.joints} - real
+    still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
+    joints = {
+        name: dataclasses.replace(joint, **still) if name in simulated else _current_controlled(joint)
+        for name, joint in spec.joints.items()
+    }
+    rig = dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
+    return dataclasses.replace(rig, schedule=_schedule(rig))
+
+
+def _current_controlled(joint: JointSpec) -> JointSpec:
+    """Drives with a protocol control the current: with a voltage of 0, a motor that is off would brake."""
+    plugin = joint.actuator
+    if plugin is None or getattr(plugin.params, "drive", None) != "voltage":
+        return joint
+    params = dataclasses.replace(plugin.params, drive="current")
+    return dataclasses.replace(joint, actuator=plugin._replace(params=params))
+
+
+def _schedule(spec: RigSpec) -> ScheduleSpec:
+    """The schedule in equal parts of its step."""
+    given = spec.schedule
+    parts = -(-given.step_ns // LONGEST_STEP_NS)
+    step_ns, substeps = given.step_ns // parts, -(-given.substeps // parts)
+    if given.integrator != "rosenbrock":  # stable at any step
+        substeps = max(substeps, _needed_substeps(spec, step_ns))
+    return dataclasses.replace(given, step_ns=step_ns, substeps=substeps)
+
+
+def _needed_substeps(spec: RigSpec, step_ns: int) -> int:
+    reading, needed = Reading(spec.source.place, [], spec.path.parent), 1
+    for name, joint in spec.joints.items():
+        path = ("joints", name, "actuator")
+        actuator = load_actuator(joint.actuator, path, reading) if joint.actuator else None
+        rate = fastest_rate(actuator) if actuator else 0.0
+        substeps = math.ceil(rate * step_ns * 1e-9 / LARGEST_STEP - 1e-9)
+        if substeps > MOST_SUBSTEPS:
+            what = f"its fastest time constant of {1e6 / rate:.3g} µs is too short to be emulated in real time"
+            reading.fail(path, f"{what}; lower its bandwidth, or use schedule.integrator: rosenbrock")
+        needed = max(needed, substeps)
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    return needed
+
+
+def fastest_rate(actuator: Actuator) -> float:
+    """The largest eigenvalue [1/s] of an actuator at rest, from the differences of its flow."""
+    rest = {name: np.asarray(value, dtype=float) for name, value in actuator.initial(0.0, 0.0).items()}
+    held = {"position": 0.0, "velocity": 0.0, "request": 0.0}
+
+    def flow(x: Array) -> Array:
+        state, at = {}, 0
+        for name, value in rest.items():
+            state[name], at = x[at : at + value.size].reshape(value.shape), at + value.size
+        rates, _ = actuator.flow(0.0, actuator.params, state, held)
+        return np.concatenate([np.ravel(rates[name]) for name in rest])
+
+    start = np.concatenate([np.ravel(value) for value in rest.values()]) if rest else np.zeros(0)
+    if not start.size:
+        return 0.0
+    step = 1e-6
+    columns = [(flow(start + step * row) - flow(start - step * row)) / (2.0 * step) for row in np.eye(start.size)]
+    return float(np.abs(np.linalg.eigvals(np.stack(columns, axis=1))).max())
