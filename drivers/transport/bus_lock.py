@@ -1,7 +1,7 @@
 """One program per bus: a lock per bus and end of it, held by a process of this machine until it closes the bus or dies.
 
 The lock is a listening socket of Linux with an abstract name. It needs no file, the kernel releases it, and a process
-that finds it taken can ask for its holder. Connections of one process share it.
+that finds it taken reads its holder from it. Connections of one process share it.
 """
 
 from __future__ import annotations
