@@ -46,9 +46,14 @@ def _lines(rig: Rig) -> Iterator[str]:
 
 def _limits(rig: Rig, name: str, effort: float) -> str:
     """The limits of a real motor."""
-    bounds, unit = rig.spec.joints[name].limits | {"effort": effort}, rig.plant.model.dof_units[rig.joints.index(name)]
-    given = {row: [bounds[key] for key in row.bound_keys] for row in LIMITS}
-    shown = [f"{row.key} {row.show(values, unit, 4)}" for row, values in given.items() if any(map(isfinite, values))]
+    k, given = rig.joints.index(name), rig.spec.joints[name].limits
+    bounds = {key: float(values[k]) for key, values in rig.guard.bounds.items()} | {"effort": effort}
+    shown = []
+    for row in LIMITS:
+        values = [bounds[key] for key in row.bound_keys]
+        if any(map(isfinite, values)):
+            default = "" if any(isfinite(given[key]) for key in row.bound_keys) else " (default)"
+            shown.append(f"{row.key} {row.show(values, rig.plant.model.dof_units[k], 4)}{default}")
     return ", ".join(shown).replace("*", "·").replace("degC", "°C")
 
 

@@ -7,13 +7,25 @@ the same function; limits and actions are constants of the trace, so that a limi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cosim import ops
-from cosim.control.limits import BITS, CODES, LIMIT_OF, LIMITS, NOT_FINITE, SATURATE, STALE, STOP, WARN, GuardInputs
+from cosim.control.limits import (
+    BITS,
+    CODES,
+    LIMIT_OF,
+    LIMITS,
+    NOT_FINITE,
+    SATURATE,
+    STALE,
+    STOP,
+    WARN,
+    GuardInputs,
+    GuardLimit,
+)
 from cosim.types import Array, Limits, Numeric, requested_effort
 
 LARGEST = 1.7976931348623157e308  # the largest finite double
@@ -64,9 +76,17 @@ class Guard:
         return np.any([self.has_action(SATURATE, row.key) for row in rows], axis=0)
 
     @property
-    def needs_reference(self) -> Array:
+    def uses_reference(self) -> Array:
         """bool (n,): where a limit with a bound checks the reference position of a controller."""
-        rows = [row for row in LIMITS if row.needs_reference]
+        return self._bounded([row for row in LIMITS if row.reference])
+
+    @property
+    def needs_history(self) -> Array:
+        """bool (n,): where a limit with a bound checks what `standstill` follows from tick to tick."""
+        return self._bounded([row for row in LIMITS if row.needs_history])
+
+    def _bounded(self, rows: Sequence[GuardLimit]) -> Array:
+        """bool (n,): where one of these limits has a bound."""
         return np.any([np.isfinite(self.bounds[name]) for row in rows for name in row.bound_keys], axis=0)
 
 
@@ -82,7 +102,8 @@ def check(
     that saturate; OK or a fault code; masks of the limits that warned or saturated.
 
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
-    the previous tick; reference, positions that controllers follow; and armed (): time since arming [s].
+    the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`; and
+    armed (): time since arming [s].
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
@@ -91,6 +112,8 @@ def check(
         velocity=feedback["velocity"],
         temperature=feedback["temperature"],
         reference=feedback["reference"],
+        stalled_time=feedback["stalled_time"],
+        unseen_motion=feedback["unseen_motion"],
         previous_effort=feedback["request"],
         step=guard.step,
     )

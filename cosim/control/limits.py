@@ -25,6 +25,10 @@ DERATING = 10.0
 # rad or m by which a position may be beyond its limits: the rounding error of a joint that rests at one of them, and
 # less than a count of any encoder
 POSITION_TOLERANCE = 1e-9
+# s and fraction of the range, from which the default limits of tracking and unseen motion of a real joint follow
+EXCURSION_TIME, EXCURSION_FRACTION = 0.1, 0.05
+# s, default of a real joint
+STALL_TIME = 1.0
 # rad/s or m/s; lowest speed in the power limit
 MIN_SPEED = 1e-9
 
@@ -33,9 +37,10 @@ MIN_SPEED = 1e-9
 class GuardInputs:
     """The values that limits check, (n,) each, SI.
 
-    bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; effort_limit: after
-    soft start and derating; requested_effort: of the unchanged command; bounded_effort: within the bounds of limits
-    that saturate; allowed_effort: within the rate limit too; step [s].
+    bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
+    unseen_motion: see `standstill`; effort_limit: after soft start and derating; requested_effort: of the unchanged
+    command; bounded_effort: within the bounds of limits that saturate; allowed_effort: within the rate limit too;
+    step [s].
     """
 
     bounds: Mapping[str, Array]
@@ -45,6 +50,8 @@ class GuardInputs:
     reference: Numeric
     previous_effort: Numeric
     step: float
+    stalled_time: Numeric
+    unseen_motion: Numeric
     effort_limit: Numeric = None
     requested_effort: Numeric = None
     bounded_effort: Numeric = None
@@ -60,8 +67,9 @@ class GuardLimit:
     """A row of the table.
 
     key: of its action, and of its bound unless `keys` names others. unit: of the bound. inherited: attributes of a
-    `Joint` of the mechanism that give bounds the rig leaves out. stop_category: of IEC 60204-1, 1: controlled stop,
-    0: immediate stop. exceeded: from the inputs and where it saturates (n,).
+    `Joint` of the mechanism that give bounds the rig leaves out. real_default: the bound of a real joint that has none,
+    from its other bounds. reference: whether it checks the reference position of a controller. stop_category: of IEC
+    60204-1, 1: controlled stop, 0: immediate stop. exceeded: from the inputs and where it saturates (n,).
     Saturation: effort_bounds, from the inputs and the (lowest, highest) of earlier rows, 0 always between them;
     slew_bounds about the previous effort, which yield to effort_bounds; position_bounds of the commanded position;
     derating, the factor of the effort limit.
@@ -83,7 +91,9 @@ class GuardLimit:
     keys: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
     positive: bool = True  # whether a bound must be above 0
-    needs_reference: bool = False  # whether it checks the reference position of a controller
+    real_default: Callable[[Mapping[str, float]], float] | None = None
+    reference: Literal["", "optional", "required"] = ""
+    needs_history: bool = False  # whether it checks stalled_time or unseen_motion
     effort_bounds: Callable[[GuardInputs, Numeric, Numeric], tuple[Numeric, Numeric]] | None = None
     slew_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
     position_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
@@ -151,6 +161,11 @@ def _derating(x: GuardInputs) -> Numeric:
 
 def _derated(x: GuardInputs, saturates: Array) -> Numeric:
     return x.temperature > x.bounds["temperature"] - ops.where(saturates, DERATING, 0.0)
+
+
+def _default_excursion(bounds: Mapping[str, float]) -> float:
+    """How far a joint comes at its velocity limit in EXCURSION_TIME, at most EXCURSION_FRACTION of its range."""
+    return min(EXCURSION_TIME * bounds["velocity"], EXCURSION_FRACTION * (bounds["upper"] - bounds["lower"]))
 
 
 # In order of precedence: the stop reason is that of the last limit exceeded. Limits of stop category 1 come first, so
@@ -247,7 +262,8 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest |reference − measured position|; needs a controller that follows positions",
         default_action=STOP,
         stop_category=0,
-        needs_reference=True,
+        reference="required",
+        real_default=_default_excursion,
         exceeded=lambda x, _: ops.absolute(x.reference - x.position) > x.bounds["tracking"],
         position_bounds=lambda x: (x.position - x.bounds["tracking"], x.position + x.bounds["tracking"]),
         reason=(
@@ -256,6 +272,37 @@ LIMITS: tuple[GuardLimit, ...] = (
         ),
         warning="tracking error beyond its limit of {limit} (warned)",
         saturation="tracking error beyond its limit of {limit}: commanded position clamped to it",
+    ),
+    GuardLimit(
+        "stall",
+        "s",
+        meaning="longest time with full effort and without motion",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: x.stalled_time > x.bounds["stall"],
+        real_default=lambda bounds: STALL_TIME,
+        needs_history=True,
+        reason=(
+            "has been at its effort limit for more than {limit} without moving; check for an obstruction and a closed"
+            " brake, lower its load or change joints.{joint}.limits"
+        ),
+        warning="at its effort limit for more than {limit} without moving (warned)",
+    ),
+    GuardLimit(
+        "frozen",
+        "joint position",
+        meaning="greatest path of reference or measured velocity while the measured position does not change",
+        default_action=STOP,
+        stop_category=0,
+        exceeded=lambda x, _: x.unseen_motion > x.bounds["frozen"],
+        real_default=lambda bounds: min(bounds["tracking"], _default_excursion(bounds)),
+        reference="optional",
+        needs_history=True,
+        reason=(
+            "has measured exactly {position} while it should have moved by more than {limit}; check its encoder, for an"
+            " obstruction and a closed brake, or change joints.{joint}.limits"
+        ),
+        warning="measured position does not change over more than {limit} of motion (warned)",
     ),
     GuardLimit(
         "velocity",

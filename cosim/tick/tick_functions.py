@@ -11,7 +11,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile.jacobian import Jacobian
 from cosim.compile.routine import Routine
-from cosim.control import guard
+from cosim.control import guard, standstill
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import update_stop, while_stopping
@@ -29,7 +29,7 @@ from cosim.types import COMMAND, FEEDBACK, Limits, Numeric, State, requested_eff
 # longest interval between two samples of a real joint [steps] that the gains of the observer follow
 MAX_SAMPLE_STEPS = 20.0
 # what the guard reads of every joint
-GUARD_INPUTS = ("position", "velocity", "temperature", "age", "reference")
+GUARD_INPUTS = ("position", "velocity", "temperature", "age", "reference", "stalled_time", "unseen_motion")
 
 
 @dataclass
@@ -137,8 +137,35 @@ class TickFunctions:
     @property
     def _tracked(self) -> list[ControlLoop]:
         """Loops of joints with a limit that checks reference positions."""
-        bounded = self.guard.needs_reference
+        bounded = self.guard.uses_reference
         return [loop for loop in self.loops if loop.needs_reference("position") and bounded[loop.index].any()]
+
+    def watch_standstill(
+        self,
+        t: Numeric,
+        start: Numeric,
+        position: Numeric,
+        velocity: Numeric,
+        effort: Numeric,
+        reference: Numeric,
+        request: Numeric,
+        stalled_time: Numeric,
+        unseen_motion: Numeric,
+        last_position: Numeric,
+        last_reference: Numeric,
+    ) -> tuple[Numeric, ...]:
+        """(stalled_time, unseen_motion, last_position, last_reference), (nv,) each, of this tick from those of the tick
+        before; 0 in the first tick after arming.
+
+        start: the flat BumplessStart; effort: measured; request: effort requested in the tick before.
+        """
+        limits, effort = self.limits, ops.maximum(ops.absolute(effort), ops.absolute(request))
+        bounds = limits.effort, limits.velocity
+        stalled = standstill.stalled_time(stalled_time, effort, velocity, bounds, self.step)
+        positions, references = (last_position, position), (last_reference, reference)
+        unseen = standstill.unseen_motion(unseen_motion, positions, references, velocity, limits.velocity, self.step)
+        is_first = t <= start[0]
+        return ops.where(is_first, 0.0, stalled), ops.where(is_first, 0.0, unseen), position, reference
 
     def check_command(
         self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric

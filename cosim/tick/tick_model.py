@@ -72,8 +72,10 @@ class TickModel(TickFunctions):
             "temperature": np.full(self.nv, np.nan),  # of drives [°C], NaN where not measured
             "age": n,  # of the last sample [s]
             "load_effort": np.zeros(len(self.loads)),  # of load motors
-            "reference_position": n,  # of joints with a tracking limit
+            "reference_position": n,  # of joints with a limit that checks it
             "previous_request": n,  # request before the guard ran
+            # of joints with limits on standstill
+            "standstill": {name: n for name in _STANDSTILL},
             "known_acceleration": n,  # of prescribed and real joints
             "sample_interval": n,  # of real joints with a new sample: time since the one before [s], 0 without
             "sample_delay": n,  # … and age of the sample at the time of the tick [s]
@@ -176,6 +178,9 @@ class TickModel(TickFunctions):
             ]
             inputs = ["t", "bumpless_start", *fallbacks]
             calls.append(self._call("reference_positions", self.reference_positions, inputs, ["reference_position"]))
+        if self.guard.needs_history.any():
+            inputs = ["t", "bumpless_start", *_MEASURED, "reference_position", "request", *_STANDSTILL_PATHS]
+            calls.append(self._call("watch_standstill", self.watch_standstill, inputs, _STANDSTILL_PATHS))
         commands = [("controller_commands", loop.name, name) for loop in self.loops for name in COMMAND]
         inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, *commands]
         outputs = [*_COMMAND, "guard_fault", "warned", "fault", "previous_request", "request"]
@@ -206,5 +211,7 @@ class TickModel(TickFunctions):
 # paths in the memory
 _MEASURED: tuple[Path, ...] = (("measured", "position"), ("measured", "velocity"), "measured_effort")
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
-_GUARD_PATHS: tuple[Path, ...] = (*_MEASURED[:2], "temperature", "age", "reference_position")
+_STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
+_STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)
+_GUARD_PATHS: tuple[Path, ...] = (*_MEASURED[:2], "temperature", "age", "reference_position", *_STANDSTILL_PATHS[:2])
 assert len(_GUARD_PATHS) == len(GUARD_INPUTS)

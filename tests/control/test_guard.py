@@ -17,7 +17,7 @@ from cosim.control.limits import LIMITS, NOT_FINITE, SATURATE, STOP
 from cosim.types import COMMAND, requested_effort
 from tests.control import guard_battery
 
-FEEDBACK = ("position", "velocity", "temperature", "age", "request", "reference")
+FEEDBACK = tuple(guard_battery.FEEDBACK)
 
 
 # --- every limit, every action ----------------------------------------------------------------------
@@ -107,7 +107,8 @@ small = st.floats(-30.0, 30.0)
 )  # fmt: skip
 def test_the_requested_effort_of_any_command_is_within_all_limits_that_saturate(command, feedback, armed, soft_start):
     guard = of(soft_start=soft_start, **BOUNDS)
-    arrays: dict = {name: np.array([value]) for name, value in feedback.items()} | {"age": np.zeros(1), "armed": armed}
+    arrays: dict = {name: np.zeros(1) for name in FEEDBACK} | {"armed": armed}
+    arrays |= {name: np.array([value]) for name, value in feedback.items()}
     with np.errstate(all="ignore"):
         safe, fault_codes, _ = check(guard, arrays, {name: np.array([value]) for name, value in command.items()})
         requested = float(requested_effort(safe, arrays)[0])
@@ -136,7 +137,9 @@ def test_the_requested_effort_of_any_command_is_within_all_limits_that_saturate(
 def test_a_command_within_all_limits_passes_bit_for_bit(effort, kp, kd, position):
     command = {"position": position, "velocity": 0.1, "effort": effort, "kp": kp, "kd": kd}
     feedback = {"position": 0.1, "velocity": -0.2, "temperature": 20.0, "age": 0.001, "reference": 0.2, "armed": 3.0}
-    arrays = {name: np.array([value]) for name, value in (feedback | {"request": effort}).items()}
+    arrays = {name: np.zeros(1) for name in FEEDBACK} | {
+        name: np.array([value]) for name, value in (feedback | {"request": effort}).items()
+    }
     guard = of(soft_start=2.0, **{**BOUNDS, "rate": 1000.0})
     safe, fault_codes, alarms = check(guard, arrays, {name: np.array([value]) for name, value in command.items()})
     assert {name: values.item() for name, values in safe.items()} == command

@@ -16,12 +16,13 @@ import pytest
 from cosim.compile import ArrayPort
 from cosim.compile import compile as compiling
 from cosim.compile.routine import Routine
-from cosim.control import guard, limits, plausibility
+from cosim.control import guard, limits, plausibility, standstill
 from cosim.types import COMMAND
 from tests.control import guard_battery
 from tests.kit.mutants import mutants
 
-SOURCES = {m.__name__: Path(m.__file__ or "").read_text(encoding="utf-8") for m in (guard, limits, plausibility)}
+MODULES = {guard: 180, limits: 200, plausibility: 25, standstill: 25}  # least number of mutants
+SOURCES = {m.__name__: Path(m.__file__ or "").read_text(encoding="utf-8") for m in MODULES}
 LIMIT = 40.0  # s of processor time for all mutants of a module
 
 
@@ -56,7 +57,7 @@ SINGLE += [
 # names of fields of a row in the table of cases -> in the product
 FIELDS = {"unit": "unit", "keys": "bound_keys", "positive": "positive", "inherited": "inherited"}
 FIELDS |= {"action": "default_action", "stop_category": "stop_category"}
-FIELDS |= {name: name for name in ("saturates_while_stopping", "needs_reference")}
+FIELDS |= {name: name for name in ("saturates_while_stopping", "reference", "needs_history")}
 
 
 class Checks:
@@ -97,6 +98,7 @@ class Checks:
         assert {key: 2.0**k for k, key in enumerate(KEYS)} == m.BITS
         assert (m.WARN, m.SATURATE, m.STOP) == ACTIONS
         self.row(m)
+        self.defaults(m)
         self.guard(guard_with(m))
 
     def row(self, m: ModuleType) -> None:
@@ -106,7 +108,7 @@ class Checks:
         assert row.bound_keys == ("stiffness",) and row.actions == ("warn", "stop")
         assert (row.inherited, row.positive, row.controlled_stop, row.saturates_while_stopping) == ((), True, "", True)
         assert (row.effort_bounds, row.slew_bounds, row.position_bounds, row.derating) == (None,) * 4
-        assert not row.needs_reference
+        assert (row.reference, row.needs_history, row.real_default) == ("", False, None)
         assert [row.unit_of(unit) for unit in ("rad", "m")] == ["N*m/rad", "N/m"]
         assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
         assert m.LIMIT_OF["position"].show([-math.pi, 1.0], "rad") == "-3.14159 to 1 rad"
@@ -115,10 +117,26 @@ class Checks:
         with pytest.raises(TypeError):
             m.GuardLimit("stiffness", "joint stiffness", "positional", **fields)
 
+    def defaults(self, m: ModuleType) -> None:
+        """The bounds of real joints that have none."""
+        given = {row.key for row in m.LIMITS if row.real_default is not None}
+        assert given == {key for key, row in self.battery.LIMITS.items() if "real_default" in row}
+        for key in given:
+            for case in self.battery.LIMITS[key]["real_default"]:
+                bounds = self.battery.BOUNDS | case["bounds"]
+                assert m.LIMIT_OF[key].real_default(bounds) == case["expect"], case
+
     def plausibility(self, m: ModuleType) -> None:
-        for case in self.battery.DATA["plausibility"]:
+        self.functions(m, "plausibility")
+
+    def standstill(self, m: ModuleType) -> None:
+        self.functions(m, "standstill")
+
+    def functions(self, m: ModuleType, section: str) -> None:
+        """Functions of numbers."""
+        for case in self.battery.DATA[section]:
             (name, arguments), (_, expected) = case.items()
-            assert bool(getattr(m, name)(*map(np.float64, arguments))) == expected, case
+            assert float(getattr(m, name)(*(np.array(value, dtype=float) for value in arguments))) == expected, case
 
     def actions(self, m: ModuleType) -> None:
         """Which limits have a bound, and their actions."""
@@ -126,11 +144,12 @@ class Checks:
         assert m.Guard.__dataclass_params__.frozen
         expected = (held.bounds[key] for key in ("lower", "upper", "velocity", "effort"))
         assert all(a is b for a, b in zip(vars(held.limits).values(), expected, strict=True))
-        checked = {key for row in self.battery.LIMITS.values() if row["needs_reference"] for key in row["keys"]}
-        assert held.needs_reference.tolist() == [bool(checked & set(case["bounds"])) for case in SINGLE]
-        rows = [dataclasses.replace(row, needs_reference=True) for row in m.LIMITS]
-        with mock.patch.object(m, "LIMITS", rows):
-            assert held.needs_reference.tolist() == [bool(set(case["bounds"]) - {"stale"}) for case in SINGLE]
+        for field, found in (("reference", "uses_reference"), ("needs_history", "needs_history")):
+            checked = {key for row in self.battery.LIMITS.values() if row[field] for key in row["keys"]}
+            assert getattr(held, found).tolist() == [bool(checked & set(case["bounds"])) for case in SINGLE]
+            rows = [dataclasses.replace(row, **{field: True}) for row in m.LIMITS]
+            with mock.patch.object(m, "LIMITS", rows):
+                assert getattr(held, found).tolist() == [bool(set(case["bounds"]) - {"stale"}) for case in SINGLE]
         for key in KEYS:
             default, names = self.battery.ACTIONS[key], set(self.battery.LIMITS[key]["keys"])
             found = [c.get("actions", {}).get(key, default) if names & set(c["bounds"]) else None for c in SINGLE]
@@ -169,9 +188,6 @@ class Checks:
 @pytest.fixture(scope="module")
 def checks(battery):
     return Checks(battery)
-
-
-MODULES = {guard: 180, limits: 200, plausibility: 25}  # least number of mutants
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])

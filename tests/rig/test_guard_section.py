@@ -174,12 +174,20 @@ def test_a_mistake_is_reported_with_its_line(mistakes):
 # --- runs that stop ---------------------------------------------------------------------------------
 
 RUNS = {key: row["run"] for key, row in guard_battery.LIMITS.items()}
-# limits of joint a, tick in which it stops, reason
+
+
+def overrides(run, limits):
+    """Of the rig: the limits of joint a, and the settings of a run."""
+    return [f"{LIMITS}={json.dumps(limits)}", *run.get("set", ())]
+
+
+# overrides, tick in which it stops, reason
 STOPS = {
-    key: (json.dumps(run["stop"]["limits"]), run["stop"]["tick"], run["stop"]["reason"]) for key, run in RUNS.items()
+    key: (overrides(run, run["stop"]["limits"]), run["stop"]["tick"], run["stop"]["reason"])
+    for key, run in RUNS.items()
 }
 STOPS["stale"] = (
-    "{effort: 99}",
+    [],
     0,
     "has sent no feedback for 12 ms, more than the 5 ms of guard.stale; check its cable and its bus",
 )
@@ -199,8 +207,8 @@ def engines(rig, interpreted):
 
 @pytest.mark.parametrize("kind", STOPS)
 def test_a_limit_that_stops_ends_the_run_with_its_reason(rig_of, kind):
-    limits, tick, sentence = STOPS[kind]
-    rigs = [rig_of(f"{LIMITS}={limits}", interpret=interpret) for interpret in (False, True)]
+    settings, tick, sentence = STOPS[kind]
+    rigs = [rig_of(*settings, interpret=interpret) for interpret in (False, True)]
     if kind == "stale":
         for rig in rigs:  # as if there was a real motor
             rig.tick_model.guard = dataclasses.replace(rig.guard, stale=np.array([0.005, np.inf]))
@@ -222,8 +230,7 @@ WITHIN = {key: run["within"] for key, run in RUNS.items() if "within" in run}
     ("kind", "action"), [(kind, action) for kind in WITHIN for action in guard_battery.CHOICES[kind]]
 )
 def test_a_limit_that_is_not_exceeded_raises_no_alarm(rig_of, kind, action):
-    limits = json.dumps({**WITHIN[kind], "actions": {kind: action}})
-    run = rig_of(f"{LIMITS}={limits}").run()
+    run = rig_of(*overrides(RUNS[kind], {**WITHIN[kind], "actions": {kind: action}})).run()
     assert run.summary["outcome"] == "finished"
     assert (run.summary["guard"], run.events) == ({}, ())
 
@@ -236,9 +243,9 @@ def test_a_stopped_run_raises_with_the_reason(rig_of):
 # --- runs with alarms --------------------------------------------------------------------
 
 
-# limits of joint a, message, in how many ticks of 101, the first time, the greatest request
+# overrides, message, in how many ticks of 101, the first time, the greatest request
 ALARMS = {
-    f"{key} {action}": (json.dumps(run[action]["limits"]), run[action]["alarm"], run[action]["ticks"])
+    f"{key} {action}": (overrides(run, run[action]["limits"]), run[action]["alarm"], run[action]["ticks"])
     for key, run in RUNS.items()
     for action in ("warn", "saturate")
     if action in run
@@ -248,8 +255,8 @@ ALARMS = {
 @pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
 @pytest.mark.parametrize("case", ALARMS)
 def test_a_limit_that_warns_or_saturates_raises_an_alarm(rig_of, case, interpret):
-    limits, words, (ticks, first, most) = ALARMS[case]
-    run = rig_of(f"{LIMITS}={limits}", interpret=interpret).run()
+    settings, words, (ticks, first, most) = ALARMS[case]
+    run = rig_of(*settings, interpret=interpret).run()
     kind, what = case.split()[0], f"a: {words}"
     assert run.fault == ""
     assert run.events == (RunEvent(pytest.approx(first), what, 0.0, 1, "warning"),)

@@ -71,13 +71,18 @@ def check_reference_limits(loops: Sequence[ControlLoop | None], spec: RigSpec, r
     """A limit that checks reference positions needs a controller that follows a position."""
     if None in loops:
         return  # the error is recorded already
-    followed = {int(k) for loop in loops if loop is not None and loop.needs_reference("position") for k in loop.index}
-    for row in (row for row in LIMITS if row.needs_reference):
+    followed = followed_positions(loops)
+    for row in (row for row in LIMITS if row.reference == "required"):
         for k, (name, joint) in enumerate(spec.joints.items()):
             for key in row.bound_keys:
                 if np.isfinite(joint.limits[key]) and k not in followed:
                     what = f"no controller follows a position of joint '{name}'; remove its {row.key} limit"
                     reading.fail(("joints", name, "limits", key), what)
+
+
+def followed_positions(loops: Sequence[ControlLoop | None]) -> set[int]:
+    """The dofs that have a controller with a position reference."""
+    return {int(k) for loop in loops if loop is not None and loop.needs_reference("position") for k in loop.index}
 
 
 class HoldTrajectory:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
-
 from cosim.compile import ArrayPort, Interpreted, compile, interpreting
 from cosim.compile.compiled import Compiled
-from cosim.control.guard import Guard
-from cosim.control.limits import LIMITS
 from cosim.errors import InputError, InputErrors
-from cosim.rig.build.control_loops import build_loops, check_reference_limits
+from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
 from cosim.rig.build.driver_context import (
     drive_controlled,
     driver_contexts,
@@ -20,6 +16,7 @@ from cosim.rig.build.driver_context import (
     real_joints,
 )
 from cosim.rig.build.drivers import bus_loads
+from cosim.rig.build.guard import guard_of, with_real_defaults
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.plant import build_encoders, build_plant
 from cosim.rig.reading.schema import Reading
@@ -56,6 +53,7 @@ class WiredRig:
         except InputError as error:
             reading.errors.append(error)
         check_reference_limits(loops, spec, reading)
+        self.guard = with_real_defaults(self.guard, spec, followed_positions(loops))
         if reading.errors:
             raise InputErrors(reading.errors)
         self.tick_model = TickModel(
@@ -112,20 +110,6 @@ class WiredRig:
         ports = [ArrayPort("start", start), ArrayPort("row", (self.tick_model.row.size,))]
         outputs = [ArrayPort("signals", (len(self.tick_model.signals.names),))]
         return compile(self.tick_model.signals.observe, ports, "observe", outputs, self.interpret)
-
-
-def guard_of(spec: RigSpec) -> Guard:
-    """The guard of all dofs; feedback of simulated motors is never stale."""
-    joints, real, guard = spec.joints.values(), real_joints(spec.drivers), spec.guard
-    actions = [guard.actions | joint.actions for joint in joints]
-    keys = [key for row in LIMITS for key in row.bound_keys]
-    return Guard(
-        bounds={key: np.array([joint.limits[key] for joint in joints], dtype=float) for key in keys},
-        actions={row.key: np.array([action[row.key] for action in actions]) for row in LIMITS},
-        stale=np.array([guard.stale if name in real else np.inf for name in spec.joints]),
-        soft_start=guard.soft_start,
-        step=spec.schedule.step_ns * 1e-9,
-    )
 
 
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:

@@ -1,0 +1,45 @@
+"""Joints that should move and do not: how long one is pushed, and how far it should have come meanwhile.
+
+Pure, (n,) each, SI; updated once per tick before the guard.
+"""
+
+from __future__ import annotations
+
+from cosim import ops
+from cosim.types import Numeric
+
+# fraction of the effort limit from which on a joint is pushed with full effort
+FULL_EFFORT = 0.95
+# fraction of the velocity limit below which a joint stands still
+SLOW = 0.01
+
+
+def stalled_time(
+    before: Numeric, effort: Numeric, velocity: Numeric, limits: tuple[Numeric, Numeric], step: float
+) -> Numeric:
+    """Time [s] for which a joint has been pushed with full effort and stood still.
+
+    before: in the previous tick; effort: the larger of the requested and the measured one; limits: of effort and
+    velocity; step [s]: of ticks.
+    """
+    max_effort, max_velocity = limits
+    pushed = ops.absolute(effort) >= FULL_EFFORT * max_effort
+    still = ops.absolute(velocity) <= SLOW * max_velocity
+    return ops.where(ops.logical_and(pushed, still), before + step, 0.0)
+
+
+def unseen_motion(
+    before: Numeric,
+    position: tuple[Numeric, Numeric],
+    reference: tuple[Numeric, Numeric],
+    velocity: Numeric,
+    max_velocity: Numeric,
+    step: float,
+) -> Numeric:
+    """How far [rad or m] a joint should have moved since its measured position changed last: the path of its reference
+    or the integral of its measured velocity, whichever grows faster, at most at its velocity limit.
+
+    before: in the previous tick; position, reference: (in the previous tick, now); step [s]: of ticks.
+    """
+    path = ops.maximum(ops.absolute(reference[1] - reference[0]), ops.absolute(velocity) * step)
+    return ops.where(position[0] == position[1], before + ops.minimum(path, max_velocity * step), 0.0)
