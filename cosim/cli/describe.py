@@ -39,22 +39,34 @@ def _lines(rig: Rig) -> Iterator[str]:
         mode = "load motors" if driver.loads else f"{driver.mode} mode"
         yield f"driver {driver.name}: {kind} on {connection}, {mode}, bus load up to {rig.bus_loads[driver.name]:.0%}"
         for name, wired in driver.wiring.items():
-            effort = driver.loads[name].effort if driver.loads else rig.spec.joints[name].limits["effort"]
-            of = f"load of {name}" if driver.loads else name
-            yield f"  node {wired.address}, {of}: {_limits(rig, name, effort)}"
+            if driver.loads:
+                limits = _limits(rig, name, driver.loads[name].effort)[0]
+                yield f"  node {wired.address}, load of {name}: {limits}"
+            else:
+                yield f"  node {wired.address}, {name}: {_real_limits(rig, name)}"
 
 
-def _limits(rig: Rig, name: str, effort: float) -> str:
-    """The limits of a real motor."""
+def _real_limits(rig: Rig, name: str) -> str:
+    """The limits of a real joint."""
+    given, default = _limits(rig, name, rig.spec.joints[name].limits["effort"])
+    return given + (f"; by default {default}" if default else "")
+
+
+def _limits(rig: Rig, name: str, effort: float) -> tuple[str, str]:
+    """The limits of a motor: those of the rig, and defaults."""
     k, given = rig.joints.index(name), rig.spec.joints[name].limits
     bounds = {key: float(values[k]) for key, values in rig.guard.bounds.items()} | {"effort": effort}
-    shown = []
+    own, default = [], []
     for row in LIMITS:
         values = [bounds[key] for key in row.bound_keys]
         if any(map(isfinite, values)):
-            default = "" if any(isfinite(given[key]) for key in row.bound_keys) else " (default)"
-            shown.append(f"{row.key} {row.show(values, rig.plant.model.dof_units[k], 4)}{default}")
-    return ", ".join(shown).replace("*", "·").replace("degC", "°C")
+            shown = f"{row.key} {row.show(values, rig.plant.model.dof_units[k], 4)}"
+            (own if any(isfinite(given[key]) for key in row.bound_keys) else default).append(shown)
+    return _units(", ".join(own)), _units(", ".join(default))
+
+
+def _units(text: str) -> str:
+    return text.replace("*", "·").replace("degC", "°C")
 
 
 def _guard(rig: Rig) -> Iterator[str]:
@@ -109,7 +121,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         kind = joint.actuator.name if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"actuated by {kind}" if kind else "passive"
         if name in rig.plant.real:
-            yield f"  {name}: real, {_limits(rig, name, joint.limits['effort'])}"
+            yield f"  {name}: real, {_real_limits(rig, name)}"
             continue
         latched = ", latched" if joint.latched else ""
         found = " (computed)" if closes and not joint.initial_given[0] and role != "prescribed" else ""

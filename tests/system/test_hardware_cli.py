@@ -186,6 +186,7 @@ def signals(path):
 
 
 LIMITS = "effort 10 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s"
+LIMITS += "; by default tracking 0.2967 rad, stall 1 s, frozen 0.2967 rad"
 
 
 def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
@@ -202,7 +203,7 @@ def test_a_run_reports_what_moves_and_the_load_of_its_buses(arm, tmp_path):
     assert re.fullmatch(where, shown[1])
     assert shown[2:] == [
         *(f"    node {k + 1}, {name}: {LIMITS}" for k, name in enumerate(("base", "shoulder", "elbow"))),
-        "  immediate stop: limits of position or velocity",
+        "  immediate stop: limits of position, tracking, stall, frozen or velocity",
         "  immediate stop: no feedback of a drive for 500 ms, or a fault of a drive",
         "  emergency stop: none but Ctrl-C; see guard.estop",
         "Type yes to switch the motors on: ",

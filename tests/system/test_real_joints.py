@@ -308,6 +308,41 @@ def test_a_joint_that_jumps_stops_the_run(arm):
     )
 
 
+@pytest.mark.parametrize(
+    ("limits", "velocity", "tick", "reason"),
+    [
+        (
+            "lower: -1, upper: 1",  # 0.1 rad, at 2 rad/s
+            2.0,
+            50,
+            "has measured exactly 0.3 rad while it should have moved by more than 0.1 rad; check its encoder, for an"
+            " obstruction and a closed brake, or change joints.elbow.limits",
+        ),
+        (
+            "effort: 0.5",  # which the drive measures
+            0.0,
+            1000,
+            "has been at its effort limit for more than 1 s without moving; check for an obstruction and a closed"
+            " brake, lower its load or change joints.elbow.limits",
+        ),
+    ],
+)
+def test_a_real_joint_that_should_move_and_does_not_stops_the_run_by_default(arm, limits, velocity, tick, reason):
+    rig = arm(drivers=DRIVERS, elbow=f", limits: {{{limits}}}")
+    virtual_plant = VirtualPlant(rig.tick_model)
+    held = DriverGroup(Played(virtual_plant, lambda t: (0.3, velocity)), np.array([1]), real=True)
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), held])
+    begin(engine, virtual_plant, lambda t: (0.3, velocity))
+    _, fault = engine.run(1500)
+    assert fault == f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'elbow' {reason}"
+
+
+def test_simulated_joints_have_no_limits_of_standstill_by_default(arm):
+    rig = arm(drivers=DRIVERS)
+    assert np.isfinite(rig.guard.bounds["stall"]).tolist() == [False, True]
+    assert not rig.guard.uses_reference[0]
+
+
 def test_a_load_motor_with_different_motion_stops_the_run():
     rig = load_rig(BENCH / "elbow.yaml")
     virtual_plant, index = VirtualPlant(rig.tick_model), np.array([rig.joints.index("elbow")])
