@@ -108,7 +108,7 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     parts |= {"spring": len(description.springs)}
     counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
     yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
-    for note in description.notes:
+    for note in (*description.notes, *filter(None, [rig.plant.immobile])):
         yield f"  note: {note}"
 
 

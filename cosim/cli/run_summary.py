@@ -139,6 +139,8 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
         verb = "is" if n == 1 else "are"
         lines.append(f"note     {named} {verb} redundant; reactions are those of least norm")
+    if summary["immobile"]:
+        lines.append(f"note     {summary['immobile']}")
     events = [event for event in summary["events"] if event["level"] == "info"]
     for event in events[:LISTED]:
         lost = f", {_quantity(event['energy_lost_J'], 'J')} lost" if event["energy_lost_J"] > LOSS else ""

@@ -22,11 +22,14 @@ ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts a
 
 @dataclass(frozen=True)
 class ConsistentState:
-    """q (nq,), v (nv,) that satisfy the constraints; `redundant` rows depend on the others at q and near it."""
+    """q (nq,), v (nv,) that satisfy the constraints; `redundant` rows depend on the others at q and near it.
+
+    immobile: the constraint that takes the last degree of freedom, None if one is left, also by a later release."""
 
     q: np.ndarray
     v: np.ndarray
     redundant: tuple[int, ...] = ()
+    immobile: BodyConstraint | None = None
 
 
 def find_consistent_state(
@@ -54,7 +57,11 @@ def find_consistent_state(
         q = close_loops(model, q, kept_q, t)
         # dofs with a fixed initial position move afterwards: no dof is fixed here
         redundant = find_redundant(model, q, np.zeros(model.nv, dtype=bool), t, released)
-        return ConsistentState(q, consistent_velocities(model, q, v, kept_v, t, prescribed), redundant)
+        v = consistent_velocities(model, q, v, kept_v, t, prescribed)
+    constraints = model.equations.constraints
+    lasting = [constraints.members[constraints.owners[r]] for r in range(len(constraints.owners)) if r not in redundant]
+    lasting = [constraint for constraint in lasting if constraint.name not in released]
+    return ConsistentState(q, v, redundant, lasting[model.nv - 1] if len(lasting) >= model.nv else None)
 
 
 def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -157,11 +164,9 @@ def find_redundant(
     here = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[:, movable]
     if not np.isfinite(here).all():
         row = int(np.argmin(np.isfinite(here).all(axis=1)))
-        name = model.constraint_rows[row].rsplit("/", 1)[0]
-        raise InputError(
-            f"'{name}' has no direction at the initial positions; change the initial positions",
-            _place_of_row(model, row),
-        )
+        constraint = model.equations.constraints.members[model.equations.constraints.owners[row]]
+        what = f"'{constraint.name}' has no direction at the initial positions; {constraint.law.fix}"
+        raise InputError(what, constraint.place)
     nearby = _nearby_configuration(model, q, here, movable, t)
     near = (
         here if nearby is None else np.asarray(model.equations.constraint_jacobian(nearby, t), dtype=float)[:, movable]

@@ -38,13 +38,15 @@ Rate = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]
 
 class ConstraintLaw(NamedTuple):
     """The rows, holonomic ones first; `timed` laws depend on t. branch(frames) is above 0 where the residual vanishes
-    on the intended branch, below 0 on the other one; None if there is no other."""
+    on the intended branch, below 0 on the other one; None if there is no other. fix: what to do where the rows have no
+    direction."""
 
     rows: tuple[ReactionSpec, ...]
     residual: Residual | None = None
     rate: Rate | None = None
     timed: bool = False
     branch: Callable[[Sequence[FrameState]], Numeric] | None = None
+    fix: str = "change the initial positions"
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
@@ -70,6 +72,9 @@ def loop_closure(
     )
 
 
+INSTEAD_OF_NO_DISTANCE = "for points that coincide use a loop joint of type spherical"
+
+
 def distance(length: float) -> ConstraintLaw:
     """Two points keep their distance [m], above 0; λ is the compressive force of the massless rod between them [N].
     Undefined where the points coincide."""
@@ -78,7 +83,7 @@ def distance(length: float) -> ConstraintLaw:
         d = frames[1].position - frames[0].position
         return ops.array([ops.sqrt(d @ d) - length])
 
-    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual)
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, fix=INSTEAD_OF_NO_DISTANCE)
 
 
 def point_on_curve(curve: Callable[[Numeric], Numeric]) -> ConstraintLaw:

@@ -86,6 +86,15 @@ class Plant:
         """(nv,) positions of the dofs at t = 0."""
         return np.asarray(self.full_model.equations.chart(self.start.q), dtype=float)
 
+    @property
+    def immobile(self) -> str | None:
+        """Place, reason and fix if the constraints leave no degree of freedom, else None."""
+        last = self.start.immobile
+        if last is None:
+            return None
+        what = f"'{last.name}' takes the last degree of freedom: nothing can move"
+        return f"{last.place}: {what}; take out a loop or a constraint, or use joints with more dofs"
+
     @cached_property
     def model(self) -> Model:
         """The mechanism with rotors, without redundant constraint rows."""

@@ -93,6 +93,7 @@ class Run:
             "joints": {name: self._joint(name) for name in rig.joints},
             "constraints": {c.name: self._constraint(c) for c in rig.plant.model.equations.constraints.members},
             "redundant": [rig.plant.model.constraint_rows[r] for r in rig.plant.start.redundant],
+            "immobile": rig.plant.immobile,
             "events": [
                 {"t_s": e.t, "name": e.name, "count": e.occurrences, "energy_lost_J": e.lost, "level": e.level}
                 for e in self.events

@@ -265,3 +265,31 @@ mechanism:
         "rig.yaml:3 mechanism.constraints[0]: 'roll' has no direction at the initial positions; change the initial"
         " positions"
     )
+
+
+RODS = """\
+mechanism:
+  bodies:
+    - {name: a, mass: 1 kg, com: [0.2, 0, 0], inertia: [1, 1, 1]}
+    - {name: b, parent: base, mass: 1 kg, com: [0.2, 0, 0], inertia: [1, 1, 1]}
+  constraints: [{name: rod, type: distance, between: [a, b], points: [[1, 0, 0], [1, 0, 0]], length: 0.5}]
+"""
+INSTEAD = "for points that coincide use a loop joint of type spherical"
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        ("0", f"constraints[0].length: must be above 0 m, is 0 m; {INSTEAD}"),
+        ("-1 mm", f"constraints[0].length: must be above 0 m, is -0.001 m; {INSTEAD}"),
+        ("1e-12", f"constraints[0]: 'rod' has no direction at the initial positions; {INSTEAD}"),
+    ],
+)
+def test_a_distance_between_points_that_coincide(length, message):
+    """Where the points meet, the distance has no derivative: no row would hold them together."""
+    assert mistake(RODS.replace("0.5", length)) == f"rig.yaml:5 mechanism.{message}"
+
+
+def test_points_at_a_distance_that_coincide_at_the_guesses_are_moved_apart():
+    a, b = start(RODS)[0]
+    assert abs(a) == pytest.approx(np.arcsin(0.25)) and b == pytest.approx(-a)

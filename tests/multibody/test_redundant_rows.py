@@ -1,5 +1,6 @@
 """Redundant constraint rows: which are found, and which are kept when constraints are released."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -70,33 +71,6 @@ def test_rows_that_depend_on_a_released_constraint_are_kept():
     assert names[2] == names[0]
 
 
-def test_a_structure_that_cannot_move():
-    """A truss of three bars: two more than stay; it stands still and carries its weight."""
-    text = """
-mechanism:
-  gravity: [0, -9.81, 0]
-  bodies:
-    - {name: A, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01]}
-    - {name: B, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.4, 0, 0]}}
-    - {name: C, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.2, 0.6, 0]}}
-  loops:
-    - {name: ab, parent: A, child: B, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.4, 0, 0]}}
-    - {name: ac, parent: A, child: C, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.25358983848622454, 0, 0]}}
-joints:
-  A: {initial: {guess: 1}}
-  B: {initial: {guess: 2}}
-  C: {initial: {guess: -1.5}}
-schedule: {duration: 0.1}
-"""
-    rows = [row for row in redundant(text) if not row.endswith(("force_z", "moment_x", "moment_y"))]
-    assert len(rows) == 1
-    run = rig(text).run()
-    for name in "ABC":
-        np.testing.assert_allclose(run[f"{name}/velocity"], 0, atol=1e-12)
-    np.testing.assert_allclose(run["A/position"], np.pi / 3, atol=1e-9)
-    assert np.isfinite(run["ac/force_y"]).all() and np.abs(run["ab/force_y"]).max() > 0.1
-
-
 def ladder(cells):
     """Uprights on the ground with a bar between each and the next."""
     figures = "mass: 1 kg, com: [0.1, 0, 0], inertia: [0.01, 0.01, 0.01]"
@@ -152,3 +126,61 @@ def test_commands_on_a_mechanism_whose_rows_are_all_redundant(line, command):
     name, *options = line.split()
     code, _, err = command(name, "door.yaml", *options)
     assert (code, err) == (0, [])
+
+
+TRUSS = """\
+mechanism:
+  gravity: [0, -9.81, 0]
+  bodies:
+    - {name: A, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01]}
+    - {name: B, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.4, 0, 0]}}
+    - {name: C, mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], parent: base, origin: {xyz: [0.2, 0.6, 0]}}
+  loops:
+    - {name: ab, parent: A, child: B, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.4, 0, 0]}}
+    - {name: ac, parent: A, child: C, origin: {xyz: [0.4, 0, 0]}, child_origin: {xyz: [0.25358983848622454, 0, 0]}}
+joints:
+  A: {initial: {guess: 1}}
+  B: {initial: {guess: 2}}
+  C: {initial: {guess: -1.5}}
+schedule: {duration: 0.1}
+"""
+
+
+def test_a_structure_that_cannot_move():
+    """A truss of three bars: two more than stay; it stands still and carries its weight."""
+    rows = [row for row in redundant(TRUSS) if not row.endswith(("force_z", "moment_x", "moment_y"))]
+    assert len(rows) == 1
+    run = rig(TRUSS).run()
+    for name in "ABC":
+        np.testing.assert_allclose(run[f"{name}/velocity"], 0, atol=1e-12)
+    np.testing.assert_allclose(run["A/position"], np.pi / 3, atol=1e-9)
+    assert np.isfinite(run["ac/force_y"]).all() and np.abs(run["ab/force_y"]).max() > 0.1
+
+
+IMMOBILE = (
+    "takes the last degree of freedom: nothing can move; take out a loop or a constraint, or use joints with more dofs"
+)
+
+
+def test_a_structure_is_named_as_such(command):
+    Path("rig.yaml").write_text(TRUSS)
+    note = f"rig.yaml:9 mechanism.loops[1]: 'ac' {IMMOBILE}"
+    assert f"    note: {note}" in command("check", "rig.yaml")[1].splitlines()
+    assert f"note     {note}" in command("run", "rig.yaml", "--json", "run.json")[1].splitlines()
+    assert json.loads(Path("run.json").read_text())["immobile"] == note
+
+
+@pytest.mark.parametrize(
+    "text", [THREE_CRANKS, DOOR.replace("HOW", "auto"), TRUSS + "events: [{do: release, of: ac, at: 1}]\n"]
+)
+def test_what_can_move_or_will_is_no_structure(text):
+    """Counting rows is not enough, and a loop that is released gives its freedom back."""
+    assert rig(text).plant.immobile is None
+
+
+def test_two_gears_between_two_wheels_block_them():
+    wheels = "[{name: a, mass: 1, inertia: [1, 1, 1]}, {name: b, parent: base, mass: 1, inertia: [1, 1, 1]}]"
+    gears = "[{name: g, type: gear, joints: [a, b], ratio: 1}, {name: h, type: gear, joints: [a, b], ratio: RATIO}]"
+    text = f"mechanism:\n  bodies: {wheels}\n  constraints: {gears}\n"
+    assert rig(text.replace("RATIO", "2")).plant.immobile == f"rig.yaml:3 mechanism.constraints[1]: 'h' {IMMOBILE}"
+    assert rig(text.replace("RATIO", "1")).plant.immobile is None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputErrors
-from cosim.multibody.constraint_laws import FrameState
+from cosim.multibody.constraint_laws import INSTEAD_OF_NO_DISTANCE, FrameState
 from cosim.rig.sections.rig_spec import read_rig
 
 BODIES = """\
@@ -198,8 +198,14 @@ def test_a_rolling_disk():
             "type: distance, between: [rod, cart], lenght: 1, length: 1",
             ": unknown key 'lenght'; did you mean 'length'?",
         ),
-        ("type: distance, between: [rod, cart], length: 0", ".length: must be above 0 m, is 0 m"),
-        ("type: distance, between: [rod, cart], length: -1 cm", ".length: must be above 0 m, is -0.01 m"),
+        (
+            "type: distance, between: [rod, cart], length: 0",
+            f".length: must be above 0 m, is 0 m; {INSTEAD_OF_NO_DISTANCE}",
+        ),
+        (
+            "type: distance, between: [rod, cart], length: -1 cm",
+            f".length: must be above 0 m, is -0.01 m; {INSTEAD_OF_NO_DISTANCE}",
+        ),
         ("type: distance, between: [rod], length: 1", ".between: expected 2 names, got 1"),
         ("type: distance, between: [rod, rod], length: 1", ": couples link 'rod' with itself; name two links"),
         ("type: distance, between: [rod, ''], length: 1", ".between[1]: expected a name, got ''"),

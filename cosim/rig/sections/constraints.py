@@ -26,11 +26,17 @@ def _coefficients(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
+def _rod(length: float) -> float:
+    if length <= 0.0:
+        raise ValueError(f"must be above 0 m, is {length:.12g} m; {constraint_laws.INSTEAD_OF_NO_DISTANCE}")
+    return length
+
+
 @params
 class DistanceKeys:
     name: Name = param()
     between: tuple[Reference, Reference] = param()
-    length: float = param(unit="m", above=0)
+    length: Annotated[float, _rod] = param(unit="m")
     points: tuple[Vector, Vector] = param(unit="m", default=(ORIGIN, ORIGIN))
 
 
