@@ -1,0 +1,237 @@
+"""A soak: runs of an emulated six-axis arm with random faults, kills and stops, one after the other.
+
+    python -m tests.kit.soak [--duration 3600] [--seed 0] [--log soak.jsonl]
+
+Each run has its own bus. After it, the motors must be off, nothing may be left running or in shared memory, the
+recording must be readable, and the error must be one line with the right cause. Prints what is not so and exits with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import can
+from mcap.exceptions import McapError
+from mcap.stream_reader import StreamReader
+
+RIG = Path(__file__).parents[2] / "rigs" / "bench" / "one_can_bus.yaml"
+NODES = range(1, 7)
+OUR_ID = 5  # address on the bus; that of `cosim run` is 0
+OFF = {0, 1, 11, 15}  # modes of a moteus drive: stopped, fault, watchdog tripped (it damps), brake
+WATCHDOG = 0.3  # s, of the drives
+PATIENCE = 60.0  # s
+STALE = "has sent no feedback for"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What happens to a run: a fault of the emulation ({t}: when, {joint}: where), or a signal to a process; the exit
+    code of the run and a pattern of its error. finishes: the run may also end as if nothing had happened."""
+
+    name: str
+    error: str
+    fault: str = ""
+    signal: int = 0
+    to: str = "run"
+    code: int = 1
+    finishes: bool = False
+
+
+SCENARIOS = (
+    Scenario("undisturbed", "", code=0),
+    Scenario("interrupt", r"interrupted after tick \d+", signal=signal.SIGINT),
+    Scenario("terminate", r"(interrupted|terminated) after tick \d+", signal=signal.SIGTERM),
+    Scenario("kill", "", signal=signal.SIGKILL, code=-signal.SIGKILL),
+    Scenario("emulation killed", STALE, signal=signal.SIGKILL, to="emulation"),
+    Scenario("emulation halted", STALE, signal=signal.SIGSTOP, to="emulation"),
+    Scenario("bus off", r"connection is lost|bus off|" + STALE, fault="kind: bus_off, at: {t}"),
+    Scenario("all frames lost", STALE, fault="kind: drop, at: {t}"),
+    Scenario("some frames lost", STALE, fault="kind: drop, at: {t}, fraction: 0.05", finishes=True),
+    Scenario("frames twice", "", fault="kind: duplicate, at: {t}, fraction: 0.2", code=0),
+    Scenario("frames late", STALE, fault="kind: delay, at: {t}, delay: 0.3"),
+    Scenario("answers late", STALE, fault="kind: late_answers, at: {t}, delay: 0.3"),
+    Scenario("power loss", STALE + "|restarted|reports|mode", fault="kind: power_loss, at: {t}, duration: 0.5"),
+    Scenario("encoder jump", "check its encoder", fault="kind: encoder_jump, joint: {joint}, at: {t}, size: 1.0"),
+    Scenario("encoder frozen", "encoder", fault="kind: encoder_freeze, joint: {joint}, at: {t}"),
+    Scenario("encoder without number", "encoder|not finite", fault="kind: encoder_nan, joint: {joint}, at: {t}"),
+    Scenario("encoder noise", "encoder|moves at", fault="kind: encoder_noise, joint: {joint}, at: {t}, size: 0.5"),
+    *(
+        Scenario(
+            f"motor fault: {cause}",
+            f"the drive of joint '\\w+' reports .*{word}",
+            fault=f"kind: motor_fault, joint: {{joint}}, cause: {cause}, at: {{t}}",
+        )
+        for cause, word in (
+            ("overtemperature", "temperature"),
+            ("overcurrent", "current"),
+            ("undervoltage", "voltage"),
+            ("encoder", "encoder"),
+        )
+    ),
+)
+
+
+@contextmanager
+def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A command of cosim in a session of its own, which is killed at the end."""
+    command = [sys.executable, "-m", "cosim", *map(str, arguments)]
+    pipe = subprocess.PIPE
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True
+    ) as started:
+        try:
+            yield started
+        finally:
+            for member in members(started.pid):
+                os.kill(member, signal.SIGKILL)
+
+
+def members(session: int) -> list[int]:
+    """The living processes of a session."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(folder.name))
+    return found
+
+
+def modes(channel: str) -> dict[int, int]:
+    """Node -> mode that its drive reports."""
+    found: dict[int, int] = {}
+    until = time.monotonic() + 5.0
+    with can.Bus(interface="udp_multicast", channel=channel, fd=True, hop_limit=0) as bus:
+        while len(found) < len(NODES) and time.monotonic() < until:
+            for node in set(NODES) - set(found):
+                id = 0x8000 | OUR_ID << 8 | node
+                bus.send(can.Message(arbitration_id=id, data=b"\x11\x00", is_fd=True, is_extended_id=True))
+                answer = bus.recv(0.05)
+                while answer is not None and node not in found:
+                    if answer.arbitration_id == node << 8 | OUR_ID and answer.data[:2] == b"\x21\x00":
+                        found[node] = answer.data[2]
+                    answer = bus.recv(0.0)
+    return found
+
+
+def messages_in(recording: Path) -> int:
+    """Readable messages of a recording, which may have lost its end."""
+    count = 0
+    with recording.open("rb") as file:
+        try:
+            for record in StreamReader(file, emit_chunks=False).records:
+                count += type(record).__name__ == "Message"
+        except (McapError, EOFError, ValueError):
+            if not count:
+                raise
+    return count
+
+
+def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path) -> dict[str, object]:
+    """One run; the result with a list of what is wrong."""
+    t, joint, wrong = dice.uniform(0.05, 4.0), f"joint{dice.choice(NODES)}", list[str]()
+    channel = f"239.75.{number // 250 % 250}.{number % 250 + 1}"
+    words = ["--set", f"drivers.bus1.bus.channel={channel}", "--set", f"drivers.bus1.watchdog={WATCHDOG}"]
+    fault = scenario.fault.format(t=f"{t:.3f}", joint=joint)
+    if fault:  # faults count from the first effort of a motor
+        fault += ", when: {signal: joint1/effort, above: -1e9}"
+    recording = folder / f"run{number}.mcap"
+    shared = set(os.listdir("/dev/shm"))
+    with process("emulate", RIG, *words, *(["--fault", fault] if fault else [])) as emulation:
+        assert emulation.stdout is not None
+        for line in emulation.stdout:
+            if line.startswith("emulating"):
+                break
+        with process("run", RIG, *words, "--yes", "--duration", "5", "--record", recording) as run:
+            if scenario.signal:
+                wait_for(recording, run)
+                time.sleep(t)
+                os.kill({"run": run, "emulation": emulation}[scenario.to].pid, scenario.signal)
+            try:
+                _, error = run.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                wrong.append("the run does not end")
+                run.kill()
+                _, error = run.communicate()
+            if members(run.pid):
+                time.sleep(2.0)
+            if left := members(run.pid):
+                wrong.append(f"{len(left)} processes of the run are left")
+        if scenario.signal == signal.SIGSTOP:
+            os.kill(emulation.pid, signal.SIGCONT)
+        if emulation.poll() is None:
+            time.sleep(2.0 * WATCHDOG)
+            found = modes(channel)
+            if len(found) == len(NODES) and not set(found.values()) <= OFF:
+                wrong.append(f"motors are on: {found}")
+    finished = run.returncode == 0 and not error and (scenario.finishes or scenario.code == 0)
+    if not finished:
+        if run.returncode != scenario.code:
+            wrong.append(f"exit code {run.returncode}")
+        if len(error.splitlines()) > 1 or "Traceback" in error:
+            wrong.append("the error is not one line")
+        if not re.search(scenario.error, error):
+            wrong.append("another cause")
+    try:
+        if not messages_in(recording):
+            wrong.append("the recording is empty")
+    except (OSError, McapError, EOFError, ValueError) as problem:
+        wrong.append(f"the recording cannot be read: {problem!r}")
+    recording.unlink(missing_ok=True)
+    if left := set(os.listdir("/dev/shm")) - shared:
+        wrong.append(f"left in shared memory: {sorted(left)}")
+    return {"run": number, "scenario": scenario.name, "t": round(t, 3), "error": error.strip(), "wrong": wrong}
+
+
+def wait_for(recording: Path, run: subprocess.Popen[str]) -> None:
+    """Until the run records."""
+    until = time.monotonic() + PATIENCE
+    while not recording.exists() and run.poll() is None and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = argparse.ArgumentParser(prog="python -m tests.kit.soak", description="Runs with random disturbances.")
+    options.add_argument("--duration", type=float, default=3600.0, help="s")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--log", type=Path, help="file for one line of JSON per run")
+    given = options.parse_args(arguments)
+    dice, end, counts, bad = random.Random(given.seed), time.monotonic() + given.duration, Counter[str](), 0
+    with tempfile.TemporaryDirectory() as folder:
+        number = 0
+        while time.monotonic() < end:
+            for scenario in dice.sample(SCENARIOS, len(SCENARIOS)):
+                result = soak_once(number, scenario, dice, Path(folder))
+                number += 1
+                counts[scenario.name] += 1
+                if result["wrong"]:
+                    bad += 1
+                    print(json.dumps(result, ensure_ascii=False), flush=True)
+                if given.log is not None:
+                    with given.log.open("a") as log:
+                        log.write(json.dumps(result, ensure_ascii=False) + "\n")
+                if time.monotonic() >= end:
+                    break
+    print(f"{number} runs, {bad} with something wrong; {len(counts)} scenarios of {len(SCENARIOS)}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
