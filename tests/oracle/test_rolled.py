@@ -1,5 +1,7 @@
 """Loops over bodies give what straight-line code gives, for trees of every kind, up to a thousand bodies."""
 
+import dataclasses
+
 import numpy as np
 import pinocchio
 import pytest
@@ -29,6 +31,23 @@ def tree(n, seed, distinct=True, prismatic=True):
         pose = Pose(rotation(draw), draw.normal(size=3) * 0.2)
         joints.append(Joint(f"joint{k}", kind, parent, f"body{k}", pose, axis / np.linalg.norm(axis)))
     return Mechanism("tree", "base", tuple(links), tuple(joints))
+
+
+def all_different(n, seed, kinds):
+    """A tree of n bodies that have no number in common: masses, centres, all six inertias, frames, axes, rotors."""
+    rng = np.random.default_rng(seed)
+    links, joints = [Link("base")], []
+    for k in range(n):
+        axes, (x, y, z) = rotation(rng), rng.uniform(0.02, 0.2, 3)
+        inertia = axes @ np.diag([y + z, x + z, x + y]) @ axes.T
+        parent = links[rng.integers(max(0, k - 3), k + 1)].name
+        links.append(Link(f"body{k}", Inertial(rng.uniform(0.5, 2.0), rng.normal(size=3) * 0.2, inertia)))
+        axis, second = rotation(rng)[:2]
+        kind, pose = kinds[k % len(kinds)], Pose(rotation(rng), rng.normal(size=3) * 0.2)
+        more = {"universal": {"second_axis": second}, "screw": {"pitch": rng.uniform(0.1, 0.3)}}.get(kind, {})
+        joints.append(Joint(f"joint{k}", kind, parent, f"body{k}", pose, axis, **more))
+    model = Model(Mechanism("tree", "base", tuple(links), tuple(joints)), rng.uniform(-5.0, 5.0, 3))
+    return model.with_rotor_inertia(rng.uniform(0.01, 0.1, model.nv))
 
 
 def states(model, seed=0):
@@ -77,12 +96,63 @@ def test_a_batch_of_loops_gives_each_row_what_a_single_call_gives(small_loops):
         np.testing.assert_allclose(rows[k], model.forward_dynamics(q[k], v[k], tau[k]), rtol=1e-11, atol=1e-11)
 
 
-def test_tables_serve_bodies_that_are_all_different():
-    model = Model(tree(equations.ROLLED_FROM + 5, 8))
-    assert model.nv > MAX_CLASSES
-    q, v, _, tau = states(model)
-    acceleration = model.forward_dynamics(q, v, tau)
-    np.testing.assert_allclose(model.inverse_dynamics(q, v, acceleration), tau, atol=1e-8)
+KINDS = ("revolute", "prismatic"), ("universal", "cylindrical"), ("spherical",)
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_tables_serve_bodies_that_are_all_different(kinds):
+    """Against the sweeps in Python, body by body; a table with any entry of another body gives other numbers."""
+    model = all_different(equations.ROLLED_FROM + 5, 8, kinds)
+    assert len(model.joints) > MAX_CLASSES and model.equations.rolled
+    rng = np.random.default_rng(9)
+    q = model.integrate(model.neutral(), rng.uniform(-1, 1, model.nv))
+    v, a, tau = rng.uniform(-1, 1, (3, model.nv))
+    held = np.arange(model.nv) % 3 == 0
+    for name, arguments in {
+        "hybrid_dynamics": (q, v, a, tau, held),
+        "inverse_dynamics": (q, v, a),
+        "potential_energy": (q,),
+    }.items():
+        compiled = model.compiled(name)
+        (routine,) = (r for r in compiled.routine.callees if isinstance(r, RolledRoutine))
+        assert max(map(len, routine._sweeps.members)) > MAX_CLASSES, "the bodies share code, and so read tables"
+        got, wanted = np.array(compiled(*arguments)), np.array(getattr(model.equations, name)(*arguments))
+        np.testing.assert_allclose(got, wanted, rtol=1e-8, atol=1e-8 * np.abs(wanted).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("entry", ["mass", "com", "inertia", "axis", "rotation", "position", "rotor"])
+def test_every_entry_of_the_last_body_is_in_the_tables(entry):
+    """A change of one entry of one body changes the result by as much as it does in Python."""
+    model = all_different(MAX_CLASSES + 4, 5, ("revolute",))
+    mechanism, rotors, k = model.mechanism, np.array(model._rotor_inertia), MAX_CLASSES + 3
+    link, joint = mechanism.links[k + 1], mechanism.joints[k]
+    own, turn = link.inertial, rotation(np.random.default_rng(1))
+    if entry == "rotor":
+        rotors[k] *= 1.5
+    changed = {
+        "mass": {"mass": 1.5 * own.mass},
+        "com": {"com": own.com + 0.1},
+        "inertia": {"inertia": turn @ own.inertia @ turn.T},
+    }.get(entry, {})
+    moved = {
+        "axis": {"axis": turn @ joint.axis},
+        "rotation": {"pose": Pose(turn, joint.pose.position)},
+        "position": {"pose": Pose(joint.pose.rotation, joint.pose.position + 0.1)},
+    }.get(entry, {})
+    link = dataclasses.replace(link, inertial=dataclasses.replace(own, **changed))
+    mechanism = dataclasses.replace(
+        mechanism,
+        links=(*mechanism.links[: k + 1], link),
+        joints=(*mechanism.joints[:k], dataclasses.replace(joint, **moved)),
+    )
+    rng = np.random.default_rng(2)
+    q, v, tau = rng.uniform(-1, 1, (3, model.nv))
+    other = Model(mechanism, model.gravity.tolist(), rotors)
+    before, after = (m.equations.forward_dynamics(q, v, tau) for m in (model, other))
+    assert np.abs(after - before).max() > 1e-3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equations, "ROLLED_FROM", 3)
+        np.testing.assert_allclose(other.forward_dynamics(q, v, tau), after, rtol=1e-8, atol=1e-8)
 
 
 def chain(n):
