@@ -1,176 +1,55 @@
-"""The command line. Exit codes: 0 done, 1 the run failed, 2 the input is wrong."""
+"""The command `cosim`. Exit codes: 0 done, 1 the run failed or was interrupted, 2 the input is wrong."""
 
 from __future__ import annotations
 
 import io
 import sys
-from pathlib import Path
-from typing import Annotated, Optional
-
-import typer
-
-from cosim.errors import CosimError, InputError
-from cosim.execution.posix_signals import raise_on_termination
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="Robotics control co-simulation with hardware in the loop.",
-)
-
-RigFile = Annotated[Path, typer.Argument(help="The rig file (YAML).", show_default=False)]
-Overrides = Annotated[
-    Optional[list[str]],  # noqa: UP045 - typer reads the annotation on Python 3.11
-    typer.Option("--set", metavar="A.B=C", help="Replace a value of the rig, e.g. controllers.arm.kp=200."),
-]
-
-
-@app.command()
-def run(
-    rig: RigFile,
-    duration: Annotated[str | None, typer.Option(help="How long to run, e.g. 2.5 or 500 ms.")] = None,
-    set_: Overrides = None,
-    realtime: Annotated[bool, typer.Option("--realtime", help="Run in real time.")] = False,
-    record: Annotated[Path | None, typer.Option(metavar="F.mcap", help="Record every tick.")] = None,
-    plot: Annotated[
-        Optional[list[Path]],  # noqa: UP045
-        typer.Option(metavar="F.png", help="Draw the run (png, svg, pdf), or its timing in a file …timing.png."),
-    ] = None,
-    json: Annotated[Path | None, typer.Option(metavar="F.json", help="Write the summary; - for stdout.")] = None,
-    interpret: Annotated[
-        bool | None, typer.Option("--interpret", help="Run the Python reference instead of machine code.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Switch real motors on without confirmation.")] = False,
-    clear_faults: Annotated[
-        bool,
-        typer.Option("--clear-faults", help="Clear faults of the drives first; look at their causes before."),
-    ] = False,
-) -> None:
-    """Run a rig, simulated or with its real motors, and print a summary."""
-    from cosim import load_rig
-    from cosim.cli.run_files import check_plots, write_files
-    from cosim.cli.run_summary import print_summary
-    from cosim.output import console
-    from cosim.rig.run import StoppedRun
-
-    seconds = None if duration is None else console.duration_of(duration)
-    plots = plot or []
-    console.check_targets(plots, json, record, rig)
-    loaded = load_rig(rig, set_ or (), interpret, realtime)
-    check_plots(plots, loaded)
-    if loaded.hardware:
-        from cosim.cli.confirm import confirm
-        from cosim.cli.describe import what_moves
-
-        confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
-    fault: CosimError | None = None
-    with console.progress(loaded.spec.name) as shown:
-        try:
-            finished = loaded.run(seconds, record, shown, clear_faults)
-        except StoppedRun as stopped:
-            finished, fault = stopped.run, stopped
-    if json is None or str(json) != "-":
-        print_summary(finished)
-    write_files(finished, plots, json, record)
-    if fault is not None:
-        raise fault
-
-
-@app.command()
-def emulate(
-    rig: RigFile,
-    set_: Overrides = None,
-    fault: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("--fault", metavar="FAULT", help="A fault to inject, e.g. 'kind: drop, fraction: 0.1, at: 2 s'."),
-    ] = None,
-    duration: Annotated[str | None, typer.Option(help="How long, e.g. 60 or 5 min; default: until Ctrl-C.")] = None,
-) -> None:
-    """Emulate the drives of a rig: its simulated motors behind the protocols of its drivers."""
-    from cosim.output.console import duration_of
-    from cosim.rig.emulate import emulate_rig, override_of
-
-    seconds = None if duration is None else duration_of(duration)
-    emulate_rig(rig, [*(set_ or ()), *override_of(fault or ())], seconds, print)
-
-
-@app.command()
-def check(rig: RigFile, set_: Overrides = None) -> None:
-    """Check a rig and describe it, without running it."""
-    from cosim import load_rig
-    from cosim.cli.describe import describe
-
-    describe(load_rig(rig, set_ or ()))
-
-
-@app.command()
-def derive(
-    mechanism: Annotated[Path, typer.Argument(metavar="RIG|URDF", help="A rig (YAML) or a robot (.urdf).")],
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Draw the graph (png, svg or pdf).", show_default=False)
-    ] = None,
-    graph: Annotated[bool, typer.Option("--graph", help="The structure of the mechanism as a graph.")] = False,
-) -> None:
-    """Derive the structure of a mechanism."""
-    if not graph:
-        raise InputError("nothing to derive; pass --graph", "derive")
-    from cosim.derive.graph_report import derive_graph
-
-    derive_graph(mechanism, file)
-
-
-@app.command()
-def bench(
-    json: Annotated[Path, typer.Option(metavar="F.json", help="Where to write the figures.")] = Path("bench.json"),
-    only: Annotated[str | None, typer.Option(help="Only rows whose name contains this.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
-) -> None:
-    """Measure this program and its peers side by side, in one run, and print the ratios."""
-    from cosim.bench import main as measure
-
-    measure(json, only, quick)
-
-
-@app.command()
-def doctor(
-    duration: Annotated[str, typer.Option(help="How long to measure, e.g. 5 or 2 min.")] = "5 s",
-    cpu: Annotated[int | None, typer.Option(help="The CPU that the loop is to run on.")] = None,
-    json: Annotated[Path | None, typer.Option(metavar="F.json", help="Write the figures; - for stdout.")] = None,
-) -> None:
-    """Measure whether this machine can run loops in real time, and recommend settings."""
-    from cosim.doctor import main as examine
-
-    examine(duration, cpu, json)
 
 
 def main() -> None:
-    """Entry point of the command `cosim`: an error is one line on stderr and an exit code, without a traceback."""
+    """Entry point: an error is one line on stderr and an exit code, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
+    try:
+        code = _run()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        code = 1
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code of the command. Imports are here because Ctrl-C may come during them."""
+    import typer
+
+    from cosim.cli.commands import app
+    from cosim.errors import CosimError
+    from cosim.execution.posix_signals import raise_on_termination
+
     raise_on_termination()  # an orderly stop completes the recording
     try:
         # an interrupt is an exception or, early on, the exit code 130
-        code = app(standalone_mode=False)
-        if code:
-            print("interrupted", file=sys.stderr)
-            sys.exit(1)
+        if app(standalone_mode=False):
+            raise KeyboardInterrupt
     except CosimError as error:
         print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except typer.Abort:
-        sys.exit(1)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(1)
+        return 1
     except OSError as error:
         print(f"cannot write: {error.strerror}; make room or choose another place", file=sys.stderr)
-        sys.exit(1)
+        return 1
     except Exception as error:
         # typer's own complaints about the command line
-        show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
-        if show is None or code is None:
+        show, explain = getattr(error, "show", None), getattr(error, "format_message", None)
+        if show is None or explain is None:
             raise
-        show()
-        sys.exit(code)
+        command = getattr(getattr(error, "ctx", None), "command_path", "cosim")
+        what = " ".join(explain().split()).rstrip(".")
+        if what:
+            print(f"{command}: {what}; see {command} --help", file=sys.stderr)
+        else:
+            show()  # the list of commands
+        return getattr(error, "exit_code", 2)
+    return 0

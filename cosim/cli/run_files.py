@@ -17,28 +17,46 @@ if TYPE_CHECKING:
 TIMING = "timing"
 
 
-def check_plots(plots: Sequence[Path], rig: Rig) -> None:
+def input_files(rig: Rig) -> dict[Path, str]:
+    """The files that a rig was read from: its URDF and Python files, and those that trajectories name."""
+    spec = rig.spec
+    found = {} if spec.mechanism.urdf is None else {spec.mechanism.urdf: "the URDF"}
+    plugins = [
+        plugin
+        for controller in spec.controllers
+        for plugin in (controller.plugin, controller.trajectory, controller.fallback)
+    ]
+    plugins += [plugin for joint in spec.joints.values() for plugin in (joint.actuator, joint.prescribed)]
+    for plugin in (plugin for plugin in plugins if plugin is not None):
+        if plugin.module.__file__:
+            found[Path(plugin.module.__file__)] = f"'{plugin.type}'"
+        if isinstance(file := getattr(plugin.params, "file", None), str):
+            found[spec.path.parent / file] = f"'{file}'"
+    return found
+
+
+def check_plots(plots: Sequence[str], rig: Rig) -> None:
     """Raise InputError for a plot of the timing of a run that is not in real time."""
     for plot in plots:
-        if plot.stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
+        if Path(plot).stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
             what = "a plot of the timing needs a run in real time; pass --realtime or choose another file name"
             raise InputError(f"{plot}: {what}", "--plot")
 
 
-def write_files(run: Run, plots: Sequence[Path], json: Path | None, record: Path | None) -> None:
+def write_files(run: Run, plots: Sequence[str], json: str | None, record: str | None) -> None:
     """Write the requested files and print their names."""
     written = []
     for plot in plots:
-        _draw(run, plot)
+        _draw(run, Path(plot))
         written.append(f"plot {plot}")
     if json is not None:
         import orjson
 
         text = orjson.dumps(run.summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        if str(json) == "-":
+        if json == "-":
             print(text.decode(), end="")
             return
-        json.write_bytes(text)
+        Path(json).write_bytes(text)
         written.append(f"summary {json}")
     if record is not None and "cannot write the recording" not in run.fault:
         written.append(f"recording {record}")

@@ -64,7 +64,4 @@ def assess(
 def _seconds(duration: str) -> float:
     from cosim.output.console import duration_of
 
-    seconds = duration_of(duration)
-    if not SHORTEST <= seconds <= LONGEST:
-        raise InputError(f"expected 50 ms to 10 min, got '{duration}'", "--duration")
-    return seconds
+    return duration_of(duration, SHORTEST, LONGEST, "50 ms to 10 min")

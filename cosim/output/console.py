@@ -3,48 +3,91 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cosim.errors import InputError
+from cosim.errors import InputError, shortened
 from cosim.output.plot import check_format
 from cosim.units import parse_quantity
 
 # columns of a table that is not written to a terminal
 PIPE_WIDTH = 110
+SHORTEST, LONGEST = 1e-6, 1e9  # s; other times are typing errors
+WORDS = "1 us to 1e9 s"
 
 
-def duration_of(text: str) -> float:
-    """Seconds of the option --duration. Raises InputError."""
+def duration_of(text: str, shortest: float = SHORTEST, longest: float = LONGEST, words: str = WORDS) -> float:
+    """Seconds of the option --duration; words: the valid times in the message. Raises InputError."""
     try:
-        return parse_quantity(text, "s")
+        seconds = parse_quantity(text, "s")
     except ValueError as error:
         raise InputError(str(error), "--duration") from None
+    if not shortest <= seconds <= longest:
+        raise InputError(f"expected {words}, got '{shortened(text)}'", "--duration")
+    return seconds
 
 
 def check_targets(
-    plots: Sequence[Path], json: Path | None, record: Path | None = None, rig: Path | None = None
+    plots: Sequence[str | Path],
+    json: str | Path | None,
+    record: str | Path | None = None,
+    rig: str | Path | None = None,
 ) -> None:
-    """Refuse output files that cannot be written, or that would overwrite the rig or each other, before the run."""
-    for plot in plots:
-        check_format(plot)
-    targets = {} if rig is None else {rig.resolve(): "the rig itself"}
-    for path, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
-        if path is None or (str(path) == "-" and option != "--record"):
+    """Refuse output files that cannot be written, or that would overwrite the rig or each other, before the run.
+
+    Messages have the names as typed. Raises InputError.
+    """
+    targets = {} if rig is None else {_identity(Path(rig)): "the rig itself"}
+    for given, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
+        if given is None or (str(given) == "-" and option == "--json"):
             continue
-        if str(path) == "-":
-            raise InputError("a recording cannot go to the terminal; name a file", option)
-        if path.resolve() in targets:
-            raise InputError(f"{path}: is {targets[path.resolve()]}; choose another file", option)
-        targets[path.resolve()] = f"the file of {option}"
-        if option == "--record":
-            continue  # the recorder opens its file before the run
-        folder = path.parent
-        if not folder.is_dir():
-            raise InputError(f"{path}: there is no folder '{folder}'; create it or choose another", option)
-        if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        if str(given) in ("", "-"):
+            raise InputError(f"'{given}' is no file name; name a file", option)
+        path = Path(given)
+        if option == "--plot":
+            check_format(path, option)
+        if _identity(path) in targets:
+            raise InputError(f"{given}: is {targets[_identity(path)]}; choose another file", option)
+        targets[_identity(path)] = f"the file of {option}"
+        _check_writable(path, option)
+
+
+def check_inputs(
+    inputs: Mapping[Path, str], plots: Sequence[str | Path], json: str | Path | None, record: str | Path | None
+) -> None:
+    """Refuse output files that are inputs of a rig. inputs: file -> its part of the rig. Raises InputError."""
+    known = {_identity(path): part for path, part in inputs.items()}
+    for given, option in (*((plot, "--plot") for plot in plots), (json, "--json"), (record, "--record")):
+        if given is not None and (part := known.get(_identity(Path(given)))):
+            raise InputError(f"{given}: is {part} of the rig; choose another file", option)
+
+
+def _identity(path: Path) -> object:
+    """What two names of one file share, links included."""
+    try:
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    except OSError:
+        return path.resolve()
+
+
+def _check_writable(path: Path, option: str) -> None:
+    """Raises InputError for a file that cannot be opened for writing; it is not changed, and removed if it is new."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder '{path.parent}'; create it or choose another", option)
+    if path.exists() and not path.is_file():
+        if path.is_dir() or not os.access(path, os.W_OK):
             raise InputError(f"{path}: cannot be written; choose another file", option)
+        return  # a device or FIFO
+    new = not path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if new:
+            path.unlink()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}; choose another file", option) from None
 
 
 @contextmanager

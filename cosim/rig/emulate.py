@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, plural
@@ -92,25 +92,29 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
     )
 
 
-def override_of(faults: Iterable[str]) -> list[str]:
-    """The override that replaces the faults of the rig; each text is the content of a mapping.
+def override_of(faults: Sequence[str]) -> list[tuple[str, str]]:
+    """The override that replaces the faults of the rig, and its option; each text is the content of a mapping.
 
-    Raises InputError for a text that is not one, and for an unknown kind of fault.
+    Raises InputError for a text that is not one or has no known kind.
     """
     entries = [f"{{{text}}}" for text in faults]
-    for entry in entries:
+    for text, entry in zip(faults, entries, strict=True):
         given = read_value(entry, SourceLocation("--fault"))
-        if isinstance(given, dict) and given.get("kind", FAULT_KINDS[0]) not in FAULT_KINDS:
+        if not isinstance(given, dict) or "kind" not in given:
+            what = f"expected keys and values, as in 'kind: drop, fraction: 0.1', got '{text}'"
+            raise InputError(what, "--fault")
+        if given["kind"] not in FAULT_KINDS:
             kind = str(given["kind"])
             raise InputError(f"no kind of fault '{kind}'{did_you_mean(kind, FAULT_KINDS)}", "--fault")
-        if not isinstance(given, dict):
-            what = f"expected keys and values, as in 'kind: drop, fraction: 0.1', got '{entry[1:-1]}'"
-            raise InputError(what, "--fault")
-    return [f"emulator.faults=[{', '.join(entries)}]"] if entries else []
+    options = " ".join(f"--fault '{text}'" for text in faults)
+    return [(f"emulator.faults=[{', '.join(entries)}]", options)] if entries else []
 
 
 def emulate_rig(
-    path: str | Path, overrides: Iterable[str], duration: float | None, report: Callable[[str], object]
+    path: str | Path,
+    overrides: Iterable[str | tuple[str, str]],
+    duration: float | None,
+    report: Callable[[str], object],
 ) -> EmulationServer:
     """Emulate the drives of a rig file for so long [s], or until Ctrl-C; `report` receives its messages.
 

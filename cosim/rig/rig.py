@@ -54,5 +54,5 @@ def load_rig(
     if (realtime or spec.drivers) and spec.schedule.pacing is None:
         # catching up would send late commands to real motors
         word = "{overrun: skip}" if spec.drivers else "yes"
-        spec = read_rig(path, [*overrides, f"schedule.realtime={word}"])
+        spec = read_rig(path, [*overrides, (f"schedule.realtime={word}", "--realtime")])
     return Rig(spec, interpret)

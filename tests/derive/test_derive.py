@@ -157,7 +157,7 @@ def test_the_picture_is_written_named_and_the_same_every_time(command, suffix, m
         (["rig.yaml", "a.png"], "derive: nothing to derive; pass --graph"),
         (["none.yaml", "--graph"], "none.yaml: no such file"),
         (["none.urdf", "--graph"], "none.urdf: no such file"),
-        (["rig.yaml", "--graph", "a.txt"], "--graph: cannot draw a plot as '.txt'; use png, svg, pdf"),
+        (["rig.yaml", "--graph", "a.txt"], "--graph: cannot draw a plot as '.txt'; use .png, .svg, .pdf"),
         (
             ["rig.yaml", "--graph", "no/a.png"],
             "--graph: no/a.png: there is no folder 'no'; create it or choose another",

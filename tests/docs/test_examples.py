@@ -18,7 +18,7 @@ import typer
 import yaml
 
 from cosim import load_rig
-from cosim.cli.main import app
+from cosim.cli.commands import app
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.reading.plugins import DRIVER

@@ -251,7 +251,7 @@ def test_the_suffix_chooses_the_format_and_equal_runs_give_equal_files(tmp_path,
 def test_other_formats_are_refused():
     with pytest.raises(InputError) as caught:
         plot_timing("a.jpg", run(), "arm")
-    assert str(caught.value) == "a.jpg: cannot draw a plot as '.jpg'; use png, svg, pdf"
+    assert str(caught.value) == "a.jpg: cannot draw a plot as '.jpg'; use .png, .svg, .pdf"
 
 
 def test_a_path_that_cannot_be_written_is_refused(tmp_path):

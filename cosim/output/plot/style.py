@@ -41,11 +41,13 @@ SUPERSCRIPTS = str.maketrans("-\N{MINUS SIGN}0123456789", "⁻⁻⁰¹²³⁴⁵
 NO_EXTRA_STYLE: Mapping[Any, Any] = {}
 
 
-def check_format(path: str | Path) -> str:
-    """The file format by the suffix of `path`. Raises InputError for an unsupported one."""
+def check_format(path: str | Path, option: str = "") -> str:
+    """The file format by the suffix of `path`. Raises InputError for an unsupported one; option: where it came from."""
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in FORMATS:
-        raise InputError(f"cannot draw a plot as '.{form}'; use {', '.join(FORMATS)}", str(path))
+        wrong = f"cannot draw a plot as '.{form}'" if form else "no suffix"
+        place = f"{option}: {path}" if option else str(path)
+        raise InputError(f"{wrong}; use {', '.join(f'.{known}' for known in FORMATS)}", place)
     return form
 
 

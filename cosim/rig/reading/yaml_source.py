@@ -24,7 +24,7 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A YAML file: its text, its plain data, and for each path its line, or the `--set` that it came from."""
+    """A YAML file: its text, its plain data, and for each path its line, or the option that it came from."""
 
     file: str
     text: str
@@ -35,7 +35,7 @@ class YamlSource:
         """The location of the key or element at `path`; of an absent one, with the line of its nearest parent."""
         mark = next((self.marks[path[:k]] for k in range(len(path), -1, -1) if path[:k] in self.marks), None)
         if isinstance(mark, str):
-            return SourceLocation(f"--set {mark}")
+            return SourceLocation(mark)
         return SourceLocation(self.file, mark, dotted(path))
 
 
@@ -55,14 +55,17 @@ def load_yaml(path: str | Path) -> YamlSource:
     return YamlSource(file, text, data, marks)
 
 
-def override(source: YamlSource, text: str) -> YamlSource:
+def override(source: YamlSource, text: str, option: str = "") -> YamlSource:
     """`source` with one value replaced according to `text`, such as `controllers.arm.kp=200`.
+
+    option: the option of the command line that messages name, by default `--set` with the text.
 
     An element of a list is named by its index or its `name` (a controller without a name by its `type`). Missing
     sections are created. The value is YAML. Raises InputError for a text that is not `key=value`, for an element that
     does not exist, and for a key of a value that is not a mapping.
     """
-    place = SourceLocation(f"--set {text}")
+    option = option or f"--set {text}"
+    place = SourceLocation(option)
     key, equals, value_text = text.partition("=")
     parts = re.findall(r"[^.\[\]\s]+", key)
     if not equals or not parts:
@@ -89,7 +92,7 @@ def override(source: YamlSource, text: str) -> YamlSource:
         else:
             parent = parent[path[-1]]
     marks = {at: mark for at, mark in source.marks.items() if at[: len(path)] != path}
-    return YamlSource(source.file, source.text, data, {**marks, **dict.fromkeys([*created, path], text)})
+    return YamlSource(source.file, source.text, data, {**marks, **dict.fromkeys([*created, path], option)})
 
 
 def read_value(text: str, place: SourceLocation) -> YamlValue:

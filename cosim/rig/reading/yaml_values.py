@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import yaml
 
@@ -76,7 +76,7 @@ class _Loader(yaml.SafeLoader):
             what = f"lists and mappings in more than {DEEPEST} levels; take some out"
             raise InputError(what, SourceLocation(self.file, line))
         try:
-            return super().compose_node(parent, index)
+            return super().compose_node(parent, cast(Any, index))
         finally:
             self.depth -= 1
 

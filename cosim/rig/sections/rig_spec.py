@@ -80,8 +80,9 @@ class RigSpec:
     source: YamlSource
 
 
-def read_rig(path: str | Path, overrides: Iterable[str] = ()) -> RigSpec:
-    """The rig file at `path` with its mechanism, after overrides like `controllers.arm.kp=200`.
+def read_rig(path: str | Path, overrides: Iterable[str | tuple[str, str]] = ()) -> RigSpec:
+    """The rig file at `path` with its mechanism, after overrides like `controllers.arm.kp=200`, or pairs of one and the
+    option of the command line that messages name.
 
     Raises InputErrors with all errors in the order of the lines; InputError if the file is not YAML.
     """
@@ -90,7 +91,7 @@ def read_rig(path: str | Path, overrides: Iterable[str] = ()) -> RigSpec:
     try:
         for text in overrides:
             try:
-                source = override(source, text)
+                source = override(source, text) if isinstance(text, str) else override(source, *text)
             except InputError as error:
                 errors.append(error)
         rig = _read(source, Reading(source.place, errors, Path(path).parent))

@@ -1,0 +1,143 @@
+"""The commands and options of the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from cosim.errors import CosimError, InputError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Robotics control co-simulation with hardware in the loop.",
+)
+
+RigFile = Annotated[Path, typer.Argument(help="The rig file (YAML).", show_default=False)]
+Overrides = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer reads the annotation on Python 3.11
+    typer.Option("--set", metavar="A.B=C", help="Replace a value of the rig, e.g. controllers.arm.kp=200."),
+]
+
+
+@app.command()
+def run(
+    rig: RigFile,
+    duration: Annotated[str | None, typer.Option(help="How long to run, e.g. 2.5 or 500 ms.")] = None,
+    set_: Overrides = None,
+    realtime: Annotated[bool, typer.Option("--realtime", help="Run in real time.")] = False,
+    record: Annotated[str | None, typer.Option(metavar="F.mcap", help="Record every tick.")] = None,
+    plot: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="F.png", help="Draw the run (png, svg, pdf), or its timing in a file …timing.png."),
+    ] = None,
+    json: Annotated[str | None, typer.Option(metavar="F.json", help="Write the summary; - for stdout.")] = None,
+    interpret: Annotated[
+        bool | None, typer.Option("--interpret", help="Run the Python reference instead of machine code.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Switch real motors on without confirmation.")] = False,
+    clear_faults: Annotated[
+        bool,
+        typer.Option("--clear-faults", help="Clear faults of the drives first; look at their causes before."),
+    ] = False,
+) -> None:
+    """Run a rig, simulated or with its real motors, and print a summary."""
+    from cosim import load_rig
+    from cosim.cli.run_files import check_plots, input_files, write_files
+    from cosim.cli.run_summary import print_summary
+    from cosim.output import console
+    from cosim.rig.run import StoppedRun
+
+    seconds = None if duration is None else console.duration_of(duration)
+    plots = plot or []
+    console.check_targets(plots, json, record, rig)
+    loaded = load_rig(rig, set_ or (), interpret, realtime)
+    check_plots(plots, loaded)
+    console.check_inputs(input_files(loaded), plots, json, record)
+    if loaded.hardware:
+        from cosim.cli.confirm import confirm
+        from cosim.cli.describe import what_moves
+
+        confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
+    fault: CosimError | None = None
+    with console.progress(loaded.spec.name) as shown:
+        try:
+            finished = loaded.run(seconds, record, shown, clear_faults)
+        except StoppedRun as stopped:
+            finished, fault = stopped.run, stopped
+    if json != "-":
+        print_summary(finished)
+    write_files(finished, plots, json, record)
+    if fault is not None:
+        raise fault
+
+
+@app.command()
+def emulate(
+    rig: RigFile,
+    set_: Overrides = None,
+    fault: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--fault", metavar="FAULT", help="A fault to inject, e.g. 'kind: drop, fraction: 0.1, at: 2 s'."),
+    ] = None,
+    duration: Annotated[str | None, typer.Option(help="How long, e.g. 60 or 5 min; default: until Ctrl-C.")] = None,
+) -> None:
+    """Emulate the drives of a rig: its simulated motors behind the protocols of its drivers."""
+    from cosim.output.console import duration_of
+    from cosim.rig.emulate import emulate_rig, override_of
+
+    seconds = None if duration is None else duration_of(duration)
+    emulate_rig(rig, [*(set_ or ()), *override_of(fault or [])], seconds, print)
+
+
+@app.command()
+def check(rig: RigFile, set_: Overrides = None) -> None:
+    """Check a rig and describe it, without running it."""
+    from cosim import load_rig
+    from cosim.cli.describe import describe
+
+    describe(load_rig(rig, set_ or ()))
+
+
+@app.command()
+def derive(
+    mechanism: Annotated[Path, typer.Argument(metavar="RIG|URDF", help="A rig (YAML) or a robot (.urdf).")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Draw the graph (png, svg or pdf).", show_default=False)
+    ] = None,
+    graph: Annotated[bool, typer.Option("--graph", help="The structure of the mechanism as a graph.")] = False,
+) -> None:
+    """Derive the structure of a mechanism."""
+    if not graph:
+        raise InputError("nothing to derive; pass --graph", "derive")
+    from cosim.derive.graph_report import derive_graph
+
+    derive_graph(mechanism, file)
+
+
+@app.command()
+def bench(
+    json: Annotated[Path, typer.Option(metavar="F.json", help="Where to write the figures.")] = Path("bench.json"),
+    only: Annotated[str | None, typer.Option(help="Only rows whose name contains this.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
+) -> None:
+    """Measure this program and its peers side by side, in one run, and print the ratios."""
+    from cosim.bench import main as measure
+
+    measure(json, only, quick)
+
+
+@app.command()
+def doctor(
+    duration: Annotated[str, typer.Option(help="How long to measure, e.g. 5 or 2 min.")] = "5 s",
+    cpu: Annotated[int | None, typer.Option(help="The CPU that the loop is to run on.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="F.json", help="Write the figures; - for stdout.")] = None,
+) -> None:
+    """Measure whether this machine can run loops in real time, and recommend settings."""
+    from cosim.doctor import main as examine
+
+    examine(duration, cpu, json)
