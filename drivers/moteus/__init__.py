@@ -14,7 +14,7 @@ from cosim.drivers.moteus.codec import ServoFeedback, arbitration, command_tail,
 from cosim.drivers.moteus.driver import MoteusDriver
 from cosim.drivers.moteus.emulator import Emulator
 from cosim.drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line
-from cosim.drivers.transport import CanFrame, CanParams, Connection, SerialParams, Traffic
+from cosim.drivers.transport import CanFrame, CanParams, Connection, Pty, SerialParams, Traffic
 from cosim.types import DriverContext, param, params
 
 __all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic"]
@@ -78,9 +78,13 @@ def host(params: Params, context: DriverContext) -> Connection[CanFrame]:
 
 
 def device(params: Params, context: DriverContext) -> Connection[CanFrame]:
-    """The drives' end of the connection."""
+    """The drives' end of the connection. A port without checksums is the fdcanusb, which is on USB."""
     link = family.device(params, context)
-    return link if params.port is None else AdapterDevice(link)
+    if params.port is None:
+        return link
+    if isinstance(link, Pty) and not params.checksum:
+        link.ignore_baudrate()
+    return AdapterDevice(link)
 
 
 def traffic(params: Params, context: DriverContext) -> Traffic:

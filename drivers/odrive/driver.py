@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from cosim.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, Item, Moto
 from cosim.drivers.odrive import codes
 from cosim.drivers.odrive.params import JointParams, Params
 from cosim.drivers.transport import Connection
+from cosim.errors import RunError
 from cosim.types import DriverContext
 from cosim.units import TURN
 
@@ -22,6 +24,8 @@ CONTROL = {
 
 ANSWER_TIME, RESTORE_TIME = 1.0, 0.1  # s, for an answer while opening and while closing
 SOFT_LIMITS = ("config.torque_soft_min", "config.torque_soft_max")
+WATCHDOG = ("config.enable_watchdog", "config.watchdog_timeout")
+RESTORED = (*SOFT_LIMITS, *WATCHDOG)  # on closing
 WRITES = 5  # of a parameter, until it is read back as written
 SILENCE_NS = 500_000_000  # without a heartbeat
 READ_GAP_NS = 250_000_000  # between reads: longer ones may have lost heartbeats on this side
@@ -37,7 +41,7 @@ class ODrive(MotorDriver[Item, JointParams]):
         self._params = params
         self._size = np.abs(self._units.scale)
         self._addresses = [joint.address for joint in self._wiring]
-        self._torques: list[tuple[float, float]] = []  # the drives' own soft limits, lower and upper, before `enable`
+        self._own: list[dict[str, float]] = []  # settings of the drives before `enable`, of RESTORED
         self._reset()
 
     def _reset(self) -> None:
@@ -54,7 +58,7 @@ class ODrive(MotorDriver[Item, JointParams]):
     def _connect(self) -> None:
         self._reset()
         self._identify()
-        self._torques = [(self._get(k, SOFT_LIMITS[0]), self._get(k, SOFT_LIMITS[1])) for k in range(len(self.joints))]
+        self._own = [{path: self._get(k, path) for path in RESTORED} for k in range(len(self.joints))]
         for k in range(len(self.joints)):
             self.link.send(self._idle_item(k), self._now() + STOP_NS)
             self._check_limits(k, self._own_limits(k))
@@ -64,7 +68,7 @@ class ODrive(MotorDriver[Item, JointParams]):
     def _own_limits(self, k: int) -> list[tuple[str, float, str]]:
         get = self._get
         current = get(k, "config.motor.current_soft_max") * get(k, "config.motor.torque_constant")
-        low, high = self._torques[k]
+        low, high = (self._own[k][path] for path in SOFT_LIMITS)
         effort = min(current, high, -low)
         velocity = get(k, "controller.config.vel_limit")
         if self._mode == "effort" and get(k, "controller.config.enable_torque_mode_vel_limit"):
@@ -82,17 +86,19 @@ class ODrive(MotorDriver[Item, JointParams]):
             raise self._no_answer(times.index(0))
 
     def _disconnect(self) -> None:
-        """Restore the torque limits of drives that report to be off."""
+        """Restore the settings of drives that report to be off; another one keeps its watchdog and its limits."""
         for k in range(len(self.joints)):
-            if int(self._get(k, "current_state", RESTORE_TIME)) == codes.IDLE:
-                for path, own, lowered in zip(SOFT_LIMITS, self._torques[k], self._lowered(k), strict=True):
-                    if own != lowered:
-                        self._set(k, path, own)
+            with suppress(RunError):
+                if int(self._get(k, "current_state", RESTORE_TIME)) == codes.IDLE:
+                    for path, own in self._own[k].items():
+                        if self._get(k, path, RESTORE_TIME) != own:
+                            self._set_checked(k, path, own)
 
-    def _lowered(self, k: int) -> tuple[float, float]:
+    def _lowered(self, k: int) -> dict[str, float]:
         """Soft torque limits within the guard's limit, for the axis' own control loops."""
-        (low, high), limit = self._torques[k], float(self.limits.effort[k] / self._size[k])
-        return max(low, -limit), min(high, limit)
+        limit = float(self.limits.effort[k] / self._size[k])
+        low, high = SOFT_LIMITS
+        return {low: max(self._own[k][low], -limit), high: min(self._own[k][high], limit)}
 
     # --- switching on and off -----------------------------------------------------------------------
 
@@ -139,10 +145,11 @@ class ODrive(MotorDriver[Item, JointParams]):
 
     def _configure(self, k: int, mode: str) -> None:
         """Set the watchdog first, then limits and control mode; faults are not cleared."""
-        self._set_checked(k, "config.watchdog_timeout", self.watchdog)
-        self._set_checked(k, "config.enable_watchdog", 1.0)
-        for path, own, lowered in zip(SOFT_LIMITS, self._torques[k], self._lowered(k), strict=True):
-            if own != lowered:
+        enable, timeout = WATCHDOG
+        self._set_checked(k, timeout, self.watchdog)
+        self._set_checked(k, enable, 1.0)
+        for path, lowered in self._lowered(k).items():
+            if self._own[k][path] != lowered:
                 self._set_checked(k, path, lowered)
         self._set_checked(k, "controller.config.input_mode", codes.PASSTHROUGH)
         self._set_checked(k, "controller.config.control_mode", CONTROL[mode])

@@ -27,7 +27,8 @@ _FLOCK = struct.Struct("hhqqi4x")
 class Pty(BaseConnection[bytes]):
     """A pseudo terminal whose slave is linked at `params.port`, so that a host opens it like the port.
 
-    A host at another baud rate receives nothing; what it sends counts as errors. The slave is locked while it is
+    A host at another baud rate receives nothing, unless `ignore_baudrate` was called; what it sends counts as errors. The
+    slave is locked while it is
     emulated, so that a link in use can be distinguished from a stale one. The lock belongs to the open file: it ends
     with its program and is independent of the lock (flock) with which a host reserves a port.
     """
@@ -37,6 +38,11 @@ class Pty(BaseConnection[bytes]):
         self.params = params
         self._master = self._slave = -1
         self._target = ""  # of the symbolic link
+        self._any_baudrate = False
+
+    def ignore_baudrate(self) -> None:
+        """The port is one of USB, which has no baud rate: a host may set any."""
+        self._any_baudrate = True
 
     def send(self, item: bytes, deadline_ns: int) -> None:
         """See `Connection`. What the host does not read by the deadline is dropped, as by a port with a full buffer."""
@@ -72,6 +78,8 @@ class Pty(BaseConnection[bytes]):
 
     def _baudrate_matches(self) -> bool:
         """Whether the host's baud rate is the device's."""
+        if self._any_baudrate:
+            return True
         import fcntl
 
         raw = fcntl.ioctl(self._master, _TCGETS2, bytes(_TERMIOS2.size))

@@ -53,7 +53,7 @@ def test_a_bus_that_spoils_5_percent_of_its_messages_is_asked_again(case: Case, 
 
 def settings(driver: Any) -> tuple[Any, ...]:
     """What a driver knows of its drives."""
-    own = getattr(driver, "_settings", None) or getattr(driver, "_torques", None) or getattr(driver, "_properties", [])
+    own = getattr(driver, "_settings", None) or getattr(driver, "_own", None) or getattr(driver, "_properties", [])
     return driver.feedforward.limit, driver.feedforward.resolution, np.array(list(map(str, own)))
 
 

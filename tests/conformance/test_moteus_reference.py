@@ -14,6 +14,8 @@ import can
 import moteus as mjbots
 import numpy as np
 import pytest
+from moteus import moteus_tool
+from moteus.moteus_tool import Runner
 from moteus.moteus_tool import Stream as ToolStream
 
 from cosim.drivers import moteus as family
@@ -93,7 +95,7 @@ def bench_and_talk(
         params = family.Params(bus=CanParams("virtual", channel, fd=True))
     else:
         port = str(tmp_path / "fdcanusb")
-        params = family.Params(port=SerialParams(port, baudrate=921600))
+        params = family.Params(port=SerialParams(port))  # the client has a baud rate of its own
 
     def transport() -> mjbots.Transport:
         if request.param == "can":
@@ -299,6 +301,47 @@ def test_the_manufacturers_tool_identifies_the_drive(bench_and_talk: tuple[Bench
         assert uuid.UUID(info["uuid"]).bytes == bench.servos[1].uuid and info["model"] == "0"
 
     talk(conversation)
+
+
+@pytest.mark.parametrize(("options", "position"), [(["--zero-offset"], 0.0), (["--set-offset", "2.25"], 2.25)])
+def test_the_manufacturers_tool_sets_the_zero_of_the_output(
+    bench_and_talk: tuple[Bench, Talk], options: list[str], position: float
+) -> None:
+    bench, talk = bench_and_talk
+    servo = bench.servos[1]
+    bench.rotors[1].position = 0.3 * TURN
+    arguments = tool_arguments(*options)
+
+    async def conversation(line: mjbots.Transport) -> None:
+        runner = Runner(arguments)
+        runner.transport = line
+        await runner.run_action(NODES[1])
+        assert (await controllers(line)[1].query()).values[R.POSITION] == pytest.approx(position, abs=1e-5)
+
+    talk(conversation)
+    assert bench.servos[0].saved["motor_position.output.offset"] == 0.0
+    servo.reset(now())  # the offset was saved
+    away = servo.encoder + servo.offset - position
+    assert away == pytest.approx(round(away), abs=1e-5)
+
+
+def tool_arguments(*options: str) -> Any:
+    """What moteus_tool makes of its command line."""
+    caught: list[Any] = []
+
+    class Caught(Exception):
+        pass
+
+    def runner(arguments: Any) -> None:
+        caught.append(arguments)
+        raise Caught
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moteus_tool, "Runner", runner)
+        patch.setattr("sys.argv", ["moteus_tool", *options])
+        with pytest.raises(Caught):
+            asyncio.run(moteus_tool.async_main())
+    return caught[0]
 
 
 def test_drives_are_discovered_and_reached_by_uuid(bench_and_talk: tuple[Bench, Talk]) -> None:

@@ -25,6 +25,7 @@ def factory(node: int, uuid: bytes, motor: Motor) -> Config:
         "motor.resistance_ohm": 0.1,
         "motor.Kv": TORQUE_FACTOR / motor.torque_constant,
         "motor_position.output.source": 0,
+        "motor_position.output.offset": 0.0,
         "motor_position.output.sign": 1,
         "motor_position.rotor_to_output_ratio": 1.0,
         "servo.max_voltage": 46.0,

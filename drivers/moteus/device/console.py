@@ -6,6 +6,7 @@ line `OK` or `ERR …`, except those to `conf get` and of binary telemetry, whic
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 
@@ -117,11 +118,16 @@ def _tel(servo: Servo, words: list[str], t_ns: int) -> bytes:
 
 def _d(servo: Servo, words: list[str], t_ns: int) -> bytes:
     match words:
-        case ["exact" | "nearest" | "rezero" as kind, text]:
-            value = _number(text)
+        case ["exact" | "nearest" | "rezero" as kind, *rest] if rest or kind == "rezero":
+            value = _number(rest[0]) if rest else 0.0
             if value is None:
                 return b"ERR missing index value\r\n"
             servo.set_output(value, exact=kind == "exact")
+        case ["cfg-set-output", *rest]:
+            value = _number(rest[0]) if rest else 0.0
+            if value is None or not math.isfinite(value):
+                return b"ERR missing index value\r\n"
+            servo.configure_output(value)
         case ["req-reindex"]:
             servo.require_reindex()
         case ["recapture"]:

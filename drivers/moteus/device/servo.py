@@ -51,6 +51,12 @@ class Servo(ServoState):
         self.offset += away if exact else round(away)
         self.home = 2
 
+    def configure_output(self, position: float) -> None:
+        """Set the present position also for the next power-on, from which it is known within a turn."""
+        away = position - self.encoder
+        self.config["motor_position.output.offset"] = away - round(away)
+        self.set_output(position, exact=True)
+
     def require_reindex(self) -> None:
         """Discard the reference of the output: the position is that of the rotor within a turn."""
         self.offset, self.home = -round(self.encoder), 0

@@ -28,7 +28,7 @@ class ServoState:
         self.written, self.command = dict(NOTHING), dict(NOTHING)  # as received, and as applied
         self.mode_written = False  # the present frame writes the mode
         self.expires_ns: int | None = None  # time at which the watchdog trips, None if it is off
-        self.offset, self.home = 0.0, 2  # position = encoder + offset
+        self.offset, self.home = self.config["motor_position.output.offset"], 2  # position = encoder + offset
         self.target: float | None = None  # encoder position, as are the control positions
         self.control_position: float | None = None
         self.control_velocity = self.integral = self.proportional = self.derivative = self.requested = 0.0

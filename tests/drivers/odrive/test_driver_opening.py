@@ -214,6 +214,38 @@ def test_torque_limits_of_the_drive_are_restored_on_close(setup):
     assert [(axis.torque_soft_min, axis.torque_soft_max) for axis in rig.axes] == own
 
 
+@pytest.mark.parametrize("own", [(False, 0.0), (True, 0.7)])
+def test_the_watchdog_of_the_drive_is_restored_on_close(setup, own):
+    rig = setup("effort")
+    for axis in rig.axes:
+        axis.enable_watchdog, axis.watchdog_timeout = own
+    rig.driver.open()
+    rig.driver.enable("effort")
+    assert all(axis.enable_watchdog and axis.watchdog_timeout == pytest.approx(0.1) for axis in rig.axes)
+    rig.driver.stop()
+    assert all(axis.enable_watchdog for axis in rig.axes)
+    rig.driver.close()
+    for axis in rig.axes:
+        assert (axis.enable_watchdog, pytest.approx(axis.watchdog_timeout)) == own
+
+
+def test_a_drive_that_does_not_answer_prevents_restoring_none_of_the_others(setup, monkeypatch):
+    rig = setup("effort", limits=(40.0, 0.5))
+    rig.driver.open()
+    rig.driver.enable("effort")
+    get = rig.driver._get
+
+    def silent(k, path, *seconds):
+        if k == 0:
+            raise RunError("no answer")
+        return get(k, path, *seconds)
+
+    monkeypatch.setattr(rig.driver, "_get", silent)
+    rig.driver.close()
+    assert [axis.enable_watchdog for axis in rig.axes] == [True, False]
+    assert [axis.torque_soft_max for axis in rig.axes] == [0.5, np.inf]
+
+
 class Unlimited(Axis):
     """Keeps its torque limit."""
 

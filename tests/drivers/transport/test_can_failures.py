@@ -264,7 +264,7 @@ def test_mistakes_in_the_names():
     assert refused(CanParams("sockectcan", "can0")) == f"rig.yaml:7 interface: {what}"
     known = refused(CanParams("qqqq", "can0"))
     assert known.startswith("rig.yaml:7 interface: python-can has no interface 'qqqq'; known: ")
-    assert ", slcan, " in known and ", virtual" in known
+    assert ", slcan, " in known and ", socketcan" in known
     assert refused(CanParams("virtual", "")) == "rig.yaml:7 channel: the interface virtual needs a channel"
     what = "'192.168.0.1' is not a multicast address; use one such as 239.74.163.2"
     assert refused(CanParams("udp_multicast", "192.168.0.1")) == f"rig.yaml:7 channel: {what}"
