@@ -38,6 +38,7 @@ ERRORS = {
 }
 
 MULTI_TURN = b"\x01DXL\x22"  # parameters of Clear that reset the number of turns
+RESET_ALL = b"\xff"  # parameter of Factory Reset: the id too, not for all drives at once
 
 MAX_LENGTH = 8192  # bytes after the length field: 252 drives that answer in one chain with 28 bytes each
 _MARK, _STUFFED = b"\xff\xff\xfd", b"\xff\xff\xfd\xfd"

@@ -12,6 +12,7 @@ from cosim.drivers.dynamixel.node import Node
 PAUSE_NS = 100_000_000  # between two bytes, after which an incomplete packet is discarded
 
 FAST = frozenset({codec.FAST_SYNC_READ, codec.FAST_BULK_READ})
+RESET_OF_IDS = (codec.FACTORY_RESET, codec.RESET_ALL)
 Span = tuple[int, int, int]  # id, address, size
 
 
@@ -67,7 +68,7 @@ class Emulator:
         answers: list[bytes] = []
         for node in sorted(receivers, key=lambda n: n.id):
             own_id, alert = node.id, node.error(0)  # before the instruction changes them
-            if instruction == codec.READ and id == codec.BROADCAST:
+            if id == codec.BROADCAST and (instruction == codec.READ or (instruction, params) == RESET_OF_IDS):
                 continue
             number, data = node.execute(instruction, params)
             addressed = id != codec.BROADCAST or instruction == codec.PING

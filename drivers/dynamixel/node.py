@@ -3,7 +3,7 @@
 As documented in the e-Manual; details that it does not specify:
 * Gains of velocity and position loops act on counts, 1000 times a second, and give PWM counts. The PWM drives a motor
   with the stall torque `max_effort` and the no-load speed `max_velocity`. Mode 5 is that position loop with its effort
-  limited to the goal current. Profiles and feedforward gains are stored but have no effect.
+  limited to the goal current. Feedforward gains are stored but have no effect.
 * A tripped watchdog makes the goal of the mode a standstill: no current or PWM, no velocity, the present position.
 * Baud rate, shadow id and startup configuration are stored but have no effect; every reset is immediate.
 * A supply above the maximum voltage is no error: the rig's motors may have a higher voltage than this model allows.
@@ -19,6 +19,7 @@ from cosim.drivers.common.motor import Motor, WholeNumberEncoder
 from cosim.drivers.dynamixel import codec
 from cosim.drivers.dynamixel import tables as t
 from cosim.drivers.dynamixel.memory import Answer, Memory
+from cosim.drivers.dynamixel.profile import VELOCITY, Profile
 
 FIRMWARE = 46
 ERROR_OF_CAUSE = {
@@ -27,9 +28,15 @@ ERROR_OF_CAUSE = {
     "undervoltage": t.INPUT_VOLTAGE,
     "encoder": t.ENCODER,
 }
+# option of a factory reset -> what it keeps
+FACTORY_KEEPS: dict[bytes, tuple[t.Register, ...]] = {
+    codec.RESET_ALL: (),
+    b"\x01": (t.ID,),
+    b"\x02": (t.ID, t.BAUD_RATE),
+}
 POSITION_MODES = frozenset({t.POSITION_MODE, t.EXTENDED_MODE, t.CURRENT_POSITION_MODE})
 
-_PRESENT = struct.Struct("<HBBhhii")  # from the realtime tick to the present position
+_PRESENT = struct.Struct("<HBBhhiiii")  # from the realtime tick to the position trajectory
 _SUPPLY = struct.Struct("<HB")
 
 
@@ -54,12 +61,14 @@ class Node(Memory):
             codec.ACTION: self._action,
             codec.REBOOT: self._reboot,
             codec.CLEAR: self._clear,
-            codec.FACTORY_RESET: lambda params: (codec.RESULT_FAIL, b""),  # it would reset the id
+            codec.FACTORY_RESET: self._factory_reset,
         }
+        self.profile = Profile()
         self.put(t.FIRMWARE, FIRMWARE)
-        self.put(t.ID, id)
         if motor.max_temperature < 100:  # the register holds up to 100 °C
             self.put(t.TEMPERATURE_LIMIT, max(int(motor.max_temperature), 0))
+        self._factory = bytes(self.table[: t.EEPROM_END])
+        self.put(t.ID, id)
         self.reset(0)
 
     def reset(self, t_ns: int) -> None:
@@ -138,12 +147,17 @@ class Node(Memory):
             for other in (*gains, t.FEEDFORWARD_1, t.FEEDFORWARD_2, t.PROFILE_ACCELERATION, t.PROFILE_VELOCITY):
                 self.put(other, self.registers[other.address].initial)
             self._reset_goals()
+        elif register == t.GOAL_POSITION and self.torque and self.mode in POSITION_MODES:
+            profile = self.get(t.PROFILE_VELOCITY), self.get(t.PROFILE_ACCELERATION)
+            self.profile.move(value, *profile, self._timed)
         elif register == t.TORQUE_ENABLE and value != previous:
             self.integral = 0.0
+            self.profile.hold(0.0 if self.mode == t.VELOCITY_MODE else self._present_position())
             if value and self.mode == t.POSITION_MODE:
                 self._forget_turns()
             if value and self.mode in POSITION_MODES:
                 self.put(t.GOAL_POSITION, self._present_position())
+                self.profile.hold(self._present_position())
             if not value:
                 self.motor.request(0.0)
 
@@ -196,6 +210,17 @@ class Node(Memory):
         self.reset(self.fed_ns)
         return 0, b""
 
+    def _factory_reset(self, params: bytes) -> Answer:
+        """Restore the EEPROM but for what the option keeps, and restart."""
+        if params not in FACTORY_KEEPS:
+            return codec.BAD_RANGE, b""
+        kept = [(register, self.get(register)) for register in FACTORY_KEEPS[params]]
+        self.table[: t.EEPROM_END] = self._factory
+        for register, value in kept:
+            self.put(register, value)
+        self.reset(self.fed_ns)
+        return 0, b""
+
     def _clear(self, params: bytes) -> Answer:
         if params != codec.MULTI_TURN:
             return codec.BAD_RANGE, b""
@@ -203,6 +228,7 @@ class Node(Memory):
             return codec.RESULT_FAIL, b""
         self._forget_turns()
         self.put(t.GOAL_POSITION, self._present_position())
+        self.profile.hold(self._present_position())
         return 0, b""
 
     # --- time -----------------------------------------------------------------------------------
@@ -240,6 +266,7 @@ class Node(Memory):
         goals = {t.CURRENT_MODE: t.GOAL_CURRENT, t.VELOCITY_MODE: t.GOAL_VELOCITY, t.PWM_MODE: t.GOAL_PWM}
         goal = goals.get(self.mode, t.GOAL_POSITION)
         self.put(goal, self._present_position() if goal == t.GOAL_POSITION else 0)
+        self.profile.hold(self.get(goal))
 
     def _effort(self, ms: float) -> float:
         """The effort of the mode [N·m], in the direction of the drive."""
@@ -250,10 +277,13 @@ class Node(Memory):
         if mode == t.PWM_MODE:
             return self._motor_effort(self.get(t.GOAL_PWM), velocity)
         if mode == t.VELOCITY_MODE:
-            error = self.get(t.GOAL_VELOCITY) - _to_counts(velocity / t.VELOCITY)
+            goal = self.get(t.GOAL_VELOCITY) * VELOCITY
+            self.profile.ramp(goal, self.get(t.PROFILE_ACCELERATION), self._timed, 1e-3 * ms)
+            error = self.profile.velocity / VELOCITY - _to_counts(velocity / t.VELOCITY)
             gains = self.get(t.VELOCITY_P) / 128, self.get(t.VELOCITY_I) / 65536, 0.0
         else:
-            error = self.get(t.GOAL_POSITION) - self._present_position()
+            self.profile.advance(1e-3 * ms)
+            error = self.profile.position - self._present_position()
             gains = self.get(t.POSITION_P) / 128, self.get(t.POSITION_I) / 65536, self.get(t.POSITION_D) / 16
         proportional, integral, derivative = gains
         pwm = proportional * error - derivative * velocity / t.POSITION * 1e-3
@@ -273,6 +303,11 @@ class Node(Memory):
         stall = self.motor.max_effort if math.isfinite(self.motor.max_effort) else self.model.stall
         no_load_speed = self.motor.max_velocity
         return stall * (self.pwm / t.FULL_PWM - (velocity / no_load_speed if no_load_speed > 0 else 0.0))
+
+    @property
+    def _timed(self) -> bool:
+        """Whether the registers of the profile are times."""
+        return bool(self.table[t.DRIVE_MODE.address] & t.TIMED_PROFILE)
 
     def _sign(self) -> int:
         return -1 if self.table[t.DRIVE_MODE.address] & t.REVERSE else 1
@@ -294,14 +329,10 @@ class Node(Memory):
         position = min(max(self._present_position(), -t.BIG), t.BIG)
         current = _to_counts(sign * motor.effort / self.effort, 0x7FFF)
         tick = t_ns // 1_000_000 % 0x8000
-        moving = int(abs(velocity) > self.get(t.MOVING_THRESHOLD))
-        _PRESENT.pack_into(
-            self.table, t.REALTIME_TICK.address, tick, moving, 0, round(self.pwm), current, velocity, position
-        )
-        self.table[t.VELOCITY_TRAJECTORY.address : t.PRESENT_VOLTAGE.address] = (
-            self.table[t.GOAL_VELOCITY.address : t.PROFILE_ACCELERATION.address]
-            + self.table[t.GOAL_POSITION.address : t.REALTIME_TICK.address]
-        )
+        moving = int(abs(velocity) > self.get(t.MOVING_THRESHOLD) or self.profile.ongoing)
+        trajectory = _to_counts(self.profile.velocity / VELOCITY), _to_counts(self.profile.position)
+        row = (tick, moving, self.profile.status, round(self.pwm), current, velocity, position, *trajectory)
+        _PRESENT.pack_into(self.table, t.REALTIME_TICK.address, *row)
         volts, degrees = abs(_to_counts(motor.voltage / t.VOLTAGE, 0x7FFF)), _to_counts(motor.temperature, 0x7F) & 0xFF
         _SUPPLY.pack_into(self.table, t.PRESENT_VOLTAGE.address, volts, degrees)
 

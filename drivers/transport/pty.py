@@ -27,10 +27,10 @@ _FLOCK = struct.Struct("hhqqi4x")
 class Pty(BaseConnection[bytes]):
     """A pseudo terminal whose slave is linked at `params.port`, so that a host opens it like the port.
 
-    A host at another baud rate receives nothing, unless `ignore_baudrate` was called; what it sends counts as errors. The
-    slave is locked while it is
-    emulated, so that a link in use can be distinguished from a stale one. The lock belongs to the open file: it ends
-    with its program and is independent of the lock (flock) with which a host reserves a port.
+    Unless `ignore_baudrate` was called, a host at another baud rate hears nothing, and what it sends counts as errors.
+    The slave is locked while it is emulated, so that a link in use can be distinguished from a stale one. The lock
+    belongs to the open file: it ends with its program and is independent of the lock (flock) with which a host reserves
+    a port.
     """
 
     def __init__(self, params: SerialParams, locate: Locate) -> None:

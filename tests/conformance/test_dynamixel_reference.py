@@ -24,6 +24,8 @@ BAUD = 1_000_000
 IDS = (1, 2, 7)
 STEP_NS = 1_000_000
 
+OPERATING_MODE, TORQUE, PROFILE_ACCELERATION, PROFILE_VELOCITY = 11, 64, 108, 112
+VELOCITY_TRAJECTORY, POSITION_TRAJECTORY = 136, 140
 LED, HARDWARE_ERROR, GOAL_CURRENT, GOAL_POSITION = 65, 70, 102, 116
 PRESENT_POSITION, PRESENT_TEMPERATURE = 132, 146
 
@@ -134,6 +136,32 @@ def test_read_and_write(client: Client) -> None:
     assert packets.write4ByteTxRx(port, 1, GOAL_POSITION, 5000) == (sdk.COMM_SUCCESS, 6)
 
 
+def test_profile_and_factory_reset(client: Client, line: Line) -> None:
+    port, packets = client
+    for address, write, value in (
+        (OPERATING_MODE, packets.write1ByteTxRx, 3),
+        (TORQUE, packets.write1ByteTxRx, 1),
+        (PROFILE_ACCELERATION, packets.write4ByteTxRx, 20),
+        (PROFILE_VELOCITY, packets.write4ByteTxRx, 200),
+        (GOAL_POSITION, packets.write4ByteTxRx, 3000),
+    ):
+        assert write(port, 1, address, value) == DONE
+    seen: list[int] = []
+
+    def arrived() -> bool:
+        seen.append(packets.read4ByteTxRx(port, 1, VELOCITY_TRAJECTORY)[0])
+        return packets.read4ByteTxRx(port, 1, POSITION_TRAJECTORY)[0] == 3000
+
+    assert within(5.0, arrived) and 150 < max(seen) <= 200  # 0.64 s of acceleration
+    assert packets.factoryReset(port, 1, 1) == DONE  # all but the id
+    assert packets.read1ByteTxRx(port, 1, TORQUE) == (0, *DONE)
+    assert packets.write1ByteTxRx(port, 1, OPERATING_MODE, 1) == DONE
+    assert packets.factoryReset(port, 1, 0xFF) == DONE
+    assert packets.read1ByteTxRx(port, 1, OPERATING_MODE) == (3, *DONE)
+    assert packets.factoryReset(port, 7, 2) == DONE
+    assert packets.ping(port, 7) == (1020, *DONE)
+
+
 def test_bytes_that_must_be_stuffed(client: Client) -> None:
     port, packets = client
     # this version of the SDK drops what it stuffed when it sends, and unstuffs what it receives
@@ -185,7 +213,7 @@ def test_a_fault_and_its_end(line: Line, client: Client) -> None:
     assert packets.reboot(port, 1) == (sdk.COMM_SUCCESS, 0x80)
     assert packets.read1ByteTxRx(port, 1, HARDWARE_ERROR) == (0, *DONE)
     assert packets.clearMultiTurn(port, 1) == DONE
-    assert packets.factoryReset(port, 1, 0x02) == (sdk.COMM_SUCCESS, 1)
+    assert packets.factoryReset(port, 1, 0x02) == DONE
 
 
 def test_the_manufacturers_simpler_package(line: Line) -> None:

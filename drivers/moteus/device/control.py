@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
+from cosim.drivers.common.trajectory import advance
 from cosim.drivers.moteus import faults
 from cosim.drivers.moteus.device.commands import NOTHING
 from cosim.drivers.moteus.device.servo_state import ServoState
-from cosim.drivers.moteus.device.trajectory import advance
 from cosim.drivers.moteus.registers import Mode
 
 _TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # other ones mean stopped

@@ -1,5 +1,6 @@
 """Emulated Dynamixel drives: modes, limits, watchdog and faults."""
 
+import math
 import random
 from collections.abc import Callable
 
@@ -245,3 +246,81 @@ def test_no_bytes_move_a_motor_by_accident() -> None:
             bench = Bench(1, 2, 3)
     for item in (None, 5, "text", (1, 2)):
         assert bench.emulator.handle(item, bench.t_ns) == []
+
+
+# e-Manual, "Profile": velocity and acceleration -> type of the profile in the moving status
+PROFILES = {(0, 0): 0b00, (0, 20): 0b00, (60, 0): 0b01, (60, 20): 0b11, (300, 20): 0b10}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_goal_position_is_reached_on_the_profile(profile: tuple[int, int]) -> None:
+    velocity, acceleration = profile
+    bench = Bench(1)
+    bench.start(t.EXTENDED_MODE)
+    bench.write(t.PROFILE_VELOCITY, velocity)
+    bench.write(t.PROFILE_ACCELERATION, acceleration)
+    bench.write(t.GOAL_POSITION, 4000)
+    rows = []
+    for _ in range(6000):
+        bench.run(1)
+        rows.append((bench.read(t.POSITION_TRAJECTORY), bench.read(t.VELOCITY_TRAJECTORY), bench.read(t.MOVING_STATUS)))
+        if rows[-1][0] == 4000:
+            break
+    seconds, fastest = 1e-3 * len(rows), max(row[1] for row in rows)
+    top = velocity * 0.229 / 60 * 4096  # counts/s
+    slope = acceleration * 214.577 / 3600 * 4096  # counts/s²
+    kind = PROFILES[profile]
+    if kind == 0b00:
+        assert seconds < 0.01
+        return
+    assert {row[2] >> 4 & 3 for row in rows[:-1]} == {kind} and all(row[2] & 2 for row in rows[:-1])
+    if kind == 0b10:
+        assert seconds == pytest.approx(2.0 * math.sqrt(4000 / slope), rel=0.01) and fastest < velocity
+    else:
+        ramp = top / slope if slope else 0.0
+        assert seconds == pytest.approx(4000 / top + ramp, rel=0.01) and fastest == velocity
+    bench.run(500)
+    assert bench.read(t.MOVING_STATUS) & 2 == 0 and bench.read(t.PRESENT_POSITION) == pytest.approx(4000, abs=40)
+
+
+def test_a_profile_given_as_times_takes_this_time() -> None:
+    bench = Bench(1)
+    bench.write(t.DRIVE_MODE, t.TIMED_PROFILE)
+    bench.start(t.EXTENDED_MODE)
+    bench.write(t.PROFILE_VELOCITY, 800)
+    bench.write(t.PROFILE_ACCELERATION, 600)  # at most half of it counts
+    bench.write(t.GOAL_POSITION, 1000)
+    bench.run(400)
+    assert bench.read(t.POSITION_TRAJECTORY) == pytest.approx(500, abs=5)
+    bench.run(390)
+    assert bench.read(t.MOVING_STATUS) & 2
+    bench.run(15)
+    assert bench.read(t.POSITION_TRAJECTORY) == 1000 and not bench.read(t.MOVING_STATUS) & 2
+
+
+def test_a_goal_velocity_is_reached_with_the_profile_acceleration() -> None:
+    bench = Bench(1)
+    bench.start(t.VELOCITY_MODE)
+    bench.write(t.PROFILE_ACCELERATION, 10)
+    bench.write(t.GOAL_VELOCITY, 100)
+    bench.run(100)
+    per_second = 10 * 214.577 / 60 / 0.229
+    assert bench.read(t.VELOCITY_TRAJECTORY) == pytest.approx(0.1 * per_second, abs=1)
+    bench.run(round(1e3 * 100 / per_second))
+    assert bench.read(t.VELOCITY_TRAJECTORY) == 100
+
+
+def test_a_new_goal_continues_from_the_trajectory() -> None:
+    bench = Bench(1)
+    bench.start(t.EXTENDED_MODE)
+    bench.write(t.PROFILE_VELOCITY, 60)
+    bench.write(t.PROFILE_ACCELERATION, 20)
+    bench.write(t.GOAL_POSITION, 4000)
+    bench.run(600)
+    before, moving = bench.read(t.POSITION_TRAJECTORY), bench.read(t.VELOCITY_TRAJECTORY)
+    bench.write(t.GOAL_POSITION, 0)
+    bench.run(1)
+    assert moving > 30 and before < bench.read(t.POSITION_TRAJECTORY) < before + 3
+    assert moving - 5 <= bench.read(t.VELOCITY_TRAJECTORY) <= moving
+    bench.run(3000)
+    assert bench.read(t.POSITION_TRAJECTORY) == 0

@@ -57,7 +57,8 @@ ON = codec.write(1, 64, b"\1")
         (ON, codec.write(1, 65, b"\1"), 0),
         (b"", codec.packet(1, 0x77), codec.BAD_INSTRUCTION),
         (b"", codec.packet(1, codec.ACTION), codec.BAD_INSTRUCTION),  # nothing registered
-        (b"", codec.packet(1, codec.FACTORY_RESET, b"\xff"), codec.RESULT_FAIL),
+        (b"", codec.packet(1, codec.FACTORY_RESET, b"\3"), codec.BAD_RANGE),
+        (b"", codec.packet(1, codec.FACTORY_RESET), codec.BAD_RANGE),
         (b"", codec.packet(1, codec.CLEAR, b"\1abcd"), codec.BAD_RANGE),
         (b"", codec.packet(1, codec.PING)[:-1] + b"\0", codec.BAD_CRC),
     ],
@@ -129,3 +130,30 @@ def test_indirect_registers() -> None:
     assert bench.read(t.LED) == 1
     assert bench.ask(codec.write(1, 225, b"\1\0"))[0] == codec.BAD_LENGTH  # half of a register
     assert bench.ask(codec.write(1, 168, b"\x0b\0"))[0] == codec.BAD_RANGE  # the EEPROM is out of reach
+
+
+# option -> id and baud rate afterwards, of id 5 and baud rate 3
+RESET = {b"\xff": (1, 1), b"\1": (5, 1), b"\2": (5, 3)}
+
+
+@pytest.mark.parametrize("option", RESET)
+def test_a_factory_reset_restores_the_memory_but_for_what_its_option_keeps(option: bytes) -> None:
+    bench = Bench(5)
+    node = bench.emulator.nodes[0]
+    fresh = bytes(node.table[:64])
+    for register, value in ((t.BAUD_RATE, 3), (t.OPERATING_MODE, 1), (t.MIN_POSITION, 7), (t.TORQUE_ENABLE, 1)):
+        assert bench.write(register, value, id=5) == 0
+    assert bench.ask(codec.packet(5, codec.FACTORY_RESET, option)) == (0, b"")
+    id, baud = RESET[option]
+    assert (node.id, node.get(t.BAUD_RATE), node.torque) == (id, baud, False)
+    assert node.table[9:64] == fresh[9:64] and node.table[:7] == fresh[:7]
+
+
+def test_all_drives_at_once_are_not_reset_with_their_ids() -> None:
+    bench = Bench(5, 6)
+    for id in (5, 6):
+        bench.write(t.MIN_POSITION, 7, id=id)
+    assert bench.say(codec.packet(codec.BROADCAST, codec.FACTORY_RESET, b"\xff")) == []
+    assert [node.get(t.MIN_POSITION) for node in bench.emulator.nodes] == [7, 7]
+    assert bench.say(codec.packet(codec.BROADCAST, codec.FACTORY_RESET, b"\1")) == []
+    assert [(node.id, node.get(t.MIN_POSITION)) for node in bench.emulator.nodes] == [(5, 0), (6, 0)]

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from cosim.drivers.common.trajectory import advance
 from cosim.drivers.moteus import registers as reg
 from cosim.drivers.moteus.codec import (
     FLOAT,
@@ -12,7 +13,6 @@ from cosim.drivers.moteus.codec import (
     STOP,
     write,
 )
-from cosim.drivers.moteus.device.trajectory import advance
 from cosim.drivers.moteus.registers import Mode
 from cosim.units import TURN
 from tests.drivers.moteus.emulator_bench import ON, POSITION, Bench

@@ -1,4 +1,4 @@
-"""The drive's setpoint generator: to a position and a velocity, with limits of velocity and acceleration."""
+"""The setpoint generator of emulated drives: to a position and a velocity, with limits of velocity and acceleration."""
 
 from __future__ import annotations
 
