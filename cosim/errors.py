@@ -83,6 +83,14 @@ class ErrorList(list[InputError]):
             self.append(error)
 
 
+class WrongResult(ValueError):
+    """User code returned a result of the wrong form. place: file:line of its function."""
+
+    def __init__(self, what: str, place: str) -> None:
+        self.place = place
+        super().__init__(what)
+
+
 class CompileError(CosimError):
     """A function could not be traced or turned into machine code."""
 
@@ -92,7 +100,10 @@ class RunError(CosimError):
 
 
 def where_raised(error: BaseException, but: Iterable[str] = ()) -> str:
-    """file:line of the Python line that raised the error, or that called the library (or file in `but`) that did."""
+    """file:line of the Python line that raised the error, or that called the library (or file in `but`) that did; of a
+    wrong result, of the function that returned it."""
+    if isinstance(error, WrongResult):
+        return error.place
     frames, inner = traceback.extract_tb(error.__traceback__), set(but)
     own = [f for f in frames if "site-packages" not in f.filename and f.filename not in inner] or frames
     return f"{own[-1].filename}:{own[-1].lineno}" if own else "unknown place"
@@ -100,7 +111,8 @@ def where_raised(error: BaseException, but: Iterable[str] = ()) -> str:
 
 def describe_exception(error: BaseException) -> str:
     """An exception of user or library code in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
+    kind = "" if isinstance(error, WrongResult) else f"{type(error).__name__}: "
+    return f"{kind}{' '.join(str(error).split())} ({where_raised(error)})"
 
 
 def one_line(text: str) -> str:

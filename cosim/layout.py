@@ -24,7 +24,7 @@ class Layout:
     def __init__(self, example: State) -> None:
         self.places: dict[tuple[str, ...], tuple[slice, tuple[int, ...]]] = {}
         self.size = 0
-        for path, value in _leaves(example):
+        for path, value in leaves(example):
             shape = np.shape(value)
             n = int(np.prod(shape, dtype=int))
             self.places[path] = slice(self.size, self.size + n), shape
@@ -33,14 +33,19 @@ class Layout:
 
     def pack(self, tree: State) -> Numeric:
         """The flat vector (size,) of a tree with the keys and shapes of the example. Raises ValueError for others."""
-        leaves = dict(_leaves(tree))
-        if leaves.keys() != self.places.keys():
-            odd = sorted(".".join(p) for p in leaves.keys() ^ self.places.keys())
+        found = self.check(tree)
+        return ops.concatenate([_flat(found[path]) for path in self.places])
+
+    def check(self, tree: State) -> dict[tuple[str, ...], Numeric]:
+        """The arrays of a tree by path. Raises ValueError for other keys and shapes than those of the example."""
+        found = dict(leaves(tree))
+        if found.keys() != self.places.keys():
+            odd = sorted(".".join(p) for p in found.keys() ^ self.places.keys())
             raise ValueError(f"the keys of the state differ from the initial ones: {', '.join(odd)}")
         for path, (_, shape) in self.places.items():
-            if np.shape(leaves[path]) != shape:
-                raise ValueError(f"{'.'.join(path)} has shape {np.shape(leaves[path])}; its initial shape is {shape}")
-        return ops.concatenate([_flat(leaves[path]) for path in self.places])
+            if np.shape(found[path]) != shape:
+                raise ValueError(f"{'.'.join(path)} has shape {np.shape(found[path])}; its initial shape is {shape}")
+        return found
 
     def unpack(self, vector: Numeric) -> State:
         """The tree of arrays, views of the vector where numpy gives views."""
@@ -70,10 +75,11 @@ def _flat(value: Numeric) -> Numeric:
     return value.reshape(-1) if isinstance(value, np.ndarray) else np.reshape(np.asarray(value, dtype=float), -1)
 
 
-def _leaves(tree: State, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Numeric]]:
+def leaves(tree: State, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Numeric]]:
+    """(path, array) of every array of a tree."""
     for name, value in tree.items():
         if isinstance(value, dict):
-            yield from _leaves(value, (*path, name))
+            yield from leaves(value, (*path, name))
         else:
             yield (*path, name), value
 

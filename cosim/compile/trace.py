@@ -195,7 +195,7 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
             outputs = fn(*boxes)
     except CompileError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # user code may raise anything
         raise CompileError(_why_untraceable(error), where_raised(error, but=(ops.__file__, __file__))) from error
     finally:
         _state.active.pop()
@@ -236,7 +236,7 @@ def _forbid_float_conversion() -> None:
         setattr(casadi.SX, name, strict(getattr(casadi.SX, name)))
 
 
-def _why_untraceable(error: Exception) -> str:
+def _why_untraceable(error: BaseException) -> str:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "truth value" in text:
         return "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from numbers import Real
 
 import numpy as np
 
 from cosim import ops
+from cosim.compile.trace import origin
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.guard import is_finite
 from cosim.control.tunables import Tunables
-from cosim.errors import describe_exception, did_you_mean
+from cosim.errors import WrongResult, describe_exception, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.types import COMMAND, FEEDBACK, Controller, Numeric, Parameters, State, Trajectory
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) or is_symbolic(value)
 
 
 @dataclass
@@ -43,6 +49,11 @@ class ControlLoop:
     def __post_init__(self) -> None:
         self.layout = Layout(self.initial())
         self.tunables = Tunables(self.block.params)
+
+    @cached_property
+    def _state_layout(self) -> Layout:
+        """Of the controller alone."""
+        return Layout(self.block.initial())
 
     def initial(self) -> State:
         """The state of the controller and of its fallback."""
@@ -81,7 +92,9 @@ class ControlLoop:
         state = self.layout.unpack(x)
         reference = BumplessStart.of(start, len(q)).at(self.index).reference(self.trajectory, t)
         measured = self._measured_inputs(q, v, effort, a)
-        run = partial(self._run, self.block, t, self.tunables.apply(p), state["block"], measured, reference)
+        run = partial(
+            self._run, self.block, self._state_layout, t, self.tunables.apply(p), state["block"], measured, reference
+        )
         if self.fallback is None:
             state["block"], y = run()
             return self.layout.pack(state), fallback_active, *y
@@ -97,7 +110,7 @@ class ControlLoop:
         at_rest = {what: np.zeros(len(self.index)) for what in ("velocity", "acceleration", "effort")}
         reference, layout = {"position": hold_position, **at_rest}, Layout(self.fallback.initial())
         measured = self._measured_inputs(q, v, effort, a)
-        x, y = self._run(self.fallback, t, self.fallback.params, layout.unpack(x), measured, reference)
+        x, y = self._run(self.fallback, layout, t, self.fallback.params, layout.unpack(x), measured, reference)
         return layout.pack(x), *y
 
     def _measured_inputs(self, q: Numeric, v: Numeric, effort: Numeric, a: Numeric) -> dict[str, Numeric]:
@@ -109,29 +122,43 @@ class ControlLoop:
     def _run(
         self,
         block: Controller,
+        state: Layout,
         t: Numeric,
         p: Parameters,
         x: State,
         measured: dict[str, Numeric],
         reference: dict[str, Numeric],
     ) -> tuple[State, list[Numeric]]:
-        """(next state, the fields of COMMAND) of one of the two blocks."""
+        """(next state, the fields of COMMAND) of one of the two blocks. Raises WrongResult for any other result."""
         u = measured | {f"reference_{name}": value for name, value in reference.items()}
         unknown = [name for name in block.inputs if name not in u]
         if unknown:
             raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
-        x, y = block.update(t, p, x, {name: u[name] for name in block.inputs})
+        result = block.update(t, p, x, {name: u[name] for name in block.inputs})
+        try:
+            return self._checked(result, state)
+        except ValueError as error:
+            raise WrongResult(str(error), origin(block.update)) from error
+
+    def _checked(self, result: object, state: Layout) -> tuple[State, list[Numeric]]:
+        """What a block returned: (next state, the fields of COMMAND). Raises ValueError for anything else."""
+        parts = result if isinstance(result, tuple) else (result,)
+        if len(parts) != 2 or not all(isinstance(part, Mapping) for part in parts):
+            types = ", ".join("nothing" if part is None else f"a {type(part).__name__}" for part in parts)
+            raise ValueError(f"update returns {types}; return the next state and the outputs, two mappings")
+        x, y = parts
+        state.check(x)
         return x, [self._output(name, y) for name in COMMAND]
 
-    def _output(self, name: str, y: dict[str, Numeric]) -> Numeric:
+    def _output(self, name: str, y: Mapping[str, Numeric]) -> Numeric:
         """One output of a block. Raises ValueError if it is missing or no array of numbers (n,)."""
         if name not in y:
             raise ValueError(f"the output '{name}' is missing")
         value = ops.array(y[name])
+        if value.dtype.kind not in "biufO" or not all(map(_is_number, value.flat if value.dtype == object else ())):
+            raise ValueError(f"the output '{name}' must be numbers, is a {type(y[name]).__name__}")
         if value.shape != self.index.shape:
             raise ValueError(f"the output '{name}' has shape {value.shape}; it must be {self.index.shape}")
-        if value.dtype.kind not in "biufO":
-            raise ValueError(f"the output '{name}' must be numbers")
         return value
 
     def _with_fallback(

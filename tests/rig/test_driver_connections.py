@@ -75,7 +75,7 @@ def test_what_the_command_line_refuses_to_emulate(command):
     Path("rig.yaml").write_text(RIG + REAL)
     for duration in ("0", "-1"):
         assert command.refuses("emulate", "rig.yaml", f"--duration={duration}") == [
-            f"duration: must be above 0 s, is {duration} s"
+            f"--duration: expected 1 us to 1e9 s, got '{duration}'"
         ]
     (reported,) = command.refuses("emulate", "rig.yaml")
     assert reported.startswith("rig.yaml:")

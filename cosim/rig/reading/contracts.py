@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cosim.compile.trace import origin
 from cosim.errors import InputError, did_you_mean
+from cosim.layout import leaves
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.types import (
@@ -33,6 +35,7 @@ def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator |
     def make() -> Actuator:
         block = plugin.module.load(plugin.params)
         _check_members(block, "an actuator", (*BLOCK, "flow", "reflected_inertia", "rates"))
+        _check_state(block, 0.0, 0.0)
         _check_signals("input", block.inputs, _shapes(ACTUATOR_INPUTS), "ACTUATOR_INPUTS")
         _check_signals("output", block.outputs, None, "ACTUATOR_OUTPUTS")
         if missing := [name for name in ACTUATOR_OUTPUTS if name not in block.outputs]:
@@ -69,6 +72,22 @@ def check_controller(block: Any, n: int, nv: int) -> None:
     known = feedback | {f"all_{name}": (nv,) for name in (*FEEDBACK, "acceleration")}
     _check_signals("input", block.inputs, known, "joint_signals(names, n)")
     _check_signals("output", block.outputs, dict.fromkeys(COMMAND, (n,)), "joint_signals(names, n)")
+    _check_state(block)
+
+
+def _check_state(block: Any, *motion: float) -> None:
+    """Raises InputError unless the initial state of a block is a dict of arrays of numbers, nested or not. motion:
+    position and velocity of the joint of an actuator."""
+    place = origin(block.initial)
+    state = block.initial(*motion)
+    if not isinstance(state, dict):
+        raise InputError(f"initial returns a {type(state).__name__}; return a dict of arrays ({place})")
+    for path, value in leaves(state):
+        if np.asarray(value).dtype.kind not in "biuf":
+            name = ".".join(path)
+            raise InputError(
+                f"initial returns '{name}' as a {type(value).__name__}; return an array of numbers ({place})"
+            )
 
 
 def _check_members(part: object, what: str, names: Sequence[str]) -> None:
