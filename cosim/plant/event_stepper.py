@@ -139,11 +139,17 @@ class EventStepper:
             "velocity": solution["v"],
         }
         inputs |= {"acceleration": solution["a"], "locking_effort": solution["locking_effort"]}
-        inputs |= {name: state["modes"][name] for name in ("brake", "slide")}
+        inputs |= self._brake_inputs(t, state["modes"]) if self.plant.modes.brakes else {}
         if self.plant.modes.signals:
             signals = self.plant.observe(t, state, request)
             inputs |= {name: signals[name] for name in self.plant.modes.signals}
         return inputs
+
+    def _brake_inputs(self, t: Numeric, s: State) -> dict[str, Numeric]:
+        _, static = self.plant.modes.brakes.bounds(t, s)
+        inputs = {"slide": s["slide"], "static_effort": static}
+        inputs["held"] = self.plant.modes.rigidly_locked(s, s["stopped"])
+        return inputs | ({"applied": s["applied"]} if self.plant.modes.brakes.vary else {})
 
     def _evaluate_indicators(self, t: Numeric, x: Numeric, request: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         inputs, s = self._event_inputs(t, x, request), self.plant.layout.unpack(x)["modes"]
@@ -232,8 +238,9 @@ class EventStepper:
         inputs, fires, x = self._event_inputs(t, x, request), fires > 0.5, plant.layout.unpack(x)
         s = x["modes"]
         if modes.brakes:
-            reversed_state = x | {"modes": s | {"slide": -s["slide"]}}
-            inputs["reversed_acceleration"] = plant.efforts(t, reversed_state, request)["a"]
+            of_brakes = fires[len(modes.indicators) - len(modes.brakes.indicators) :]
+            trial = plant.efforts(t, x | {"modes": modes.brakes.trial(s, of_brakes)}, request)
+            inputs |= {"trial_acceleration": trial["a"], "trial_effort": trial["locking_effort"]}
         rebound, arrested, owners = np.zeros(modes.nv), np.zeros(modes.nv), np.zeros(modes.nv)
         n, stopping = len(modes.event_names), []
         for k, indicator in enumerate(modes.indicators):

@@ -1,29 +1,24 @@
 """Discrete modes of a mechanism: latches, brakes, hard stops, released constraints (theory §6).
 
-All modes are state: latched dofs, effort of brakes and the direction in which they slip (0: they stick), touched stops,
-active constraints. An `EventIndicator` fires when its value crosses zero upwards; its effect changes modes, and the
-dofs it arrests lose their velocity in an impulse. Pure functions of numbers or symbols.
+All modes are state: latched dofs, the brakes that act and the directions in which they slip (0: they stick), touched
+stops, active constraints. An `EventIndicator` fires when its value crosses zero upwards; its effect changes modes, and
+the dofs it arrests lose their velocity in an impulse. Pure functions of numbers or symbols.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from cosim import ops
+from cosim.plant.brakes import Brake, Brakes
+from cosim.plant.indicators import STANDSTILL, EventIndicator, EventInputs, ModeChange, with_modes
 from cosim.types import Numeric, State
 
 MIN_REBOUND = 1e-3  # speed [rad/s or m/s] below which a body does not rebound from its stop
-KEEPS_VELOCITY = -1.0  # coefficient of restitution of a dof that is not arrested after all
-STANDSTILL = 1e-9  # speed [rad/s or m/s] below which a dof is at rest
-
-# of indicators: t, step [s]; position, velocity, acceleration, locking_effort, brake, slide, (nv,) each; signals by
-# name; of effects also reversed_acceleration (nv,): with slipping brakes in the opposite direction
-EventInputs = Mapping[str, Numeric]
 
 
 @dataclass(frozen=True)
@@ -32,9 +27,9 @@ class PlantEvent:
 
     name: str
     value: Callable[[EventInputs], Numeric]
-    do: str  # a key of `ACTIONS`
+    do: str  # `brake` or a key of `ACTIONS`
     of: tuple[int, ...]
-    effort: float = 0.0  # of a brake, N m or N
+    brake: Brake | None = None
 
 
 @dataclass(frozen=True)
@@ -48,57 +43,25 @@ class HardStop:
     restitution: float
 
 
-class ModeChange(NamedTuple):
-    """The effect of an event: the modes afterwards, and the coefficient of restitution of each dof that it arrests."""
-
-    state: State
-    rebound: dict[int, Numeric]
-
-
-class EventIndicator(NamedTuple):
-    """A function of the state whose upward zero crossing is an event, where it is enabled."""
-
-    name: str
-    value: Callable[[EventInputs], Numeric]
-    enabled: Callable[[State, EventInputs], Numeric]
-    effect: Callable[[State, EventInputs], ModeChange]
-    # while this holds, it also fires at a value of 0 or above without a crossing
-    fires_while: Callable[[EventInputs], Numeric] | None = None
-
-
-def _with(s: State, what: str, places: Sequence[int], values: Numeric) -> State:
-    values = values if isinstance(values, list) else [values] * len(places)
-    return s | {what: ops.with_elements(s[what], places, values)}
-
-
 def _latch(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
-    return ModeChange(_with(s, "latched", event.of, 1.0), dict.fromkeys(event.of, 0.0))
+    return ModeChange(with_modes(s, "latched", event.of, 1.0), dict.fromkeys(event.of, 0.0))
 
 
 def _unlatch(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
-    return ModeChange(_with(s, "latched", event.of, 0.0), {})
-
-
-def _brake(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
-    directions = [
-        ops.sign(ops.where(ops.absolute(inputs["velocity"][k]) > STANDSTILL, inputs["velocity"][k], 0.0))
-        for k in event.of
-    ]
-    return ModeChange(_with(_with(s, "brake", event.of, event.effort), "slide", event.of, directions), {})
+    return ModeChange(with_modes(s, "latched", event.of, 0.0), {})
 
 
 def _unbrake(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
-    return ModeChange(_with(_with(s, "brake", event.of, 0.0), "slide", event.of, 0.0), {})
+    return ModeChange(with_modes(with_modes(s, "brake", event.of, 0.0), "slide", event.of, 0.0), {})
 
 
 def _release(event: PlantEvent, s: State, inputs: EventInputs) -> ModeChange:
-    return ModeChange(_with(s, "active", event.of, 0.0), {})
+    return ModeChange(with_modes(s, "active", event.of, 0.0), {})
 
 
 ACTIONS: dict[str, Callable[[PlantEvent, State, EventInputs], ModeChange]] = {
     "latch": _latch,
     "unlatch": _unlatch,
-    "brake": _brake,
     "unbrake": _unbrake,
     "release": _release,
 }
@@ -123,26 +86,33 @@ class HybridModes:
         """Whether constraints can be released."""
         return any(event.do == "release" for event in self.events)
 
-    @property
-    def brakes(self) -> bool:
-        """Whether there are brakes."""
-        return any(event.do == "brake" for event in self.events)
+    @cached_property
+    def brakes(self) -> Brakes:
+        return Brakes(self.nv, tuple(event.brake for event in self.events if event.brake is not None))
+
+    @cached_property
+    def holding(self) -> tuple[int, ...]:
+        """The dofs that a latch or a brake may hold, in order."""
+        of = {dof for event in self.events if event.do in ("latch", "brake") for dof in event.of}
+        return tuple(sorted(of | set(self.latched)))
 
     @cached_property
     def indicators(self) -> tuple[EventIndicator, ...]:
-        """Events of the rig in its order, hits of stops, separation from stops, sticking and slipping of brakes."""
-        braked = {dof: event.name for event in self.events if event.do == "brake" for dof in event.of}
-        stops_of = {dof: [k for k, stop in enumerate(self.stops) if stop.dof == dof] for dof in braked}
+        """Events of the rig in its order, hits of stops, separation from stops, and those of brakes."""
         return (
-            *map(_of_event, self.events),
+            *(self._of_event(event) for event in self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),
             *(_leave(k, stop) for k, stop in enumerate(self.stops)),
-            *(
-                indicator
-                for dof, name in braked.items()
-                for indicator in (_stick(dof, name), _slip(dof, name, stops_of[dof]))
-            ),
+            *self.brakes.indicators,
         )
+
+    def _of_event(self, event: PlantEvent) -> EventIndicator:
+        def effect(s: State, inputs: EventInputs) -> ModeChange:
+            if event.brake is not None:
+                return ModeChange(self.brakes.applied(event.brake, s, inputs), {})
+            return ACTIONS[event.do](event, s, inputs)
+
+        return EventIndicator(event.name, event.value, lambda s, inputs: True, effect)
 
     @property
     def event_names(self) -> tuple[str, ...]:
@@ -151,7 +121,9 @@ class HybridModes:
 
     def initial(self) -> State:
         n, zeros = len(self.indicators), np.zeros(len(self.event_names))
+        applied = {"applied": np.zeros(self.nv)} if self.brakes.vary else {}
         return {
+            **applied,
             "latched": np.isin(np.arange(self.nv), self.latched).astype(float),
             "brake": np.zeros(self.nv),
             "slide": np.zeros(self.nv),
@@ -171,8 +143,9 @@ class HybridModes:
 
     def locked(self, s: State) -> Numeric:
         """(nv,) 1 where a dof is locked by a latch, a touched stop or a sticking brake."""
-        sticking = ops.where(s["brake"] > 0.0, 1.0 - ops.absolute(s["slide"]), 0.0)
-        return ops.maximum(self.rigidly_locked(s, s["stopped"]), sticking)
+        locked = self.rigidly_locked(s, s["stopped"])
+        sticking = self.brakes.sticking(s)
+        return ops.with_elements(locked, list(sticking), [ops.maximum(locked[k], on) for k, on in sticking.items()])
 
     def rigidly_locked(self, s: State, touched: Numeric) -> Numeric:
         """(nv,) 1 where a latch or a touched stop locks a dof, also in an impact; brakes do not. touched: (stops,)."""
@@ -191,24 +164,12 @@ class HybridModes:
 
         touched: (stops,); velocity: (nv,) after the impact."""
         moves = ops.absolute(velocity) > STANDSTILL
-        slides = ops.logical_and(s["brake"] > 0.0, moves)
         left = [ops.where(moves[stop.dof], touched[k], s["stopped"][k]) for k, stop in enumerate(self.stops)]
-        return s | {"slide": ops.where(slides, ops.sign(velocity), s["slide"]), "stopped": ops.array(left)}
-
-    def brake_efforts(self, s: State) -> Numeric:
-        """(nv,) efforts of slipping brakes."""
-        return -(s["brake"] * s["slide"])
+        return self.brakes.after_impact(s | {"stopped": ops.array(left)}, velocity)
 
     def active(self, s: State) -> Numeric:
         """(constraints,) 1 for active constraints, 0 for released ones."""
         return s["active"]
-
-
-def _of_event(event: PlantEvent) -> EventIndicator:
-    def effect(s: State, inputs: EventInputs) -> ModeChange:
-        return ACTIONS[event.do](event, s, inputs)
-
-    return EventIndicator(event.name, event.value, lambda s, inputs: True, effect)
 
 
 def _hit(k: int, stop: HardStop) -> EventIndicator:
@@ -217,7 +178,7 @@ def _hit(k: int, stop: HardStop) -> EventIndicator:
         back = stop.side * inputs["acceleration"][stop.dof]
         # a flight shorter than a step counts as contact; otherwise infinitely many bounces would occur in finite time
         stays = ops.logical_or(leaving < MIN_REBOUND, 2.0 * leaving < back * inputs["step"])
-        after = _with(s, "stopped", [k], [ops.where(stays, 1.0, 0.0)])
+        after = with_modes(s, "stopped", [k], [ops.where(stays, 1.0, 0.0)])
         return ModeChange(after, {stop.dof: ops.where(stays, 0.0, stop.restitution)})
 
     def beyond(inputs: EventInputs) -> Numeric:
@@ -240,43 +201,6 @@ def _leave(k: int, stop: HardStop) -> EventIndicator:
         stop.name,
         lambda inputs: stop.side * inputs["locking_effort"][stop.dof],
         lambda s, inputs: s["stopped"][k] > 0.5,
-        lambda s, inputs: ModeChange(_with(s, "stopped", [k], 0.0), {}),
+        lambda s, inputs: ModeChange(with_modes(s, "stopped", [k], 0.0), {}),
         lambda inputs: stop.side * inputs["locking_effort"][stop.dof] > 0.0,
     )
-
-
-def _stick(dof: int, name: str) -> EventIndicator:
-    """The velocity under a slipping brake reaches zero: the dof sticks, or moves on the other way if its load overcomes
-    the brake there too."""
-
-    def effect(s: State, inputs: EventInputs) -> ModeChange:
-        slide = s["slide"][dof]
-        passes = slide * inputs["reversed_acceleration"][dof] < 0.0
-        return ModeChange(
-            _with(s, "slide", [dof], [ops.where(passes, -slide, 0.0)]), {dof: ops.where(passes, KEEPS_VELOCITY, 0.0)}
-        )
-
-    return EventIndicator(
-        name,
-        lambda inputs: -(inputs["slide"][dof] * inputs["velocity"][dof]),
-        lambda s, inputs: ops.absolute(s["slide"][dof]) > 0.5,
-        effect,
-    )
-
-
-def _slip(dof: int, name: str, stops: Sequence[int]) -> EventIndicator:
-    """A sticking brake slips when it is overloaded, unless a latch or one of the stops holds its dof with it."""
-
-    def holds_alone(s: State, inputs: EventInputs) -> Numeric:
-        others = s["latched"][dof] + ops.total(s["stopped"][k] for k in stops)
-        sticks = ops.logical_and(s["brake"][dof] > 0.0, ops.absolute(s["slide"][dof]) < 0.5)
-        return ops.logical_and(sticks, others < 0.5)
-
-    def overload(inputs: EventInputs) -> Numeric:
-        return ops.absolute(inputs["locking_effort"][dof]) - inputs["brake"][dof]
-
-    def effect(s: State, inputs: EventInputs) -> ModeChange:
-        return ModeChange(_with(s, "slide", [dof], [-ops.sign(inputs["locking_effort"][dof])]), {})
-
-    # a brake that is too weak from the start is overloaded without a crossing
-    return EventIndicator(name, overload, holds_alone, effect, lambda inputs: overload(inputs) > 0.0)

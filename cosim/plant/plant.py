@@ -239,6 +239,19 @@ class Plant:
 
     # --- dynamics ---
 
+    def mobility(self, dofs: Sequence[int]) -> float:
+        """The largest acceleration [rad/s² or m/s²] of one of the dofs by an effort of 1 on it, at the start."""
+        q, rest, known = self.start.q, np.zeros(self.model.nv), self.imposed
+
+        def acceleration(effort: np.ndarray) -> np.ndarray:
+            equations = self.model.equations
+            if equations.is_plain_tree:
+                return np.asarray(equations.hybrid_dynamics(q, rest, rest, effort, known, 0.0)[0], dtype=float)
+            return np.asarray(equations.constrained_dynamics(q, rest, rest, effort, known, 0.0, None)[0], dtype=float)
+
+        units = np.eye(self.model.nv)
+        return max(float(abs(acceleration(units[k]) - acceleration(rest))[k]) for k in dofs)
+
     def _actuator_flows(
         self, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric
     ) -> tuple[dict[str, State], dict[str, State]]:
@@ -264,8 +277,9 @@ class Plant:
 
     def efforts(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
         """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions; `friction` of
-        joints and brakes; `locking_effort`, that keeps locked dofs at rest; `multipliers` of the constraints;
-        `input_power` [W] of constraints that depend on time; `rates` and `outputs` of the actuators."""
+        joints and brakes; `braking_effort` of slipping brakes; `locking_effort`, that keeps locked dofs at rest;
+        `multipliers` of the constraints; `input_power` [W] of constraints that depend on time; `rates` and `outputs` of
+        the actuators."""
         q, v, a = self.motion(t, x)
         rates, outputs = self._actuator_flows(t, x, request, q, v)
         equations = self.model.equations
@@ -273,8 +287,9 @@ class Plant:
         resistance = friction + equations.spring_effort(q)
         effort = self._actuator_efforts(outputs)
         applied = effort - resistance
-        if self.modes:
-            braking = self.modes.brake_efforts(x["modes"])
+        of_brakes: dict[str, Numeric] = {}
+        if self.modes.brakes:
+            of_brakes["braking_effort"] = braking = self.modes.brakes.efforts(t, x["modes"], v)
             friction, applied = friction - braking, applied + braking
         known = self.locked_or_imposed(x)
         if equations.is_plain_tree:
@@ -286,7 +301,11 @@ class Plant:
             )
         effort = ops.where(self.imposed, load + resistance, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
-        return solution | {"multipliers": multipliers, "input_power": input_power, "rates": rates, "outputs": outputs}
+        return (
+            solution
+            | of_brakes
+            | {"multipliers": multipliers, "input_power": input_power, "rates": rates, "outputs": outputs}
+        )
 
     def flow(self, t: Numeric, p: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         """(dx/dt of the state, `effort` (nv,) on each dof); u["request"] (nv,): effort requested of the drives."""
@@ -327,6 +346,7 @@ class Plant:
             signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
             recorded = [s for s in outputs.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
             signals |= {f"{name}/{s}": outputs[name][s] for s in recorded}
+        signals |= self._holding(x, solution)
         coordinates = zip(model.coordinate_names, model.coordinate_units, q, strict=True)
         signals |= {f"{name}/position": value for name, unit, value in coordinates if unit == "1"}
         equations = model.equations
@@ -341,6 +361,17 @@ class Plant:
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
         return signals | self._reactions(t, q, v, solution["multipliers"], self.active(x))
+
+    def _holding(self, x: State, solution: Mapping[str, Numeric]) -> dict[str, Numeric]:
+        """`<dof>/holding_effort` of dofs with latches or brakes, and `<dof>/brake_slip`."""
+        if not self.modes.holding:
+            return {}
+        modes, names = self.modes, self.model.dof_names
+        held = ops.where(modes.locked(x["modes"]) > 0.5, solution["locking_effort"], 0.0)
+        held = held + solution["braking_effort"] if modes.brakes else held
+        signals = {f"{names[k]}/holding_effort": held[k] for k in modes.holding}
+        directions = modes.brakes.directions(x["modes"], solution["v"])
+        return signals | {f"{names[k]}/brake_slip": direction for k, direction in directions.items()}
 
     def _reactions(
         self, t: Numeric, q: Numeric, v: Numeric, multipliers: Numeric, active: Numeric

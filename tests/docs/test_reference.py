@@ -295,6 +295,7 @@ mechanism:
     - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
   springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
 joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
+events: [{do: brake, of: body, effort: 1, at: 1}]
 """
 # signals of some mechanisms, as the table names them
 OF_SOME = {
@@ -304,6 +305,8 @@ OF_SOME = {
     "<constraint>/force_x": r"\w+/force",
     "<constraint>/violation": r"leash/violation",
     "energy/elastic": r"energy/elastic",
+    "<joint>/holding_effort": r"body\.rx/holding_effort",
+    "<joint>/brake_slip": r"body\.rx/brake_slip",
     "<constraint>/slip": r"edge/slip",
 }
 # those of real joints, of the elbow on a dynamometer

@@ -90,13 +90,51 @@ def mistakes(joints, *events):
         ("{do: brake, of: rod, at: 1}", ": a brake needs an 'effort' above 0"),
         ("{do: brake, of: rod, at: 1, effort: 0}", ": a brake needs an 'effort' above 0"),
         ("{do: brake, of: rod, at: 1, effort: -1}", ".effort: must be at least 0 N*m, is -1 N*m"),
-        ("{do: latch, of: rod, at: 1, effort: 3}", ".effort: only a brake has an effort; take it out of latch"),
+        ("{do: latch, of: rod, at: 1, effort: 3}", ".effort: only a brake has 'effort'; take it out of latch"),
+        (
+            "{do: latch, of: rod, at: 1, static_ratio: 2}",
+            ".static_ratio: only a brake has 'static_ratio'; take it out of latch",
+        ),
+        (
+            "{do: unbrake, of: rod, at: 1, efforts: [1], times: [0]}",
+            [
+                ".efforts: only a brake has 'efforts'; take it out of unbrake",
+                ".times: only a brake has 'times'; take it out of unbrake",
+            ],
+        ),
+        ("{do: brake, of: rod, at: 1, effort: 3, static_ratio: 0.9}", ".static_ratio: must be at least 1, is 0.9"),
+        ("{do: brake, of: rod, at: 1, efforts: [1, 2]}", ": give one of 'times' for each of 'efforts', got 0 and 2"),
+        ("{do: brake, of: rod, at: 1, times: [0, 2]}", ": give one of 'times' for each of 'efforts', got 2 and 0"),
+        (
+            "{do: brake, of: rod, at: 1, effort: 2, efforts: [1], times: [0]}",
+            ".effort: give 'effort', or 'efforts' and 'times'",
+        ),
+        ("{do: brake, of: rod, at: 1, efforts: [1, 2], times: [1, 2]}", ".times: must start at 0 and increase"),
+        ("{do: brake, of: rod, at: 1, efforts: [1, 2], times: [0, 0]}", ".times: must start at 0 and increase"),
+        ("{do: brake, of: rod, at: 1, efforts: [0, 0], times: [0, 1]}", ".efforts: a brake needs an effort above 0"),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [1, -1], times: [0, 1]}",
+            ".efforts[1]: must be at least 0 N*m, is -1 N*m",
+        ),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [1 N], times: [0]}",
+            ".efforts[0]: unit 'N' does not fit here; use N*m, N*cm, mN*m",
+        ),
         ("{do: latch, of: rod, at: 1, name: ''}", ".name: expected a name, got ''"),
         ("{do: latch, of: rod, at: 1, nam: x}", ": unknown key 'nam'; did you mean 'name'?"),
     ],
 )
 def test_a_mistake_in_an_event(event, message):
-    assert mistakes("rod: {}", event) == [f"rig.yaml:14 events[0]{message}"]
+    messages = [message] if isinstance(message, str) else message
+    assert mistakes("rod: {}", event) == [f"rig.yaml:14 events[0]{each}" for each in messages]
+
+
+def test_brakes_that_share_some_dofs():
+    whole, part = "{do: brake, of: ball, at: 1, effort: 2}", "{do: brake, of: ball.rx, at: 1, effort: 2}"
+    assert mistakes("rod: {}", whole, part, "{do: unbrake, of: ball.rx, at: 2}") == [
+        "rig.yaml:15 events[1].of: shares dofs with 'brake ball'; name the same joint or dof in both",
+        "rig.yaml:16 events[2].of: is a part of what 'brake ball' holds; name the whole joint",
+    ]
 
 
 def test_two_events_of_one_name():

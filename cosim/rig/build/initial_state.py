@@ -10,7 +10,9 @@ import numpy as np
 from cosim.control.limits import POSITION_TOLERANCE, STOP
 from cosim.control.plausibility import starts_moving, starts_outside
 from cosim.errors import InputError, InputErrors, did_you_mean
-from cosim.plant.hybrid_modes import EventInputs, HardStop, HybridModes, PlantEvent
+from cosim.plant.brakes import Brake
+from cosim.plant.hybrid_modes import HardStop, HybridModes, PlantEvent
+from cosim.plant.indicators import EventInputs
 from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
@@ -19,6 +21,7 @@ from cosim.types import Numeric
 from cosim.units import TURN
 
 ROUNDING = 1e-15  # relative error of a sum of steps
+CREEP_STEPS = 2.0  # in which a brake of several dofs stops from its creep speed: then an explicit step is stable
 _OF_A_SPHERICAL_JOINT = "'{}' is one dof of '{}', which turns: its velocity is along the body"
 
 
@@ -88,7 +91,13 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
         of = [model.dof_index(name) for name in event.dofs]
         if event.constraint is not None:
             of = [couplings.index(event.constraint)]
-        events.append(PlantEvent(event.name, _value(event), event.do, tuple(of), event.effort))
+        brake = None
+        if event.do == "brake":
+            number = 1 + sum(other.brake is not None for other in events)
+            step = spec.schedule.step_ns * 1e-9 / spec.schedule.substeps
+            creep = CREEP_STEPS * step * max(event.efforts) * plant.mobility(of) if len(of) > 1 else 0.0
+            brake = Brake(number, event.name, tuple(of), event.efforts, event.times, event.static_ratio, creep)
+        events.append(PlantEvent(event.name, _value(event), event.do, tuple(of), brake))
     signals = tuple(dict.fromkeys(event.signal for event in spec.events if event.signal))
     return HybridModes(model.nv, len(couplings), tuple(events), stops, latched, signals)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any, Literal
 
 from cosim.errors import did_you_mean
@@ -34,6 +35,7 @@ def _of_a_dof(interface: str) -> type[WhenKeys]:
 
 
 INTERFACES = {what: _of_a_dof(f"joint {what}") for what in ("position", "velocity", "acceleration", "effort")}
+INTERFACES["holding_effort"] = INTERFACES["effort"]
 
 
 @params
@@ -44,17 +46,26 @@ class EventKeys:
     at: float | None = param(unit="s", min=0, default=None, doc="time of the event")
     when: dict | None = param(default=None, doc="condition of the event")
     effort: float = param(unit="joint effort", min=0, default=0.0, doc="of a brake; above 0")
+    efforts: tuple[float, ...] | None = param(unit="joint effort", min=0, default=None, doc="of a brake that varies")
+    times: tuple[float, ...] | None = param(unit="s", min=0, default=None, doc="of `efforts`, since the brake acts")
+    static_ratio: float = param(min=1, default=1.0, doc="of the largest effort of a sticking brake to a slipping one")
+
+
+OF_A_BRAKE = ("effort", "efforts", "times", "static_ratio")
 
 
 @dataclass(frozen=True)
 class EventSpec:
-    """An event at a time [s], or when factor · (signal − bound) rises above 0."""
+    """An event at a time [s], or when factor · (signal − bound) rises above 0. efforts, times [s], static_ratio: as of
+    `plant.brakes.Brake`, of a brake."""
 
     name: str
     do: str
     dofs: tuple[str, ...]
     constraint: str | None
-    effort: float
+    efforts: tuple[float, ...]
+    times: tuple[float, ...]
+    static_ratio: float
     at: float | None
     signal: str = ""
     factor: float = 0.0
@@ -77,6 +88,7 @@ def read_events(
             values["when"] = _when(values["when"], (*at, "when"), dofs, reading)
         if {"do", "of"} <= values.keys():
             event = _event(values, data, at, dofs, mechanism, reading)
+            _check_overlap(event, found, at, reading)
             if event.name in {other.name for other in found}:
                 reading.fail((*at, "name"), f"there is an event '{event.name}' already; give this one another name")
             found.append(event)
@@ -102,11 +114,7 @@ def _event(
     do, of, when = values["do"], values["of"], values.get("when")
     if (data.get("at") is None) == (data.get("when") is None):
         reading.fail(at, f"give either 'at' (a time) or 'when' (a signal), to {do} '{of}'")
-    effort = values.get("effort", data.get("effort"))
-    if do == "brake" and effort == 0.0:
-        reading.fail(at, "a brake needs an 'effort' above 0")
-    elif do != "brake" and effort:
-        reading.fail((*at, "effort"), f"only a brake has an effort; take it out of {do}")
+    efforts, times = _efforts(values, data, at, reading)
     bounds = [] if when is None else [b for b in (when.above, when.below) if b is not None]
     if when is not None and len(bounds) != 1:
         reading.fail((*at, "when"), "give 'above' or 'below', one of them")
@@ -117,13 +125,53 @@ def _event(
         do="unlatch" if do == "release" and constraint is None else do,
         dofs=held,
         constraint=constraint,
-        effort=values.get("effort", 0.0),
+        efforts=efforts,
+        times=times,
+        static_ratio=values.get("static_ratio", 1.0),
         at=values.get("at"),
         signal=when.signal if when else "",
         factor=1.0 if rises else -1.0,
         bound=bounds[0] if len(bounds) == 1 else 0.0,
         key=at,
     )
+
+
+def _efforts(
+    values: dict[str, Any], data: dict, at: tuple, reading: Reading
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(efforts, their times [s]) of a brake."""
+    do = values["do"]
+    given = [key for key in OF_A_BRAKE if data.get(key) not in (None, 0)]
+    if do != "brake":
+        for key in given:
+            reading.fail((*at, key), f"only a brake has '{key}'; take it out of {do}")
+        return (), ()
+    if not set(given) <= values.keys():
+        return (0.0,), (0.0,)  # the error is recorded already
+    if "efforts" not in given and "times" not in given:
+        if values["effort"] == 0.0:
+            reading.fail(at, "a brake needs an 'effort' above 0")
+        return (values["effort"],), (0.0,)
+    efforts, times = values["efforts"] or (), values["times"] or ()
+    if "effort" in given:
+        reading.fail((*at, "effort"), "give 'effort', or 'efforts' and 'times'")
+    elif len(efforts) != len(times):
+        reading.fail(at, f"give one of 'times' for each of 'efforts', got {len(times)} and {len(efforts)}")
+    elif times[0] != 0.0 or any(b <= a for a, b in pairwise(times)):
+        reading.fail((*at, "times"), "must start at 0 and increase")
+    elif not any(efforts):
+        reading.fail((*at, "efforts"), "a brake needs an effort above 0")
+    return efforts, times
+
+
+def _check_overlap(event: EventSpec, others: list[EventSpec], at: tuple, reading: Reading) -> None:
+    """Record a brake that shares some dofs with another one, and a release of a part of a brake."""
+    for brake in (other for other in others if other.do == "brake"):
+        own, held = set(event.dofs), set(brake.dofs)
+        if event.do == "brake" and own & held and own != held:
+            reading.fail((*at, "of"), f"shares dofs with '{brake.name}'; name the same joint or dof in both")
+        if event.do == "unbrake" and own & held and not own >= held:
+            reading.fail((*at, "of"), f"is a part of what '{brake.name}' holds; name the whole joint")
 
 
 def _target(

@@ -1,0 +1,255 @@
+"""Brakes: Coulomb friction that sticks and slips, of one dof or of all dofs of a joint together.
+
+The efforts of a brake on n dofs are one vector f with |f| ≤ static ratio · F while it sticks, which keeps the dofs at
+rest, and f = −F v/|v| while it slips (friction circle or sphere; SI, so that N and N m count alike). F may be a table
+over the time since the brake was applied.
+
+In the modes, `brake` is the number of the brake that acts on each dof (0: none), `slide` the unit vector of the
+direction in which it began to slip (all 0: it sticks), and `applied` the time of its application [s]. One dof stops
+where its velocity along `slide` is zero, several where it is zero or has turned by TURN from `slide`; if they are not
+at rest, `slide` is renewed. Beyond that instant, inside a step that is then cut, the friction stays opposed to `slide`:
+it is smooth where the instant is located.
+
+Across the motion the friction of several dofs is stiff at low speed, at a rate of F/(m |v|). Below the `creep` of a
+brake, the speed that it takes away within a few steps, its direction tends to `slide`, and where the velocity turns
+there, the dofs are brought to rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cosim import ops
+from cosim.plant.indicators import (
+    KEEPS_VELOCITY,
+    STANDSTILL,
+    EventIndicator,
+    EventInputs,
+    ModeChange,
+    with_modes,
+)
+from cosim.types import Numeric, State
+
+TURN = math.cos(math.pi / 6.0)  # of the angle between velocity and `slide`
+
+
+@dataclass(frozen=True)
+class Brake:
+    """number: from 1, in the order of the events; name: of its event; efforts [N m or N] at times [s] since it was
+    applied, linear between them and constant afterwards; static_ratio: of the largest sticking effort to them."""
+
+    number: int
+    name: str
+    dofs: tuple[int, ...]
+    efforts: tuple[float, ...]
+    times: tuple[float, ...] = (0.0,)
+    static_ratio: float = 1.0
+    creep: float = 0.0  # rad/s or m/s, of several dofs
+
+    def effort(self, elapsed: Numeric) -> Numeric:
+        """F [N m or N] at a time [s] since it was applied."""
+        effort: Numeric = self.efforts[0]
+        for k, (before, after) in enumerate(zip(self.times, self.times[1:], strict=False)):
+            slope = (self.efforts[k + 1] - self.efforts[k]) / (after - before)
+            effort = effort + slope * ops.clip(elapsed - before, 0.0, after - before)
+        return effort
+
+
+@dataclass(frozen=True)
+class Brakes:
+    """The brakes of a plant of nv dofs. Two of them share all dofs or none."""
+
+    nv: int
+    members: tuple[Brake, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.members)
+
+    @cached_property
+    def units(self) -> tuple[tuple[int, ...], ...]:
+        """The dofs that brakes act on together."""
+        return tuple(dict.fromkeys(brake.dofs for brake in self.members))
+
+    @property
+    def vary(self) -> bool:
+        """Whether an effort is a table."""
+        return any(len(brake.times) > 1 for brake in self.members)
+
+    @cached_property
+    def indicators(self) -> tuple[EventIndicator, ...]:
+        """Sticking and slipping of each unit, and the times at which the slope of an effort changes."""
+        names = {brake.dofs: brake.name for brake in self.members}
+        stick = (_stick(dofs, names[dofs], self._creep(dofs)) for dofs in self.units)
+        slip = (_slip(dofs, names[dofs]) for dofs in self.units)
+        bends = (_bend(brake, time) for brake in self.members for time in brake.times[1:])
+        return (*(indicator for pair in zip(stick, slip, strict=True) for indicator in pair), *bends)
+
+    def _creep(self, dofs: tuple[int, ...]) -> float:
+        return max(brake.creep for brake in self.members if brake.dofs == dofs)
+
+    def applied(self, brake: Brake, s: State, inputs: EventInputs) -> State:
+        """The modes once the brake acts: it slips in the direction of motion or, at rest, sticks."""
+        direction = _directions([inputs["velocity"][k] for k in brake.dofs], STANDSTILL)
+        s = with_modes(with_modes(s, "brake", brake.dofs, float(brake.number)), "slide", brake.dofs, direction)
+        return with_modes(s, "applied", brake.dofs, inputs["t"]) if self.vary else s
+
+    def sticking(self, s: State) -> Mapping[int, Numeric]:
+        """Dof -> 1 where its brake sticks."""
+        return {
+            k: ops.where(ops.logical_and(s["brake"][k] > 0.0, ops.logical_not(_slides(dofs, s))), 1.0, 0.0)
+            for dofs in self.units
+            for k in dofs
+        }
+
+    def bounds(self, t: Numeric, s: State) -> tuple[Numeric, Numeric]:
+        """(slipping efforts F, largest sticking efforts), (nv,) each: of the brake that acts on each dof."""
+        slipping, static = [0.0] * self.nv, [0.0] * self.nv
+        for brake in self.members:
+            for k in brake.dofs:
+                effort = brake.effort(t - s["applied"][k] if len(brake.times) > 1 else 0.0)
+                on = _acts(brake, s)
+                slipping[k] = ops.where(on, effort, slipping[k])
+                static[k] = ops.where(on, brake.static_ratio * effort, static[k])
+        return ops.array(slipping), ops.array(static)
+
+    def efforts(self, t: Numeric, s: State, v: Numeric) -> Numeric:
+        """(nv,) efforts of slipping brakes at the velocities v (nv,)."""
+        slipping, _ = self.bounds(t, s)
+        efforts = [0.0] * self.nv
+        for dofs in self.units:
+            for k, direction in zip(dofs, self._direction(dofs, s["slide"], v), strict=True):
+                efforts[k] = -(slipping[k] * direction)
+        return ops.array(efforts)
+
+    def directions(self, s: State, v: Numeric) -> Mapping[int, Numeric]:
+        """Dof -> the component of the unit vector along which its brake slips, 0 where it sticks or does not act."""
+        return {
+            k: part for dofs in self.units for k, part in zip(dofs, self._direction(dofs, s["slide"], v), strict=True)
+        }
+
+    def _direction(self, dofs: tuple[int, ...], slide: Numeric, v: Numeric) -> list[Numeric]:
+        """The unit vector opposed to the friction, all 0 where the brake sticks or does not act."""
+        held = [slide[k] for k in dofs]
+        if len(dofs) == 1:
+            return held
+        speeds = [v[k] for k in dofs]
+        along = ops.total(a * b for a, b in zip(held, speeds, strict=True))
+        bias = ops.maximum(self._creep(dofs) - 0.25 * _norm(speeds), 0.0)
+        moving = _directions([x + bias * a for x, a in zip(speeds, held, strict=True)], 0.0)
+        return [ops.where(along > 0.0, a, b) for a, b in zip(moving, held, strict=True)]
+
+    def after_impact(self, s: State, velocity: Numeric) -> State:
+        """The modes in which the brakes of moving dofs slip in the direction of motion; velocity: (nv,)."""
+        for dofs in self.units:
+            speeds = [velocity[k] for k in dofs]
+            slides = ops.logical_and(s["brake"][dofs[0]] > 0.0, _norm(speeds) > STANDSTILL)
+            kept = [s["slide"][k] for k in dofs]
+            new = [ops.where(slides, a, b) for a, b in zip(_directions(speeds, STANDSTILL), kept, strict=True)]
+            s = with_modes(s, "slide", dofs, new)
+        return s
+
+    def trial(self, s: State, fires: Sequence[Numeric]) -> State:
+        """The modes in which those brakes that stop, whose indicator of sticking fires, oppose the other direction with
+        their largest sticking effort or, of several dofs, stick; fires: of `indicators`.
+
+        One dof of a loop can pass a dead point: a locked dof has no definite effort there, but an acceleration."""
+        for dofs, stops in zip(self.units, list(fires)[: 2 * len(self.units) : 2], strict=True):
+            opposed = -self._ratio(dofs, s) if len(dofs) == 1 else 0.0
+            tried = [opposed * s["slide"][k] for k in dofs]
+            slide = [ops.where(stops, a, s["slide"][k]) for k, a in zip(dofs, tried, strict=True)]
+            s = with_modes(s, "slide", dofs, slide)
+        return s
+
+    def _ratio(self, dofs: tuple[int, ...], s: State) -> Numeric:
+        """The static ratio of the brake that acts on the dofs."""
+        ratio: Numeric = 1.0
+        for brake in (brake for brake in self.members if brake.dofs == dofs and brake.static_ratio != 1.0):
+            ratio = ops.where(_acts(brake, s), brake.static_ratio, ratio)
+        return ratio
+
+
+def _norm(values: Sequence[Numeric]) -> Numeric:
+    return ops.absolute(values[0]) if len(values) == 1 else ops.sqrt(ops.total(x * x for x in values))
+
+
+def _directions(values: Sequence[Numeric], threshold: float) -> list[Numeric]:
+    """The unit vector along the values, all 0 where their norm is not above the threshold."""
+    size = _norm(values)
+    if len(values) == 1:
+        return [ops.sign(ops.where(size > threshold, values[0], 0.0))]
+    above = size > threshold
+    return [ops.where(above, x / ops.where(above, size, 1.0), 0.0) for x in values]
+
+
+def _acts(brake: Brake, s: State) -> Numeric:
+    """Whether this brake acts, and no other one of the same dofs."""
+    return ops.absolute(s["brake"][brake.dofs[0]] - float(brake.number)) < 0.5
+
+
+def _slides(dofs: Sequence[int], s: State) -> Numeric:
+    """Whether the brake on these dofs slips."""
+    return _norm([s["slide"][k] for k in dofs]) > 0.5
+
+
+def _load(dofs: Sequence[int], locking_effort: Numeric, held: Numeric) -> list[Numeric]:
+    """The efforts that a sticking brake must hold: none where a latch or a stop holds a dof with it."""
+    return [ops.where(held[k] > 0.5, 0.0, locking_effort[k]) for k in dofs]
+
+
+def _stick(dofs: tuple[int, ...], name: str, creep: float) -> EventIndicator:
+    """The velocity under a slipping brake is zero or has turned. At rest the brake sticks if it can hold its load."""
+
+    def one(s: State, inputs: EventInputs) -> ModeChange:
+        (k,) = dofs
+        passes = s["slide"][k] * inputs["trial_acceleration"][k] < 0.0
+        slide = [ops.where(passes, -s["slide"][k], 0.0)]
+        return ModeChange(with_modes(s, "slide", dofs, slide), {k: ops.where(passes, KEEPS_VELOCITY, 0.0)})
+
+    def several(s: State, inputs: EventInputs) -> ModeChange:
+        load, speeds = _load(dofs, inputs["trial_effort"], inputs["held"]), [inputs["velocity"][k] for k in dofs]
+        rests = _norm(speeds) <= max(creep, STANDSTILL)
+        sticks = _norm(load) <= inputs["static_effort"][dofs[0]]
+        directions = zip(_directions(load, 0.0), _directions(speeds, 0.0), strict=True)
+        slide = [ops.where(rests, ops.where(sticks, 0.0, -against), turned) for against, turned in directions]
+        return ModeChange(
+            with_modes(s, "slide", dofs, slide), dict.fromkeys(dofs, ops.where(rests, 0.0, KEEPS_VELOCITY))
+        )
+
+    def stopping(inputs: EventInputs) -> Numeric:
+        along = ops.total(inputs["slide"][k] * inputs["velocity"][k] for k in dofs)
+        return -along if len(dofs) == 1 else TURN * _norm([inputs["velocity"][k] for k in dofs]) - along
+
+    return EventIndicator(name, stopping, lambda s, inputs: _slides(dofs, s), one if len(dofs) == 1 else several)
+
+
+def _slip(dofs: tuple[int, ...], name: str) -> EventIndicator:
+    """A sticking brake slips when it is overloaded."""
+
+    def sticks(s: State, inputs: EventInputs) -> Numeric:
+        free = ops.total(ops.where(inputs["held"][k] > 0.5, 0.0, 1.0) for k in dofs) > 0.5
+        sticks = ops.logical_and(s["brake"][dofs[0]] > 0.0, ops.logical_not(_slides(dofs, s)))
+        return ops.logical_and(sticks, free)
+
+    def overload(inputs: EventInputs) -> Numeric:
+        return _norm(_load(dofs, inputs["locking_effort"], inputs["held"])) - inputs["static_effort"][dofs[0]]
+
+    def effect(s: State, inputs: EventInputs) -> ModeChange:
+        load = _load(dofs, inputs["locking_effort"], inputs["held"])
+        return ModeChange(with_modes(s, "slide", dofs, [-x for x in _directions(load, 0.0)]), {})
+
+    # a brake that is too weak from the start is overloaded without a crossing
+    return EventIndicator(name, overload, sticks, effect, lambda inputs: overload(inputs) > 0.0)
+
+
+def _bend(brake: Brake, time: float) -> EventIndicator:
+    """The slope of the effort of a brake changes: the step ends there."""
+    first = brake.dofs[0]
+    return EventIndicator(
+        brake.name,
+        lambda inputs: inputs["t"] - (inputs["applied"][first] + time),
+        lambda s, inputs: _acts(brake, s),
+        lambda s, inputs: ModeChange(s, {}),
+    )
