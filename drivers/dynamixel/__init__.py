@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cosim.drivers.common.family import connection_name, device, host
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.dynamixel import cyclic_frames
+from cosim.drivers.dynamixel.codec import with_valid_checksum
 from cosim.drivers.dynamixel.driver import DynamixelDriver
 from cosim.drivers.dynamixel.emulator import Emulator
 from cosim.drivers.dynamixel.node import Node
@@ -26,6 +27,7 @@ __all__ = [
     "host",
     "load",
     "traffic",
+    "with_valid_checksum",
 ]
 
 MODES = frozenset({"effort", "velocity", "position"})

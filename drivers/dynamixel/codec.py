@@ -100,6 +100,13 @@ def packet(id: int, instruction: int, params: bytes = b"") -> bytes:
     return _with_crc(_HEAD.pack(HEADER, id, len(params) + 3, instruction) + params)
 
 
+def with_valid_checksum(data: bytes) -> bytes:
+    """The bytes of a packet with a valid length and CRC, whatever else they are; other bytes as they are."""
+    if len(data) < _OVERHEAD + 3 or not data.startswith(HEADER):
+        return data
+    return _with_crc(data[:5] + (len(data) - _OVERHEAD).to_bytes(2, "little") + data[7:-2])
+
+
 def read(id: int, address: int, size: int) -> bytes:
     return packet(id, READ, _SPAN.pack(address, size))
 

@@ -13,11 +13,22 @@ from cosim.drivers.common.motor import Motor
 from cosim.drivers.moteus.codec import ServoFeedback, arbitration, command_tail, encode_command, encode_feedback
 from cosim.drivers.moteus.driver import MoteusDriver
 from cosim.drivers.moteus.emulator import Emulator
-from cosim.drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line
+from cosim.drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line, with_valid_checksum
 from cosim.drivers.transport import CanFrame, CanParams, Connection, Pty, SerialParams, Traffic
 from cosim.types import DriverContext, param, params
 
-__all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic"]
+__all__ = [
+    "MODES",
+    "JointParams",
+    "Params",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+    "with_valid_checksum",
+]
 
 
 @params

@@ -58,6 +58,11 @@ def without_checksum(line: bytes) -> tuple[bytes, bool | None]:
     return line[:-3].rstrip(b" "), claimed == checksum(line[:-3])
 
 
+def with_valid_checksum(data: bytes) -> bytes:
+    """Lines with valid checksums, whatever their text is."""
+    return b"".join(with_checksum(each.rpartition(b" *")[0] or each) + b"\r\n" for each in data.splitlines())
+
+
 def send_line(frame: CanFrame) -> bytes:
     """The line that requests the adapter to send a frame."""
     data = frame.data.hex().upper()

@@ -10,6 +10,7 @@ from cosim.drivers.common.family import check_watchdog, connection_key, connecti
 from cosim.drivers.common.motor import Motor
 from cosim.drivers.odrive import ascii_codec, codes
 from cosim.drivers.odrive import can_codec as can
+from cosim.drivers.odrive.ascii_codec import with_valid_checksum
 from cosim.drivers.odrive.ascii_driver import AsciiDriver
 from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
 from cosim.drivers.odrive.can_driver import CanDriver
@@ -21,7 +22,18 @@ from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.errors import InputError
 from cosim.types import DriverContext
 
-__all__ = ["MODES", "JointParams", "Params", "connection_name", "device", "emulate", "host", "load", "traffic"]
+__all__ = [
+    "MODES",
+    "JointParams",
+    "Params",
+    "connection_name",
+    "device",
+    "emulate",
+    "host",
+    "load",
+    "traffic",
+    "with_valid_checksum",
+]
 
 
 def load(params: Params, context: DriverContext, link: Connection | None = None) -> ODrive:

@@ -48,6 +48,12 @@ def line(text: str, checked: bool, end: str = "\n") -> bytes:
     return raw + (f"*{checksum(raw)}{end}" if checked else end).encode()
 
 
+def with_valid_checksum(data: bytes) -> bytes:
+    """Lines with valid checksums, whatever their text is."""
+    lines = [each.partition(b"*")[0].decode("latin-1") for each in data.split(b"\n") if each]
+    return b"".join(line(text, True) for text in lines)
+
+
 def unwrap(raw: bytes) -> AsciiLine | None:
     """A line without comment and checksum; None if its checksum is wrong."""
     body = raw.partition(b";")[0]

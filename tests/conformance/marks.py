@@ -9,6 +9,10 @@ from .families import cases
 every = pytest.mark.parametrize("case", cases(), ids=str)
 
 
+# buses between processes are tested elsewhere
+apart = pytest.mark.parametrize("case", [case for case in cases() if case.line != "udp_multicast"], ids=str)
+
+
 on_frames = pytest.mark.parametrize("case", [case for case in cases() if case.line != "pty"], ids=str)
 
 

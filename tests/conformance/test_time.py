@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import numpy as np
 import pytest
 
 from cosim.drivers.transport import CanFrame, now
 from cosim.errors import RunError
-from tests.conformance.marks import PUSH, assert_has_fix, every, on_frames, without_b
+from tests.conformance.marks import PUSH, apart, assert_has_fix, every, on_frames, without_b
 from tests.kit.clock import MS
 
 from .families import Bench
 from .rules import enforced, rule
+from .wires import Desk
 
 
 @every
@@ -140,3 +142,38 @@ def test_a_command_that_is_not_finite_is_not_sent(case, tmp_path, mode, value):
         bench.open(mode)
         with pytest.raises(RunError):
             bench.write(**{mode: [0.0, value]})
+
+
+@apart
+@rule(7)
+def test_read_waits_for_the_slowest_answer_of_the_slowest_drive(case, tmp_path, monkeypatch):
+    """The answers to a command come late, from each of them on."""
+    desk = Desk(case, tmp_path, monkeypatch)
+    desk.driver.open()
+    desk.driver.enable("effort")
+    desk.cycle(3, effort=0.01)
+    with desk.recorded() as (_, answers):
+        desk.cycle(1, effort=0.01)
+    wire, handle, receive = desk.wire, desk.emulator.handle, desk.wire.receive
+    for k in range(len(answers)):
+        early, late = k, deque()
+        due_ns = wire.t_ns + 3 * MS
+
+        def held(item, t_ns, late=late):
+            nonlocal early
+            found = handle(item, t_ns)
+            in_time, early = found[:early], max(0, early - len(found))
+            late.extend(found[len(in_time) :])
+            return in_time
+
+        def receiving(deadline_ns, late=late, due_ns=due_ns):
+            item = receive(min(deadline_ns, due_ns) if wire.t_ns < due_ns else wire.t_ns)
+            return late.popleft() if item is None and late and wire.t_ns >= due_ns else item
+
+        with monkeypatch.context() as patch:
+            patch.setattr(desk.emulator, "handle", held)
+            patch.setattr(wire, "receive", receiving)
+            desk.driver.write(desk.command(effort=0.01), wire.t_ns + 20 * MS)
+            desk.driver.read(desk.out, wire.t_ns + 20 * MS)
+        assert not late and due_ns <= wire.t_ns < due_ns + 10 * MS, f"from answer {k} of {len(answers)} on"
+        wire.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -91,16 +92,20 @@ class Desk:
         self.emulator.reset(self.wire.t_ns)
         self.wire.step()
 
+    def command(self, **fields: Any) -> JointCommand:
+        """A command; default: hold the last measured positions without effort."""
+        cmd = JointCommand.zeros(len(self.motors))
+        cmd.position[:] = self.out.position
+        for name, value in fields.items():
+            getattr(cmd, name)[:] = value
+        cmd.valid_until_ns = self.wire.t_ns + 1000 * MS
+        return cmd
+
     def cycle(self, times: int = 1, **fields: Any) -> None:
         """Cycles of reading, and of commands if fields are given."""
         for _ in range(times):
             if fields:
-                cmd = JointCommand.zeros(len(self.motors))
-                cmd.position[:] = self.out.position
-                for name, value in fields.items():
-                    getattr(cmd, name)[:] = value
-                cmd.valid_until_ns = self.wire.t_ns + 1000 * MS
-                self.driver.write(cmd, self.wire.t_ns + 5 * MS)
+                self.driver.write(self.command(**fields), self.wire.t_ns + 5 * MS)
             self.driver.read(self.out, self.wire.t_ns + 5 * MS)
             self.wire.step()
 
@@ -176,6 +181,19 @@ def nonsense(seed: int, corpus: Sequence[Any], count: int) -> Iterator[Any]:
             yield CanFrame(rest & (0x1FFFFFFF if kind == 2 else 0x7FF), data, kind == 2, fd, fd)
 
 
+def through_checksums(case: Case, items: Iterator[Any]) -> Iterator[Any]:
+    """The items, every second one with a valid checksum, as far as the family offers one."""
+    repair = getattr(case.module, "with_valid_checksum", bytes)
+    for k, item in enumerate(items):
+        yield repair(item) if k % 2 and isinstance(item, bytes) else item
+
+
+# in place of the numbers in lines of text
+_NUMBERS = (
+    *(b"1e999", b"-1e400", b"1e-999", b"nan", b"-inf", b"9" * 40, b"9" * 200, b"-1", b"-0", b"4294967296"),
+    *(b"18446744073709551616", b"1_0", b"0x10", b"0.5", b"1e5", b"", b"\xb2", b"256", b"+3"),
+)
+_DIGITS = re.compile(rb"[-+.0-9]+(?:e[-+]?[0-9]+)?")
 _PLACES = (0, 1, 0x7F, 0x80, 0xFE, 0xFF, 8, 10)
 
 
@@ -204,6 +222,9 @@ def mutants(seed: int, corpus: Sequence[Any], count: int, address: bool = True) 
         elif how == 12:
             other = corpus[(r & 0xFFFF) % size]
             new = old[:at] + (other.data if framed else other)[at:]
+        elif how == 14 and not framed and (found := list(_DIGITS.finditer(old))):
+            one = found[at % len(found)]
+            new = old[: one.start()] + _NUMBERS[(r & 0xFFFF) % len(_NUMBERS)] + old[one.end() :]
         elif how == 13:
             new = old[:at] + (r & 0xFFFFFFFF).to_bytes(4, "little") + old[at + 4 :]
         if not framed:

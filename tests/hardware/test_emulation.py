@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedF
 from cosim.hardware.emulation.motors import EmulatedMotors
 from cosim.hardware.emulation.server import BEHIND_NS, MAX_ITEMS, EmulatedConnection, EmulationServer
 from cosim.rig import emulate
+from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
 from tests.hardware.emulation_helpers import Plant, motor_of, spec, wired
@@ -384,6 +386,19 @@ def test_joints_with_simulated_motors_are_latched_and_those_without_a_motor_move
     assert position[2] == pytest.approx(0.05) and velocity[2] == pytest.approx(1.0)
     assert position[0] == pytest.approx(0.5 * -3.0 * 0.5 * 0.05**2, rel=1e-6)  # of an inertia of 1
     assert motor.position == pytest.approx(-3.0 * (position[0] - 0.2))
+
+
+RIGS = Path(__file__).parents[2] / "rigs"
+WITH_DRIVES = [path for path in sorted(RIGS.rglob("*.yaml")) if "\ndrivers:\n" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", WITH_DRIVES, ids=lambda path: path.stem)
+def test_the_sample_rigs_fit_their_buses_and_can_be_emulated(path):
+    """Not the one with load motors: its bench is emulated."""
+    rig = WiredRig(read_rig(path), interpret=True)
+    assert rig.bus_loads and max(rig.bus_loads.values()) <= 1.0
+    if not any(driver.loads for driver in rig.spec.drivers):
+        assert emulation_of(rig.spec, interpret=True).connections
 
 
 DC_MOTOR = (

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from cosim.drivers import cia402
-from cosim.drivers.cia402 import driver, faults, profile
+from cosim.drivers.cia402 import codec, driver, faults, profile, setup
 from cosim.drivers.cia402.device import access, objects
 from tests.drivers.cia402.driver_bench import JOINT, refused
 from tests.kit.clock import MS
@@ -322,3 +322,47 @@ def test_a_drive_that_lost_its_power_is_set_up_again(running):
     b.cycle(3)
     assert b.out.fault.tolist() == [0]
     assert b.node().value(0x607200) == 1500
+
+
+def process_data_to_unmapped_drives(b) -> list[str]:
+    """What reaches a drive as process data, SYNC or a command to operate before its PDOs are those of the driver."""
+    wanted = [[len(objects), *objects] for objects in (*setup.RPDO_OBJECTS["position"], *setup.TPDO_OBJECTS)]
+    found, send = [], b.send
+
+    def mapped(node) -> bool:
+        keys = (0x160000, 0x160100, 0x1A0000, 0x1A0100)
+        real = [[node.value(key + k) for k in range(1 + node.value(key))] for key in keys]
+        valid = [node.value(key + 1) >> 31 for key in (0x140000, 0x140100, 0x180000, 0x180100)]
+        kinds = [node.value(key + 2) for key in (0x140000, 0x140100, 0x180000, 0x180100)]
+        return real == wanted and valid == [0] * 4 and kinds == [1] * 4
+
+    def checking(frame, deadline_ns):
+        process_data = frame.id == codec.SYNC_ID or 0x200 <= frame.id < 0x580
+        starts = frame.id == codec.NMT and frame.data[0] == codec.START
+        if frame.id == codec.NMT and frame.data[0] == codec.PRE_OPERATIONAL:
+            found.append("prepared")
+        if (process_data or starts) and not all(mapped(node) for node in b.emulator.nodes):
+            found.append(f"{frame.id:03X} {frame.data.hex()}")
+        send(frame, deadline_ns)
+
+    b.send = checking
+    return found
+
+
+def test_drives_get_no_process_data_before_all_of_them_are_mapped(bench):
+    b = bench(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096), mode="position")
+    found = process_data_to_unmapped_drives(b)
+    b.driver.open()
+    assert set(found) == {"prepared"}
+    b.driver.enable("position")
+    b.cycle(3)
+    assert set(found) == {"prepared"}
+    b.driver.stop()
+    b.run(300)
+    b.emulator.reset(b.t_ns)  # after a loss of power they are mapped again
+    b.run(1)
+    found.clear()
+    b.driver.enable("position")
+    b.cycle(3)
+    prepared = len(found) - found[::-1].index("prepared")
+    assert found[prepared:] == [], "what stops drives that may be on comes before"
