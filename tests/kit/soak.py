@@ -32,7 +32,8 @@ RIG = Path(__file__).parents[2] / "rigs" / "bench" / "one_can_bus.yaml"
 NODES = range(1, 7)
 OUR_ID = 5  # address on the bus; that of `cosim run` is 0
 OFF = {0, 1, 11, 15}  # modes of a moteus drive: stopped, fault, watchdog tripped (it damps), brake
-WATCHDOG = 0.3  # s, of the drives
+WATCHDOG = 0.6  # s, of the drives
+FEEDBACK = 0.4  # s, of guard.stale: longer than the stalls of a busy machine
 PATIENCE = 60.0  # s
 STALE = "has sent no feedback for"
 
@@ -62,9 +63,9 @@ SCENARIOS = (
     Scenario("all frames lost", STALE, fault="kind: drop, at: {t}"),
     Scenario("some frames lost", STALE, fault="kind: drop, at: {t}, fraction: 0.05", finishes=True),
     Scenario("frames twice", "", fault="kind: duplicate, at: {t}, fraction: 0.2", code=0),
-    Scenario("frames late", STALE, fault="kind: delay, at: {t}, delay: 0.3"),
-    Scenario("answers late", STALE, fault="kind: late_answers, at: {t}, delay: 0.3"),
-    Scenario("power loss", STALE + "|restarted|reports|mode", fault="kind: power_loss, at: {t}, duration: 0.5"),
+    Scenario("frames late", STALE, fault="kind: delay, at: {t}, delay: 1.0"),
+    Scenario("answers late", STALE, fault="kind: late_answers, at: {t}, delay: 1.0"),
+    Scenario("power loss", STALE + "|restarted|reports|mode", fault="kind: power_loss, at: {t}, duration: 1.0"),
     Scenario("encoder jump", "check its encoder", fault="kind: encoder_jump, joint: {joint}, at: {t}, size: 1.0"),
     Scenario("encoder frozen", "encoder", fault="kind: encoder_freeze, joint: {joint}, at: {t}"),
     Scenario("encoder without number", "encoder|not finite", fault="kind: encoder_nan, joint: {joint}, at: {t}"),
@@ -77,7 +78,7 @@ SCENARIOS = (
         )
         for cause, word in (
             ("overtemperature", "temperature"),
-            ("overcurrent", "current"),
+            ("overcurrent", "motor driver fault"),  # the drive has no code of its own
             ("undervoltage", "voltage"),
             ("encoder", "encoder"),
         )
@@ -149,6 +150,7 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
     t, joint, wrong = dice.uniform(0.05, 4.0), f"joint{dice.choice(NODES)}", list[str]()
     channel = f"239.75.{number // 250 % 250}.{number % 250 + 1}"
     words = ["--set", f"drivers.bus1.bus.channel={channel}", "--set", f"drivers.bus1.watchdog={WATCHDOG}"]
+    words += ["--set", f"guard.stale={FEEDBACK}"]
     fault = scenario.fault.format(t=f"{t:.3f}", joint=joint)
     if fault:  # faults count from the first effort of a motor
         fault += ", when: {signal: joint1/effort, above: -1e9}"
@@ -213,6 +215,7 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--log", type=Path, help="file for one line of JSON per run")
     given = options.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores, and its runs too
     dice, end, counts, bad = random.Random(given.seed), time.monotonic() + given.duration, Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
         number = 0
