@@ -17,6 +17,7 @@ from cosim.multibody.kinematics import placements
 from cosim.multibody.model import Model
 from cosim.multibody.nearest import CLOSURE_TOLERANCE, MIN_DAMPING, ClosureSearch, damped_least_squares, separate_parts
 
+NEARBY = 0.1, 0.1, 0.1, 1e-3, 1e-5  # rad or m, steps to a nearby configuration, until one has closed loops
 ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts as singular
 
 
@@ -191,8 +192,8 @@ def _nearby_configuration(
     rng = np.random.default_rng(1)
     G, closure = _unit_rows(G), model.equations.closure
     search = ClosureSearch(model.equations, closure, np.arange(closure.rows), np.flatnonzero(movable), q, t)
-    for _ in range(3):
-        random = 0.1 * rng.normal(size=G.shape[1])
+    for reach in NEARBY:
+        random = reach * rng.normal(size=G.shape[1])
         step = random - damped_least_squares(G, G @ random, MIN_DAMPING)
         nearby, smallest = search.close(search.moved(q, step))
         if smallest < CLOSURE_TOLERANCE:

@@ -20,9 +20,11 @@ CLOSURE_TOLERANCE = 1e-10  # residual [m or rad] that counts as zero
 MAX_ITERATIONS = 200  # of the Levenberg–Marquardt method
 MAX_APPROACHES = 60  # steps that reduce the distance
 ROUNDING = 1e-14  # relative to the largest element of a matrix
-MIN_DAMPING = 1e-13  # of the Levenberg–Marquardt method, relative to the largest element of GᵀG
+MIN_DAMPING = 1e-13  # of the Levenberg–Marquardt method
+SMALLEST_WEIGHT = 1e-16  # of a dof in its damping, relative to the largest one
 STALLED = 1.0 - 1e-6  # ratio of |f|² after a step to |f|² before it, above which the search has stalled
 NEAREST = 1e-10  # step along the constraints at which the distance counts as minimal, relative to it
+COMPLIANCE = 1e-11  # of constraint rows of length 1 in a step along them
 DISTINCT = 1.0 - 1e-9  # ratio of distances below which one is less than the other; the first of equal ones counts
 DENSE = 200  # unknowns up to which equations are solved as dense ones
 STARTS, MANY_DOFS = 24, 50  # starts around the guess; fewer above this many dofs
@@ -165,19 +167,23 @@ def separate_parts(closure: Closure, movable: np.ndarray) -> list[tuple[np.ndarr
 
 
 def damped_least_squares(G: np.ndarray, f: np.ndarray, damping: float) -> np.ndarray:
-    """x that minimises |G x − f|² + damping · scale · |x|², from the normal equations. G may be rank-deficient."""
+    """x that minimises |G x − f|² + damping · Σ (|G_k| x_k)² over the columns k, from the normal equations. Units of
+    the dofs do not matter (Marquardt 1963); G may be rank-deficient."""
     normal = G.T @ G
-    scale = normal.diagonal().max(initial=0.0) or 1.0
-    return _solve(normal + damping * scale * np.eye(len(normal)), G.T @ f)
+    weights = normal.diagonal()
+    floor = SMALLEST_WEIGHT * weights.max(initial=0.0) or 1.0
+    return _solve(normal + damping * np.diag(np.maximum(weights, floor)), G.T @ f)
 
 
 def constrained_step(H: np.ndarray, G: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(x, λ) with H x + Gᵀ λ = force and G x = 0, but for a small compliance that lets G be rank-deficient."""
     n, m = len(H), len(G)
-    scale = max(1.0, np.abs(G).max(initial=0.0)) ** 2
-    matrix = np.block([[H, G.T], [G, -1e-11 * scale * np.eye(m)]])
+    sizes = np.linalg.norm(G, axis=1)
+    sizes[sizes == 0.0] = 1.0
+    unit = G / sizes[:, None]
+    matrix = np.block([[H, unit.T], [unit, -COMPLIANCE * np.eye(m)]])
     solution = _solve(matrix, np.concatenate([force, np.zeros(m)]))
-    return solution[:n], solution[n:]
+    return solution[:n], solution[n:] / sizes
 
 
 def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

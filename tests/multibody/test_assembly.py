@@ -254,6 +254,27 @@ def test_the_condition_number_near_a_singular_configuration():
     assert redundant(text, *far) == OUT_OF_PLANE
 
 
+@pytest.mark.parametrize("size", [1.0, 1e-4, 1e-6])
+def test_a_slider_above_its_crank_is_singular_at_every_size(size):
+    """Both bars upright: the second row depends on the first only there. The slider's column is 1, the others are as
+    small as the bars, in m."""
+    figures = f"mass: 1, com: [{size}, 0, 0], inertia: [{size**2}, {size**2}, {size**2}]"
+    text = f"""\
+mechanism:
+  bodies:
+    - {{name: A, {figures}}}
+    - {{name: B, {figures}, origin: {{xyz: [{size}, 0, 0]}}}}
+    - {{name: S, type: prismatic, parent: base, axis: [1, 0, 0], mass: 1}}
+  loops: [{{name: pin, parent: S, child: B, child_origin: {{xyz: [{size}, 0, 0]}}}}]
+joints: {{A: {{initial: {{position: 90 deg}}}}, B: {{initial: {{guess: GUESS}}}}}}
+"""
+    assert mistake(text.replace("GUESS", "180 deg")) == (
+        "rig.yaml:6 mechanism.loops[0]: the initial configuration is singular for 'pin': the constraints have a"
+        " condition number of inf; change the initial positions"
+    )
+    assert redundant(text.replace("90 deg", "60 deg").replace("GUESS", "-120 deg")) == OUT_OF_PLANE
+
+
 def test_a_disk_that_lies_flat():
     """It touches the plane everywhere."""
     text = """\

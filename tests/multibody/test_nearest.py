@@ -100,6 +100,18 @@ def test_a_four_bar_takes_the_nearest_branch(seed):
     assert np.abs(model.equations.constraint_violation(found, np.zeros(3))[0]).max() < 1e-10
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e4])
+def test_the_size_of_a_linkage_does_not_change_its_angles(scale):
+    for seed in range(4):
+        random = np.random.default_rng(50 + seed)
+        lengths, there = random_four_bar(random)
+        guess = there + random.uniform(-1.5, 1.5, 3)
+        found, scaled = (
+            close_loops(Model(four_bar(s * lengths)), guess, np.zeros(3, dtype=bool)) for s in (1.0, scale)
+        )
+        np.testing.assert_allclose(scaled, found, atol=1e-6)
+
+
 def test_gears_keep_the_turns_that_their_ratio_asks_for():
     """Of a joint in a gear not every whole turn can be taken back."""
     random = np.random.default_rng(3)
