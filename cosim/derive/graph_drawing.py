@@ -20,7 +20,7 @@ from cosim.derive.graph_layout import (
 )
 from cosim.errors import InputError
 from cosim.multibody.description.structure import Structure
-from cosim.output.plot import check_format, save
+from cosim.output.plot import check_format, drawable, save
 
 MAX_BODIES = 200  # in a picture
 HEADER_HEIGHT = 0.7  # for title and note, in
@@ -41,7 +41,8 @@ def plot_graph(path: str | Path, structure: Structure, title: str, note: str = "
         what = f"a graph of {structure.size} bodies is too large to draw ({MAX_BODIES} at most); leave the file out"
         raise InputError(what, str(path))
 
-    save(path, lambda: _draw(structure, title, note), "graph", {"svg.hashsalt": "graph", "hatch.linewidth": 0.7})
+    texts = drawable(title), drawable(note)
+    save(path, lambda: _draw(structure, *texts), "graph", {"svg.hashsalt": "graph", "hatch.linewidth": 0.7})
 
 
 def _draw(structure: Structure, title: str, note: str) -> Any:

@@ -16,6 +16,7 @@ from math import ceil
 from typing import NamedTuple
 
 from cosim.multibody.description.structure import Edge, Structure
+from cosim.output.plot import drawable
 
 RADIUS = 0.19  # of a body
 CHARACTER_WIDTH, LINE_HEIGHT = 0.067, 0.13  # of text
@@ -216,6 +217,7 @@ def text_size(text: str) -> Point:
 
 def break_name(name: str) -> str:
     """A long name in two lines, broken after the `_`, `-`, `.` or space nearest to its middle."""
+    name = drawable(name)
     breaks = [k for k in range(2, len(name) - 1) if name[k - 1] in "_-. "]
     if len(name) <= 12 or not breaks:
         return name

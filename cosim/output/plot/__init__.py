@@ -5,7 +5,8 @@ style (formats, colours) → curves (points of a line) and text_layout → joint
 """
 
 from cosim.output.plot.curves import thin
+from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.run_plot import plot_run
 from cosim.output.plot.style import check_format, save
 
-__all__ = ["check_format", "plot_run", "save", "thin"]
+__all__ = ["check_format", "drawable", "plot_run", "save", "thin"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.output.plot.event_markers import PlotEvents, events_within
+from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.joint_columns import columns_of, position_errors
 from cosim.output.plot.mechanism_panels import panels_of
 from cosim.output.plot.run_figure import RunFigureContent, draw_run
@@ -42,6 +43,11 @@ def plot_run(
     Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
     """
     check_format(path)
+    title, description, note = map(drawable, (title, description, note))
+    joints = [drawable(name) for name in joints]
+    signals = {drawable(name): values for name, values in signals.items()}
+    units = {drawable(name): unit for name, unit in units.items()}
+    events = [(time, drawable(name)) for time, name in events]
     shown = joints[:MAX_JOINTS]
     panels = panels_of(signals, units)
     signals = {**signals, **position_errors(shown, signals)}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError
+from cosim.output.plot.glyphs import families
 
 # suffix -> metadata: no date, so that equal runs give equal files
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -87,7 +88,7 @@ def save(
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        for key, value in {**STYLE, **extra_style}.items():
+        for key, value in {**STYLE, "font.family": list(families()), **extra_style}.items():
             matplotlib.rcParams[key] = value
         figure = draw()
         try:

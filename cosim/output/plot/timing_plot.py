@@ -6,12 +6,14 @@ Distributions on the left; the same quantities over the rig's time on the right,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.output.plot.curves import thin
+from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.style import (
     BLUE,
     DPI,
@@ -64,7 +66,8 @@ def plot_timing(path: str | Path, timing: DeadlineRecord, title: str, note: str 
 
     Raises InputError for another suffix or a path that cannot be written.
     """
-    save(path, lambda: _draw(timing, title, note))
+    tasks = tuple(replace(task, name=drawable(task.name)) for task in timing.tasks)
+    save(path, lambda: _draw(replace(timing, tasks=tasks), drawable(title), drawable(note)))
 
 
 def _draw(timing: DeadlineRecord, title: str, note: str) -> Figure:

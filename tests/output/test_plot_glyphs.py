@@ -1,0 +1,70 @@
+"""Names with characters that the fonts of plots lack. Warnings are errors in the tests."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim.derive.graph_report import derive_graph
+from cosim.output.plot import glyphs, plot_run
+from cosim.output.plot.timing_plot import plot_timing
+from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from tests.output.plot_helpers import run, texts
+
+NAMES = {
+    "肩关节": r"\u80a9\u5173\u8282",
+    "🤖 arm": r"\u1f916 arm",
+    "bras_é": "bras_é",
+    "$a_1^": "$a_1^",
+    "_low": "_low",
+}
+
+
+@pytest.fixture(autouse=True)
+def only_fonts_of_matplotlib(monkeypatch):
+    monkeypatch.setattr(glyphs, "OTHERS", ())
+    glyphs.families.cache_clear()
+    yield
+    glyphs.families.cache_clear()
+
+
+@pytest.mark.parametrize(("name", "shown"), NAMES.items())
+def test_characters_without_a_glyph_are_numbers(name, shown):
+    assert glyphs.drawable(name) == shown
+
+
+def test_an_installed_font_shows_its_characters(monkeypatch):
+    more = min(glyphs._characters("STIXGeneral") - glyphs._characters(glyphs.FONT))
+    assert glyphs.drawable(chr(more)) == f"\\u{more:04x}"
+    monkeypatch.setattr(glyphs, "OTHERS", ("a font that is not installed", "STIXGeneral"))
+    glyphs.families.cache_clear()
+    assert glyphs.families() == (glyphs.FONT, "STIXGeneral")
+    assert glyphs.drawable(chr(more)) == chr(more)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_a_run_with_such_names_is_drawn(tmp_path, suffix):
+    path = tmp_path / f"run.{suffix}"
+    t, signals, units = run(list(NAMES), ("position", "effort"))
+    plot_run(path, t, signals, list(NAMES), "机器人", units, "注", "说明", [(0.5, "锁")])
+    assert path.stat().st_size > 1000
+    if suffix == "svg":
+        found = " ".join(texts(path))
+        assert r"\u80a9\u5173\u8282" in found and r"\u673a\u5668\u4eba" in found
+
+
+def test_the_timing_of_a_controller_with_such_a_name_is_drawn(tmp_path):
+    path = tmp_path / "timing.svg"
+    stamps = np.cumsum(np.full((50, 5), 1000), axis=1) + 1_000_000 * np.arange(50)[:, None]
+    tasks = tuple(TaskTime(name, 1, 0, 1_000_000, False) for name in ("肩", "write"))
+    record = DeadlineRecord(tasks, 1e6, np.arange(50), stamps, 0, 0, 0, 1.0, False, "Python", ())
+    plot_timing(path, record, "机器人")
+    assert any(r"\u80a9" in text for text in texts(path))
+
+
+def test_a_graph_with_such_names_is_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("rig.yaml").write_text("mechanism: {bodies: [{name: 肩, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}]}\n")
+    derive_graph(Path("rig.yaml"), Path("graph.svg"))
+    assert any(r"\u80a9" in text for text in texts(tmp_path / "graph.svg"))
+    assert "肩" in capsys.readouterr().out
