@@ -7,7 +7,8 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import cast
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -126,6 +127,37 @@ class Interpreted(_Function):
                 target[row] = result
 
 
+class BatchFunction(_Function):
+    """Machine code for batches, as plain data: its code is linked at the first call, in whichever process that is."""
+
+    def __init__(
+        self, name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort], code: str, symbol: str
+    ) -> None:
+        """code: LLVM IR that defines the entry `symbol`."""
+        super().__init__(name, inputs, outputs)
+        self.code, self.symbol = code, symbol
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BatchFunction, (self.name, self.inputs, self.outputs, self.code, self.symbol)
+
+    @cached_property
+    def _library(self) -> Library:
+        return Library(self.code, [self.symbol], cpython_entry.symbol_addresses())
+
+    @property
+    def address(self) -> int:
+        return self._library[self.symbol]
+
+    @cached_property
+    def entry(self) -> Callable[..., None]:
+        """Takes the addresses of all arrays, and the length of the batch."""
+        pointers = [ctypes.c_void_p] * (len(self.inputs) + len(self.outputs))
+        return ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.address)
+
+    def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:
+        self.entry(*(array.ctypes.data for array in (*arrays, *targets)), 1 if k is None else k)
+
+
 class Compiled(_Function):
     """Machine code. `native` is the same function as a CPython builtin with the shortest call path:
     float64 arrays of exact shape and `out=` are checked and processed without Python code."""
@@ -144,22 +176,29 @@ class Compiled(_Function):
 
     def _compiled(self, lanes: int, texts: list[str], names: list[str]) -> Library:
         """The routine for this number of SIMD lanes, with the entries that `texts` define."""
+        exports = [f"{self.routine.symbol}.{name}" for name in names]
+        return Library(self._code(lanes, texts), exports, cpython_entry.symbol_addresses())
+
+    def _code(self, lanes: int, texts: list[str]) -> str:
         parts = [emit.declarations({lanes}), cpython_entry.declarations(), mathlib.sincos(lanes)]
         parts += [item.definition(lanes) for item in with_callees(self.routine)]
-        exports = [f"{self.routine.symbol}.{name}" for name in names]
-        return Library("\n".join([*parts, *texts]), exports, cpython_entry.symbol_addresses())
+        return "\n".join([*parts, *texts])
+
+    @cached_property
+    def for_batches(self) -> BatchFunction:
+        """The same function for batches only, which can be sent to another process of this machine."""
+        symbol, lanes = self.routine.symbol, vector_lanes()
+        text = cpython_entry.batch(symbol, self.inputs, self.outputs, lanes)
+        return BatchFunction(self.name, self.inputs, self.outputs, self._code(lanes, [text]), f"{symbol}.batch")
 
     @property
     def _batch(self) -> Callable[..., None]:
         """The entry for batches, compiled at the first batch; afterwards `native` calls it too."""
         with self._lock:
             if self._many is None:
-                symbol, lanes = self.routine.symbol, vector_lanes()
-                text = cpython_entry.batch(symbol, self.inputs, self.outputs, lanes)
-                self._vector_library = self._compiled(lanes, [text], ["batch"])
-                address = self._vector_library[f"{symbol}.batch"]
-                self._many = ctypes.CFUNCTYPE(None, *self._pointers, ctypes.c_int64)(address)
-                ctypes.c_void_p.from_address(self.library[f"{symbol}.many"]).value = address
+                self._many = self.for_batches.entry
+                address = self.for_batches.address
+                ctypes.c_void_p.from_address(self.library[f"{self.routine.symbol}.many"]).value = address
             return self._many
 
     def _evaluate(self, arrays: list[np.ndarray], targets: list[np.ndarray], k: int | None) -> None:

@@ -24,7 +24,7 @@ from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, StopReq
 RING_TIME = 8.0  # s of the run that a ring holds
 MIN_PLACES = 1 << 12
 # s between looks at the ring, by engine; each look takes time from the Python engine
-POLL = {"compiled": 0.02, "Python": 0.25}
+POLL = {"compiled": 0.02, "Python": 0.05}
 STOP_TIMEOUT = 2.0  # s from the order to stop, after which a tick hangs
 LEAD_NS = 5_000_000  # from the order to start to the first tick, in which the thread of the loop wakes up
 
@@ -175,15 +175,9 @@ class Paced:
         at = f"stopped at tick {number} (t = {number * self._engine.tick_model.step:.6g} s)"
         return f"{at}: {MESSAGES[status].format_map(words)}"
 
-    def timing(self, ticks: int | None = None) -> DeadlineRecord:
-        """Timing of the ticks read so far, or of at least the last `ticks` of them."""
-        blocks, count = self._stamps, 0
-        for k, (numbers, _) in reversed(list(enumerate(self._stamps))):
-            count += len(numbers)
-            if ticks is not None and count >= ticks:
-                blocks = self._stamps[k:]
-                break
-        numbers, stamps = zip(*blocks, strict=True) if blocks else ((), ())
+    def timing(self) -> DeadlineRecord:
+        """Timing of the ticks read so far."""
+        numbers, stamps = zip(*self._stamps, strict=True) if self._stamps else ((), ())
         return DeadlineRecord(
             tasks=self.tasks,
             period_ns=self._engine.tick_model.step_ns / self.pacing.rate,

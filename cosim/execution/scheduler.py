@@ -12,7 +12,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -23,6 +22,7 @@ from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.execution_mode import ExecutionMode, FreeRunning, run_block
 from cosim.execution.paced import STOP_TIMEOUT, Paced
 from cosim.execution.stop_signals import StopOrder, StopSignals
+from cosim.tick.tick_block import TickBlock
 from cosim.timing.clocks import Clock
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.pacing import Pacing
@@ -62,17 +62,6 @@ ALLOWED = {
     "restore": {SchedulerState.READY, SchedulerState.PAUSED, SchedulerState.STOPPED, SchedulerState.FAULT},
     "reset": {SchedulerState.FAULT},
 }
-
-
-@dataclass(frozen=True)
-class TickBlock:
-    """Finished ticks: numbers (k,), rows (k, nr), stamps (k, 3 + tasks) or (k, 0) without a clock, and the flat
-    `BumplessStart` of their run."""
-
-    numbers: np.ndarray
-    rows: np.ndarray
-    stamps: np.ndarray
-    bumpless_start: np.ndarray
 
 
 class Scheduler:
@@ -197,8 +186,9 @@ class Scheduler:
 
     def _store(self, rows: np.ndarray, stamps: np.ndarray) -> None:
         if len(rows):
-            numbers = self.engine.numbers(rows)
-            self._blocks.append(TickBlock(numbers, rows, stamps, self.engine.view("bumpless_start").copy()))
+            numbers, start = self.engine.numbers(rows), self.engine.view("bumpless_start").copy()
+            failures = tuple(loop.failure for loop in self.engine.tick_model.loops)
+            self._blocks.append(TickBlock(numbers, rows, stamps, start, failures))
 
     def _end(self, status: LoopStatus) -> None:
         """→ stopped or fault, motors off."""
@@ -272,16 +262,12 @@ class Scheduler:
 
     @property
     def timing(self) -> DeadlineRecord:
-        """Timing of the ticks of a real-time run that were read so far."""
-        return self.recent_timing(None)
-
-    def recent_timing(self, ticks: int | None) -> DeadlineRecord:
-        """Timing of at least the last `ticks` of them. Raises RunError of a free run."""
+        """Timing of the ticks of a real-time run that were read so far. Raises RunError of a free run."""
         if not isinstance(self.mode, Paced):
             raise RunError("a free run has no timing; run the rig with realtime=True")
         if self.state is SchedulerState.CONFIGURED:
             raise RunError("there is no timing before the rig is prepared")
-        return self.mode.timing(ticks)
+        return self.mode.timing()
 
     def close(self) -> None:
         """Motors off, drivers closed, privileges released; idempotent. Finished blocks can still be read."""

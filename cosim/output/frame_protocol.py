@@ -1,6 +1,6 @@
 """Frames between a run and its recorder process: layout, encoding and decoding.
 
-A frame is `HEADER` and a body. The body of a batch is arrays in memory layout; other bodies are msgpack.
+A frame is `HEADER` and a body. The bodies of values and ticks are arrays in memory layout; other bodies are msgpack.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, RunError
+from cosim.tick.tick_block import TickBlock
 
 
 class FrameKind(IntEnum):
     """Requests to the recorder process: START to END. Replies: READY (all sinks open), FAILED, DONE (all closed)."""
 
-    START, BATCH, EVENT, FAULT, END, READY, FAILED, DONE = range(8)
+    START, VALUES, TICKS, EVENT, FAULT, END, READY, FAILED, DONE = range(9)
 
 
 HEADER = struct.Struct("<BQ")  # kind, size of the body in bytes
+SIZES = struct.Struct("<QQQQ")  # of a block: ticks, columns of rows and of stamps, elements of the start
 ERROR_TYPES = {error.exit_code: error for error in (InputError, RunError)}
 
 
@@ -42,10 +44,34 @@ def decode_fields(body: bytes) -> Any:
     return unpackb(body, use_list=False, unicode_errors="surrogateescape")
 
 
-def decode_batch(body: bytes, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """t_ns (k,) int64 and values (k, columns) of the body of a batch, which is one array after the other."""
+def decode_values(body: bytes, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """t_ns (k,) int64 and values (k, columns) of a body, which is one array after the other."""
     k = len(body) // (8 * (1 + columns))
     return np.frombuffer(body, np.int64, k), np.frombuffer(body, float, offset=8 * k).reshape(k, columns)
+
+
+def encode_ticks(block: TickBlock) -> tuple[bytes, ...]:
+    """The parts of the body of a block: sizes, arrays, messages."""
+    (k, row), stamps = block.rows.shape, block.stamps.shape[1]
+    sizes = SIZES.pack(k, row, stamps, len(block.bumpless_start))
+    whole = [np.asarray(array, np.int64).tobytes() for array in (block.numbers, block.stamps)]
+    real = [np.asarray(array, float).tobytes() for array in (block.rows, block.bumpless_start)]
+    return sizes, *whole, *real, encode_fields(block.failures)
+
+
+def decode_ticks(body: bytes) -> TickBlock:
+    k, row, stamps, start = SIZES.unpack_from(body)
+    at = SIZES.size
+
+    def take(count: int, kind: type) -> np.ndarray:
+        nonlocal at
+        array = np.frombuffer(body, kind, count, at)
+        at += array.nbytes
+        return array
+
+    numbers, stamped = take(k, np.int64), take(k * stamps, np.int64).reshape(k, stamps)
+    rows, bumpless_start = take(k * row, float).reshape(k, row), take(start, float)
+    return TickBlock(numbers, rows, stamped, bumpless_start, decode_fields(body[at:]))
 
 
 class FrameDecoder:

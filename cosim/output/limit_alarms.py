@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
 from cosim.control.limits import BITS, LIMIT_OF, LIMITS, SATURATE
-from cosim.tick.tick_model import TickModel
+
+if TYPE_CHECKING:
+    from cosim.tick.tick_model import TickModel
 
 PAUSE = 0.1  # s; an alarm that returns sooner is the same occurrence
 
@@ -30,10 +32,10 @@ class AlarmCount(TypedDict):
 
 
 class LimitAlarms:
-    """Follows the alarm masks of the guard from block to block of rows, and counts."""
+    """Follows the alarm masks of the guard from block to block of rows, and counts. Plain data."""
 
     def __init__(self, tick_model: TickModel) -> None:
-        self.tick_model = tick_model
+        self._step, self._names = tick_model.step, tuple(tick_model.plant.model.dof_names)
         # joint -> limit -> its alarms, where there were any
         self.counts: dict[str, dict[str, AlarmCount]] = {}
         self._pause = PAUSE / tick_model.step  # ticks
@@ -50,7 +52,7 @@ class LimitAlarms:
         if not masks.any():
             return []
         times, begun = rows[:, self._time], []
-        ticks = np.rint(times / self.tick_model.step)
+        ticks = np.rint(times / self._step)
         for (k, key), message in self._messages.items():
             where = np.flatnonzero(masks[:, k] & int(BITS[key]))
             if not len(where):
@@ -58,7 +60,7 @@ class LimitAlarms:
             starts = where[np.diff(ticks[where], prepend=self._last[k, key]) > self._pause]
             self._last[k, key] = float(ticks[where[-1]])
             first: AlarmCount = {"what": message, "ticks": 0, "occurrences": 0, "first_s": float(times[where[0]])}
-            name = self.tick_model.plant.model.dof_names[k]
+            name = self._names[k]
             count = self.counts.setdefault(name, {}).setdefault(key, first)
             count["ticks"] += len(where)
             count["occurrences"] += len(starts)

@@ -7,6 +7,7 @@ request, or when its input ends because the process of the run died: then it fin
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -15,8 +16,9 @@ from cosim.errors import CosimError, InputError, RunError, describe_exception
 from cosim.output.frame_protocol import (
     FrameDecoder,
     FrameKind,
-    decode_batch,
     decode_fields,
+    decode_ticks,
+    decode_values,
     encode_fields,
     encode_frame,
 )
@@ -55,18 +57,26 @@ def _process_frames(frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack,
     start = next(frames, None)
     if start is None:
         return
-    config = SinkConfig(**decode_fields(start[1]))
+    fields, evaluation = decode_fields(start[1])
+    config, evaluate = SinkConfig(**fields), pickle.loads(evaluation)  # the run is trusted: it started this process
     sinks = open_sinks(stack, config)
+    if evaluate is not None:
+        evaluate.prepare()
     reply(FrameKind.READY, b"")
     last_ns = 0
     for kind, body in frames:
         if kind is FrameKind.END:
             return
-        if kind is FrameKind.BATCH:
-            t_ns, values = decode_batch(body, len(config.channels))
+        if kind is FrameKind.VALUES:
+            t_ns, values = decode_values(body, len(config.channels))
             last_ns = int(t_ns[-1]) if len(t_ns) else last_ns
             for sink in sinks:
                 sink(t_ns, values)
+        elif kind is FrameKind.TICKS:
+            assert evaluate is not None
+            block = decode_ticks(body)
+            last_ns = int(block.numbers[-1]) * evaluate.step_ns if len(block.numbers) else last_ns
+            evaluate(block, sinks)
         else:
             fields = decode_fields(body)
             last_ns = fields[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import select
 import subprocess
 import sys
@@ -14,8 +15,18 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.errors import CosimError, RunError
-from cosim.output.frame_protocol import ERROR_TYPES, FrameDecoder, FrameKind, decode_fields, encode_fields, encode_frame
+from cosim.output.evaluation import Evaluation
+from cosim.output.frame_protocol import (
+    ERROR_TYPES,
+    FrameDecoder,
+    FrameKind,
+    decode_fields,
+    encode_fields,
+    encode_frame,
+    encode_ticks,
+)
 from cosim.output.sinks import SinkConfig
+from cosim.tick.tick_block import TickBlock
 from cosim.types import Level
 
 TIMEOUT = 60.0  # s without any progress of the recorder process, while it is waited for
@@ -47,7 +58,8 @@ class RemoteSink:
     `close` raises. When the process of the run dies, the recorder process finishes the file with everything it got.
     """
 
-    def __init__(self, config: SinkConfig) -> None:
+    def __init__(self, config: SinkConfig, evaluation: Evaluation | None = None) -> None:
+        """evaluation: computes the values of `ticks`, in the separate process."""
         self._place = config.record or config.endpoint
         self._program, self._done = (
             ("recorder", "recorded") if config.record is not None else ("publisher", "published")
@@ -73,7 +85,7 @@ class RemoteSink:
             for end in (self._in, self._out):
                 os.set_blocking(end, False)
             _enlarge_pipe(self._in)
-            self._send(FrameKind.START, encode_fields(asdict(config)))
+            self._send(FrameKind.START, encode_fields((asdict(config), pickle.dumps(evaluation))))
             if not self._wait(FrameKind.READY):
                 self._error = RunError(f"the {self._program} did not start within {TIMEOUT:g} s", self._place)
             if self._error is not None:
@@ -88,7 +100,12 @@ class RemoteSink:
             raise ValueError(f"values are {values.shape}, not {(len(t_ns), self._columns)}")
         data = np.asarray(t_ns, np.int64).tobytes(), np.asarray(values, float).tobytes()
         self._ticks += len(t_ns)
-        self._send(FrameKind.BATCH, *data, ticks=len(t_ns))
+        self._send(FrameKind.VALUES, *data, ticks=len(t_ns))
+
+    def ticks(self, block: TickBlock) -> None:
+        """Finished ticks instead of values: the separate process computes them, and the events."""
+        self._ticks += len(block.numbers)
+        self._send(FrameKind.TICKS, *encode_ticks(block), ticks=len(block.numbers))
 
     def event(self, t_ns: int, what: str, level: Level = "info") -> None:
         self._send(FrameKind.EVENT, encode_fields((int(t_ns), what, level)))

@@ -10,24 +10,26 @@ from pathlib import Path
 
 import numpy as np
 
+from cosim.compile import Compiled
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.schedulability import check_schedulable
-from cosim.execution.scheduler import FOREVER, Scheduler, TickBlock
+from cosim.execution.scheduler import FOREVER, Scheduler
+from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
+from cosim.output.remote_sink import RemoteSink
+from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.run import Run, StoppedRun, signal_units
 from cosim.rig.sections.schedule import LONGEST
+from cosim.tick.tick_block import TickBlock
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import deadlines
 from cosim.types import Sink
-from cosim.units import format_seconds
-
-RECENT_TICKS = 4096  # before a missed deadline, for its cause during the run
 
 
 def make_engine(rig: WiredRig) -> Engine:
@@ -91,6 +93,7 @@ class RunRecorder:
     rig: WiredRig
     scheduler: Scheduler
     sinks: list[Sink] = field(default_factory=list)
+    remote: RemoteSink | None = None  # of the sinks, the one that evaluates the ticks itself
     t_ns: list[np.ndarray] = field(default_factory=list)
     waiting: list[TickBlock] = field(default_factory=list)  # whose signals are not computed yet
     blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
@@ -101,8 +104,7 @@ class RunRecorder:
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self._event_monitor = EventMonitor(self.rig.tick_model)
-        self._last_reported = -1  # tick of the last missed deadline that was reported
+        self._evaluate = evaluation_of(self.rig)
 
     @property
     def done(self) -> int:
@@ -114,47 +116,23 @@ class RunRecorder:
         return int(self.t_ns[-1][-1]) if self.t_ns else 0
 
     def add(self, block: TickBlock) -> None:
-        """Add finished ticks. With sinks their signals are computed immediately; without sinks, those of a real-time
-        run are computed at its end, because a Python loop shares the interpreter."""
+        """Add finished ticks. Signals of a real-time run are computed at its end, because a Python loop shares the
+        interpreter: its sinks compute theirs in a separate process, except in an interpreted run."""
         self.t_ns.append(block.numbers * self.rig.spec.schedule.step_ns)
         self.waiting.append(block)
-        if self.sinks or self.scheduler.pacing is None:
+        if self.remote is not None:
+            self.remote.ticks(block)
+        elif self.sinks or self.scheduler.pacing is None:
             self.compute_signals()
 
     def compute_signals(self) -> None:
         """Compute the signals of all waiting ticks."""
         waiting, self.waiting = self.waiting, []
+        sinks = self.sinks if self.remote is None else []
         for block in waiting:
-            self._compute_signals(block)
-
-    def _compute_signals(self, block: TickBlock) -> None:
-        t_ns = block.numbers * self.rig.spec.schedule.step_ns
-        values = self.rig.observe(block.bumpless_start, block.rows)
-        if self.scheduler.pacing is not None:
-            values = np.hstack([values, deadlines.values(self.rig.tasks, block.numbers, block.stamps)])
-        self.blocks.append(values)
-        events = self._event_monitor(block.rows)
-        self.events += events
-        for sink in self.sinks:
-            sink(t_ns, values)
-            for event in events:
-                sink.event(round(event.t * 1e9), event.name, event.level)
-        self._report_misses(block)
-
-    def _report_misses(self, block: TickBlock) -> None:
-        """Send each missed deadline, with its cause, to the sinks."""
-        pacing = self.scheduler.pacing
-        if pacing is None or not self.sinks or not block.stamps.size:
-            return
-        shortest_ns = min(task.deadline_ns for task in self.rig.tasks)
-        if pacing.trigger is None and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > shortest_ns):
-            return  # a cheap test before the analysis
-        for miss in self.scheduler.recent_timing(RECENT_TICKS).misses():
-            if miss.number > self._last_reported:
-                what = f"missed a deadline by {format_seconds(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}"
-                for sink in self.sinks:
-                    sink.event(miss.number * self.rig.spec.schedule.step_ns, what, "warning")
-                self._last_reported = miss.number
+            values, events = self._evaluate(block, sinks)
+            self.blocks.append(values)
+            self.events += events
 
     def run(self) -> Run:
         units = tuple(channels_of(self.rig))
@@ -165,7 +143,7 @@ class RunRecorder:
         timing = self.scheduler.timing if paced else None
         busy = self.busy if timing is None else float(timing.busy_ns.sum()) * 1e-9
         names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
-        events, counts = tuple(self.events), self._event_monitor.limit_alarms.counts
+        events, counts = tuple(self.events), self._evaluate.events.limit_alarms.counts
         return Run(self.rig, t, values, names, busy, wall, self.fault, events, timing, counts, self.connections)
 
 
@@ -175,11 +153,27 @@ def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
     return signals if rig.spec.schedule.pacing is None else signals + deadlines.channels(rig.tasks)
 
 
-def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> list[Sink]:
-    """Open the recording and the telemetry of the rig; for a real-time run in a separate process."""
-    from cosim.output.remote_sink import RemoteSink
-    from cosim.output.sinks import SinkConfig, open_sinks
+def evaluation_of(rig: WiredRig, elsewhere: bool = False) -> Evaluation:
+    """What the outputs of a run compute; elsewhere: to be sent to another process. Not of an interpreted rig."""
+    schedule, pacing = rig.spec.schedule, rig.spec.schedule.pacing
+    observe = rig.observe.for_batches if elsewhere and isinstance(rig.observe, Compiled) else rig.observe
+    evaluation = Evaluation(observe, EventMonitor(rig.tick_model), schedule.step_ns)
+    if pacing is not None:
+        evaluation.tasks = rig.tasks
+        evaluation.misses = MissMonitor(
+            rig.tasks,
+            schedule.step_ns / pacing.rate,
+            round(pacing.warm_up * 1e9),
+            pacing.rate,
+            pacing.trigger is not None,
+            "compiled" if rig.native else "Python",
+        )
+    return evaluation
 
+
+def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> tuple[list[Sink], RemoteSink | None]:
+    """Open the recording and the telemetry of the rig; for a real-time run in a separate process, which is also the
+    second result if it evaluates the ticks."""
     spec = rig.spec
     output = SinkConfig(
         name=spec.name,
@@ -190,8 +184,10 @@ def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> l
         rate=spec.telemetry.rate,
     )
     if spec.schedule.pacing is None or (output.record is None and output.endpoint is None):
-        return open_sinks(stack, output)
-    return [stack.enter_context(RemoteSink(output))]
+        return open_sinks(stack, output), None
+    evaluation = None if rig.interpret else evaluation_of(rig, elsewhere=True)
+    remote = stack.enter_context(RemoteSink(output, evaluation))
+    return [remote], None if rig.interpret else remote
 
 
 def _record(
@@ -205,7 +201,7 @@ def _record(
     try:
         with ExitStack() as stack:
             scheduler.mode.arm()  # a run that cannot start writes no file
-            recorder.sinks = _open_sinks(rig, stack, record)
+            recorder.sinks, recorder.remote = _open_sinks(rig, stack, record)
             try:
                 try:
                     scheduler.arm()

@@ -5,8 +5,8 @@ import os
 from cosim.output.frame_protocol import (
     FrameDecoder,
     FrameKind,
-    decode_batch,
     decode_fields,
+    decode_values,
     encode_fields,
     encode_frame,
 )
@@ -14,7 +14,7 @@ from cosim.output.recorder_process import serve
 
 
 def test_frames_are_decoded_wherever_the_stream_is_split():
-    sent = [(FrameKind.START, b"abc"), (FrameKind.END, b""), (FrameKind.BATCH, bytes(range(256)))]
+    sent = [(FrameKind.START, b"abc"), (FrameKind.END, b""), (FrameKind.VALUES, bytes(range(256)))]
     data = b"".join(encode_frame(kind, body[:2], body[2:]) for kind, body in sent)
     for size in (1, 5, 9, 100, len(data)):
         frames = FrameDecoder()
@@ -24,7 +24,7 @@ def test_frames_are_decoded_wherever_the_stream_is_split():
 
 
 def test_a_batch_without_ticks_is_a_batch():
-    t_ns, values = decode_batch(b"", 3)
+    t_ns, values = decode_values(b"", 3)
     assert t_ns.shape == (0,) and values.shape == (0, 3)
 
 

@@ -191,7 +191,7 @@ def test_a_stopped_recorder_process_blocks_nothing_and_gets_all_ticks_later(tmp_
         for first in range(0, 6_000, 1_000):
             remote(*samples(1_000, first))
             backlog.append(remote.backlog_bytes)
-        assert (np.diff(backlog[2:]) == 1_000 * 8 * (COLUMNS + 1) + len(encode_frame(FrameKind.BATCH))).all()
+        assert (np.diff(backlog[2:]) == 1_000 * 8 * (COLUMNS + 1) + len(encode_frame(FrameKind.VALUES))).all()
         assert remote.failure == ""
         os.kill(remote._process.pid, signal.SIGCONT)
     assert remote.backlog_bytes == 0

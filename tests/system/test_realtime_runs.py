@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,10 +14,13 @@ from cosim.drivers import sim
 from cosim.errors import InputError
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
+from cosim.output.recorder_process import RUN_DIED
+from cosim.output.recording_reader import read_recording
 from cosim.rig.run import StoppedRun, signal_units
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
 from tests.kit.engines import python_rows
+from tests.kit.rigs import rig_in
 
 TIMING = ("timing", "speed")  # of a summary: all that may differ
 FAST = "schedule.realtime=no"
@@ -129,6 +134,46 @@ def test_the_recording_of_a_real_time_run_has_every_tick_and_its_timing(rig_of, 
     logged = [message["message"] for _, message in messages(path)["/log"]]
     assert [line for line in logged if line in ("lock", "unlatch hinge")] == [event.name for event in run.events]
     assert any(line.startswith("timing   wake-up latency ") for line in logged)
+
+
+KILLED = """
+import os
+import signal
+
+import numpy as np
+from cosim.types import COMMAND, joint_signals, params
+
+@params
+class Params: ...
+
+class Own:
+    def __init__(self, params, context):
+        self.params = params
+        self.inputs, self.outputs = joint_signals(("position",), 1), joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        if float(t) >= 0.3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {}, {name: np.zeros(1) for name in COMMAND}
+
+load = Own
+"""
+
+
+def test_a_killed_run_leaves_a_recording_of_its_first_ticks(tmp_path):
+    rig_in(tmp_path, DROP, "controllers.push={type: own.py}", own=KILLED)
+    override = ["--set", "controllers.push={type: own.py}", "--set", "schedule.realtime={rate: 1}"]
+    command = [sys.executable, "-m", "cosim", "run", str(tmp_path / "rig.yaml"), *override]
+    command += ["--duration", "60", "--record", str(tmp_path / "run.mcap")]
+    # its output ends when the recorder process ends, which inherits it
+    assert subprocess.run(command, capture_output=True).returncode == -9
+    t_ns, _ = read_recording(tmp_path / "run.mcap")
+    # 300 but for those of the last look at the ring; none when the first look took half a second
+    assert 100 <= len(t_ns) <= 300
+    assert [m["message"] for _, m in messages(tmp_path / "run.mcap")["/log"]][-1] == RUN_DIED
 
 
 def free_endpoint():

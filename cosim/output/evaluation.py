@@ -1,0 +1,108 @@
+"""What the outputs take from blocks of ticks: the values of all signals, events, missed deadlines.
+
+An `Evaluation` is plain data and machine code, so it works in the process of the run and in the recorder process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cosim.compile import BatchFunction, Compiled, Interpreted
+from cosim.output.events import EventMonitor, RunEvent
+from cosim.tick.tick_block import TickBlock
+from cosim.timing.deadlines import DeadlineRecord, TaskTime, values
+from cosim.types import Sink
+from cosim.units import format_seconds
+
+RECENT_TICKS = 4096  # before a missed deadline, for its cause during the run
+
+
+@dataclass
+class MissMonitor:
+    """Reports the missed deadlines of a real-time run while it runs, each with its cause.
+
+    period_ns: of the clock, between ticks; the others: see `DeadlineRecord`.
+    """
+
+    tasks: tuple[TaskTime, ...]
+    period_ns: float
+    warm_up_ns: int
+    rate: float
+    triggered: bool
+    engine: str
+    _recent: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)  # numbers and stamps of blocks
+    _last: int = -1  # tick of the last reported miss
+
+    def __call__(self, block: TickBlock) -> list[tuple[int, str]]:
+        """(tick, message) of every new missed deadline, those in this block included."""
+        if not len(block.numbers):
+            return []
+        self._keep(block)
+        shortest_ns = min(task.deadline_ns for task in self.tasks)
+        if not self.triggered and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > shortest_ns):
+            return []  # a cheap test before the analysis
+        numbers, stamps = (np.concatenate(parts) for parts in zip(*self._recent, strict=True))
+        record = DeadlineRecord(
+            tasks=self.tasks,
+            period_ns=self.period_ns,
+            numbers=numbers,
+            stamps=stamps,
+            slip_ns=0,
+            lost_rows=0,
+            warm_up_ns=self.warm_up_ns,
+            rate=self.rate,
+            triggered=self.triggered,
+            engine=self.engine,
+            privileges=(),
+        )
+        new = [miss for miss in record.misses() if miss.number > self._last]
+        self._last = new[-1].number if new else self._last
+        return [
+            (miss.number, f"missed a deadline by {format_seconds(miss.late_ns * 1e-9)} in {miss.task}: {miss.cause}")
+            for miss in new
+        ]
+
+    def _keep(self, block: TickBlock) -> None:
+        """Keep the block and at least RECENT_TICKS before it."""
+        self._recent.append((block.numbers, block.stamps))
+        while sum(len(numbers) for numbers, _ in self._recent[1:]) >= RECENT_TICKS:
+            del self._recent[0]
+
+
+@dataclass
+class Evaluation:
+    """Evaluates the blocks of one run, in order.
+
+    observe: (flat BumplessStart, rows (k, nr)) -> the signals of the rows (k, n); step_ns: of a tick; tasks: of a run
+    in real time, whose timing follows the signals; misses: of a run in real time.
+    """
+
+    observe: Compiled | Interpreted | BatchFunction
+    events: EventMonitor
+    step_ns: int
+    tasks: tuple[TaskTime, ...] = ()
+    misses: MissMonitor | None = None
+
+    def prepare(self) -> None:
+        """Link the machine code before the first block."""
+        start, row = (np.zeros(port.shape) for port in self.observe.inputs)
+        self.observe(start, row[None])
+
+    def __call__(self, block: TickBlock, sinks: Sequence[Sink]) -> tuple[np.ndarray, list[RunEvent]]:
+        """(values of all signals (k, n + timing), events); the sinks receive both, and the missed deadlines."""
+        t_ns = block.numbers * self.step_ns
+        signals = self.observe(block.bumpless_start, block.rows)
+        if self.tasks:
+            signals = np.hstack([signals, values(self.tasks, block.numbers, block.stamps)])
+        events = self.events(block.rows, block.failures)
+        misses = self.misses(block) if sinks and self.misses is not None else []
+        for sink in sinks:
+            sink(t_ns, signals)
+            for event in events:
+                sink.event(round(event.t * 1e9), event.name, event.level)
+            for number, what in misses:
+                sink.event(number * self.step_ns, what, "warning")
+        return signals, events
