@@ -1,7 +1,6 @@
 """Plausibility checks: measurements that no working drive delivers, and states in which a rig must not start.
 
-Pure, (n,) each or of one joint, SI. NaN passes `jumped` and `shaft_slips`; the guard stops for a joint whose
-measurement is NaN.
+Pure, (n,) each or of one joint, SI. A joint whose measurement is NaN passes, the guard stops it.
 """
 
 from __future__ import annotations
@@ -23,8 +22,16 @@ def jumped(before: Numeric, position: Numeric, elapsed: Numeric, max_velocity: N
 
 
 def shaft_slips(load_velocity: Numeric, joint_velocity: Numeric, max_velocity: Numeric) -> Numeric:
-    """Where a load motor does not rotate with the joint that it loads."""
-    return np.abs(load_velocity - joint_velocity) > SLIP + SLIP_FRACTION * max_velocity
+    """Where a load motor does not rotate with the joint that it loads; a velocity that is NaN does not."""
+    rotates = np.abs(load_velocity - joint_velocity) <= SLIP + SLIP_FRACTION * max_velocity
+    return np.logical_not(rotates | np.isnan(joint_velocity))
+
+
+def longest_span(interval: Numeric, interval_before: Numeric, step: Numeric) -> Numeric:
+    """The longest time [s] between the measurements of two samples that were stamped `interval` apart, and the earlier
+    one `interval_before` after its predecessor: a sample that comes late may be as old as its predecessor, but for a
+    tick of length `step`."""
+    return interval + np.maximum(interval_before - step, 0.0)
 
 
 def is_stale(age: Numeric, limit: Numeric) -> Numeric:

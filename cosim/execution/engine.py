@@ -7,6 +7,7 @@ pacing policy and leave the same rows and stamps.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,8 +123,13 @@ class Engine(ABC):
         """Switch the motors on. When one fails, all are off."""
         self.force_stopped = False
 
-    def keep_enabled(self) -> None:
-        """Keep motors that are on enabled until the first tick."""
+    def begin_hold(self) -> Callable[[], object] | None:
+        """Before `arm`: a function for the thread of the loop, which keeps motors enabled until `end_hold` or `stop`.
+        None where none is needed."""
+        return None
+
+    def end_hold(self) -> None:
+        """The first tick follows. Raises RunError when motors could not be kept enabled."""
         return None
 
     def measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:

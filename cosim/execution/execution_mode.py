@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -32,13 +33,18 @@ class ExecutionMode(Protocol):
         """Raises InputError when a privilege is missing without which ticks must not start."""
         ...
 
+    def hold(self, run: Callable[[], object]) -> None:
+        """Call run(), which keeps motors enabled until `start` and returns then, in the thread of the loop."""
+        ...
+
     @property
     def start_deadline_ns(self) -> int:
         """A deadline for measurements before the start, on the clock of the drivers."""
         ...
 
-    def start(self, ticks: int, before: Callable[[TickRing], object]) -> None:
-        """Start, or resume, so many ticks; before(ring) is called first where they run in another thread."""
+    def start(self, ticks: int, before: Callable[[TickRing | None], object]) -> None:
+        """Start, or resume, so many ticks. before(ring) is called first; with the ring where they run in another
+        thread."""
         ...
 
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
@@ -65,11 +71,15 @@ class FreeRunning:
     def arm(self) -> None:
         """Needs no privileges."""
 
+    def hold(self, run: Callable[[], object]) -> None:
+        threading.Thread(target=run, daemon=True).start()
+
     @property
     def start_deadline_ns(self) -> int:
         return self._engine.number * self._engine.tick_model.step_ns
 
-    def start(self, ticks: int, before: Callable[[TickRing], object]) -> None:
+    def start(self, ticks: int, before: Callable[[TickRing | None], object]) -> None:
+        before(None)
         self._block = FIRST_BLOCK
 
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:

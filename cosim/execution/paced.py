@@ -77,6 +77,9 @@ class Paced:
         self._stack.callback(lambda: wait([executor.submit(undo.close)], self._timeout))
         return undo.enter_context(privileges.acquire(self.pacing))
 
+    def hold(self, run: Callable[[], object]) -> None:
+        self._executor.submit(run)
+
     @property
     def _timeout(self) -> float:
         """s to wait for the thread of the loop; 0 when it hangs, which was waited for before."""
@@ -86,21 +89,21 @@ class Paced:
     def start_deadline_ns(self) -> int:
         return self._clock.now() + LEAD_NS
 
-    def start(self, ticks: int, before: Callable[[TickRing], object]) -> None:
+    def start(self, ticks: int, before: Callable[[TickRing | None], object]) -> None:
         engine, pacing, step_ns = self._engine, self.pacing, self._engine.tick_model.step_ns
         places = max(MIN_PLACES, round(RING_TIME * 1e9 * pacing.rate / step_ns))
         self.ring = TickRing(engine.program, min(places, ticks), stamped=True)
+        resumed = dataclasses.replace(pacing, warm_up=0.0) if self._stamps else pacing
+        deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
+        self._pace = PacingMemory(self._clock, settings(resumed, step_ns), deadlines)
         self._clock.begin()
+        before(self.ring)  # from here on nothing takes long: motors get no commands until the first tick
         start = self._clock.now() + LEAD_NS
         self.ring.words[SharedWord.START] = start
         self.ring.words[SharedWord.TRIGGERED] = pacing.trigger is not None
         zero = start - round(engine.number * step_ns / pacing.rate) - self.slip_ns
         self._zero_ns = zero if self._zero_ns is None else self._zero_ns
         self._paused_ns = zero - self._zero_ns
-        resumed = dataclasses.replace(pacing, warm_up=0.0) if self._stamps else pacing
-        deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
-        self._pace = PacingMemory(self._clock, settings(resumed, step_ns), deadlines)
-        before(self.ring)
         self._started = True  # before the submission: an interrupt must find the running loop
         self._ended = threading.Lock()
         self._ended.acquire()

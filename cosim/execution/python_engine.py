@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.errors import RunError, describe_exception
 from cosim.execution.engine import Engine, Snapshot
-from cosim.execution.python_pacer import ClockPacer, NoPacer, Pacer
+from cosim.execution.python_pacer import ClockPacer, NoPacer, Pacer, policies
 from cosim.hardware.driver_group import DriverGroup
 from cosim.hardware.estop import Estop
 from cosim.hardware.manager import HardwareManager
@@ -57,6 +57,7 @@ class PythonEngine(Engine):
     def open(self) -> None:
         if self._open_estop is not None:
             self._estop = self._open_estop(self._stack)
+        policies(not self.tick_model.compiled)  # compiled before motors are on
         self.hardware_manager.open()
 
     def clear(self) -> None:
@@ -70,8 +71,11 @@ class PythonEngine(Engine):
             self._watchdog.start()
             self._watchdog.suspend()
 
-    def keep_enabled(self) -> None:
-        self.hardware_manager.keep_enabled()
+    def begin_hold(self) -> Callable[[], object] | None:
+        return self.hardware_manager.begin_hold()
+
+    def end_hold(self) -> None:
+        self.hardware_manager.end_hold()
 
     def stop(self) -> None:
         self.hardware_manager.stop()

@@ -6,16 +6,26 @@ run and the monotonic clock in a paced run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 
-from cosim.tick.memory_call import MemoryCall, bind
+from cosim.compile import Compiled, Interpreted
+from cosim.tick.memory_call import MemoryCall, bind, compile_call
 from cosim.timing.clocks import NO_TRIGGER
 from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
 from cosim.timing.tick_ring import STATUS_OF_RESULT, LoopStatus, PacingMemory, SharedWord, TickProgram, TickRing
-from cosim.types import Numeric
+
+
+@cache
+def policies(interpret: bool) -> tuple[tuple[MemoryCall, Compiled | Interpreted], ...]:
+    """`schedule_next` and `check_clock` on the memory of a `PacingMemory`, compiled once."""
+    calls = []
+    for fn, names in ((schedule_next, SCHEDULE_NEXT), (check_clock, CHECK_CLOCK)):
+        inputs, outputs = (tuple(PACE.place(name) for name in side) for side in names)
+        calls.append(MemoryCall(fn.__name__, fn, inputs, outputs))
+    return tuple((call, compile_call(call, interpret)) for call in calls)
 
 
 class Pacer(Protocol):
@@ -81,21 +91,11 @@ class ClockPacer:
         self._program, self._clock = program, pace.clock
         self._deadlines = pace.deadlines.tolist()
         self._memory = {name: pace.memory[where].reshape(shape) for (name,), (where, shape) in PACE.places.items()}
-        self._schedule_next, self._check_clock = (
-            self._bind(fn, names, pace.memory, interpret)
-            for fn, names in ((schedule_next, SCHEDULE_NEXT), (check_clock, CHECK_CLOCK))
-        )
+        self._schedule_next, self._check_clock = (bind(call, pace.memory, run) for call, run in policies(interpret))
         self._start = self._due = self._woke = self._previous_woke = int(words[SharedWord.START])
         self._triggered = bool(words[SharedWord.TRIGGERED])
         self._ends = [0] * len(self._deadlines)
         self._previous = self._clock.now()
-
-    @staticmethod
-    def _bind(
-        fn: Callable[..., Numeric], names: tuple[tuple[str, ...], tuple[str, ...]], memory: np.ndarray, interpret: bool
-    ) -> Callable[[], object]:
-        inputs, outputs = (tuple(PACE.place(name) for name in side) for side in names)
-        return bind(MemoryCall(fn.__name__, fn, inputs, outputs), memory, interpret)
 
     def wait(self, words: np.ndarray) -> LoopStatus:
         self._woke = self._clock.wait(self._due)

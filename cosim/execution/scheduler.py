@@ -135,11 +135,12 @@ class Scheduler:
         """
         self._check_allowed("arm")
         self.mode.arm()
-        self.engine.arm()
         try:
+            if (hold := self.engine.begin_hold()) is not None:
+                self.mode.hold(hold)
+            self.engine.arm()
             if self.engine.number or self.engine.hardware:
                 self.engine.start_from_measured(self._blend, self.mode.start_deadline_ns)
-                self.engine.keep_enabled()
         except BaseException:
             self.engine.stop()
             raise
@@ -163,10 +164,18 @@ class Scheduler:
 
     def _start_ticks(self) -> None:
         self.state = SchedulerState.RUNNING  # before the start: an interrupt must find the running loop
-        self.mode.start(self._remaining, self._order_stop_on_signal)
+        try:
+            self.mode.start(self._remaining, self._before_ticks)
+        except BaseException:
+            self.stop()
+            raise
 
-    def _order_stop_on_signal(self, ring: TickRing) -> None:
-        """A signal stops these ticks in the loop itself: like `controlled_stop`, the next signal immediately."""
+    def _before_ticks(self, ring: TickRing | None) -> None:
+        """End the hold commands. A signal stops ticks in another thread in their loop: like `controlled_stop`, the next
+        signal immediately."""
+        self.engine.end_hold()
+        if ring is None:
+            return
         orders = [StopOrder(ring.words[SharedWord.STOP, ...], StopRequest.STOP)]
         if self.engine.tick_model.deceleration:
             orders.insert(0, StopOrder(self.engine.view("controlled_stop", "requested"), 1.0))

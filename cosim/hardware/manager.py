@@ -10,12 +10,13 @@ import numpy as np
 from cosim.control import plausibility
 from cosim.errors import RunError
 from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.enabling import enable_all, send_hold_command
+from cosim.hardware.enabling import HoldCommands, enable_all
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import COMMAND, FEEDBACK, JointCommand, JointState
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
 FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
+FIRST_READS = 20  # in this time
 
 
 class HardwareManager:
@@ -38,10 +39,13 @@ class HardwareManager:
         self._units = tick_model.plant.model.dof_units
         self._stale_ns = float(np.min(tick_model.guard.stale, initial=np.inf)) * 1e9
         self._read_ns = tick_model.step_ns // 2  # for the replies of real drives in a late tick
+        self._step = tick_model.step
         self._valid_ns = max(VALID_STEPS * tick_model.step_ns, VALID_NS)
         self._last_position: list[np.ndarray | None] = [None] * len(self.groups)
         self._last_ns = [0] * len(self.groups)  # time of the last sample
+        self._last_interval = [0.0] * len(self.groups)  # s, to the one before
         self._disconnected: set[int] = set()  # real groups to connect again
+        self._hold = HoldCommands([group.driver for group in self.groups if group.real])
 
     # --- states ---
 
@@ -81,20 +85,27 @@ class HardwareManager:
                 if not group.real:
                     with group.named():
                         group.enable()
-            enable_all([group.driver for group in real], enable)
+            enable_all(len(real), enable, self._hold, self.stop)
         except BaseException:
             self.stop()
             raise
 
-    def keep_enabled(self) -> None:
-        """Command real drives no effort, so that their watchdogs do not expire before the first command."""
-        for group in self.groups:
-            if group.real:
-                with group.named():
-                    send_hold_command(group.driver)
+    def begin_hold(self) -> Callable[[], object] | None:
+        """Before `enable`: a function that keeps real drives enabled with hold commands until `end_hold` or `stop`, for
+        the thread of the loop. None without real drives."""
+        if not any(group.real for group in self.groups):
+            return None
+        self._hold.begin()
+        return self._hold.run
+
+    def end_hold(self) -> None:
+        """The first tick follows. Raises the error of a driver that got hold commands."""
+        self._hold.end()
+        self._hold.check()
 
     def stop(self) -> None:
         """Stop every driver; never raises."""
+        self._hold.end()
         for group in self.groups:
             with suppress(Exception):
                 group.driver.stop()
@@ -132,14 +143,27 @@ class HardwareManager:
     def measure_once(self, until: int) -> None:
         """Read the present positions into the memory. Raises RunError for a real drive without a new sample by
         FIRST_FEEDBACK_NS after `until`."""
-        before = [state.t_ns for state in self._states]
-        if any(group.real for group in self.groups):
-            self.keep_enabled()  # the reply to this is a new sample
-            until += FIRST_FEEDBACK_NS
-        self.read(until, lambda: until, until)
-        for group, state, t_ns in zip(self.groups, self._states, before, strict=True):
-            if group.real and state.t_ns <= t_ns:
+        real = [
+            (group, state, state.t_ns) for group, state in zip(self.groups, self._states, strict=True) if group.real
+        ]
+        for k, (group, state, before) in enumerate(real):
+            for _ in range(FIRST_READS):
+                self._hold.send()  # the reply to this is a new sample
+                with group.named():
+                    self._hold.read(k, state, until)
+                if state.t_ns > before:
+                    break
+                until += FIRST_FEEDBACK_NS // FIRST_READS
+            else:
+                self._hold.check()
                 raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
+        # a joint may have been moved since the last run
+        self._last_position[:], self._last_interval[:] = [None] * len(self.groups), [0.0] * len(self.groups)
+        # by the latest sample: `until` is yet to come, and would make every sample look old
+        newest = max(
+            (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
+        )
+        self.read(until, lambda: newest, newest)
 
     def write(self, until: int, now: Callable[[], int]) -> None:
         """Send the commands in the memory. until: the deadline [ns]; a command is valid until VALID_STEPS, at least
@@ -165,7 +189,9 @@ class HardwareManager:
         last, self._last_position[k] = self._last_position[k], state.position.copy()
         if last is None or not self._last_ns[k]:
             return
-        elapsed, max_velocity = (state.t_ns - self._last_ns[k]) * 1e-9, self._max_velocity[group.joint_index]
+        interval, max_velocity = (state.t_ns - self._last_ns[k]) * 1e-9, self._max_velocity[group.joint_index]
+        elapsed = plausibility.longest_span(interval, self._last_interval[k], self._step)
+        self._last_interval[k] = interval
         for j in np.flatnonzero(plausibility.jumped(last, state.position, elapsed, max_velocity))[:1]:
             name, unit, distance = (
                 group.driver.joints[j],

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.compile import ArrayPort, Compiled, compile
+from cosim.compile import ArrayPort, Compiled, Interpreted, compile
 from cosim.layout import Region
 from cosim.types import Numeric
 
@@ -21,16 +21,20 @@ class MemoryCall(NamedTuple):
     outputs: tuple[Region, ...]
 
 
-def bind(call: MemoryCall, memory: np.ndarray, interpret: bool) -> Callable[[], object]:
-    """The call on this memory; interpret: run the Python function itself."""
-    inputs, outputs = (
-        [memory[where].reshape(shape) for where, shape in regions] for regions in (call.inputs, call.outputs)
-    )
+def compile_call(call: MemoryCall, interpret: bool) -> Compiled | Interpreted:
+    """The function of a call, for any memory; interpret: run the Python function itself."""
     ports, results = (
         [ArrayPort(f"{side}{k}", region.shape) for k, region in enumerate(regions)]
         for side, regions in (("in", call.inputs), ("out", call.outputs))
     )
-    run = compile(call.fn, ports, call.name, results, interpret)
+    return compile(call.fn, ports, call.name, results, interpret)
+
+
+def bind(call: MemoryCall, memory: np.ndarray, run: Compiled | Interpreted) -> Callable[[], object]:
+    """The call on this memory; run: its function, of `compile_call`."""
+    inputs, outputs = (
+        [memory[where].reshape(shape) for where, shape in regions] for regions in (call.inputs, call.outputs)
+    )
     target = outputs[0] if len(outputs) == 1 else tuple(outputs)
     if isinstance(run, Compiled):
         return lambda: run.native(*inputs, out=target)

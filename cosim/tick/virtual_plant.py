@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cosim.tick.memory_call import MemoryCall, bind
+from cosim.tick.memory_call import MemoryCall, bind, compile_call
 from cosim.tick.tick_model import TickModel
 
 
@@ -35,7 +35,7 @@ class VirtualPlant:
 
     def bind(self, call: MemoryCall, interpret: bool = False) -> Callable[[], object]:
         """A call of the tick on this memory, compiled unless the run or `interpret` requests the interpreter."""
-        return bind(call, self.memory, interpret or not self.tick_model.compiled)
+        return bind(call, self.memory, compile_call(call, interpret or not self.tick_model.compiled))
 
     def begin(self, t_ns: int) -> None:
         """Begin the tick at this time."""

@@ -51,10 +51,7 @@ def blocks(rig):
         rows, stamps = (np.concatenate([getattr(block, name) for block in whole]) for name in ("rows", "stamps"))
     start = whole[0].bumpless_start
     bounds = [0, 1, 21, 30, 30, 75, 100]
-    return [
-        TickBlock(np.arange(a, b), rows[a:b], stamps[a:b], start, ("",))
-        for a, b in pairwise(bounds)
-    ]
+    return [TickBlock(np.arange(a, b), rows[a:b], stamps[a:b], start, ("",)) for a, b in pairwise(bounds)]
 
 
 def config(rig, path):

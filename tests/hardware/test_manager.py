@@ -1,0 +1,134 @@
+"""Feedback of several drivers together: first samples, late ones, and those of load motors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.control.plausibility import shaft_slips
+from cosim.errors import RunError
+from cosim.hardware.driver_group import DriverGroup
+from cosim.hardware.manager import HardwareManager
+from cosim.tick.virtual_plant import VirtualPlant
+from tests.kit.hardware import HardwareStub
+
+MS = 1_000_000  # ns
+BENCH = Path(__file__).parents[2] / "rigs" / "dynamometer"
+
+
+class Reporting(HardwareStub):
+    """A drive whose samples are set by a test; it reports none to its first `silent` reads."""
+
+    modes = frozenset({"effort"})
+    limits = None
+    joints = ("elbow",)
+
+    def __init__(self, silent=0):
+        self.silent, self.sample = silent, (0, 0.0, 0.0)  # t_ns, position, velocity
+
+    def enable(self, mode):
+        return None
+
+    def read(self, out, deadline_ns):
+        self.silent -= 1
+        if self.silent < 0 and self.sample[0]:
+            out.t_ns, out.position[:], out.velocity[:] = self.sample
+
+    def write(self, cmd, deadline_ns):
+        return None
+
+    def stop(self):
+        return None
+
+
+@pytest.fixture(scope="module")
+def dynamometer():
+    return load_rig(BENCH / "elbow.yaml")
+
+
+@pytest.fixture
+def bench(dynamometer):
+    """(manager, motor under test, load motor)."""
+    plant = VirtualPlant(dynamometer.tick_model)
+    motor, load = Reporting(), Reporting()
+    index = np.array([dynamometer.joints.index("elbow")])
+    groups = [DriverGroup(motor, index, real=True), DriverGroup(load, np.array([0]), real=True, load=True)]
+    return HardwareManager(groups, plant), motor, load
+
+
+def read(manager, at_ns):
+    manager.read(at_ns, lambda: at_ns, at_ns)
+
+
+def test_the_wait_for_one_drive_makes_the_sample_of_another_no_older(bench):
+    manager, motor, load = bench
+    motor.silent = 6
+    motor.sample = load.sample = (1000 * MS, 0.1, 0.0)
+    manager.measure_once(1005 * MS)
+    assert manager._feedback["position"][1] == 0.1
+
+
+def test_each_drive_must_report_before_the_first_command(bench):
+    manager, motor, load = bench
+    motor.sample = (1000 * MS, 0.1, 0.0)
+    with pytest.raises(RunError, match=r"^the drives of elbow report no position; check their power and their bus$"):
+        manager.measure_once(1005 * MS)
+    load.sample = (1000 * MS, 0.1, 0.0)
+    motor.sample = (1020 * MS, 0.1, 0.0)
+    manager.measure_once(1025 * MS)
+    with pytest.raises(RunError, match="report no position"):
+        manager.measure_once(1030 * MS)  # these samples were there before
+
+
+@pytest.mark.parametrize(("late_ns", "trips"), [(20 * MS, False), (20 * MS + 1, True)])
+def test_a_silent_load_motor_stops_the_run_by_the_shortest_limit(bench, late_ns, trips):
+    """… which is that of its joint: simulated joints have none."""
+    manager, motor, load = bench
+    load.sample = (1000 * MS, 0.0, 0.0)
+    motor.sample = (1000 * MS + late_ns, 0.0, 0.0)
+    if not trips:
+        read(manager, 1000 * MS + late_ns)
+        return
+    with pytest.raises(RunError) as caught:
+        read(manager, 1000 * MS + late_ns)
+    assert str(caught.value) == (
+        "the load motor of 'elbow' has sent no feedback for 20 ms, more than the 20 ms of guard.stale; check its cable"
+        " and its bus"
+    )
+
+
+def test_a_step_after_late_feedback_is_judged_over_the_time_that_it_spans(bench):
+    """A sample may be as old as the one before it: the joint, at up to 8 rad/s, moved during all of a stall."""
+    manager, motor, load = bench
+    for at, position in ((1000, 0.0), (1001, 0.005), (1031, 0.01), (1032, 0.24), (1033, 0.245)):
+        motor.sample, load.sample = (at * MS, position, 0.0), (at * MS, 0.0, 0.0)
+        read(manager, at * MS)
+
+
+@pytest.mark.parametrize("stall", [0, 30])
+def test_a_step_that_no_late_feedback_explains_is_one_of_the_encoder(bench, stall):
+    manager, motor, load = bench
+    steps = ((1000, 0.0), (1001, 0.005), (1002 + stall, 0.01), (1003 + stall, 0.4))
+    with pytest.raises(RunError) as caught:
+        for at, position in steps:
+            motor.sample, load.sample = (at * MS, position, 0.0), (at * MS, 0.0, 0.0)
+            read(manager, at * MS)
+    assert str(caught.value) == (
+        f"joint 'elbow' jumped by 0.39 rad in {1 + stall} ms, more than its limit of 8 rad/s allows; check its encoder"
+        " and its supply"
+    )
+
+
+def test_a_load_motor_whose_velocity_is_no_number_stops_the_run(bench):
+    manager, motor, load = bench
+    motor.sample, load.sample = (1000 * MS, 0.0, 0.0), (1000 * MS, 0.0, np.nan)
+    with pytest.raises(RunError, match=r"^the load motor of 'elbow' turns at nan rad/s, the joint at 0 rad/s; check"):
+        read(manager, 1000 * MS)
+
+
+def test_the_shaft_slips_beyond_its_limit_and_a_joint_without_velocity_is_left_to_the_guard():
+    load, joint = np.array([1.1, 1.1001, np.nan, 0.0, np.inf]), np.array([0.0, 0.0, 0.0, np.nan, 0.0])
+    assert shaft_slips(load, joint, np.full(5, 8.0)).tolist() == [False, True, True, False, True]
