@@ -73,7 +73,7 @@ FAILS = {
     "once": (ONCE, NOT_FINITE),
     "infinite": (INFINITE, NOT_FINITE),
     "raises": (RAISES, "ZeroDivisionError: by nothing, call 21 (FILE)"),
-    "shape": (SHAPES, "ValueError: the output 'effort' has shape (3,); it must be (1,) (FILE)"),
+    "shape": (SHAPES, "sum has shape (3,); its initial shape is (1,) (FILE Own.update)"),
     "in Python": (PAUSES, NOT_FINITE),
 }
 TRACED = ("divides", "once", "infinite")

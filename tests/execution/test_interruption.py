@@ -25,7 +25,7 @@ RIG = """
 mechanism:
   bodies: [{name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}]
 controllers: [{name: c, type: own.py}]
-schedule: {realtime: {warm_up: 0 s}, duration: 60 s}
+schedule: {realtime: {warm_up: 0 s, rate: 0.25}, duration: 60 s}  # a busy machine keeps 4 ms
 """
 OWN = """
 import sys

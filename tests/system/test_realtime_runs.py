@@ -155,7 +155,7 @@ class Own:
         return {}
 
     def update(self, t, p, x, u):
-        if float(t) >= 0.3:
+        if float(t) >= 0.075:
             os.kill(os.getpid(), signal.SIGKILL)
         return {}, {name: np.zeros(1) for name in COMMAND}
 
@@ -165,14 +165,14 @@ load = Own
 
 def test_a_killed_run_leaves_a_recording_of_its_first_ticks(tmp_path):
     rig_in(tmp_path, DROP, "controllers.push={type: own.py}", own=KILLED)
-    override = ["--set", "controllers.push={type: own.py}", "--set", "schedule.realtime={rate: 1}"]
+    override = ["--set", "controllers.push={type: own.py}", "--set", "schedule.realtime={rate: 0.25}"]
     command = [sys.executable, "-m", "cosim", "run", str(tmp_path / "rig.yaml"), *override]
     command += ["--duration", "60", "--record", str(tmp_path / "run.mcap")]
     # its output ends when the recorder process ends, which inherits it
     assert subprocess.run(command, capture_output=True).returncode == -9
     t_ns, _ = read_recording(tmp_path / "run.mcap")
-    # 300 but for those of the last look at the ring; none when the first look took half a second
-    assert 100 <= len(t_ns) <= 300
+    # 75 in 0.3 s, but for those after the last look at the ring
+    assert 25 <= len(t_ns) <= 75
     assert [m["message"] for _, m in messages(tmp_path / "run.mcap")["/log"]][-1] == RUN_DIED
 
 
