@@ -66,6 +66,11 @@ LAWS = {
     "gear": (gear(-2.5, 0.3), (), ("to_b", "to_d")),
     "coupling": (coupling(_swaying, [EFFORT, EFFORT], True), (), ("to_b", "to_d")),
     "quaternions": (coupling(lambda q, t: ops.array([q[3] * q[0] - q[4]]), [EFFORT], False), (), ("to_c", "to_b")),
+    "quaternions of two": (
+        coupling(lambda q, t: ops.array([q[4] * q[0] - q[1] * q[8] + q[2]]), [EFFORT], False),
+        (),
+        ("to_b", "to_c", "to_a"),
+    ),
     "knife": (knife_edge(), ("d", "c"), ()),
     "knife on the ground": (knife_edge(), ("ground", "b"), ()),
     "rolling": (rolling(0.3), ("ground", "c"), ()),
