@@ -100,6 +100,38 @@ joints: {p: {initial: {velocity: [1, -2, 2]}}}
         np.testing.assert_allclose(ran[f"p.{name}/velocity"], part / 3 * speed, atol=1e-8)
 
 
+# --- small brakes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("effort", [0.05, 0.8])
+def test_a_small_brake_stops_a_wheel_and_holds_it(rig_of, effort):
+    """2 rad/s of 0.04 kg·m² stop after 2 · 0.04/effort."""
+    text = """
+mechanism:
+  gravity: [0, -10, 0]
+  bodies: [{name: a, axis: [1, 0, 0], mass: 0.04, inertia: [0.04, 0.04, 0.04]}]
+joints: {a: {initial: {velocity: 2}}}
+"""
+    ran = EventRun(rig_of(with_events([f"do: brake, of: a, effort: {effort} N*m, at: 0"], text, "duration: 2 s")))
+    np.testing.assert_allclose(ran["a/velocity"], np.maximum(2 - effort / 0.04 * ran.t, 0), atol=1e-9)
+    assert ran["energy/dissipated"][-1] == pytest.approx(0.5 * 0.04 * 2**2)
+
+
+@pytest.mark.parametrize(("effort", "falls"), [(0.0299, True), (0.0301, False)])
+def test_a_small_brake_holds_up_to_its_effort(rig_of, effort, falls):
+    """A pendulum of 0.1 kg at 3 cm of lever arm weighs 0.03 N·m."""
+    text = """
+mechanism:
+  gravity: [0, -10, 0]
+  bodies: [{name: a, axis: [0, 0, 1], mass: 0.1, com: [0.03, 0, 0], inertia: [0.01, 0.01, 0.01]}]
+"""
+    ran = EventRun(rig_of(with_events([f"do: brake, of: a, effort: {effort}, at: 0"], text, "duration: 0.1 s")))
+    moved = -0.5 * (0.03 - effort) / (0.01 + 0.1 * 0.03**2) * 0.01 if falls else 0.0
+    assert ran["a/position"][-1] == pytest.approx(moved, rel=1e-6)
+    assert ran["a/holding_effort"][-1] == pytest.approx(min(effort, 0.03))
+    assert ran["a/brake_slip"][-1] == (-1 if falls else 0)
+
+
 # --- static ratio ---------------------------------------------------------------------------------------
 
 
