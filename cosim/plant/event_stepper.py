@@ -23,6 +23,7 @@ from cosim.types import Numeric, State
 TOLERANCE = 1e-10  # of the time of an event, as a fraction of the step
 MAX_SEARCH = 80  # evaluations to locate an event
 MAX_EVENTS = 50  # in one step; beyond, events are taken to trigger each other without end
+SMALLEST = 1e-300  # above 0: the least value of an indicator after its event
 IMPACT_ITERATIONS = 2  # in which stops that would pull are removed from an impact
 
 MAX_VIOLATION = 1e-2  # of a constraint, m, rad, m/s or rad/s
@@ -167,13 +168,20 @@ class EventStepper:
         before = self.plant.layout.unpack(x)["modes"]["before"]
         at_start, persistent, enabled = self._indicator_routine(t, x, request)
         on = enabled > 0.5
-        immediate = _all(on, at_start >= 0.0, ops.logical_or(before < 0.0, persistent > 0.5))
         end = self._step_routine(t, x, request, h)
         at_end, _, _ = self._indicator_routine(t + h, end, request)
-        crossing = ops.where(_all(on, at_start < 0.0, at_end >= 0.0), 1.0, 0.0)
-        fires_now, crosses = _any(immediate), _any(crossing > 0.5)
+        immediate = _all(on, at_start >= 0.0, ops.logical_or(before < 0.0, persistent > 0.5))
+        crosses = _all(on, at_start < 0.0, at_end >= 0.0)
+        if n := len(self.plant.modes.events):
+            # an event of the rig acts above 0: a value that rests at 0, such as a velocity, acts when it rises
+            rises = ops.logical_and(at_start[:n] == 0.0, at_end[:n] > 0.0)
+            acts = _all(on[:n], before[:n] <= 0.0, ops.logical_or(at_start[:n] > 0.0, rises))
+            immediate = ops.concatenate([acts, immediate[n:]])
+            crosses = ops.concatenate([_all(crosses[:n], at_end[:n] > 0.0), crosses[n:]])
+        crossing = ops.where(crosses, 1.0, 0.0)
+        fires_now = _any(immediate)
         bracket = ops.array([0.0, 1.0, _highest(crossing, at_start), _highest(crossing, at_end), 0.0, 1.0])
-        cut = ops.logical_and(crosses, ops.logical_not(fires_now))
+        cut = ops.logical_and(_any(crosses), ops.logical_not(fires_now))
         uncut = [ops.array([0.0, 1.0, *bracket[2:]]), 1.0, 0.0]
         found, _, _ = call_when(cut, self._search_loop, (bracket, t, h, x, request, crossing), uncut)
         fraction = ops.where(fires_now, 0.0, found[1])
@@ -189,7 +197,12 @@ class EventStepper:
         fires = ops.where(ops.logical_or(immediate, crossed), 1.0, 0.0)
         any_fires = _any(fires > 0.5)
         state = self.plant.layout.unpack(reached)
-        recorded = self.plant.layout.pack(state | {"modes": state["modes"] | {"before": at_event}})
+        recorded = at_event
+        if n:  # a value that stays at 0 has acted or not
+            kept = ops.where(at_event[:n] == 0.0, before[:n], at_event[:n])
+            acted = ops.where(fires[:n] > 0.5, ops.maximum(at_event[:n], SMALLEST), kept)
+            recorded = ops.concatenate([acted, at_event[n:]])
+        recorded = self.plant.layout.pack(state | {"modes": state["modes"] | {"before": recorded}})
         after = call_when(any_fires, self._event_routine, (t, recorded, request, fires), [recorded])
         remaining = h * (1.0 - fraction)
         # an event at the very end may trigger others
