@@ -55,7 +55,8 @@ def run(
     seconds = None if duration is None else console.duration_of(duration)
     plots = plot or []
     console.check_targets(plots, json, record, rig)
-    loaded = load_rig(rig, set_ or (), interpret, realtime)
+    with console.busy(f"compiling {rig.stem}"):
+        loaded = load_rig(rig, set_ or (), interpret, realtime)
     check_plots(plots, loaded)
     console.check_inputs(input_files(loaded), plots, json, record)
     if loaded.hardware:
@@ -64,7 +65,7 @@ def run(
 
         confirm(list(what_moves(loaded)), yes, sys.stdin, sys.stdout)
     fault: CosimError | None = None
-    with console.progress(loaded.spec.name) as shown:
+    with console.run_display(loaded.spec.name, loaded.spec.schedule.pacing is not None) as shown:
         try:
             finished = loaded.run(seconds, record, shown, clear_faults)
         except StoppedRun as stopped:

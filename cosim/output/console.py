@@ -1,18 +1,23 @@
-"""Common to all commands: durations, checks of output files, progress, the width of a pipe."""
+"""Common to all commands: durations, checks of output files, progress and status lines, the width of a pipe."""
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cosim.errors import InputError, shortened
 from cosim.output.plot import check_format
+from cosim.output.run_status import RunStatus, status_line
 from cosim.units import parse_quantity
 
 # columns of a table that is not written to a terminal
 PIPE_WIDTH = 110
+PATIENCE = 1.0  # s before a terminal shows that something takes its time
 SHORTEST, LONGEST = 1e-6, 1e9  # s; other times are typing errors
 WORDS = "1 us to 1e9 s"
 
@@ -92,15 +97,84 @@ def _check_writable(path: Path, option: str) -> None:
 
 @contextmanager
 def progress(name: str) -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on a terminal, nothing in a pipe; it disappears at the end of the run."""
+    """A progress bar on a terminal, nothing in a pipe; it appears with the first fraction and disappears at the end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    columns = TextColumn(f"running {name}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(name, total=1.0)
+
+    def show(fraction: float) -> None:
+        bar.start()
+        bar.update(task, completed=fraction)
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+@contextmanager
+def busy(what: str) -> Iterator[Callable[[], None]]:
+    """After PATIENCE a line on the terminal with the time so far, none in a pipe. Yields what ends it early."""
+    stop, start = threading.Event(), time.monotonic()
+
+    def show() -> None:
+        wait = PATIENCE
+        while not stop.wait(wait):
+            write_line(f"{what}: {time.monotonic() - start:.0f} s")
+            wait = 0.5
+        if wait != PATIENCE:
+            write_line("")
+
+    thread = threading.Thread(target=show, daemon=True)
+
+    def end() -> None:
+        stop.set()
+        if thread.is_alive():
+            thread.join()
+
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield end
+    finally:
+        end()
+
+
+@contextmanager
+def run_display(name: str, paced: bool) -> Iterator[Callable[[RunStatus], None] | None]:
+    """Shows a run on a terminal, nothing in a pipe: a line with its status in real time, else a progress bar.
+
+    The line is one short write, because a loop in Python shares the interpreter.
+    """
+    if not sys.stderr.isatty():
         yield None
         return
-    columns = TextColumn(f"running {name}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=1.0)
-        yield lambda fraction: bar.update(task, completed=fraction)
+    with busy(f"preparing {name}") as prepared, progress(name) as bar:
+
+        def show(status: RunStatus) -> None:
+            prepared()
+            if paced:
+                write_line(status_line(name, status))
+            elif bar is not None:
+                bar(status.fraction)
+
+        try:
+            yield show
+        finally:
+            prepared()
+            if paced:
+                write_line("")
+
+
+def write_line(text: str) -> None:
+    """Replace the last line of the terminal, in one write, without a line break."""
+    with suppress(OSError, ValueError):  # a terminal that was closed
+        width = os.get_terminal_size(sys.stderr.fileno()).columns or PIPE_WIDTH
+        sys.stderr.write(f"\r\x1b[K{text[: width - 1]}")
+        sys.stderr.flush()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
+from cosim.output.run_status import RunStatus
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.run import Run
 from cosim.rig.sections.rig_spec import read_rig
@@ -28,12 +29,12 @@ class Rig(WiredRig):
         self,
         duration: float | None = None,
         record: str | Path | None = None,
-        progress: Callable[[float], None] | None = None,
+        progress: Callable[[RunStatus], None] | None = None,
         clear_faults: bool = False,
     ) -> Run:
         """Run from t = 0 for `duration` [s] (default: the rig's), both ends included in the result.
 
-        record: MCAP file written during the run; progress: called with the finished fraction;
+        record: MCAP file written during the run; progress: called a few times per second;
         clear_faults: clear the faults that real drives report first (look at their causes before).
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
         then. Raises RunError if the first tick fails.

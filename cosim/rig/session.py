@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -20,12 +21,14 @@ from cosim.execution.scheduler import FOREVER, Scheduler
 from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
 from cosim.output.remote_sink import RemoteSink
+from cosim.output.run_status import RunStatus
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.run import Run, StoppedRun, signal_units
-from cosim.rig.sections.schedule import LONGEST
+from cosim.rig.sections.schedule import LONGEST, show_time
+from cosim.rig.status_reports import StatusReports
 from cosim.tick.tick_block import TickBlock
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import deadlines
@@ -59,7 +62,7 @@ def run_session(
     rig: WiredRig,
     duration: float | None,
     record: str | Path | None,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[RunStatus], None] | None,
     clear_faults: bool,
 ) -> Run:
     """See `Rig.run`."""
@@ -69,6 +72,7 @@ def run_session(
     if ticks < 1:
         wrong, fix = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
         raise InputError(f"{seconds:g} s is {wrong}; use a {fix} one", "duration")
+    _check_memory(rig, ticks, schedule.step_ns)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     with make_scheduler(rig) as scheduler, scheduler.signals:
@@ -84,6 +88,16 @@ def run_session(
     if recorder.fault:
         raise StoppedRun(run)
     return run
+
+
+def _check_memory(rig: WiredRig, ticks: int, step_ns: int) -> None:
+    """Raises InputError for a run whose signals do not fit the memory of the machine."""
+    needed = 8 * ticks * (1 + len(channels_of(rig)))
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > available:
+        most = show_time(available // (needed // ticks) * step_ns)
+        what = f"{ticks:,} ticks need {needed / 1e9:,.1f} GB of memory, this machine has {available / 1e9:,.1f} GB"
+        raise InputError(f"{what}; use at most {most} or a larger step", "duration")
 
 
 @dataclass
@@ -195,7 +209,7 @@ def _record(
     scheduler: Scheduler,
     ticks: int,
     record: str | Path | None,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[RunStatus], None] | None,
 ) -> RunRecorder:
     recorder = RunRecorder(rig, scheduler)
     try:
@@ -235,9 +249,10 @@ def _record(
     return recorder
 
 
-def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[float], None] | None) -> None:
+def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[RunStatus], None] | None) -> None:
     """Add blocks of ticks as they finish, until the run ends."""
     scheduler, before = recorder.scheduler, time.perf_counter()
+    reports = None if progress is None else StatusReports(recorder.rig, ticks, progress)
     while scheduler.wait():
         recorder.busy += time.perf_counter() - before
         with scheduler.signals.postponed():  # a block that was read is not lost
@@ -245,8 +260,8 @@ def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[float], None]
             assert block is not None
             recorder.add(block)
         before = time.perf_counter()
-        if progress is not None:
-            progress(min(recorder.done / ticks, 1.0))
+        if reports is not None:
+            reports.add(block)
         if recorder.done >= ticks:
             scheduler.controlled_stop()
     recorder.fault = scheduler.fault

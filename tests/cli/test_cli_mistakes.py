@@ -318,3 +318,15 @@ def test_ctrl_c_during_the_imports_is_an_interrupt(monkeypatch, capsys):
     monkeypatch.undo()
     assert left.value.code == 1
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_run_that_does_not_fit_the_memory(command, monkeypatch):
+    sizes = {"SC_PHYS_PAGES": 1_000_000, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr("os.sysconf", sizes.__getitem__)
+    (message,) = command.refuses("run", "rig.yaml", "--duration", "1e6")
+    columns = 14  # the time and the signals
+    needed = 8 * 1e9 * columns / 1e9
+    assert message == (
+        f"duration: 1,000,000,000 ticks need {needed:,.1f} GB of memory, this machine has 4.1 GB;"
+        f" use at most {4_096_000_000 // (8 * columns) / 1000:.10g} s or a larger step"
+    )
