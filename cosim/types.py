@@ -360,6 +360,11 @@ class HardwareDriver(Driver, Protocol):
     lost: int  # replies that never came
     latched: bool  # `enable` was refused for a fault that `clear` may clear
 
+    @property
+    def faults_outlast_stop(self) -> bool:
+        """Whether a reported fault stays after `stop`, until `clear`."""
+        ...
+
     def clear(self) -> None:
         """Clear reported faults; motors stay off. Raises RunError for a fault that persists."""
         ...

@@ -12,6 +12,7 @@ from cosim.errors import CosimError, RunError, describe_exception
 from cosim.types import Driver, HardwareDriver, JointState
 
 CLEARABLE = "fix the cause, then run with --clear-faults"
+CLEARED = "fix the cause before the next run; this stop clears the fault"
 
 
 class DriverGroup(NamedTuple):
@@ -56,12 +57,14 @@ class DriverGroup(NamedTuple):
             self.hardware.clear()
 
     def check_faults(self, state: JointState) -> None:
-        """Raises RunError for a fault that a drive reports, with its fix."""
+        """Raises RunError for a fault that a drive reports, with its fix and what clears it."""
         for j in np.flatnonzero(state.fault)[:1]:
             code, device = int(state.fault[j]), "load motor" if self.load else "drive"
             fault = f"fault {code}; clear it first"
             if self.hardware is not None:
                 fault = self.hardware.describe_fault(int(j), code)
+                if code > 0:  # of the drive itself; negative codes are what the driver found
+                    fault += f"; {CLEARABLE if self.hardware.faults_outlast_stop else CLEARED}"
             raise RunError(f"the {device} of joint '{self.driver.joints[j]}' reports {fault}")
 
     @contextmanager

@@ -45,7 +45,7 @@ class HoldCommands:
 
     def add(self, k: int) -> None:
         """Drive k is enabled now; it gets its first command."""
-        with self._exclusive():
+        with self.exclusive():
             self._enabled.append(k)
             self._send(k)
 
@@ -56,7 +56,7 @@ class HoldCommands:
 
     def send(self) -> None:
         """Send a hold command to each enabled drive, unless they have ended. Failures: see `check`."""
-        with self._exclusive():
+        with self.exclusive():
             if not self._ended.is_set():
                 for k in tuple(self._enabled):
                     self._send(k)
@@ -64,7 +64,7 @@ class HoldCommands:
     def end(self) -> None:
         """No hold command is sent any more; from any thread, idempotent."""
         self._ended.set()
-        with self._exclusive():  # one that is under way has ended
+        with self.exclusive():  # one that is under way has ended
             self._enabled = []
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class HoldCommands:
             raise self._errors[k]
 
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Hold the lock, but do not wait forever for a driver that hangs."""
         held = self._lock.acquire(timeout=LOCK_TIMEOUT)
         try:
@@ -84,7 +84,7 @@ class HoldCommands:
 
     def read(self, k: int, out: JointState, deadline_ns: int) -> None:
         """Read drive k, which must not be read while commands are sent."""
-        with self._exclusive():
+        with self.exclusive():
             self._drivers[k].read(out, deadline_ns)
 
     def _send(self, k: int) -> None:

@@ -163,7 +163,8 @@ class HardwareManager:
         newest = max(
             (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
         )
-        self.read(until, lambda: newest, newest)
+        with self._hold.exclusive():
+            self.read(until, lambda: newest, newest)
 
     def write(self, until: int, now: Callable[[], int]) -> None:
         """Send the commands in the memory. until: the deadline [ns]; a command is valid until VALID_STEPS, at least

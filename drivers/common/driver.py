@@ -75,6 +75,10 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     modes: frozenset[str] = MODES
     stop_clears_faults: ClassVar[bool] = False  # the drives' command to switch off clears their faults too
 
+    @property
+    def faults_outlast_stop(self) -> bool:
+        return not self.stop_clears_faults
+
     def __init__(self, context: DriverContext, link: Connection[Item], watchdog: float) -> None:
         """watchdog [s]: after which drives without commands stop."""
         n = len(context.joints)

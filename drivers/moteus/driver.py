@@ -79,6 +79,10 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     # --- opening -----------------------------------------------------------------------------
 
+    @property
+    def faults_outlast_stop(self) -> bool:
+        return self._brake  # braking clears no fault
+
     def _connect(self) -> None:
         self._settings = [self._connect_drive(k) for k in range(len(self.nodes))]
 

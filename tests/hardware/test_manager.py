@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +30,14 @@ class Reporting(HardwareStub):
 
     def __init__(self, silent=0):
         self.silent, self.sample = silent, (0, 0.0, 0.0)  # t_ns, position, velocity
+        self.fault = 0
 
     def enable(self, mode):
         return None
 
     def read(self, out, deadline_ns):
         self.silent -= 1
+        out.fault[:] = self.fault
         if self.silent < 0 and self.sample[0]:
             out.t_ns, out.position[:], out.velocity[:] = self.sample
 
@@ -69,6 +73,30 @@ def test_the_wait_for_one_drive_makes_the_sample_of_another_no_older(bench):
     motor.sample = load.sample = (1000 * MS, 0.1, 0.0)
     manager.measure_once(1005 * MS)
     assert manager._feedback["position"][1] == 0.1
+
+
+def test_no_two_threads_use_a_driver_while_it_is_held(bench):
+    manager, motor, load = bench
+    busy, found, read_sample = threading.Lock(), [], motor.read
+
+    def slow(out, deadline_ns):
+        found.append(busy.acquire(blocking=False))
+        time.sleep(2e-3)  # in which another thread may come
+        read_sample(out, deadline_ns)
+        if found[-1]:
+            busy.release()
+
+    motor.read = slow
+    run = manager.begin_hold()
+    thread = threading.Thread(target=run)
+    thread.start()
+    manager.enable()
+    for k in range(20):
+        motor.sample = load.sample = ((1000 + k) * MS, 0.1, 0.0)
+        manager.measure_once((1005 + k) * MS)
+    manager.end_hold()
+    thread.join()
+    assert len(found) > 40 and all(found)
 
 
 def test_each_drive_must_report_before_the_first_command(bench):
@@ -132,3 +160,16 @@ def test_a_load_motor_whose_velocity_is_no_number_stops_the_run(bench):
 def test_the_shaft_slips_beyond_its_limit_and_a_joint_without_velocity_is_left_to_the_guard():
     load, joint = np.array([1.1, 1.1001, np.nan, 0.0, np.inf]), np.array([0.0, 0.0, 0.0, np.nan, 0.0])
     assert shaft_slips(load, joint, np.full(5, 8.0)).tolist() == [False, True, True, False, True]
+
+
+@pytest.mark.parametrize("outlasts", [False, True])
+def test_a_run_that_a_fault_of_a_drive_ends_states_what_clears_it(bench, outlasts):
+    manager, motor, load = bench
+    load.sample = motor.sample = (1000 * MS, 0.0, 0.0)
+    load.fault, load.faults_outlast_stop = 7, outlasts
+    with pytest.raises(RunError) as caught:
+        read(manager, 1000 * MS)
+    fix = "fix the cause, then run with --clear-faults"
+    if not outlasts:
+        fix = "fix the cause before the next run; this stop clears the fault"
+    assert str(caught.value) == f"the load motor of joint 'elbow' reports fault 7; {fix}"

@@ -10,6 +10,7 @@ class HardwareStub:
     watchdog = 0.1  # s
     lost = 0
     latched = False
+    faults_outlast_stop = True
 
     def clear(self) -> None:
         return None
