@@ -163,6 +163,15 @@ def _derated(x: GuardInputs, saturates: Array) -> Numeric:
     return x.temperature > x.bounds["temperature"] - ops.where(saturates, DERATING, 0.0)
 
 
+def _loses_reference(x: GuardInputs, saturates: Array) -> Numeric:
+    return ops.absolute(x.reference - x.position) > x.bounds["tracking"]
+
+
+def _is_frozen(x: GuardInputs, saturates: Array) -> Numeric:
+    """Half of the limit is enough to be the cause of a tracking error beyond its limit."""
+    return x.unseen_motion > x.bounds["frozen"] * ops.where(_loses_reference(x, saturates), 0.5, 1.0)
+
+
 def _default_excursion(bounds: Mapping[str, float]) -> float:
     """How far a joint comes at its velocity limit in EXCURSION_TIME, at most EXCURSION_FRACTION of its range."""
     return min(EXCURSION_TIME * bounds["velocity"], EXCURSION_FRACTION * (bounds["upper"] - bounds["lower"]))
@@ -264,7 +273,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         stop_category=0,
         reference="required",
         real_default=_default_excursion,
-        exceeded=lambda x, _: ops.absolute(x.reference - x.position) > x.bounds["tracking"],
+        exceeded=_loses_reference,
         position_bounds=lambda x: (x.position - x.bounds["tracking"], x.position + x.bounds["tracking"]),
         reason=(
             "is {tracking_error} from its reference, more than its limit of {limit}; check for an obstruction, slow"
@@ -294,12 +303,12 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest path of reference or measured velocity while the measured position does not change",
         default_action=STOP,
         stop_category=0,
-        exceeded=lambda x, _: x.unseen_motion > x.bounds["frozen"],
+        exceeded=_is_frozen,
         real_default=lambda bounds: min(bounds["tracking"], _default_excursion(bounds)),
         reference="optional",
         needs_history=True,
         reason=(
-            "has measured exactly {position} while it should have moved by more than {limit}; check its encoder, for an"
+            "has measured exactly {position} while it should have moved by {unseen_motion}; check its encoder, for an"
             " obstruction and a closed brake, or change joints.{joint}.limits"
         ),
         warning="measured position does not change over more than {limit} of motion (warned)",

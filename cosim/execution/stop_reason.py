@@ -77,6 +77,7 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "effort_rate": f"{effort_rate:.6g} {effort_unit}/s",
         "power": f"{power:.6g} W",
         "temperature": f"{parts['temperature'][k]:.6g} degC",
+        "unseen_motion": f"{parts['standstill']['unseen_motion'][k]:.6g} {unit}",
         "tracking_error": f"{abs(parts['reference_position'][k] - position):.6g} {unit}",
     }
 
