@@ -150,7 +150,7 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
     t, joint, wrong = dice.uniform(0.05, 4.0), f"joint{dice.choice(NODES)}", list[str]()
     channel = f"239.75.{number // 250 % 250}.{number % 250 + 1}"
     words = ["--set", f"drivers.bus1.bus.channel={channel}", "--set", f"drivers.bus1.watchdog={WATCHDOG}"]
-    words += ["--set", f"guard.stale={FEEDBACK}"]
+    words += ["--set", f"guard.stale={FEEDBACK}", "--set", f"guard.watchdog={WATCHDOG}"]
     fault = scenario.fault.format(t=f"{t:.3f}", joint=joint)
     if fault:  # faults count from the first effort of a motor
         fault += ", when: {signal: joint1/effort, above: -1e9}"
