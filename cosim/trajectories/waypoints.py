@@ -101,6 +101,8 @@ def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
 
 def _lines(path: Path) -> list[tuple[int, list[str]]]:
     """(line number, cells) of the non-blank lines."""
+    if path.exists() and not path.is_file():  # a FIFO or a device may never end
+        raise InputError("is no file; name a CSV file", SourceLocation(str(path)))
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)

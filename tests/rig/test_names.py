@@ -72,3 +72,18 @@ def test_names_that_parts_cannot_have(errors_of, part, name, what, allowed):
 @pytest.mark.parametrize("name", ["肩关节", "🤖", "a b", "x" * 100, "a=b", "[1]", "é"])
 def test_names_that_parts_can_have(errors_of, part, name):
     assert errors_of(**{part: name}) == []
+
+
+def test_ports_that_do_not_exist(tmp_path, monkeypatch):
+    """ZeroMQ takes port 34463 for 99999."""
+    monkeypatch.chdir(tmp_path)
+    rig = "mechanism: {{bodies: [{{name: b, mass: 1, com: [0, 0, 1], inertia: [1, 1, 1]}}]}}\n{}"
+    for port, right in {65535: True, 65536: False, 99999: False}.items():
+        (tmp_path / "rig.yaml").write_text(rig.format(f"telemetry: {{publish: 'tcp://127.0.0.1:{port}'}}\n"))
+        if right:
+            assert read_rig("rig.yaml").telemetry.publish == f"tcp://127.0.0.1:{port}"
+            continue
+        with pytest.raises(InputError) as caught:
+            read_rig("rig.yaml")
+        what = f"there is no port {port}; use one up to 65535"
+        assert str(caught.value) == f"rig.yaml:2 telemetry.publish: {what}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -343,7 +344,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "binary.csv").write_bytes(b"t,shoulder\n\xff\xfe,0\n")
     for name, what in {
         "none.csv": "no such file; `file` is relative to the rig's folder",
-        "folder.csv": "cannot be read: Is a directory",
+        "folder.csv": "is no file; name a CSV file",
         "binary.csv": "is not a CSV file in UTF-8",
     }.items():
         with pytest.raises(InputError) as caught:
@@ -354,3 +355,12 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
     (tmp_path / "excel.csv").write_bytes(b"\xef\xbb\xbft,shoulder,elbow\r\n0,1,2\r\n1,2,3\r\n")
     assert make("waypoints", tmp_path, file="excel.csv").end == 1.0
+
+
+def test_waypoints_are_read_from_files_only(tmp_path):
+    """A FIFO without a writer would never end."""
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path):
+        with pytest.raises(InputError) as caught:
+            waypoints.read_waypoints(path, ("a",))
+        assert str(caught.value) == f"{path}: is no file; name a CSV file"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from cosim.control.limits import LIMITS, SATURATE
 from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
@@ -34,13 +34,22 @@ from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
 from cosim.types import param, params
 
+LARGEST_PORT = 65535
 # names that joints cannot have
 RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
 
 
+def _endpoint(text: str) -> str:
+    """Raises ValueError for a TCP port that does not exist; ZeroMQ would take another one."""
+    port = text.rpartition(":")[2]
+    if text.startswith("tcp://") and port.isdecimal() and int(port) > LARGEST_PORT:
+        raise ValueError(f"there is no port {port}; use one up to {LARGEST_PORT}")
+    return text
+
+
 @params
 class TelemetrySpec:
-    publish: str | None = param(default=None, doc="ZeroMQ endpoint")
+    publish: Annotated[str, _endpoint] | None = param(default=None, doc="ZeroMQ endpoint")
     rate: float = param(unit="Hz", above=0, default=50.0)
 
 
