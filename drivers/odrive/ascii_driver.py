@@ -1,7 +1,9 @@
 """One ODrive on a serial port: the ASCII protocol.
 
 Answers have no address: they arrive in the order of the requests. Therefore the requests of a cycle are sent together,
-and their answers are used only when all have arrived in the expected form.
+and their answers are used only when all have arrived in the expected form. For some time
+after answers that were missing, the requests begin with further `f`, each with another number of them: late answers to
+earlier ones do not have this form.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ VERSIONS = ("fw_version_major", "fw_version_minor", "fw_version_revision")
 SLOW = ("current_state", "active_errors", "current_state", "disarm_reason", "current_state", "TEMPERATURE")
 MOTOR_TEMPERATURE, INVERTER_TEMPERATURE = "motor.motor_thermistor.temperature", "motor.fet_thermistor.temperature"
 TRIES_PER_SECOND = 4  # for one answer
+LATE_NS = 1_000_000_000  # by which answers may be late
+MARKS = 5
 TIMEOUT_NS = 50_000_000  # for answers, in addition to their transmission time
 
 
@@ -35,6 +39,8 @@ class AsciiDriver(ODrive[bytes]):
         self._turn = 0
         self._awaited: tuple[str, ...] = ()  # the quantities of the expected answers, in their order
         self._answers: list[str] = []
+        self._late_ns = 0  # until then answers to an earlier request may come
+        self._marks = 0  # further `f` in front of the last request
         self._requested_ns = 0
         # the last answer to a request outside of the cycle, or the drive's error text
         self._value: float | None = None
@@ -155,8 +161,9 @@ class AsciiDriver(ODrive[bytes]):
         slow = self._slow(self._turn)
         request = self._requests[self._turn % len(SLOW)]
         self._turn += 1
-        self._expect(("f", "effort", slow) * len(self.joints))
-        return request
+        self._marks = self._marks % MARKS + 1 if self._now() < self._late_ns else 0
+        self._expect(("f",) * self._marks + ("f", "effort", slow) * len(self.joints))
+        return self._line(f"f {self._addresses[0]}") * self._marks + request
 
     def _expect(self, what: tuple[str, ...]) -> None:
         self._awaited, self._answers, self._requested_ns = what, [], self._now()
@@ -165,16 +172,20 @@ class AsciiDriver(ODrive[bytes]):
     def _discard_answers(self) -> None:
         """Answers are missing: discard the others."""
         if self._awaited:
-            self._lost += 1
+            self._lose()
         self._awaited, self._answers, self._answers_due = (), [], 0
         self._lines = ascii_.splitter()
+
+    def _lose(self) -> None:
+        """Answers are missing or are not those that were requested: others may come late."""
+        self._lost, self._late_ns = self._lost + 1, self._now() + LATE_NS
 
     def _take(self, item: bytes) -> None:
         t_ns = self._now()
         for raw in self._lines.feed(item):
             line = ascii_.unwrap(raw)
             if line is None or not ascii_.numbers(line.text) or not self._awaited:
-                self._lost += 1  # damaged, an error message, or not requested
+                self._lose()  # damaged, an error message, or not requested
                 if line is not None and len(self._awaited) == 1:
                     self._error_text = line.text
                     self._awaited, self._answers_due = (), 0
@@ -190,12 +201,13 @@ class AsciiDriver(ODrive[bytes]):
         if len(awaited) == 1:
             self._value = ascii_.number(answers[0])
             return
-        rows = []
-        for k in range(len(self.joints)):
-            pair = ascii_.feedback(answers[3 * k])
-            effort, slow = ascii_.number(answers[3 * k + 1]), ascii_.number(answers[3 * k + 2])
-            if pair is None or effort is None or slow is None:
-                self._lost += 1
+        rows, marks = [], len(answers) - 3 * len(self.joints)
+        formed = all(ascii_.feedback(answer) is not None for answer in answers[:marks])
+        for k in range(marks, len(answers), 3):
+            pair = ascii_.feedback(answers[k])
+            effort, slow = ascii_.number(answers[k + 1]), ascii_.number(answers[k + 2])
+            if not formed or pair is None or effort is None or slow is None:
+                self._lose()
                 return
             rows.append((pair, effort, slow))
         feedback = self._feedback
@@ -203,7 +215,7 @@ class AsciiDriver(ODrive[bytes]):
             feedback.position[k], feedback.velocity[k] = pair
             feedback.effort[k] = effort if self._constants[k] is None else effort * self._constants[k]
             feedback.t_ns[k] = self._heartbeat_ns[k] = t_ns
-            self._take_slow(k, awaited[2], slow)
+            self._take_slow(k, awaited[-1], slow)
         self._time_ns = t_ns
 
     def _take_slow(self, k: int, what: str, value: float) -> None:

@@ -211,3 +211,27 @@ def test_traffic_is_what_a_cycle_sends(setup, kind, mode):
     else:
         assert max(map(len, rig.wire.sent)) <= sum(map(len, traffic.out))
     assert odrive.connection_name(rig.params) == {"bus": "virtual bus", "port": "/dev/ttyACM0"}[kind]
+
+
+@pytest.mark.parametrize("late_ms", [60, 75, 110, 170])
+def test_answers_that_come_after_the_next_request_are_not_taken_for_its_answers(monkeypatch, late_ms):
+    """Answers have no address: the state 8, closed loop, would be the error 0x8."""
+    rig = enabled(lambda *args, **keys: Setup(monkeypatch, "port", *args, **keys), "effort", watchdog=1.0)
+    rig.cycle(3)
+    waiting: list[tuple[int, bytes]] = []
+
+    def later(item):
+        waiting.append((rig.wire.t_ns + late_ms * MS, item))
+        return []
+
+    for turn in range(400):
+        rig.wire.spoil = later if turn % 100 < 3 else lambda item: [item]
+        rig.command.effort[:] = 0.01
+        rig.cycle()
+        due = [item for t_ns, item in waiting if t_ns <= rig.wire.t_ns]
+        waiting[:] = [entry for entry in waiting if entry[0] > rig.wire.t_ns]
+        rig.wire.queue.extendleft(reversed(due))
+        assert list(rig.state.fault) == [0, 0], rig.driver.describe_fault(0, int(rig.state.fault.max()))
+    seen = rig.state.t_ns
+    rig.cycle(5)
+    assert rig.state.t_ns > seen
