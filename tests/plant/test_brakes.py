@@ -86,6 +86,22 @@ def test_a_block_is_overcome_where_its_velocity_is_zero(rig_of):
     )
 
 
+def test_a_block_slides_on_along_a_stop(rig_of):
+    """Pulls of 3 N and 4 N against 4.5 N of friction; at the stop only 4 N pull, and friction ends the motion."""
+    text = block((0, 0, 0), "do: brake, of: p, effort: 4.5, at: 0", schedule="duration: 2.2 s, step: 4 ms")
+    text = text.replace("gravity: [0.0, 0", "gravity: [1.5, 2").replace(
+        "joints: {", "joints: {p.x: {stops: {upper: 0.1}}, "
+    )
+    ran = EventRun(rig_of(text))
+    hits = math.sqrt(2 * 0.1 / 0.15)
+    assert ran.event("p.x at its upper stop")[:2] == (1, pytest.approx(hits, abs=1e-9))
+    speed = np.where(ran.t < hits, 0.2 * ran.t, np.maximum(0.2 * hits - 0.25 * (ran.t - hits), 0))
+    np.testing.assert_allclose(ran["p.y/velocity"], speed, atol=1e-9)
+    assert ran["p.y/position"][-1] == pytest.approx(0.24)
+    last = [ran[f"p.{name}/{what}"][-1] for what in ("holding_effort", "brake_slip") for name in "xy"]
+    assert last == pytest.approx([-3, -4, 0, 0])
+
+
 def test_a_ball_joint_slows_down_about_any_axis(rig_of):
     """4 N·m on 0.5 kg·m² decelerate by 8 rad/s² about a skew axis."""
     text = """
