@@ -189,6 +189,11 @@ def test_parts_of_friction_add_up() -> None:
     assert gear_friction(load, speed, 0.0, 0.0, 1.0) == 0.0
 
 
+def test_coulomb_friction_is_smoothed_below_a_hundredth_of_a_radian_per_second() -> None:
+    assert gear_friction(0.0, 0.01, 0.0, 3.0, 1.0) == pytest.approx(3.0 / math.sqrt(2.0))
+    assert gear_friction(0.0, -0.0075, 0.0, 3.0, 1.0) == pytest.approx(-3.0 * 0.6)
+
+
 def test_at_standstill_there_is_no_friction_and_it_is_odd_in_the_speed() -> None:
     assert gear_friction(5.0, 0.0, 0.7, 1.5, 0.8) == 0.0
     assert gear_friction(0.0, -0.02, 0.7, 1.5, 0.8) == -gear_friction(0.0, 0.02, 0.7, 1.5, 0.8)
