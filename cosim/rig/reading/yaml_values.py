@@ -18,7 +18,7 @@ from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation, sho
 # plain data of a file: None, bool, int, float, str, or lists and mappings of such
 YamlValue: TypeAlias = Any
 
-MOST_VALUES = 20_000  # of a file, aliases replaced
+MOST_VALUES = 10_000  # of a file, aliases replaced
 DEEPEST = 50  # levels of lists and mappings
 LONGEST_INTEGER = 400  # characters; longer ones are beyond the numbers of the program
 
