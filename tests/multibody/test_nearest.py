@@ -11,6 +11,7 @@ from cosim.multibody import Model
 from cosim.multibody.assembly import close_loops
 from cosim.multibody.constraint_laws import gear
 from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.multibody.nearest import ClosureSearch, separate_parts
 
 X, Y, Z = np.eye(3)
 HALF_TURN = np.pi
@@ -110,6 +111,15 @@ def test_the_size_of_a_linkage_does_not_change_its_angles(scale):
             close_loops(Model(four_bar(s * lengths)), guess, np.zeros(3, dtype=bool)) for s in (1.0, scale)
         )
         np.testing.assert_allclose(scaled, found, atol=1e-6)
+
+
+def test_a_search_that_went_round_takes_its_turns_back():
+    lengths, there = random_four_bar(np.random.default_rng(5))
+    equations = Model(four_bar(lengths)).equations
+    ((rows, dofs),) = separate_parts(equations.closure, np.ones(3, dtype=bool))
+    search = ClosureSearch(equations, equations.closure, rows, dofs, there)
+    found = search._approach(there + 2 * HALF_TURN * np.array([1.0, -2.0, 3.0]))
+    np.testing.assert_allclose(found, there, atol=1e-9)
 
 
 def test_gears_keep_the_turns_that_their_ratio_asks_for():
