@@ -126,6 +126,18 @@ def test_urdf_files_that_are_no_mechanisms(command, keys, messages):
     assert command.refuses("run", "rig.yaml") == messages
 
 
+def test_files_that_are_no_urdf(command):
+    Path("rig.yaml").write_text("mechanism: {urdf: rig.yaml}\n")
+    assert command.refuses("check", "rig.yaml") == [
+        "rig.yaml:1 mechanism.urdf: 'rig.yaml' is YAML, a URDF is XML; name a URDF"
+    ]
+    Path("arm.urdf").write_text("<robot name='arm'>" + " " * 4_000_000 + "</robot>")
+    Path("rig.yaml").write_text("mechanism: {urdf: arm.urdf}\n")
+    assert command.refuses("check", "rig.yaml") == [
+        "rig.yaml:1 mechanism.urdf: 'arm.urdf' has 4 MB, a URDF has at most 3 MB; take out what is no link and no joint"
+    ]
+
+
 def test_a_urdf_that_is_not_there(command):
     urdf()
     Path("rig.yaml").write_text("mechanism:\n  urdf: arn.urdf\n")

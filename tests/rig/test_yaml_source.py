@@ -108,6 +108,8 @@ def test_dotted():
         ("schedule={step: 2ms}", ("schedule",), {"step": "2ms"}),
         ("joints.elbow.encoder=", ("joints", "elbow", "encoder"), None),
         ("base.note=a=b", ("base", "note"), "a=b"),
+        ("base.a b=1", ("base", "a b"), 1),
+        (" base.note =1", ("base", "note"), 1),
     ],
 )
 def test_override(load, text, path, value):
@@ -143,6 +145,11 @@ def test_the_later_override_wins(load):
         ("joints.elbow.encoder.delay.x=2", "no 'x' in joints.elbow.encoder.delay"),
         ("joints.elbow", "expected key=value, for example schedule.step=2ms"),
         ("=3", "expected key=value, for example schedule.step=2ms"),
+        ("...=3", "expected key=value, for example schedule.step=2ms"),
+        ("base.=3", "expected key=value, for example schedule.step=2ms"),
+        ("controllers[0.kp=3", "expected key=value, for example schedule.step=2ms"),
+        ("controllers0].kp=3", "expected key=value, for example schedule.step=2ms"),
+        ("base[]=3", "expected key=value, for example schedule.step=2ms"),
         ("base.kp=[1", "broken YAML: expected ',' or ']', but got '<stream end>'"),
         ("base.kp={a: 1, a: 2}", "key 'a' is given twice; the first is in line 1"),
     ],

@@ -19,6 +19,8 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+_PART = r"[^.\[\]\s](?:[^.\[\]\n]*[^.\[\]\s])?"  # names may have blanks inside
+_KEY = rf"{_PART}(?:\.{_PART}|\[{_PART}\])*"
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 
 
@@ -67,8 +69,8 @@ def override(source: YamlSource, text: str, option: str = "") -> YamlSource:
     option = option or f"--set {text}"
     place = SourceLocation(option)
     key, equals, value_text = text.partition("=")
-    parts = re.findall(r"[^.\[\]\s]+", key)
-    if not equals or not parts:
+    parts = re.findall(_PART, key)
+    if not equals or not re.fullmatch(_KEY, key.strip()):
         raise InputError("expected key=value, for example schedule.step=2ms", place)
     value = read_value(value_text, place)
     data = copy.deepcopy(source.data)

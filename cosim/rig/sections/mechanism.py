@@ -21,6 +21,7 @@ from cosim.rig.sections.loops_and_springs import Parts, read_loops, read_springs
 from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
 from cosim.types import param, params
 
+LARGEST_URDF = 3_000_000  # bytes
 MOVING_BASE = "moving_base"  # its link and its joint
 
 
@@ -79,6 +80,9 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
         return reading.fail((*at, "urdf"), f"no such file '{section['urdf']}'{did_you_mean(urdf.name, near)}")
     if urdf is not None and urdf.suffix in (".yaml", ".yml"):
         return reading.fail((*at, "urdf"), f"'{section['urdf']}' is YAML, a URDF is XML; name a URDF")
+    if urdf is not None and urdf.stat().st_size > LARGEST_URDF:
+        size = f"{urdf.stat().st_size / 1e6:.3g} MB, a URDF has at most {LARGEST_URDF / 1e6:.3g} MB"
+        return reading.fail((*at, "urdf"), f"'{section['urdf']}' has {size}; take out what is no link and no joint")
     findings = Diagnostics()
     recording = Reading(reading.place, findings.errors, reading.folder)  # errors of the mechanism only
     try:
