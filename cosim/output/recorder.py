@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.errors import CosimError, InputError, RunError
+from cosim.output.recording_footer import complete_recording
 from cosim.types import Level
 
 Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
@@ -57,7 +58,8 @@ class Recorder:
 
     Leaving the `with` block finishes the file, also after an exception. A killed process loses at most the last 256 KiB
     of messages or the last second of the run, whichever is less: all earlier data is in complete chunks on disk, which
-    `read_recording` and `mcap recover` read.
+    `read_recording` and `mcap recover` read. After a full disk the file holds the complete chunks, with index and
+    footer.
 
     Raises InputError if the file cannot be created, RunError if writing fails.
     """
@@ -70,6 +72,7 @@ class Recorder:
         self._order = [column for columns in self._groups.values() for column in columns.values()]
         self._pending_bytes = 0
         self._flushed_ns = 0
+        self._complete = 0  # bytes of the file that are complete parts
         try:
             self._file = open(path, "wb")  # noqa: SIM115 (closed by `close`)
         except OSError as cause:
@@ -81,7 +84,7 @@ class Recorder:
             self._writer.add_metadata("run", metadata)
             self._topics = self._register(channels)
             self._log = self._register_topic("/log", "foxglove.Log", LOG_SCHEMA)
-            self._writer.flush()
+            self._flush(0)
 
     def append(self, t_ns: np.ndarray, rows: np.ndarray) -> None:
         """Add samples: t_ns (k,) integer ns, not negative; rows (k, len(channels)) in the channels' units.
@@ -122,7 +125,7 @@ class Recorder:
         """Store a file, such as the rig file, as an attachment."""
         with self._writing(RunError):
             self._writer.add_attachment(0, 0, name, media_type, data)
-            self._writer.flush()
+            self._flush(self._flushed_ns)
 
     def close(self) -> None:
         """Write the last chunk and the index, and close the file; idempotent."""
@@ -163,12 +166,13 @@ class Recorder:
 
     def _flush(self, t_ns: int) -> None:
         self._writer.flush()
+        self._complete = self._file.tell()
         self._pending_bytes = 0
         self._flushed_ns = t_ns
 
     @contextmanager
     def _writing(self, error: type[CosimError]) -> Iterator[None]:
-        """Convert a failed write to `error` and close the file; complete chunks on disk stay readable."""
+        """Convert a failed write to `error` and close the file; complete chunks stay on disk, with index and footer."""
         if self._file.closed:
             raise RunError("the recording is closed; nothing can be added to it", str(self._path))
         try:
@@ -176,6 +180,9 @@ class Recorder:
         except OSError as cause:
             with suppress(OSError):
                 self._file.close()
+            if error is RunError:
+                with suppress(OSError):
+                    complete_recording(self._path, self._complete)
             raise self._failure(error, cause) from cause
 
     def _failure(self, error: type[CosimError], cause: OSError) -> CosimError:

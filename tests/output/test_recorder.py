@@ -4,12 +4,13 @@ import json
 import resource
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from mcap.exceptions import McapError
 from mcap.reader import make_reader
 
 from cosim.errors import InputError, RunError
@@ -290,6 +291,60 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_written(tmp_path):
         recorder.event(0, "too late")
     assert str(error.value) == f"{path}: the recording is closed; nothing can be added to it"
     recorder.close()
+
+
+def test_an_attachment_is_in_the_file_before_it_is_closed(tmp_path):
+    from mcap.records import Attachment
+    from mcap.stream_reader import StreamReader
+
+    with Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
+        recorder.attach("rig.yaml", b"name: test", "application/yaml")
+        found = []
+        with open(tmp_path / "a.mcap", "rb") as file, suppress(McapError):  # it is not complete
+            found.extend(StreamReader(file).records)
+        assert [item.data for item in found if isinstance(item, Attachment)] == [b"name: test"]
+
+
+@contextmanager
+def full_disk(tmp_path):
+    """A folder on a disk of its own, of 400 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)]
+    if subprocess.run(["mount", *options], capture_output=True).returncode:
+        pytest.skip("needs the right to mount a disk")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("free", [0, 3_000, 100_000])
+def test_other_readers_open_the_recording_of_a_full_disk(tmp_path, free):
+    """free: bytes of the disk that something else takes before, so that it is full at different places."""
+    t_ns, rows = samples(20_000)
+    with full_disk(tmp_path) as disk:
+        (disk / "other").write_bytes(bytes(free))
+        path = disk / "a.mcap"
+        with pytest.raises(RunError) as error, Recorder(path, CHANNELS, {"rig": "test"}) as recorder:
+            recorder.attach("rig.yaml", b"name: test", "application/yaml")
+            for k in range(0, 20_000, 100):
+                recorder.append(t_ns[k : k + 100], rows[k : k + 100])
+        what = "cannot write the recording: No space left on device; free space on the disk and run again"
+        assert str(error.value) == f"{path}: {what}"
+        with open(path, "rb") as file:
+            reader = make_reader(file, validate_crcs=True)
+            summary = reader.get_summary()
+            found = [(channel.topic, message.log_time) for _, channel, message in reader.iter_messages()]
+            attached = [item.data for item in reader.iter_attachments()]
+            described = [item.metadata for item in reader.iter_metadata()]
+        times, values = read_recording(path)
+    counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
+    assert counts == {f"/joints/{name}": len(times) for name in ("shoulder", "lift")} | {"/energy": len(times)}
+    assert len(found) == summary.statistics.message_count == 3 * len(times) and 1_000 < len(times) < 20_000
+    assert summary.statistics.message_end_time == times[-1] == found[-1][1]
+    assert (attached, described) == ([b"name: test"], [{"rig": "test"}])
+    np.testing.assert_array_equal(values["energy/work"], rows[: len(times), 3])
 
 
 def test_a_file_that_is_no_recording_is_an_input_error(tmp_path):
