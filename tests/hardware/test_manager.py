@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.control.plausibility import shaft_slips
+from cosim.control.plausibility import JUMP_TIME, is_stale, jumped, longest_span, shaft_slips
 from cosim.errors import RunError
 from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.manager import HardwareManager
+from cosim.hardware.manager import FIRST_READS, HardwareManager
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 
@@ -173,3 +173,26 @@ def test_a_run_that_a_fault_of_a_drive_ends_states_what_clears_it(bench, outlast
     if not outlasts:
         fix = "fix the cause before the next run; this stop clears the fault"
     assert str(caught.value) == f"the load motor of joint 'elbow' reports fault 7; {fix}"
+
+
+@pytest.mark.parametrize(("reads", "reports"), [(10, True), (FIRST_READS - 1, True), (FIRST_READS, False)])
+def test_a_real_drive_beside_simulated_ones_may_answer_late_before_the_first_command(dynamometer, reads, reports):
+    """Each read waits 5 ms."""
+    shoulder, elbow = Reporting(), Reporting(silent=reads)
+    shoulder.sample = (1, 0.3, 0.0)
+    elbow.sample = (1050 * MS, 0.1, 0.0)
+    groups = [DriverGroup(shoulder, np.array([0])), DriverGroup(elbow, np.array([1]), real=True)]
+    manager = HardwareManager(groups, VirtualPlant(dynamometer.tick_model))
+    if not reports:
+        with pytest.raises(RunError, match=r"^the drives of elbow report no position; check their power"):
+            manager.measure_once(1000 * MS)
+        return
+    manager.measure_once(1000 * MS)
+    assert manager._feedback["position"].tolist() == [0.3, 0.1]
+
+
+def test_a_step_of_exactly_the_limit_is_no_jump_and_feedback_of_exactly_the_limit_is_not_stale():
+    allowed = 8.0 * (0.001 + JUMP_TIME)
+    assert jumped(0.0, np.array([allowed, np.nextafter(allowed, 1.0)]), 0.001, 8.0).tolist() == [False, True]
+    assert is_stale(np.array([0.02, np.nextafter(0.02, 1.0)]), 0.02).tolist() == [False, True]
+    assert longest_span(0.001, np.array([0.0, 0.001, 0.031]), 0.001) == pytest.approx([0.001, 0.001, 0.031])
