@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cosim.units import SPELLINGS, UNITS, parse_quantity
+from cosim.units import SPELLINGS, UNITS, format_seconds, parse_quantity
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -94,3 +94,45 @@ def test_what_is_no_quantity(text, unit, message):
     with pytest.raises(ValueError) as caught:
         parse_quantity(text, unit)
     assert str(caught.value) == message
+
+
+# 1 of each unit in SI, from its definition
+DEFINITIONS = {
+    "1": 1.0, "%": 0.01, "s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "Hz": 1.0, "kHz": 1e3,
+    "rad": 1.0, "mrad": 1e-3, "deg": 0.017453292519943295, "turn": 6.283185307179586,
+    "rad/s": 1.0, "deg/s": 0.017453292519943295, "rpm": 0.10471975511965977, "turn/s": 6.283185307179586,
+    "rad/s^2": 1.0, "deg/s^2": 0.017453292519943295, "turn/s^2": 6.283185307179586,
+    "m": 1.0, "cm": 0.01, "mm": 1e-3, "um": 1e-6, "m/s": 1.0, "mm/s": 1e-3, "m/s^2": 1.0,
+    "kg": 1.0, "g": 1e-3, "t": 1e3, "kg*m^2": 1.0, "kg*cm^2": 1e-4, "g*cm^2": 1e-7, "N": 1.0, "kN": 1e3,
+    "N*m": 1.0, "N*cm": 0.01, "mN*m": 1e-3, "N*m/rad": 1.0, "N*m*s/rad": 1.0, "N/m": 1.0, "N/mm": 1e3, "N*s/m": 1.0,
+    "N*m/A": 1.0, "mN*m/A": 1e-3, "V": 1.0, "mV": 1e-3, "A": 1.0, "mA": 1e-3, "ohm": 1.0, "mohm": 1e-3,
+    "H": 1.0, "mH": 1e-3, "uH": 1e-6, "W": 1.0, "kW": 1e3, "J": 1.0, "bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6,
+    "degC": 1.0, "°C": 1.0, "K": 1.0, "N*m/s": 1.0, "N/s": 1.0,
+}  # fmt: skip
+
+
+def test_every_unit_has_its_definition():
+    assert {unit: factor for unit, (_, factor) in UNITS.items()} == pytest.approx(DEFINITIONS, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (1e-12, "0 s"),
+        (1.0, "1 s"),
+        (-2.5, "-2.5 s"),
+        (0.9996, "1 s"),
+        (0.9994, "999 ms"),
+        (1.72e-5, "17.2 µs"),
+        (-1.72e-5, "-17.2 µs"),
+        (9.996e-4, "1 ms"),
+        (9.994e-4, "999 µs"),
+        (3e-9, "3 ns"),
+        (12345.0, "12,345 s"),
+        (99.94, "99.9 s"),
+        (100.4, "100 s"),
+    ],
+)
+def test_times_with_three_digits(seconds, text):
+    assert format_seconds(seconds) == text
