@@ -366,3 +366,29 @@ def test_drives_get_no_process_data_before_all_of_them_are_mapped(bench):
     b.cycle(3)
     prepared = len(found) - found[::-1].index("prepared")
     assert found[prepared:] == [], "what stops drives that may be on comes before"
+
+
+def test_a_fault_without_history_keeps_its_code(running):
+    b = running()
+    b.cycle(3)
+    b.motors[0].fault_cause = "overcurrent"
+    b.run(1)
+    b.motors[0].fault_cause = ""
+    b.node().values[0x100300] = 0
+    assert setup.standing_error(b.driver._client, 1) == faults.OVERCURRENT
+
+
+def test_a_drive_that_missed_the_command_to_operate_gets_it_again(bench):
+    b = bench(JOINT(id=1, cpr=4096), JOINT(id=2, cpr=4096))
+    b.driver.open()
+    send, missed = b.send, []
+
+    def losing(frame, deadline_ns):
+        if frame.id == codec.NMT and frame.data == bytes((codec.START, 2)) and not missed:
+            missed.append(frame)
+            return
+        send(frame, deadline_ns)
+
+    b.send = losing
+    b.driver.enable("effort")
+    assert missed and [node.state for node in b.emulator.nodes] == [profile.ENABLED] * 2

@@ -6,6 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from cosim.drivers.moteus import faults
+from cosim.drivers.moteus.codec import SERVER_DATA, tunnel
+from cosim.drivers.moteus.diagnostic import get
+from cosim.drivers.transport import CanFrame
 from cosim.errors import InputError, RunError
 from cosim.units import TURN
 from tests.drivers.moteus.driver_bench import Bench
@@ -256,3 +259,30 @@ def test_a_fault_while_switching_on(bench: Bench) -> None:
     ):
         bench.driver.enable("position")
     assert [servo.mode for servo in bench.servos] == [0, 0]
+
+
+def test_a_late_line_of_the_console_is_not_taken_for_the_value() -> None:
+    """The first answer is that of an earlier request."""
+    lines, text = iter([b"9.900000\r\n", b"4.000000\r\n", b"4.000000\r\n"]), [b""]
+
+    def write_data(data: bytes) -> None:
+        if b"conf get" in data:
+            text[0] = next(lines)
+        elif b"tel stop" in data:
+            text[0] = b"OK\r\n"
+
+    def request(data: bytes) -> CanFrame:
+        found, text[0] = text[0], b""
+        return CanFrame(0, tunnel(SERVER_DATA, 1, found))
+
+    assert get(write_data, request, "servo.pid_position.kp") == 4.0
+
+
+def test_a_drive_that_reports_no_number_ends_the_run_at_its_joint(bench: Bench) -> None:
+    bench.driver.enable("effort")
+    bench.cycle(2)
+    bench.rotors[1].position = math.nan
+    what = r"^joint 'j1': node 8 reports no number as its position or velocity; check its encoder$"
+    with pytest.raises(RunError, match=what):
+        bench.cycle(3)
+    bench.rotors[1].position = 0.0
