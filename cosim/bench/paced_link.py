@@ -29,6 +29,7 @@ class PacedLink:
         self._inward: deque[tuple[int, bytes]] = deque()  # (time of arrival in ns, bytes)
         self._outward: deque[tuple[int, bytes]] = deque()
         self.open, self.close, self.reopen, self.bus_off = link.open, link.close, link.reopen, link.bus_off
+        self.reserve = link.reserve
         self.name, self.meter = link.name, link.meter
 
     @property

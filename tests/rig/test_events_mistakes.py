@@ -104,6 +104,10 @@ def mistakes(joints, *events):
         ),
         ("{do: brake, of: rod, at: 1, effort: 3, static_ratio: 0.9}", ".static_ratio: must be at least 1, is 0.9"),
         ("{do: brake, of: rod, at: 1, efforts: [1, 2]}", ": give one of 'times' for each of 'efforts', got 0 and 2"),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [], times: []}",
+            ": give one of 'times' for each of 'efforts', got 0 and 0",
+        ),
         ("{do: brake, of: rod, at: 1, times: [0, 2]}", ": give one of 'times' for each of 'efforts', got 2 and 0"),
         (
             "{do: brake, of: rod, at: 1, effort: 2, efforts: [1], times: [0]}",

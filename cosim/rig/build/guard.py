@@ -32,7 +32,9 @@ def with_real_defaults(guard: Guard, spec: RigSpec, followed: Collection[int]) -
     reference."""
     real = real_joints(spec.drivers)
     bounds = {key: values.copy() for key, values in guard.bounds.items()}
-    for row in (row for row in LIMITS if row.real_default is not None):
+    for row in LIMITS:
+        if row.real_default is None:
+            continue
         for k in (k for k, name in enumerate(spec.joints) if name in real):
             if np.isinf(bounds[row.key][k]) and (row.reference != "required" or k in followed):
                 bounds[row.key][k] = row.real_default({key: float(values[k]) for key, values in bounds.items()})

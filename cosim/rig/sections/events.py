@@ -152,10 +152,11 @@ def _efforts(
         if values["effort"] == 0.0:
             reading.fail(at, "a brake needs an 'effort' above 0")
         return (values["effort"],), (0.0,)
-    efforts, times = values["efforts"] or (), values["times"] or ()
+    efforts: tuple[float, ...] = values["efforts"] or ()
+    times: tuple[float, ...] = values["times"] or ()
     if "effort" in given:
         reading.fail((*at, "effort"), "give 'effort', or 'efforts' and 'times'")
-    elif len(efforts) != len(times):
+    elif len(efforts) != len(times) or not efforts:
         reading.fail(at, f"give one of 'times' for each of 'efforts', got {len(times)} and {len(efforts)}")
     elif times[0] != 0.0 or any(b <= a for a, b in pairwise(times)):
         reading.fail((*at, "times"), "must start at 0 and increase")
