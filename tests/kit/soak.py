@@ -36,6 +36,7 @@ WATCHDOG = 0.6  # s, of the drives
 FEEDBACK = 0.4  # s, of guard.stale: longer than the stalls of a busy machine
 PATIENCE = 60.0  # s
 STALE = "has sent no feedback for"
+LOST = f"{STALE}|no answer from node"  # before or after the start
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ SCENARIOS = (
     Scenario("interrupt", r"interrupted after tick \d+", signal=signal.SIGINT),
     Scenario("terminate", r"(interrupted|terminated) after tick \d+", signal=signal.SIGTERM),
     Scenario("kill", "", signal=signal.SIGKILL, code=-signal.SIGKILL),
-    Scenario("emulation killed", STALE, signal=signal.SIGKILL, to="emulation"),
-    Scenario("emulation halted", STALE, signal=signal.SIGSTOP, to="emulation"),
+    Scenario("emulation killed", LOST, signal=signal.SIGKILL, to="emulation"),
+    Scenario("emulation halted", LOST, signal=signal.SIGSTOP, to="emulation"),
     Scenario("bus off", r"connection is lost|bus off|" + STALE, fault="kind: bus_off, at: {t}"),
     Scenario("all frames lost", STALE, fault="kind: drop, at: {t}"),
     Scenario("some frames lost", STALE, fault="kind: drop, at: {t}, fraction: 0.05", finishes=True),

@@ -329,10 +329,11 @@ schedule: {duration: 2}
             "rig.yaml:5 mechanism.constraints[0].type: residual fails on symbols: a Python `if`, `and`, `min` or"
             " comparison chain on a traced value; use cosim.ops.where (*/own.py:8)",
         ),
+        # the nearest solution is where the root begins, with an infinite slope
         (
             LAWFUL,
             LAW.format("ops.sqrt(0.4 - q[0]) - q[1]"),
-            "rig.yaml:5 mechanism.constraints[0]: 'mine' is not finite at the initial positions; change the initial"
+            "rig.yaml:5 mechanism.constraints[0]: 'mine' has no direction at the initial positions; change the initial"
             " positions",
         ),
         (

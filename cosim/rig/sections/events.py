@@ -152,8 +152,7 @@ def _efforts(
         if values["effort"] == 0.0:
             reading.fail(at, "a brake needs an 'effort' above 0")
         return (values["effort"],), (0.0,)
-    efforts: tuple[float, ...] = values["efforts"] or ()
-    times: tuple[float, ...] = values["times"] or ()
+    efforts, times = list(values["efforts"] or ()), list(values["times"] or ())
     if "effort" in given:
         reading.fail((*at, "effort"), "give 'effort', or 'efforts' and 'times'")
     elif len(efforts) != len(times) or not efforts:
@@ -162,7 +161,7 @@ def _efforts(
         reading.fail((*at, "times"), "must start at 0 and increase")
     elif not any(efforts):
         reading.fail((*at, "efforts"), "a brake needs an effort above 0")
-    return efforts, times
+    return tuple(efforts), tuple(times)
 
 
 def _check_overlap(event: EventSpec, others: list[EventSpec], at: tuple, reading: Reading) -> None:
