@@ -165,7 +165,7 @@ def _left_out(rig: Rig) -> Iterator[str]:
     independent = rig.plant.full_model.nv - constrained
     if driven > independent:
         what = f"{driven} joints are driven and {independent} dof{'s are' if independent != 1 else ' is'} independent"
-        yield f"note: {what}: name the joints that have a motor in joints and controllers"
+        yield f"note: {what}; if not all of them have a motor, name those that do in joints and controllers"
 
 
 def _tick(rig: Rig) -> Iterator[str]:

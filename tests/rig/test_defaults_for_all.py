@@ -103,4 +103,4 @@ def test_check_notes_drives_that_act_against_each_other(command, tmp_path):
     code, out, err = command("check", "bars.yaml")
     assert (code, err) == (0, [])
     what = "note: 3 joints are driven and 1 dof is independent"
-    assert f"  {what}: name the joints that have a motor in joints and controllers\n" in out
+    assert f"  {what}; if not all of them have a motor, name those that do in joints and controllers\n" in out
