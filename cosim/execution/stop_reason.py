@@ -41,7 +41,7 @@ def _guard_fault(tick_model: TickModel, parts: State) -> str:
     if code == STALE:
         age, limit = (1e3 * float(values[k]) for values in (parts["age"], tick_model.guard.stale))
         reason = f"has sent no feedback for {age:.6g} ms, more than the {limit:.6g} ms of guard.stale"
-        return f"joint '{name}' {reason}; check its cable and its bus"
+        return f"joint '{name}' {reason}; check its power, its cable and its bus"
     if code == NOT_FINITE:
         return f"joint '{name}' {_not_finite(tick_model, parts, k)}"
     row = LIMIT_OF[KEYS[code]]

@@ -217,4 +217,4 @@ class HardwareManager:
         if plausibility.is_stale(age_ns, self._stale_ns):
             what = f"the load motor of '{group.joints}' has sent no feedback for {age_ns * 1e-6:.6g} ms"
             limit = f"more than the {self._stale_ns * 1e-6:.6g} ms of guard.stale"
-            raise RunError(f"{what}, {limit}; check its cable and its bus")
+            raise RunError(f"{what}, {limit}; check its power, its cable and its bus")

@@ -95,7 +95,7 @@ class Scene:
 
 def silence(run: Run) -> None:
     """The run ended in the first tick in which the feedback was too old."""
-    assert SILENT in run.fault and "guard.stale; check its cable and its bus" in run.fault, run.fault
+    assert SILENT in run.fault and "guard.stale; check its power, its cable and its bus" in run.fault, run.fault
     joint = run.fault.split("'")[1]
     age = run[f"{joint}/age"]
     assert age[-1] > STALE

@@ -134,7 +134,7 @@ def test_an_immediate_stop_ends_a_controlled_one(rig_of, kind):
     assert len(rows) == 1
     assert fault == (
         f"stopped at tick {trip + 20} (t = {(trip + 20) / RATE:.6g} s): joint 'a' has sent no feedback for 12 ms, more"
-        " than the 5 ms of guard.stale; check its cable and its bus"
+        " than the 5 ms of guard.stale; check its power, its cable and its bus"
     )
 
 

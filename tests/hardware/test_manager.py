@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,9 @@ class Reporting(HardwareStub):
 
     modes = frozenset({"effort"})
     limits = None
-    joints = ("elbow",)
 
-    def __init__(self, silent=0):
+    def __init__(self, silent=0, joints=("elbow",)):
+        self.joints = joints
         self.silent, self.sample = silent, (0, 0.0, 0.0)  # t_ns, position, velocity
         self.fault = 0
 
@@ -123,8 +124,36 @@ def test_a_silent_load_motor_stops_the_run_by_the_shortest_limit(bench, late_ns,
     with pytest.raises(RunError) as caught:
         read(manager, 1000 * MS + late_ns)
     assert str(caught.value) == (
-        "the load motor of 'elbow' has sent no feedback for 20 ms, more than the 20 ms of guard.stale; check its cable"
-        " and its bus"
+        "the load motor of 'elbow' has sent no feedback for 20 ms, more than the 20 ms of guard.stale; check its power,"
+        " its cable and its bus"
+    )
+
+
+@pytest.fixture(scope="module")
+def two_shafts():
+    """Two joints under test, whose load motors share a driver."""
+    load = "{id: 3, ratio: 9, torque_constant: 0.1, effort: 8, inertia: 0.005}"
+    wired = ["drivers.test.joints.shoulder={id: 4, ratio: 9}", f"drivers.load.loads.shoulder={load}"]
+    return load_rig(BENCH / "elbow.yaml", [*wired, "schedule.step=2 ms"])
+
+
+@pytest.mark.parametrize("limits", [(0.010, 0.030), (0.030, 0.010)], ids=str)
+def test_load_motors_on_one_driver_have_the_smallest_limit_of_its_joints(two_shafts, monkeypatch, limits):
+    guard = replace(two_shafts.tick_model.guard, stale=np.array(limits))
+    monkeypatch.setattr(two_shafts.tick_model, "guard", guard)
+    motor, load = Reporting(joints=("shoulder", "elbow")), Reporting(joints=("shoulder", "elbow"))
+    index = np.arange(2)
+    groups = [DriverGroup(motor, index, real=True), DriverGroup(load, index, real=True, load=True)]
+    manager = HardwareManager(groups, VirtualPlant(two_shafts.tick_model))
+    load.sample = (1000 * MS, 0.0, 0.0)
+    motor.sample = (1010 * MS, 0.0, 0.0)
+    read(manager, 1010 * MS)
+    motor.sample = (1020 * MS, 0.0, 0.0)  # later than the smaller limit, earlier than the larger one
+    with pytest.raises(RunError) as caught:
+        read(manager, 1020 * MS)
+    assert str(caught.value) == (
+        "the load motor of 'shoulder, elbow' has sent no feedback for 20 ms, more than the 10 ms of guard.stale; check"
+        " its power, its cable and its bus"
     )
 
 

@@ -189,7 +189,7 @@ STOPS = {
 STOPS["stale"] = (
     [],
     0,
-    "has sent no feedback for 12 ms, more than the 5 ms of guard.stale; check its cable and its bus",
+    "has sent no feedback for 12 ms, more than the 5 ms of guard.stale; check its power, its cable and its bus",
 )
 
 

@@ -211,7 +211,7 @@ def test_stale_measurements_stop_the_run(arm):
     assert len(rows) == 4 + 20 + 2
     assert fault == (
         "stopped at tick 25 (t = 0.025 s): joint 'elbow' has sent no feedback for 21 ms, more than the 20 ms of"
-        " guard.stale; check its cable and its bus"
+        " guard.stale; check its power, its cable and its bus"
     )
 
 
