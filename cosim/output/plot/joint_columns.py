@@ -12,7 +12,7 @@ from cosim.output.plot.style import BLUE, INK, ROSE, RUST
 
 ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
 COMMANDED = {"label": "commanded", "color": RUST, "linewidth": 0.8, "zorder": 3}
-HOLDING = {"label": "brake or latch", "color": ROSE, "linewidth": 1.0, "zorder": 1}
+HOLDING = {"label": "brake, latch or stop", "color": ROSE, "linewidth": 1.0, "zorder": 1}
 REFERENCE = {"label": "reference", "color": INK, "linewidth": 1.0, "dashes": (4, 2.5), "zorder": 4}
 ERROR = {"label": "reference − actual", "color": ROSE, "linewidth": 1.2, "zorder": 2}
 
