@@ -24,6 +24,7 @@ from cosim.compile import interpreting
 from cosim.compile.compiled import INTERPRET_VARIABLE
 from cosim.errors import InputError, RunError, did_you_mean
 from cosim.output import console
+from cosim.output.output_files import write_file
 
 CASES: tuple[BenchCase, ...] = (
     *rows_dynamics.CASES,
@@ -81,5 +82,5 @@ def write(json: Path, document: dict[str, Any], rows: Sequence[BenchRow]) -> Non
         print(text.decode(), end="")
         return
     report.print_table(rows)
-    json.write_bytes(text)
+    write_file(json, text, "figures")
     print(f"wrote    {json}")

@@ -72,9 +72,11 @@ def run(
             finished, fault = stopped.run, stopped
     if json != "-":
         print_summary(finished)
-    write_files(finished, plots, json, record)
-    if fault is not None:
-        raise fault
+    failures = [*write_files(finished, plots, json, record), *([] if fault is None else [fault])]
+    for failure in failures[:-1]:
+        print(failure, file=sys.stderr)
+    if failures:
+        raise failures[-1]
 
 
 @app.command()

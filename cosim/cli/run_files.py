@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cosim.cli.run_summary import speed_text
-from cosim.errors import InputError
+from cosim.errors import CosimError, InputError, RunError
+from cosim.output.output_files import write_file
 from cosim.rig.run import Run, signal_units
 
 if TYPE_CHECKING:
@@ -43,25 +45,32 @@ def check_plots(plots: Sequence[str], rig: Rig) -> None:
             raise InputError(f"{plot}: {what}", "--plot")
 
 
-def write_files(run: Run, plots: Sequence[str], json: str | None, record: str | None) -> None:
-    """Write the requested files and print their names."""
-    written = []
-    for plot in plots:
-        _draw(run, Path(plot))
-        written.append(f"plot {plot}")
-    if json is not None:
-        import orjson
-
-        text = orjson.dumps(run.summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        if json == "-":
-            print(text.decode(), end="")
-            return
-        Path(json).write_bytes(text)
-        written.append(f"summary {json}")
+def write_files(run: Run, plots: Sequence[str], json: str | None, record: str | None) -> list[RunError]:
+    """Write the requested files and print the names of those that are written. Returns what failed, a file each."""
+    writers: dict[str, Callable[[], None]] = {f"plot {plot}": partial(_draw, run, Path(plot)) for plot in plots}
+    if json not in (None, "-"):
+        writers[f"summary {json}"] = lambda: write_file(json, _summary(run), "summary")
+    written, failures = [], []
+    for name, write in writers.items():
+        try:
+            write()
+            written.append(name)
+        except CosimError as error:  # the name was checked before the run
+            failures.append(RunError(error.what, error.place))
+    if json == "-":
+        print(_summary(run).decode(), end="")
+        return failures
     if record is not None and "cannot write the recording" not in run.fault:
         written.append(f"recording {record}")
     if written:
         print("wrote    " + ", ".join(written))
+    return failures
+
+
+def _summary(run: Run) -> bytes:
+    import orjson
+
+    return orjson.dumps(run.summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def _draw(run: Run, plot: Path) -> None:

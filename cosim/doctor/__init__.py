@@ -9,6 +9,7 @@ from cosim.doctor.assessment import Assessment
 from cosim.doctor.latency import HostInstruments, Instruments, ReportProgress
 from cosim.doctor.machine import cpu_list, read_machine, steal_time
 from cosim.errors import InputError, RunError
+from cosim.output.output_files import write_file
 
 # s
 SHORTEST, LONGEST = 0.05, 600.0
@@ -37,7 +38,7 @@ def main(duration: str, cpu: int | None, json: Path | None) -> None:
     if quiet:
         print(text.decode(), end="")
     else:
-        json.write_bytes(text)
+        write_file(json, text, "figures")
         print(f"wrote      {json}")
 
 

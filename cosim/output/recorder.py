@@ -8,13 +8,15 @@ Format: https://mcap.dev/spec, messages as JSON, described by JSON schemas.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
-from cosim.errors import CosimError, InputError, RunError
+from cosim.errors import RunError
+from cosim.output.output_files import write_error
 from cosim.output.recording_footer import complete_recording
 from cosim.types import Level
 
@@ -24,10 +26,7 @@ CHUNK_BYTES = 256 * 1024  # of messages, before compression
 CHUNK_NS = 1_000_000_000
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
 RIG_GROUPS = ("energy", "timing")  # groups of signals of the rig rather than a joint
-WRITE_FIXES: dict[type[CosimError], str] = {
-    InputError: "name a file in a folder that exists and that you may write to",
-    RunError: "free space on the disk and run again",
-}
+MOVED = "its file was removed or moved during the run; leave it in its place and run again"
 LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}
 LOG_SCHEMA = {
     "title": "foxglove.Log",
@@ -61,7 +60,7 @@ class Recorder:
     `read_recording` and `mcap recover` read. After a full disk the file holds the complete chunks, with index and
     footer.
 
-    Raises InputError if the file cannot be created, RunError if writing fails.
+    Raises InputError if the file cannot be created, RunError if writing fails or the file is removed or moved.
     """
 
     def __init__(self, path: str | Path, channels: Channels, metadata: dict[str, str]) -> None:
@@ -76,8 +75,8 @@ class Recorder:
         try:
             self._file = open(path, "wb")  # noqa: SIM115 (closed by `close`)
         except OSError as cause:
-            raise self._failure(InputError, cause) from cause
-        with self._writing(InputError):
+            raise write_error(path, "recording", cause) from cause
+        with self._writing():
             # chunks end in `_flush`, between two ticks, never inside the writer
             self._writer = Writer(self._file, chunk_size=1 << 62, compression=CompressionType.ZSTD)
             self._writer.start(library="cosim")
@@ -94,7 +93,7 @@ class Recorder:
         from orjson import dumps
 
         add = self._writer.add_message
-        with self._writing(RunError):
+        with self._writing():
             for t, row in zip(t_ns.tolist(), rows[:, self._order].tolist(), strict=True):
                 for topic, names, begin, end in self._topics:
                     data = dumps(dict(zip(names, row[begin:end], strict=True)))
@@ -116,14 +115,14 @@ class Recorder:
             "file": "",
             "line": 0,
         }
-        with self._writing(RunError):
+        with self._writing():
             self._writer.add_message(self._log, int(t_ns), dumps(message), int(t_ns))
             if level == "error":
                 self._flush(int(t_ns))
 
     def attach(self, name: str, data: bytes, media_type: str) -> None:
         """Store a file, such as the rig file, as an attachment."""
-        with self._writing(RunError):
+        with self._writing():
             self._writer.add_attachment(0, 0, name, media_type, data)
             self._flush(self._flushed_ns)
 
@@ -131,8 +130,10 @@ class Recorder:
         """Write the last chunk and the index, and close the file; idempotent."""
         if self._file.closed:
             return
-        with self._writing(RunError):
+        with self._writing():
             self._writer.finish()
+            self._file.flush()
+            self._check_place()
             self._file.close()
 
     def __enter__(self) -> Recorder:
@@ -166,27 +167,43 @@ class Recorder:
 
     def _flush(self, t_ns: int) -> None:
         self._writer.flush()
+        self._check_place()
         self._complete = self._file.tell()
         self._pending_bytes = 0
         self._flushed_ns = t_ns
 
     @contextmanager
-    def _writing(self, error: type[CosimError]) -> Iterator[None]:
-        """Convert a failed write to `error` and close the file; complete chunks stay on disk, with index and footer."""
+    def _writing(self) -> Iterator[None]:
+        """Convert a failed write to a CosimError and close the file; complete chunks stay on disk, with index and
+        footer."""
         if self._file.closed:
             raise RunError("the recording is closed; nothing can be added to it", str(self._path))
         try:
             yield
         except OSError as cause:
+            in_place = self._in_place()
             with suppress(OSError):
                 self._file.close()
-            if error is RunError:
+            error = write_error(self._path, "recording", cause)
+            if not self._complete:
+                raise error from cause
+            if in_place:
                 with suppress(OSError):
                     complete_recording(self._path, self._complete)
-            raise self._failure(error, cause) from cause
+            raise RunError(error.what, error.place) from cause
 
-    def _failure(self, error: type[CosimError], cause: OSError) -> CosimError:
-        return error(f"cannot write the recording: {cause.strerror}; {WRITE_FIXES[error]}", str(self._path))
+    def _check_place(self) -> None:
+        """Raises RunError, with the file closed, when it is not at its path any more: its data would be lost."""
+        if not self._in_place():
+            with suppress(OSError):
+                self._file.close()
+            raise RunError(f"cannot write the recording: {MOVED}", str(self._path))
+
+    def _in_place(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
+        except OSError:
+            return False
 
 
 def _columns_by_group(channels: Channels) -> dict[str, dict[str, int]]:

@@ -243,9 +243,9 @@ def _record(
                         sink.event(recorder.now_ns, line)
     except RunError as error:
         # the recording failed; the run itself is kept
-        if not recorder.t_ns or recorder.fault:
+        if not recorder.t_ns and not recorder.fault:
             raise
-        recorder.fault = str(error)
+        recorder.fault = f"{recorder.fault}; and {error}" if recorder.fault else str(error)
     return recorder
 
 

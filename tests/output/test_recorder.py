@@ -16,6 +16,7 @@ from mcap.reader import make_reader
 from cosim.errors import InputError, RunError
 from cosim.output.recorder import CHUNK_BYTES, Recorder
 from cosim.output.recording_reader import read_recording
+from tests.kit.disk import small_disk
 
 CHANNELS = (
     ("shoulder/position", "rad"),
@@ -305,25 +306,11 @@ def test_an_attachment_is_in_the_file_before_it_is_closed(tmp_path):
         assert [item.data for item in found if isinstance(item, Attachment)] == [b"name: test"]
 
 
-@contextmanager
-def full_disk(tmp_path):
-    """A folder on a disk of its own, of 400 KiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    options = ["-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk)]
-    if subprocess.run(["mount", *options], capture_output=True).returncode:
-        pytest.skip("needs the right to mount a disk")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 @pytest.mark.parametrize("free", [0, 3_000, 100_000])
-def test_other_readers_open_the_recording_of_a_full_disk(tmp_path, free):
+def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free):
     """free: bytes of the disk that something else takes before, so that it is full at different places."""
     t_ns, rows = samples(20_000)
-    with full_disk(tmp_path) as disk:
+    with small_disk(tmp_path) as disk:
         (disk / "other").write_bytes(bytes(free))
         path = disk / "a.mcap"
         with pytest.raises(RunError) as error, Recorder(path, CHANNELS, {"rig": "test"}) as recorder:

@@ -149,11 +149,11 @@ def test_a_file_that_cannot_be_created_raises_the_same_error_as_in_one_process(t
 
 
 def test_a_full_disk_at_the_start_raises_the_same_error_as_in_one_process():
-    with ExitStack() as stack, pytest.raises(InputError) as here:
+    with ExitStack() as stack, pytest.raises(RunError) as here:
         open_sinks(stack, recording("/dev/full"))
-    with pytest.raises(InputError) as there:
+    with pytest.raises(RunError) as there:
         RemoteSink(recording("/dev/full"))
-    fix = "name a file in a folder that exists and that you may write to"
+    fix = "free space on the disk and run again"
     expected = f"/dev/full: cannot write the recording: No space left on device; {fix}"
     assert str(there.value) == str(here.value) == expected
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError
+from cosim.output.output_files import write_file
 from cosim.output.plot.glyphs import families
 
 # suffix -> metadata: no date, so that equal runs give equal files
@@ -80,7 +82,7 @@ def save(
 ) -> None:
     """Write the figure that `draw` makes, in STYLE and `extra_style`, independent of the user's matplotlib settings.
 
-    Raises InputError for an unsupported suffix or a path that cannot be written.
+    Raises InputError for an unsupported suffix or a path that cannot be written, RunError for a full disk.
     """
     form = check_format(path)
 
@@ -90,9 +92,6 @@ def save(
         matplotlib.rcdefaults()
         for key, value in {**STYLE, "font.family": list(families()), **extra_style}.items():
             matplotlib.rcParams[key] = value
-        figure = draw()
-        try:
-            figure.savefig(path, format=form, dpi=DPI, metadata=FORMATS[form])
-        except OSError as cause:
-            fix = "name a file in a folder that exists and that you may write to"
-            raise InputError(f"cannot write the {what}: {cause.strerror}; {fix}", str(path)) from cause
+        figure, content = draw(), BytesIO()
+        figure.savefig(content, format=form, dpi=DPI, metadata=FORMATS[form])
+    write_file(path, content.getvalue(), what)
