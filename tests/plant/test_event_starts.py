@@ -42,7 +42,8 @@ def test_it_fires_once_until_it_has_been_below_again(rig_of):
         " trajectory: {type: chirp, of: effort, amplitude: 3, f0: 1, f1: 1, duration: 9}}]\n"
     )
     event = "do: unbrake, of: a, name: count, when: {signal: a/effort, above: 0}"
-    ran = EventRun(rig_of(with_events([event], text, "step: 7 ms, duration: 2.9")))
+    later = "do: brake, of: a, effort: 1, at: 3"  # after the end
+    ran = EventRun(rig_of(with_events([event, later], text, "step: 7 ms, duration: 2.9")))
     assert ran.event("count")[0] == 3
 
 

@@ -91,8 +91,7 @@ mechanism:
   bodies: [{name: p, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -1], inertia: [1e-9, 1e-9, 1e-9]}]
 joints: {p: {initial: {position: -0.1}}}
 """
-    ran = EventRun(
-        rig_of(with_events(["do: unlatch, of: p, when: {signal: p/position, above: 0}"], text, "duration: 10 s"))
-    )
+    events = ["do: unlatch, of: p, when: {signal: p/position, above: 0}", "do: latch, of: p, at: 20"]  # after the end
+    ran = EventRun(rig_of(with_events(events, text, "duration: 10 s")))
     period = 2 * math.pi / math.sqrt(9.81) * (1 + 0.1**2 / 16)
     assert ran.event("unlatch p")[:2] == (5, pytest.approx(4.25 * period, rel=1e-5))

@@ -141,6 +141,46 @@ def test_brakes_that_share_some_dofs():
     ]
 
 
+@pytest.mark.parametrize(
+    ("joints", "event", "others", "message"),
+    [
+        (
+            "rod: {}",
+            "{do: unlatch, of: bar, at: 2}",
+            ["{do: latch, of: rod, at: 1}", "{do: brake, of: bar, effort: 1, at: 1}"],
+            "'bar' is never latched; add a latch, give joints.bar.latched, or take this event out",
+        ),
+        (
+            "rod: {latched: true}",
+            "{do: release, of: ball.rx, at: 2}",
+            ["{do: latch, of: bar, at: 1}"],
+            "'ball.rx' is never latched; add a latch, give joints.ball.latched, or take this event out",
+        ),
+        (
+            "bar: {latched: true}",
+            "{do: unbrake, of: bar, at: 2}",
+            ["{do: brake, of: rod, effort: 1, at: 1}", "{do: latch, of: bar, at: 1}"],
+            "'bar' is never braked; add a brake or take this event out",
+        ),
+    ],
+)
+def test_an_event_that_frees_what_nothing_holds(joints, event, others, message):
+    assert mistakes(joints, event, *others) == [f"rig.yaml:14 events[0].of: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("joints", "events"),
+    [
+        ("ball: {latched: true}", ["{do: unlatch, of: ball.rx, at: 1}", "{do: release, of: ball, at: 2}"]),
+        ("bar: {latched: true}", ["{do: unlatch, of: bar, at: 1}"]),
+        ("bar: {}", ["{do: unlatch, of: bar, at: 1}", "{do: latch, of: bar, at: 2}"]),
+        ("bar: {}", ["{do: brake, of: ball, effort: 1, at: 1}", "{do: unbrake, of: ball, at: 2}"]),
+    ],
+)
+def test_an_event_that_frees_what_may_be_held(joints, events):
+    assert len(rig(joints, *events).spec.events) == len(events)
+
+
 def test_two_events_of_one_name():
     event = "{do: latch, of: rod, at: 1}"
     assert mistakes("rod: {}", event, "{do: unlatch, of: bar, at: 2}", event) == [

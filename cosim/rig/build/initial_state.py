@@ -70,6 +70,12 @@ def is_spherical_dof(spec: RigSpec, dof: str) -> bool:
     return joint is not None and joint.rotates
 
 
+_NEVER_HELD = {
+    "unlatch": ("latched", "add a latch, give joints.{}.latched,"),
+    "unbrake": ("braked", "add a brake"),
+}
+
+
 def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
     """Events, stops and latches of the rig. Raises InputErrors for those that do not fit it, and for joints that start
     beyond their limits."""
@@ -104,7 +110,12 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
 
 def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
     """(path, message) of events, stops and latches that do not fit their dofs."""
-    known = plant.signals if any(event.signal for event in spec.events) else ()
+    known, latched = plant.signals if any(event.signal for event in spec.events) else (), latched_of(spec)
+    held = {
+        "unlatch": latched.union(*(event.dofs for event in spec.events if event.do == "latch")),
+        "unbrake": set[str]().union(*(event.dofs for event in spec.events if event.do == "brake")),
+    }
+    given = {*plant.prescribed, *plant.real}
     for event in spec.events:
         if event.signal and event.signal not in known:
             yield (*event.key, "when", "signal"), f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
@@ -116,7 +127,11 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
                 yield (*event.key, "of"), f"joint '{name}' is prescribed and follows its trajectory; name another one"
             elif name in plant.real:
                 yield (*event.key, "of"), f"joint '{name}' is real and follows its measurement; name another one"
-    latched = latched_of(spec)
+        if event.do in held and not (held[event.do] | given).intersection(event.dofs):
+            joint = spec.owners[event.dofs[0]]
+            of = event.dofs[0] if len(event.dofs) == 1 else joint
+            never, fix = _NEVER_HELD[event.do]
+            yield (*event.key, "of"), f"'{of}' is never {never}; {fix.format(joint)} or take this event out"
     for (name, dof), position in zip(spec.joints.items(), plant.start_positions, strict=True):
         at, joint = ("joints", name), spec.owners[name]
         for key, given in (("latched", dof.latched), ("stops", dof.stops)):
