@@ -3,11 +3,9 @@ there; each one line at its place, and no motor is on."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from cosim import drivers, load_rig
+from cosim import load_rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.rig.drivers_mistakes_helpers import BUS, ELBOW, REAL, RIG, SLOW, driver
 
@@ -30,11 +28,12 @@ ALONE = {
     f"drivers: [{{type: odriwe, {BUS}, {ELBOW}}}]\n": (
         "13 drivers[0].type: unknown driver 'odriwe'; did you mean 'odrive'?"
     ),
-    f"drivers: [{{type: sim, {BUS}, {ELBOW}}}]\n": (
-        f"13 drivers[0].type: {Path(drivers.__file__).parent / 'sim' / '__init__.py'} is no driver:"
-        " it does not define Params and JointParams and MODES and emulate and host and"
-        " device and connection_name and traffic"
-    ),
+    **{
+        f"drivers: [{{type: {name}, {BUS}, {ELBOW}}}]\n": (
+            f"13 drivers[0].type: unknown driver '{name}'; known: cia402, dynamixel, moteus, odrive, template"
+        )
+        for name in ("sim", "transport", "common")
+    },
     driver(BUS): f"13 drivers[0]: {NO_JOINT}",
     driver(BUS, "joints: {}"): f"13 drivers[0]: {NO_JOINT}",
     driver(BUS, "joints: {all: {ratio: 3}}"): f"13 drivers[0]: {NO_JOINT}",

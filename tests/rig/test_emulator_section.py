@@ -42,6 +42,21 @@ def test_an_error_in_the_emulated_drives(mistakes, section, messages):
     assert mistakes(f"{TWO}emulator: {section}\n") == [f"16 {message}" for message in messages]
 
 
+@pytest.mark.parametrize(
+    ("joints", "message"),
+    [
+        ("{elbo: {}}", "emulator.joints.elbo: unknown joint 'elbo'; did you mean 'elbow'?"),
+        ("{shoulder: {}, tool: {}}", "emulator.joints.tool: joint 'tool' is fixed; it has no drive of its own"),
+        ("{thumb: {}}", "emulator.joints.thumb: joint 'thumb' follows 'elbow'; it has no drive of its own"),
+        ("{lift: 5}", "emulator.joints.lift: expected a mapping, got 5"),
+        ("{lift: {max_effort: 5 N*m}}", "emulator.joints.lift.max_effort: unit 'N*m' does not fit here; use N, kN"),
+    ],
+)
+def test_an_error_in_the_emulated_drives_of_a_rig_without_drivers(mistakes, joints, message):
+    """The section may stay when the drivers are taken out; its joints are still checked."""
+    assert mistakes(f"emulator: {{joints: {joints}}}\n") == [f"13 {message}"]
+
+
 FAULTS = {
     "5": ": expected a mapping, got 5",
     "{}": ": missing key 'kind'",

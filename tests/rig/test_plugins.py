@@ -77,8 +77,10 @@ def test_unknown():
 
 
 def test_a_helper_in_the_package(package):
-    what = f"{package / 'tools.py'} is no widget: it does not define Params"
-    assert mistake("tools") == f"rig.yaml:7 part.type: {what}"
+    """What plug-ins share has no Params; a module that has them and lacks another part is named with it."""
+    assert mistake("tools") == "rig.yaml:7 part.type: unknown widget 'tools'; known: round"
+    (package / "half.py").write_text(GOOD.replace("def load", "def lode"))
+    assert mistake("half") == f"rig.yaml:7 part.type: {package / 'half.py'} is no widget: it does not define load"
 
 
 def test_a_broken_module_is_known(package):

@@ -146,8 +146,8 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
         if not path.is_file():
             raise InputError(f"no such file '{name}' beside the rig", place)
         return _import(kind, lambda: _import_file(path), str(path), place)
-    if name in _module_names(kind.package):
-        target = f"{kind.package}.{name}"
+    target = f"{kind.package}.{name}"
+    if name in _module_names(kind.package) and not _is_shared_code(kind, target):
         spec = importlib.util.find_spec(target)
         file = str(spec.origin if spec else target)
         return _import(kind, lambda: importlib.import_module(target), file, place)
@@ -180,11 +180,22 @@ def _known_names(kind: PluginKind) -> list[str]:
 
 
 def _is_plugin(kind: PluginKind, target: str) -> bool:
+    return not _missing(kind, target)
+
+
+def _is_shared_code(kind: PluginKind, target: str) -> bool:
+    """Whether a module of the package is what plug-ins share, not one that lacks a part."""
+    return kind.needs[0] in _missing(kind, target)
+
+
+def _missing(kind: PluginKind, target: str) -> list[str]:
+    """The names that a module lacks for a plug-in; none for one whose import fails: a rig that names it gets the
+    error."""
     try:
         module = importlib.import_module(target)
-    except (Exception, SystemExit):  # the error is reported when a rig names it
-        return True
-    return all(hasattr(module, name) for name in kind.needs)
+    except (Exception, SystemExit):
+        return []
+    return [name for name in kind.needs if not hasattr(module, name)]
 
 
 def _import_file(file: Path) -> ModuleType:

@@ -108,7 +108,7 @@ def read_drivers(
         wiring, loads = {}, {}
         for joint, own in entries.items():
             path = (*at, key, joint)
-            if what := _no_driver_reason(joint, joints, multi_dof, prescribed, assigned.get((load, joint), "")):
+            if what := no_drive_reason(joint, joints, multi_dof, prescribed, assigned.get((load, joint), "")):
                 reading.fail(path, what)
                 continue
             assigned[load, joint] = name
@@ -137,7 +137,7 @@ def read_drivers(
     return tuple(specs)
 
 
-def _no_driver_reason(
+def no_drive_reason(
     name: str,
     joints: Mapping[str, Joint] | None,
     multi_dof: Container[str],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -12,8 +12,9 @@ from cosim.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.rig.sections.drivers import DriverSpec
+from cosim.rig.sections.drivers import DriverSpec, no_drive_reason
 from cosim.rig.sections.events import INTERFACES, WhenKeys
+from cosim.rig.sections.joints import kinds_of
 from cosim.types import param, params
 
 OnBus = Literal["drop", "delay", "late_answers", "duplicate", "corrupt", "bus_off", "stale_heartbeat", "power_loss"]
@@ -85,18 +86,26 @@ class EmulatorSpec:
 
 
 def read_emulator(
-    data: YamlValue, drivers: tuple[DriverSpec, ...], joints: Mapping[str, Joint] | None, reading: Reading
+    data: YamlValue,
+    drivers: tuple[DriverSpec, ...],
+    joints: Mapping[str, Joint] | None,
+    multi_dof: Container[str],
+    prescribed: Container[str],
+    reading: Reading,
 ) -> EmulatorSpec:
-    """The emulated drives of the joints of `drivers`; errors are recorded in `reading`."""
+    """The emulated drives of the joints of `drivers`; errors are recorded in `reading`. In a rig without drivers, the
+    section is of those that its joints may have. multi_dof, prescribed: joints that can have none."""
     at = ("emulator",)
     values: dict[str, Any] = read_fields(_EmulatorFile, data, at, reading)
-    kinds: dict[str, str | None] = {
-        name: joints[name].kind if joints and name in joints else None for spec in drivers for name in spec.joints
-    }
     settings = values.get("joints") or {}
-    for name in settings:
-        if name not in ("all", *kinds) and drivers:
-            reading.fail((*at, "joints", name), f"joint '{name}' has no drive{did_you_mean(name, kinds)}")
+    named = [name for name in settings if name != "all"]
+    wrong = {name: no_drive_reason(name, joints, multi_dof, prescribed, "") for name in named}
+    possible = [name for name in named if not wrong[name]]
+    kinds = kinds_of([name for spec in drivers for name in spec.joints] if drivers else possible, joints)
+    for name in named:
+        if name not in kinds:
+            what = f"joint '{name}' has no drive{did_you_mean(name, kinds)}" if drivers else wrong[name]
+            reading.fail((*at, "joints", name), what)
     defaults = reading.mapping(settings.get("all"), (*at, "joints", "all"))
     motors = {}
     for name, kind in kinds.items():

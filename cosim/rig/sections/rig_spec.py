@@ -165,7 +165,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         owners=dict(dofs.owners) if dofs else {},
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         drivers=drivers,
-        emulator=read_emulator(top.get("emulator") or {}, drivers, joints, reading),
+        emulator=read_emulator(top.get("emulator") or {}, drivers, joints, multi_dof, prescribed, reading),
         controllers=tuple(controllers),
         guard=guard,
         schedule=schedule,
