@@ -39,7 +39,7 @@ class Guard:
 
     bounds: by rig key of the table, (n,) each, infinite where unbounded; actions: by key of the limit, (n,) each;
     stale: (n,) greatest age of feedback [s]; soft_start: time after arming [s] in which the effort limit rises from 0;
-    step: of ticks [s].
+    step: of ticks [s]; position_tolerance: (n,) by which a measured position may be beyond its limits [rad or m].
 
     A temperature that saturates and a soft start need an effort limit that saturates.
     """
@@ -49,6 +49,7 @@ class Guard:
     stale: Array
     soft_start: float
     step: float
+    position_tolerance: Array
 
     @property
     def limits(self) -> Limits:
@@ -116,6 +117,7 @@ def check(
         unseen_motion=feedback["unseen_motion"],
         previous_effort=feedback["request"],
         step=guard.step,
+        position_tolerance=guard.position_tolerance,
     )
     position, clamped = _clamped_position(guard, x, command["position"])
     safe = {**command, "position": position}

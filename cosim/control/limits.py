@@ -22,8 +22,7 @@ STOP: Action = "stop"
 
 # K below the temperature limit at which derating of the effort limit begins
 DERATING = 10.0
-# rad or m by which a position may be beyond its limits: the rounding error of a joint that rests at one of them, and
-# less than a count of any encoder
+# rad or m by which a position may be beyond its limits: the rounding error of a joint that rests at one of them
 POSITION_TOLERANCE = 1e-9
 # s and fraction of the range, from which the default limits of tracking and unseen motion of a real joint follow
 EXCURSION_TIME, EXCURSION_FRACTION = 0.1, 0.05
@@ -38,9 +37,9 @@ class GuardInputs:
     """The values that limits check, (n,) each, SI.
 
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
-    unseen_motion: see `standstill`; effort_limit: after soft start and derating; requested_effort: of the unchanged
-    command; bounded_effort: within the bounds of limits that saturate; allowed_effort: within the rate limit too;
-    step [s].
+    unseen_motion: see `standstill`; position_tolerance: of `Guard`; effort_limit: after soft start and derating;
+    requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
+    allowed_effort: within the rate limit too; step [s].
     """
 
     bounds: Mapping[str, Array]
@@ -52,6 +51,7 @@ class GuardInputs:
     step: float
     stalled_time: Numeric
     unseen_motion: Numeric
+    position_tolerance: Numeric
     effort_limit: Numeric = None
     requested_effort: Numeric = None
     bounded_effort: Numeric = None
@@ -146,11 +146,11 @@ def _inward_effort(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[N
 
 
 def _is_below(x: GuardInputs) -> Numeric:
-    return x.position < x.bounds["lower"] - POSITION_TOLERANCE
+    return x.position < x.bounds["lower"] - x.position_tolerance
 
 
 def _is_above(x: GuardInputs) -> Numeric:
-    return x.position > x.bounds["upper"] + POSITION_TOLERANCE
+    return x.position > x.bounds["upper"] + x.position_tolerance
 
 
 def _derating(x: GuardInputs) -> Numeric:

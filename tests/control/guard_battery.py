@@ -12,6 +12,7 @@ from cosim.types import COMMAND
 
 DATA = yaml.safe_load(Path(__file__).with_name("guard_cases.yaml").read_text())
 STEP, SOFT_START = 0.01, 0.5  # s
+POSITION_TOLERANCE = 1e-9  # rad or m, without an encoder
 LIMITS: dict[str, dict[str, Any]] = DATA["limits"]
 VERDICTS = ("ok", *LIMITS, "stale", "not_finite")  # by fault code
 BOUNDS = {key: -math.inf if key == "lower" else math.inf for row in LIMITS.values() for key in row["keys"]}
@@ -37,6 +38,7 @@ def guard_fields(cases: list[dict], soft_start: float = 0.0) -> dict[str, Any]:
         stale=column(cases, "bounds", "stale", math.inf),
         soft_start=soft_start,
         step=STEP,
+        position_tolerance=column(cases, "guard", "position_tolerance", POSITION_TOLERANCE),
     )
 
 

@@ -13,7 +13,7 @@ from cosim.compile import ArrayPort, compile
 from cosim.compile.routine import Routine
 from cosim.control import controlled_stop, limits
 from cosim.control.guard import LARGEST, Guard, check, is_finite
-from cosim.control.limits import LIMITS, NOT_FINITE, SATURATE, STOP
+from cosim.control.limits import LIMITS, NOT_FINITE, POSITION_TOLERANCE, SATURATE, STOP
 from cosim.types import COMMAND, requested_effort
 from tests.control import guard_battery
 
@@ -84,6 +84,7 @@ def of(n=1, actions=None, soft_start=0.0, step=0.01, **bounds) -> Guard:
         stale=stale,
         soft_start=soft_start,
         step=step,
+        position_tolerance=np.full(n, POSITION_TOLERANCE),
     )
 
 

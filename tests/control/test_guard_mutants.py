@@ -97,6 +97,7 @@ class Checks:
         assert list(codes.items()) == [(name, code) for code, name in enumerate(self.battery.VERDICTS)]
         assert {key: 2.0**k for k, key in enumerate(KEYS)} == m.BITS
         assert (m.WARN, m.SATURATE, m.STOP) == ACTIONS
+        assert self.battery.POSITION_TOLERANCE == m.POSITION_TOLERANCE
         self.row(m)
         self.defaults(m)
         self.guard(guard_with(m))

@@ -6,6 +6,7 @@ import pytest
 
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.errors import InputErrors
+from cosim.rig.run import StoppedRun
 
 FINGERS = """
 mechanism:
@@ -49,6 +50,36 @@ def test_a_start_beyond_is_refused_with_all_others(rig_of, position):
         f"6 joints.a.initial.position: {position:.6g} m {BEYOND}",
         "6 joints.b.stops.upper: joint 'b' starts at 1 m, beyond its upper stop at 1 m; move one of them",
     ]
+
+
+COARSE = """
+mechanism:
+  gravity: [9.81, 0, 0]
+  bodies: [{name: a, joint: a, type: prismatic, axis: [1, 0, 0], mass: 1}]
+joints:
+  a: {encoder: {cpr: 100}, initial: {position: 5.6 cm}, limits: {lower: 4.4 cm, upper: 5.6 cm}}
+schedule: {duration: 20 ms}
+"""
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+@pytest.mark.parametrize(("start", "counts"), [("4.4 cm", 0.04), ("5.6 cm", 0.06)])
+def test_an_encoder_rounds_a_joint_that_rests_at_its_limit_beyond_it(rig_of, start, counts, interpret):
+    """Of 4.4 cm and 5.6 cm it measures 4 cm and 6 cm, as far beyond the limit as half a count allows."""
+    stops = f"joints.a.stops={{lower: {start}, upper: {start}}}"
+    run = rig_of(COARSE, f"joints.a.initial.position={start}", stops, interpret=interpret).run()
+    assert run["a/measured_position"].tolist() == [counts] * 21 and run.summary["guard"] == {}
+
+
+@pytest.mark.parametrize("upper", ["5.5 cm", "5.4999 cm"])
+def test_a_joint_further_beyond_its_limit_than_half_a_count_stops(rig_of, upper):
+    """It falls from 5.4 cm, measured as 5 cm, beyond 5.5 cm, measured as 6 cm."""
+    rig = rig_of(COARSE, "joints.a.initial.position=5.4 cm", f"joints.a.limits.upper={upper}")
+    if upper == "5.5 cm":
+        assert rig.run()["a/measured_position"][-1] == 0.06
+        return
+    with pytest.raises(StoppedRun, match=r"joint 'a' is at 0\.06 m, outside its limits 0\.044 to 0\.054999 m; change"):
+        rig.run()
 
 
 COMPUTED = """

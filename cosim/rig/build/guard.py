@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.control.guard import Guard
-from cosim.control.limits import LIMITS
+from cosim.control.limits import LIMITS, POSITION_TOLERANCE
+from cosim.plant.encoder import Encoders
 from cosim.rig.build.driver_context import real_joints
 from cosim.rig.sections.rig_spec import RigSpec
 
@@ -24,7 +25,16 @@ def guard_of(spec: RigSpec) -> Guard:
         stale=np.array([guard.stale if name in real else np.inf for name in spec.joints]),
         soft_start=guard.soft_start,
         step=spec.schedule.step_ns * 1e-9,
+        position_tolerance=np.full(len(joints), POSITION_TOLERANCE),
     )
+
+
+def with_encoders(guard: Guard, spec: RigSpec, encoders: Encoders) -> Guard:
+    """The guard with the position tolerance of joints with simulated encoders, which round by half a count at most."""
+    real = real_joints(spec.drivers)
+    simulated = [name not in real for name in spec.joints]
+    rounding = np.where(simulated, 0.5 * encoders.params.resolution, 0.0)
+    return replace(guard, position_tolerance=guard.position_tolerance + rounding)
 
 
 def with_real_defaults(guard: Guard, spec: RigSpec, followed: Collection[int]) -> Guard:

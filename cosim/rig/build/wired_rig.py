@@ -16,7 +16,7 @@ from cosim.rig.build.driver_context import (
     real_joints,
 )
 from cosim.rig.build.drivers import bus_loads
-from cosim.rig.build.guard import guard_of, with_real_defaults
+from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.plant import build_encoders, build_plant
 from cosim.rig.reading.schema import Reading
@@ -53,12 +53,13 @@ class WiredRig:
         except InputError as error:
             reading.errors.append(error)
         check_reference_limits(loops, spec, reading)
-        self.guard = with_real_defaults(self.guard, spec, followed_positions(loops))
+        encoders = build_encoders(spec, self.plant.model.dof_units)
+        self.guard = with_encoders(with_real_defaults(self.guard, spec, followed_positions(loops)), spec, encoders)
         if reading.errors:
             raise InputErrors(reading.errors)
         self.tick_model = TickModel(
             plant=self.plant,
-            encoders=build_encoders(spec, self.plant.model.dof_units),
+            encoders=encoders,
             loops=[loop for loop in loops if loop is not None],
             guard=self.guard,
             integrator=schedule.integrator,
