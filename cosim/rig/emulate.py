@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, plural
 from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
@@ -21,6 +22,7 @@ from cosim.rig.sections.schedule import show_time
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
+from cosim.units import TURN
 
 # drive limits relative to those of the guard, where not given
 EFFORT, VELOCITY = 1.5, 2.0
@@ -75,8 +77,11 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
     wiring = driver.wiring[name]
     own, joint, k = spec.emulator.motors[name], spec.joints[name], rig.joints.index(name)
     scale = wiring.direction * wiring.ratio
-    actuator = joint.actuator.params if joint.actuator else None
-    constant = getattr(wiring, "torque_constant", None) or getattr(actuator, "torque_constant", None)
+    actuator: Any = joint.actuator.params if joint.actuator else None
+    constant = getattr(wiring, "torque_constant", None)
+    if constant is None and hasattr(actuator, "torque_constant"):  # beyond the ratio, a gear is part of the motor
+        constant = actuator.torque_constant * actuator.ratio / abs(scale)
+    resistance, inductance, lag = _windings(actuator)
     effort = own.max_effort if own.max_effort is not None else EFFORT * joint.limits["effort"]
     velocity = own.max_velocity if own.max_velocity is not None else VELOCITY * joint.limits["velocity"]
     motor = EmulatedMotor(
@@ -86,10 +91,23 @@ def _motor(rig: WiredRig, spec: RigSpec, driver: DriverSpec, name: str) -> tuple
         max_temperature=own.max_temperature,
         voltage=spec.emulator.voltage,
         temperature=spec.emulator.ambient,
+        resistance=resistance,
+        inductance=inductance,
+        lag=lag,
     )
     return motor, MotorWiring(
         k, scale, wiring.zero, spec.emulator.ambient, own.temperature_rise, own.thermal_time_constant
     )
+
+
+def _windings(actuator: Any) -> tuple[float, float, float]:
+    """Resistance [Ω], inductance [H] and time constant of the current [s] by the parameters of an actuator; 0: none.
+
+    They are the same on both sides of a gear.
+    """
+    if not all(hasattr(actuator, name) for name in ("resistance", "inductance", "bandwidth")):
+        return 0.0, 0.0, 0.0
+    return actuator.resistance, actuator.inductance, 1.0 / (TURN * actuator.bandwidth)
 
 
 def override_of(faults: Sequence[str]) -> list[tuple[str, str]]:

@@ -23,6 +23,18 @@ class Motor(Protocol):
     max_velocity: float
     max_temperature: float
     fault_cause: str  # "" or one of FAULT_CAUSES
+    # as of a DC motor with this torque constant
+    resistance: float  # Ω, 0: an ideal motor, without windings
+    inductance: float  # H
+    lag: float  # s, time constant with which the effort follows a request
+
+    @property
+    def shaft_position(self) -> float:
+        """That of the motor itself, whatever its encoder gives."""
+        ...
+
+    @property
+    def shaft_velocity(self) -> float: ...
 
     def request(self, effort: float) -> None:
         """The effort that the motor is to give until the next request; 0 when it is off."""
@@ -57,6 +69,8 @@ class WholeNumberEncoder:
 class Rotor:
     """A motor on its own: a disc with viscous friction, for trying a protocol without a rig."""
 
+    resistance = inductance = lag = 0.0  # it has no windings
+
     def __init__(self, inertia: float = 1e-3, friction: float = 1e-3, max_effort: float = 2.0) -> None:
         """inertia [kg·m²], friction [N·m·s/rad], max_effort [N·m]"""
         self.position = self.velocity = self.effort = self.current = 0.0
@@ -64,6 +78,14 @@ class Rotor:
         self.max_effort, self.max_velocity, self.max_temperature = max_effort, 100.0, 80.0
         self.fault_cause = ""
         self._inertia, self._friction = inertia, friction
+
+    @property
+    def shaft_position(self) -> float:
+        return self.position
+
+    @property
+    def shaft_velocity(self) -> float:
+        return self.velocity
 
     def request(self, effort: float) -> None:
         self.effort = min(max(effort, -self.max_effort), self.max_effort)

@@ -464,7 +464,8 @@ def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):
             " max_temperature: 70}}}")  # fmt: skip
     motor = emulation_from(tmp_path, RIG, *more).motors.motors[0]
     assert (motor.max_effort, motor.max_velocity) == (4.0, 9.0)
-    assert (motor.torque_constant, motor.voltage, motor.temperature, motor.max_temperature) == (0.3, 48.0, 30.0, 70.0)
+    assert motor.torque_constant == pytest.approx(0.1)  # 0.3 N·m/A at the joint, behind a ratio of 3
+    assert (motor.voltage, motor.temperature, motor.max_temperature) == (48.0, 30.0, 70.0)
     own = "drivers.odrive.joints.a.torque_constant=0.7"
     assert emulation_from(tmp_path, RIG, *more, own).motors.motors[0].torque_constant == 0.7
 

@@ -22,6 +22,13 @@ class EmulatedMotor:
     max_temperature: float
     voltage: float
     temperature: float
+    # as of a DC motor at the output of the drive
+    resistance: float = 0.0  # Ω, 0: an ideal motor, without windings
+    inductance: float = 0.0  # H
+    lag: float = 0.0  # s, of the effort behind a request
+    # of the motor, and as its encoder gives them
+    shaft_position: float = 0.0
+    shaft_velocity: float = 0.0
     position: float = 0.0
     velocity: float = 0.0
     effort: float = 0.0
@@ -86,6 +93,7 @@ class EmulatedMotors:
 
     def _read_encoder(self, motor: EmulatedMotor, position: float, velocity: float) -> None:
         """What the encoder gives at this position and velocity of the motor."""
+        motor.shaft_position, motor.shaft_velocity = position, velocity
         if motor.blind:
             motor.position = motor.velocity = math.nan
         elif motor.frozen:

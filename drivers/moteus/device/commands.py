@@ -15,7 +15,7 @@ _ROWS: tuple[tuple[int, str], ...] = (  # first register, the fields from there 
 COMMANDS = {first + k: field for first, fields in _ROWS for k, field in enumerate(fields.split())}
 
 NOTHING: dict[str, float] = (
-    dict.fromkeys(("mode", *COMMANDS.values()), 0.0)
+    dict.fromkeys(("mode", "axis", *COMMANDS.values()), 0.0)
     | dict.fromkeys(("stop_position", "velocity_limit", "accel_limit", "fixed_voltage", "fixed_current"), math.nan)
-    | {"kp_scale": 1.0, "kd_scale": 1.0, "ilimit_scale": 1.0, "max_torque": 100.0}
+    | {"period": 4.0, "kp_scale": 1.0, "kd_scale": 1.0, "ilimit_scale": 1.0, "max_torque": 100.0}
 )

@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 
 from cosim.drivers.common.motor import Motor
+from cosim.drivers.common.windings import MAGNET_ANGLE, POLE_PAIRS, phase_inductance, phase_resistance
 from cosim.drivers.moteus.registers import TORQUE_FACTOR
 from cosim.units import TURN
 
 Config = dict[str, int | float]
+
+OFFSETS = 64  # of the commutation over a turn of the encoder
+_FIXED = ("motor.phase_invert", "motor_position.sources.0.sign", "motor_position.commutation_source")  # as wired
 
 
 def factory(node: int, uuid: bytes, motor: Motor) -> Config:
@@ -20,14 +24,26 @@ def factory(node: int, uuid: bytes, motor: Motor) -> Config:
     return {
         "can.prefix": 0,
         "id.id": node,
-        "motor.poles": 14,
+        "motor.poles": 2 * POLE_PAIRS,
         "motor.phase_invert": 0,
-        "motor.resistance_ohm": 0.1,
+        "motor.resistance_ohm": phase_resistance(motor) or 0.1,
+        "motor.inductance_d_H": phase_inductance(motor),
+        "motor.inductance_q_H": phase_inductance(motor),
+        "motor.inductance_d_scale": 0.0,
         "motor.Kv": TORQUE_FACTOR / motor.torque_constant,
+        **dict.fromkeys((f"motor.offset.{k}" for k in range(OFFSETS)), MAGNET_ANGLE),
+        "motor_position.commutation_source": 0,
+        "motor_position.sources.0.type": 1,
+        "motor_position.sources.0.sign": 1,
+        "motor_position.sources.0.pll_filter_hz": 400.0,
         "motor_position.output.source": 0,
         "motor_position.output.offset": 0.0,
         "motor_position.output.sign": 1,
         "motor_position.rotor_to_output_ratio": 1.0,
+        "servo.pwm_rate_hz": 30000,
+        "servo.current_sense_ohm": 0.0005,
+        "servo.pid_dq_hz": 100.0,
+        "servo.voltage_mode_control": 0,
         "servo.max_voltage": 46.0,
         "servo.fault_temperature": motor.max_temperature,
         "servo.pid_position.kp": 4.0,
@@ -66,6 +82,8 @@ def change(config: Config, name: str, text: str) -> bool:
         value = type(config[name])(text)
         formatted(value)
     except (ValueError, OverflowError):
+        return False
+    if name in _FIXED and value != config[name]:
         return False
     if name == "id.id" and not 1 <= value <= 126:
         value = 1  # as in the drive, so that it stays reachable

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 
 from cosim.drivers.moteus.device import config, telemetry
 from cosim.drivers.moteus.device.commands import NOTHING
 from cosim.drivers.moteus.device.servo import Servo
+from cosim.drivers.moteus.device.sweep import Sweep
 from cosim.drivers.moteus.registers import Mode
 
 _MAX_LENGTH = 128
@@ -31,13 +33,18 @@ _OPTIONS = {
     "o": "fixed_voltage",
     "c": "fixed_current",
     "b": "ignore_bounds",
+    "q": "axis",
 }
+_NEEDS_WINDINGS = frozenset(("pwm", "vdq", "ind", "cal", "cali"))
 _MOVES = {  # word: (mode, fields of its numbers)
     "pos": (Mode.POSITION, ("position", "velocity", "max_torque")),
     "tmt": (Mode.TIMEOUT, ("position", "velocity", "max_torque")),
     "zero": (Mode.ZERO_VELOCITY, ("position", "velocity", "max_torque")),
     "within": (Mode.STAY_WITHIN, ("lower", "upper", "max_torque")),
     "dq": (Mode.CURRENT, ("d_current", "q_current")),
+    "pwm": (Mode.VOLTAGE_FOC, ("theta", "voltage", "theta_rate")),
+    "vdq": (Mode.VOLTAGE_DQ, ("d_voltage", "q_voltage")),
+    "ind": (Mode.MEASURE_INDUCTANCE, ("d_voltage", "period")),
     "stop": (Mode.STOPPED, ()),
     "brake": (Mode.BRAKE, ()),
 }
@@ -118,11 +125,17 @@ def _tel(servo: Servo, words: list[str], t_ns: int) -> bytes:
 
 def _d(servo: Servo, words: list[str], t_ns: int) -> bytes:
     match words:
-        case ["exact" | "nearest" | "rezero" as kind, *rest] if rest or kind == "rezero":
+        case [word, *_] if word in _NEEDS_WINDINGS and servo.windings is None:
+            return b"ERR motor not configured\r\n"
+        case ["cal" | "cali" as kind, *rest]:
+            return _sweep(servo, kind, rest)
+        case ["pwm", _, _]:
+            return _d(servo, [*words, "0"], t_ns)
+        case ["exact" | "index" | "nearest" | "rezero" as kind, *rest] if rest or kind == "rezero":
             value = _number(rest[0]) if rest else 0.0
             if value is None:
                 return b"ERR missing index value\r\n"
-            servo.set_output(value, exact=kind == "exact")
+            servo.set_output(value, exact=kind in ("exact", "index"))
         case ["cfg-set-output", *rest]:
             value = _number(rest[0]) if rest else 0.0
             if value is None or not math.isfinite(value):
@@ -142,10 +155,39 @@ def _d(servo: Servo, words: list[str], t_ns: int) -> bytes:
             if None in options or None in options.values():
                 return b"ERR unknown option\r\n"
             # on the console the watchdog is off
-            servo.apply(NOTHING | {"mode": int(mode), "timeout": float("nan")} | given | options, t_ns)  # type: ignore
+            command: dict[str, float] = NOTHING | {"mode": int(mode), "timeout": math.nan} | given | options  # type: ignore
+            if word == "pwm":  # the console has rad and rad/s, the registers half turns
+                command["theta"], command["theta_rate"] = command["theta"] / math.pi, command["theta_rate"] / math.pi
+            if word == "ind" and not 1.0 <= command["period"] < 128.0:
+                return b"ERR period must be in 1..127\r\n"
+            servo.sweep = None  # another command ends it
+            servo.apply(command, t_ns)
         case _:
             return b"ERR unknown command\r\n"
     return OK
+
+
+def _sweep(servo: Servo, kind: str, words: list[str]) -> bytes:
+    """`d cal` and `d cali`; their answer is the first line of the sweep."""
+    magnitude = 0.0
+    if kind == "cal":
+        if not words:
+            return b"ERR missing mag\r\n"
+        magnitude, *words = _number(words[0]), *words[1:]
+    options = {text[0]: _number(text[1:]) for text in words}
+    if not options.keys() <= set("s" if kind == "cal" else "si") or not all(map(_is_finite, options.values())):
+        return f"ERR unknown {kind} option\r\n".encode()
+    if not _is_finite(magnitude):
+        return b"ERR malformed mag\r\n"
+    if servo.encoder_lost:
+        return b"ERR encoder configuration error\r\n"
+    sweep = Sweep(kind == "cali", options.get("i", magnitude), options.get("s", 1.0))  # type: ignore
+    servo.sweep = partial(sweep.step, servo)
+    return b"CALI start 1\r\n" if kind == "cali" else b"CAL start 2\r\n"
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def _number(text: str) -> float | None:

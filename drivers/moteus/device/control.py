@@ -2,7 +2,8 @@
 
 After mjbots' theory of operation, torque = integral + kp kp_scale (control position − position) + kd kd_scale (control
 velocity − velocity) + feedforward, limited. Positions are turns of the output, velocities turns/s. The modes that
-command phases, voltages or a fixed field (5 to 8, 14 and the overrides of position mode) give no torque here.
+command phases, voltages or a fixed field (5 to 8, 14 and the overrides of position mode) need a motor with windings; an
+ideal one gives no torque in them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import math
 
 from cosim.drivers.common.trajectory import advance
+from cosim.drivers.common.windings import PHASES
 from cosim.drivers.moteus import faults
+from cosim.drivers.moteus.device import field
 from cosim.drivers.moteus.device.commands import NOTHING
 from cosim.drivers.moteus.device.servo_state import ServoState
 from cosim.drivers.moteus.registers import Mode
@@ -30,8 +33,9 @@ def torque(servo: ServoState, dt: float) -> float:
             servo.target = None
             return _limited(servo, _loop(servo, dt, NOTHING | _default_limits(servo), 0.0), 100.0)
     if mode == Mode.POSITION:
-        if not (math.isnan(command["fixed_voltage"]) and math.isnan(command["fixed_current"])):
-            return 0.0
+        if servo.turns_field:
+            _move_setpoint(servo, dt, command, 0.0 if math.isnan(command["velocity"]) else command["velocity"])
+            return field.torque(servo, servo.windings, dt) if servo.windings else 0.0
         commanded = _loop(servo, dt, command, command["velocity"]) + command["feedforward"]
         return _limited(servo, commanded, command["max_torque"])
     if mode == Mode.ZERO_VELOCITY:
@@ -42,9 +46,11 @@ def torque(servo: ServoState, dt: float) -> float:
         return _limited(servo, _within(servo, dt) + command["feedforward"], command["max_torque"])
     if mode == Mode.CURRENT:
         return _limited(servo, command["q_current"] * servo.torque_constant, math.nan)
+    if mode in field.VOLTAGE_MODES and servo.windings:
+        return field.torque(servo, servo.windings, dt)
     if mode == Mode.BRAKE:
         resistance = max(servo.config["motor.resistance_ohm"], 1e-3)
-        return -(servo.torque_constant**2) / resistance * servo.motor.velocity
+        return -(servo.torque_constant**2) / (PHASES * resistance) * servo.motor.velocity
     return 0.0
 
 

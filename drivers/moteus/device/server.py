@@ -46,6 +46,7 @@ def answer(servo: Servo, data: bytes, answer_requested: bool, t_ns: int) -> byte
         elif not (isinstance(subframe, Tunnel) and _tunnel(servo, subframe, out, answer_requested, t_ns)):
             break  # a subframe of answers only
     if servo.mode_written:
+        servo.sweep = None
         servo.apply(dict(servo.written), t_ns)
     return bytes(out) if answer_requested else None
 

@@ -10,6 +10,7 @@ import math
 
 from cosim.drivers.moteus import faults
 from cosim.drivers.moteus.device.control import torque
+from cosim.drivers.moteus.device.field import commands_field
 from cosim.drivers.moteus.device.servo_state import ServoState
 from cosim.drivers.moteus.registers import Mode
 
@@ -76,6 +77,11 @@ class Servo(ServoState):
     def _off(self) -> None:
         self.control_position, self.control_velocity, self.integral = None, 0.0, 0.0
         self.proportional = self.derivative = self.requested = 0.0
+        self._open()
+
+    def _open(self) -> None:
+        if self.windings:
+            self.windings.open()
         self.motor.request(0.0)
 
     def _fail(self, code: int) -> None:
@@ -117,8 +123,10 @@ class Servo(ServoState):
     def process(self, t_ns: int) -> None:
         """One step: start-up, faults, watchdog, control loop."""
         dt, self.t_ns = (t_ns - self.t_ns) * 1e-9, t_ns
+        if self.sweep:
+            self.outbox += self.sweep(t_ns)
         if self.mode in (Mode.STOPPED, Mode.FAULT):
-            return self.motor.request(0.0)
+            return self._open()
         code = self._fault_code()
         if code:
             return self._fail(code)
@@ -131,6 +139,10 @@ class Servo(ServoState):
             self.mode = int(Mode.TIMEOUT)
         if self.mode == Mode.FAULT:
             return
+        if self.windings and not commands_field(self):
+            self.windings.open()
+        elif self.windings and self.encoder_lost:
+            return self._fail(faults.ENCODER)
         self.fault = 0
         self.requested = torque(self, dt)
         self.motor.request(self.requested)

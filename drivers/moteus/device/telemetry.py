@@ -46,11 +46,20 @@ CHANNELS: dict[str, tuple[_Field, ...]] = {
         _Field("fault", "u8", 0, lambda s: s.fault),
         _Field("bus_V", "f32", 0, lambda s: s.motor.voltage),
         _Field("fet_temp_C", "f32", 0, lambda s: s.motor.temperature),
-        _Field("d_A", "f32", 0, lambda s: 0.0),
-        _Field("q_A", "f32", 0, lambda s: s.motor.current),
+        _Field("filt_bus_V", "f32", 0, lambda s: s.motor.voltage),
+        _Field("d_A", "f32", 0, lambda s: s.dq_current().real),
+        _Field("q_A", "f32", 0, lambda s: s.dq_current().imag),
         _Field("position", "f32", 0, lambda s: s.encoder + s.offset),
         _Field("velocity", "f32", 0, lambda s: s.velocity),
         _Field("torque_Nm", "f32", 0, lambda s: s.motor.effort),
+        _Field("meas_ind_integrator", "f32", 0, lambda s: s.inductance.sum),
+    ),
+    "motor_position": (
+        _Field("homed", "u8", 0, lambda s: s.home),
+        _Field("position", "f32", 0, lambda s: s.encoder + s.offset),
+        _Field("velocity", "f32", 0, lambda s: s.velocity),
+        _Field("error", "u8", 0, lambda s: int(s.encoder_lost)),
+        _Field("theta_valid", "bool", 0, lambda s: not s.encoder_lost),
     ),
 }
 

@@ -178,7 +178,7 @@ def test_commands_on_the_console(device: Bench) -> None:
 
 
 def test_telemetry(device: Bench) -> None:
-    assert device.say("tel list") == "firmware\r\ngit\r\nservo_stats\r\nOK\r\n"
+    assert device.say("tel list") == "firmware\r\ngit\r\nservo_stats\r\nmotor_position\r\nOK\r\n"
     assert device.say("tel get nothing") == "ERR unknown name\r\n"
     assert device.say("tel get git").startswith("emit git\r\n\x1d\x00\x00\x00")
     assert device.say("tel fmt servo_stats 1") == "OK\r\n"
