@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from contextlib import contextmanager
 from pathlib import Path
@@ -466,6 +467,10 @@ def test_a_motor_has_the_limits_of_the_rig_unless_it_is_given_its_own(tmp_path):
     assert (motor.max_effort, motor.max_velocity) == (4.0, 9.0)
     assert motor.torque_constant == pytest.approx(0.1)  # 0.3 N·m/A at the joint, behind a ratio of 3
     assert (motor.voltage, motor.temperature, motor.max_temperature) == (48.0, 30.0, 70.0)
+    assert (motor.resistance, motor.inductance) == (1.0, 1e-3)
+    assert motor.lag == pytest.approx(1.0 / (2.0 * math.pi * 200.0))
+    geared = emulation_from(tmp_path, RIG, *more, "joints.a.actuator.ratio=12").motors.motors[0]
+    assert geared.torque_constant == pytest.approx(1.2) and geared.resistance == 1.0
     own = "drivers.odrive.joints.a.torque_constant=0.7"
     assert emulation_from(tmp_path, RIG, *more, own).motors.motors[0].torque_constant == 0.7
 

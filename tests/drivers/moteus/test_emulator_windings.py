@@ -13,6 +13,7 @@ from cosim.drivers.moteus.emulator import Emulator
 from cosim.drivers.moteus.registers import TORQUE_FACTOR, Mode
 from cosim.units import TURN
 from tests.drivers.moteus.emulator_bench import Bench
+from tests.hardware.emulation_helpers import motor_of
 
 RESISTANCE, INDUCTANCE = 0.3, 3e-4  # as of a DC motor
 
@@ -77,6 +78,27 @@ def test_the_sum_of_current_changes_gives_the_inductance(wound: Bench, axis: int
     wound.run(1000)
     assert wound.servo.mode == Mode.MEASURE_INDUCTANCE
     assert 0.5 / wound.servo.inductance.sum == pytest.approx(INDUCTANCE / PHASES, rel=0.01)
+
+
+def test_a_jump_of_the_encoder_leaves_the_magnet_where_it_is() -> None:
+    motor = motor_of(resistance=RESISTANCE, inductance=INDUCTANCE, shaft_position=0.1, position=0.1)
+    windings = Windings(motor)
+    torque = windings.impose(2.0, 1e-3)
+    motor.position += 0.3
+    assert windings.impose(2.0, 1e-3) == torque != 0.0
+
+
+def test_braking_is_that_of_closed_windings(wound: Bench) -> None:
+    wound.say("d brake")
+    wound.run(20)
+    wound.rotor.velocity = 10.0
+    wound.emulator.process(wound.t_ns)
+    braking = wound.rotor.effort
+    shorted, constant = Windings(wound.rotor), wound.rotor.torque_constant
+    for _ in range(20):
+        torque = shorted.apply(0.0, 0.0, 1e-3)
+    assert braking == pytest.approx(-(constant**2) * 10.0 / RESISTANCE)
+    assert torque == pytest.approx(braking, rel=0.01)
 
 
 def test_energy_of_the_windings() -> None:
