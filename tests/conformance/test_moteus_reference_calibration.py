@@ -46,7 +46,7 @@ mechanism:
 joints:
   a: {{limits: {{velocity: 400, effort: 4}}, actuator: {actuator}}}
 controllers: [{{type: pid, kp: 1, ki: 0, kd: 0}}]
-drivers: [{{type: moteus, bus: {{interface: virtual, channel: "{channel}", fd: true}}, joints: {{a: {{id: 1}}}}}}]
+drivers: [{{type: moteus, {where}, joints: {{a: {{id: 1}}}}}}]
 """
 
 
@@ -98,10 +98,12 @@ def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     monkeypatch.setenv("MOTEUS_CAL_DIR", str(tmp_path))
     with ExitStack() as stack:
 
-        def run(actuator: str, conversation: Conversation, *options: str) -> Bench:
+        def run(actuator: str, conversation: Conversation, *options: str, serial: bool = False) -> Bench:
             arguments, channel = tool_arguments("--calibrate", *options), uuid.uuid4().hex
             path = tmp_path / "rig.yaml"
-            path.write_text(RIG.format(actuator=actuator, channel=channel))
+            port = str(tmp_path / "fdcanusb")
+            bus = f'bus: {{interface: virtual, channel: "{channel}", fd: true}}'
+            path.write_text(RIG.format(actuator=actuator, where=f"port: {{port: {port}}}" if serial else bus))
             bench = stack.enter_context(Bench(emulation_of(read_rig(path), clock=lambda: 0)))
 
             async def sleep(seconds: float) -> None:
@@ -117,7 +119,12 @@ def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
 
             async def whole() -> None:
                 runner = Runner(arguments)
-                runner.transport = mjbots.Transport(mjbots.PythonCanDevice(interface="virtual", channel=channel))
+                if serial:
+                    device: Any = mjbots.FdcanusbDevice(port)
+                    device._checksum_active = False
+                else:
+                    device = mjbots.PythonCanDevice(interface="virtual", channel=channel)
+                runner.transport = mjbots.Transport(device)
                 try:
                     await conversation(runner)
                 finally:
@@ -154,17 +161,19 @@ def assert_offsets(config: dict[str, float]) -> None:
     assert max(map(abs, away)) < 0.1
 
 
-def test_the_tool_finds_the_commutation_by_voltage(talk: Callable[..., Bench]) -> None:
+@pytest.mark.parametrize("serial", [False, True], ids=["can", "serial"])
+def test_the_tool_finds_the_commutation_by_voltage(talk: Callable[..., Bench], serial: bool) -> None:
     """As it does where the noise is large against the current."""
 
     async def conversation(runner: Runner) -> None:
         tool = ToolStream(runner.args, 1, runner.transport)
         tool.firmware = await tool.read_data("firmware")
         await tool.clear_motor_offsets()
-        found = await tool.calibrate_encoder_mapping(24.0, RESISTANCE / 1.5, 0.05, 1.0)
+        found: Any = await tool.calibrate_encoder_mapping(24.0, RESISTANCE / 1.5, 0.05, 1.0)
         assert found.poles == 14
 
-    bench = talk(MOTOR, conversation, "--cal-ll-encoder-speed", "4", "--cal-never-encoder-current-mode")
+    options = "--cal-ll-encoder-speed", "4", "--cal-never-encoder-current-mode"
+    bench = talk(MOTOR, conversation, *options, serial=serial)
     assert_offsets(bench.servo.config)
     assert bench.servo.mode == Mode.STOPPED and bench.motor.requested == 0.0
 
