@@ -148,6 +148,7 @@ class TickFunctions:
         velocity: Numeric,
         effort: Numeric,
         reference: Numeric,
+        age: Numeric,
         request: Numeric,
         stalled_time: Numeric,
         unseen_motion: Numeric,
@@ -157,14 +158,16 @@ class TickFunctions:
         """(stalled_time, unseen_motion, last_position, last_reference), (nv,) each, of this tick from those of the tick
         before; 0 in the first tick after arming.
 
-        start: the flat BumplessStart; effort: measured; request: effort requested in the tick before.
+        start: the flat BumplessStart; effort: measured; age [s]: of the measurement; request: effort requested in the
+        tick before. Lack of feedback is no standstill: while it is older than half of its limit, nothing changes.
         """
         limits, effort = self.limits, ops.maximum(ops.absolute(effort), ops.absolute(request))
         bounds = limits.effort, limits.velocity
         stalled = standstill.stalled_time(stalled_time, effort, velocity, bounds, self.step)
         positions, references = (last_position, position), (last_reference, reference)
         unseen = standstill.unseen_motion(unseen_motion, positions, references, velocity, limits.velocity, self.step)
-        is_first = t <= start[0]
+        is_first, known = t <= start[0], age <= 0.5 * self.guard.stale
+        stalled, unseen = ops.where(known, stalled, stalled_time), ops.where(known, unseen, unseen_motion)
         return ops.where(is_first, 0.0, stalled), ops.where(is_first, 0.0, unseen), position, reference
 
     def check_command(

@@ -179,7 +179,7 @@ class TickModel(TickFunctions):
             inputs = ["t", "bumpless_start", *fallbacks]
             calls.append(self._call("reference_positions", self.reference_positions, inputs, ["reference_position"]))
         if self.guard.needs_history.any():
-            inputs = ["t", "bumpless_start", *_MEASURED, "reference_position", "request", *_STANDSTILL_PATHS]
+            inputs = ["t", "bumpless_start", *_MEASURED, "reference_position", "age", "request", *_STANDSTILL_PATHS]
             calls.append(self._call("watch_standstill", self.watch_standstill, inputs, _STANDSTILL_PATHS))
         commands = [("controller_commands", loop.name, name) for loop in self.loops for name in COMMAND]
         inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, *commands]

@@ -94,7 +94,7 @@ class Wire:
     """A link whose time passes only in `receive`: chunks that arrive at given times, and what was sent when."""
 
     name, meter = "wire", None
-    open = close = reopen = bus_off = None
+    open = close = reopen = bus_off = reserve = None
 
     def __init__(self, *chunks):
         self.t, self.chunks, self.sent = 0, deque(chunks), []

@@ -283,13 +283,14 @@ def test_stopping_a_rig_that_does_not_run_has_no_effect(scheduler_of, state):
 # --- Ctrl-C -----------------------------------------------------------------------------------------
 
 
-def interrupt(fraction):
+def interrupt(status):
     raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
-def test_an_interrupted_run_is_a_controlled_stop(rig_of, interpret):
+def test_an_interrupted_run_is_a_controlled_stop(rig_of, interpret, monkeypatch):
     """A periodic trajectory, so that the first block ends in motion."""
+    monkeypatch.setattr("cosim.rig.status_reports.PERIOD", 0.0)  # a status after each block
     motion = "controllers.both.trajectory={type: sine, amplitude: 0.5, frequency: 2}"
     rig = rig_of(motion, interpret=interpret)
     with pytest.raises(StoppedRun) as stopped:

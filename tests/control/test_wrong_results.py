@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig
-from cosim.errors import InputError
-from cosim.rig.run import StoppedRun
+from cosim.errors import CosimError
 from tests.kit.rigs import PUSH, controller
 
 RIG = """
@@ -31,7 +30,7 @@ def message_of(tmp_path: Path):
     def message_of(text: str, interpret: bool) -> str:
         (tmp_path / "rig.yaml").write_text(RIG)
         (tmp_path / "push.py").write_text(text)
-        with pytest.raises((StoppedRun, InputError)) as caught:
+        with pytest.raises(CosimError) as caught:
             load_rig(tmp_path / "rig.yaml", (), interpret).run()
         return str(caught.value).replace(str(tmp_path), "{}")
 

@@ -133,10 +133,11 @@ def test_a_distant_tick_does_not_delay_a_stop(rig_of, end):
 
 def test_a_controller_that_does_not_return_is_stopped_by_force(rig_of, monkeypatch):
     monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
+    monkeypatch.setattr("cosim.rig.status_reports.PERIOD", 0.0)
     rig = rig_of("wait()")
 
-    def interrupt(fraction):
-        if fraction >= 101 / 60001:
+    def interrupt(status):
+        if status.fraction >= 101 / 60001:
             flags(rig)[0].wait()
             raise KeyboardInterrupt
 

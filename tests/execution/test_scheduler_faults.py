@@ -107,12 +107,12 @@ POINTS = {
     "last controller raises": (lambda f: f.controller(1, None), f"controller 'second' failed: {BY_NOTHING}", 3),
     "shape": (
         lambda f: f.controller(1, lambda effort: np.zeros(2)),
-        "controller 'second' failed: ValueError: the output 'effort' has shape (2,); it must be (1,) (PRODUCT)",
+        "controller 'second' failed: the output 'effort' has shape (2,); it must be (1,) (USER)",
         3,
     ),
     "no numbers": (
         lambda f: f.controller(0, lambda effort: np.array(["1"])),
-        "controller 'first' failed: ValueError: the output 'effort' must be numbers (PRODUCT)",
+        "controller 'first' failed: the output 'effort' must be numbers, is a ndarray (USER)",
         3,
     ),
     "command that is not finite": (
@@ -168,6 +168,7 @@ ALL = [(name, paced) for name in POINTS for paced in (False, True)] + [(name, Tr
 BLANKS = {
     "LINE": r"\d+",
     "PRODUCT": r"\S+\.py:\d+",
+    "USER": r"\S+\.py:\d+ \S+",
     "NUMBER": r"\S+",
     "MEASURED": r"\S+ rad, \S+ rad/s",
     "CAUSE": r"[\w' ]+",

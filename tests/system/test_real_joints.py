@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -335,6 +336,20 @@ def test_a_real_joint_that_should_move_and_does_not_stops_the_run_by_default(arm
     begin(engine, virtual_plant, lambda t: (0.3, velocity))
     _, fault = engine.run(1500)
     assert fault == f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'elbow' {reason}"
+
+
+def test_lack_of_feedback_is_no_standstill(arm):
+    """The last measurement stays while the elbow should move by 1 m/s: the cause is the feedback."""
+    rig = arm(drivers=DRIVERS, elbow=", limits: {lower: -1, upper: 1}")
+    rig.tick_model.guard = dataclasses.replace(rig.guard, stale=np.array([np.inf, 0.15]))
+    virtual_plant = VirtualPlant(rig.tick_model)
+    group = real(rig, virtual_plant, lambda t: (0.3, 1.0))
+    read = group.driver.read
+    group.driver.read = lambda out, deadline_ns: read(out, deadline_ns) if virtual_plant.t_ns < 5_000_000 else None
+    engine = PythonEngine(rig.tick_model, virtual_plant, [simulated(rig, virtual_plant), group])
+    begin(engine, virtual_plant, lambda t: (0.3, 1.0))
+    _, fault = engine.run(500)
+    assert "joint 'elbow' has sent no feedback for" in fault
 
 
 def test_simulated_joints_have_no_limits_of_standstill_by_default(arm):

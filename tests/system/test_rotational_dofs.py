@@ -117,22 +117,24 @@ def test_dofs_belong_to_their_joint_and_not_to_a_name_prefix(rig):
 mechanism:
   bodies:
     - {name: ball, joint: a, type: spherical, mass: 1 kg, com: [1, 0, 0], inertia: [0.1, 0.1, 0.1]}
-    - {name: rod, joint: a.b, parent: base, axis: [0, 1, 0], mass: 1 kg, com: [1, 0, 0], inertia: [0.1, 0.1, 0.1]}
+    - {name: rod, joint: a_b, parent: base, axis: [0, 1, 0], mass: 1 kg, com: [1, 0, 0], inertia: [0.1, 0.1, 0.1]}
 joints: {a: {latched: true}}
 schedule: {duration: 0.2 s}
 """
     ).run()
-    assert run["a.b/position"][-1] > 0.1
+    assert run["a_b/position"][-1] > 0.1
     assert not run["a.ry/position"].any()
 
 
-def test_names_of_dofs_are_unique(mistake):
-    text = """
-mechanism:
-  bodies:
-    - {name: a, type: planar, mass: 1 kg, inertia: [1, 1, 1]}
-    - {name: a.x, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
-"""
+def test_names_of_dofs_are_unique(mistake, tmp_path):
+    """Names of a URDF may have a '.'."""
+    joints = "".join(
+        f'<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+        f'</inertial></link><joint name="{name}" type="{kind}"><parent link="base"/><child link="{name}"/></joint>'
+        for name, kind in (("a", "planar"), ("a.x", "continuous"))
+    )
+    (tmp_path / "robot.urdf").write_text(f'<robot name="r"><link name="base"/>{joints}</robot>')
+    text = "name: r\nmechanism: {urdf: robot.urdf}\n"
     assert mistake(text) == (
         "rig.yaml:2 mechanism: 'a.x' is the name of a joint and of a dof of another one; rename the joint"
     )
