@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
@@ -136,11 +136,11 @@ class ControlLoop:
             raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
         result = block.update(t, p, x, {name: u[name] for name in block.inputs})
         try:
-            return self._checked(result, state)
+            return self._checked(result, state, block.outputs)
         except ValueError as error:
             raise WrongResult(str(error), origin(block.update)) from error
 
-    def _checked(self, result: object, state: Layout) -> tuple[State, list[Numeric]]:
+    def _checked(self, result: object, state: Layout, declared: Container[str]) -> tuple[State, list[Numeric]]:
         """What a block returned: (next state, the fields of COMMAND). Raises ValueError for anything else."""
         parts = result if isinstance(result, tuple) else (result,)
         if len(parts) != 2 or not all(isinstance(part, Mapping) for part in parts):
@@ -148,6 +148,11 @@ class ControlLoop:
             raise ValueError(f"update returns {types}; return the next state and the outputs, two mappings")
         x, y = parts
         state.check(x)
+        for name in y:
+            if name not in COMMAND:
+                raise ValueError(f"the output '{name}' does not exist{did_you_mean(name, COMMAND)}")
+            if name not in declared:
+                raise ValueError(f"the output '{name}' is not declared; add it to the outputs")
         return x, [self._output(name, y) for name in COMMAND]
 
     def _output(self, name: str, y: Mapping[str, Numeric]) -> Numeric:

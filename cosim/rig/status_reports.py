@@ -31,7 +31,7 @@ class StatusReports:
         if block.stamps.size:
             self.missed += self._misses(block)
         now, tick = time.perf_counter(), int(block.numbers[-1])
-        if now - self._sent < PERIOD and tick < self.ticks:
+        if now - self._sent < PERIOD and tick + 1 < self.ticks:
             return
         step = self.rig.tick_model.step
         factor = (tick - self._tick) * step / max(now - self._sent, 1e-9)

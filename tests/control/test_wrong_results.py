@@ -17,8 +17,9 @@ UPDATE, INITIAL = "{}/push.py:20 Push.update", "{}/push.py:17 Push.initial"
 RETURN = 'return {"n": n + 1.0}, command'
 
 
-def source(lines="effort = ops.zeros(1)", result=RETURN, initial="np.zeros(1)"):
-    text = controller(lines).replace(RETURN, result).replace('"n": np.zeros(1)', f'"n": {initial}')
+def source(lines="effort = ops.zeros(1)", result=RETURN, initial="np.zeros(1)", declared="COMMAND"):
+    text = controller(lines).replace("joint_signals(COMMAND", f"joint_signals({declared}")
+    text = text.replace(RETURN, result).replace('"n": np.zeros(1)', f'"n": {initial}')
     assert PUSH.count("def update") == 1
     return text
 
@@ -52,6 +53,11 @@ BOTH = "update returns {}; return the next state and the outputs, two mappings"
         ({"lines": "effort = {}"}, "the output 'effort' must be numbers, is a dict"),
         ({"lines": "effort = np.array([1j])"}, "the output 'effort' must be numbers, is a ndarray"),
         ({"result": "return x, {'effort': effort}"}, "the output 'position' is missing"),
+        (
+            {"result": "return x, command | {'torque': rest}"},
+            "the output 'torque' does not exist; known: position, velocity, effort, kp, kd",
+        ),
+        ({"declared": "['effort']"}, "the output 'position' is not declared; add it to the outputs"),
         ({"result": "return None"}, BOTH.format("nothing")),
         ({"result": "return command"}, BOTH.format("a dict")),
         ({"result": "return x, command, 3"}, BOTH.format("a dict, a dict, a int")),
@@ -70,6 +76,7 @@ def test_a_wrong_result_names_the_function_of_the_user(message_of, changes, what
     [
         ("'x'", "initial returns 'n' as a str; return an array of numbers"),
         ("None", "initial returns 'n' as a NoneType; return an array of numbers"),
+        ("np.array([0.0, np.nan])", "initial returns 'n' with an element that is no number (NaN); return numbers"),
     ],
 )
 def test_an_initial_state_is_arrays_of_numbers(message_of, initial, what):

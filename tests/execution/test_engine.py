@@ -72,7 +72,7 @@ def test_both_engines_stop_at_the_same_tick_with_the_same_words(rig_of):
     assert len(words) == 1
     tick = len(rows[0]) - 1
     assert words.pop() == (
-        f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'b' is at 0.502655 rad, outside its limits"
+        f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'b' is at 0.508938 rad, outside its limits"
         " -inf to 0.5 rad; change the trajectory or joints.b.limits"
     )
 

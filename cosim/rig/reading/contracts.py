@@ -83,11 +83,14 @@ def _check_state(block: Any, *motion: float) -> None:
     if not isinstance(state, dict):
         raise InputError(f"initial returns a {type(state).__name__}; return a dict of arrays ({place})")
     for path, value in leaves(state):
+        name = ".".join(path)
         if np.asarray(value).dtype.kind not in "biuf":
-            name = ".".join(path)
             raise InputError(
                 f"initial returns '{name}' as a {type(value).__name__}; return an array of numbers ({place})"
             )
+        if np.isnan(value).any():
+            what = f"initial returns '{name}' with an element that is no number (NaN)"
+            raise InputError(f"{what}; return numbers ({place})")
 
 
 def _check_members(part: object, what: str, names: Sequence[str]) -> None:
