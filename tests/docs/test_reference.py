@@ -422,8 +422,8 @@ def test_a_controller_gets_every_listed_input():
         return {}, dict.fromkeys(COMMAND, np.zeros(2))
 
     params = dataclasses.make_dataclass("Params", [])()
-    inputs = joint_signals(tuple(listed), 2)
-    block = SimpleNamespace(inputs=inputs, params=params, initial=dict, update=update)
+    inputs, outputs = joint_signals(tuple(listed), 2), joint_signals(COMMAND, 2)
+    block = SimpleNamespace(inputs=inputs, outputs=outputs, params=params, initial=dict, update=update)
     ControlLoop("c", block, index, 1, HoldTrajectory(np.zeros(2))).update(
         0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
     )
