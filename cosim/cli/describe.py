@@ -75,9 +75,9 @@ def _guard(rig: Rig) -> Iterator[str]:
     stopping = [row for row in LIMITS if (rig.guard.has_action(STOP, row.key) & real).any()]
     controlled = [row.key for row in stopping if row.stop_category == 1 and guard.deceleration is not None]
     if controlled:
-        yield f"controlled stop at {guard.deceleration:.4g} rad/s^2: limits of {_either(controlled)}"
+        yield f"controlled stop at {guard.deceleration:.4g} rad/s^2: limits of {_joined(controlled, 'or')}"
     if immediate := [row.key for row in stopping if row.key not in controlled]:
-        yield f"immediate stop: limits of {_either(immediate)}"
+        yield f"immediate stop: limits of {_joined(immediate, 'or')}"
     yield f"immediate stop: no feedback of a drive for {guard.stale * 1e3:.4g} ms, or a fault of a drive"
     if guard.soft_start:
         yield f"soft start: the effort limit ramps up within {guard.soft_start:.4g} s"
@@ -86,15 +86,12 @@ def _guard(rig: Rig) -> Iterator[str]:
     if estop and estop.id is not None:
         beat = "" if estop.heartbeat is None else f" or its silence for {estop.heartbeat:g} s"
         inputs.append(f"message {estop.id:#x} on {estop.interface} {estop.channel}{beat}")
-    yield f"emergency stop: {_either(inputs)}" if inputs else "emergency stop: none but Ctrl-C; see guard.estop"
+    yield f"emergency stop: {_joined(inputs, 'or')}" if inputs else "emergency stop: none but Ctrl-C; see guard.estop"
 
 
-def _either(words: list[str]) -> str:
-    return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
-def _all_of(words: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+def _joined(words: list[str], last: str) -> str:
+    """`a, b <last> c`"""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def _mechanism(rig: Rig) -> Iterator[str]:
@@ -159,7 +156,7 @@ def _left_out(rig: Rig) -> Iterator[str]:
     ]
     why += [f"{joint.name} ({bound_reason(joint)})" for joint in spec.mechanism.description.joints if joint.mimic]
     if why:
-        yield f"{_all_of(reaching)} leave{'s' * (len(reaching) == 1)} out {_all_of(why)}"
+        yield f"{_joined(reaching, 'and')} leave{'s' * (len(reaching) == 1)} out {_joined(why, 'and')}"
     driven = len(rig.plant.actuators) + len(rig.plant.real)
     constrained = len(rig.plant.full_model.constraint_rows) - len(rig.plant.start.redundant)
     independent = rig.plant.full_model.nv - constrained
