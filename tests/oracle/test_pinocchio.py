@@ -1,6 +1,7 @@
 """Real robots: every quantity of a model is what Pinocchio computes from the same URDF file.
 
-Errors are relative: the largest absolute difference over the largest absolute value of the expected array.
+Errors are relative: the largest absolute difference over the largest absolute value of the expected array. Solutions
+of M q̈ = r may differ by rounding times the condition of M, which reaches 10¹² in iCub.
 """
 
 import functools
@@ -121,12 +122,12 @@ class Reference:
 
 
 class Robot:
-    """A model, its reference and seeded states of it."""
+    """A model, its reference and states of it, seeded by the test."""
 
     def __init__(self, path, name):
         self.name, self.model = name, Model.from_urdf(path)
         self.reference = Reference(path, self.model.joint_names)
-        self.random = np.random.default_rng(zlib.crc32(name.encode()))
+        self.random = np.random.default_rng()
 
     def function(self, name, frame=None):
         """A function of the model, compiled or plain, as the budget of time allows."""
@@ -153,9 +154,15 @@ def loaded(path, name):
     return Robot(path, name)
 
 
+def seeded(pair, test):
+    """The robot with the states of a test, whatever ran before it."""
+    pair.random = np.random.default_rng(zlib.crc32(f"{test} {pair.name}".encode()))
+    return pair
+
+
 @pytest.fixture
-def pair(robots_folder, robot):
-    return loaded(robots_folder / robot, robot)
+def pair(robots_folder, robot, request):
+    return seeded(loaded(robots_folder / robot, robot), request.function.__name__)
 
 
 def error(found, expected):
@@ -164,6 +171,11 @@ def error(found, expected):
     assert found.shape == expected.shape
     scale = np.abs(expected).max(initial=0.0)
     return np.abs(found - expected).max(initial=0.0) / (scale or 1.0)
+
+
+def tolerance(mass):
+    """Of accelerations that belong to a mass matrix."""
+    return max(TOLERANCE, np.finfo(float).eps * np.linalg.cond(mass)) if mass.size else TOLERANCE
 
 
 # --- which robots ---------------------------------------------------------------------------------
@@ -201,7 +213,8 @@ def test_forward_dynamics(pair):
     forward = pair.function("forward_dynamics")
     for q, v in pair.states():
         tau = pair.vector(10.0)
-        assert error(forward(q, v, tau), pair.reference.forward(q, v, tau)) < TOLERANCE
+        expected = pair.reference.forward(q, v, tau)
+        assert error(forward(q, v, tau), expected) < tolerance(pair.reference.mass(q))
 
 
 def test_inverse_dynamics(pair):
@@ -230,8 +243,9 @@ def test_hybrid_dynamics(pair):
                 expected = reference.forward(q, v, tau), tau
             if held is every:
                 expected = qdd, reference.inverse(q, v, qdd)
-            assert error(accelerations, expected[0]) < TOLERANCE
-            assert error(efforts, expected[1]) < TOLERANCE
+            allowed = tolerance(reference.mass(q)[np.ix_(~held, ~held)])
+            assert error(accelerations, expected[0]) < allowed
+            assert error(efforts, expected[1]) < allowed
             np.testing.assert_array_equal(accelerations[held], qdd[held])
             np.testing.assert_array_equal(efforts[~held], tau[~held])
 
@@ -244,7 +258,7 @@ def test_mimics_are_those_of_pinocchio(robots_folder, name):
         with pytest.raises(ValueError, match="parent joint of the mimic joint is not in the kinematic tree"):
             pin.buildModelFromUrdf(path, mimic=True)
         return
-    pair = loaded(robots_folder / name, name)
+    pair = seeded(loaded(robots_folder / name, name), "mimics")
     reduced = pin.buildModelFromUrdf(path, mimic=True)
     data = reduced.createData()
     joints = [reduced.joints[reduced.getJointId(own)] for own in pair.model.joint_names]

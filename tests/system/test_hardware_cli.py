@@ -122,9 +122,9 @@ class Arm:
                 query = can.Message(
                     arbitration_id=0x8000 | WE << 8 | node, data=question, is_fd=True, is_extended_id=True
                 )
-                bus.send(query)
                 until = time.monotonic() + PATIENCE
                 while node not in found and time.monotonic() < until:
+                    bus.send(query)  # again: a question or its answer may be lost
                     answer = bus.recv(0.1)
                     if answer is not None and answer.arbitration_id == node << 8 | WE and answer.data[:2] == head:
                         found[node] = bytes(answer.data[2:])
