@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim import ops
-from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.compile.row_lookup import RowLookup
+from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, plural
 from cosim.types import Array, Numeric, param, params
+
+MOST_POSITIONS = 500_000  # of a file; they become constants of the machine code, which is built in about 10 s
 
 
 @params
@@ -26,16 +28,15 @@ class Params:
 class Waypoints:
     """Cubic polynomials in the time since the start of each piece, constant before the first and after the last.
 
-    `table` (pieces, 1 + 4 n): the start time of the piece, then the coefficients of the powers 3, 2, 1, 0
-    of the n joints.
+    `row_at` (t) -> (1 + 4 n,): the start time of the piece, then the coefficients of the powers 3, 2, 1, 0 of the n
+    joints.
     """
 
-    begins: Array  # (pieces,), the first is -inf
-    table: Array
+    row_at: RowLookup
     end: float
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
-        row = _row_at(t, self.begins, self.table)
+        row = self.row_at(t)
         n = (len(row) - 1) // 4
         s = t - row[:1]
         a, b, c, d = (row[1 + k * n : 1 + (k + 1) * n] for k in range(4))
@@ -45,18 +46,6 @@ class Waypoints:
             "acceleration": 6.0 * a * s + 2.0 * b,
             "effort": np.zeros(n),
         }
-
-
-def _row_at(t: Numeric, begins: Array, rows: Numeric) -> Numeric:
-    """The row of the piece that contains t: of each two neighbours the right one is chosen if t is past its start,
-    else the left one, until one row remains. Symbols cannot index a table; this takes one `where` per row."""
-    while len(rows) > 1:
-        pairs = len(rows) // 2
-        passed = t >= begins[1::2]
-        chosen = ops.where(passed[:, None], rows[1::2], rows[: 2 * pairs : 2])
-        rows = ops.array([*chosen, *rows[2 * pairs :]])
-        begins = begins[::2]
-    return rows[0]
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Waypoints:
@@ -71,7 +60,7 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
     table[1:m, 1:] = spline.transpose(1, 0, 2).reshape(m - 1, 4 * n)
     table[[0, m], 1 + 3 * n :] = positions[[0, -1]]
     begins = np.concatenate(([-math.inf], times))
-    return Waypoints(begins, table, float(times[-1]))
+    return Waypoints(RowLookup(begins, table, "waypoints"), float(times[-1]))
 
 
 def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
@@ -83,6 +72,12 @@ def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
         )
     (header_line, header), *rows = lines
     columns = _columns(header, joints, SourceLocation(str(path), header_line))
+    most = MOST_POSITIONS // len(joints)
+    if len(rows) > most:
+        what = (
+            f"{len(rows):,} rows for {len(joints)} {plural(len(joints), 'joint')} are too many; keep {most:,} or fewer"
+        )
+        raise InputError(what, SourceLocation(str(path), rows[most][0]))
     errors: list[InputError] = []
     values = [_numbers(row, header, columns, SourceLocation(str(path), line), errors) for line, row in rows]
     if errors:

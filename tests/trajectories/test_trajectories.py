@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from cosim.compile import ArrayPort, compile
+from cosim.compile import ArrayPort, Routine, compile
 from cosim.errors import InputError, InputErrors
 from cosim.trajectories import chirp, quintic, sine, trapezoidal, waypoints
 from cosim.trajectories.quintic import minimum_jerk
@@ -285,12 +285,35 @@ def test_waypoints_rest_before_the_first_and_after_the_last(folder: Path) -> Non
     np.testing.assert_allclose(waypoints.sample(0.5)["velocity"], 0.0, atol=1e-15)
 
 
-def test_two_hundred_waypoints_keep_the_precision(tmp_path: Path) -> None:
-    times = np.linspace(0.0, 20.0, 200)
+def circle(folder: Path, count: int) -> Trajectory:
+    """Of as many waypoints, in 20 s."""
+    times = np.linspace(0.0, 20.0, count)
     rows = "".join(f"{float(t)!r},{math.sin(t)!r},{math.cos(t)!r}\n" for t in times)
-    (tmp_path / "long.csv").write_text("t,shoulder,elbow\n" + rows)
-    waypoints = make("waypoints", tmp_path, file="long.csv")
+    (folder / "long.csv").write_text("t,shoulder,elbow\n" + rows)
+    return make("waypoints", folder, file="long.csv")
+
+
+def test_two_hundred_waypoints_keep_the_precision(tmp_path: Path) -> None:
+    waypoints = circle(tmp_path, 200)
     np.testing.assert_allclose(waypoints.sample(12.345)["position"], [math.sin(12.345), math.cos(12.345)], atol=1e-5)
+
+
+def test_ten_thousand_waypoints_cost_a_few_comparisons_more_than_a_hundred(tmp_path: Path) -> None:
+    waypoints = {count: circle(tmp_path, count) for count in (100, 10_000)}
+    routines = [Routine(lambda t, w=w: w.sample(t)["position"], [()], "way") for w in waypoints.values()]
+    few, many = (routine.operations for routine in routines)
+    assert many == few + 7  # log2 of a hundred
+    found = compile(routines[1], [ArrayPort("t", ())])(12.345)
+    np.testing.assert_allclose(found, [math.sin(12.345), math.cos(12.345)], atol=1e-11)
+
+
+def test_too_many_waypoints_are_refused_before_they_are_compiled(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(KINDS["waypoints"], "MOST_POSITIONS", 7)
+    path = tmp_path / "long.csv"
+    path.write_text("t,shoulder,elbow\n" + "".join(f"{k},0,0\n" for k in range(4)))
+    with pytest.raises(InputError) as caught:
+        make("waypoints", tmp_path, file="long.csv")
+    assert str(caught.value) == f"{path}:5: 4 rows for 2 joints are too many; keep 3 or fewer"
 
 
 @pytest.mark.parametrize(
