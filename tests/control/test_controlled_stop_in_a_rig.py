@@ -30,7 +30,7 @@ mechanism:
     - {name: b, parent: base, axis: [0, 1, 0], mass: 1 kg, inertia: [1, 1, 1]}
 joints: {all: {limits: {velocity: 20, effort: 500}}}
 controllers:
-  - {name: both, type: computed_torque, kp: 400, kd: 40,
+  - {name: both, type: feedforward_pd, kp: 400, kd: 40,
      trajectory: {type: quintic, goal: [2, -3], duration: 1, delay: 0.1}}
 guard: {deceleration: 10}
 schedule: {step: 5 ms, duration: 2 s}

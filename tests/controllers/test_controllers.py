@@ -87,8 +87,8 @@ INPUTS = {
     "reference_effort": np.array([0.25, -0.5]),
 }
 CASES = {
-    "computed_torque": gains(2),
-    "computed_torque without friction": {**gains(2), "friction": False},
+    "feedforward_pd": gains(2),
+    "feedforward_pd without friction": {**gains(2), "friction": False},
     "pd_gravity": gains(2),
     "pid": gains(2, ki=(5.0, 6.0), integral_limit=(1.0, 2.0)),
     "pid without a bound": gains(2, ki=(5.0, 6.0)),
@@ -163,11 +163,11 @@ def test_traced_results_equal_numeric_results_parameters_included(block: Any) ->
         np.testing.assert_allclose(got, expected, rtol=1e-13)
 
 
-# --- computed torque ----------------------------------------------------------------------------
+# --- feedforward and PD -------------------------------------------------------------------------
 
 
-def test_computed_torque_of_all_joints_is_the_inverse_dynamics_of_the_reference() -> None:
-    block = make("computed_torque", context(0, 1, 2), **gains(3))
+def test_feedforward_pd_of_all_joints_is_the_inverse_dynamics_of_the_reference() -> None:
+    block = make("feedforward_pd", context(0, 1, 2), **gains(3))
     q, v, a = np.array([0.1, 0.2, 0.3]), np.array([1.0, -1.0, 2.0]), np.array([4.0, 5.0, -6.0])
     _, command = step(
         block,
@@ -181,8 +181,8 @@ def test_computed_torque_of_all_joints_is_the_inverse_dynamics_of_the_reference(
     np.testing.assert_array_equal(command["kd"], [10.0, 11.0, 12.0])
 
 
-def test_computed_torque_treats_other_joints_as_passive_at_their_measured_state() -> None:
-    _, command = step(make("computed_torque", context(2, 0), **gains(2), friction=False))
+def test_feedforward_pd_treats_other_joints_as_passive_at_their_measured_state() -> None:
+    _, command = step(make("feedforward_pd", context(2, 0), **gains(2), friction=False))
     q, v = np.array([0.5, -0.7, 1.0]), np.array([0.2, 0.9, -0.5])  # a and c by the reference, b as measured
     bias = v**2 + WEIGHT * np.sin(q)
     a = np.array([-2.0, 0.0, 3.0])
@@ -192,8 +192,8 @@ def test_computed_torque_treats_other_joints_as_passive_at_their_measured_state(
     np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
 
 
-def test_computed_torque_moves_a_prescribed_joint_with_its_known_acceleration() -> None:
-    block = make("computed_torque", context(2, 0, prescribed=(1,)), **gains(2), friction=False)
+def test_feedforward_pd_moves_a_prescribed_joint_with_its_known_acceleration() -> None:
+    block = make("feedforward_pd", context(2, 0, prescribed=(1,)), **gains(2), friction=False)
     _, command = step(block)
     q, v, a = np.array([0.5, -0.7, 1.0]), np.array([0.2, 0.9, -0.5]), np.array([-2.0, 6.0, 3.0])
     effort = INERTIA @ a + v**2 + WEIGHT * np.sin(q)
@@ -202,17 +202,17 @@ def test_computed_torque_moves_a_prescribed_joint_with_its_known_acceleration() 
     np.testing.assert_allclose(other["effort"] - command["effort"], INERTIA[[2, 0], 1], rtol=1e-12)
 
 
-def test_computed_torque_adds_the_friction_at_the_reference_velocity() -> None:
+def test_feedforward_pd_adds_the_friction_at_the_reference_velocity() -> None:
     where = context(2, 0)
-    _, with_friction = step(make("computed_torque", where, **gains(2)))
-    _, without = step(make("computed_torque", where, **gains(2), friction=False))
+    _, with_friction = step(make("feedforward_pd", where, **gains(2)))
+    _, without = step(make("feedforward_pd", where, **gains(2), friction=False))
     expected = DAMPING[[2, 0]] * INPUTS["reference_velocity"]
     np.testing.assert_allclose(with_friction["effort"] - without["effort"], expected, rtol=1e-12)
 
 
-def test_computed_torque_does_not_change_its_inputs() -> None:
+def test_feedforward_pd_does_not_change_its_inputs() -> None:
     before = {name: value.copy() for name, value in INPUTS.items()}
-    step(make("computed_torque", context(2, 0), **gains(2)))
+    step(make("feedforward_pd", context(2, 0), **gains(2)))
     for name, value in before.items():
         np.testing.assert_array_equal(INPUTS[name], value)
 

@@ -11,7 +11,7 @@ mechanism:
     - {name: rod, joint: hinge, repeat: 6, axis: [0, 1, 0], origin: {xyz: [0.1, 0, 0]}, mass: 1, com: [0.05, 0, 0],
        inertia: [0, 8e-4, 8e-4], damping: 0.01}
 controllers:
-  - {type: computed_torque, joints: [hinge_1], kp: 50, kd: 5, trajectory: {type: sine, amplitude: 0.3, frequency: 1}}
+  - {type: feedforward_pd, joints: [hinge_1], kp: 50, kd: 5, trajectory: {type: sine, amplitude: 0.3, frequency: 1}}
 schedule: {duration: 0.05, step: 1 ms}
 """
 

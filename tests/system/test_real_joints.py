@@ -417,7 +417,7 @@ def test_drives_with_their_own_gains_ignore_those_of_commands(arm, mode):
     limits = "joints.elbow.limits={velocity: 20, effort: 1}"
     efforts = []
     for gains in ("kp: 500, kd: 5", "kp: 0, kd: 0"):
-        text = f"controllers=[{{type: computed_torque, joints: [elbow], {gains}}}]"
+        text = f"controllers=[{{type: feedforward_pd, joints: [elbow], {gains}}}]"
         rig = load_rig(arm(drivers=drivers).spec.path, ["schedule.realtime=yes", text, limits])
         signals, engine = played(rig, lambda t: (0.1, 0.0), 20)
         efforts.append(np.array(engine.drivers[1][0].commands)[:, 0])

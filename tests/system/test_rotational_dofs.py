@@ -49,7 +49,7 @@ def mistake(rig):
     return found
 
 
-@pytest.mark.parametrize("kind", ["computed_torque", "pd_gravity"])
+@pytest.mark.parametrize("kind", ["feedforward_pd", "pd_gravity"])
 def test_a_model_based_controller_of_an_arm_on_a_rotating_spacecraft(rig, kind):
     """Momentum of the whole stays while the arm follows; the craft has turned, so its quaternion matters."""
     run = rig(
@@ -63,7 +63,7 @@ schedule: {{duration: 2 s}}
     ).run()
     assert np.abs(run["b.rx/position"]).max() > 0.3
     assert abs(run["a/position"][-1] - np.pi / 4) < 1e-2
-    if kind == "computed_torque":
+    if kind == "feedforward_pd":
         assert np.abs(run["a/reference_position"] - run["a/position"]).max() < 1e-4
     assert run.summary["energy"]["residual_relative"] < 1e-9
 

@@ -1,4 +1,4 @@
-"""Computed torque: the required effort of the reference by the model, and a PD loop in the drive for the error.
+"""Feedforward and PD: the required effort of the reference by the model, and a PD loop in the drive for the error.
 
 effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ comes from the hybrid dynamics:
 the controlled joints follow the reference, prescribed ones their motion, and the others are passive at their
@@ -23,7 +23,7 @@ class Params:
     friction: bool = param(default=True, doc="compensate the joints' friction at the reference velocity")
 
 
-class ComputedTorque:
+class FeedforwardPd:
     def __init__(self, params: Params, context: ControllerContext) -> None:
         n, nv = len(context.joints), context.model.nv
         self.params = params
@@ -56,5 +56,5 @@ class ComputedTorque:
         }
 
 
-def load(params: Params, context: ControllerContext) -> ComputedTorque:
-    return ComputedTorque(params, context)
+def load(params: Params, context: ControllerContext) -> FeedforwardPd:
+    return FeedforwardPd(params, context)
