@@ -20,7 +20,7 @@ from cosim.errors import RunError
 from cosim.execution.stop_reason import stop_reason
 from cosim.hardware.manager import HardwareManager
 from cosim.tick.tick_model import TickModel
-from cosim.timing.tick_ring import LoopStatus, LoopTask, PacingMemory, SharedWord, TickProgram, TickRing
+from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 # top speed of a quintic of unit length in unit time
 QUINTIC_SPEED = 1.875
@@ -50,16 +50,7 @@ class Engine(ABC):
 
     def __init__(self, tick_model: TickModel) -> None:
         self.tick_model, self.tasks = tick_model, tick_model.tasks
-        place = tick_model.layout.place
-        self.program = TickProgram(
-            tasks=tuple(LoopTask((), task.ticks, task.phase) for task in self.tasks),  # without their calls
-            step=tick_model.step,
-            time=place("t").where.start,
-            fault=place("fault").where.start,
-            judge=next(k for k, task in enumerate(self.tasks) if task.name == "guard" and task.loop is None),
-            early=place("plant").where.stop,
-            row=tick_model.row.size,
-        )
+        self.program = tick_model.program
 
     def run(self, count: int) -> tuple[np.ndarray, str]:
         """(rows (k, nr) of the next `count` ticks as fast as possible, why there are fewer or "")."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
-from cosim.compile.routine import Routine
 from cosim.execution.engine import Engine
-from cosim.tick.memory_call import MemoryCall
 from cosim.tick.tick_model import TickModel
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.native_loop import NativeLoop
-from cosim.timing.tick_ring import LoopTask, PacingMemory, RoutineCall, TickRing
+from cosim.timing.tick_ring import PacingMemory, TickRing
 
 
 class NativeEngine(Engine):
@@ -23,8 +18,7 @@ class NativeEngine(Engine):
     def __init__(self, tick_model: TickModel) -> None:
         super().__init__(tick_model)
         self.memory = tick_model.memory()
-        tasks = tuple(LoopTask(tuple(map(_routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks)
-        self._loop = NativeLoop(dataclasses.replace(self.program, tasks=tasks))
+        self._loop = tick_model.native_loop
 
     def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
         self._loop.run(self.memory, ring, pace)
@@ -35,9 +29,3 @@ class NativeEngine(Engine):
         plant.begin(self.number * self.tick_model.step_ns)
         position, velocity, _ = plant.measure()
         return position.copy(), velocity.copy()
-
-
-def _routine_call(call: MemoryCall) -> RoutineCall:
-    shapes = [region.shape for region in call.inputs]
-    routine = call.fn if isinstance(call.fn, Routine) else Routine(call.fn, shapes, call.name)
-    return RoutineCall(routine, tuple(r.where for r in call.inputs), tuple(r.where for r in call.outputs))

@@ -7,12 +7,13 @@ loop, the Python engine makes the same calls around its drivers; both give the s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from cosim.compile.routine import Routine
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.layout import Layout, Region
@@ -20,6 +21,8 @@ from cosim.tick.controller_tracing import trace_controller
 from cosim.tick.memory_call import MemoryCall
 from cosim.tick.signals import SignalMap
 from cosim.tick.tick_functions import GUARD_INPUTS, TickFunctions
+from cosim.timing.native_loop import NativeLoop
+from cosim.timing.tick_ring import LoopTask, RoutineCall, TickProgram
 from cosim.types import COMMAND, Numeric, State
 
 ORDER = ("read", "controllers", "guard", "write", "step", "publish")
@@ -109,6 +112,28 @@ class TickModel(TickFunctions):
         memory = self.memory()
         first = memory[: self.row.size], memory[self.layout.place("bumpless_start").where]
         return SignalMap(self.plant, self.encoders, self.loops, self.loads, self.row, *first)
+
+    # --- the compiled loop ---
+
+    @cached_property
+    def program(self) -> TickProgram:
+        """The ticks without their calls."""
+        place = self.layout.place
+        return TickProgram(
+            tasks=tuple(LoopTask((), task.ticks, task.phase) for task in self.tasks),
+            step=self.step,
+            time=place("t").where.start,
+            fault=place("fault").where.start,
+            judge=next(k for k, task in enumerate(self.tasks) if task.name == "guard" and task.loop is None),
+            early=place("plant").where.stop,
+            row=self.row.size,
+        )
+
+    @cached_property
+    def native_loop(self) -> NativeLoop:
+        """The compiled ticks, for any number of runs: all that changes is in the memory."""
+        tasks = tuple(LoopTask(tuple(map(_routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks)
+        return NativeLoop(replace(self.program, tasks=tasks))
 
     # --- controllers ---
 
@@ -206,6 +231,12 @@ class TickModel(TickFunctions):
 
     def _region(self, path: Path) -> Region:
         return self.layout.place(*((path,) if isinstance(path, str) else path))
+
+
+def _routine_call(call: MemoryCall) -> RoutineCall:
+    shapes = [region.shape for region in call.inputs]
+    routine = call.fn if isinstance(call.fn, Routine) else Routine(call.fn, shapes, call.name)
+    return RoutineCall(routine, tuple(r.where for r in call.inputs), tuple(r.where for r in call.outputs))
 
 
 # paths in the memory

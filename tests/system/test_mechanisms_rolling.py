@@ -117,3 +117,12 @@ def test_wobbling_wheel_equals_newtons_equations(sample):
     np.testing.assert_allclose(axle, expected[1], atol=1e-7)
     assert np.ptp(axle[:, 2]) > 0.05
     np.testing.assert_allclose(run["energy/stored"], run["energy/stored"][0], rtol=1e-9)
+
+
+def test_slip_is_that_of_the_contact_however_fast_it_lifts_off(sample):
+    plant = sample("mechanisms/rolling_wheel").plant
+    along_body = Rotation.from_rotvec([np.radians(60.0), 0.0, 0.0]).inv().apply([0.3, -0.4, 0.7])
+    x = plant.initial() | {"velocity": np.array([*along_body, 0.0, 0.0, 0.0])}
+    signals = plant.observe(0.0, x, np.zeros(6))
+    assert signals["floor/slip"] == pytest.approx(0.5, rel=1e-12)
+    assert signals["floor/violation"] < 1e-12
