@@ -1,18 +1,15 @@
 """Feedforward and PD: the required effort of the reference by the model, and a PD loop in the drive for the error.
 
-effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ comes from the hybrid dynamics:
-the controlled joints follow the reference, prescribed ones their motion, and the others are passive at their
-measured position and velocity (Featherstone, Rigid Body Dynamics Algorithms, §9.1; Spong et al., Robot
-Modeling and Control, §8.3).
+effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ is the inverse dynamics of the controlled
+joints at the reference, see `_required_effort` (Spong et al., Robot Modeling and Control, §8.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from cosim import ops
+from cosim.controllers._required_effort import RequiredEffort
 from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
 
 
@@ -25,32 +22,22 @@ class Params:
 
 class FeedforwardPd:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        n, nv = len(context.joints), context.model.nv
+        n = len(context.joints)
         self.params = params
-        self.inputs = {
-            **joint_signals(REFERENCE, n),
-            **joint_signals(("all_position", "all_velocity", "all_acceleration"), nv),
-        }
+        self._required_effort = RequiredEffort(context)
+        self.inputs = {**joint_signals(REFERENCE, n), **self._required_effort.inputs}
         self.outputs = joint_signals(COMMAND, n)
-        self._model = context.model
-        self._index = context.index
-        self._prescribed = np.isin(np.arange(nv), context.index) | context.prescribed
 
     def initial(self) -> State:
         return {}
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        model, zero = self._model.equations, ops.zeros(len(self._prescribed))
-        q = model.coordinates(ops.with_elements(u["all_position"], self._index, u["reference_position"]))
-        v = ops.with_elements(u["all_velocity"], self._index, u["reference_velocity"])
-        a = ops.with_elements(u["all_acceleration"], self._index, u["reference_acceleration"])
-        _, effort = model.hybrid_dynamics(q, v, a, zero, self._prescribed, t)
-        if p.friction:
-            effort = effort + model.friction_effort(v)
+        position, velocity, acceleration, effort = (u[name] for name in REFERENCE)
+        friction_velocity = velocity if p.friction else None
         return {}, {
-            "position": u["reference_position"],
-            "velocity": u["reference_velocity"],
-            "effort": effort[self._index] + u["reference_effort"],
+            "position": position,
+            "velocity": velocity,
+            "effort": self._required_effort(t, u, acceleration, friction_velocity, position, velocity) + effort,
             "kp": ops.array(p.kp),
             "kd": ops.array(p.kd),
         }

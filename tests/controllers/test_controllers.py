@@ -20,6 +20,7 @@ from tests.kit.plugins import modules, name_of
 INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
 WEIGHT = np.array([9.0, 5.0, 2.0])
 DAMPING = np.array([0.5, 0.25, 0.125])
+STIFFNESS = np.array([3.0, 0.75, 2.0])
 
 
 class Pendulums:
@@ -53,6 +54,9 @@ class Pendulums:
     def friction_effort(self, v: Any) -> Any:
         return DAMPING * v
 
+    def spring_effort(self, q: Any) -> Any:
+        return STIFFNESS * q
+
 
 def context(*index: int, effort: float = 50.0, prescribed: tuple[int, ...] = ()) -> ControllerContext:
     joints = tuple("abc"[k] for k in index)
@@ -73,11 +77,12 @@ def gains(n: int, **more: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
     return {"kp": tuple(100.0 + k for k in range(n)), "kd": tuple(10.0 + k for k in range(n)), **more}
 
 
-ALL = ("all_position", "all_velocity", "all_acceleration")
+ALL = ("all_position", "all_velocity", "all_acceleration", "all_effort")
 INPUTS = {
     "all_position": np.array([0.3, -0.7, 1.1]),
     "all_velocity": np.array([0.4, 0.9, -0.6]),
     "all_acceleration": np.array([0.0, 6.0, 0.0]),  # known only where it is prescribed
+    "all_effort": np.array([8.0, 0.0, 7.0]),
     "position": np.array([1.1, 0.3]),
     "velocity": np.array([-0.6, 0.4]),
     "effort": np.array([7.0, 8.0]),
@@ -89,6 +94,8 @@ INPUTS = {
 CASES = {
     "feedforward_pd": gains(2),
     "feedforward_pd without friction": {**gains(2), "friction": False},
+    "computed_torque": {"bandwidth": (3.0, 2.0), "damping": (1.0, 0.5)},
+    "computed_torque without friction": {"bandwidth": (3.0, 2.0), "damping": (1.0, 0.5), "friction": False},
     "pd_gravity": gains(2),
     "pid": gains(2, ki=(5.0, 6.0), integral_limit=(1.0, 2.0)),
     "pid without a bound": gains(2, ki=(5.0, 6.0)),
@@ -166,6 +173,18 @@ def test_traced_results_equal_numeric_results_parameters_included(block: Any) ->
 # --- feedforward and PD -------------------------------------------------------------------------
 
 
+def required(q: Any, v: Any, a: Any) -> Any:
+    """Effort of the actuators, without friction, by hand."""
+    return INERTIA @ a + v**2 + WEIGHT * np.sin(q) + STIFFNESS * q
+
+
+def with_passive(q: Any, v: Any, a: Any, effort: float = 0.0) -> Any:
+    """The accelerations with that of joint b, which moves under this effort, its friction and its spring."""
+    a[1] = 0.0
+    a[1] = (effort - DAMPING[1] * v[1] - required(q, v, a)[1]) / INERTIA[1, 1]
+    return a
+
+
 def test_feedforward_pd_of_all_joints_is_the_inverse_dynamics_of_the_reference() -> None:
     block = make("feedforward_pd", context(0, 1, 2), **gains(3))
     q, v, a = np.array([0.1, 0.2, 0.3]), np.array([1.0, -1.0, 2.0]), np.array([4.0, 5.0, -6.0])
@@ -176,43 +195,93 @@ def test_feedforward_pd_of_all_joints_is_the_inverse_dynamics_of_the_reference()
         reference_acceleration=a,
         reference_effort=np.zeros(3),
     )
-    np.testing.assert_allclose(command["effort"], INERTIA @ a + v**2 + WEIGHT * np.sin(q) + DAMPING * v)
+    np.testing.assert_allclose(command["effort"], required(q, v, a) + DAMPING * v)
     np.testing.assert_array_equal(command["kp"], [100.0, 101.0, 102.0])
     np.testing.assert_array_equal(command["kd"], [10.0, 11.0, 12.0])
 
 
-def test_feedforward_pd_treats_other_joints_as_passive_at_their_measured_state() -> None:
-    _, command = step(make("feedforward_pd", context(2, 0), **gains(2), friction=False))
+@pytest.mark.parametrize("effort", [0.0, 1.5])
+def test_feedforward_pd_moves_other_joints_under_their_measured_effort(effort: float) -> None:
+    block = make("feedforward_pd", context(2, 0), **gains(2), friction=False)
+    _, command = step(block, all_effort=np.array([8.0, effort, 7.0]))
     q, v = np.array([0.5, -0.7, 1.0]), np.array([0.2, 0.9, -0.5])  # a and c by the reference, b as measured
-    bias = v**2 + WEIGHT * np.sin(q)
-    a = np.array([-2.0, 0.0, 3.0])
-    a[1] = -(INERTIA[1] @ a + bias[1]) / INERTIA[1, 1]  # no effort on b
-    effort = INERTIA @ a + bias
-    assert effort[1] == pytest.approx(0.0, abs=1e-12)
-    np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
+    expected = required(q, v, with_passive(q, v, np.array([-2.0, 0.0, 3.0]), effort))
+    assert expected[1] == pytest.approx(effort - DAMPING[1] * v[1], abs=1e-12)
+    np.testing.assert_allclose(command["effort"], expected[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
 
 
 def test_feedforward_pd_moves_a_prescribed_joint_with_its_known_acceleration() -> None:
     block = make("feedforward_pd", context(2, 0, prescribed=(1,)), **gains(2), friction=False)
     _, command = step(block)
     q, v, a = np.array([0.5, -0.7, 1.0]), np.array([0.2, 0.9, -0.5]), np.array([-2.0, 6.0, 3.0])
-    effort = INERTIA @ a + v**2 + WEIGHT * np.sin(q)
+    effort = required(q, v, a)
     np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
     _, other = step(block, all_acceleration=np.array([0.0, 7.0, 0.0]))
     np.testing.assert_allclose(other["effort"] - command["effort"], INERTIA[[2, 0], 1], rtol=1e-12)
 
 
-def test_feedforward_pd_adds_the_friction_at_the_reference_velocity() -> None:
+@pytest.mark.parametrize(
+    ("name", "keys"), [("feedforward_pd", gains(2)), ("computed_torque", {"bandwidth": (3.0, 2.0), "damping": (1, 1)})]
+)
+def test_the_friction_of_the_controlled_joints_is_that_of_the_reference_velocity(name: str, keys: Any) -> None:
     where = context(2, 0)
-    _, with_friction = step(make("feedforward_pd", where, **gains(2)))
-    _, without = step(make("feedforward_pd", where, **gains(2), friction=False))
+    _, with_friction = step(make(name, where, **keys))
+    _, without = step(make(name, where, **keys, friction=False))
     expected = DAMPING[[2, 0]] * INPUTS["reference_velocity"]
     np.testing.assert_allclose(with_friction["effort"] - without["effort"], expected, rtol=1e-12)
 
 
-def test_feedforward_pd_does_not_change_its_inputs() -> None:
+# --- computed torque ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prescribed", [(), (1,)])
+def test_computed_torque_is_the_inverse_dynamics_at_the_measured_state(prescribed: tuple[int, ...]) -> None:
+    keys: Any = {"bandwidth": (3.0, 2.0), "damping": (1.0, 0.5), "friction": False}
+    _, command = step(make("computed_torque", context(2, 0, prescribed=prescribed), **keys))
+    q, v, omega = INPUTS["all_position"], INPUTS["all_velocity"], 2.0 * np.pi * np.array([3.0, 2.0])
+    error, rate = (INPUTS[f"reference_{name}"] - INPUTS[name] for name in ("position", "velocity"))
+    wanted = INPUTS["reference_acceleration"] + 2.0 * np.array([1.0, 0.5]) * omega * rate + omega**2 * error
+    a = np.array([wanted[1], INPUTS["all_acceleration"][1], wanted[0]])
+    effort = required(q, v, a if prescribed else with_passive(q, v, a))
+    np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-12)
+    np.testing.assert_array_equal(command["kp"], [0.0, 0.0])
+    np.testing.assert_array_equal(command["kd"], [0.0, 0.0])
+
+
+def test_computed_torque_refuses_a_bandwidth_that_its_period_does_not_allow() -> None:
+    with pytest.raises(InputError) as caught:
+        make("computed_torque", context(2, 0), bandwidth=(3.0, 10.0), damping=(1.0, 1.0))
+    what = "bandwidth 10 Hz of joint 'a' is unstable at a period of 10 ms; use at most 6.7 Hz or a shorter period"
+    assert str(caught.value) == what
+    make("computed_torque", context(2, 0), bandwidth=(3.0, 6.7), damping=(1.0, 1.0))
+
+
+@pytest.mark.parametrize("damping", [0.1, 0.3, 1.0, 4.0, 100.0])
+def test_the_limit_of_the_bandwidth_is_where_the_sampled_loop_begins_to_grow(damping: float) -> None:
+    """The double integrator with held acceleration, from the measurement of the period before, for many periods."""
+    period = 0.002
+    limit = module("computed_torque").largest_bandwidth(damping, period)
+
+    def size_after(bandwidth: float) -> float:
+        w = 2.0 * np.pi * bandwidth
+        late = [-w * w, -2.0 * damping * w]
+        loop = np.array(
+            [
+                [1.0, period, *(0.5 * period**2 * gain for gain in late)],
+                [0.0, 1.0, *(period * gain for gain in late)],
+                [1.0, 0.0, 0.0, 0.0],
+                [0.0, 1.0, 0.0, 0.0],
+            ]
+        )
+        return float(np.abs(np.linalg.matrix_power(loop, 1_000_000)).max())
+
+    assert size_after(0.999 * limit) < 1e-3
+    assert size_after(1.001 * limit) > 1e3
+
+
+def test_controllers_do_not_change_their_inputs(block: Any) -> None:
     before = {name: value.copy() for name, value in INPUTS.items()}
-    step(make("feedforward_pd", context(2, 0), **gains(2)))
+    step(block)
     for name, value in before.items():
         np.testing.assert_array_equal(INPUTS[name], value)
 

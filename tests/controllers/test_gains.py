@@ -16,28 +16,29 @@ controllers:
 """
 FOLDER = Path(import_module(CONTROLLER.package).__file__ or "").parent
 TYPES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
-UNITS = {"joint stiffness": " N*m/rad", "joint damping": " N*m*s/rad", "joint effort": " N*m", "1": ""}
+UNITS = {"joint stiffness": " N*m/rad", "joint damping": " N*m*s/rad", "joint effort": " N*m", "Hz": " Hz", "1": ""}
 GAINS = [
-    (name, field.name, UNITS[field.metadata["unit"]])
+    (name, field.name, "at least 0" if field.metadata["min"] == 0 else "above 0", UNITS[field.metadata["unit"]])
     for name in TYPES
     for field in fields(import_module(f"{CONTROLLER.package}.{name}").Params)
-    if field.metadata.get("min") == 0
+    if 0 in (field.metadata["min"], field.metadata["above"])
 ]
 
 
 def test_every_gain_has_a_bound():
-    named = {(name, gain) for name, gain, _ in GAINS}
-    assert named >= {(name, gain) for name in TYPES for gain in ("kp", "kd")} | {("pid", "ki")}
+    named = {(name, gain) for name, gain, *_ in GAINS}
+    of_drives = {(name, gain) for name in TYPES for gain in ("kp", "kd") if name != "computed_torque"}
+    assert named >= of_drives | {("pid", "ki"), ("computed_torque", "bandwidth"), ("computed_torque", "damping")}
 
 
 @pytest.mark.parametrize("values", ["-1e-300", "[-2]", "{elbow: -2}"])
-@pytest.mark.parametrize(("name", "gain", "unit"), GAINS)
-def test_a_negative_gain_is_refused(command, tmp_path, name, gain, unit, values):
-    others = [key for kind, key, _ in GAINS if kind == name and key != gain]
+@pytest.mark.parametrize(("name", "gain", "bound", "unit"), GAINS)
+def test_a_negative_gain_is_refused(command, tmp_path, name, gain, bound, unit, values):
+    others = [key for kind, key, *_ in GAINS if kind == name and key != gain]
     lines = [f"    {key}: 1\n" for key in others] + [f"    {gain}: {values}\n"]
     (tmp_path / "rig.yaml").write_text(RIG % name + "".join(lines))
     (found,) = command.refuses("check", "rig.yaml")
     what = {"-1e-300": ("", "-1e-300"), "[-2]": ("[0]", "-2"), "{elbow: -2}": (".elbow", "-2")}
     place, value = what[values]
     line = 4 + len(lines)
-    assert found == f"rig.yaml:{line} controllers[0].{gain}{place}: must be at least 0{unit}, is {value}{unit}"
+    assert found == f"rig.yaml:{line} controllers[0].{gain}{place}: must be {bound}{unit}, is {value}{unit}"

@@ -87,6 +87,9 @@ def read_plugin(
     module = read_type(kind, data, path, reading)
     if module is None:
         return None
+    foreign: Mapping[str, str] = getattr(module, "FOREIGN_KEYS", {})  # key -> what is wrong with it in this type
+    for key in (key for key in data if key in foreign):
+        return reading.fail((*path, key), foreign[key])
     params = schema.read(module.Params, data, path, reading.of(joints, n), besides=("type", *besides))
     return None if params is None else Plugin(data["type"], module, params)
 

@@ -1,0 +1,54 @@
+"""The effort that given accelerations of the controlled joints require in the whole mechanism.
+
+Hybrid dynamics (Featherstone, Rigid Body Dynamics Algorithms, §9.1): the controlled joints get the given accelerations,
+prescribed ones their motion, and all others move under their measured effort, 0 of a passive joint. So two controllers
+share an arm, each with the efforts of the other. Closed loops and floating bases are part of the equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cosim import ops
+from cosim.types import ControllerContext, Numeric, Signals, joint_signals
+
+ALL = ("all_position", "all_velocity", "all_acceleration", "all_effort")
+
+
+class RequiredEffort:
+    """A function of the inputs `inputs` of a controller."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self.inputs: Signals = joint_signals(ALL, context.model.nv)
+        self._equations = context.model.equations
+        self._index = context.index
+        self._known = np.isin(np.arange(context.model.nv), context.index) | context.prescribed
+
+    def __call__(
+        self,
+        t: Numeric,
+        u: Mapping[str, Numeric],
+        acceleration: Numeric,
+        friction_velocity: Numeric,
+        position: Numeric = None,
+        velocity: Numeric = None,
+    ) -> Numeric:
+        """Effort (n,) of the controlled joints for their `acceleration` (n,), with the springs of the joints.
+
+        u: the inputs; friction_velocity: (n,) at which the friction of the controlled joints is compensated, None: it
+        is not; position, velocity: (n,) of the controlled joints, by default as measured.
+        """
+        equations, index = self._equations, self._index
+        chart = u["all_position"] if position is None else ops.with_elements(u["all_position"], index, position)
+        v = u["all_velocity"] if velocity is None else ops.with_elements(u["all_velocity"], index, velocity)
+        a = ops.with_elements(u["all_acceleration"], index, acceleration)
+        q = equations.coordinates(chart)
+        springs = equations.spring_effort(q)
+        applied = u["all_effort"] - equations.friction_effort(v) - springs
+        _, effort = equations.hybrid_dynamics(q, v, a, applied, self._known, t)
+        effort = effort + springs
+        if friction_velocity is not None:
+            effort = effort + equations.friction_effort(ops.with_elements(v, index, friction_velocity))
+        return effort[index]
