@@ -32,8 +32,9 @@ RUN_DIED = "the process of the run ended before the run did"
 Reply = Callable[[FrameKind, bytes], None]
 
 
-def serve(source: int, destination: int) -> None:
-    """Process the frames of the file descriptor `source`, reply on `destination`; never raises."""
+def serve(source: int, destination: int, ready: Callable[[], object] = lambda: None) -> None:
+    """Process the frames of the file descriptor `source`, reply on `destination`; never raises. ready: called when the
+    sinks are open."""
 
     def reply(kind: FrameKind, body: bytes = b"") -> None:
         with suppress(BrokenPipeError):  # the run has ended
@@ -41,7 +42,7 @@ def serve(source: int, destination: int) -> None:
 
     try:
         with ExitStack() as stack:
-            _process_frames(_read_frames(source), stack, reply)
+            _process_frames(_read_frames(source), stack, reply, ready)
         reply(FrameKind.DONE)
     except Exception as error:
         reply(FrameKind.FAILED, encode_fields(_error_fields(error)))
@@ -53,7 +54,9 @@ def _read_frames(source: int) -> Iterator[tuple[FrameKind, bytes]]:
         yield from decoder.feed(data)
 
 
-def _process_frames(frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack, reply: Reply) -> None:
+def _process_frames(
+    frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack, reply: Reply, ready: Callable[[], object]
+) -> None:
     start = next(frames, None)
     if start is None:
         return
@@ -62,6 +65,7 @@ def _process_frames(frames: Iterator[tuple[FrameKind, bytes]], stack: ExitStack,
     sinks = open_sinks(stack, config)
     if evaluate is not None:
         evaluate.prepare()
+    ready()
     reply(FrameKind.READY, b"")
     last_ns = 0
     for kind, body in frames:
@@ -95,19 +99,19 @@ def _error_fields(error: Exception) -> tuple[int, str, str | None]:
 
 
 def _detach_from_run() -> None:
-    """Ignore signals that end the run, and run at a low priority."""
+    """Ignore signals that end the run, and run without real-time priority."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     with suppress(AttributeError, OSError):  # the thread that started this process may have a real-time priority
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    os.nice(NICENESS)
 
 
 def main() -> None:
     _detach_from_run()
     destination = os.dup(1)
     os.dup2(2, 1)  # what a library prints must not get between the replies
-    serve(0, destination)
+    # at normal priority until the sinks are open: the run waits for that, on a busy machine for long
+    serve(0, destination, lambda: os.nice(NICENESS))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import resource
 import select
 import signal
@@ -9,7 +10,7 @@ import socket
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgpack
@@ -20,9 +21,11 @@ from mcap.reader import make_reader
 from orjson import loads
 
 import cosim.output.remote_sink
+from cosim.output import recorder_process
 from cosim.errors import InputError, RunError
 from cosim.output.frame_protocol import (
     FrameKind,
+    encode_fields,
     encode_frame,
 )
 from cosim.output.recorder_process import RUN_DIED
@@ -340,6 +343,20 @@ def test_signals_that_end_the_run_do_not_end_the_recorder_process(tmp_path, numb
         os.kill(pid, number)
         remote(*samples(20))
     assert len(read_recording(tmp_path / "a.mcap")[0]) == 20
+
+
+def test_the_priority_is_lowered_when_the_sinks_are_open(monkeypatch):
+    """Before, the run waits for it: at a low priority a busy machine would take minutes."""
+    order = []
+    monkeypatch.setattr(recorder_process, "open_sinks", lambda stack, config: order.append("opened") or [])
+    (source, give), (take, destination) = os.pipe(), os.pipe()
+    fields = encode_fields((asdict(OUTPUT), pickle.dumps(None)))
+    os.write(give, encode_frame(FrameKind.START, fields))
+    os.close(give)
+    recorder_process.serve(source, destination, lambda: order.append("lowered"))
+    assert order == ["opened", "lowered"]
+    for end in (source, take, destination):
+        os.close(end)
 
 
 def test_interrupts_neither_lose_nor_repeat_ticks(tmp_path):
