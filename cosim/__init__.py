@@ -5,17 +5,45 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cosim.errors import InputError, InputErrors, RunError
     from cosim.multibody import Model
     from cosim.rig import Rig, load_rig
-    from cosim.rig.run import Run
+    from cosim.rig.comparison import Comparison, compare
+    from cosim.rig.run import Run, StoppedRun, load_run
 
-__all__ = ["Model", "Rig", "Run", "load_rig"]
+__all__ = [
+    "Comparison",
+    "InputError",
+    "InputErrors",
+    "Model",
+    "Rig",
+    "Run",
+    "RunError",
+    "StoppedRun",
+    "compare",
+    "load_rig",
+    "load_run",
+]
 
-_HOMES = {"Model": "cosim.multibody", "Rig": "cosim.rig", "Run": "cosim.rig.run", "load_rig": "cosim.rig"}
+_HOMES = {
+    **dict.fromkeys(("InputError", "InputErrors", "RunError"), "cosim.errors"),
+    "Model": "cosim.multibody",
+    **dict.fromkeys(("Rig", "load_rig"), "cosim.rig"),
+    **dict.fromkeys(("Comparison", "compare"), "cosim.rig.comparison"),
+    **dict.fromkeys(("Run", "StoppedRun", "load_run"), "cosim.rig.run"),
+}
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used, so that `import cosim` stays light."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("cosim")
     if name not in _HOMES:
         raise AttributeError(f"module 'cosim' has no attribute '{name}'")
     from importlib import import_module

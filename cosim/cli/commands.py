@@ -17,6 +17,24 @@ app = typer.Typer(
     help="Robotics control co-simulation with hardware in the loop.",
 )
 
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from cosim import __version__
+
+        print(f"cosim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Robotics control co-simulation with hardware in the loop."""
+
+
 RigFile = Annotated[Path, typer.Argument(help="The rig file (YAML).", show_default=False)]
 Overrides = Annotated[
     Optional[list[str]],  # noqa: UP045 - typer reads the annotation on Python 3.11
@@ -34,6 +52,10 @@ def run(
     plot: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(metavar="F.png", help="Draw the run (png, svg, pdf), or its timing in a file …timing.png."),
+    ] = None,
+    plot_joints: Annotated[str | None, typer.Option(metavar="A,B", help="Joints to plot.")] = None,
+    plot_signals: Annotated[
+        str | None, typer.Option(metavar="A/B,C/D", help="Signals to plot, e.g. elbow/velocity,energy/stored.")
     ] = None,
     json: Annotated[str | None, typer.Option(metavar="F.json", help="Write the summary; - for stdout.")] = None,
     interpret: Annotated[
@@ -54,10 +76,13 @@ def run(
 
     seconds = None if duration is None else console.duration_of(duration)
     plots = plot or []
+    joints, signals = (
+        [name.strip() for name in (text or "").split(",") if name.strip()] for text in (plot_joints, plot_signals)
+    )
     console.check_targets(plots, json, record, rig)
     with console.busy(f"compiling {rig.stem}"):
         loaded = load_rig(rig, set_ or (), interpret, realtime)
-    check_plots(plots, loaded)
+    check_plots(plots, loaded, signals, joints)
     console.check_inputs(input_files(loaded), plots, json, record)
     if loaded.hardware:
         from cosim.cli.confirm import confirm
@@ -72,11 +97,16 @@ def run(
             finished, fault = stopped.run, stopped
     if json != "-":
         print_summary(finished)
-    failures = [*write_files(finished, plots, json, record), *([] if fault is None else [fault])]
+    failures = [*write_files(finished, plots, json, record, signals, joints), *([] if fault is None else [fault])]
     for failure in failures[:-1]:
         print(failure, file=sys.stderr)
     if failures:
         raise failures[-1]
+
+
+def _names(text: str | None) -> list[str]:
+    """The names of a list with commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 @app.command()
@@ -104,6 +134,21 @@ def check(rig: RigFile, set_: Overrides = None) -> None:
     from cosim.cli.describe import describe
 
     describe(load_rig(rig, set_ or ()))
+
+
+@app.command()
+def compare(
+    a: Annotated[
+        Path, typer.Argument(help="A run: a recording (.mcap), or a file of run.save (.npz).", show_default=False)
+    ],
+    b: Annotated[Path, typer.Argument(help="The run to compare with it.", show_default=False)],
+) -> None:
+    """Compare two runs: their settings, summaries and signals."""
+    from cosim import compare as compared
+    from cosim import load_run
+    from cosim.cli.comparison_report import print_comparison
+
+    print_comparison(compared(load_run(a), load_run(b)), str(a), str(b))
 
 
 @app.command()

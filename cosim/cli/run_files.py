@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.cli.run_summary import speed_text
-from cosim.errors import CosimError, InputError, RunError
+from cosim.errors import CosimError, InputError, RunError, did_you_mean
 from cosim.output.output_files import write_file
-from cosim.rig.run import Run, signal_units
+from cosim.rig.outline import signal_units
+from cosim.rig.run import Run
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
@@ -37,17 +37,36 @@ def input_files(rig: Rig) -> dict[Path, str]:
     return found
 
 
-def check_plots(plots: Sequence[str], rig: Rig) -> None:
-    """Raise InputError for a plot of the timing of a run that is not in real time."""
+def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joints: Sequence[str] = ()) -> None:
+    """Raise InputError for a plot of the timing of a run that is not in real time, and for signals and joints to plot
+    that the rig does not have, or without a plot."""
+    chosen = (("--plot-signals", signals, tuple(signal_units(rig))), ("--plot-joints", joints, rig.joints))
+    for option, names, known in chosen:
+        if names and not plots:
+            raise InputError("there is no plot to choose them for; pass --plot FILE too", option)
+        for name in (name for name in names if name not in known):
+            what = option.removeprefix("--plot-").removesuffix("s")
+            raise InputError(f"there is no {what} '{name}'{did_you_mean(name, known)}", option)
+    if signals and joints:
+        raise InputError("give --plot-signals or --plot-joints, not both", "--plot")
     for plot in plots:
         if Path(plot).stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
             what = "a plot of the timing needs a run in real time; pass --realtime or choose another file name"
             raise InputError(f"{plot}: {what}", "--plot")
 
 
-def write_files(run: Run, plots: Sequence[str], json: str | None, record: str | None) -> list[RunError]:
+def write_files(
+    run: Run,
+    plots: Sequence[str],
+    json: str | None,
+    record: str | None,
+    signals: Sequence[str] = (),
+    joints: Sequence[str] = (),
+) -> list[RunError]:
     """Write the requested files and print the names of those that are written. Returns what failed, a file each."""
-    writers: dict[str, Callable[[], None]] = {f"plot {plot}": partial(_draw, run, Path(plot)) for plot in plots}
+    writers: dict[str, Callable[[], None]] = {
+        f"plot {plot}": partial(_draw, run, Path(plot), signals, joints) for plot in plots
+    }
     if json not in (None, "-"):
         writers[f"summary {json}"] = lambda: write_file(json, _summary(run), "summary")
     written, failures = [], []
@@ -73,18 +92,10 @@ def _summary(run: Run) -> bytes:
     return orjson.dumps(run.summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _draw(run: Run, plot: Path) -> None:
-    from cosim.output.plot import plot_run
+def _draw(run: Run, plot: Path, signals: Sequence[str], joints: Sequence[str]) -> None:
     from cosim.output.plot.timing_plot import plot_timing
 
-    spec = run.rig.spec
     if run.timing is not None and plot.stem.endswith(TIMING):
-        plot_timing(plot, run.timing, spec.name, run.fault or spec.description)
+        plot_timing(plot, run.timing, run.rig.name, run.fault or run.rig.description)
         return
-    signals = {name: run[name] for name in run.rig.tick_model.signals.names}
-    energy = run.summary["energy"]
-    residual = f"; energy residual {energy['residual_relative']:.1e}" if energy else ""
-    subtitle = run.fault or f"{speed_text(run.summary)}{residual}"
-    events = [(event.t, event.name) for event in run.events]
-    units = signal_units(run.rig)
-    plot_run(plot, run.t, signals, run.rig.joints, spec.name, units, subtitle, spec.description, events)
+    run.plot(signals, joints, plot)

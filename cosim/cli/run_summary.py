@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from cosim.errors import plural
 from cosim.output.console import PIPE_WIDTH
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport
-from cosim.rig.run import Run, signal_units
+from cosim.rig.run import Run
+from cosim.rig.summary import JointSummary, RunSummary, speed_text
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
@@ -29,12 +30,11 @@ def print_summary(run: Run) -> None:
     summary, console = run.summary, Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    spec = run.rig.spec
-    console.print(f"[bold]{spec.name}[/bold]  {spec.description}".rstrip(), soft_wrap=True)
+    console.print(f"[bold]{run.rig.name}[/bold]  {run.rig.description}".rstrip(), soft_wrap=True)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("joint", overflow="fold")
     table.add_column("role")
-    joints, units = summary["joints"], signal_units(run.rig)
+    joints, units = summary["joints"], run.units
     columns = _columns(list(joints.values()))
     for heading, _, _ in columns:
         table.add_column(heading, justify="right")
@@ -61,14 +61,14 @@ MOTION = (
 EFFORT = (("effort RMS", "effort_rms", "effort"), ("effort peak", "effort_peak", "effort"))
 
 
-def _columns(joints: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def _columns(joints: Sequence[JointSummary]) -> list[tuple[str, str, str]]:
     """The columns: motion where nothing is tracked, no efforts where all are zero."""
     tracked = any(joint["error_rms"] is not None for joint in joints)
     actuated = any(joint["effort_peak"] != 0.0 for joint in joints)
     return [*(TRACKING if tracked else MOTION), *(EFFORT if actuated else ())]
 
 
-def general_lines(summary: dict[str, Any]) -> list[str]:
+def general_lines(summary: RunSummary) -> list[str]:
     """Energy, buses, speed and engine."""
     energy = summary["energy"] or {}
     parts: dict[str, list[str]] = {}
@@ -118,7 +118,7 @@ LISTED = 8
 NAMED = 6
 
 
-def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]:
+def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     """Reactions and violations of constraints, and the events."""
     lines = []
     for name, constraint in summary["constraints"].items():
@@ -153,7 +153,7 @@ def structure_lines(summary: dict[str, Any], units: dict[str, str]) -> list[str]
     return lines
 
 
-def guard_lines(summary: dict[str, Any]) -> list[str]:
+def guard_lines(summary: RunSummary) -> list[str]:
     """Limits that warned or saturated, a line for each joint and limit."""
     lines = []
     for kinds in summary["guard"].values():
@@ -162,16 +162,6 @@ def guard_lines(summary: dict[str, Any]) -> list[str]:
             times = f" ({count['occurrences']} occurrences)" if count["occurrences"] > 1 else ""
             lines.append(f"guard    {count['what']}, in {ticks}{times}, first at {count['first_s']:.6g} s")
     return lines
-
-
-def speed_text(summary: dict[str, Any]) -> str:
-    n = summary["ticks"]
-    substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
-    ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
-    if summary["timing"] is not None:  # the timing lines report the speed
-        return ticks
-    speed = summary["speed"]
-    return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
 
 
 def _quantity(value: float | None, unit: str) -> str:

@@ -27,6 +27,7 @@ CHUNK_NS = 1_000_000_000
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
 RIG_GROUPS = ("energy", "timing")  # groups of signals of the rig rather than a joint
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
+METADATA, LOG_TOPIC = "run", "/log"
 LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}
 LOG_SCHEMA = {
     "title": "foxglove.Log",
@@ -80,9 +81,9 @@ class Recorder:
             # chunks end in `_flush`, between two ticks, never inside the writer
             self._writer = Writer(self._file, chunk_size=1 << 62, compression=CompressionType.ZSTD)
             self._writer.start(library="cosim")
-            self._writer.add_metadata("run", metadata)
+            self._writer.add_metadata(METADATA, metadata)
             self._topics = self._register(channels)
-            self._log = self._register_topic("/log", "foxglove.Log", LOG_SCHEMA)
+            self._log = self._register_topic(LOG_TOPIC, "foxglove.Log", LOG_SCHEMA)
             self._flush(0)
 
     def append(self, t_ns: np.ndarray, rows: np.ndarray) -> None:

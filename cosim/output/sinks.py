@@ -22,7 +22,7 @@ class SinkConfig:
 
     channels: (signal, unit) of every column. attachment: (name, content) of the rig file, stored in the recording.
     record: the MCAP file, None for none. endpoint: ZeroMQ endpoint of the telemetry, None for none; rate: of its
-    samples [Hz].
+    samples [Hz]. outline: of the rig, as JSON, stored in the recording.
     """
 
     name: str
@@ -31,13 +31,18 @@ class SinkConfig:
     record: str | None = None
     endpoint: str | None = None
     rate: float = 50.0
+    outline: str = ""
 
 
 class RecordingSink:
     """An MCAP file with every tick and the rig file."""
 
     def __init__(self, stack: ExitStack, path: str, config: SinkConfig) -> None:
-        self._recorder = stack.enter_context(Recorder(path, config.channels, {"rig": config.name}))
+        self._recorder = stack.enter_context(
+            Recorder(
+                path, config.channels, {"rig": config.name, **({"outline": config.outline} if config.outline else {})}
+            )
+        )
         self._recorder.attach(*config.attachment, "application/yaml")
 
     def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None:

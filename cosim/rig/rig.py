@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from cosim.errors import InputError, plural
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
 from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.parameters import ParameterValue, set_for_a_run, set_values, values_of
+from cosim.rig.reading.yaml_source import YamlSource, load_yaml, source_of
 from cosim.rig.run import Run
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.session import make_engine, make_scheduler, run_session
+from cosim.units import parse_quantity
+
+NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 
 
 class Rig(WiredRig):
@@ -25,21 +34,57 @@ class Rig(WiredRig):
         """The scheduler of a run, for stepping through its states by hand."""
         return make_scheduler(self)
 
+    @property
+    def parameters(self) -> dict[str, float | list[float]]:
+        """The parameters that `set` sets, by name: the numbers of the controllers, in SI, a list where there is one per
+        joint."""
+        return values_of(self)
+
+    def set(self, name: str, value: ParameterValue) -> None:
+        """Set a parameter such as `arm.kp` for all further runs, without building anything anew.
+
+        value: a number in SI or text with a unit, one for all joints or one per joint. Raises InputErrors for a name
+        that does not exist and for a value that the rig file could not have.
+        """
+        set_values(self, {name: value})
+
     def run(
         self,
-        duration: float | None = None,
+        duration: float | str | None = None,
         record: str | Path | None = None,
         progress: Callable[[RunStatus], None] | None = None,
         clear_faults: bool = False,
+        parameters: Mapping[str, ParameterValue] = NO_PARAMETERS,
     ) -> Run:
-        """Run from t = 0 for `duration` [s] (default: the rig's), both ends included in the result.
+        """Run from t = 0 for `duration`, in s or as text such as `2 s` (default: the rig's), both ends included in the
+        result.
 
         record: MCAP file written during the run; progress: called a few times per second;
-        clear_faults: clear the faults that real drives report first (look at their causes before).
+        clear_faults: clear the faults that real drives report first (look at their causes before);
+        parameters: set for this run only, see `set`.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
         then. Raises RunError if the first tick fails.
         """
-        return run_session(self, duration, record, progress, clear_faults)
+        with set_for_a_run(self, parameters):
+            return run_session(self, _seconds(duration), record, progress, clear_faults)
+
+    def __repr__(self) -> str:
+        names = ", ".join(loop.name for loop in self.tick_model.loops) or "no controller"
+        return f"<Rig {self.spec.name}: {len(self.joints)} {plural(len(self.joints), 'dof')}, {names}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Rig], tuple[YamlSource, bool, np.ndarray]]:
+        """Pickled as its file, built anew when it is read."""
+        return _rebuilt, (self.spec.source, self.interpret, self.tick_model.parameters.copy())
+
+    @classmethod
+    def from_dict(
+        cls, data: Mapping[str, Any], folder: str | Path = ".", interpret: bool | None = None, realtime: bool = False
+    ) -> Rig:
+        """The rig with the sections `data`, as they would stand in a file of this folder.
+
+        See `load_rig` for the other arguments. Raises InputErrors with all errors, each with its key.
+        """
+        return _load(source_of(data, folder), (), interpret, realtime)
 
 
 def load_rig(
@@ -50,10 +95,29 @@ def load_rig(
     realtime: run in real time, with the settings of `schedule.realtime` or its defaults.
     Raises InputErrors with all errors, each with its line.
     """
-    overrides = [overrides] if isinstance(overrides, str) else list(overrides)
-    spec = read_rig(path, overrides)
+    return _load(load_yaml(path), [overrides] if isinstance(overrides, str) else list(overrides), interpret, realtime)
+
+
+def _load(source: YamlSource, overrides: Sequence[str], interpret: bool | None, realtime: bool) -> Rig:
+    spec = read_rig(source, overrides)
     if (realtime or spec.drivers) and spec.schedule.pacing is None:
         # catching up would send late commands to real motors
         word = "{overrun: skip}" if spec.drivers else "yes"
-        spec = read_rig(path, [*overrides, (f"schedule.realtime={word}", "--realtime")])
+        spec = read_rig(source, [*overrides, (f"schedule.realtime={word}", "--realtime")])
     return Rig(spec, interpret)
+
+
+def _rebuilt(source: YamlSource, interpret: bool, parameters: np.ndarray) -> Rig:
+    rig = Rig(read_rig(source), interpret)
+    rig.tick_model.parameters[:] = parameters
+    return rig
+
+
+def _seconds(duration: float | str | None) -> float | None:
+    """Raises InputError for text that is no time."""
+    if not isinstance(duration, str):
+        return duration
+    try:
+        return parse_quantity(duration, "s")
+    except ValueError as error:
+        raise InputError(str(error), "duration") from None

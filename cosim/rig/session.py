@@ -26,12 +26,13 @@ from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.run import Run, StoppedRun, signal_units
+from cosim.rig.outline import channels_of, outline_of
+from cosim.rig.run import Run, StoppedRun
+from cosim.rig.run_file import outline_json
 from cosim.rig.sections.schedule import LONGEST, show_time
 from cosim.rig.status_reports import StatusReports
 from cosim.tick.tick_block import TickBlock
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing import deadlines
 from cosim.types import Sink
 
 
@@ -149,22 +150,16 @@ class RunRecorder:
             self.events += events
 
     def run(self) -> Run:
-        units = tuple(channels_of(self.rig))
         self.compute_signals()
         values = np.concatenate(self.blocks)
         t = np.concatenate(self.t_ns)[: len(values)] * 1e-9
         paced = self.scheduler.pacing is not None
         timing = self.scheduler.timing if paced else None
         busy = self.busy if timing is None else float(timing.busy_ns.sum()) * 1e-9
-        names, wall = tuple(name for name, _ in units), time.perf_counter() - self.begun
+        wall = time.perf_counter() - self.begun
         events, counts = tuple(self.events), self._evaluate.events.limit_alarms.counts
-        return Run(self.rig, t, values, names, busy, wall, self.fault, events, timing, counts, self.connections)
-
-
-def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
-    """(signal, unit) of every column that a run of the rig records."""
-    signals = tuple(signal_units(rig).items())
-    return signals if rig.spec.schedule.pacing is None else signals + deadlines.channels(rig.tasks)
+        rig = outline_of(self.rig)
+        return Run(rig, t, values, busy, wall, self.fault, events, timing, counts, self.connections)
 
 
 def evaluation_of(rig: WiredRig, elsewhere: bool = False) -> Evaluation:
@@ -192,10 +187,11 @@ def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> t
     output = SinkConfig(
         name=spec.name,
         channels=channels_of(rig),
-        attachment=(spec.path.name, spec.path.read_bytes()),
+        attachment=(spec.path.name, spec.source.text.encode()),
         record=str(record) if record is not None else None,
         endpoint=spec.telemetry.publish,
         rate=spec.telemetry.rate,
+        outline=outline_json(outline_of(rig)),
     )
     if spec.schedule.pacing is None or (output.record is None and output.endpoint is None):
         return open_sinks(stack, output), None

@@ -11,7 +11,9 @@ import pytest
 from cosim.actuators import dc_motor, ideal
 from cosim.actuators._friction import CREEP_SPEED, gear_friction
 from cosim.compile import ArrayPort, compile
+from cosim.errors import InputError, SourceLocation
 from cosim.layout import Layout
+from cosim.rig.reading.schema import Reading, read
 from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Block
 from cosim.units import TURN
 
@@ -98,6 +100,15 @@ def test_traced_results_equal_numeric_results(actuator: Any) -> None:
         arguments = [layout.pack(state), *(np.array(inputs[name]) for name in ("request", "position", "velocity"))]
         for got, expected in zip(compiled(*arguments), both(*arguments), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_an_ideal_actuator_has_no_inertia_and_a_limit_that_is_not_negative() -> None:
+    assert ideal.load(ideal.Params()).reflected_inertia == 0.0
+    errors: list[InputError] = []
+    reading = Reading(lambda path: SourceLocation("arm.yaml", 3, "max_effort"), errors)
+    assert read(ideal.Params, {"max_effort": 0.0}, (), reading) == ideal.Params(max_effort=0.0)
+    assert read(ideal.Params, {"max_effort": -0.5}, (), reading) is None
+    assert [str(error) for error in errors] == ["arm.yaml:3 max_effort: must be at least 0, is -0.5"]
 
 
 # --- ideal ----------------------------------------------------------------------------------------

@@ -214,7 +214,7 @@ def failed(command, *overrides):
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     from cosim.output.recording_reader import read_recording
 
-    t_ns, samples = read_recording("a.mcap")
+    t_ns, samples, *_ = read_recording("a.mcap")
     assert len(t_ns) == summary["ticks"] + 1 == len(samples["hinge/position"])
     return summary["ticks"], line
 

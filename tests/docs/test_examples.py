@@ -249,3 +249,14 @@ def test_every_command_and_every_option_is_on_its_page():
     for name, command in commands.items():
         options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
         assert set(re.findall(r"^\| `(--[\w-]+)", sections[name], flags=re.MULTILINE)) == options, name
+
+
+def test_the_page_about_gains_and_comparisons_runs_as_it_stands(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    first, second = blocks(PAGES["howto/set-gains-and-compare-runs.md"], "python")
+    scope = {}
+    exec(first, scope)
+    assert "parameters.arm.kp" in capsys.readouterr().out
+    assert scope["rig"].parameters["arm.kd"] == [40.0] * 6
+    exec(second, scope)
+    assert scope["run"].t[-1] == pytest.approx(0.5)

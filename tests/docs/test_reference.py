@@ -29,6 +29,7 @@ from cosim.output.telemetry import CHANNELS_INTERVAL
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import WATCHDOG, bus_report
+from cosim.rig.outline import channels_of
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.sections import (
@@ -50,7 +51,6 @@ from cosim.rig.sections import (
     schedule,
     size,
 )
-from cosim.rig.session import channels_of
 from cosim.tick.tick_model import ORDER
 from cosim.timing import deadlines, pacing
 from cosim.types import COMMAND, joint_signals
@@ -337,7 +337,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
     fields.add("guard.<joint>.<limit>")
-    assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"engine"}
+    assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}
     cut = load_rig(folder / "ur5_sim.yaml", ["joints.elbow_joint.limits={effort: 1}"]).run(0.01).summary["guard"]
     (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`guard.<joint>.<limit>`")
     assert set(cut["elbow_joint"]["effort"]) == set(re.findall(r"`(\w+)`", meaning))

@@ -16,7 +16,8 @@ from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.rig import session as rig_session
-from cosim.rig.session import channels_of, evaluation_of
+from cosim.rig.outline import channels_of
+from cosim.rig.session import evaluation_of
 from cosim.tick.tick_block import TickBlock
 from tests.execution.scheduler_helpers import MS, Bench
 from tests.kit.rigs import rig_in
@@ -67,7 +68,7 @@ def test_a_recording_of_ticks_has_the_same_bytes_as_one_of_values(rig, blocks, t
         for block in blocks:
             remote.ticks(block)
     assert (tmp_path / "there.mcap").read_bytes() == (tmp_path / "here.mcap").read_bytes()
-    t_ns, signals = read_recording(tmp_path / "there.mcap")
+    t_ns, signals, *_ = read_recording(tmp_path / "there.mcap")
     np.testing.assert_array_equal(t_ns, np.arange(100) * MS)
     for (name, _), column in zip(channels_of(rig), values.T, strict=True):
         np.testing.assert_array_equal(signals[name], column)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.output.plot import plot_run, thin
+from cosim.output.plot import RunPlot, thin
 from cosim.output.plot.curves import thin_pieces
 from tests.output.plot_helpers import axes_of
 
@@ -24,7 +24,7 @@ def gaps(axes):
 
 def test_angles_of_a_rotation_break_where_it_jumps_in_all_parts_at_once(tmp_path, drawn):
     t, signals, units = tumbling()
-    plot_run(tmp_path / "a.png", t, signals, ["ball.rx", "ball.ry", "ball.x"], "arm", units)
+    RunPlot(t, signals, ["ball.rx", "ball.ry", "ball.x"], "arm", units).save(tmp_path / "a.png")
     axes = axes_of(drawn[0])
     assert [gaps(a) for a in axes[::2]] == [[1], [1], [0]]
     assert gaps(axes[1]) == [0]  # the velocity
@@ -38,7 +38,7 @@ def test_angles_of_a_rotation_break_where_it_jumps_in_all_parts_at_once(tmp_path
 def test_joints_without_a_quaternion_do_not_break(tmp_path, drawn, other):
     t, signals, units = tumbling()
     signals = {name.replace("ball.rx", f"{other}.rx"): values for name, values in signals.items()}
-    plot_run(tmp_path / "a.png", t, signals, [f"{other}.rx"], "arm", units | {f"{other}.rx/position": "rad"})
+    RunPlot(t, signals, [f"{other}.rx"], "arm", units | {f"{other}.rx/position": "rad"}).save(tmp_path / "a.png")
     assert gaps(axes_of(drawn[0])[0]) == [0]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim.derive.graph_report import derive_graph
-from cosim.output.plot import glyphs, plot_run
+from cosim.output.plot import RunPlot, glyphs
 from cosim.output.plot.timing_plot import plot_timing
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from tests.output.plot_helpers import run, texts
@@ -46,7 +46,7 @@ def test_an_installed_font_shows_its_characters(monkeypatch):
 def test_a_run_with_such_names_is_drawn(tmp_path, suffix):
     path = tmp_path / f"run.{suffix}"
     t, signals, units = run(list(NAMES), ("position", "effort"))
-    plot_run(path, t, signals, list(NAMES), "机器人", units, "注", "说明", [(0.5, "锁")])
+    RunPlot(t, signals, list(NAMES), "机器人", units, "注", "说明", [(0.5, "锁")]).save(path)
     assert path.stat().st_size > 1000
     if suffix == "svg":
         found = " ".join(texts(path))

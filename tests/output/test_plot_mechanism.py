@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.output.plot import plot_run
+from cosim.output.plot import RunPlot
 from tests.output.plot_helpers import LONG, axes_of, run, texts
 
 
@@ -19,7 +19,7 @@ def test_events_are_lines_in_all_axes_an_entry_of_the_legend_and_names_above_the
     t, signals, units = run(["a", "b"], ("position", "velocity"))
     signals["energy/stored"] = t
     events = [(0.7, "unlatch $a$"), (0.25, "latch a"), (1.5, "too late"), (0.7, "_brake b")]
-    plot_run(tmp_path / "a.png", t, signals, ["a", "b"], "arm", units, events=events)
+    RunPlot(t, signals, ["a", "b"], "arm", units, events=events).save(tmp_path / "a.png")
     (figure,) = drawn
     axes = axes_of(figure)
     assert len(axes) == 5
@@ -34,7 +34,7 @@ def test_events_are_lines_in_all_axes_an_entry_of_the_legend_and_names_above_the
 @pytest.mark.parametrize("events", [(), [(2.0, "after the end")], [(-1.0, "before")]])
 def test_without_events_in_the_run_nothing_is_marked(tmp_path, drawn, events):
     t, signals, units = run(["a"], ("position",))
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=events)
+    RunPlot(t, signals, ["a"], "arm", units, events=events).save(tmp_path / "a.png")
     assert keys(drawn[0].legends[0]) == ["actual"]
     assert not axes_of(drawn[0])[0].collections
 
@@ -44,7 +44,7 @@ def test_names_of_events_do_not_overlap_and_first_occurrences_have_priority(tmp_
     signals["a/velocity"] *= 1e-7
     rare = {"begin": 0.0, "latch": 0.3, "slip": 0.45, "stick": 0.6, "unlatch": 0.75}
     events = [(0.005 + 0.01 * k, "stop") for k in range(97)] + [(time, name) for name, time in rare.items()]
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=events)
+    RunPlot(t, signals, ["a"], "arm", units, events=events).save(tmp_path / "a.png")
     position, velocity = axes_of(drawn[0])
     assert set(names_of_events(drawn[0])[0]) == {*rare, "stop"}
     for axes in (position, velocity):
@@ -57,14 +57,14 @@ def test_names_of_events_do_not_overlap_and_first_occurrences_have_priority(tmp_
 
 def test_a_name_that_is_wider_than_the_axes_is_left_out(tmp_path, drawn):
     t, signals, units = run(["a"], ("position",))
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=[(0.5, "x" * 200), (0.6, "seen")])
+    RunPlot(t, signals, ["a"], "arm", units, events=[(0.5, "x" * 200), (0.6, "seen")]).save(tmp_path / "a.png")
     assert names_of_events(drawn[0]) == [["seen"]]
 
 
 def test_of_very_many_events_the_lines_stay_apart(tmp_path, drawn):
     t, signals, units = run(["a"], ("position",))
     events = [(0.5 + 5e-5 * k, "stop") for k in range(10_000)]
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=events)
+    RunPlot(t, signals, ["a"], "arm", units, events=events).save(tmp_path / "a.png")
     (lines,) = axes_of(drawn[0])[0].collections
     times = [x for (x, _), _ in lines.get_segments()]
     assert len(times) == 75
@@ -89,7 +89,7 @@ def heights(axes):
 def test_energies_span_the_width_and_those_that_stay_zero_are_left_out(tmp_path, drawn):
     energies = {"kinetic": 1.0, "potential": 0.0, "stored": 3.0, "dissipated": 4.0, "work": 0.0}
     t, signals, units = mechanism({}, **energies)
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
+    RunPlot(t, signals, ["a"], "arm", units).save(tmp_path / "a.png")
     position, velocity, energy = axes_of(drawn[0])
     assert (energy.get_title(), energy.get_ylabel()) == ("energy", "J")
     assert keys(energy.get_legend()) == ["kinetic", "total", "dissipated"]
@@ -101,7 +101,7 @@ def test_energies_span_the_width_and_those_that_stay_zero_are_left_out(tmp_path,
 
 def test_a_total_that_is_zero_is_drawn(tmp_path, drawn):
     t, signals, units = mechanism({}, kinetic=0.0, stored=0.0)
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
+    RunPlot(t, signals, ["a"], "arm", units).save(tmp_path / "a.png")
     assert keys(axes_of(drawn[0])[-1].get_legend()) == ["total"]
 
 
@@ -111,7 +111,7 @@ FORCES = {"pin/force_x": (3.0, "N"), "pin/force_y": (-4.0, "N"), "pin/moment_z":
 @pytest.mark.parametrize("interfaces", [("position",), ("position", "velocity"), ("position", "velocity", "effort")])
 def test_reactions_stand_beside_the_energies_in_line_with_the_columns(tmp_path, drawn, interfaces):
     t, signals, units = mechanism(FORCES, interfaces, stored=1.0)
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
+    RunPlot(t, signals, ["a"], "arm", units).save(tmp_path / "a.png")
     *row, energy, reactions = axes_of(drawn[0])
     assert [a.get_title() for a in (energy, reactions)] == ["energy", "reactions"]
     assert reactions.get_ylabel() == "N"
@@ -127,7 +127,7 @@ def test_reactions_stand_beside_the_energies_in_line_with_the_columns(tmp_path, 
 def test_the_moment_is_shown_where_there_is_no_force_and_names_have_units_that_differ(tmp_path, drawn):
     rows = FORCES | {"mesh/effort": (-7.0, "N*m"), "own/count": (1.0, "1")}
     t, signals, units = mechanism(rows, stored=1.0)
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
+    RunPlot(t, signals, ["a"], "arm", units).save(tmp_path / "a.png")
     reactions = axes_of(drawn[0])[-1]
     assert keys(reactions.get_legend()) == ["pin [N]", "mesh [N·m]"]
     assert heights(reactions) == [5.0, 7.0]
@@ -137,21 +137,21 @@ def test_the_moment_is_shown_where_there_is_no_force_and_names_have_units_that_d
 def test_the_effort_of_a_loop_that_has_a_coordinate_is_not_a_reaction(tmp_path, drawn):
     t, signals, units = mechanism({"pin/force_x": (3.0, "N")}, ("position", "effort"), "pin", stored=1.0)
     units["pin/effort"] = "N"
-    plot_run(tmp_path / "a.png", t, signals, ["pin"], "arm", units)
+    RunPlot(t, signals, ["pin"], "arm", units).save(tmp_path / "a.png")
     assert heights(axes_of(drawn[0])[-1]) == [3.0]
 
 
 def test_a_constraint_that_only_slips_has_a_reaction(tmp_path, drawn):
     t, signals, units = mechanism({})
     signals |= {"skate/force": 2.0 + t, "skate/slip": 0.0 * t}
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units | {"skate/force": "N", "skate/slip": "m/s"})
+    RunPlot(t, signals, ["a"], "arm", units | {"skate/force": "N", "skate/slip": "m/s"}).save(tmp_path / "a.png")
     assert keys(axes_of(drawn[0])[-1].get_legend()) == ["skate"]
 
 
 def test_of_many_constraints_the_first_six_are_drawn_and_the_footer_states_it(tmp_path, drawn):
     path = tmp_path / "a.svg"
     t, signals, units = mechanism({f"_c{k}$x$/force": (float(k), "N") for k in range(8)}, stored=1.0)
-    plot_run(path, t, signals, ["a"], "arm", units, "done")
+    RunPlot(t, signals, ["a"], "arm", units, "done").save(path)
     reactions = axes_of(drawn[0])[-1]
     assert keys(reactions.get_legend()) == [f"_c{k}$x$" for k in range(6)]
     assert len({line.get_color() for line in reactions.lines}) == 6
@@ -162,7 +162,7 @@ def test_of_many_constraints_the_first_six_are_drawn_and_the_footer_states_it(tm
 def test_where_anything_is_tracked_there_is_no_row_of_the_whole(tmp_path, drawn, what):
     t, signals, units = mechanism(FORCES, stored=1.0)
     signals[f"other/{what}"] = t
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units)
+    RunPlot(t, signals, ["a"], "arm", units).save(tmp_path / "a.png")
     assert [axes.get_title() for axes in axes_of(drawn[0])] == ["position", "velocity"]
 
 
@@ -170,14 +170,14 @@ def test_where_anything_is_tracked_there_is_no_row_of_the_whole(tmp_path, drawn,
 def test_broken_energies_and_reactions_are_drawn_without_a_warning(tmp_path, value):
     rows = {"pin/force_x": (value, "N"), "pin/force_y": (value, "N")}
     t, signals, units = mechanism(rows, kinetic=value, stored=value)
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, events=[(0.5, "latch")])
+    RunPlot(t, signals, ["a"], "arm", units, events=[(0.5, "latch")]).save(tmp_path / "a.png")
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_short_runs_of_mechanisms_are_drawn_without_a_warning(tmp_path, k):
     t, signals, units = mechanism(FORCES, stored=1.0)
     signals = {name: values[:k] for name, values in signals.items()}
-    plot_run(tmp_path / "a.png", t[:k], signals, ["a"], "arm", units, events=[(0.0, "latch")])
+    RunPlot(t[:k], signals, ["a"], "arm", units, events=[(0.0, "latch")]).save(tmp_path / "a.png")
 
 
 @pytest.mark.parametrize("interfaces", [("position",), ("position", "velocity"), ("position", "velocity", "effort")])
@@ -187,7 +187,7 @@ def test_all_parts_of_a_mechanism_stay_on_the_picture_and_apart(tmp_path, drawn,
     energies = {"kinetic": 1e-5, "potential": 2e-5, "stored": 3e-5, "dissipated": 4e-5, "work": 5e-5}
     t, signals, units = mechanism(rows, interfaces, **energies)
     events = [(0.5, "latch a"), (0.98, "unlatch a"), (0.0, "brake a")]
-    plot_run(tmp_path / "a.png", t, signals, ["a"], "arm", units, LONG, LONG, events)
+    RunPlot(t, signals, ["a"], "arm", units, LONG, LONG, events).save(tmp_path / "a.png")
     (figure,) = drawn
     boxes = [part.get_window_extent() for part in (*figure.texts, *figure.legends)]
     for axes in figure.axes:

@@ -58,7 +58,7 @@ def test_samples_come_back_exactly_by_name(tmp_path):
     with Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
         for begin in range(0, 2500, 700):
             recorder.append(t_ns[begin : begin + 700], rows[begin : begin + 700])
-    t_read, values = read_recording(tmp_path / "a.mcap")
+    t_read, values, *_ = read_recording(tmp_path / "a.mcap")
     assert t_read.dtype == np.int64
     np.testing.assert_array_equal(t_read, t_ns)
     assert values.keys() == dict(CHANNELS).keys()
@@ -86,7 +86,7 @@ def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
         MS,
         {"latency": 2e-5, "step": None},
     )
-    _, values = read_recording(tmp_path / "a.mcap")
+    _, values, *_ = read_recording(tmp_path / "a.mcap")
     assert values.keys() == dict(channels).keys()
 
 
@@ -118,7 +118,7 @@ def test_values_that_are_not_finite_are_null_in_the_file_and_nan_when_read(tmp_p
         {"position": None, "velocity": 1.0},
         {"position": None, "velocity": None},
     ]
-    _, values = read_recording(tmp_path / "a.mcap")
+    _, values, *_ = read_recording(tmp_path / "a.mcap")
     np.testing.assert_array_equal(values["j/position"], [np.nan, np.nan])
     np.testing.assert_array_equal(values["j/velocity"], [1.0, np.nan])
 
@@ -153,7 +153,7 @@ def test_metadata_and_attachments_are_kept(tmp_path):
 
 def test_a_run_without_samples_reads_as_empty_signals(tmp_path):
     Recorder(tmp_path / "a.mcap", CHANNELS, {}).close()
-    t_ns, values = read_recording(tmp_path / "a.mcap")
+    t_ns, values, *_ = read_recording(tmp_path / "a.mcap")
     assert t_ns.shape == (0,)
     assert {name: v.shape for name, v in values.items()} == {name: (0,) for name, _ in CHANNELS}
 
@@ -175,7 +175,7 @@ def test_a_slow_run_is_on_disk_after_a_second_of_the_run(tmp_path):
     recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
     t_ns, rows = samples(15)
     recorder.append(t_ns * 100, rows)  # 0.1 s apart
-    t_read, _ = read_recording(tmp_path / "a.mcap")
+    t_read, _, *_ = read_recording(tmp_path / "a.mcap")
     recorder.close()
     np.testing.assert_array_equal(t_read, t_ns[:11] * 100)
 
@@ -184,7 +184,7 @@ def test_an_error_event_is_on_disk_at_once(tmp_path):
     recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
     recorder.append(*samples(3))
     recorder.event(3 * MS, "fault", level="error")
-    t_read, _ = read_recording(tmp_path / "a.mcap")
+    t_read, _, *_ = read_recording(tmp_path / "a.mcap")
     recorder.close()
     assert len(t_read) == 3
 
@@ -210,7 +210,7 @@ def test_a_tick_cut_short_by_an_interrupt_is_left_out(tmp_path, monkeypatch):
 
         monkeypatch.setattr(recorder._writer, "add_message", interrupted)
         recorder.append(t_ns, rows)
-    t_read, values = read_recording(tmp_path / "a.mcap")
+    t_read, values, *_ = read_recording(tmp_path / "a.mcap")
     np.testing.assert_array_equal(t_read, t_ns[:4])
     for column, (name, _) in enumerate(CHANNELS):
         np.testing.assert_array_equal(values[name], rows[:4, column])
@@ -230,7 +230,7 @@ os._exit(9)
 def test_a_killed_process_leaves_all_but_the_last_second(tmp_path):
     path = tmp_path / "killed.mcap"
     assert subprocess.run([sys.executable, "-c", KILLED, path], cwd=Path(__file__).parents[2]).returncode == 9
-    t_ns, values = read_recording(path)
+    t_ns, values, *_ = read_recording(path)
     np.testing.assert_array_equal(t_ns, np.arange(2001) * MS)
     np.testing.assert_array_equal(values["j/position"], np.arange(2001.0))
 
@@ -243,7 +243,7 @@ def test_a_file_cut_anywhere_gives_its_complete_chunks(tmp_path, part):
     complete = [i for i in chunks(tmp_path / "whole.mcap") if i.chunk_start_offset + i.chunk_length <= keep]
     (tmp_path / "cut.mcap").write_bytes(data[:keep])
 
-    t_read, values = read_recording(tmp_path / "cut.mcap")
+    t_read, values, *_ = read_recording(tmp_path / "cut.mcap")
     assert complete and t_read[-1] == complete[-1].message_end_time
     np.testing.assert_array_equal(t_read, t_ns[: len(t_read)])
     np.testing.assert_array_equal(values["lift/velocity"], rows[: len(t_read), 4])
@@ -285,7 +285,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_was_written(tmp_path):
         recorder.append(t_ns, rows)
     what = "cannot write the recording: File too large; free space on the disk and run again"
     assert str(error.value) == f"{path}: {what}"
-    t_read, _ = read_recording(path)
+    t_read, _, *_ = read_recording(path)
     assert 0 < len(t_read) < 8000
 
     with pytest.raises(RunError) as error:
@@ -325,7 +325,7 @@ def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free):
             found = [(channel.topic, message.log_time) for _, channel, message in reader.iter_messages()]
             attached = [item.data for item in reader.iter_attachments()]
             described = [item.metadata for item in reader.iter_metadata()]
-        times, values = read_recording(path)
+        times, values, *_ = read_recording(path)
     counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
     assert counts == {f"/joints/{name}": len(times) for name in ("shoulder", "lift")} | {"/energy": len(times)}
     assert len(found) == summary.statistics.message_count == 3 * len(times) and 1_000 < len(times) < 20_000

@@ -21,8 +21,8 @@ from mcap.reader import make_reader
 from orjson import loads
 
 import cosim.output.remote_sink
-from cosim.output import recorder_process
 from cosim.errors import InputError, RunError
+from cosim.output import recorder_process
 from cosim.output.frame_protocol import (
     FrameKind,
     encode_fields,
@@ -97,7 +97,7 @@ def test_a_recording_has_the_same_bytes_as_one_of_a_single_process(tmp_path):
         feed(remote)
     assert remote.failure == "" and remote.backlog_bytes == 0
     assert (tmp_path / "there.mcap").read_bytes() == (tmp_path / "here.mcap").read_bytes()
-    t_ns, values = read_recording(tmp_path / "there.mcap")
+    t_ns, values, *_ = read_recording(tmp_path / "there.mcap")
     assert len(t_ns) == 3001 and values.keys() == dict(OUTPUT.channels).keys()
     expected = [(2, "elbow latched"), (3, "tick 3001 was late"), (4, "stopped: Größe \x1b")]
     assert logged(tmp_path / "there.mcap") == expected
@@ -112,7 +112,7 @@ def test_arrays_may_have_any_memory_layout_and_change_after_the_call(tmp_path):
         remote(times[::2], wide[:, ::2])
         wide[:] = times[:] = -1
         os.kill(remote._process.pid, signal.SIGCONT)
-    read_ns, read = read_recording(tmp_path / "a.mcap")
+    read_ns, read, *_ = read_recording(tmp_path / "a.mcap")
     np.testing.assert_array_equal(read_ns, t_ns)
     for column, (name, _) in enumerate(OUTPUT.channels):
         np.testing.assert_array_equal(read[name], values[:, column])
@@ -198,7 +198,7 @@ def test_a_stopped_recorder_process_blocks_nothing_and_gets_all_ticks_later(tmp_
         assert remote.failure == ""
         os.kill(remote._process.pid, signal.SIGCONT)
     assert remote.backlog_bytes == 0
-    t_ns, values = read_recording(tmp_path / "a.mcap")
+    t_ns, values, *_ = read_recording(tmp_path / "a.mcap")
     np.testing.assert_array_equal(t_ns, np.arange(6_000) * MS)
     np.testing.assert_array_equal(values["energy/work"][-1_000:], samples(1_000, 5_000)[1][:, 2])
 
@@ -328,7 +328,7 @@ def test_a_run_that_dies_leaves_a_complete_file_with_an_error_event(tmp_path):
     # its output ends when the recorder process ends, which inherits it
     done = subprocess.run([sys.executable, "-c", DYING, path], cwd=ROOT, capture_output=True)
     assert (done.returncode, done.stderr) == (1, b"")
-    t_ns, values = read_recording(path)
+    t_ns, values, *_ = read_recording(path)
     np.testing.assert_array_equal(t_ns, np.arange(900) * MS)
     np.testing.assert_array_equal(values["energy/work"][-100:], samples(100, 800)[1][:, 2])
     assert logged(path) == [(4, RUN_DIED)]
@@ -386,7 +386,7 @@ def test_interrupts_neither_lose_nor_repeat_ticks(tmp_path):
             signal.signal(signal.SIGALRM, previous)
             gc.enable()
     assert interrupts > 20
-    t_ns, _ = read_recording(path)
+    t_ns, _, *_ = read_recording(path)
     whole = t_ns.reshape(-1, 2) // (2 * MS)
     assert (whole == whole[:, :1]).all()
     recorded = whole[:, 0].tolist()

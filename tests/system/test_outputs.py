@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError
-from cosim.rig.run import StoppedRun, signal_units
+from cosim.rig.outline import signal_units
+from cosim.rig.run import StoppedRun
 
 RIG = """
 name: swing

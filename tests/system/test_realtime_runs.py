@@ -16,7 +16,8 @@ from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.output.recorder_process import RUN_DIED
 from cosim.output.recording_reader import read_recording
-from cosim.rig.run import StoppedRun, signal_units
+from cosim.rig.outline import signal_units
+from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
 from tests.kit.engines import python_rows
@@ -170,7 +171,7 @@ def test_a_killed_run_leaves_a_recording_of_its_first_ticks(tmp_path):
     command += ["--duration", "60", "--record", str(tmp_path / "run.mcap")]
     # its output ends when the recorder process ends, which inherits it
     assert subprocess.run(command, capture_output=True).returncode == -9
-    t_ns, _ = read_recording(tmp_path / "run.mcap")
+    t_ns, _, *_ = read_recording(tmp_path / "run.mcap")
     # 75 in 0.3 s, but for those after the last look at the ring
     assert 25 <= len(t_ns) <= 75
     assert [m["message"] for _, m in messages(tmp_path / "run.mcap")["/log"]][-1] == RUN_DIED

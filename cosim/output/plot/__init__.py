@@ -1,12 +1,12 @@
-"""Plots of a run: `plot_run` (a row of axes per joint, and one of the whole mechanism), `timing_plot.plot_timing`.
+"""Plots of a run: `RunPlot` (rows of joints or of chosen signals), `timing_plot.plot_timing`.
 
 style (formats, colours) → curves (points of a line) and text_layout → joint_columns, mechanism_panels and event_markers
-→ run_figure (the layout) → run_plot (the file).
+→ run_figure and signal_figure (the layouts) → run_plot (what is shown).
 """
 
 from cosim.output.plot.curves import thin
 from cosim.output.plot.glyphs import drawable
-from cosim.output.plot.run_plot import plot_run
+from cosim.output.plot.run_plot import RunPlot
 from cosim.output.plot.style import check_format, save
 
-__all__ = ["check_format", "drawable", "plot_run", "save", "thin"]
+__all__ = ["RunPlot", "check_format", "drawable", "save", "thin"]

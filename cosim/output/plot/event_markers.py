@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.output.plot.style import FAINT
+from cosim.output.plot.style import FAINT, OCHRE, RUST
 from cosim.output.plot.text_layout import text_width
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ NAME_HEIGHT = NAME_SIZE + 3.0  # of the space for names above the axes, points
 NAME_SPACING = 0.08  # inches between names
 MIN_LINE_SPACING = 1 / 150  # fraction of the axes' width; closer lines are drawn as one
 LINE_STYLE: dict[str, Any] = {"colors": FAINT, "linewidths": 0.8, "linestyles": (0, (1.0, 2.0)), "zorder": 1.5}
+STOP_STYLE: dict[str, Any] = {"color": RUST, "linewidth": 1.6, "zorder": 5}
+LATE_STYLE: dict[str, Any] = {"color": OCHRE, "marker": "|", "markersize": 6.0, "linestyle": "none", "clip_on": False}
+LATE_SPACING = 1 / 800  # fraction of the axes' width between two marks
 
 
 def events_within(events: PlotEvents, t: np.ndarray) -> list[tuple[float, str]]:
@@ -34,6 +38,38 @@ def draw_event_lines(axes: Axes, events: PlotEvents) -> Any:
     width = np.ptp(axes.get_xlim())
     _, first = np.unique(np.floor((times - times[0]) / (width * MIN_LINE_SPACING)), return_index=True)
     return axes.vlines(times[first], 0.0, 1.0, transform=axes.get_xaxis_transform(), **LINE_STYLE)
+
+
+@dataclass(frozen=True)
+class PlotMarks:
+    """Marks in all axes: events, the time [s] of a stop, the times [s] of late ticks."""
+
+    events: PlotEvents = ()
+    stop: float | None = None
+    late: Sequence[float] = ()
+
+    def draw(self, every: Sequence[Axes]) -> dict[str, Any]:
+        """Draw them in all axes; returns their handles for a legend."""
+        stops = [] if self.stop is None else [self.stop]
+        kinds: list[tuple[str, Callable[[Axes, Any], Any], Sequence[Any]]] = [
+            ("event", draw_event_lines, self.events),
+            ("stop", _draw_stop, stops),
+            ("missed deadline", _draw_late_ticks, self.late),
+        ]
+        return {name: [draw(axes, what) for axes in every][-1] for name, draw, what in kinds if what}
+
+
+def _draw_stop(axes: Axes, times: Sequence[float]) -> Any:
+    return axes.axvline(times[0], **STOP_STYLE)
+
+
+def _draw_late_ticks(axes: Axes, times: Sequence[float]) -> Any:
+    """A mark at the lower edge for each time, one per pixel."""
+    width = np.ptp(axes.get_xlim()) * LATE_SPACING
+    _, first = np.unique(np.floor(np.array(times) / width), return_index=True)
+    chosen = np.array(times)[first]
+    (line,) = axes.plot(chosen, np.zeros(len(chosen)), transform=axes.get_xaxis_transform(), **LATE_STYLE)
+    return line
 
 
 def draw_event_names(axes: Axes, events: PlotEvents, width: float) -> None:

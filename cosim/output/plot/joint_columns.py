@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from cosim.output.plot.style import BLUE, INK, ROSE, RUST
+from cosim.output.plot.style import BLUE, INK, PALE, ROSE, RUST, VIOLET
 
 ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
-COMMANDED = {"label": "commanded", "color": RUST, "linewidth": 0.8, "zorder": 3}
+BEFORE_DRIVE = "commanded (before gains, friction and limits of the drive)"
+COMMANDED = {"label": BEFORE_DRIVE, "color": RUST, "linewidth": 0.8, "zorder": 3}
 HOLDING = {"label": "brake, latch or stop", "color": ROSE, "linewidth": 1.0, "zorder": 1}
+LOAD = {"label": "load motor", "color": VIOLET, "linewidth": 1.0, "zorder": 2}
 REFERENCE = {"label": "reference", "color": INK, "linewidth": 1.0, "dashes": (4, 2.5), "zorder": 4}
 ERROR = {"label": "reference − actual", "color": ROSE, "linewidth": 1.2, "zorder": 2}
+LIMIT = {"label": "limit", "color": PALE, "linewidth": 1.0, "linestyle": (0, (5.0, 2.0)), "zorder": 1}
+SYMMETRIC = {key: ((key, -1.0), (key, 1.0)) for key in ("velocity", "effort")}
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class PlotColumn:
 
     title: str
     curves: dict[str, dict[str, Any]]
+    bounds: tuple[tuple[str, float], ...] = ()  # keys of limits that are drawn, and their signs
     missing: str = "not recorded"  # the text in axes without curves
 
     def of(self, joint: str, signals: Mapping[str, np.ndarray]) -> list[tuple[str, dict[str, Any]]]:
@@ -30,10 +35,16 @@ class PlotColumn:
         return [(f"{joint}/{i}", style) for i, style in self.curves.items() if f"{joint}/{i}" in signals]
 
 
-POSITION = PlotColumn("position", {"position": ACTUAL, "reference_position": REFERENCE})
-EFFORT = PlotColumn("effort", {"effort": ACTUAL, "command_effort": COMMANDED, "holding_effort": HOLDING})
+POSITION = PlotColumn(
+    "position", {"position": ACTUAL, "reference_position": REFERENCE}, (("lower", 1.0), ("upper", 1.0))
+)
+EFFORT = PlotColumn(
+    "effort",
+    {"effort": ACTUAL, "command_effort": COMMANDED, "holding_effort": HOLDING, "load_effort": LOAD},
+    SYMMETRIC["effort"],
+)
 TRACKING = PlotColumn("tracking error", {"position_error": ERROR}, missing="no reference")
-VELOCITY = PlotColumn("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE})
+VELOCITY = PlotColumn("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE}, SYMMETRIC["velocity"])
 
 
 def columns_of(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> list[PlotColumn]:
@@ -46,6 +57,18 @@ def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, n
     """Whether a column has curves; efforts that are all zero do not count."""
     curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
     return any(map(np.any, curves)) if column is EFFORT else bool(curves)
+
+
+def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count: int) -> list[str]:
+    """`count` joints in their order: those that move most, dofs of joints with several, as of a floating base, last."""
+
+    def rank(joint: str) -> tuple[bool, float]:
+        position = signals.get(f"{joint}/position", np.zeros(1))
+        with np.errstate(over="ignore", invalid="ignore"):  # in a diverged run
+            return "." in joint, -float(np.nan_to_num(np.ptp(position))) if len(position) else 0.0
+
+    chosen = set(sorted(joints, key=rank)[:count])
+    return [joint for joint in joints if joint in chosen]
 
 
 def position_errors(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.output.plot.curves import PIXEL_COLUMNS, angle_jumps, thin_pieces
-from cosim.output.plot.event_markers import NAME_HEIGHT, PlotEvents, draw_event_lines, draw_event_names
-from cosim.output.plot.joint_columns import PlotColumn
+from cosim.output.plot.event_markers import NAME_HEIGHT, PlotMarks, draw_event_names
+from cosim.output.plot.joint_columns import LIMIT, PlotColumn
 from cosim.output.plot.mechanism_panels import Panel
 from cosim.output.plot.style import DPI, FAINT, PALE, SOFT, fix_layout
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, draw_row_name
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
 MARGIN = 0.12  # inches beside and above the texts
 AXIS_LABEL_WIDTH = 0.75  # inches of the numbers and the unit beside axes, at most
 
+# half of the range of an axis, at least, by unit
+SMALLEST_RANGE = {"rad": 1e-5, "m": 1e-6, "rad/s": 1e-4, "m/s": 1e-5, "N*m": 1e-4, "N": 1e-4, "J": 1e-6}
+
 
 @dataclass(frozen=True)
 class RunFigureContent:
-    """The data of the plot: a row of `columns` per joint, a row of `panels`, lines at `events`."""
+    """The data of the plot: a row of `columns` per joint, a row of `panels`, and `marks` in all of them. limits: joint
+    -> bound by key."""
 
     t: np.ndarray
     signals: Mapping[str, np.ndarray]
@@ -35,7 +40,8 @@ class RunFigureContent:
     joints: Sequence[str]
     columns: Sequence[PlotColumn]
     panels: Sequence[Panel]
-    events: PlotEvents
+    marks: PlotMarks
+    limits: Mapping[str, Mapping[str, float]]
 
 
 def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
@@ -73,9 +79,8 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
         axes = figure.add_subplot(grid[-1, start : start + span], sharex=rows[0][0])
         _draw_panel(axes, content.t, panel, legend, room)
         start += span
-    if content.events:
-        lines = [draw_event_lines(axes, content.events) for axes in figure.axes if axes.axison]
-        handles["event"] = lines[0]
+    events = content.marks.events
+    handles |= content.marks.draw([axes for axes in figure.axes if axes.axison])
     title.write(figure, MARGIN, weight="bold")
     description.write(figure, MARGIN + title.height, color=SOFT)
     footer.write(figure, height - 0.06 - footer.height, color=FAINT)
@@ -85,9 +90,9 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
     )  # fmt: skip
     fix_layout(figure)
     figure.align_ylabels()
-    if content.events:
+    if events:
         for axes in rows[0]:
-            draw_event_names(axes, content.events, axes.get_position().width * width)
+            draw_event_names(axes, events, axes.get_position().width * width)
     return figure
 
 
@@ -113,13 +118,18 @@ def _draw_joint_rows(
                 (line,) = axes.plot(*thin_pieces(content.t, content.signals[signal], jumps, PIXEL_COLUMNS), **style)
                 handles.setdefault(style["label"], line)
             if curves:
-                _format_axes(axes, content.units.get(curves[0][0], ""))
+                format_axes(axes, content.units.get(curves[0][0], ""))
+                limit = _draw_limits(axes, column.bounds, content.limits.get(joint, {}))
+                handles |= {} if limit is None else {LIMIT["label"]: limit}
             else:
                 _mark_empty(axes, column.missing)
             axes.tick_params(labelbottom=row == len(content.joints) - 1)
             if row == 0:
                 axes.set_title(
-                    column.title, fontsize=TITLE_SIZE, color=SOFT, pad=8 + (NAME_HEIGHT if content.events else 0.0)
+                    column.title,
+                    fontsize=TITLE_SIZE,
+                    color=SOFT,
+                    pad=8 + (NAME_HEIGHT if content.marks.events else 0.0),
                 )
             if row == len(content.joints) - 1:
                 axes.set_xlabel("time [s]")
@@ -132,7 +142,7 @@ def _draw_panel(axes: Axes, t: np.ndarray, panel: Panel, legend: PlotLegend, roo
     lines = [axes.plot(*thin_pieces(t, c.values, none, PIXEL_COLUMNS), **c.style)[0] for c in panel.curves]
     axes.update_datalim([(0.0, 0.0)], updatex=False)  # the axis includes 0
     axes.autoscale_view()
-    _format_axes(axes, panel.unit)
+    format_axes(axes, panel.unit)
     axes.set_title(panel.title, fontsize=TITLE_SIZE, color=SOFT, pad=72.0 * room + 5.0)
     axes.set_xlabel("time [s]")
     legend.write(axes, lines, room)
@@ -144,7 +154,20 @@ def _mark_empty(axes: Axes, reason: str) -> None:
     axes.text(0.5, 0.5, reason, ha="center", color=PALE, transform=axes.transAxes)
 
 
-def _format_axes(axes: Axes, unit: str) -> None:
+def _draw_limits(axes: Axes, bounds: Sequence[tuple[str, float]], limits: Mapping[str, float]) -> Artist | None:
+    """Draw the limits near the curves: those that at most double the range of the axis. Returns one of the lines."""
+    line, (low, high) = None, axes.get_ylim()
+    for key, sign in bounds:
+        value = sign * limits.get(key, math.inf)
+        new = min(low, value), max(high, value)
+        if new[1] - new[0] <= 2.0 * (high - low):
+            line = axes.axhline(value, **LIMIT)
+            margin, (bottom, top) = 0.04 * (new[1] - new[0]), axes.get_ylim()
+            axes.set_ylim(min(bottom, value - margin), max(top, value + margin))
+    return line
+
+
+def format_axes(axes: Axes, unit: str) -> None:
     """Set label, margins and range of axes with curves."""
     axes.margins(x=0.0, y=0.08)
     axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)
@@ -152,6 +175,6 @@ def _format_axes(axes: Axes, unit: str) -> None:
     axes.locator_params(axis="y", nbins=6)
     low, high = axes.get_ylim()
     middle = 0.5 * (low + high)
-    # a curve that is constant except for rounding is drawn flat
-    half = max(0.5 * (high - low), 1e-5 * abs(middle), 1e-12)
+    # rounding and noise are drawn flat
+    half = max(0.5 * (high - low), 1e-5 * abs(middle), SMALLEST_RANGE.get(unit, 1e-12))
     axes.set_ylim(middle - half, middle + half)

@@ -1,61 +1,92 @@
-"""Plots a run into a file."""
+"""The plot of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.output.plot.event_markers import PlotEvents, events_within
+from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
 from cosim.output.plot.glyphs import drawable
-from cosim.output.plot.joint_columns import columns_of, position_errors
+from cosim.output.plot.joint_columns import columns_of, most_active, position_errors
 from cosim.output.plot.mechanism_panels import panels_of
 from cosim.output.plot.run_figure import RunFigureContent, draw_run
-from cosim.output.plot.style import check_format, save
+from cosim.output.plot.signal_figure import draw_signals
+from cosim.output.plot.style import check_format, save, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MAX_JOINTS = 8
 
 
-def plot_run(
-    path: str | Path,
-    t: np.ndarray,
-    signals: Mapping[str, np.ndarray],
-    joints: Sequence[str],
-    title: str,
-    units: Mapping[str, str],
-    note: str = "",
-    description: str = "",
-    events: PlotEvents = (),
-) -> None:
-    """Plot a run into a png, svg or pdf file, by the suffix of `path`.
+@dataclass(frozen=True)
+class RunPlot:
+    """What the plot of a run shows.
 
     t (k,) in s; signals: `<joint>/<interface>` -> (k,), in the unit that `units` gives for the same name.
-    `title` and, smaller, `description` are above the legend, in as many lines as they need.
+    `title` and, smaller, `description` are above the legend, in as many lines as they need; `note` is below.
     events: (time in s, name); a dotted line in all axes at each of them, and names above the first row where they fit.
-    The third column is the tracking error, or the velocity when no joint has a reference. Signals that were not
-    recorded and efforts that are all zero are left out. Of more than 8 joints the first 8 are drawn, and the footer
-    with `note` states it.
-    When no joint has a reference, a row below shows the energies `energy/…` and the magnitudes of the reactions
-    of constraints, the parts `<name>` with a signal `<name>/violation` or `<name>/slip`, of 6 at most.
+    limits: joint -> bound by key, drawn where the curves come near; stopped: the end is a stop; late: times [s] of
+    missed deadlines.
 
-    Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
+    With `chosen_signals` a row for each of their units. Otherwise a row for each of `chosen_joints`, by default of all;
+    of more than 8 joints those 8 are drawn that move most, and the footer states it. The third column is the tracking
+    error, or the velocity when no joint has a reference. Signals that were not recorded and efforts that are all zero
+    are left out. When no joint has a reference, a row below shows the energies `energy/…` and the magnitudes of the
+    reactions of constraints, the parts `<name>` with a signal `<name>/violation` or `<name>/slip`, of 6 at most.
     """
-    check_format(path)
-    title, description, note = map(drawable, (title, description, note))
-    joints = [drawable(name) for name in joints]
-    signals = {drawable(name): values for name, values in signals.items()}
-    units = {drawable(name): unit for name, unit in units.items()}
-    events = [(time, drawable(name)) for time, name in events]
-    shown = joints[:MAX_JOINTS]
-    panels = panels_of(signals, units)
-    signals = {**signals, **position_errors(shown, signals)}
-    units = {**units, **{f"{joint}/position_error": units.get(f"{joint}/position", "") for joint in shown}}
-    columns = columns_of(shown, signals)
-    if not columns:
-        raise InputError("nothing to plot; no joint has a position, velocity or effort", str(path))
-    few = f"the first {len(shown)} of {len(joints)} joints" if len(shown) < len(joints) else ""
-    note = "  ·  ".join(filter(None, [note, few, *(panel.note for panel in panels)]))
-    content = RunFigureContent(t, signals, units, shown, columns, panels, events_within(events, t))
-    save(path, lambda: draw_run(content, (title, description, note)))
+
+    t: np.ndarray
+    signals: Mapping[str, np.ndarray]
+    joints: Sequence[str]
+    title: str
+    units: Mapping[str, str]
+    note: str = ""
+    description: str = ""
+    events: PlotEvents = ()
+    limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    chosen_joints: Sequence[str] = ()
+    chosen_signals: Sequence[str] = ()
+    stopped: bool = False
+    late: Sequence[float] = ()
+
+    def save(self, path: str | Path) -> Figure:
+        """Plot into a png, svg or pdf file, by the suffix of `path`.
+
+        Raises InputError for another suffix, a path that cannot be written, or signals with nothing to draw.
+        """
+        check_format(path)
+        return save(path, lambda: self._figure(str(path)))
+
+    def draw(self) -> Figure:
+        """Raises InputError for signals with nothing to draw."""
+        return styled(lambda: self._figure("plot"))
+
+    def _figure(self, place: str) -> Figure:
+        title, description, note = map(drawable, (self.title, self.description, self.note))
+        signals = {drawable(name): values for name, values in self.signals.items()}
+        units = {drawable(name): unit for name, unit in self.units.items()}
+        events = events_within([(time, drawable(name)) for time, name in self.events], self.t)
+        marks = PlotMarks(events, float(self.t[-1]) if self.stopped else None, self.late)
+        if self.chosen_signals:
+            chosen = list(map(drawable, self.chosen_signals))
+            return draw_signals(self.t, signals, chosen, units, marks, (title, description, note))
+        shown = list(self.chosen_joints) or most_active(self.joints, self.signals, MAX_JOINTS)
+        joints = [drawable(name) for name in shown]
+        limits = {drawable(name): bounds for name, bounds in self.limits.items()}
+        panels = panels_of(signals, units)
+        signals = {**signals, **position_errors(joints, signals)}
+        units = {**units, **{f"{joint}/position_error": units.get(f"{joint}/position", "") for joint in joints}}
+        columns = columns_of(joints, signals)
+        if not columns:
+            raise InputError("nothing to plot; no joint has a position, velocity or effort", place)
+        few = len(shown) < len(self.joints) and not self.chosen_joints
+        left_out = f"the {len(shown)} joints of {len(self.joints)} that move most" if few else ""
+        note = "  ·  ".join(filter(None, [note, left_out, *(panel.note for panel in panels)]))
+        content = RunFigureContent(self.t, signals, units, joints, columns, panels, marks, limits)
+        return draw_run(content, (title, description, note))

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cosim.errors import InputError
 from cosim.output.output_files import write_file
 from cosim.output.plot.glyphs import families
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
 
 # suffix -> metadata: no date, so that equal runs give equal files
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -77,21 +82,35 @@ def _power_formatter() -> Any:
     return PowerFormatter(useMathText=False)
 
 
-def save(
-    path: str | Path, draw: Callable[[], Any], what: str = "plot", extra_style: Mapping[Any, Any] = NO_EXTRA_STYLE
-) -> None:
-    """Write the figure that `draw` makes, in STYLE and `extra_style`, independent of the user's matplotlib settings.
-
-    Raises InputError for an unsupported suffix or a path that cannot be written, RunError for a full disk.
-    """
-    form = check_format(path)
-
+def styled(draw: Callable[[], T], extra_style: Mapping[Any, Any] = NO_EXTRA_STYLE) -> T:
+    """The result of `draw` in STYLE and `extra_style`, independent of the user's matplotlib settings."""
     import matplotlib
 
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         for key, value in {**STYLE, "font.family": list(families()), **extra_style}.items():
             matplotlib.rcParams[key] = value
-        figure, content = draw(), BytesIO()
+        return draw()
+
+
+def save(
+    path: str | Path,
+    draw: Callable[[], Figure],
+    what: str = "plot",
+    extra_style: Mapping[Any, Any] = NO_EXTRA_STYLE,
+) -> Figure:
+    """Write the figure that `draw` makes in the style of `styled`, and return it.
+
+    Raises InputError for an unsupported suffix or a path that cannot be written, RunError for a full disk.
+    """
+    form = check_format(path)
+    content = BytesIO()
+
+    def drawn() -> Figure:
+        figure = draw()
         figure.savefig(content, format=form, dpi=DPI, metadata=FORMATS[form])
+        return figure
+
+    figure = styled(drawn, extra_style)
     write_file(path, content.getvalue(), what)
+    return figure

@@ -27,17 +27,9 @@ def build_loops(spec: RigSpec, plant: Plant, limits: Limits, reading: Reading) -
 def _loop(
     number: int, controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits, reading: Reading
 ) -> ControlLoop | None:
-    names = list(spec.joints)
-    index = np.array([names.index(name) for name in controller.joints], dtype=int)
+    context = controller_context(controller, spec, plant, limits)
+    index = context.index
     start = plant.start_positions[index]
-    context = ControllerContext(
-        joints=controller.joints,
-        index=index,
-        model=plant.model,
-        period=controller.period_ns * 1e-9,
-        limits=limits.at(index),
-        prescribed=~plant.unprescribed,
-    )
     path, plugin = ("controllers", number), controller.trajectory
     trajectory: Trajectory | None = None
     if plugin is not None:
@@ -46,7 +38,7 @@ def _loop(
 
     def load(plugin: Plugin) -> Controller:
         block = plugin.module.load(plugin.params, context)
-        check_controller(block, len(index), len(names))
+        check_controller(block, len(index), len(spec.joints))
         _check_positions(block, controller.joints, spec)
         return block
 
@@ -57,6 +49,20 @@ def _loop(
         return ControlLoop(controller.name, block, index, controller.ticks, reference, *timing, fallback)
 
     return call_checked(make, path, reading)
+
+
+def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, limits: Limits) -> ControllerContext:
+    """What a controller is loaded with. limits: (nv,)."""
+    names = list(spec.joints)
+    index = np.array([names.index(name) for name in controller.joints], dtype=int)
+    return ControllerContext(
+        joints=controller.joints,
+        index=index,
+        model=plant.model,
+        period=controller.period_ns * 1e-9,
+        limits=limits.at(index),
+        prescribed=~plant.unprescribed,
+    )
 
 
 def _check_positions(block: Controller, joints: Sequence[str], spec: RigSpec) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import copy
 import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.rig.reading.yaml_values import YamlValue, dotted, parse
@@ -55,6 +59,33 @@ def load_yaml(path: str | Path) -> YamlSource:
         place = YamlSource(file, text, {}, marks).place(())
         raise InputError("expected 'key: value' lines at the top level", place)
     return YamlSource(file, text, data, marks)
+
+
+def source_of(data: Mapping[str, Any], folder: str | Path) -> YamlSource:
+    """The source of a mapping in Python, as of a file of this folder. Arrays and tuples become lists.
+
+    Raises InputError for values that a file cannot have.
+    """
+    import yaml
+
+    file = str(Path(folder) / "<dict>")
+    plain = {"name": "rig", **_plain(data)}
+    try:
+        text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    except yaml.YAMLError as error:
+        what = f"cannot be written as YAML: {error.args[0]} {error.args[-1]!r}; use numbers, text, lists and mappings"
+        raise InputError(what, SourceLocation(file)) from None
+    return YamlSource(file, text, plain, {})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def override(source: YamlSource, text: str, option: str = "") -> YamlSource:

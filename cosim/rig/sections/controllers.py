@@ -33,7 +33,8 @@ class _ControllerFile:
     fallback: dict | None = param(default=None)
 
 
-_KEYS = tuple(field.name for field in fields(_ControllerFile))
+# keys of every controller, besides its type and its own parameters
+KEYS = tuple(field.name for field in fields(_ControllerFile))
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def read_controllers(
         if not isinstance(data, dict):
             reading.fail(at, f"expected a mapping, got {show(data)}")
             continue
-        written = {key: data[key] for key in _KEYS if key in data}
+        written = {key: data[key] for key in KEYS if key in data}
         head: dict[str, Any] = read_fields(_ControllerFile, written, at, reading)
         name = head.get("name") or name_of(str(data.get("type", f"number {i}")))
         here = _in_line(reading.place(at))
@@ -109,7 +110,7 @@ def read_controllers(
             _no_joint(at, given is not None, [name for name in free if name in by_name], reading)
         group = kinds_of(chosen, joints) if known else None
         n = len(chosen) if known else None
-        plugin: Any = read_plugin(CONTROLLER, data, at, reading, group, n, _KEYS)
+        plugin: Any = read_plugin(CONTROLLER, data, at, reading, group, n, KEYS)
         trajectory = head.get("trajectory")
         if trajectory is not None:
             trajectory = read_plugin(TRAJECTORY, trajectory, (*at, "trajectory"), reading, group, n)
@@ -166,9 +167,9 @@ def _fallback(
     """The controller that takes over; it has a type and parameters, all else comes from the one that failed."""
     if data is None:
         return None
-    for key in (key for key in _KEYS if key in data):
+    for key in (key for key in KEYS if key in data):
         reading.fail((*at, key), "a fallback has a type and its parameters only; take it out")
-    own = {key: value for key, value in data.items() if key not in _KEYS}
+    own = {key: value for key, value in data.items() if key not in KEYS}
     return read_plugin(CONTROLLER, own, at, reading, group, n)
 
 

@@ -89,13 +89,13 @@ class RigSpec:
     source: YamlSource
 
 
-def read_rig(path: str | Path, overrides: Iterable[str | tuple[str, str]] = ()) -> RigSpec:
-    """The rig file at `path` with its mechanism, after overrides like `controllers.arm.kp=200`, or pairs of one and the
-    option of the command line that messages name.
+def read_rig(path: str | Path | YamlSource, overrides: Iterable[str | tuple[str, str]] = ()) -> RigSpec:
+    """The rig file at `path`, or one that was read already, with its mechanism, after overrides like
+    `controllers.arm.kp=200`, or pairs of one and the option of the command line that messages name.
 
     Raises InputErrors with all errors in the order of the lines; InputError if the file is not YAML.
     """
-    source = load_yaml(path)
+    source = path if isinstance(path, YamlSource) else load_yaml(path)
     errors = ErrorList()
     try:
         for text in overrides:
@@ -103,7 +103,7 @@ def read_rig(path: str | Path, overrides: Iterable[str | tuple[str, str]] = ()) 
                 source = override(source, text) if isinstance(text, str) else override(source, *text)
             except InputError as error:
                 errors.append(error)
-        rig = _read(source, Reading(source.place, errors, Path(path).parent))
+        rig = _read(source, Reading(source.place, errors, Path(source.file).parent))
     except InputErrors:  # reading ended early
         raise InputErrors(_in_order(errors, source.file)) from None
     if errors:

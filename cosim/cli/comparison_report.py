@@ -1,0 +1,105 @@
+"""The comparison of two runs on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cosim.output.console import PIPE_WIDTH
+from cosim.rig.comparison import Comparison
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MOST_SIGNALS, MOST_FIELDS = 12, 24  # that are listed
+ROUNDING = 1e-9  # relative to the size of a signal: smaller differences are summed up in a line
+
+
+def print_comparison(comparison: Comparison, a: str, b: str) -> None:
+    """Print what differs: fields of the summaries, then signals, the largest difference relative to the signal first.
+
+    a, b: names of the runs.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    console.print(f"a  {a}  {comparison.a.rig.name}, {comparison.a.t[-1]:.6g} s", markup=False)
+    console.print(f"b  {b}  {comparison.b.rig.name}, {comparison.b.t[-1]:.6g} s", markup=False)
+    if comparison.identical and not comparison.changed:
+        console.print("the runs are equal, to the bit")
+        return
+
+    def table(heading: str, *columns: str) -> Table:
+        found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        found.add_column(heading, overflow="fold")
+        for column in columns:
+            found.add_column(column, justify="right", overflow="fold")
+        return found
+
+    fields = {name: pair for name, pair in comparison.changed.items() if not name.startswith("joints.")}
+    if fields:
+        shown = table("summary", "a", "b", "b / a")
+        for name, (first, second) in list(fields.items())[:MOST_FIELDS]:
+            shown.add_row(name, _value(first), _value(second), _ratio(first, second))
+        console.print(shown, markup=False)
+        if (more := len(fields) - MOST_FIELDS) > 0:
+            console.print(f"… and {more} more")
+    if any(name.startswith("joints.") for name in comparison.changed):
+        console.print(_joints(comparison, table), markup=False)
+    sizes = {name: _size(comparison, name) for name in comparison.signals}
+    relative = {name: d.max / sizes[name] if sizes[name] else 0.0 for name, d in comparison.signals.items()}
+    differing = sorted((name for name, r in relative.items() if r > ROUNDING), key=lambda name: -relative[name])
+    if differing:
+        signals = table("signal", "RMS of b − a", "largest", "at", "of its size")
+        for name in differing[:MOST_SIGNALS]:
+            d = comparison.signals[name]
+            unit = d.unit.replace("*", "·")
+            values = f"{d.rms:.4g} {unit}", f"{d.max:.4g} {unit}", f"{d.t:.6g} s", f"{relative[name]:.1%}"
+            signals.add_row(name, *values)
+        console.print(signals, markup=False)
+    rest = len(comparison.signals) - len(differing[:MOST_SIGNALS])
+    if rest:
+        larger = len(differing) - len(differing[:MOST_SIGNALS])
+        equal = f"{rest - larger} equal within 1e-9 of their size"
+        console.print(f"{rest} more signals: {equal}" + (f", {larger} with smaller differences" if larger else ""))
+    for which, names in (("a", comparison.only_a), ("b", comparison.only_b)):
+        if names:
+            listed = ", ".join(names[:MOST_SIGNALS]) + (" …" if len(names) > MOST_SIGNALS else "")
+            console.print(f"only in {which}: {listed}", markup=False)
+
+
+def _joints(comparison: Comparison, table: Callable[..., Table]) -> Table:
+    """Errors and efforts of the joints of both runs, side by side."""
+    keys = {"error RMS": "error_rms", "effort RMS": "effort_rms"}
+    shown = table("joint", *(heading for name in keys for heading in (f"{name} a", "b", "b / a")))
+    a, b = (run.summary["joints"] for run in (comparison.a, comparison.b))
+    for joint in (joint for joint in a if joint in b):
+        cells = []
+        for key in keys.values():
+            first, second = a[joint][key], b[joint][key]
+            cells += [_value(first), _value(second), _ratio(first, second)]
+        shown.add_row(joint, *cells)
+    return shown
+
+
+def _size(comparison: Comparison, name: str) -> float:
+    import numpy as np
+
+    return float(max(np.nanmax(np.abs(run[name]), initial=0.0) for run in (comparison.a, comparison.b)))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return "–" if value is None else str(value)
+
+
+def _ratio(a: Any, b: Any) -> str:
+    numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (a, b))
+    return f"{b / a:.4g}" if numbers and a else ""

@@ -1,0 +1,133 @@
+"""What a run keeps of its rig, as plain data: names, roles, units and settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.parameters import values_of
+from cosim.timing import deadlines
+from cosim.units import JOINT_DIMENSIONS
+
+OF_DRIVES = {"temperature": "degC", "age": "s"}  # units of further signals of real drives
+
+
+@dataclass(frozen=True)
+class ConstraintOutline:
+    """rows: of its reactions; drifts: which of `violation` and `slip` it has."""
+
+    rows: tuple[str, ...]
+    drifts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RigOutline:
+    """units: signal -> unit, of every recorded signal in their order; roles: joint -> `actuated`, `passive`,
+    `prescribed` or `real`; limits: joint -> bounds of the guard by key, finite ones; parameters: as set for the run;
+    engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or None."""
+
+    name: str
+    description: str
+    path: str
+    units: dict[str, str]
+    roles: dict[str, str]
+    limits: dict[str, dict[str, float]]
+    parameters: dict[str, float | list[float]]
+    constraints: dict[str, ConstraintOutline]
+    redundant: tuple[str, ...]
+    immobile: str | None
+    hardware: bool
+    step_ns: int
+    integrator: str
+    substeps: int
+    engine: dict[str, str]
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return tuple(self.roles)
+
+
+def outline_of(rig: WiredRig) -> RigOutline:
+    spec, schedule, model = rig.spec, rig.spec.schedule, rig.plant.model
+    constraints = {
+        c.name: ConstraintOutline(
+            tuple(row.name for row in c.law.rows),
+            tuple(what for what in ("violation", "slip") if f"{c.name}/{what}" in rig.tick_model.signals.names),
+        )
+        for c in model.equations.constraints.members
+    }
+    return RigOutline(
+        name=spec.name,
+        description=spec.description,
+        path=str(spec.path),
+        units=dict(channels_of(rig)),
+        roles={name: _role(rig, name) for name in rig.joints},
+        limits={
+            name: {key: bound for key, bound in joint.limits.items() if abs(bound) < float("inf")}
+            for name, joint in spec.joints.items()
+        },
+        parameters=values_of(rig),
+        constraints=constraints,
+        redundant=tuple(model.constraint_rows[row] for row in rig.plant.start.redundant),
+        immobile=rig.plant.immobile,
+        hardware=rig.hardware,
+        step_ns=schedule.step_ns,
+        integrator=schedule.integrator,
+        substeps=schedule.substeps,
+        engine=_engine(rig),
+    )
+
+
+def _role(rig: WiredRig, name: str) -> str:
+    if name in rig.plant.prescribed:
+        return "prescribed"
+    if name in rig.plant.real:
+        return "real"
+    return "actuated" if name in rig.plant.actuators else "passive"
+
+
+def _engine(rig: WiredRig) -> dict[str, str]:
+    """Which parts run compiled, and which in Python and why."""
+    tick_model = rig.tick_model
+    if rig.interpret:
+        return {"everything": "Python, as requested"}
+    where = {"plant": "compiled"}
+    for loop in tick_model.loops:
+        why = tick_model.untraceable.get(loop.name)
+        where[f"controller {loop.name}"] = f"Python: {why}" if why else "compiled"
+    where["loop"] = "compiled" if rig.native else "Python"
+    return where
+
+
+def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
+    """(signal, unit) of every column that a run of the rig records."""
+    signals = tuple(signal_units(rig).items())
+    return signals if rig.spec.schedule.pacing is None else signals + deadlines.channels(rig.tasks)
+
+
+def signal_units(rig: WiredRig) -> dict[str, str]:
+    """The unit of every signal of a rig, in the order of its signals."""
+    model = rig.plant.model
+    sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
+    moved = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) if not kind.nv]  # by time alone
+    sliding |= {f"{name}.{axis}" for name in moved for axis in "xyz"}
+    known = {"energy": "J"}
+    known |= {
+        f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)
+    }
+    for coupling in model.equations.constraints.members:
+        rows = coupling.law.rows
+        known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
+        known |= {f"{coupling.name}/violation": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
+    units = {}
+    for name in rig.tick_model.signals.names:
+        part, what = name.rsplit("/", 1)
+        actuator = rig.plant.actuators.get(part)
+        if name in known or part in known:
+            unit = known.get(name, known.get(part, ""))
+        elif actuator is not None and what in actuator.outputs:
+            unit = actuator.outputs[what].unit
+        else:
+            unit = OF_DRIVES.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
+        units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit
+    return units

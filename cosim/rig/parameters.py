@@ -1,0 +1,112 @@
+"""The tunable parameters of a rig's controllers by name, such as `arm.kp`: read, checked as in the file, and set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim.control.control_loop import ControlLoop
+from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.rig.build.control_loops import controller_context
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.reading import schema
+from cosim.rig.reading.plugins import call_checked
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.controllers import KEYS
+
+ParameterValue = float | str | list[float] | tuple[float, ...] | np.ndarray
+
+
+class Tunable(NamedTuple):
+    """A parameter: its controller, the name of the field, and its place in the parameters of the tick model."""
+
+    number: int  # of the controller in the file
+    loop: ControlLoop
+    field: str
+    where: slice
+
+
+def tunables_of(rig: WiredRig) -> dict[str, Tunable]:
+    """Name -> the parameter."""
+    found = {}
+    for number, loop in enumerate(rig.tick_model.loops):
+        first = loop.parameter_slice.start
+        for name, place in loop.tunables.fields.items():
+            where = slice(first + place.start, first + place.stop)
+            found[f"{loop.name}.{name}"] = Tunable(number, loop, name, where)
+    return found
+
+
+def values_of(rig: WiredRig) -> dict[str, float | list[float]]:
+    """Name -> the value in SI, a list where it has one per joint."""
+    return {
+        name: values[0] if isinstance(getattr(item.loop.tunables.params, item.field), float) else values
+        for name, item in tunables_of(rig).items()
+        for values in [rig.tick_model.parameters[item.where].tolist()]
+    }
+
+
+def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
+    """Set parameters, as numbers in SI or as text with a unit; nothing compiled changes.
+
+    Raises InputErrors for names that do not exist and values that the rig file could not have; then none is set.
+    """
+    errors: list[InputError] = []
+    new = {name: _read(rig, name, value, errors) for name, value in values.items()}
+    if errors:
+        raise InputErrors(errors)
+    for where, numbers in filter(None, new.values()):
+        rig.tick_model.parameters[where] = numbers
+
+
+@contextmanager
+def set_for_a_run(rig: WiredRig, values: Mapping[str, ParameterValue]) -> Iterator[None]:
+    """Within this block the parameters have these values."""
+    before = rig.tick_model.parameters.copy()
+    try:
+        set_values(rig, values)
+        yield
+    finally:
+        rig.tick_model.parameters[:] = before
+
+
+def _read(
+    rig: WiredRig, name: str, value: ParameterValue, errors: list[InputError]
+) -> tuple[slice, list[float]] | None:
+    """(place, numbers) of a parameter; None after an error, which is recorded."""
+    place, known = SourceLocation(f"parameter '{name}'"), tunables_of(rig)
+    if name not in known:
+        errors.append(InputError(_unknown(rig, name, list(known)), place))
+        return None
+    number, _, field, where = known[name]
+    spec = rig.spec.controllers[number]
+    at, units = ("controllers", number), dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
+    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in spec.joints}
+    reading = Reading(lambda path: place, [], rig.spec.path.parent).of(kinds, len(spec.joints))
+    section = {**rig.spec.source.data["controllers"][number], field: _plain(value)}
+    params: Any = schema.read(type(spec.plugin.params), section, at, reading, besides=("type", *KEYS))
+    if params is not None:  # the controller may check it against its joints and its period
+        context = controller_context(spec, rig.spec, rig.plant, rig.limits)
+        call_checked(lambda: spec.plugin.module.load(params, context), at, reading)
+    errors += reading.errors
+    if params is None or reading.errors:
+        return None
+    numbers = getattr(params, field)
+    return where, [numbers] if isinstance(numbers, float) else list(numbers)
+
+
+def _unknown(rig: WiredRig, name: str, known: list[str]) -> str:
+    controller, _, field = name.partition(".")
+    if any(spec.name == controller and hasattr(spec.plugin.params, field) for spec in rig.spec.controllers):
+        return f"is a part of the machine code; load the rig with the override 'controllers.{name}=…'"
+    return f"there is no such parameter{did_you_mean(name, known)}"
+
+
+def _plain(value: Any) -> Any:
+    """Lists and numbers of Python, as in a file."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

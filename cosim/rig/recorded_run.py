@@ -1,0 +1,60 @@
+"""What a run recorded: signals over time, events, timing. Plain data, without the rig."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cosim.errors import did_you_mean
+from cosim.output.events import RunEvent
+from cosim.output.limit_alarms import AlarmCount
+from cosim.rig.build.drivers import BusReport
+from cosim.rig.outline import RigOutline
+from cosim.timing.deadlines import DeadlineRecord
+
+
+@dataclass(eq=False)
+class RecordedRun:
+    """Signals of a finished or stopped run: `run.t` in s, `run["elbow_joint/position"]`."""
+
+    rig: RigOutline
+    t: np.ndarray  # (k,)
+    values: np.ndarray  # (k, number of signals)
+    busy: float  # s of processor time in ticks
+    wall: float  # s of the whole run, recording and telemetry included
+    fault: str = ""
+    events: tuple[RunEvent, ...] = ()
+    timing: DeadlineRecord | None = None  # of a run in real time
+    guard: Mapping[str, Mapping[str, AlarmCount]] = field(default_factory=dict)  # joint -> limit -> its alarms
+    connections: tuple[BusReport, ...] = ()  # traffic of the connections of real drives
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Names of the columns of `values`."""
+        return tuple(self.rig.units)
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """Signal -> unit."""
+        return self.rig.units
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return self.rig.joints
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One signal (k,). Raises KeyError naming the signals that exist."""
+        column = self._columns.get(name)
+        if column is None:
+            raise KeyError(f"no signal '{name}'{did_you_mean(name, self.signals)}")
+        return self.values[:, column]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.rig.units)}

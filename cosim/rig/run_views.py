@@ -1,0 +1,101 @@
+"""A run in the forms of other libraries: figure, data frame, data set, page of a notebook."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cosim.errors import InputError, did_you_mean
+from cosim.rig.recorded_run import RecordedRun
+from cosim.rig.summary import speed_text, summary_of
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure
+
+
+def data_frame_of(run: RecordedRun) -> pandas.DataFrame:
+    """See `Run.to_pandas`."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_pandas needs pandas; run 'pip install pandas'") from None
+    frame = pandas.DataFrame(run.values, index=pandas.Index(run.t, name="t"), columns=list(run.signals))
+    frame.attrs |= {"rig": run.rig.name, "units": {"t": "s", **run.units}}
+    return frame
+
+
+def dataset_of(run: RecordedRun) -> xarray.Dataset:
+    """See `Run.to_xarray`."""
+    try:
+        import xarray
+    except ImportError:
+        raise ImportError("to_xarray needs xarray; run 'pip install xarray'") from None
+    variables = {name: ("t", run.values[:, k], {"units": unit}) for k, (name, unit) in enumerate(run.units.items())}
+    return xarray.Dataset(variables, {"t": ("t", run.t, {"units": "s"})}, {"rig": run.rig.name})
+
+
+def figure_of(run: RecordedRun, signals: Sequence[str], joints: Sequence[str], file: str | Path | None) -> Figure:
+    """See `Run.plot`."""
+    from cosim.output.plot.run_plot import RunPlot
+
+    for names, known, what in ((signals, run.signals, "signal"), (joints, run.joints, "joint")):
+        for name in (name for name in names if name not in known):
+            raise InputError(f"there is no {what} '{name}'{did_you_mean(name, known)}", "plot")
+    if signals and joints:
+        raise InputError("give signals or joints, not both", "plot")
+    plot = RunPlot(
+        t=run.t,
+        signals={name: run[name] for name in run.signals if not name.startswith("timing/")},
+        joints=run.joints,
+        title=run.rig.name,
+        units=run.units,
+        note=run.fault or note_of(run),
+        description=run.rig.description,
+        events=[(event.t, event.name) for event in run.events],
+        limits=run.rig.limits,
+        chosen_joints=tuple(joints),
+        chosen_signals=tuple(signals),
+        stopped=bool(run.fault),
+        late=_late_ticks(run),
+    )
+    return plot.draw() if file is None else plot.save(file)
+
+
+def note_of(run: RecordedRun) -> str:
+    """Settings, speed and energy residual of a run, in one line."""
+    summary = summary_of(run)
+    energy = summary["energy"]
+    return speed_text(summary) + (f"; energy residual {energy['residual_relative']:.1e}" if energy else "")
+
+
+def _late_ticks(run: RecordedRun) -> list[float]:
+    """Times [s] of the missed deadlines of a real-time run."""
+    return [] if run.timing is None else [float(run.timing.time_of(miss.number)) for miss in run.timing.misses()]
+
+
+def html_of(run: RecordedRun) -> str:
+    """The summary as a table of the joints, and the plot of the run as a picture."""
+    picture, summary = io.BytesIO(), summary_of(run)
+    figure_of(run, (), (), None).savefig(picture, format="png")
+    columns = ("role", "error_rms", "error_max", "effort_rms", "effort_peak")
+    rows = [
+        f"<tr><td>{html.escape(name)}</td>" + "".join(f"<td>{_cell(joint[key])}</td>" for key in columns) + "</tr>"
+        for name, joint in summary["joints"].items()
+    ]
+    head = "".join(f"<th>{column.replace('_', ' ')}</th>" for column in ("joint", *columns))
+    outcome = html.escape(f"{summary['outcome']}; {note_of(run)}")
+    source = base64.b64encode(picture.getvalue()).decode()
+    return (
+        f"<b>{html.escape(run.rig.name)}</b> {html.escape(run.rig.description)}<br>{outcome}"
+        f"<table><tr>{head}</tr>{''.join(rows)}</table><img src='data:image/png;base64,{source}'>"
+    )
+
+
+def _cell(value: str | float | None) -> str:
+    return html.escape(value) if isinstance(value, str) else "–" if value is None else f"{value:.4g}"
