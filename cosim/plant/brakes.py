@@ -2,7 +2,8 @@
 
 The efforts of a brake on n dofs are one vector f with |f| ≤ static ratio · F while it sticks, which keeps the dofs at
 rest, and f = −F v/|v| while it slips (friction circle or sphere; SI, so that N and N m count alike). F may be a table
-over the time since the brake was applied.
+over the time since the brake was applied, or over the position or velocity of a dof: these are states, while
+accelerations and efforts depend on F.
 
 In the modes, `brake` is the number of the brake that acts on each dof (0: none), `slide` the unit vector of the
 direction in which it began to slip (all 0: it sticks), and `applied` the time of its application [s]. One dof stops
@@ -21,9 +22,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from cosim import ops
 from cosim.plant.indicators import (
+    ELAPSED,
     KEEPS_VELOCITY,
     STANDSTILL,
     EventIndicator,
@@ -38,24 +41,40 @@ TURN = math.cos(math.pi / 6.0)  # of the angle between velocity and `slide`
 
 @dataclass(frozen=True)
 class Brake:
-    """number: from 1, in the order of the events; name: of its event; efforts [N m or N] at times [s] since it was
-    applied, linear between them and constant afterwards; static_ratio: of the largest sticking effort to them."""
+    """number: from 1, in the order of the events; name: of its event; efforts [N m or N] at points of the argument,
+    linear between them and constant outside; over: the argument, as the name of an input of events and its dof;
+    static_ratio: of the largest sticking effort to the efforts."""
 
     number: int
     name: str
     dofs: tuple[int, ...]
     efforts: tuple[float, ...]
-    times: tuple[float, ...] = (0.0,)
+    points: tuple[float, ...] = (0.0,)
+    over: tuple[str, int] = (ELAPSED, 0)
     static_ratio: float = 1.0
     creep: float = 0.0  # rad/s or m/s, of several dofs
 
-    def effort(self, elapsed: Numeric) -> Numeric:
-        """F [N m or N] at a time [s] since it was applied."""
+    def argument(self, inputs: EventInputs) -> Numeric:
+        """Where in the table the effort is."""
+        name, dof = self.over
+        return inputs[name][dof]
+
+    def effort(self, inputs: EventInputs) -> Numeric:
+        """F [N m or N], never below 0: each row alone gives it, without a sum whose rounding errors remain."""
         effort: Numeric = self.efforts[0]
-        for k, (before, after) in enumerate(zip(self.times, self.times[1:], strict=False)):
-            slope = (self.efforts[k + 1] - self.efforts[k]) / (after - before)
-            effort = effort + slope * ops.clip(elapsed - before, 0.0, after - before)
+        for (begin, first), (end, last) in pairwise(zip(self.points, self.efforts, strict=True)):
+            beyond = self.argument(inputs) - begin
+            part = ops.clip(beyond, 0.0, end - begin) / (end - begin)
+            effort = ops.where(beyond > 0.0, first + part * (last - first), effort)
         return effort
+
+    @property
+    def bends(self) -> tuple[tuple[float, float], ...]:
+        """(point, side) where the slope of the effort changes while the argument rises (side 1) or falls (−1). Time
+        rises from the first point on."""
+        if self.over[0] == ELAPSED or len(self.points) == 1:
+            return tuple((point, 1.0) for point in self.points[1:])
+        return tuple((point, side) for point in self.points for side in (1.0, -1.0))
 
 
 @dataclass(frozen=True)
@@ -74,17 +93,17 @@ class Brakes:
         return tuple(dict.fromkeys(brake.dofs for brake in self.members))
 
     @property
-    def vary(self) -> bool:
-        """Whether an effort is a table."""
-        return any(len(brake.times) > 1 for brake in self.members)
+    def timed(self) -> bool:
+        """Whether an effort is a table over time."""
+        return any(brake.over[0] == ELAPSED and len(brake.points) > 1 for brake in self.members)
 
     @cached_property
     def indicators(self) -> tuple[EventIndicator, ...]:
-        """Sticking and slipping of each unit, and the times at which the slope of an effort changes."""
+        """Sticking and slipping of each unit, and the points at which the slope of an effort changes."""
         names = {brake.dofs: brake.name for brake in self.members}
         stick = (_stick(dofs, names[dofs], self._creep(dofs)) for dofs in self.units)
         slip = (_slip(dofs, names[dofs]) for dofs in self.units)
-        bends = (_bend(brake, time) for brake in self.members for time in brake.times[1:])
+        bends = (_bend(brake, *bend) for brake in self.members for bend in brake.bends)
         return (*(indicator for pair in zip(stick, slip, strict=True) for indicator in pair), *bends)
 
     def _creep(self, dofs: tuple[int, ...]) -> float:
@@ -94,7 +113,7 @@ class Brakes:
         """The modes once the brake acts: it slips in the direction of motion or, at rest, sticks."""
         direction = _directions([inputs["velocity"][k] for k in brake.dofs], STANDSTILL)
         s = with_modes(with_modes(s, "brake", brake.dofs, float(brake.number)), "slide", brake.dofs, direction)
-        return with_modes(s, "applied", brake.dofs, inputs["t"]) if self.vary else s
+        return with_modes(s, "applied", brake.dofs, inputs["t"]) if self.timed else s
 
     def sticking(self, s: State) -> Mapping[int, Numeric]:
         """Dof -> 1 where its brake sticks."""
@@ -104,25 +123,29 @@ class Brakes:
             for k in dofs
         }
 
-    def bounds(self, t: Numeric, s: State) -> tuple[Numeric, Numeric]:
+    def elapsed(self, t: Numeric, s: State) -> dict[str, Numeric]:
+        """The input of events with the time [s] since the brake of each dof was applied (nv,), if one depends on it."""
+        return {ELAPSED: t - s["applied"]} if self.timed else {}
+
+    def _bounds(self, s: State, inputs: EventInputs) -> tuple[Numeric, Numeric]:
         """(slipping efforts F, largest sticking efforts), (nv,) each: of the brake that acts on each dof."""
         slipping, static = [0.0] * self.nv, [0.0] * self.nv
         for brake in self.members:
+            effort, on = brake.effort(inputs), _acts(brake, s)
             for k in brake.dofs:
-                effort = brake.effort(t - s["applied"][k] if len(brake.times) > 1 else 0.0)
-                on = _acts(brake, s)
                 slipping[k] = ops.where(on, effort, slipping[k])
                 static[k] = ops.where(on, brake.static_ratio * effort, static[k])
         return ops.array(slipping), ops.array(static)
 
-    def efforts(self, t: Numeric, s: State, v: Numeric) -> Numeric:
-        """(nv,) efforts of slipping brakes at the velocities v (nv,)."""
-        slipping, _ = self.bounds(t, s)
+    def efforts(self, t: Numeric, s: State, position: Numeric, v: Numeric) -> dict[str, Numeric]:
+        """`braking_effort` of slipping brakes and the largest `static_effort` of sticking ones, (nv,) each, at the
+        positions and velocities of the dofs (nv,)."""
+        slipping, static = self._bounds(s, {"position": position, "velocity": v} | self.elapsed(t, s))
         efforts = [0.0] * self.nv
         for dofs in self.units:
             for k, direction in zip(dofs, self._direction(dofs, s["slide"], v), strict=True):
                 efforts[k] = -(slipping[k] * direction)
-        return ops.array(efforts)
+        return {"braking_effort": ops.array(efforts), "static_effort": static}
 
     def directions(self, s: State, v: Numeric) -> Mapping[int, Numeric]:
         """Dof -> the component of the unit vector along which its brake slips, 0 where it sticks or does not act."""
@@ -244,12 +267,11 @@ def _slip(dofs: tuple[int, ...], name: str) -> EventIndicator:
     return EventIndicator(name, overload, sticks, effect, lambda inputs: overload(inputs) > 0.0)
 
 
-def _bend(brake: Brake, time: float) -> EventIndicator:
+def _bend(brake: Brake, point: float, side: float) -> EventIndicator:
     """The slope of the effort of a brake changes: the step ends there."""
-    first = brake.dofs[0]
     return EventIndicator(
         brake.name,
-        lambda inputs: inputs["t"] - (inputs["applied"][first] + time),
+        lambda inputs: side * (brake.argument(inputs) - point),
         lambda s, inputs: _acts(brake, s),
         lambda s, inputs: ModeChange(s, {}),
     )

@@ -140,17 +140,16 @@ class EventStepper:
             "velocity": solution["v"],
         }
         inputs |= {"acceleration": solution["a"], "locking_effort": solution["locking_effort"]}
-        inputs |= self._brake_inputs(t, state["modes"]) if self.plant.modes.brakes else {}
+        inputs |= self._brake_inputs(t, state["modes"], solution) if self.plant.modes.brakes else {}
         if self.plant.modes.signals:
             signals = self.plant.observe(t, state, request)
             inputs |= {name: signals[name] for name in self.plant.modes.signals}
         return inputs
 
-    def _brake_inputs(self, t: Numeric, s: State) -> dict[str, Numeric]:
-        _, static = self.plant.modes.brakes.bounds(t, s)
-        inputs = {"slide": s["slide"], "static_effort": static}
-        inputs["held"] = self.plant.modes.rigidly_locked(s, s["stopped"])
-        return inputs | ({"applied": s["applied"]} if self.plant.modes.brakes.vary else {})
+    def _brake_inputs(self, t: Numeric, s: State, solution: dict[str, Numeric]) -> dict[str, Numeric]:
+        modes = self.plant.modes
+        inputs = {"slide": s["slide"], "static_effort": solution["static_effort"]}
+        return inputs | {"held": modes.rigidly_locked(s, s["stopped"])} | modes.brakes.elapsed(t, s)
 
     def _evaluate_indicators(self, t: Numeric, x: Numeric, request: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         inputs, s = self._event_inputs(t, x, request), self.plant.layout.unpack(x)["modes"]
@@ -258,7 +257,8 @@ class EventStepper:
         n, stopping = len(modes.event_names), []
         for k, indicator in enumerate(modes.indicators):
             change = indicator.effect(s, inputs)
-            s = {name: ops.where(fires[k], change.state[name], s[name]) for name in s}
+            changed = {name: value for name, value in change.state.items() if value is not s[name]}
+            s = s | {name: ops.where(fires[k], value, s[name]) for name, value in changed.items()}
             dofs = list(change.rebound)
             fired = [ops.where(fires[k], 1.0, arrested[dof]) for dof in dofs]
             kept = [ops.where(fires[k], change.rebound[dof], rebound[dof]) for dof in dofs]

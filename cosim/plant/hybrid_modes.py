@@ -121,7 +121,7 @@ class HybridModes:
 
     def initial(self) -> State:
         n, zeros = len(self.indicators), np.zeros(len(self.event_names))
-        applied = {"applied": np.zeros(self.nv)} if self.brakes.vary else {}
+        applied = {"applied": np.zeros(self.nv)} if self.brakes.timed else {}
         return {
             **applied,
             "latched": np.isin(np.arange(self.nv), self.latched).astype(float),

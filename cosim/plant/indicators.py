@@ -11,9 +11,11 @@ from cosim.types import Numeric, State
 KEEPS_VELOCITY = -1.0  # coefficient of restitution of a dof that is not arrested after all
 STANDSTILL = 1e-9  # speed [rad/s or m/s] below which a dof is at rest
 
+ELAPSED = "elapsed"  # an input of tables of efforts
+
 # of indicators: t, step [s]; position, velocity, acceleration, locking_effort, (nv,) each; signals by name. With
-# brakes: slide, held (1: by a latch or a stop), static_effort (the largest of a sticking brake), applied [s], (nv,)
-# each; of effects also trial_acceleration and trial_effort (nv,), see `brakes.Brakes.trial`
+# brakes: slide, held (1: by a latch or a stop), static_effort (the largest of a sticking brake), ELAPSED [s] since the
+# brake was applied, (nv,) each; of effects also trial_acceleration and trial_effort (nv,), see `brakes.Brakes.trial`
 EventInputs = Mapping[str, Numeric]
 
 

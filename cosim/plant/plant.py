@@ -277,9 +277,9 @@ class Plant:
 
     def efforts(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
         """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions; `friction` of
-        joints and brakes; `braking_effort` of slipping brakes; `locking_effort`, that keeps locked dofs at rest;
-        `multipliers` of the constraints; `input_power` [W] of constraints that depend on time; `rates` and `outputs` of
-        the actuators."""
+        joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
+        keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
+        time; `rates` and `outputs` of the actuators."""
         q, v, a = self.motion(t, x)
         rates, outputs = self._actuator_flows(t, x, request, q, v)
         equations = self.model.equations
@@ -289,7 +289,8 @@ class Plant:
         applied = effort - resistance
         of_brakes: dict[str, Numeric] = {}
         if self.modes.brakes:
-            of_brakes["braking_effort"] = braking = self.modes.brakes.efforts(t, x["modes"], v)
+            of_brakes = self.modes.brakes.efforts(t, x["modes"], equations.chart(q), v)
+            braking = of_brakes["braking_effort"]
             friction, applied = friction - braking, applied + braking
         known = self.locked_or_imposed(x)
         if equations.is_plain_tree:

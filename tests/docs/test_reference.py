@@ -85,6 +85,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Initial state of a joint with several dofs": (joints._MultiDofInitial, set()),
     "`events`": (events.EventKeys, set()),
     "The condition of an event": (events.WhenKeys, set()),
+    "The signal of a brake": (events.OverKeys, set()),
     "`drivers`": (drivers._DriverFile, {"type"}),
     "Wiring": (wiring.JointParams, set()),
     "Load motors": (drivers.LoadParams, set()),

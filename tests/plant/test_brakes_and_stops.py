@@ -12,6 +12,16 @@ from tests.plant.event_runs import BALL, PUSHED, SLIDER, EventRun, G, M, with_ev
 # --- brakes -------------------------------------------------------------------------------------------------
 
 
+def test_a_latch_opens_when_it_takes_too_much(rig_of):
+    """An overload clutch: the push 10 sin ω t, held for a step, is above 7.5 N from asin(0.75)/ω on."""
+    text = PUSHED.replace("initial: {velocity: 3}", "latched: true")
+    event = "do: unlatch, of: a, when: {signal: a/holding_effort, below: -7.5 N}"
+    ran = EventRun(rig_of(with_events([event], text, "duration: 0.6 s, step: 1 ms")))
+    slips = math.asin(0.75) / (math.pi / 2)
+    assert ran.event("unlatch a")[:2] == (1, pytest.approx(slips, abs=2e-3))
+    assert ran["a/holding_effort"].min() == pytest.approx(-7.5, abs=0.02)
+
+
 def test_a_brake_sticks_and_slips(rig_of):
     """From rest the push 10 sin(ω t) overcomes the 6 N of the brake, then the body stops until it is pushed back."""
     text = PUSHED.replace("velocity: 3", "velocity: 0")

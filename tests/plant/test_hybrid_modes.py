@@ -40,26 +40,43 @@ def test_locked_dofs():
 def test_a_slipping_brake_opposes_the_motion():
     brakes = Brakes(3, (Brake(1, "a", (1,), (3.0,)), Brake(2, "b", (2,), (4.0,), static_ratio=1.5)))
     s = HybridModes(3).initial() | {"brake": np.array([0.0, 1, 2]), "slide": np.array([0.0, 0, -1])}
-    assert brakes.efforts(0.0, s, np.array([0.0, 9, -9])).tolist() == [0, 0, 4]
-    assert [bounds.tolist() for bounds in brakes.bounds(0.0, s)] == [[0, 3, 4], [0, 3, 6]]
+    efforts = brakes.efforts(0.0, s, np.zeros(3), np.array([0.0, 9, -9]))
+    assert {name: values.tolist() for name, values in efforts.items()} == {
+        "braking_effort": [0, 0, 4],
+        "static_effort": [0, 3, 6],
+    }
     assert brakes.directions(s, np.zeros(3)) == {1: 0, 2: -1}
 
 
 def test_the_effort_of_a_table():
-    brake = Brake(1, "a", (0,), (2.0, 6.0, 1.0), (0.0, 1.0, 3.0))
-    assert [brake.effort(t) for t in (0.0, 0.25, 1.0, 2.0, 3.0, 9.0)] == [2, 3, 6, 3.5, 1, 1]
+    brake = Brake(1, "a", (0,), (2.0, 6.0, 1.0), (0.0, 1.0, 3.0), ("position", 1))
+    efforts = [brake.effort({"position": [7.0, x]}) for x in (-5.0, 0.0, 0.25, 1.0, 2.0, 3.0, 9.0)]
+    assert efforts == [2, 2, 3, 6, 3.5, 1, 1]
+
+
+@pytest.mark.parametrize("points", [(0.0, 0.1, 0.2), (0.0, 1e-320, 0.2), (-1e12, 1e12, 1.1e12)])
+def test_the_effort_of_a_table_is_never_negative(points):
+    """Nor not a number: a sum of steps of 10 to 0.1 to 0 ends below 0, and a row may be steeper than any number."""
+    brake = Brake(1, "a", (0,), (10.0, 0.1, 0.0), points)
+    ends = [np.nextafter(point, side) for point in points for side in (-np.inf, np.inf)]
+    assert all(0.0 <= brake.effort({"elapsed": [x]}) <= 10.0 for x in (*points, *ends, 1e300, -1e300))
+    assert [brake.effort({"elapsed": [x]}) for x in (points[2], 1e300)] == [0, 0]
 
 
 def test_the_friction_of_several_dofs_is_one_vector():
     brakes = Brakes(3, (Brake(1, "a", (0, 2), (10.0,), creep=0.5),))
     s = HybridModes(3).initial() | {"brake": np.array([1.0, 0, 1]), "slide": np.array([0.6, 0, 0.8])}
-    assert brakes.efforts(0.0, s, np.array([4.0, 9, 3])) == pytest.approx([-8, 0, -6])
+
+    def braking(velocity, s=s):
+        return brakes.efforts(0.0, s, np.zeros(3), np.array(velocity))["braking_effort"]
+
+    assert braking([4.0, 9, 3]) == pytest.approx([-8, 0, -6])
     # at low speed its direction tends to that in which it began to slip, and beyond its stop it is that one
     slow = np.array([0.6, 0.8]) * 0.4 + np.array([0.8, 0.6]) * 0.4
     expected = -10 * slow / np.linalg.norm(slow)
-    assert brakes.efforts(0.0, s, np.array([0.32, 0, 0.24]))[[0, 2]] == pytest.approx(expected)
-    assert brakes.efforts(0.0, s, np.array([-5.0, 9, 3])) == pytest.approx([-6, 0, -8])
-    assert not brakes.efforts(0.0, s | {"slide": np.zeros(3)}, np.ones(3)).any()
+    assert braking([0.32, 0, 0.24])[[0, 2]] == pytest.approx(expected)
+    assert braking([-5.0, 9, 3]) == pytest.approx([-6, 0, -8])
+    assert not braking([1.0, 1, 1], s | {"slide": np.zeros(3)}).any()
 
 
 def test_events_that_are_reported():

@@ -124,6 +124,67 @@ def mistakes(joints, *events):
             "{do: brake, of: rod, at: 1, efforts: [1 N], times: [0]}",
             ".efforts[0]: unit 'N' does not fit here; use N*m, N*cm, mN*m",
         ),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [1, 2], over: {signal: bar/positon, values: [0, 1]}}",
+            ".over.signal: no signal 'bar/positon'; did you mean 'bar/position'?",
+        ),
+        *(
+            (
+                f"{{do: brake, of: rod, at: 1, efforts: [1, 2], over: {{signal: {signal}, values: [0, 1]}}}}",
+                f".over.signal: '{signal}' may depend on the brake itself; use the position or velocity of a dof, such"
+                " as 'rod/position'",
+            )
+            for signal in ("bar/acceleration", "bar/effort", "rod/holding_effort", "mesh/effort", "energy/kinetic")
+        ),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [1, 2], over: {signal: bar/position, values: [0, 1 rad]}}",
+            ".over.values[1]: unit 'rad' does not fit here; use m, cm, mm, um",
+        ),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [1, 2], over: {signal: bar/position, values: [0, 1, 2]}}",
+            ": give one of 'over.values' for each of 'efforts', got 3 and 2",
+        ),
+        (
+            "{do: brake, of: rod, at: 1, over: {signal: bar/position, values: [0, 1]}}",
+            ": give one of 'over.values' for each of 'efforts', got 2 and 0",
+        ),
+        *(
+            (
+                f"{{do: brake, of: rod, at: 1, efforts: [1, 2], over: {{signal: bar/velocity, values: {values}}}}}",
+                ".over.values: must increase",
+            )
+            for values in ("[1, 0]", "[1, 1]")
+        ),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [1, 2], times: [0, 1], over: {signal: bar/position, values: [0, 1]}}",
+            ".over: give 'times' or 'over', one of them",
+        ),
+        (
+            "{do: brake, of: rod, at: 1, effort: 1, over: {signal: bar/position, values: [0, 1]}}",
+            ".effort: give 'effort', or 'efforts' and 'over'",
+        ),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [0, 0], over: {signal: bar/position, values: [0, 1]}}",
+            ".efforts: a brake needs an effort above 0",
+        ),
+        (
+            "{do: brake, of: rod, at: 1, efforts: [1, -1], over: {signal: bar/position, values: [0, 1]}}",
+            ".efforts[1]: must be at least 0 N*m, is -1 N*m",
+        ),
+        ("{do: brake, of: rod, at: 1, efforts: [1, 2], over: {values: [0, 1]}}", ".over: missing key 'signal'"),
+        ("{do: brake, of: rod, at: 1, efforts: [1, 2], over: {signal: bar/position}}", ".over: missing key 'values'"),
+        ("{do: brake, of: rod, at: 1, efforts: [1, 2], over: bar}", ".over: expected a mapping, got 'bar'"),
+        (
+            "{do: latch, of: rod, at: 1, over: {signal: bar/position, values: [0]}}",
+            ".over: only a brake has 'over'; take it out of latch",
+        ),
+        *(
+            (
+                f"{{do: brake, of: rod, at: 1, efforts: {[1] * 101}, {points.format(list(range(101)))}}}",
+                ".efforts: 101 efforts are too many; keep 100 or fewer",
+            )
+            for points in ("times: {}", "over: {{signal: bar/position, values: {}}}")
+        ),
         ("{do: latch, of: rod, at: 1, name: ''}", ".name: expected a name, got ''"),
         ("{do: latch, of: rod, at: 1, nam: x}", ": unknown key 'nam'; did you mean 'name'?"),
     ],
@@ -416,7 +477,7 @@ VALUES = [
     "[0, 0, 1]", "{rpy: 3}",
 ]  # fmt: skip
 KEYS = {
-    "events": "do of name at when effort",
+    "events": "do of name at when effort efforts times over",
     "loops": "name type parent child origin child_origin axis damping coordinates limits pitch",
     "constraints": "name type between joints length points body polynomial ratio on radius axle normal plane offset",
     "springs": "name between points stiffness damping unloaded_length",

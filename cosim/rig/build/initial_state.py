@@ -12,7 +12,7 @@ from cosim.control.plausibility import starts_moving, starts_outside
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.plant.brakes import Brake
 from cosim.plant.hybrid_modes import HardStop, HybridModes, PlantEvent
-from cosim.plant.indicators import EventInputs
+from cosim.plant.indicators import ELAPSED, EventInputs
 from cosim.plant.plant import LoopClosure, Plant
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
@@ -102,23 +102,40 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
             number = 1 + sum(other.brake is not None for other in events)
             step = spec.schedule.step_ns * 1e-9 / spec.schedule.substeps
             creep = CREEP_STEPS * step * max(event.efforts) * plant.mobility(of) if len(of) > 1 else 0.0
-            brake = Brake(number, event.name, tuple(of), event.efforts, event.times, event.static_ratio, creep)
+            over = _states(plant)[event.over] if event.over else (ELAPSED, of[0])
+            brake = Brake(number, event.name, tuple(of), event.efforts, event.points, over, event.static_ratio, creep)
         events.append(PlantEvent(event.name, _value(event), event.do, tuple(of), brake))
     signals = tuple(dict.fromkeys(event.signal for event in spec.events if event.signal))
     return HybridModes(model.nv, len(couplings), tuple(events), stops, latched, signals)
 
 
+def _states(plant: Plant) -> dict[str, tuple[str, int]]:
+    """Positions and velocities of dofs: signal -> (its input of events, dof)."""
+    names = enumerate(plant.model.dof_names)
+    return {f"{name}/{what}": (what, k) for k, name in names for what in ("position", "velocity")}
+
+
 def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
     """(path, message) of events, stops and latches that do not fit their dofs."""
-    known, latched = plant.signals if any(event.signal for event in spec.events) else (), latched_of(spec)
+    states, latched = _states(plant), latched_of(spec)
     held = {
         "unlatch": latched.union(*(event.dofs for event in spec.events if event.do == "latch")),
         "unbrake": set[str]().union(*(event.dofs for event in spec.events if event.do == "brake")),
     }
+    known: tuple[str, ...] = ()
+    if any(event.signal or event.over for event in spec.events):  # those of the modes are not in the plant yet
+        holding = [f"{dof}/holding_effort" for dof in sorted(held["unlatch"] | held["unbrake"])]
+        known = (*plant.signals, *holding, *(f"{dof}/brake_slip" for dof in sorted(held["unbrake"])))
     given = {*plant.prescribed, *plant.real}
     for event in spec.events:
         if event.signal and event.signal not in known:
             yield (*event.key, "when", "signal"), f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
+        if event.over and event.over not in states:
+            what = f"no signal '{event.over}'{did_you_mean(event.over, states)}"
+            if event.over in known:
+                what = f"'{event.over}' may depend on the brake itself; use the position or velocity of a dof, such as"
+                what = f"{what} '{next(iter(states))}'"
+            yield (*event.key, "over", "signal"), what
         if len(event.dofs) == 1 and event.do != "unlatch" and is_spherical_dof(spec, event.dofs[0]):
             of = _OF_A_SPHERICAL_JOINT.format(event.dofs[0], spec.owners[event.dofs[0]])
             yield (*event.key, "of"), f"{of}; name the whole joint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal
@@ -23,7 +24,13 @@ class WhenKeys:
     below: float | None = param(default=None, doc="triggers when the signal falls below this, in its unit")
 
 
-def _of_a_dof(interface: str) -> type[WhenKeys]:
+@params
+class OverKeys:
+    signal: Reference = param(doc="position or velocity of a dof, such as `<joint>/position`")
+    values: tuple[float, ...] = param(doc="of the signal, in its unit; one for each of `efforts`, increasing")
+
+
+def _when_of(interface: str) -> type[WhenKeys]:
     """WhenKeys with the unit of an interface of a dof."""
 
     @params
@@ -34,8 +41,24 @@ def _of_a_dof(interface: str) -> type[WhenKeys]:
     return Keys
 
 
-INTERFACES = {what: _of_a_dof(f"joint {what}") for what in ("position", "velocity", "acceleration", "effort")}
-INTERFACES["holding_effort"] = INTERFACES["effort"]
+def _over_of(interface: str) -> type[OverKeys]:
+    """OverKeys with the unit of an interface of a dof."""
+
+    @params
+    class Keys(OverKeys):
+        values: tuple[float, ...] = param(unit=interface)
+
+    return Keys
+
+
+_UNITS = {what: f"joint {what}" for what in ("position", "velocity", "acceleration", "effort")}
+_UNITS["holding_effort"] = _UNITS["effort"]
+INTERFACES = {what: _when_of(unit) for what, unit in _UNITS.items()}
+# sections of an event with a signal: their keys, and those of the signals of a dof
+OF_A_SIGNAL: dict[str, tuple[type, Mapping[str, type]]] = {
+    "when": (WhenKeys, INTERFACES),
+    "over": (OverKeys, {what: _over_of(unit) for what, unit in _UNITS.items()}),
+}
 
 
 @params
@@ -48,23 +71,26 @@ class EventKeys:
     effort: float = param(unit="joint effort", min=0, default=0.0, doc="of a brake; above 0")
     efforts: tuple[float, ...] | None = param(unit="joint effort", min=0, default=None, doc="of a brake that varies")
     times: tuple[float, ...] | None = param(unit="s", min=0, default=None, doc="of `efforts`, since the brake acts")
+    over: dict | None = param(default=None, doc="signal that `efforts` depend on, in place of `times`")
     static_ratio: float = param(min=1, default=1.0, doc="of the largest effort of a sticking brake to a slipping one")
 
 
-OF_A_BRAKE = ("effort", "efforts", "times", "static_ratio")
+OF_A_BRAKE = ("effort", "efforts", "times", "over", "static_ratio")
+MOST_EFFORTS = 100  # of a table: each is an indicator, or two; compiling grows with them
 
 
 @dataclass(frozen=True)
 class EventSpec:
-    """An event at a time [s], or when factor · (signal − bound) rises above 0. efforts, times [s], static_ratio: as of
-    `plant.brakes.Brake`, of a brake."""
+    """An event at a time [s], or when factor · (signal − bound) rises above 0. efforts, points, static_ratio: as of
+    `plant.brakes.Brake`, of a brake; over: the signal of the points, '' for the time since it acts."""
 
     name: str
     do: str
     dofs: tuple[str, ...]
     constraint: str | None
     efforts: tuple[float, ...]
-    times: tuple[float, ...]
+    points: tuple[float, ...]
+    over: str
     static_ratio: float
     at: float | None
     signal: str = ""
@@ -84,8 +110,9 @@ def read_events(
         if not isinstance(item, dict | None):
             continue
         values = read_fields(EventKeys, data, at, reading.of(_kinds(data.get("of"), dofs)))
-        if values.get("when") is not None:
-            values["when"] = _when(values["when"], (*at, "when"), dofs, reading)
+        for key in OF_A_SIGNAL:
+            if values.get(key) is not None:
+                values[key] = _of_a_signal(key, values[key], (*at, key), dofs, reading)
         if {"do", "of"} <= values.keys():
             event = _event(values, data, at, dofs, mechanism, reading)
             _check_overlap(event, found, at, reading)
@@ -100,10 +127,12 @@ def _kinds(of: YamlValue, dofs: Dofs | None) -> dict[str, str | None]:
     return {name: dofs.single[name].kind for name in dofs.of(of)} if dofs and isinstance(of, str) else {}
 
 
-def _when(data: dict[str, YamlValue], at: tuple, dofs: Dofs | None, reading: Reading) -> WhenKeys | None:
+def _of_a_signal(key: str, data: dict[str, YamlValue], at: tuple, dofs: Dofs | None, reading: Reading) -> Any:
+    """The keys of a section with numbers in the unit of its signal; None after an error."""
     part, _, what = str(data.get("signal")).rpartition("/")
     kinds = _kinds(part, dofs)
-    cls = INTERFACES.get(what, WhenKeys) if kinds else WhenKeys
+    plain, of_dofs = OF_A_SIGNAL[key]
+    cls = of_dofs.get(what, plain) if kinds else plain
     values = read_fields(cls, data, at, reading.of(kinds))
     return cls(**values) if {field.name for field in fields(cls)} <= values.keys() else None
 
@@ -111,10 +140,10 @@ def _when(data: dict[str, YamlValue], at: tuple, dofs: Dofs | None, reading: Rea
 def _event(
     values: dict[str, Any], data: dict, at: tuple, dofs: Dofs | None, mechanism: MechanismSpec | None, reading: Reading
 ) -> EventSpec:
-    do, of, when = values["do"], values["of"], values.get("when")
+    do, of, when, over = values["do"], values["of"], values.get("when"), values.get("over")
     if (data.get("at") is None) == (data.get("when") is None):
         reading.fail(at, f"give either 'at' (a time) or 'when' (a signal), to {do} '{of}'")
-    efforts, times = _efforts(values, data, at, reading)
+    efforts, points = _efforts(values, data, at, reading)
     bounds = [] if when is None else [b for b in (when.above, when.below) if b is not None]
     if when is not None and len(bounds) != 1:
         reading.fail((*at, "when"), "give 'above' or 'below', one of them")
@@ -126,7 +155,8 @@ def _event(
         dofs=held,
         constraint=constraint,
         efforts=efforts,
-        times=times,
+        points=points,
+        over=over.signal if over else "",
         static_ratio=values.get("static_ratio", 1.0),
         at=values.get("at"),
         signal=when.signal if when else "",
@@ -139,29 +169,36 @@ def _event(
 def _efforts(
     values: dict[str, Any], data: dict, at: tuple, reading: Reading
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(efforts, their times [s]) of a brake."""
-    do = values["do"]
+    """(efforts, their times [s] or values of a signal) of a brake."""
+    do, over = values["do"], values.get("over")
     given = [key for key in OF_A_BRAKE if data.get(key) not in (None, 0)]
     if do != "brake":
         for key in given:
             reading.fail((*at, key), f"only a brake has '{key}'; take it out of {do}")
         return (), ()
-    if not set(given) <= values.keys():
+    if not set(given) <= values.keys() or ("over" in given and over is None):
         return (0.0,), (0.0,)  # the error is recorded already
-    if "efforts" not in given and "times" not in given:
+    if not {"efforts", "times", "over"}.intersection(given):
         if values["effort"] == 0.0:
             reading.fail(at, "a brake needs an 'effort' above 0")
         return (values["effort"],), (0.0,)
-    efforts, times = list(values["efforts"] or ()), list(values["times"] or ())
-    if "effort" in given:
-        reading.fail((*at, "effort"), "give 'effort', or 'efforts' and 'times'")
-    elif len(efforts) != len(times) or not efforts:
-        reading.fail(at, f"give one of 'times' for each of 'efforts', got {len(times)} and {len(efforts)}")
-    elif times[0] != 0.0 or any(b <= a for a, b in pairwise(times)):
-        reading.fail((*at, "times"), "must start at 0 and increase")
+    efforts: tuple[float, ...] = values["efforts"] or ()
+    points: tuple[float, ...] = (over.values if over else values["times"]) or ()
+    axis = ("over", "values") if over else ("times",)
+    if over and "times" in given:
+        reading.fail((*at, "over"), "give 'times' or 'over', one of them")
+    elif "effort" in given:
+        reading.fail((*at, "effort"), f"give 'effort', or 'efforts' and '{axis[0]}'")
+    elif len(efforts) != len(points) or not efforts:
+        what = f"give one of '{'.'.join(axis)}' for each of 'efforts', got {len(points)} and {len(efforts)}"
+        reading.fail(at, what)
+    elif len(efforts) > MOST_EFFORTS:
+        reading.fail((*at, "efforts"), f"{len(efforts):,} efforts are too many; keep {MOST_EFFORTS} or fewer")
+    elif (not over and points[:1] != (0.0,)) or any(b <= a for a, b in pairwise(points)):
+        reading.fail((*at, *axis), "must increase" if over else "must start at 0 and increase")
     elif not any(efforts):
         reading.fail((*at, "efforts"), "a brake needs an effort above 0")
-    return tuple(efforts), tuple(times)
+    return efforts, points
 
 
 def _check_overlap(event: EventSpec, others: list[EventSpec], at: tuple, reading: Reading) -> None:
