@@ -36,7 +36,8 @@ class LoopClosure:
 @dataclass(frozen=True)
 class Plant:
     """actuators, prescribed: actuators and trajectories (of one coordinate) by dof name of the model. position (nq,),
-    velocity (nv,): guesses of the initial state. kept: dofs (nv,) whose guess stays when loops are closed.
+    velocity (nv,): guesses of the initial state. kept: bool (nv,) twice, dofs whose guess stays when
+    loops are closed.
     """
 
     mechanism: Mechanism
@@ -45,7 +46,9 @@ class Plant:
     prescribed: Mapping[str, Trajectory]
     position: np.ndarray = field(default_factory=lambda: np.zeros(0))
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    kept: tuple[np.ndarray, np.ndarray] | None = None  # bool (positions, velocities); None: all are kept
+    kept: tuple[np.ndarray, np.ndarray] = field(
+        default_factory=lambda: (np.zeros(0, bool),) * 2
+    )  # positions, velocities
     released: tuple[str, ...] = ()  # constraints that may be released
     loop_closure: LoopClosure = LoopClosure()
     modes: HybridModes = field(default_factory=HybridModes)
@@ -72,7 +75,7 @@ class Plant:
         """Coordinates and velocities at t = 0 with closed loops. Raises InputError if there are none."""
         q, v = np.array(self.position, dtype=float), np.array(self.velocity, dtype=float)
         fixed = ~self.unprescribed
-        kept_q, kept_v = self.kept or (np.ones(len(v), dtype=bool),) * 2
+        kept_q, kept_v = self.kept
         for name, trajectory in self.prescribed.items():
             k, sample = self.full_model.dof_index(name), trajectory.sample(0.0)
             q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]

@@ -1,0 +1,71 @@
+"""`cosim compare`, `cosim --version`, and plots of chosen joints and signals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def recorded(command, name, *overrides):
+    words = [word for override in overrides for word in ("--set", override)]
+    code, _, err = command("run", "rig.yaml", "--record", name, *words)
+    assert (code, err) == (0, [])
+
+
+def test_two_recordings_are_compared(command):
+    recorded(command, "a.mcap")
+    recorded(command, "b.mcap", "controllers.hold.kp=25")
+    code, out, err = command("compare", "a.mcap", "b.mcap")
+    assert (code, err) == (0, [])
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[:2] == ["a a.mcap swing, 0.4 s", "b b.mcap swing, 0.4 s"]
+    assert "parameters.hold.kp [50] [25]" in lines
+    (joint,) = (line.split() for line in lines if line.startswith("hinge "))
+    errors = [float(joint[1]), float(joint[2])]
+    assert float(joint[3]) == pytest.approx(errors[1] / errors[0], rel=1e-3)
+    assert any(line.startswith("hinge/effort") for line in lines)
+
+
+def test_equal_recordings_are_equal(command):
+    recorded(command, "a.mcap")
+    recorded(command, "b.mcap")
+    code, out, _ = command("compare", "a.mcap", "b.mcap")
+    assert (code, out.splitlines()[-1]) == (0, "the runs are equal, to the bit")
+
+
+def test_what_is_no_run_is_not_compared(command):
+    recorded(command, "a.mcap")
+    Path("text.mcap").write_text("hello, this is a text")
+    what = "not an MCAP file; give one written by 'cosim run RIG --record FILE.mcap'"
+    assert command.refuses("compare", "a.mcap", "text.mcap") == [f"text.mcap: {what}"]
+    what = "is no file of a run; give one that `run.save` or `cosim run --record` wrote"
+    assert command.refuses("compare", "rig.yaml", "a.mcap") == [f"rig.yaml: {what}"]
+
+
+def test_the_version_is_that_of_the_package(command):
+    import cosim
+
+    assert command("--version") == (0, f"cosim {cosim.__version__}\n", [])
+
+
+def test_joints_and_signals_to_plot_are_checked_before_anything_runs(command):
+    wrong = "--plot-joints: there is no joint 'hing'; did you mean 'hinge'?"
+    assert command.refuses("run", "rig.yaml", "--plot", "a.png", "--plot-joints", "hing") == [wrong]
+    assert command.refuses("run", "rig.yaml", "--plot", "a.png", "--plot-signals", "hinge/speed")[0].startswith(
+        "--plot-signals: there is no signal 'hinge/speed'"
+    )
+    wrong = "--plot-joints: there is no plot to choose them for; pass --plot FILE too"
+    assert command.refuses("run", "rig.yaml", "--plot-joints", "hinge") == [wrong]
+    both = ("--plot-joints", "hinge", "--plot-signals", "hinge/effort")
+    wrong = "--plot: give --plot-signals or --plot-joints, not both"
+    assert command.refuses("run", "rig.yaml", "--plot", "a.png", *both) == [wrong]
+    assert not Path("a.png").exists()
+
+
+def test_chosen_signals_are_plotted(command):
+    words = ("--plot", "a.svg", "--plot-signals", "hinge/velocity, energy/kinetic")
+    code, out, _ = command("run", "rig.yaml", *words)
+    assert (code, out.splitlines()[-1]) == (0, "wrote    plot a.svg")
+    drawn = Path("a.svg").read_text(encoding="utf-8")
+    assert "<!-- hinge/velocity -->" in drawn and "<!-- energy/kinetic -->" in drawn
