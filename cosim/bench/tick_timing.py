@@ -70,7 +70,7 @@ def time_ticks(engine: Engine, clock: BackToBackClock, count: int) -> np.ndarray
     clock.ticks.clear()
     engine.run_ticks(rings, count + 1, pace)  # a tick is over when the next one begins
     if rings.status is not LoopStatus.FINISHED:
-        raise RunError(engine.fault_message(rings.status) or "the ticks ended early")
+        raise RunError(engine.fault_message(rings.status, rings.read(count)[0]) or "the ticks ended early")
     _, stamps = rings.read(count)
     return np.column_stack([np.diff(stamps[:, 1:-1], axis=1), clock.ticks[:count]])
 

@@ -57,7 +57,7 @@ class Engine(ABC):
         ring = TickRing(self.program, count)
         self.run_ticks(ring, count)
         rows, _ = ring.read(count)
-        return rows, self.fault_message(ring.status)
+        return rows, self.fault_message(ring.status, rows)
 
     def run_ticks(self, ring: TickRing, count: int, pace: PacingMemory | None = None) -> None:
         """Run `count` ticks into the ring, held to the clock or as fast as possible; `ring.status` is how they
@@ -72,12 +72,12 @@ class Engine(ABC):
     @abstractmethod
     def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None: ...
 
-    def fault_message(self, status: LoopStatus) -> str:
-        """Why a fault ended the ticks; empty where none did."""
+    def fault_message(self, status: LoopStatus, rows: np.ndarray) -> str:
+        """Why a fault ended the ticks; empty where none did. rows (k, nr): the last ticks, for the cause."""
         faulty = status is LoopStatus.FAULT and (self.failure or self.view("fault") != REQUESTED)
         if not self.force_stopped and not faulty:
             return ""
-        return self.failure or stop_reason(self.tick_model, self.number - 1, self.memory)
+        return self.failure or stop_reason(self.tick_model, self.number - 1, self.memory, rows)
 
     def request_controlled_stop(self) -> None:
         """Bring the joints to rest, then end the ticks; from another thread. Only with `has_controlled_stop`."""

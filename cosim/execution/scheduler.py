@@ -30,6 +30,7 @@ from cosim.timing.privileges import Privilege
 from cosim.timing.tick_ring import LoopStatus, SharedWord, StopRequest, TickRing
 
 FOREVER = np.iinfo(np.int64).max
+RECENT_TICKS = 4096  # before a fault, for its cause
 
 
 class SchedulerState(StrEnum):
@@ -89,6 +90,7 @@ class Scheduler:
         # also when the scheduler is garbage-collected or the program exits
         self._close = weakref.finalize(self, _close, self.mode, self._stack)
         self._blocks: deque[TickBlock] = deque()
+        self._recent: deque[np.ndarray] = deque()  # rows of the last blocks
         self._end_number = 0  # of the tick before which the run ends
 
     def _check_allowed(self, what: str) -> None:
@@ -134,6 +136,7 @@ class Scheduler:
         Raises InputError for privileges that are missing under `strict`.
         """
         self._check_allowed("arm")
+        self._recent.clear()
         self.mode.arm()
         try:
             if (hold := self.engine.begin_hold()) is not None:
@@ -195,6 +198,9 @@ class Scheduler:
 
     def _store(self, rows: np.ndarray, stamps: np.ndarray) -> None:
         if len(rows):
+            self._recent.append(rows)
+            while sum(map(len, self._recent)) - len(self._recent[0]) > RECENT_TICKS:
+                self._recent.popleft()
             numbers, start = self.engine.numbers(rows), self.engine.view("bumpless_start").copy()
             failures = tuple(loop.failure for loop in self.engine.tick_model.loops)
             self._blocks.append(TickBlock(numbers, rows, stamps, start, failures))
@@ -203,7 +209,8 @@ class Scheduler:
         """→ stopped or fault, motors off."""
         self.state = SchedulerState.STOPPING
         self.engine.stop()
-        self.fault = self.engine.fault_message(status) or self.mode.fault_message(status)
+        recent = np.concatenate([np.zeros((0, self.engine.program.row)), *self._recent])
+        self.fault = self.engine.fault_message(status, recent) or self.mode.fault_message(status)
         self.state = SchedulerState.FAULT if self.fault else SchedulerState.STOPPED
 
     def pause(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
+from cosim.execution.divergence import PostMortem, likely_cause
 from cosim.plant.event_stepper import PlantFault
 from cosim.tick.tick_model import TickModel
 from cosim.types import State, requested_effort
@@ -18,8 +21,21 @@ TOUCHED = 1e-9
 KEYS = {code: key for key, code in CODES.items()}
 
 
-def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray) -> str:
-    """memory: that of the tick at whose end the guard or the plant has a fault."""
+# limits that a run exceeds when it diverges
+DIVERGED = ("position", "velocity", "tracking")
+
+
+class Reason(NamedTuple):
+    """What happened and the usual fix. joint: whose divergence may have a cause with a fix of its own; -1: of none in
+    particular, None: there is no divergence."""
+
+    what: str
+    fix: str
+    joint: int | None = None
+
+
+def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.ndarray) -> str:
+    """memory: that of the tick at whose end the guard or the plant has a fault; rows (k, nr): up to that tick."""
     parts, t = tick_model.layout.unpack(memory), tick * tick_model.step
     fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"]))) - NOT_FINITE
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]
@@ -31,32 +47,37 @@ def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray) -> str:
         reason = _constraint_violated(tick_model, t, parts)
     else:
         reason = _controlled_stop(tick_model, parts) if stopped else _guard_fault(tick_model, parts)
-    return f"stopped at tick {tick} (t = {t:.6g} s): {reason}"
+    cause = "" if reason.joint is None else likely_cause(PostMortem(tick_model, tick, parts, rows, reason.joint))
+    return f"stopped at tick {tick} (t = {t:.6g} s): {reason.what}; {cause or reason.fix}"
 
 
-def _guard_fault(tick_model: TickModel, parts: State) -> str:
+def _guard_fault(tick_model: TickModel, parts: State) -> Reason:
     """The guard fault that comes last in the order of precedence."""
     k = int(np.argmax(parts["guard_fault"]))
     code, name = int(parts["guard_fault"][k]), tick_model.plant.model.dof_names[k]
     if code == STALE:
         age, limit = (1e3 * float(values[k]) for values in (parts["age"], tick_model.guard.stale))
-        reason = f"has sent no feedback for {age:.6g} ms, more than the {limit:.6g} ms of guard.stale"
-        return f"joint '{name}' {reason}; check its power, its cable and its bus"
+        what = f"has sent no feedback for {age:.6g} ms, more than the {limit:.6g} ms of guard.stale"
+        return Reason(f"joint '{name}' {what}", "check its power, its cable and its bus")
     if code == NOT_FINITE:
-        return f"joint '{name}' {_not_finite(tick_model, parts, k)}"
+        return _not_finite(tick_model, parts, k)
     row = LIMIT_OF[KEYS[code]]
-    return f"joint '{name}' {row.reason.format(**figures(tick_model, parts, k, row))}"
+    what, fix = row.reason.format(**figures(tick_model, parts, k, row)).split("; ", 1)
+    return Reason(f"joint '{name}' {what}", fix, k if row.key in DIVERGED else None)
 
 
-def _controlled_stop(tick_model: TickModel, parts: State) -> str:
+def _controlled_stop(tick_model: TickModel, parts: State) -> Reason:
     """The guard fault that started a controlled stop which has finished."""
     k = int(np.argmax(parts["controlled_stop"]["first_guard_fault"]))
     row, name = LIMIT_OF[KEYS[int(parts["controlled_stop"]["reason"])]], tick_model.plant.model.dof_names[k]
     stop = BumplessStart.of(parts["bumpless_start"], tick_model.nv).stop
     assert stop is not None
     what = row.controlled_stop.format(**figures(tick_model, parts, k, row))
-    fix = f"change the trajectory or joints.{name}.limits"
-    return f"joint '{name}' {what} at t = {float(stop.t):.6g} s, followed by a controlled stop of all joints; {fix}"
+    return Reason(
+        f"joint '{name}' {what} at t = {float(stop.t):.6g} s, followed by a controlled stop of all joints",
+        f"change the trajectory or joints.{name}.limits",
+        -1 if row.key in DIVERGED else None,
+    )
 
 
 def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dict[str, str]:
@@ -82,27 +103,28 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
     }
 
 
-def _not_finite(tick_model: TickModel, parts: State, k: int) -> str:
-    unit = tick_model.plant.model.dof_units[k]
+def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
+    unit, name = tick_model.plant.model.dof_units[k], tick_model.plant.model.dof_names[k]
     position, velocity = (float(parts["measured"][name][k]) for name in ("position", "velocity"))
     if abs(position) < PLAUSIBLE and abs(velocity) < PLAUSIBLE:
         what = f"is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s)"
-        return f"{what}; check its controller"
+        return Reason(f"joint '{name}' {what}", "check its controller")
     what = f"is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s)"
-    return f"{what}; try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+    fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+    return Reason(f"joint '{name}' {what}", fix, k)
 
 
-def _endless_events(tick_model: TickModel, parts: State) -> str:
+def _endless_events(tick_model: TickModel, parts: State) -> Reason:
     """The events that fired repeatedly within one instant."""
     modes = parts["plant"]["modes"]
     often = modes["fired"] > 0.5 * modes["fired"].max()
     triggers = [trigger.name for trigger, fired in zip(tick_model.plant.modes.indicators, often, strict=True) if fired]
     names = " and ".join(f"'{name}'" for name in dict.fromkeys(triggers))
     what = f"events trigger each other without end at t = {float(modes['endless']):.6g} s: {names}"
-    return f"{what}; change their conditions so that none triggers the others again"
+    return Reason(what, "change their conditions so that none triggers the others again")
 
 
-def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> str:
+def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reason:
     """The constraint with the largest violation, and the dofs in it whose motion is given."""
     plant, model, state = tick_model.plant, tick_model.plant.model, parts["plant"]
     violations = [float(violation) for violation in tick_model.stepping.constraint_violations(t, state)]
@@ -119,5 +141,6 @@ def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> str:
     what = f"constraint '{name}' is violated by {violations[worst]:.3g} {unit}"
     if len(given):
         joints = " and ".join(f"'{model.dof_names[k]}'" for k in given)
-        return f"{what}: it does not fit the motion given to {joints}; change that or try a smaller schedule.step"
-    return f"{what}; try a smaller schedule.step, or mechanism.loop_closure.drift: projection"
+        what = f"{what}: it does not fit the motion given to {joints}"
+        return Reason(what, "change that or try a smaller schedule.step")
+    return Reason(what, "try a smaller schedule.step, or mechanism.loop_closure.drift: projection", -1)

@@ -242,6 +242,25 @@ class Plant:
 
     # --- dynamics ---
 
+    @property
+    def state_coordinate_names(self) -> tuple[str, ...]:
+        """Of the coordinates in the state."""
+        return tuple(self.model.coordinate_names[k] for k in self._state_coordinates)
+
+    def mobility_matrix(self, t: float, x: State) -> np.ndarray:
+        """(nv, nv) accelerations per effort in a state, 0 of and by dofs whose motion is given: the inverse of the mass
+        matrix, less what the constraints take, W − W Gᵀ (G W Gᵀ)⁺ G W."""
+        equations, q = self.model.equations, self.motion(t, x)[0]
+        free = np.flatnonzero(~np.asarray(self.locked_or_imposed(x), dtype=bool))
+        W = np.zeros((self.model.nv, self.model.nv))
+        W[np.ix_(free, free)] = np.linalg.inv(np.asarray(equations.mass_matrix(q, t), dtype=float)[np.ix_(free, free)])
+        if self.model.constraint_rows:
+            G = np.asarray(equations.constraint_jacobian(q, t), dtype=float)
+            if (active := self.active(x)) is not None:
+                G = G * np.asarray(active)[equations.constraints.owners][:, None]
+            W = W - W @ G.T @ np.linalg.pinv(G @ W @ G.T) @ G @ W
+        return W
+
     def mobility(self, dofs: Sequence[int]) -> float:
         """The largest acceleration [rad/s² or m/s²] of one of the dofs by an effort of 1 on it, at the start."""
         q, rest, known = self.start.q, np.zeros(self.model.nv), self.imposed

@@ -219,14 +219,21 @@ def failed(command, *overrides):
     return summary["ticks"], line
 
 
-@pytest.mark.parametrize("override", ["controllers.hold.kd=1e9", "schedule={step: 0.5 s, duration: 1000 s}"])
-def test_a_run_that_diverges_stops_at_the_first_number_that_is_none(command, override):
+@pytest.mark.parametrize(
+    ("override", "step", "gain"),
+    [
+        ("controllers.hold.kd=1e9", "1 ms", r"kd 1e\+09 N\*m\*s/rad"),
+        ("schedule={step: 0.5 s, duration: 1000 s}", "500 ms", r"kd 5 N\*m\*s/rad"),
+    ],
+)
+def test_a_run_that_diverges_stops_at_the_first_number_that_is_none(command, override, step, gain):
     ticks, line = failed(command, override)
-    step = 0.5 if "step" in override else 1e-3
+    seconds = float(step.split()[0]) * 1e-3
     assert re.fullmatch(
-        rf"rig.yaml: stopped at tick {ticks} \(t = {ticks * step:.6g} s\): joint 'hinge' is not finite"
-        r" \(position \S+ rad, velocity \S+ rad/s\); try a smaller schedule.step, more schedule.substeps or"
-        r" schedule.integrator: rosenbrock",
+        rf"rig.yaml: stopped at tick {ticks} \(t = {ticks * seconds:.6g} s\): joint 'hinge' is not finite"
+        rf" \(position \S+ rad, velocity \S+ rad/s\); {gain} of joint 'hinge' is unstable at a step of {step}:"
+        rf" its drive"
+        r" sees an inertia of 0.35 kg\*m\^2; lower kd to at most \S+ N\*m\*s/rad",
         line,
     )
     assert ticks > 3
@@ -234,11 +241,15 @@ def test_a_run_that_diverges_stops_at_the_first_number_that_is_none(command, ove
 
 def test_a_run_that_leaves_its_limits_stops(command):
     ticks, line = failed(command, "joints.hinge.limits={upper: 11 deg}")
-    place = "outside its limits -inf to 0.191986 rad; change the trajectory or joints.hinge.limits"
-    assert re.fullmatch(
-        rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' is at 0.19\d+ rad, {place}", line
+    place = (
+        "outside its limits -inf to 0.191986 rad; its reference is at 0.194 rad at t = 0.0979 s; change the trajectory"
     )
-    ticks, line = failed(command, "joints.hinge.limits={velocity: 1 deg/s}")
+    assert re.fullmatch(
+        rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' is at 0.19\d+ rad, {place} or"
+        rf" joints.hinge.limits",
+        line,
+    )
+    ticks, line = failed(command, "joints.hinge.limits={velocity: 1 deg/s}", "controllers.hold.trajectory.goal=10 deg")
     what = r"moves at -?0.01\d+ rad/s, above its limit of 0.0174533 rad/s"
     mend = "slow the trajectory down, lower the controller gains or change joints.hinge.limits"
     assert re.fullmatch(rf"rig.yaml: stopped at tick {ticks} \(t = \S+ s\): joint 'hinge' {what}; {mend}", line)

@@ -73,7 +73,7 @@ def test_both_engines_stop_at_the_same_tick_with_the_same_words(rig_of):
     tick = len(rows[0]) - 1
     assert words.pop() == (
         f"stopped at tick {tick} (t = {tick / 1000:g} s): joint 'b' is at 0.508938 rad, outside its limits"
-        " -inf to 0.5 rad; change the trajectory or joints.b.limits"
+        " -inf to 0.5 rad; its reference is at 2 rad at t = 0.191 s; change the trajectory or joints.b.limits"
     )
 
 
