@@ -9,11 +9,13 @@ import difflib
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 LONGEST_LINE = 1000  # characters of a message
 MOST_NAMES = 20  # that a message lists
 MOST_SHOWN = 20  # errors of one input that are shown
 MOST_ERRORS = 100  # errors of one input, after which reading ends
+PACKAGE, PLUGINS = Path(__file__).parent, ("controllers", "drivers")
 COMPARED = 500  # known names that a misspelt one is compared with, and characters of a name
 
 
@@ -100,13 +102,20 @@ class RunError(CosimError):
 
 
 def where_raised(error: BaseException, but: Iterable[str] = ()) -> str:
-    """file:line of the Python line that raised the error, or that called the library (or file in `but`) that did; of a
-    wrong result, of the function that returned it."""
+    """file:line of the Python line that raised the error, or that called the library or the part of this program (or
+    file in `but`) that did; of a wrong result, of the function that returned it."""
     if isinstance(error, WrongResult):
         return error.place
     frames, inner = traceback.extract_tb(error.__traceback__), set(but)
-    own = [f for f in frames if "site-packages" not in f.filename and f.filename not in inner] or frames
+    outside = [f for f in frames if "site-packages" not in f.filename and f.filename not in inner]
+    own = [f for f in outside if is_users_file(f.filename)] or outside or frames
     return f"{own[-1].filename}:{own[-1].lineno}" if own else "unknown place"
+
+
+def is_users_file(file: str) -> bool:
+    """Whether a source file is no part of this program but its plug-ins."""
+    inside = Path(file).parts[len(PACKAGE.parts) :] if Path(file).is_relative_to(PACKAGE) else None
+    return inside is None or inside[0] in PLUGINS
 
 
 def describe_exception(error: BaseException) -> str:

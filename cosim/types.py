@@ -459,7 +459,11 @@ class MechanismFunctions(Protocol):
 
 
 class MechanismModel(Protocol):
-    """The mechanism of a rig as controllers see it: a `cosim.multibody.Model`."""
+    """The mechanism of a rig as controllers see it: a `cosim.multibody.Model`.
+
+    The functions take numbers, or symbols in `Controller.update`. q: (nq,) coordinates; v: (nv,); poses, Jacobians and
+    momentum are in ground axes, linear part first. Where the mechanism depends on time, t [s] is the last argument.
+    """
 
     nq: int
     nv: int
@@ -468,6 +472,46 @@ class MechanismModel(Protocol):
 
     @property
     def equations(self) -> MechanismFunctions: ...
+
+    def coordinates(self, chart: Numeric) -> Numeric:
+        """q (nq,) of joint positions (nv,), such as the input `all_position`."""
+        ...
+
+    def frame_pose(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
+        """(4, 4) of the link of this name."""
+        ...
+
+    def frame_jacobian(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
+        """(6, nv)"""
+        ...
+
+    def center_of_mass(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(3,)"""
+        ...
+
+    def center_of_mass_jacobian(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(3, nv)"""
+        ...
+
+    def centroidal_momentum(self, q: Numeric, v: Numeric, *t: Numeric) -> Numeric:
+        """(6,)"""
+        ...
+
+    def centroidal_momentum_matrix(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(6, nv)"""
+        ...
+
+    def mass_matrix(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(nv, nv)"""
+        ...
+
+    def nonlinear_effects(self, q: Numeric, v: Numeric, *t: Numeric) -> Numeric:
+        """h (nv,), with gravity."""
+        ...
+
+    def gravity_effort(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(nv,)"""
+        ...
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from cosim.compile.jit import Library, vector_lanes
 from cosim.compile.routine import Routine, with_callees
 from cosim.compile.trace import RoutineBase
 from cosim.errors import CompileError
+from cosim.ops import is_symbolic
 from cosim.types import Numeric
 
 INTERPRET_VARIABLE = "COSIM_INTERPRET"
@@ -36,6 +37,8 @@ def interpreting() -> bool:
 class _Function(ABC):
     """The common part of the interpreted and the compiled form: checks of arguments and outputs."""
 
+    fn: Callable[..., Numeric]  # the same function in Python
+
     def __init__(self, name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]) -> None:
         self.name, self.inputs, self.outputs = name, tuple(inputs), tuple(outputs)
 
@@ -50,6 +53,8 @@ class _Function(ABC):
 
         Raises TypeError or ValueError that names the argument.
         """
+        if any(map(is_symbolic, arguments)):  # in the trace of another function
+            return self.fn(*arguments)
         if len(arguments) == len(self.inputs) + 1 and out is None:
             arguments, out = arguments[:-1], cast(Output, arguments[-1])
         names = [p.name for p in self.inputs[len(arguments) :]]
@@ -165,7 +170,7 @@ class Compiled(_Function):
     def __init__(self, routine: RoutineBase, inputs: Sequence[ArrayPort]) -> None:
         outputs = [ArrayPort(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
         super().__init__(routine.name, inputs, outputs)
-        self.routine, symbol = routine, routine.symbol
+        self.fn, self.routine, symbol = routine.fn, routine, routine.symbol
         self._pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
         texts = [cpython_entry.single(symbol, inputs, outputs), cpython_entry.python_call(symbol, inputs, outputs)]
         self.library = self._compiled(1, texts, ["one", "call", "many"])

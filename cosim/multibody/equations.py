@@ -340,3 +340,30 @@ class MechanismEquations(ConfigurationSpace):
         return self._project_rows(
             kinematics.frame_jacobian(self.sweeps, self.q_map.positions(q), self.nv_tree, body, frame, t)
         )
+
+    # --- effort of gravity and velocities, centre of mass, momentum ---
+
+    def nonlinear_effects(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
+        return self.inverse_dynamics(q, v, np.zeros(self.nv), t)
+
+    def gravity_effort(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        still = self.q_map.positions(q), np.zeros(self.nv_tree), np.zeros(self.nv_tree)
+        effort = self._over_tree(dynamics.inverse_dynamics, *still, self.gravity, t=t)
+        if any(kind.timed for kind in self.tree.kinds):  # less what the motion of the base requires
+            effort = effort - self._over_tree(dynamics.inverse_dynamics, *still, REST, t=t)
+        return self.v_map.project(effort)
+
+    def center_of_mass(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return kinematics.center_of_mass(self.tree.bodies, placed)
+
+    def center_of_mass_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        return self.centroidal_momentum_matrix(q, t)[:3] / kinematics.total_mass(self.tree.bodies)
+
+    def centroidal_momentum(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
+        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        return kinematics.centroidal_momentum(self.tree.bodies, placed)
+
+    def centroidal_momentum_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return self._project_rows(kinematics.centroidal_momentum_matrix(self.sweeps, moving, placed, self.nv_tree))

@@ -1,7 +1,8 @@
-"""Functions of positions and velocities alone: poses, Jacobians, energies, the mass matrix."""
+"""Functions of positions and velocities alone: poses, Jacobians, momentum, energies, the mass matrix."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -149,3 +150,67 @@ def frame_jacobian(sweeps: Unrolled, q: Numeric, nv: int, body: int, frame: Pose
             for i in range(3):
                 jacobian[i][j], jacobian[i + 3][j] = slide[i], turn[i]
     return ops.array(jacobian).reshape(6, nv)
+
+
+# --- centre of mass and momentum ---
+
+
+def center_of_mass(bodies: Sequence[Body], placed: Sequence[Placement]) -> Numeric:
+    """(3,) Σ m r / Σ m of the moving bodies, in ground axes; the origin where nothing with mass moves."""
+    moment: Numeric = np.zeros(3)
+    for body, here in zip(bodies, placed, strict=True):
+        moment = moment + body.mass * here.position + here.rotation @ body.moment
+    return moment / total_mass(bodies)
+
+
+def total_mass(bodies: Sequence[Body]) -> float:
+    """Of the moving bodies [kg]; 1 where they have none, so that it divides their moments of 0."""
+    return float(sum(body.mass for body in bodies)) or 1.0
+
+
+def centroidal_momentum(bodies: Sequence[Body], placed: Sequence[Placement]) -> Numeric:
+    """(6,) linear momentum, and angular momentum about the centre of mass, in ground axes."""
+    linear, angular = np.zeros(3), np.zeros(3)
+    for body, here in zip(bodies, placed, strict=True):
+        moment, inertia = _about_origin(body, here)
+        at_origin = here.linear - ops.cross(here.angular, here.position)
+        linear = linear + body.mass * at_origin + ops.cross(here.angular, moment)
+        angular = angular + ops.cross(moment, at_origin) + inertia @ here.angular
+    return ops.concatenate([linear, angular - ops.cross(center_of_mass(bodies, placed), linear)])
+
+
+def centroidal_momentum_matrix(
+    sweeps: Unrolled, moving: Sequence[BodyMotion], placed: Sequence[Placement], nv: int
+) -> Numeric:
+    """A (6, nv): the momentum of `centroidal_momentum` of a mechanism on a fixed base is A v (Orin, Goswami and Lee
+    2013). A column moves the body of the dof and its descendants as one rigid body."""
+    bodies, columns = sweeps.bodies, sweeps.by_v(np.arange(nv))
+    mass = [body.mass for body in bodies]
+    sums = [_about_origin(body, here) for body, here in zip(bodies, placed, strict=True)]
+    moments, inertias = [moment for moment, _ in sums], [inertia for _, inertia in sums]
+    for k in reversed(range(len(bodies))):
+        if (parent := sweeps.parents[k]) >= 0:
+            mass[parent] = mass[parent] + mass[k]
+            moments[parent], inertias[parent] = moments[parent] + moments[k], inertias[parent] + inertias[k]
+    center = center_of_mass(bodies, placed)
+    matrix: list[list[Numeric]] = [[0.0] * nv for _ in range(6)]
+    for k, (motion, here) in enumerate(zip(moving, placed, strict=True)):
+        for j, s in zip(columns[k], motion.hinge, strict=True):
+            turn = here.rotation @ s.angular
+            at_origin = here.rotation @ s.linear - ops.cross(turn, here.position)
+            linear = mass[k] * at_origin + ops.cross(turn, moments[k])
+            angular = ops.cross(moments[k], at_origin) + inertias[k] @ turn - ops.cross(center, linear)
+            for i in range(3):
+                matrix[i][j], matrix[i + 3][j] = linear[i], angular[i]
+    return ops.array(matrix).reshape(6, nv)
+
+
+def _about_origin(body: Body, here: Placement) -> tuple[Numeric, Numeric]:
+    """(m c (3,), inertia (3, 3)) of a body about the origin of the ground, in its axes."""
+    c, p = here.rotation @ body.moment, here.position
+    moment = c + body.mass * p
+    # of the body about its own origin, moved by p: Σ m r·r 1 − r rᵀ with r = p + c'
+    mixed = ops.dot(p, c) + ops.dot(c, p) + body.mass * ops.dot(p, p)
+    outer = p[:, None] * c[None, :]
+    outer = outer + outer.T + body.mass * (p[:, None] * p[None, :])
+    return moment, here.rotation @ body.inertia @ here.rotation.T + mixed * np.eye(3) - outer

@@ -20,6 +20,7 @@ from cosim.multibody.equations import MechanismEquations
 from cosim.multibody.joints import Names
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.multibody.tree import Tree, build_tree, check_inertia_of_motion
+from cosim.ops import is_symbolic
 from cosim.types import Array, Limits, Numeric
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -30,14 +31,15 @@ RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or 
 NESTED_FROM = 4
 
 # functions that do not depend on time
-UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort"}
+UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort", "coordinates", "chart"}
 
 
 class Model:
     """The rigid-body dynamics of a tree of joints, in O(n), compiled on first use.
 
     Every function takes one state, arrays (nq,) and (nv,), or a batch of k of them, (k, nq) and (k, nv);
-    a single array among batches serves every row. `out=` gives the array(s) to fill: with it, and float64
+    a single array among batches serves every row. Symbols of a traced function, such as the inputs of a
+    controller, give symbols: one state, without `out`. `out=` gives the array(s) to fill: with it, and float64
     arrays, a call costs little more than the arithmetic. SI units; joint order as in `joint_names`: depth
     first, siblings in file order, without mimic joints (they have no coordinate of their own).
     """
@@ -178,13 +180,21 @@ class Model:
             parts.append(q)
         return np.concatenate([np.zeros(0), *parts])
 
+    def coordinates(self, chart: ArrayLike, out: Output = None) -> Numeric:
+        """q (nq,) from the positions of the dofs (nv,) that encoders measure: rotations as rotation vectors."""
+        return self._call("coordinates", chart, out=out)
+
+    def chart(self, q: ArrayLike, out: Output = None) -> Numeric:
+        """The positions of the dofs (nv,), from q (nq,): the inverse of `coordinates`."""
+        return self._call("chart", q, out=out)
+
     def integrate(self, q: ArrayLike, d: ArrayLike, out: Output = None) -> Numeric:
         """The coordinates (nq,) reached from q by moving with a constant velocity v for dt, d = v dt (nv,)."""
-        return self._ready("integrate")(q, d, out=out)
+        return self._call("integrate", q, d, out=out)
 
     def difference(self, q0: ArrayLike, q1: ArrayLike, out: Output = None) -> Numeric:
         """d (nv,) with q1 = integrate(q0, d); the shorter of the two rotations."""
-        return self._ready("difference")(q0, q1, out=out)
+        return self._call("difference", q0, q1, out=out)
 
     # --- dynamics; where the model depends on time, t follows the last argument ---
 
@@ -196,14 +206,14 @@ class Model:
         τ is the whole effort along each joint; damping and friction are not subtracted here: see
         `friction_effort`. Raises ValueError or TypeError for arrays of the wrong shape or type.
         """
-        return self._ready("forward_dynamics")(q, v, tau, *t, out=out)
+        return self._call("forward_dynamics", q, v, tau, *t, out=out)
 
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
         """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
         `hybrid_dynamics` gives the efforts of the actuated joints."""
-        return self._ready("inverse_dynamics")(q, v, qdd, *t, out=out)
+        return self._call("inverse_dynamics", q, v, qdd, *t, out=out)
 
     def hybrid_dynamics(
         self,
@@ -220,33 +230,42 @@ class Model:
 
         prescribed: bool (nv,). out: a tuple of two arrays.
         """
-        return self._ready("hybrid_dynamics")(q, v, qdd, tau, prescribed, *t, out=out)
+        return self._call("hybrid_dynamics", q, v, qdd, tau, prescribed, *t, out=out)
 
     def reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
         [N] and moment [N m] on its child, along the axes of its frame on the parent (theory §6, Hᵀλ)."""
-        return self._ready("reactions")(q, v, tau, *t, out=out)
+        return self._call("reactions", q, v, tau, *t, out=out)
 
     def constraint_violation(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(residuals f of the holonomic rows, rates of all rows (m,)); both vanish when the constraints hold."""
-        return self._ready("constraint_violation")(q, v, *t, out=out)
+        return self._call("constraint_violation", q, v, *t, out=out)
 
     def constraint_jacobian(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """G (m, nv): the constraint rates are G v + a₀, the efforts of the reactions Gᵀ λ."""
-        return self._ready("constraint_jacobian")(q, *t, out=out)
+        return self._call("constraint_jacobian", q, *t, out=out)
+
+    def nonlinear_effects(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """h (nv,), the effort required at velocity v without acceleration: Coriolis, centrifugal and gravity effects,
+        and springs between bodies. M q̈ + h = τ in a tree."""
+        return self._call("nonlinear_effects", q, v, *t, out=out)
+
+    def gravity_effort(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """g (nv,), the effort required against gravity at rest, without springs."""
+        return self._call("gravity_effort", q, *t, out=out)
 
     def friction_effort(self, v: ArrayLike, out: Output = None) -> Numeric:
         """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s.
 
         The efforts that accelerate the mechanism are τ − friction_effort(v).
         """
-        return self._ready("friction_effort")(v, out=out)
+        return self._call("friction_effort", v, out=out)
 
     def mass_matrix(self, q: ArrayLike, *t: ArrayLike, out: Array | None = None) -> Numeric:
         """M(q) (nv, nv), rotors included."""
-        if self.equations.rolled:
+        if self.equations.rolled and not is_symbolic(q):
             return self._mass_matrix_by_columns(q, out)
-        return self._ready("mass_matrix")(q, *t, out=out)
+        return self._call("mass_matrix", q, *t, out=out)
 
     def _mass_matrix_by_columns(self, q: ArrayLike, out: Array | None) -> Array:
         """Straight-line code of n² entries is too long for many bodies: one O(n) sweep per column instead."""
@@ -258,28 +277,46 @@ class Model:
 
     def inertia_effort(self, q: ArrayLike, qdd: ArrayLike, out: Output = None) -> Numeric:
         """M(q) q̈ (nv,) without forming M: the effort required for the acceleration alone."""
-        return self._ready("inertia_effort")(q, qdd, out=out)
+        return self._call("inertia_effort", q, qdd, out=out)
 
     # --- energies ---
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """½ vᵀ M v [J], a number or (k,)."""
-        return self._ready("kinetic_energy")(q, v, *t, out=out)
+        return self._call("kinetic_energy", q, v, *t, out=out)
 
     def potential_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
-        return self._ready("potential_energy")(q, *t, out=out)
+        return self._call("potential_energy", q, *t, out=out)
+
+    # --- centre of mass and momentum of the moving bodies, in ground axes; rotors of drives have none ---
+
+    def center_of_mass(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(3,) [m]"""
+        return self._call("center_of_mass", q, *t, out=out)
+
+    def center_of_mass_jacobian(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """J (3, nv): the velocity of the centre of mass is J v on a base that does not move by itself."""
+        return self._call("center_of_mass_jacobian", q, *t, out=out)
+
+    def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(6,): linear momentum [kg m/s], and angular momentum about the centre of mass [kg m²/s]."""
+        return self._call("centroidal_momentum", q, v, *t, out=out)
+
+    def centroidal_momentum_matrix(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """A (6, nv): the momentum is A v on a base that does not move by itself (Orin, Goswami and Lee 2013)."""
+        return self._call("centroidal_momentum_matrix", q, *t, out=out)
 
     # --- frames ---
 
     def frame_pose(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError that lists the
         known links."""
-        return self._ready("frame_pose", frame)(q, *t, out=out)
+        return self._call("frame_pose", q, *t, out=out, frame=frame)
 
     def frame_jacobian(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
-        return self._ready("frame_jacobian", frame)(q, *t, out=out)
+        return self._call("frame_jacobian", q, *t, out=out, frame=frame)
 
     # --- compilation ---
 
@@ -290,6 +327,12 @@ class Model:
             fn, inputs, outputs = self._definition(function, frame)
             self._functions[key] = compile(fn, inputs, function, outputs)
         return self._functions[key]
+
+    def _call(self, function: str, *arguments: Numeric, out: Numeric = None, frame: str | None = None) -> Numeric:
+        """A function of numbers by machine code, of symbols as its equations."""
+        if any(map(is_symbolic, arguments)):
+            return self._definition(function, frame)[0](*arguments)
+        return self._ready(function, frame)(*arguments, out=out)
 
     def _ready(self, function: str, frame: str | None = None) -> Callable[..., Numeric]:
         """Compile on first use; afterwards the native function replaces the method of this object."""
@@ -317,6 +360,14 @@ class Model:
             "mass_matrix": ([q], [nv * 2]),
             "kinetic_energy": ([q, v], [()]),
             "potential_energy": ([q], [()]),
+            "coordinates": ([ArrayPort("chart", nv)], [nq]),
+            "chart": ([q], [nv]),
+            "nonlinear_effects": ([q, v], [nv]),
+            "gravity_effort": ([q], [nv]),
+            "center_of_mass": ([q], [(3,)]),
+            "center_of_mass_jacobian": ([q], [(3, self.nv)]),
+            "centroidal_momentum": ([q, v], [(6,)]),
+            "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
             "frame_pose": ([q], [(4, 4)]),
             "frame_jacobian": ([q], [(6, self.nv)]),
         }[function]

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from cosim.compile import ArrayPort, compile
 from cosim.compile.routine import Routine
+from cosim.compile.trace import origin
 from cosim.control.control_loop import ControlLoop
-from cosim.errors import CompileError
+from cosim.errors import CompileError, is_users_file
 from cosim.layout import Layout
 from cosim.types import FEEDBACK, Numeric
 
@@ -35,7 +36,13 @@ def trace_controller(
         return routine, ""
     except CompileError as error:
         loop.compiled_fallback = _compiled_fallback(loop, nv)
-        return loop.update, str(error)
+        return loop.update, f"{_place(error, loop)}: {error.what}"
+
+
+def _place(error: CompileError, loop: ControlLoop) -> str:
+    """The line of the user that cannot be traced; of no line in particular, the function."""
+    place = str(error.place or "")
+    return place if place and is_users_file(place) else origin(loop.block.update)
 
 
 def _compiled_fallback(loop: ControlLoop, nv: int) -> Callable[..., Numeric] | None:

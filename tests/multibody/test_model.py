@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
@@ -309,3 +310,27 @@ def test_a_massless_link_that_can_move_is_reported(links, joints, expected):
     with pytest.raises(InputErrors) as caught:
         Model(mechanism(links, joints))
     assert str(caught.value).splitlines() == expected
+
+
+# --- in the trace of another function -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_methods_take_symbols_in_the_trace_of_another_function(before):
+    """Also after machine code has taken the place of a method."""
+    model = Model(pendulum())
+    functions = (
+        lambda q, v: model.frame_pose(q, "bob")[:3, 3] + model.frame_jacobian(q, "bob")[:3] @ v,
+        lambda q, v: model.forward_dynamics(q, v, 2.0 * v),
+        lambda q, v: model.hybrid_dynamics(q, v, v, v, np.array([True]))[1],
+        lambda q, v: model.mass_matrix(q) @ v + model.nonlinear_effects(q, v) + model.gravity_effort(q),
+        lambda q, v: model.center_of_mass(q) + model.center_of_mass_jacobian(q) @ v,
+        lambda q, v: model.centroidal_momentum(q, v) + model.centroidal_momentum_matrix(q) @ v,
+        lambda q, v: model.coordinates(model.chart(model.integrate(q, model.difference(q, v)))),
+        lambda q, v: np.ones(1) * model.kinetic_energy(q, v) + model.potential_energy(q),
+    )
+    q, v = np.array([0.3]), np.array([0.7])
+    for function in functions:
+        expected = function(q, v) if before else None
+        found = compile(function, [ArrayPort("q", (1,)), ArrayPort("v", (1,))], "function", interpret=False)(q, v)
+        np.testing.assert_allclose(found, function(q, v) if expected is None else expected, rtol=1e-14, atol=1e-15)

@@ -101,6 +101,13 @@ class Reference:
     def potential(self, q):
         return pin.computePotentialEnergy(self.reference, self.data, self.q(q))
 
+    def momentum(self, q, v):
+        """(of the centre of mass the position and the Jacobian, the centroidal momentum)"""
+        full, T, _ = self.at(q, v)
+        center = pin.centerOfMass(self.reference, self.data, full).copy()
+        jacobian = pin.jacobianCenterOfMass(self.reference, self.data, full).reshape(3, -1) @ T
+        return center, jacobian, pin.computeCentroidalMomentum(self.reference, self.data, full, T @ v).vector
+
     def frame(self, q, link):
         """(pose, Jacobian) of a link."""
         full, T, _ = self.at(q, np.zeros(self.model.nv))
@@ -159,6 +166,15 @@ def check(reference, random, links, compiled=False):
         assert abs(function("potential_energy")(q) - reference.potential(q)) < TOLERANCE * max(
             1, abs(reference.potential(q))
         )
+        center, jacobian, momentum = reference.momentum(q, v)
+        assert error(function("center_of_mass")(q), center) < TOLERANCE
+        assert error(function("center_of_mass_jacobian")(q), jacobian) < TOLERANCE
+        assert error(function("centroidal_momentum")(q, v), momentum) < TOLERANCE
+        assert error(function("centroidal_momentum_matrix")(q) @ v, momentum) < TOLERANCE
+        effects = reference.inverse(q, v, np.zeros(model.nv))
+        assert error(function("nonlinear_effects")(q, v), effects) < TOLERANCE
+        weight = reference.inverse(q, np.zeros(model.nv), np.zeros(model.nv))
+        assert error(function("gravity_effort")(q), weight) < TOLERANCE
         for link in links:
             pose, jacobian = reference.frame(q, link)
             assert error(function("frame_pose", link)(q), pose) < TOLERANCE

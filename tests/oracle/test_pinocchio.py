@@ -300,3 +300,31 @@ def test_frames(pair):
         for q, _ in pair.states():
             assert error(pose(q), pair.reference.pose(q, link)) < TOLERANCE
             assert error(jacobian(q), pair.reference.jacobian(q, link)) < TOLERANCE
+
+
+# --- effort of gravity and velocities, centre of mass, momentum -------------------------------------
+
+
+def test_nonlinear_effects_and_gravity(pair):
+    effects, gravity, reference = pair.function("nonlinear_effects"), pair.function("gravity_effort"), pair.reference
+    for q, v in pair.states():
+        expected = pin.nonLinearEffects(reference.model, reference.data, reference.q(q), reference.v(v))
+        assert error(effects(q, v), reference.spread.T @ expected) < TOLERANCE
+        expected = pin.computeGeneralizedGravity(reference.model, reference.data, reference.q(q))
+        assert error(gravity(q), reference.spread.T @ expected) < TOLERANCE
+
+
+def test_centre_of_mass_and_momentum(pair):
+    names = ("center_of_mass", "center_of_mass_jacobian", "centroidal_momentum", "centroidal_momentum_matrix")
+    center, jacobian, momentum, matrix = map(pair.function, names)
+    model, data = pair.reference.model, pair.reference.data
+    for q, v in pair.states():
+        full_q, full_v, spread = pair.reference.q(q), pair.reference.v(v), pair.reference.spread
+        if not pair.model.nv:  # without moving bodies Pinocchio divides by 0
+            assert not center(q).any() and not momentum(q, v).any()
+            continue
+        assert error(center(q), pin.centerOfMass(model, data, full_q)) < TOLERANCE
+        assert error(jacobian(q), pin.jacobianCenterOfMass(model, data, full_q) @ spread) < TOLERANCE
+        assert error(matrix(q), pin.computeCentroidalMap(model, data, full_q) @ spread) < TOLERANCE
+        expected = pin.computeCentroidalMomentum(model, data, full_q, full_v).vector
+        assert error(momentum(q, v), expected) < TOLERANCE

@@ -250,6 +250,27 @@ def test_jacobian_is_the_difference_quotient_of_the_pose(case, which):
     np.testing.assert_allclose(np.concatenate([rate[:3, 3], angular]), expected, rtol=1e-6, atol=1e-6)
 
 
+@plain
+@given(cases())
+def test_momentum_is_the_sum_over_the_links(case):
+    """Its linear part is the mass times the velocity of the centre of mass, and its rate at rest the weight."""
+    model, _, numbers = case
+    q, v = state(model, numbers)
+    equations, mass = model.equations, sum(body.mass for body in model.equations.tree.bodies)
+    momentum, matrix = equations.centroidal_momentum(q, v), equations.centroidal_momentum_matrix(q)
+    close(matrix @ v, momentum, 1e-12)
+    if not mass:
+        return
+    ahead, behind = (equations.center_of_mass(q + sign * STEP * v) for sign in (1.0, -1.0))
+    velocity = (ahead - behind) / (2 * STEP)
+    np.testing.assert_allclose(equations.center_of_mass_jacobian(q) @ v, velocity, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(momentum[:3], mass * velocity, rtol=1e-6, atol=1e-6)
+    # the effort of gravity is the gradient of its energy
+    ahead, behind = (equations.potential_energy(q + sign * STEP * v) for sign in (1.0, -1.0))
+    np.testing.assert_allclose(equations.gravity_effort(q) @ v, (ahead - behind) / (2 * STEP), rtol=1e-6, atol=1e-6)
+    close(equations.mass_matrix(q) @ v + equations.nonlinear_effects(q, v), equations.inverse_dynamics(q, v, v), 1e-12)
+
+
 # --- dynamics -------------------------------------------------------------------------------------
 
 
@@ -302,6 +323,12 @@ FUNCTIONS = (
     "mass_matrix",
     "kinetic_energy",
     "potential_energy",
+    "nonlinear_effects",
+    "gravity_effort",
+    "center_of_mass",
+    "center_of_mass_jacobian",
+    "centroidal_momentum",
+    "centroidal_momentum_matrix",
     "frame_pose",
     "frame_jacobian",
 )

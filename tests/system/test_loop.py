@@ -199,10 +199,11 @@ def test_untraceable_code_runs_in_python_and_the_summary_has_the_reason(rig_of, 
     ],
     ids=["count", "clock", "dice"],
 )
-def test_a_controller_with_hidden_state_is_not_compiled(rig_of, lines):
+def test_a_controller_with_hidden_state_is_not_compiled(rig_of, tmp_path, lines):
     run = rig_of(RIG, push=lines).run(0.05)
     reason = run.summary["engine"]["controller a"]
-    assert reason.startswith("Python: does not compute the same at every call: it keeps hidden state, reads a clock")
+    what = "does not compute the same at every call: it keeps hidden state, reads a clock"
+    assert reason.startswith(f"Python: {tmp_path}/push.py:20 Push.update: {what}")
     assert len(set(run["one/command_effort"])) > 40
 
 
