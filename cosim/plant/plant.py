@@ -47,8 +47,8 @@ class Plant:
     position: np.ndarray = field(default_factory=lambda: np.zeros(0))
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
     kept: tuple[np.ndarray, np.ndarray] = field(
-        default_factory=lambda: (np.zeros(0, bool),) * 2
-    )  # positions, velocities
+        default_factory=lambda: (np.zeros(0, bool), np.zeros(0, bool))
+    )  # of positions, of velocities
     released: tuple[str, ...] = ()  # constraints that may be released
     loop_closure: LoopClosure = LoopClosure()
     modes: HybridModes = field(default_factory=HybridModes)
