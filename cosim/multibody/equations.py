@@ -330,10 +330,25 @@ class MechanismEquations(ConfigurationSpace):
         for k, (joint, kind) in enumerate(zip(self.tree.joints, self.tree.kinds, strict=True)):
             if kind.timed and not kind.nv:
                 pose = self.frame_pose(q, k, Pose.identity(), t)
-                (a, b, c), tip = pose[:3, 0], pose[2, 1:3]
-                angles = ops.atan2(tip[0], tip[1]), ops.atan2(-c, ops.sqrt(a * a + b * b)), ops.atan2(b, a)
-                names = ("x", "y", "z", "roll", "pitch", "yaw")
-                found[joint.name] = dict(zip(names, (*pose[:3, 3], *angles), strict=True))
+                found[joint.name] = kinematics.pose_parts(pose[:3, :3], pose[:3, 3])
+        return found
+
+    def named_frames(
+        self, q: Numeric, v: Numeric, t: Numeric = 0.0
+    ) -> dict[str, tuple[dict[str, Numeric], dict[str, Numeric]]]:
+        """Of each named frame the pose as in `moving_base_poses`, and the velocity x, y, z of its origin [m/s]."""
+        named = self.tree.mechanism.frames
+        if not named:
+            return {}
+        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        found = {}
+        for frame in named:
+            body, pose = self.tree.frames[frame.name]
+            here = kinematics.GROUND_PLACEMENT if body < 0 else placed[body]
+            reach = here.rotation @ pose.position
+            velocity = here.linear + ops.cross(here.angular, reach)
+            parts = kinematics.pose_parts(here.rotation @ pose.rotation, here.position + reach)
+            found[frame.name] = parts, dict(zip("xyz", velocity, strict=True))
         return found
 
     def frame_jacobian(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:

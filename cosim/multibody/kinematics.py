@@ -96,6 +96,16 @@ class Placement(NamedTuple):
     linear: Numeric
 
 
+GROUND_PLACEMENT = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
+
+
+def pose_parts(rotation: Numeric, position: Numeric) -> dict[str, Numeric]:
+    """x, y, z [m] and roll, pitch, yaw [rad] of a pose: rotations about the fixed axes x, y, z in this order."""
+    (a, b, c), tip = rotation[:, 0], rotation[2, 1:3]
+    angles = ops.atan2(tip[0], tip[1]), ops.atan2(-c, ops.sqrt(a * a + b * b)), ops.atan2(b, a)
+    return dict(zip(("x", "y", "z", "roll", "pitch", "yaw"), (*position, *angles), strict=True))
+
+
 def placements(sweeps: Unrolled, moving: Column) -> list[Placement]:
     """Poses and velocities of all bodies in ground axes."""
 
@@ -106,8 +116,7 @@ def placements(sweeps: Unrolled, moving: Column) -> list[Placement]:
         here = Placement(rotation, above.position + reach, rotation @ motion.omega, linear)
         return here, here
 
-    ground = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
-    return sweeps.outward(step, ground, moving)
+    return sweeps.outward(step, GROUND_PLACEMENT, moving)
 
 
 def body_path(sweeps: Unrolled, k: int) -> list[int]:

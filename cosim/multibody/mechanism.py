@@ -137,8 +137,18 @@ class Spring:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """A named frame fixed to a link."""
+
+    name: str
+    link: str
+    pose: Pose  # in the link
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
 class Mechanism:
-    """A tree of links and joints, loops, constraints and springs; `notes` are remarks that are not errors."""
+    """A tree of links and joints, loops, constraints, springs and frames; `notes` are remarks that are not errors."""
 
     name: str
     root: str
@@ -148,3 +158,4 @@ class Mechanism:
     loops: tuple[LoopJoint, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     springs: tuple[Spring, ...] = ()
+    frames: tuple[Frame, ...] = ()

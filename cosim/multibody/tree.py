@@ -28,7 +28,7 @@ class Tree:
     parents: tuple[int, ...]
     kinds: tuple[JointKind, ...]
     bodies: tuple[Body, ...]
-    frames: dict[str, tuple[int, Pose]]  # link -> (body, pose of the link in the body's frame)
+    frames: dict[str, tuple[int, Pose]]  # link or named frame -> (body, its pose in the body's frame)
 
     @property
     def sweeps(self) -> Unrolled:
@@ -62,6 +62,9 @@ def build_tree(mechanism: Mechanism) -> Tree:
         k, pose = frames[link.name]
         if k >= 0 and link.inertial is not None:
             inertials[k].append(_moved(link.inertial, pose))
+    for frame in mechanism.frames:
+        body, pose = frames[frame.link]
+        frames[frame.name] = body, exact(pose @ frame.pose)
     kinds = tuple(map(kind_of, joints))
     bodies = tuple(_body(mount, parts, kind.nv) for mount, parts, kind in zip(mounts, inertials, kinds, strict=True))
     return Tree(mechanism, tuple(joints), tuple(parents), kinds, bodies, frames)

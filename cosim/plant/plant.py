@@ -375,6 +375,9 @@ class Plant:
         equations = model.equations
         for joint, pose in equations.moving_base_poses(q, t).items():
             signals |= {f"{joint}.{name}/position": value for name, value in pose.items()}
+        for frame, (pose, velocity) in equations.named_frames(q, v, t).items():
+            signals |= {f"{frame}.{name}/position": value for name, value in pose.items()}
+            signals |= {f"{frame}.{name}/velocity": value for name, value in velocity.items()}
         kinetic = equations.kinetic_energy(q, v, t)
         potential = equations.potential_energy(q, t)
         elastic = equations.spring_energy(q, t)

@@ -110,6 +110,7 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
     model = rig.plant.model
     sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
     moved = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) if not kind.nv]  # by time alone
+    moved += [frame.name for frame in model.mechanism.frames]
     sliding |= {f"{name}.{axis}" for name in moved for axis in "xyz"}
     known = {"energy": "J"}
     known |= {

@@ -75,6 +75,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Constraint `rolling`": (constraints.RollingKeys, {"type"}),
     "A user constraint": (constraints.UserConstraintKeys, {"type"}),
     "`mechanism.springs`": (loops_and_springs.SpringKeys, set()),
+    "`mechanism.frames`": (loops_and_springs.FrameKeys, set()),
     "`mechanism.loop_closure`": (mechanism.LoopClosureKeys, set()),
     "`joints.<joint>`": (joints._JointFile, set()),
     "`joints.<joint>.encoder`": (joints.EncoderSpec, set()),
@@ -295,6 +296,7 @@ mechanism:
     - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
     - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
   springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
+  frames: [{name: nose, link: skate}]
 joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
 events: [{do: brake, of: body, effort: 1, at: 1}]
 """
@@ -302,6 +304,8 @@ events: [{do: brake, of: body, effort: 1, at: 1}]
 OF_SOME = {
     "<dof>/…": r"body\.(x|rz)/(position|velocity|acceleration|effort)",
     "moving_base.x/position": r"moving_base\.(y|z|roll|pitch|yaw)/position",
+    "<frame>.x/position": r"nose\.(x|y|z|roll|pitch|yaw)/position",
+    "<frame>.x/velocity": r"nose\.(x|y|z)/velocity",
     "<joint>.qx/position": r"body\.q[xyzw]/position",
     "<constraint>/force_x": r"\w+/force",
     "<constraint>/violation": r"leash/violation",

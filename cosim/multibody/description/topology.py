@@ -13,7 +13,7 @@ from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.validation import NamedItem, check_attachments, line_of, repeated_names
 from cosim.multibody.joints import kind_of
-from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
+from cosim.multibody.mechanism import Constraint, Frame, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 
 
 def build_mechanism(
@@ -24,6 +24,7 @@ def build_mechanism(
     loops: Sequence[LoopJoint] = (),
     constraints: Sequence[Constraint] = (),
     springs: Sequence[Spring] = (),
+    frames: Sequence[Frame] = (),
 ) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
@@ -33,13 +34,14 @@ def build_mechanism(
     named += [("loop", loop.joint.name, loop.joint.place) for loop in loops]
     named += [("constraint", constraint.name, constraint.place) for constraint in constraints]
     named += [("spring", spring.name, spring.place) for spring in springs]
+    named += [("frame", frame.name, frame.place) for frame in frames]
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
     diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
-    diagnostics.errors += check_attachments(links, joints, loops, constraints, springs)
+    diagnostics.errors += check_attachments(links, joints, loops, constraints, springs, frames)
     diagnostics.raise_errors()
-    notes = tuple(diagnostics.notes)
-    return Mechanism(name, root, tuple(links), resolved, notes, tuple(loops), tuple(constraints), tuple(springs))
+    couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames)
+    return Mechanism(name, root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
 
 
 def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, list[InputError]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.errors import InputError, SourceLocation, did_you_mean
 from cosim.multibody.joints import kind_of
-from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Pose, Spring
+from cosim.multibody.mechanism import Constraint, Frame, Joint, Link, LoopJoint, Pose, Spring
 
 NamedItem = tuple[str, str, SourceLocation]  # (kind, name, source location)
 
@@ -38,15 +38,21 @@ def check_attachments(
     loops: Sequence[LoopJoint],
     constraints: Sequence[Constraint],
     springs: Sequence[Spring],
+    frames: Sequence[Frame],
 ) -> list[InputError]:
-    """Errors of loops, constraints and springs: links and joints that do not exist or do not move, a link connected
-    with itself, a loop defined twice."""
+    """Errors of loops, constraints, springs and frames: links and joints that do not exist or do not move, a link
+    connected with itself, a loop defined twice, a frame with the name of a link."""
     known = dict.fromkeys(link.name for link in links)
     attached: list[tuple[SourceLocation, tuple[str, ...]]] = []
     attached += [(loop.joint.place, (loop.joint.parent, loop.joint.child)) for loop in loops]
     attached += [(constraint.place, tuple(link for link, _ in constraint.frames)) for constraint in constraints]
     attached += [(spring.place, tuple(link for link, _ in spring.ends)) for spring in springs]
-    errors = []
+    attached += [(frame.place, (frame.link,)) for frame in frames]
+    errors = [
+        InputError(f"frame '{frame.name}' has the name of a link; give it another name", frame.place)
+        for frame in frames
+        if frame.name in known
+    ]
     for place, ends in attached:
         for link in dict.fromkeys(ends):
             if link not in known:

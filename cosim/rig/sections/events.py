@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -30,8 +31,9 @@ class OverKeys:
     values: tuple[float, ...] = param(doc="of the signal, in its unit; one for each of `efforts`, increasing")
 
 
+@cache
 def _when_of(interface: str) -> type[WhenKeys]:
-    """WhenKeys with the unit of an interface of a dof."""
+    """WhenKeys with a unit, or that of an interface of a dof."""
 
     @params
     class Keys(WhenKeys):
@@ -53,6 +55,9 @@ def _over_of(interface: str) -> type[OverKeys]:
 
 _UNITS = {what: f"joint {what}" for what in ("position", "velocity", "acceleration", "effort")}
 _UNITS["holding_effort"] = _UNITS["effort"]
+# of signals of a named frame `<frame>.<part>/<interface>`, by part and interface
+FRAME_UNITS = {(axis, "position"): "m" for axis in "xyz"} | {(axis, "velocity"): "m/s" for axis in "xyz"}
+FRAME_UNITS |= {(angle, "position"): "rad" for angle in ("roll", "pitch", "yaw")}
 INTERFACES = {what: _when_of(unit) for what, unit in _UNITS.items()}
 # sections of an event with a signal: their keys, and those of the signals of a dof
 OF_A_SIGNAL: dict[str, tuple[type, Mapping[str, type]]] = {
@@ -112,7 +117,7 @@ def read_events(
         values = read_fields(EventKeys, data, at, reading.of(_kinds(data.get("of"), dofs)))
         for key in OF_A_SIGNAL:
             if values.get(key) is not None:
-                values[key] = _of_a_signal(key, values[key], (*at, key), dofs, reading)
+                values[key] = _of_a_signal(key, values[key], (*at, key), dofs, mechanism, reading)
         if {"do", "of"} <= values.keys():
             event = _event(values, data, at, dofs, mechanism, reading)
             _check_overlap(event, found, at, reading)
@@ -127,12 +132,22 @@ def _kinds(of: YamlValue, dofs: Dofs | None) -> dict[str, str | None]:
     return {name: dofs.single[name].kind for name in dofs.of(of)} if dofs and isinstance(of, str) else {}
 
 
-def _of_a_signal(key: str, data: dict[str, YamlValue], at: tuple, dofs: Dofs | None, reading: Reading) -> Any:
+def _of_a_signal(
+    key: str,
+    data: dict[str, YamlValue],
+    at: tuple,
+    dofs: Dofs | None,
+    mechanism: MechanismSpec | None,
+    reading: Reading,
+) -> Any:
     """The keys of a section with numbers in the unit of its signal; None after an error."""
     part, _, what = str(data.get("signal")).rpartition("/")
+    frame, _, axis = part.rpartition(".")
     kinds = _kinds(part, dofs)
     plain, of_dofs = OF_A_SIGNAL[key]
     cls = of_dofs.get(what, plain) if kinds else plain
+    if key == "when" and mechanism and frame in {frame.name for frame in mechanism.description.frames}:
+        cls = _when_of(FRAME_UNITS.get((axis, what), "1"))
     values = read_fields(cls, data, at, reading.of(kinds))
     return cls(**values) if {field.name for field in fields(cls)} <= values.keys() else None
 

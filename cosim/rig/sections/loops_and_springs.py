@@ -1,4 +1,4 @@
-"""The lists `loops` and `springs` of a mechanism, and the parts that they may name."""
+"""The lists `loops`, `springs` and `frames` of a mechanism, and the parts that they may name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.joints import JointKind, kind_of
-from cosim.multibody.mechanism import Joint, Link, LoopJoint, Spring
+from cosim.multibody.mechanism import Frame, Joint, Link, LoopJoint, Spring
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.reading.yaml_source import YamlValue
@@ -110,3 +110,19 @@ def read_springs(items: Sequence[YamlValue], at: tuple, parts: Parts, reading: R
             place = reading.place((*at, i))
             springs.append(Spring(keys.name, ends, keys.stiffness, keys.damping, keys.unloaded_length, place))
     return springs
+
+
+# --- frames -----------------------------------------------------------------------------------------------
+
+
+@params
+class FrameKeys:
+    name: Name = param()
+    link: Reference = param()
+    origin: Origin = param(default=Origin())
+
+
+def read_frames(items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading) -> list[Frame]:
+    """The frames of the list at the path `at`; errors are recorded."""
+    found = [(read(FrameKeys, data, (*at, i), reading), reading.place((*at, i))) for i, data in enumerate(items)]
+    return [Frame(keys.name, parts.link(keys.link), keys.origin.pose, place) for keys, place in found if keys]

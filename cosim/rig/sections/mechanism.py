@@ -17,7 +17,7 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies
 from cosim.rig.sections.constraints import read_constraints
 from cosim.rig.sections.joint_definition import GENERAL
-from cosim.rig.sections.loops_and_springs import Parts, read_loops, read_springs
+from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
 from cosim.types import param, params
 
@@ -43,6 +43,7 @@ class MechanismFile:
     loops: list | None = param(default=None)
     constraints: list | None = param(default=None)
     springs: list | None = param(default=None)
+    frames: list | None = param(default=None)
     loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
 
 
@@ -159,4 +160,5 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     parts = Parts(tree.ground, links, {**parts.joints, **own})
     constraints = read_constraints(*items("constraints"), parts, reading)
     springs = read_springs(*items("springs"), parts, reading)
-    return build_mechanism(tree.name, tree.links, tree.joints, findings, loops, constraints, springs)
+    frames = read_frames(*items("frames"), parts, reading)
+    return build_mechanism(tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames)
