@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.control.limits import LIMITS, STOP
+from cosim.rig.inspection import first_tick, masses, references_beyond_limits, time_constants
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec, show_time
@@ -17,11 +18,15 @@ from cosim.timing.pacing import Pacing, Trigger
 if TYPE_CHECKING:
     from cosim.rig import Rig
 
+MOST_MASSES = 12  # that are listed
+
 
 def describe(rig: Rig) -> None:
     """Print the description of a valid rig."""
+    state = first_tick(rig)
+    notes = (*time_constants(rig, state), *references_beyond_limits(rig))
     print(f"{rig.spec.path}: OK")
-    for line in (*_mechanism(rig), *_parts(rig), *_tick(rig), *(_guard(rig) if rig.hardware else ())):
+    for line in (*_mechanism(rig), *_parts(rig), *notes, *_tick(rig), *(_guard(rig) if rig.hardware else ())):
         print(f"  {line}")
 
 
@@ -105,6 +110,10 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     parts |= {"spring": len(description.springs)}
     counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
     yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
+    by_link = masses(rig)
+    few = ", ".join(f"{name} {mass:.4g} kg" for name, mass in list(by_link.items())[:MOST_MASSES])
+    more = len(by_link) - MOST_MASSES
+    yield f"  mass {sum(by_link.values()):.4g} kg: {few}{f' and {more} more' if more > 0 else ''}"
     for note in (*description.notes, *filter(None, [rig.plant.immobile])):
         yield f"  note: {note}"
 
@@ -113,7 +122,7 @@ def _parts(rig: Rig) -> Iterator[str]:
     """Joints, loops, constraints, drivers, controllers and events, one by one."""
     spec, description = rig.spec, rig.spec.mechanism.description
     starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
-    closes = bool(rig.plant.model.constraint_rows)
+    closes, parameters = bool(rig.plant.model.constraint_rows), rig.parameters
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
         kind = joint.actuator.name if joint.actuator else ""
         role = "prescribed" if name in rig.plant.prescribed else f"actuated by {kind}" if kind else "passive"
@@ -123,7 +132,9 @@ def _parts(rig: Rig) -> Iterator[str]:
         latched = ", latched" if joint.latched else ""
         found = " (computed)" if closes and not joint.initial_given[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
-        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}"
+        given = _real_limits(rig, name)
+        limits = f"; limits: {given}" if given else ""
+        yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}{limits}"
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"
@@ -136,10 +147,25 @@ def _parts(rig: Rig) -> Iterator[str]:
     yield from _lines(rig)
     for controller in spec.controllers:
         yield f"controller {_controller(controller)}"
+        head = f"{controller.name}."
+        values = {
+            name.removeprefix(head): value
+            for name, value in parameters.items()
+            if name.startswith(head) and np.isfinite(value).any()  # others are limits that are not set
+        }
+        if values:
+            yield f"  {', '.join(f'{name} {_numbers(value)}' for name, value in values.items())}"
     yield from _left_out(rig)
     for event in spec.events:
         bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
         yield f"event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}"
+
+
+def _numbers(value: float | list[float]) -> str:
+    """One number where all are equal."""
+    values = value if isinstance(value, list) else [value]
+    shown = [f"{x:.6g}" for x in (values if len(set(values)) > 1 else values[:1])]
+    return f"[{', '.join(shown)}]" if len(shown) > 1 else shown[0]
 
 
 def _left_out(rig: Rig) -> Iterator[str]:

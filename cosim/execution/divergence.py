@@ -26,6 +26,7 @@ from cosim.units import JOINT_DIMENSIONS
 GROWTH, FIRST_TICKS = 2.0, 10
 # by which an amplification of 1 may be exceeded: rounding of the double eigenvalues of free motion
 ROUNDING = 1e-6
+DEAD_BEAT = 1e-6  # amplification below which a mode is a delay
 # s and ticks before the stop, the longer time, in which saturation and references are looked at
 WINDOW, MIN_TICKS = 0.1, 20
 MAX_SAMPLES = 50  # ticks of the window that are looked at
@@ -98,29 +99,78 @@ def likely_cause(stop: PostMortem) -> str:
         return next((cause for find in causes if (cause := find(stop))), "")
 
 
+def predicted(tick_model: TickModel, parts: State, ticks: int) -> PostMortem:
+    """A rig after its first tick as if it had stopped after so many `ticks`; parts: its memory."""
+    start = np.array(parts["bumpless_start"], dtype=float)
+    start[0] = -ticks * tick_model.step
+    rows = np.zeros((0, tick_model.row.size))
+    return PostMortem(tick_model, 0, {**parts, "bumpless_start": start}, rows, -1)
+
+
+def instability(stop: PostMortem) -> str:
+    """Gains that are unstable at the step, or a plant that is too stiff for it, and the fix; empty where neither is."""
+    with np.errstate(all="ignore"):
+        return _unstable_gains(stop) or _stiff_plant(stop)
+
+
 # --- gains of a drive against the step ---
 
 
-def _unstable_gains(stop: PostMortem) -> str:
-    """kp and kd act on measurements of the tick and are held for a step: with an inertia I a step T allows kd T/I < 2
-    and kp T < 2 kd, less where the measurement is late. The modes of all drives are looked at together."""
+def fastest_loop(stop: PostMortem) -> tuple[str, float] | None:
+    """(name of the joint, time constant [s]) of the fastest motion of the loops that the gains of drives close."""
+    found = _closed_drives(stop)
+    if found is None:
+        return None
+    drives, mobility, kp, kd = found
+    sizes, modes = np.linalg.eig(_sampled_matrix(stop.tick_model, drives, mobility, kp, kd))
+    rates = np.where(np.abs(sizes) > DEAD_BEAT, np.abs(np.log(np.maximum(np.abs(sizes), DEAD_BEAT))), 0.0)
+    fastest = int(np.argmax(rates))
+    if not rates[fastest] > ROUNDING:
+        return None
+    joint = int(drives[int(np.argmax(np.abs(modes[: len(drives), fastest])))])
+    return stop.name(joint), stop.tick_model.step / float(rates[fastest])
+
+
+def fastest_plant(stop: PostMortem) -> tuple[str, float] | None:
+    """(the part, time constant [s]) of the fastest motion of the linearised plant."""
+    found = _linearised(stop)
+    if found is None:
+        return None
+    A, moving = found
+    rates, modes = np.linalg.eig(A)
+    fastest = int(np.argmax(np.abs(rates)))
+    if not abs(rates[fastest]) > ROUNDING:
+        return None
+    return _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))]), 1.0 / float(abs(rates[fastest]))
+
+
+def _closed_drives(stop: PostMortem) -> tuple[Array, Array, Array, Array] | None:
+    """(dofs, mobility, kp, kd) of the drives that close a loop with their gains; None without any, or of too many."""
     plant, command = stop.tick_model.plant, stop.parts["command"]
     kp, kd = (np.where(np.isfinite(command[gain]), command[gain], 0.0) for gain in ("kp", "kd"))
     known = np.asarray(plant.locked_or_imposed(stop.state), dtype=bool)
     drives = np.flatnonzero(~known & ((kp > 0.0) | (kd > 0.0)))
     if not len(drives) or len(known) > MAX_SIZE:
-        return ""
+        return None
     mobility = plant.mobility_matrix(stop.tick * stop.tick_model.step, stop.state)[np.ix_(drives, drives)]
-    kp, kd = kp[drives], kd[drives]
+    return drives, mobility, kp[drives], kd[drives]
+
+
+def _unstable_gains(stop: PostMortem) -> str:
+    """kp and kd act on measurements of the tick and are held for a step: with an inertia I a step T allows kd T/I < 2
+    and kp T < 2 kd, less where the measurement is late. The modes of all drives are looked at together."""
+    if (found := _closed_drives(stop)) is None:
+        return ""
+    drives, mobility, kp, kd = found
 
     def unstable(kp: Array, kd: Array) -> tuple[bool, tuple[Array, Array]]:
         size, mode = _sampled_loop(stop.tick_model, drives, mobility, kp, kd)
         return stop.explains(size), mode
 
-    if (found := unstable(np.zeros(len(kp)), kd))[0]:
-        key, what, gains, mode = "kd", "damping", kd, found[1][1]
-    elif (found := unstable(kp, kd))[0]:
-        key, what, gains, mode = "kp", "stiffness", kp, found[1][0]
+    if (grows := unstable(np.zeros(len(kp)), kd))[0]:
+        key, what, gains, mode = "kd", "damping", kd, grows[1][1]
+    elif (grows := unstable(kp, kd))[0]:
+        key, what, gains, mode = "kp", "stiffness", kp, grows[1][0]
     else:
         return ""
     i = int(np.argmax(gains * np.abs(mode) ** 2))
@@ -142,7 +192,14 @@ def _unstable_gains(stop: PostMortem) -> str:
 def _sampled_loop(
     tick_model: TickModel, drives: Array, mobility: Array, kp: Array, kd: Array
 ) -> tuple[float, tuple[Array, Array]]:
-    """(growth per step, the (positions, velocities) of that mode) of the loop that the gains of n drives close.
+    """(growth per step, the (positions, velocities) of that mode) of the loop that the gains of n drives close."""
+    sizes, modes = np.linalg.eig(_sampled_matrix(tick_model, drives, mobility, kp, kd))
+    mode, n = modes[:, int(np.argmax(np.abs(sizes)))], len(drives)
+    return float(np.max(np.abs(sizes))), (mode[:n], mode[n : 2 * n])
+
+
+def _sampled_matrix(tick_model: TickModel, drives: Array, mobility: Array, kp: Array, kd: Array) -> Array:
+    """(5 n, 5 n): what a step does to the state of the loop that the gains of n drives close.
 
     mobility: (n, n) accelerations per effort. The state has the positions and velocities of this step and of the one
     before, and the positions of the one before that, for encoders that differentiate positions or that are late.
@@ -161,10 +218,7 @@ def _sampled_loop(
     velocity = where(~late & ~inexact, v) + where(late & ~inexact, v1)
     velocity = velocity + where(~late & inexact, (q - q1) / T) + where(late & inexact, (q1 - q2) / T)
     effort = -(kp[:, None] * position + kd[:, None] * velocity)
-    matrix = np.vstack([drift @ np.vstack([q, v]) + held @ effort, q, v, q1])
-    sizes, modes = np.linalg.eig(matrix)
-    mode = modes[:, int(np.argmax(np.abs(sizes)))]
-    return float(np.max(np.abs(sizes))), (mode[:n], mode[n : 2 * n])
+    return np.vstack([drift @ np.vstack([q, v]) + held @ effort, q, v, q1])
 
 
 def _largest(size: Callable[[float], float]) -> float:
@@ -189,26 +243,9 @@ def _rounded_down(value: float) -> float:
 
 def _stiff_plant(stop: PostMortem) -> str:
     """The fastest motion of the linearised plant that the integrator amplifies although it decays."""
-    tick_model, plant = stop.tick_model, stop.tick_model.plant
-    if plant.layout.size > MAX_SIZE:
+    if (found := _linearised(stop)) is None:
         return ""
-    t, x = stop.tick * tick_model.step, plant.layout.pack(stop.state)
-    moving = [
-        i
-        for path, (where, _) in plant.layout.places.items()
-        if path[0] in ("position", "velocity", "actuators")
-        for i in range(where.start, where.stop)
-    ]
-    request = stop.window[-1]["request"] if stop.window else np.zeros(tick_model.nv)
-    request = np.where(np.isfinite(request), request, 0.0)
-    at = np.asarray(tick_model.flow(t, x, request), dtype=float)[moving]
-    A = np.zeros((len(moving), len(moving)))
-    for j, i in enumerate(moving):
-        change = x.copy()
-        change[i] += (width := 1e-6 * max(1.0, abs(x[i])))
-        A[:, j] = (np.asarray(tick_model.flow(t, change, request), dtype=float)[moving] - at) / width
-    if not np.isfinite(A).all():
-        return ""
+    tick_model, plant, (A, moving) = stop.tick_model, stop.tick_model.plant, found
     coordinates = np.flatnonzero(np.isin(moving, plant.coordinates))
     rates, modes = np.linalg.eig(A)
 
@@ -230,6 +267,31 @@ def _stiff_plant(stop: PostMortem) -> str:
     wrong = f"{part} has a time constant of {1e6 / abs(rates[fastest]):.3g} us, too short for a step of {stop.step_ms}"
     fix = f"use schedule.substeps: {needed} or schedule.integrator: rosenbrock"
     return f"{wrong}{substeps} with {tick_model.integrator}; {fix}"
+
+
+def _linearised(stop: PostMortem) -> tuple[Array, list[int]] | None:
+    """(∂f/∂x (n, n) of the plant, the indices (n,) of x in its flat state); None for a plant that is too large."""
+    tick_model, plant = stop.tick_model, stop.tick_model.plant
+    if plant.layout.size > MAX_SIZE:
+        return None
+    t, x = stop.tick * tick_model.step, plant.layout.pack(stop.state)
+    moving = [
+        i
+        for path, (where, _) in plant.layout.places.items()
+        if path[0] in ("position", "velocity", "actuators")
+        for i in range(where.start, where.stop)
+    ]
+    request = stop.window[-1]["request"] if stop.window else np.zeros(tick_model.nv)
+    request = np.where(np.isfinite(request), request, 0.0)
+    at = np.asarray(tick_model.flow(t, x, request), dtype=float)[moving]
+    A = np.zeros((len(moving), len(moving)))
+    for j, i in enumerate(moving):
+        change = x.copy()
+        change[i] += (width := 1e-6 * max(1.0, abs(x[i])))
+        A[:, j] = (np.asarray(tick_model.flow(t, change, request), dtype=float)[moving] - at) / width
+    if not np.isfinite(A).all():
+        return None
+    return A, moving
 
 
 def _one_step(integrator: str, A: Array, coordinates: Array, h: float) -> Array:

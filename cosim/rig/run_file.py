@@ -96,7 +96,19 @@ def outline_json(outline: RigOutline) -> str:
 
 def _outline(data: dict[str, Any]) -> RigOutline:
     constraints = {name: _constraint(outline) for name, outline in data.pop("constraints").items()}
-    return RigOutline(**_tuples(RigOutline, data), constraints=constraints)
+    parameters = {name: _number(value) for name, value in data.pop("parameters").items()}
+    return RigOutline(**_tuples(RigOutline, data), constraints=constraints, parameters=parameters)
+
+
+def _number(value: Any) -> float | list[float]:
+    """JSON has null for a parameter that is infinite: a limit that is not set."""
+    return (
+        [math.inf if x is None else x for x in value]
+        if isinstance(value, list)
+        else math.inf
+        if value is None
+        else value
+    )
 
 
 def _constraint(data: dict[str, Any]) -> ConstraintOutline:

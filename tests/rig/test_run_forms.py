@@ -20,6 +20,8 @@ MOVING = {
     "controllers": [
         {
             **ARM["controllers"][0],
+            "type": "pid",
+            "ki": 1.0,  # its other parameter is infinite
             "trajectory": {"type": "quintic", "goal": [0.3, 0.2], "duration": 0.1},
         }
     ],

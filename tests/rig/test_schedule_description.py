@@ -24,7 +24,8 @@ def check_lines(command):
         Path("rig.yaml").write_text(text)
         code, out, err = command("check", "rig.yaml")
         assert (code, err) == (0, [])
-        return out.splitlines()[4:]
+        about = re.compile(r"  (controller|each tick|step|deadlines|real time)")
+        return [line for line in out.splitlines() if about.match(line)]
 
     return check
 

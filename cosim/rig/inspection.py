@@ -1,0 +1,104 @@
+"""What can be known of a rig before it runs: masses, its first tick, time constants, references beyond limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cosim.errors import CosimError, InputError, describe_exception
+from cosim.execution.divergence import PostMortem, fastest_loop, fastest_plant, instability, predicted
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.tick.tick_model import TickTask
+from cosim.types import COMMAND
+from cosim.units import JOINT_DIMENSIONS, format_seconds
+
+SAMPLES = 2000  # of a trajectory
+LONGEST = 60.0  # s of it that are looked at
+TOLERANCE = 1e-9  # of a reference at its limit
+
+
+def masses(rig: WiredRig) -> dict[str, float]:
+    """Link -> mass [kg], of links that have one."""
+    links = rig.spec.mechanism.description.links
+    return {link.name: link.inertial.mass for link in links if link.inertial is not None and link.inertial.mass > 0.0}
+
+
+def first_tick(rig: WiredRig) -> PostMortem:
+    """The rig after its first tick, in plain Python without its drivers: every function of the user is called.
+
+    Raises InputError for a part that fails or commands values that are not finite.
+    """
+    model = rig.tick_model
+    memory = model.memory()
+    with np.errstate(all="ignore"):
+        for task in model.tasks:
+            _run(rig, task, memory)
+    ticks = max(rig.spec.schedule.duration_ns // rig.spec.schedule.step_ns, 1)
+    return predicted(model, model.layout.unpack(memory), ticks)
+
+
+def _run(rig: WiredRig, task: TickTask, memory: np.ndarray) -> None:
+    """Make the calls of a task that is due in the first tick."""
+    number = next((k for k, loop in enumerate(rig.tick_model.loops) if loop is task.loop), None)
+    place = rig.spec.source.place(("mechanism",) if number is None else ("controllers", number))
+    for call in task.calls if task.phase == 0 else ():
+        try:
+            results = call.fn(*(memory[where].reshape(shape).copy() for where, shape in call.inputs))
+        except CosimError:
+            raise
+        except Exception as error:  # code of a user may raise anything
+            raise InputError(f"fails in its first call: {describe_exception(error)}", place) from error
+        for (where, _), result in zip(call.outputs, results if isinstance(results, tuple) else (results,), strict=True):
+            memory[where] = np.ravel(np.asarray(result, dtype=float))
+    if task.loop is None or task.phase:
+        return
+    for name in COMMAND:
+        where, _ = rig.tick_model.layout.place("controller_commands", task.loop.name, name)
+        if not np.isfinite(memory[where]).all():
+            raise InputError(f"its command '{name}' is not finite in its first call; check its arithmetic", place)
+
+
+def time_constants(rig: WiredRig, state: PostMortem) -> Iterator[str]:
+    """The fastest motions of drives and loops against the step, and what is unstable."""
+    schedule = rig.spec.schedule
+    step, substep = schedule.step_ns * 1e-9, schedule.step_ns * 1e-9 / schedule.substeps
+    with np.errstate(all="ignore"):
+        plant, loop = fastest_plant(state), fastest_loop(state)
+    found = []
+    if plant is not None:
+        word = "substeps" if schedule.substeps > 1 else "steps"
+        found.append(f"{plant[0]} {format_seconds(plant[1])}, {plant[1] / substep:.3g} {word}")
+    if loop is not None:
+        found.append(f"closed loop of joint '{loop[0]}' {format_seconds(loop[1])}, {loop[1] / step:.3g} steps")
+    if found:
+        yield f"fastest time constants at the start: {'; '.join(found)}"
+    if wrong := instability(state):
+        yield f"warning: {wrong}"
+
+
+def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
+    """A line for each joint whose reference leaves its limits of position or velocity."""
+    limits, units = rig.limits, rig.plant.model.dof_units
+    for loop in rig.tick_model.loops:
+        if not loop.needs_reference("position"):
+            continue
+        end = min(float(loop.trajectory.end), rig.spec.schedule.duration_ns * 1e-9, LONGEST)
+        times = np.linspace(0.0, end, SAMPLES) if end > 0.0 else np.zeros(1)
+        samples = [loop.trajectory.sample(float(t)) for t in times]
+        position, velocity = (np.array([sample[what] for sample in samples]) for what in ("position", "velocity"))
+        for i, k in enumerate(loop.index):
+            bounds = {
+                "position": (position[:, i], limits.lower[k], limits.upper[k]),
+                "velocity": (velocity[:, i], -limits.velocity[k], limits.velocity[k]),
+            }
+            for what, (values, lower, upper) in bounds.items():
+                excess = np.maximum(values - upper, lower - values)
+                worst = int(np.argmax(excess))
+                if excess[worst] > TOLERANCE:
+                    unit = JOINT_DIMENSIONS[f"joint {what}"][units[k] == "m"]
+                    bound = upper if values[worst] > upper else lower
+                    yield (
+                        f"warning: the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
+                        f" at {times[worst]:.4g} s, its limit {bound:.4g} {unit}"
+                    )

@@ -1,0 +1,91 @@
+"""`cosim check`: masses, limits and gains; the first tick; time constants and references beyond limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+CONTROLLER = """\
+from cosim.types import COMMAND, joint_signals, params
+from cosim import ops
+import numpy as np
+
+@params
+class Params:
+    pass
+
+class Own:
+    def __init__(self, params, context):
+        n = len(context.joints)
+        self.params = params
+        self.inputs = joint_signals(("position",), n)
+        self.outputs = joint_signals(COMMAND, n)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        zero = ops.zeros(1)
+        BODY
+        return {}, {"position": zero, "velocity": zero, "effort": effort, "kp": zero, "kd": zero}
+
+def load(params, context):
+    return Own(params, context)
+"""
+
+
+def lines(command, *overrides):
+    words = [word for override in overrides for word in ("--set", override)]
+    code, out, err = command("check", "rig.yaml", *words)
+    assert (code, err) == (0, [])
+    return [line.strip() for line in out.splitlines()]
+
+
+def test_masses_limits_and_gains_are_listed(command):
+    found = lines(command, "joints.hinge.limits={lower: -90 deg, upper: 90 deg, effort: 30}")
+    assert "mass 1 kg: link 1 kg" in found
+    assert "hinge: actuated by ideal, from 0.174533 rad; limits: effort 30 N·m, position -1.571 to 1.571 rad" in found
+    assert "kp 50, ki 10, kd 5" in found
+
+
+def test_references_beyond_limits_are_named(command):
+    limits = "joints.hinge.limits={lower: -20 deg, upper: 25 deg, velocity: 1}"
+    found = [line for line in lines(command, limits) if line.startswith("warning")]
+    assert found == [
+        "warning: the position of the reference of joint 'hinge' is 0.5034 rad at 0.4 s, its limit 0.4363 rad",
+        "warning: the velocity of the reference of joint 'hinge' is 1.309 rad/s at 0.2499 s, its limit 1 rad/s",
+    ]
+
+
+def test_gains_that_are_unstable_at_the_step_are_named_with_a_fix(command):
+    (found,) = (line for line in lines(command, "controllers.hold.kd=900") if line.startswith("warning"))
+    assert found.startswith("warning: kd 900 N*m*s/rad of joint 'hinge' is unstable at a step of 1 ms:")
+    assert "its drive sees an inertia of 0.35 kg*m^2; lower kd to at most 700 N*m*s/rad" in found
+
+
+def test_the_fastest_time_constants_stand_beside_the_step(command):
+    (found,) = (line for line in lines(command) if line.startswith("fastest"))
+    assert "joint 'hinge' 269 ms, 269 steps" in found  # √(I/(m g l cos 10°))
+    assert "closed loop of joint 'hinge'" in found
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("effort = 1.0 / zero", ": its command 'effort' is not finite in its first call"),
+        ("effort = ops.zeros(2)", "the output 'effort' has shape (2,); it must be (1,)"),
+        (
+            "effort = ops.log(u['position'] - 100.0)",
+            "its command 'effort' is not finite in its first call; check its arithmetic",
+        ),
+        ("effort = np.linalg.inv(np.zeros((1, 1)))[0]", "fails in its first call: LinAlgError: Singular matrix"),
+    ],
+)
+def test_a_controller_that_fails_is_named_before_anything_runs(command, body, what):
+    Path("own.py").write_text(CONTROLLER.replace("BODY", body))
+    code, out, err = command("check", "rig.yaml", "--set", "controllers=[{type: own.py}]")
+    assert (code, out) == (2, "")
+    (message,) = err
+    assert message.startswith("--set controllers=[{type: own.py}]: ") and what in message
+    assert "LinAlgError" not in message or message.endswith("own.py:21)")
