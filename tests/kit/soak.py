@@ -204,10 +204,18 @@ def soak_once(number: int, scenario: Scenario, dice: random.Random, folder: Path
 
 
 def wait_for(recording: Path, run: subprocess.Popen[str]) -> None:
-    """Until the run records."""
+    """Until the run records: before, the command creates the empty file for a moment, to see that it can be written."""
     until = time.monotonic() + PATIENCE
-    while not recording.exists() and run.poll() is None and time.monotonic() < until:
+    while not _size(recording) and run.poll() is None and time.monotonic() < until:
         time.sleep(0.01)
+
+
+def _size(file: Path) -> int:
+    """Bytes, 0 where there is no file."""
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def main(arguments: Sequence[str]) -> int:
