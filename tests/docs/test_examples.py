@@ -251,6 +251,22 @@ def test_every_command_and_every_option_is_on_its_page():
         assert set(re.findall(r"^\| `(--[\w-]+)", sections[name], flags=re.MULTILINE)) == options, name
 
 
+def test_the_example_of_the_readme_runs_as_it_stands(monkeypatch, tmp_path):
+    (tmp_path / "rigs").symlink_to(ROOT / "rigs")
+    monkeypatch.chdir(tmp_path)
+    (text,) = blocks(README, "python")
+    exec(text, scope := {})
+    assert scope["soft"].rig.parameters["arm.kp"] == [900.0] * 6
+    assert Path("elbow.png").stat().st_size > 1000
+
+
+def test_the_sample_rigs_are_listed():
+    listed = {name for row in TABLES["The rigs of the repository"][1:] for name in re.findall(r"`rigs/([^`]+)`", row[0])}
+    on_disk = {path.name for path in (ROOT / "rigs").glob("*.yaml")}
+    folders = {f"{path.name}/" for path in (ROOT / "rigs").iterdir() if path.is_dir()} - {"bench/", "robots/"}
+    assert listed == on_disk | {name for name in folders if name != "__pycache__/"}
+
+
 def test_the_page_about_gains_and_comparisons_runs_as_it_stands(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     first, second = blocks(PAGES["howto/set-gains-and-compare-runs.md"], "python")
