@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional
 
 import typer
 
@@ -149,6 +149,24 @@ def compare(
     from cosim.cli.comparison_report import print_comparison
 
     print_comparison(compared(load_run(a), load_run(b)), str(a), str(b))
+
+
+@app.command()
+def new(
+    rig: Annotated[Path, typer.Argument(help="The rig file to write (YAML).", show_default=False)],
+    robot: Annotated[str, typer.Argument(help="The robot file.", show_default=False)],
+    bandwidth: Annotated[str, typer.Option(help="Bandwidth of the control of each joint.")] = "5 Hz",
+    actuator: Annotated[
+        Literal["auto", "ideal", "dc_motor"],
+        typer.Option(help="Type of the actuators; auto: motors where friction is strong."),
+    ] = "auto",
+    floating: Annotated[bool, typer.Option("--floating", help="The base is free instead of fixed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing rig.")] = False,
+) -> None:
+    """Write a first rig for a robot file: actuators, gains and a small motion that follow from its model."""
+    from cosim.new.command import new_rig
+
+    new_rig(rig, robot, bandwidth, actuator, floating, force)
 
 
 @app.command()

@@ -55,7 +55,7 @@ def check_targets(
         if _identity(path) in targets:
             raise InputError(f"{given}: is {targets[_identity(path)]}; choose another file", option)
         targets[_identity(path)] = f"the file of {option}"
-        _check_writable(path, option)
+        check_writable(path, option)
 
 
 def check_inputs(
@@ -77,7 +77,7 @@ def _identity(path: Path) -> object:
         return path.resolve()
 
 
-def _check_writable(path: Path, option: str) -> None:
+def check_writable(path: Path, option: str) -> None:
     """Raises InputError for a file that cannot be opened for writing; it is not changed, and removed if it is new."""
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder '{path.parent}'; create it or choose another", option)

@@ -21,6 +21,7 @@ from cosim import load_rig
 from cosim.cli.commands import app
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.execution.scheduler import SchedulerState
+from cosim.new.command import new_rig
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.trajectories.waypoints import read_waypoints
@@ -139,8 +140,12 @@ def commands() -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines if line.startswith("cosim ")]
 
 
+# rigs that a command of a page writes -> their robot
+NEW = {words[2]: words[3] for words in commands() if words[1] == "new"}
+
+
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_a_command_on_a_page_can_be_run(words):
+def test_a_command_on_a_page_can_be_run(words, tmp_path):
     _, command, *rest = words
     parser = typer.main.get_command(app).commands[command]
     context = parser.make_context(command, rest)
@@ -148,6 +153,9 @@ def test_a_command_on_a_page_can_be_run(words):
     path = given.get("rig")
     if path is None or Path(path).suffix != ".yaml":
         return
+    if str(path) in NEW:
+        new_rig(tmp_path / path, str(ROOT / NEW[str(path)]))
+        path = tmp_path / path
     faults = given.get("fault") or []
     overrides = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in faults)}]"] if faults else []
     overrides += given.get("set_") or []

@@ -1,0 +1,213 @@
+"""`cosim new`: the rig that it writes runs as it is; wrong files and names get one line."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cosim import load_rig
+from tests.new.robots import ARM, LIMIT, joint, link, one_joint, robot
+
+
+@pytest.fixture
+def new(command, tmp_path):
+    """`cosim new rig.yaml` for the text of a robot -> (exit code, stdout, lines of stderr)."""
+    Path("rig.yaml").unlink()
+
+    def write(text, *options, rig="rig.yaml", file="robot.urdf"):
+        Path(file).write_text(text)
+        return command("new", rig, file, *options)
+
+    return write
+
+
+ARM_RIG = """\
+# A first rig for arm, written by `cosim new`. Every value may be changed.
+description: "Every joint moves a little and returns, arm"
+
+mechanism:
+  urdf: robot.urdf
+  # The base 'base' is fixed to the ground; 'floating_base: true' makes it free.
+
+# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop.
+# Limits that are not given here are those of the robot file, and in the comment of the joint.
+joints:
+  shoulder:  # revolute, -114.59 to 114.59 deg, 171.9 deg/s, 50 N*m
+    actuator: {type: ideal, max_effort: 50 N*m}
+    initial: {position: 0 deg}
+  elbow:  # revolute, -114.59 to 114.59 deg, 171.9 deg/s, 50 N*m
+    actuator: {type: ideal, max_effort: 50 N*m}
+    initial: {position: 0 deg}
+
+controllers:
+  - name: motion
+    type: computed_torque
+    bandwidth: 5 Hz  # of every joint; the model supplies the inertia
+    damping: 1
+    trajectory:
+      type: quintic
+      duration: 1 s
+      delay: 0.2 s
+      back: true
+      goal:
+        shoulder: 5 deg
+        elbow: 5 deg
+
+schedule:
+  step: 1 ms
+  duration: 2.5 s
+  integrator: rk4
+"""
+
+
+def test_the_rig_of_an_arm_in_full(new):
+    code, out, err = new(ARM)
+    assert (code, err) == (0, [])
+    assert out.splitlines() == [
+        "wrote    rig.yaml: arm, 2 joints that move, base fixed",
+        "next     cosim check rig.yaml",
+        "         cosim run rig.yaml --plot rig.png",
+    ]
+    assert Path("rig.yaml").read_text() == ARM_RIG
+
+
+def test_the_rig_runs_as_it_is_and_tracks(new, command):
+    new(ARM)
+    run = load_rig("rig.yaml").run()
+    for name in ("shoulder", "elbow"):
+        assert run[f"{name}/position"].max() == pytest.approx(0.0873, abs=1e-4)
+        assert run.summary["joints"][name]["error_max"] < 1e-4
+    assert run.summary["guard"] == {}
+
+
+# what a robot file may have: joints of every kind, names that YAML takes for values, no usable figures
+ODD = robot(
+    link("base", 0),
+    link("column"),
+    link("dummy", 0),
+    link("hand"),
+    link("left"),
+    link("right"),
+    link("wheel"),
+    link("lid"),
+    link("load"),
+    joint("yes", "base", "column", "prismatic", 'lower="0.1" upper="0.6" effort="0" velocity="0"'),
+    joint("mount", "column", "dummy", "fixed"),
+    joint("wrist: 1", "dummy", "hand", limit='lower="0" upper="0" effort="0" velocity="0"'),
+    joint("grip", "hand", "left", "prismatic", 'lower="0" upper="0.02" effort="1000000" velocity="1e5"'),
+    joint("follow", "hand", "right", "prismatic", LIMIT, '<mimic joint="grip" multiplier="-1"/>'),
+    joint("7", "column", "wheel", "continuous", inside='<dynamics damping="0.01" friction="3"/>'),
+    joint("hinge", "column", "lid", limit='lower="0.3" upper="0.3" effort="5" velocity="1"'),
+    joint("loose", "column", "load", "floating"),
+    name="odd",
+)
+
+
+def test_a_robot_with_everything_runs_as_it_is(new):
+    code, out, err = new(ODD)
+    assert (code, err) == (0, [])
+    assert out.splitlines()[:2] == [
+        "wrote    rig.yaml: odd, 4 joints that move, 1 motor, 2 held, base fixed",
+        "chosen   limits of 4 joints that the robot file does not have or that cannot be; see the comments",
+    ]
+    rig = load_rig("rig.yaml")
+    joints = {name: (spec.actuator and spec.actuator.name, spec.latched) for name, spec in rig.spec.joints.items()}
+    assert {name: joints[name] for name in ("yes", "wrist: 1", "grip", "7", "hinge")} == {
+        "yes": ("ideal", False),
+        "wrist: 1": ("ideal", False),
+        "grip": ("ideal", False),
+        "7": ("dc_motor", False),
+        "hinge": (None, True),
+    }
+    assert rig.spec.multi_dof_joints["loose"].latched
+    run = rig.run(duration=1.5)
+    travels = {"yes": 0.01, "wrist: 1": 0.0873, "grip": 0.002, "7": 0.0873}
+    for name, travel in travels.items():
+        assert run.summary["joints"][name]["error_max"] < 0.01 * travel
+    assert run.summary["guard"] == {}
+
+
+def test_the_base_may_be_free(new):
+    code, out, _ = new(ARM.replace(link("base", 0), link("base")), "--floating")
+    assert (code, out.splitlines()[0]) == (0, "wrote    rig.yaml: arm, 2 joints that move, base free")
+    text = Path("rig.yaml").read_text()
+    assert "  floating_base: true  # joint 'root_joint': nothing holds the base, so it falls\n" in text
+    run = load_rig("rig.yaml").run(duration=0.5)
+    assert run["root_joint.z/position"][-1] == pytest.approx(-9.81 * 0.5**2 / 2, rel=0.05)
+
+
+def test_a_robot_without_joints_is_free(new):
+    _, out, _ = new(robot(link("body"), name="drone"))
+    assert out.splitlines()[0] == "wrote    rig.yaml: drone, 0 joints that move, base free"
+    assert "controllers" not in yaml.safe_load(Path("rig.yaml").read_text())
+    assert load_rig("rig.yaml").run(duration=0.1).summary["outcome"] == "finished"
+
+
+def test_motors_and_bandwidth_are_options(new):
+    new(one_joint(), "--actuator", "dc_motor", "--bandwidth", "20 Hz")
+    data = yaml.safe_load(Path("rig.yaml").read_text())
+    assert data["joints"]["j"]["actuator"]["type"] == "dc_motor"
+    assert data["controllers"][0]["bandwidth"] == "20 Hz"
+    assert data["schedule"]["step"] == "0.5 ms"
+    run = load_rig("rig.yaml").run()
+    assert run.summary["joints"]["j"]["error_max"] < 0.02 * 0.0873
+
+
+def test_the_path_of_the_robot_is_relative_to_the_rig(new):
+    Path("rigs").mkdir()
+    Path("robots").mkdir()
+    new(ARM, rig="rigs/a.yaml", file="robots/arm.urdf")
+    assert yaml.safe_load(Path("rigs/a.yaml").read_text())["mechanism"] == {"urdf": "../robots/arm.urdf"}
+
+
+# --- mistakes ---
+
+
+def test_an_existing_rig_is_kept(new):
+    Path("rig.yaml").write_text("mine")
+    assert new(ARM) == (2, "", ["rig.yaml: exists already; choose another name, or overwrite it with --force"])
+    assert Path("rig.yaml").read_text() == "mine"
+    assert new(ARM, "--force")[0] == 0
+    assert Path("rig.yaml").read_text() == ARM_RIG
+
+
+def test_a_robot_that_cannot_be_used_leaves_the_rig_as_it_was(new):
+    """`all` stands for all joints in a rig."""
+    text = robot(link("base", 0), link("tip"), joint("all", "base", "tip", limit=LIMIT))
+    what = "joint 'all': the name is reserved for the settings of all joints; rename the joint"
+    assert new(text) == (2, "", [f"rig.yaml:4 mechanism: {what}"])
+    assert not Path("rig.yaml").exists()
+    Path("rig.yaml").write_text("mine")
+    assert new(text, "--force")[0] == 2
+    assert Path("rig.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("robot.urdf", "new.yaml"),
+            "cosim new: the rig comes first, then the robot; use 'cosim new new.yaml robot.urdf'",
+        ),
+        (("new", "robot.urdf"), "new: a rig is a YAML file; give a name that ends with .yaml"),
+        (("new.yaml", "rig.yaml"), "rig.yaml: is YAML; name a robot file, such as a URDF"),
+        (("new.yaml", "robt.urdf"), "robt.urdf: no such file"),
+        (
+            ("no/new.yaml", "robot.urdf"),
+            "RIG: no/new.yaml: there is no folder 'no'; create it or choose another",
+        ),
+        (("folder.yaml", "robot.urdf"), "RIG: folder.yaml: cannot be written; choose another file"),
+        (("new.yaml", "robot.urdf", "--bandwidth", "0"), "--bandwidth: expected 0.1 to 100 Hz, got '0'"),
+        (
+            ("new.yaml", "robot.urdf", "--bandwidth", "3 m"),
+            "--bandwidth: unit 'm' does not fit here; use Hz, kHz",
+        ),
+        (("new.yaml", "broken.urdf"), "broken.urdf:2: not well-formed XML: no element found, inside <robot> of line 1"),
+    ],
+)
+def test_a_mistake_is_one_line(command, arguments, message):
+    Path("robot.urdf").write_text(ARM)
+    Path("broken.urdf").write_text("<robot>\n")
+    Path("folder.yaml").mkdir()
+    assert command.refuses("new", *arguments) == [message]
+    assert not Path("new.yaml").exists()
