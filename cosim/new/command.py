@@ -97,7 +97,7 @@ def _write(rig: Path, text: str) -> None:
 
 def _report(rig: Path, plan: Plan, source: Source) -> Iterator[str]:
     moving, name = len(plan.moving), shlex.quote(str(rig))
-    motors = sum(joint.motor for joint in plan.moving)
+    motors = sum(joint.rotor > 0.0 for joint in plan.moving)
     parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]
     parts += [f"{motors} {plural(motors, 'motor')}"] * bool(motors)
     held = len(plan.held) + len(plan.joints) - moving

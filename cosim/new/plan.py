@@ -81,7 +81,7 @@ class JointPlan:
     upper: Figure
     effort: Figure
     velocity: Figure
-    motor: bool  # its actuator is a dc_motor, else ideal
+    rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
 
     @property
     def name(self) -> str:
@@ -148,9 +148,9 @@ def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto
     for motion in motions:
         k = model.dof_index(motion.joint.name)
         motor = actuator == "dc_motor" or (actuator == "auto" and friction[k] * STEP > STIFF * mass[k, k])
-        joints.append(_sized(motion, float(required[k]), float(mass[k, k]), motor))
-        if motor and not motion.locked:
-            rotors[k] = reflected_inertia(joints[-1].effort.value, joints[-1].velocity.value)
+        least = friction[k] * SMALLEST_STEP / STIFF if motor else None
+        joints.append(_sized(motion, float(required[k]), float(mass[k, k]), least))
+        rotors[k] = joints[-1].rotor
     step, integrator = _integration(bandwidth, _friction_rate(friction, mass + np.diag(rotors)))
     held = tuple(name for name in dofs.multi_dof_joints if name != free)
     return Plan(mechanism, tuple(joints), held, bandwidth, step, integrator)
@@ -236,8 +236,13 @@ def _integration(bandwidth: float, rate: float) -> tuple[float, str]:
     return (explicit, "rk4") if explicit * rate <= STIFF else (min(step, IMPLICIT_STEP), "rosenbrock")
 
 
-def _sized(motion: _Motion, required: float, inertia: float, motor: bool) -> JointPlan:
+def _sized(motion: _Motion, required: float, inertia: float, least_rotor: float | None) -> JointPlan:
+    """least_rotor: the smallest reflected inertia of a motor, None for an ideal actuator."""
     joint, usual = motion.joint, USUAL[motion.unit]
+    effort, velocity = _effort(joint, usual, required, inertia), _velocity(joint, usual)
+    rotor = 0.0
+    if least_rotor is not None and not motion.locked:
+        rotor = max(least_rotor, reflected_inertia(effort.value, velocity.value))
     reach = "the file has 0 to 0 and no effort and velocity, which stands for no limits" if motion.placeholder else ""
     return JointPlan(
         joint,
@@ -247,9 +252,9 @@ def _sized(motion: _Motion, required: float, inertia: float, motor: bool) -> Joi
         motion.goal,
         Figure(-usual.reach if motion.placeholder else joint.lower, reach),
         Figure(usual.reach if motion.placeholder else joint.upper, reach and "likewise"),
-        _effort(joint, usual, required, inertia),
-        _velocity(joint, usual),
-        motor,
+        effort,
+        velocity,
+        rotor,
     )
 
 

@@ -62,11 +62,12 @@ def _joints(plan: Plan) -> Iterator[str]:
     if not plan.joints and not plan.held:
         return
     yield ""
-    if any(not joint.motor for joint in plan.moving):
+    motors = [joint.rotor > 0.0 for joint in plan.moving]
+    if not all(motors):
         yield "# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop."
-    if any(joint.motor for joint in plan.moving):
+    if any(motors):
         yield "# A dc_motor here reaches the effort limit at the velocity limit; put in the data of your motors."
-    if all(joint.motor for joint in plan.moving) != any(joint.motor for joint in plan.moving):
+    if any(motors) and not all(motors):
         yield "# Joints with strong friction have one, because friction that meets no rotor inertia needs tiny steps."
     yield "# Limits that are not given here are those of the robot file, and in the comment of the joint."
     yield "joints:"
@@ -84,10 +85,12 @@ def _joint(plan: JointPlan) -> Iterator[str]:
         yield from _limits(plan)
         return
     effort = f"{plan.effort.value:.6g} {plan.usual.effort_unit}"
-    if not plan.motor:
+    if not plan.rotor:
         yield f"    actuator: {{type: ideal, max_effort: {effort}}}"
     else:
-        keys = [f"{key}: {value}" for key, value in motor_keys(plan.effort.value, plan.velocity.value).items()]
+        keys = [
+            f"{key}: {value}" for key, value in motor_keys(plan.effort.value, plan.velocity.value, plan.rotor).items()
+        ]
         yield f"    actuator: {{type: dc_motor, {', '.join(keys[:3])},"
         yield f"               {', '.join(keys[3:])}}}"
     yield f"    initial: {{position: {_position(plan, plan.start)}}}" + _start_comment(plan)

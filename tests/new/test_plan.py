@@ -139,7 +139,7 @@ def test_figures_of_a_robot_with_a_free_base_and_held_joints():
 
 @pytest.mark.parametrize(("effort", "velocity"), [(150.0, 3.15), (0.3, 10.0), (1000.0, 0.05)])
 def test_a_motor_reaches_its_effort_at_its_velocity(effort, velocity):
-    keys = motor_keys(effort, velocity)
+    keys = motor_keys(effort, velocity, reflected_inertia(effort, velocity))
     units = {"resistance": "ohm", "inductance": "H", "torque_constant": "N*m/A", "rotor_inertia": "kg*m^2"}
     units |= {"ratio": "1", "voltage_limit": "V", "current_limit": "A", "bandwidth": "Hz"}
     motor = DcMotor(Params(**{key: parse_quantity(text, units[key]) for key, text in keys.items()}))
@@ -152,9 +152,19 @@ def test_a_motor_reaches_its_effort_at_its_velocity(effort, velocity):
 
 def test_joints_with_strong_friction_have_motors():
     free, strong = planned(), planned(inside='<dynamics damping="0.1" friction="5"/>')
-    assert (free.motor, strong.motor) == (False, True)
-    assert planned(actuator="dc_motor").motor
-    assert not planned(inside='<dynamics damping="0.1" friction="5"/>', actuator="ideal").motor
+    assert free.rotor == 0.0
+    assert strong.rotor == reflected_inertia(50.0, 3.0)
+    assert planned(actuator="dc_motor").rotor == reflected_inertia(50.0, 3.0)
+    assert planned(inside='<dynamics damping="0.1" friction="5"/>', actuator="ideal").rotor == 0.0
+
+
+def test_the_rotor_is_large_enough_for_explicit_integration():
+    fast = 'lower="-2" upper="2" effort="50" velocity="30"'
+    plan = plan_of(one_joint(limit=fast, inside='<dynamics damping="0" friction="8"/>'))
+    (found,) = plan.joints
+    assert (plan.step, plan.integrator) == (0.25e-3, "rk4")
+    assert found.rotor == pytest.approx(8.0 / 0.01 * 0.25e-3 / 1.4, rel=1e-5)
+    assert found.rotor > reflected_inertia(found.effort.value, found.velocity.value)
 
 
 # --- step and integrator ---
