@@ -161,12 +161,20 @@ def new(
         typer.Option(help="Type of the actuators; auto: motors where friction is strong."),
     ] = "auto",
     floating: Annotated[bool, typer.Option("--floating", help="The base is free instead of fixed.")] = False,
+    arg: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--arg", metavar="NAME:=VALUE", help="The value of an argument of xacro; may be repeated."),
+    ] = None,
+    packages: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--packages", metavar="FOLDER", help="Where ROS packages are searched first; may be repeated."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing rig.")] = False,
 ) -> None:
     """Write a first rig for a robot file: actuators, gains and a small motion that follow from its model."""
     from cosim.new.command import new_rig
 
-    new_rig(rig, robot, bandwidth, actuator, floating, force)
+    new_rig(rig, robot, bandwidth, actuator, floating, arg or (), packages or (), force)
 
 
 @app.command()

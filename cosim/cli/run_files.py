@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cosim.errors import CosimError, InputError, RunError, did_you_mean
 from cosim.output.output_files import write_file
+from cosim.paths import locate
 from cosim.rig.outline import signal_units
 from cosim.rig.run import Run
 
@@ -33,7 +34,7 @@ def input_files(rig: Rig) -> dict[Path, str]:
         if plugin.module.__file__:
             found[Path(plugin.module.__file__)] = f"'{plugin.type}'"
         if isinstance(file := getattr(plugin.params, "file", None), str):
-            found[spec.path.parent / file] = f"'{file}'"
+            found[locate(file, spec.path.parent)] = f"'{file}'"
     return found
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from cosim.derive.graph_drawing import plot_graph
 from cosim.errors import InputError
+from cosim.multibody.description.robot_file import SUFFIXES, check_robot_file, format_of, read_robot
 from cosim.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
-from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
 from cosim.rig.sections.rig_spec import read_rig
@@ -39,8 +39,14 @@ def derive_graph(path: Path, file: Path | None = None) -> None:
 
 
 def read_mechanism(path: Path) -> Mechanism:
-    """The mechanism of a URDF file (suffix .urdf) or a rig. Raises InputError as their readers do."""
-    return read_urdf(path) if path.suffix.lower() == ".urdf" else read_rig(path).mechanism.description
+    """The mechanism of a robot file, by its suffix, or a rig. Raises InputError as their readers do."""
+    if path.suffix.lower() not in SUFFIXES:
+        return read_rig(path).mechanism.description
+    try:
+        check_robot_file(path)
+    except InputError as error:
+        raise InputError(error.what, str(path)) from None
+    return read_robot(path, format_of(path))
 
 
 def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:

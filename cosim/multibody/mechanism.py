@@ -96,6 +96,7 @@ class Joint:
     stiffness: float = 0.0  # of a spring in the joint, N m/rad or N/m, on each of its coordinates
     rest: float = 0.0  # coordinate at which that spring is unloaded
     mimic: Mimic | None = None
+    rotor_inertia: float = 0.0  # reflected, on each of its dofs, kg m² or kg
     place: SourceLocation = NOWHERE
 
 

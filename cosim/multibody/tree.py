@@ -35,8 +35,8 @@ class Tree:
         return Unrolled(self.parents, self.kinds, self.bodies)
 
     def with_rotors(self, rotors: Sequence[np.ndarray]) -> Tree:
-        """The same tree with reflected rotor inertias, one array (nv_k,) per body."""
-        bodies = tuple(b._replace(rotor=r) for b, r in zip(self.bodies, rotors, strict=True))
+        """The same tree with further reflected rotor inertias, one array (nv_k,) per body."""
+        bodies = tuple(b._replace(rotor=b.rotor + r) for b, r in zip(self.bodies, rotors, strict=True))
         return Tree(self.mechanism, self.joints, self.parents, self.kinds, bodies, self.frames)
 
 
@@ -66,11 +66,12 @@ def build_tree(mechanism: Mechanism) -> Tree:
         body, pose = frames[frame.link]
         frames[frame.name] = body, exact(pose @ frame.pose)
     kinds = tuple(map(kind_of, joints))
-    bodies = tuple(_body(mount, parts, kind.nv) for mount, parts, kind in zip(mounts, inertials, kinds, strict=True))
+    rotors = [np.full(kind.nv, joint.rotor_inertia) for joint, kind in zip(joints, kinds, strict=True)]
+    bodies = tuple(map(_body, mounts, inertials, rotors))
     return Tree(mechanism, tuple(joints), tuple(parents), kinds, bodies, frames)
 
 
-def _body(mount: Pose, parts: list[Inertial], nv: int) -> Body:
+def _body(mount: Pose, parts: list[Inertial], rotor: np.ndarray) -> Body:
     mass = sum(p.mass for p in parts)
     moment = sum((p.mass * p.com for p in parts), np.zeros(3))
     inertia = sum(
@@ -78,7 +79,7 @@ def _body(mount: Pose, parts: list[Inertial], nv: int) -> Body:
     )
     scale = np.abs(inertia).max(initial=0.0) * ROUNDING
     inertia = np.where(np.abs(inertia) <= scale, 0.0, inertia)
-    return Body(mount.rotation, mount.position, float(mass), moment, inertia, np.zeros(nv))
+    return Body(mount.rotation, mount.position, float(mass), moment, inertia, rotor)
 
 
 def _moved(inertial: Inertial, pose: Pose) -> Inertial:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cosim.errors import CosimError, InputError, plural
-from cosim.multibody.description.floating_base import ROOT_JOINT, with_floating_base
-from cosim.multibody.description.urdf import read_urdf
+from cosim.multibody.description.floating_base import with_floating_base
+from cosim.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
 from cosim.new.plan import Actuators, Plan, plan_rig
 from cosim.new.rig_text import Source, rig_text
 from cosim.output.console import check_writable
 from cosim.output.output_files import write_file
+from cosim.paths import PACKAGE, expand, locate
 from cosim.rig import load_rig
 from cosim.units import parse_quantity
 
-YAML = (".yaml", ".yml")
+ASSIGN = ":="  # of an argument of xacro, as in ROS
 LOWEST, HIGHEST = 0.1, 100.0  # Hz
 
 
@@ -28,23 +29,35 @@ def new_rig(
     bandwidth: str = "5 Hz",
     actuator: Actuators = "auto",
     floating: bool = False,
+    arguments: Sequence[str] = (),
+    packages: Sequence[str] = (),
     force: bool = False,
 ) -> None:
     """Write a rig for the robot file and print what it is and what to do next.
+
+    arguments: of xacro, each `name:=value`; packages: folders in which ROS packages are searched first.
 
     Raises InputError for files that do not fit, InputErrors for the errors of a robot or of the rig that follows from
     it; then the rig is not written.
     """
     _check_names(rig, robot, force)
     frequency = _frequency(bandwidth)
-    file = Path(robot)
-    mechanism = read_urdf(file)
-    if not floating and all(joint.kind == "fixed" for joint in mechanism.joints):
-        floating = True
-    whole = with_floating_base(mechanism) if floating else mechanism
-    plan = plan_rig(whole, frequency, actuator, ROOT_JOINT if floating else "")
-    plan = replace(plan, mechanism=mechanism)
-    source = Source({"urdf": _from(rig, file)}, floating)
+    given = _arguments(arguments)
+    file = _locate(robot, packages)
+    format = format_of(file)
+    mechanism = read_robot(file, format, given, [Path(expand(folder)) for folder in packages])
+    if given and format != "urdf":
+        raise InputError("xacro arguments are for a URDF or xacro file; take them out", "--arg")
+    fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
+    grounded = format == "urdf" and not floating and not fixed
+    whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
+    plan = replace(plan_rig(whole, frequency, actuator, hold=not floating and not fixed), mechanism=mechanism)
+    keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
+    if packages:
+        keys["packages"] = [_from(rig, folder, Path(folder)) for folder in packages]
+    if given:
+        keys["xacro_arguments"] = given
+    source = Source(keys, floating or fixed)
     _write(rig, rig_text(plan, source))
     for line in _report(rig, plan, source):
         print(line)
@@ -57,8 +70,6 @@ def _check_names(rig: Path, robot: str, force: bool) -> None:
             swapped = f"cosim new {shlex.quote(robot)} {shlex.quote(str(rig))}"
             raise InputError(f"the rig comes first, then the robot; use '{swapped}'", "cosim new")
         raise InputError("a rig is a YAML file; give a name that ends with .yaml", str(rig))
-    if Path(robot).suffix.lower() in YAML:
-        raise InputError("is YAML; name a robot file, such as a URDF", robot)
     if rig.is_file() and not force:
         raise InputError("exists already; choose another name, or overwrite it with --force", str(rig))
     check_writable(rig, "RIG")
@@ -74,11 +85,32 @@ def _frequency(text: str) -> float:
     return frequency
 
 
-def _from(rig: Path, robot: Path) -> str:
-    """The path of the robot as the rig names it: relative to its folder where they have one in common."""
-    target, folder = os.path.abspath(robot), os.path.abspath(rig.parent)
-    near = os.path.commonpath([target, folder]) != os.path.abspath(os.sep)
-    return Path(os.path.relpath(target, folder) if near else target).as_posix()
+def _arguments(given: Sequence[str]) -> dict[str, str]:
+    """The arguments of xacro by name."""
+    for text in given:
+        if not text.partition(ASSIGN)[0] or ASSIGN not in text:
+            raise InputError(f"expected name:=value, got '{text}'", "--arg")
+    return {text.partition(ASSIGN)[0]: text.partition(ASSIGN)[2] for text in given}
+
+
+def _locate(robot: str, packages: Sequence[str]) -> Path:
+    """The robot file. Raises InputError."""
+    try:
+        file = locate(robot, Path(), packages)
+        check_robot_file(file)
+    except InputError as error:
+        raise InputError(error.what, robot) from None
+    return file
+
+
+def _from(rig: Path, written: str, target: Path) -> str:
+    """A path as the rig names it: as written with `~`, `$VAR` or `package://`, else relative to the folder of the rig
+    where they have a folder in common."""
+    if written.startswith(("~", "$", PACKAGE)):
+        return written
+    absolute, folder = os.path.abspath(target), os.path.abspath(rig.parent)
+    near = os.path.commonpath([absolute, folder]) != os.path.abspath(os.sep)
+    return Path(os.path.relpath(absolute, folder) if near else absolute).as_posix()
 
 
 def _write(rig: Path, text: str) -> None:
@@ -102,11 +134,15 @@ def _report(rig: Path, plan: Plan, source: Source) -> Iterator[str]:
     parts += [f"{motors} {plural(motors, 'motor')}"] * bool(motors)
     held = len(plan.held) + len(plan.joints) - moving
     parts += [f"{held} held"] * bool(held)
-    parts += ["base free" if source.floating else "base fixed"]
+    if "urdf" in source.keys:
+        parts += ["base free" if source.floating else "base fixed"]
     yield f"wrote    {rig}: {plan.mechanism.name}, {', '.join(parts)}"
     replaced = [joint.name for joint in plan.joints if joint.replaced]
     if replaced:
         what = f"{plural(len(replaced), 'limit')} of {len(replaced)} {plural(len(replaced), 'joint')}"
         yield f"chosen   {what} that the robot file does not have or that cannot be; see the comments"
+    if plan.mechanism.notes:
+        notes = len(plan.mechanism.notes)
+        yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)
     yield f"next     cosim check {name}"
     yield f"         cosim run {name} --plot {shlex.quote(rig.stem)}.png"

@@ -130,11 +130,11 @@ class _Motion:
     goal: float
 
 
-def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto", free: str = "") -> Plan:
+def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto", hold: bool = True) -> Plan:
     """The figures of a rig for the mechanism.
 
     bandwidth: of the control [Hz]; actuator: of all joints, or `auto`: motors where friction is strong, else ideal;
-    free: a joint of several dofs that is not held.
+    hold: latch joints of several dofs.
     Raises InputErrors for links that can move without inertia.
     """
     model, dofs = Model(mechanism), dofs_of(mechanism)
@@ -152,7 +152,7 @@ def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto
         joints.append(_sized(motion, float(required[k]), float(mass[k, k]), least))
         rotors[k] = joints[-1].rotor
     step, integrator = _integration(bandwidth, _friction_rate(friction, mass + np.diag(rotors)))
-    held = tuple(name for name in dofs.multi_dof_joints if name != free)
+    held = tuple(dofs.multi_dof_joints) if hold else ()
     return Plan(mechanism, tuple(joints), held, bandwidth, step, integrator)
 
 

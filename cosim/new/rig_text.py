@@ -52,6 +52,8 @@ def _mechanism(plan: Plan, source: Source) -> Iterator[str]:
         else:
             pairs = (f"{yaml_text(name)}: {json.dumps(text)}" for name, text in value.items())
             yield f"  {key}: {{{', '.join(pairs)}}}"
+    if "urdf" not in source.keys:
+        return
     if source.floating:
         yield f"  floating_base: true  # joint '{ROOT_JOINT}': nothing holds the base, so it falls"
     else:

@@ -14,6 +14,7 @@ import numpy as np
 
 from cosim.compile.row_lookup import RowLookup
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, plural
+from cosim.paths import locate
 from cosim.types import Array, Numeric, param, params
 
 MOST_POSITIONS = 500_000  # of a file; they become constants of the machine code, which is built in about 10 s
@@ -52,7 +53,7 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
     """Raises InputError (or InputErrors, one per wrong cell) for an invalid file."""
     from scipy.interpolate import CubicSpline
 
-    times, positions = read_waypoints(folder / params.file, joints)
+    times, positions = read_waypoints(locate(params.file, folder), joints)
     m, n = positions.shape
     spline = CubicSpline(times, positions, bc_type="clamped").c  # (4, m - 1, n)
     table = np.zeros((m + 1, 1 + 4 * n))

@@ -20,6 +20,7 @@ from cosim.drivers.odrive.params import JointParams, Params
 from cosim.drivers.odrive.properties import read_endpoints
 from cosim.drivers.transport import CanFrame, Connection, Traffic
 from cosim.errors import InputError
+from cosim.paths import locate
 from cosim.types import DriverContext
 
 __all__ = [
@@ -57,7 +58,7 @@ def load(params: Params, context: DriverContext, link: Connection | None = None)
         return CanDriver(params, context, link)
     place = context.place("endpoints")
     folder = Path(getattr(place, "file", "")).parent  # the path is relative to the rig file
-    return CanDriver(params, context, link, [read_endpoints(folder / params.endpoints, place)])
+    return CanDriver(params, context, link, [read_endpoints(locate(params.endpoints, folder), place)])
 
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator | AsciiEmulator:

@@ -129,12 +129,13 @@ def test_urdf_files_that_are_no_mechanisms(command, keys, messages):
 def test_files_that_are_no_urdf(command):
     Path("rig.yaml").write_text("mechanism: {urdf: rig.yaml}\n")
     assert command.refuses("check", "rig.yaml") == [
-        "rig.yaml:1 mechanism.urdf: 'rig.yaml' is YAML, a URDF is XML; name a URDF"
+        "rig.yaml:1 mechanism.urdf: 'rig.yaml' is YAML, a robot file is XML; name a URDF, xacro or MJCF file"
     ]
     Path("arm.urdf").write_text("<robot name='arm'>" + " " * 4_000_000 + "</robot>")
     Path("rig.yaml").write_text("mechanism: {urdf: arm.urdf}\n")
     assert command.refuses("check", "rig.yaml") == [
-        "rig.yaml:1 mechanism.urdf: 'arm.urdf' has 4 MB, a URDF has at most 3 MB; take out what is no link and no joint"
+        "rig.yaml:1 mechanism.urdf: 'arm.urdf' has 4 MB, a robot file has at most 3 MB; take out what is no link and no"
+        " joint"
     ]
 
 

@@ -160,6 +160,87 @@ def test_the_path_of_the_robot_is_relative_to_the_rig(new):
     assert yaml.safe_load(Path("rigs/a.yaml").read_text())["mechanism"] == {"urdf": "../robots/arm.urdf"}
 
 
+XACRO = """\
+<robot name="mast">
+  <xacro:arg name="height" default="1"/>
+  <xacro:include filename="$(find parts)/mast.xacro"/>
+  <link name="base"/>
+  <xacro:mast height="$(arg height)"/>
+</robot>
+"""
+MAST = """\
+<robot>
+  <xacro:macro name="mast" params="height">
+    <link name="sled"><inertial><mass value="${2 * height}"/>
+      <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="lift" type="prismatic"><parent link="base"/><child link="sled"/><axis xyz="0 0 1"/>
+      <limit lower="0" upper="${height}" effort="100" velocity="0.5"/></joint>
+  </xacro:macro>
+</robot>
+"""
+
+
+def test_arguments_and_packages_of_xacro_are_in_the_rig(new):
+    Path("ws/parts").mkdir(parents=True)
+    Path("ws/parts/mast.xacro").write_text(MAST)
+    code, _, err = new(XACRO, "--arg", "height:=2", "--packages", "ws", file="robot.xacro")
+    assert (code, err) == (0, [])
+    assert yaml.safe_load(Path("rig.yaml").read_text())["mechanism"] == {
+        "urdf": "robot.xacro",
+        "packages": ["ws"],
+        "xacro_arguments": {"height": "2"},
+    }
+    rig = load_rig("rig.yaml", ["mechanism.xacro_arguments.height=1.5"])
+    assert rig.limits.upper.tolist() == [1.5]
+    assert load_rig("rig.yaml").limits.upper.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("folder", ["~", "$ROBOTS", "${ROBOTS}", "package://bots"])
+def test_a_path_from_elsewhere_stays_as_written(command, folder, tmp_path, monkeypatch):
+    bots = tmp_path / "far" / "bots"
+    bots.mkdir(parents=True)
+    (bots / "robot.urdf").write_text(ARM)
+    monkeypatch.setenv("HOME", str(bots))
+    monkeypatch.setenv("ROBOTS", str(bots))
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "far"))
+    assert command("new", "new.yaml", f"{folder}/robot.urdf")[0] == 0
+    assert yaml.safe_load(Path("new.yaml").read_text())["mechanism"] == {"urdf": f"{folder}/robot.urdf"}
+
+
+MJCF = """\
+<mujoco model="crane">
+  <worldbody>
+    <body name="jib" pos="0 0 1">
+      <joint name="slew" axis="0 0 1" armature="0.3" damping="0.1"/>
+      <geom type="box" size="0.5 0.05 0.05" pos="0.5 0 0" density="100"/>
+      <body name="trolley" pos="0.2 0 -0.1">
+        <joint name="run" type="slide" axis="1 0 0" limited="true" range="0 0.6" armature="1"/>
+        <geom type="sphere" size="0.05" density="1000"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor joint="slew" forcelimited="true" forcerange="-3 3" gear="10"/></actuator>
+</mujoco>
+"""
+
+
+def test_a_rig_of_an_mjcf_file(new, command):
+    code, out, err = new(MJCF, file="crane.xml")
+    assert (code, err) == (0, [])
+    assert out.splitlines() == [
+        "wrote    rig.yaml: crane, 2 joints that move",
+        "chosen   limits of 2 joints that the robot file does not have or that cannot be; see the comments",
+        "notes    1 on the robot file: crane.xml: dropped: 1 actuator, contacts",
+        "next     cosim check rig.yaml",
+        "         cosim run rig.yaml --plot rig.png",
+    ]
+    assert yaml.safe_load(Path("rig.yaml").read_text())["mechanism"] == {"mjcf": "crane.xml"}
+    assert "    note: crane.xml: dropped: 1 actuator, contacts" in command("check", "rig.yaml")[1]
+    run = load_rig("rig.yaml").run()
+    assert run.rig.spec.joints["slew"].limits["effort"] == 30.0
+    assert run.summary["joints"]["slew"]["error_max"] < 1e-4
+
+
 # --- mistakes ---
 
 
@@ -190,8 +271,8 @@ def test_a_robot_that_cannot_be_used_leaves_the_rig_as_it_was(new):
             "cosim new: the rig comes first, then the robot; use 'cosim new new.yaml robot.urdf'",
         ),
         (("new", "robot.urdf"), "new: a rig is a YAML file; give a name that ends with .yaml"),
-        (("new.yaml", "rig.yaml"), "rig.yaml: is YAML; name a robot file, such as a URDF"),
-        (("new.yaml", "robt.urdf"), "robt.urdf: no such file"),
+        (("new.yaml", "rig.yaml"), "rig.yaml: is YAML, a robot file is XML; name a URDF, xacro or MJCF file"),
+        (("new.yaml", "robt.urdf"), "robt.urdf: no such file; did you mean 'robot.urdf'?"),
         (
             ("no/new.yaml", "robot.urdf"),
             "RIG: no/new.yaml: there is no folder 'no'; create it or choose another",
@@ -203,9 +284,48 @@ def test_a_robot_that_cannot_be_used_leaves_the_rig_as_it_was(new):
             "--bandwidth: unit 'm' does not fit here; use Hz, kHz",
         ),
         (("new.yaml", "broken.urdf"), "broken.urdf:2: not well-formed XML: no element found, inside <robot> of line 1"),
+        (("new.yaml", "bots"), "bots: is a folder; name a file in it: a.urdf, deep/b.xacro"),
+        (("new.yaml", "empty"), "empty: is a folder; it holds no robot file; name another"),
+        (("new.yaml", "/dev/null"), "/dev/null: is no regular file; name a robot file"),
+        (
+            ("new.yaml", "page.xml"),
+            "page.xml:1: expected the element <robot> of URDF or <mujoco> of MJCF, got <html>",
+        ),
+        (
+            ("new.yaml", "world.sdf"),
+            "world.sdf:1: is an SDF file, which is not supported; convert it to MJCF with sdf2mjcf of the package"
+            " sdformat-mjcf",
+        ),
+        (
+            ("new.yaml", "package://none/robot.urdf"),
+            "package://none/robot.urdf: there is no package 'none' in the packages of the rig, around the robot file"
+            " and in ROS_PACKAGE_PATH; add its folder to mechanism.packages or --packages",
+        ),
+        (
+            ("new.yaml", "$NOWHERE/robot.urdf"),
+            "$NOWHERE/robot.urdf: the environment variable 'NOWHERE' in '$NOWHERE/robot.urdf' is not set; set it or"
+            " write the path out",
+        ),
+        (("new.yaml", "robot.urdf", "--arg", "a=b"), "--arg: expected name:=value, got 'a=b'"),
+        (
+            ("new.yaml", "robot.urdf", "--arg", "a:=b"),
+            "robot.urdf:1: the file does not use xacro, so it takes no xacro arguments; take them out",
+        ),
+        (
+            ("new.yaml", "bots/deep/b.xacro"),
+            "bots/deep/b.xacro:2: xacro cannot expand <xacro:arm>: unknown macro name: xacro:arm",
+        ),
     ],
 )
-def test_a_mistake_is_one_line(command, arguments, message):
+def test_a_mistake_is_one_line(command, arguments, message, monkeypatch):
+    for variable in ("NOWHERE", "ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    Path("bots/deep").mkdir(parents=True)
+    Path("bots/a.urdf").write_text(ARM)
+    Path("bots/deep/b.xacro").write_text("<robot>\n<xacro:arm/></robot>")
+    Path("empty").mkdir()
+    Path("page.xml").write_text("<html/>")
+    Path("world.sdf").write_text("<sdf/>")
     Path("robot.urdf").write_text(ARM)
     Path("broken.urdf").write_text("<robot>\n")
     Path("folder.yaml").mkdir()

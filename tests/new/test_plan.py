@@ -131,7 +131,7 @@ def test_figures_of_a_robot_with_a_free_base_and_held_joints():
     plan = plan_of(text)
     assert plan.held == ("drift",)
     assert [found.name for found in plan.joints] == ["j"]
-    assert plan_of(text, free="drift").held == ()
+    assert plan_of(text, hold=False).held == ()
 
 
 # --- motors ---

@@ -153,7 +153,7 @@ def test_an_inertia_that_no_body_has_is_remarked():
 @pytest.mark.parametrize(
     ("bodies", "message"),
     [
-        (None, ": missing key 'urdf' or 'bodies'"),
+        (None, ": missing key 'urdf', 'mjcf' or 'bodies'"),
         ([], ".bodies: the list is empty; give it a body"),
         ({"name": "a"}, ".bodies: expected a list of values, got a mapping"),
         ("arm", ".bodies: expected a list of values, got 'arm'"),

@@ -267,7 +267,7 @@ def test_a_floating_base():
 def test_a_floating_base_needs_a_name_for_the_ground():
     Path("two.urdf").write_text(URDF.format(root="world"))
     assert mistakes("mechanism: {urdf: two.urdf, floating_base: true}\n") == [
-        "rig.yaml:1 mechanism.floating_base: the ground is called 'world', and so is a link of the URDF;"
+        "rig.yaml:1 mechanism.floating_base: the ground is called 'world', and so is a link of the robot file;"
         " rename the link"
     ]
 

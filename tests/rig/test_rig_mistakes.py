@@ -9,7 +9,7 @@ import pytest
     "text, message",
     [
         ("name: x\n", "1: missing key 'mechanism'"),
-        ("mechanism: {}\n", "1 mechanism: missing key 'urdf' or 'bodies'"),
+        ("mechanism: {}\n", "1 mechanism: missing key 'urdf', 'mjcf' or 'bodies'"),
         ("mechanism: arm.urdf\n", "1 mechanism: expected a mapping, got 'arm.urdf'"),
         (
             "mechanism:\n  urdf: a.urdf\n  bodies: []\n",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAT = {"__init__", "__main__", "errors", "layout", "ops", "types", "units"}  # the shared words
+FLAT = {"__init__", "__main__", "errors", "layout", "ops", "paths", "types", "units"}  # the shared words
 PLUGINS = ("controllers", "drivers")  # folders of the repository, linked into `cosim`
 # folders of tests that belong to no single room
 ACROSS = {"conformance", "docs", "kit", "oracle", "shared", "system"}

@@ -1,4 +1,4 @@
-"""URDF files: a strict reader of their kinematics and inertias.
+"""URDF files: a strict reader of their kinematics and inertias; xacro in them is expanded first.
 
 All errors of a file are reported together, each with its line. Elements for other tools (visual, collision,
 transmission, gazebo, ...) and vendor extensions are ignored.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.multibody.description.topology import build_mechanism
+from cosim.multibody.description.xacro import expand_xacro, uses_xacro
 from cosim.multibody.description.xmltree import Element, parse_xml
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.paths import find_package
 
 # URDF joint type -> joint kind
 KINDS = {
@@ -48,43 +51,66 @@ READ = {
     "dynamics": ((), ("damping", "friction")),
     "mimic": ((), ("joint", "multiplier", "offset")),
 }
-XACRO = "; expand the file with xacro first"
+# root element of a file that is no URDF -> what it is, and the fix
+OTHER_ROOTS = {
+    "mujoco": "is an MJCF file; name it under mechanism.mjcf instead of mechanism.urdf",
+    "sdf": "is an SDF file, which is not supported; convert it to MJCF with sdf2mjcf of the package sdformat-mjcf",
+}
 UNIT_AXIS = 1e-4  # largest deviation of an axis from length 1 that counts as rounding
 SIMILARITY = 0.8  # from which a name counts as a misspelling of a known one
 
 
-def read_urdf(path: str | Path) -> Mechanism:
-    """The mechanism in the URDF file at `path`. Raises InputError (InputErrors for errors in the file)."""
+def read_urdf(
+    path: str | Path, xacro_arguments: Mapping[str, str] | None = None, packages: Sequence[Path] = ()
+) -> Mechanism:
+    """The mechanism in the URDF or xacro file at `path`.
+
+    xacro_arguments: values of its arguments; packages: folders in which `$(find PACKAGE)` searches first. Raises
+    InputError (InputErrors for errors in the file).
+    """
+    return parse_urdf(read_text(path), str(path), xacro_arguments, packages)
+
+
+def read_text(path: str | Path) -> bytes:
+    """The content of a file. Raises InputError."""
     try:
-        text = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except FileNotFoundError:
         raise InputError("no such file", SourceLocation(str(path))) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", SourceLocation(str(path))) from None
-    return parse_urdf(text, str(path))
 
 
-def parse_urdf(text: str | bytes, file: str = "<string>") -> Mechanism:
-    """The mechanism in the URDF `text`; `file` is its name in messages.
+def parse_urdf(
+    text: str | bytes,
+    file: str = "<string>",
+    xacro_arguments: Mapping[str, str] | None = None,
+    packages: Sequence[Path] = (),
+) -> Mechanism:
+    """The mechanism in the URDF `text`; `file` is its name in messages. Text with xacro is expanded, see `read_urdf`.
 
     Lengths in m, angles in rad, masses in kg as in URDF; the inertia of a link is expressed along the axes of the
     link frame. A link without <inertial>, or with zero mass and zero inertia, is massless.
     Raises InputErrors with every error, in the order of the lines.
     """
-    robot = parse_xml(text, file)
-    here = SourceLocation(file, robot.line)
+    robot, diagnostics = parse_xml(text, file), Diagnostics()
     if robot.tag != "robot":
-        raise InputErrors([InputError(f"expected the element <robot>, got <{robot.tag}>", here)])
-    diagnostics = Diagnostics()
+        what = OTHER_ROOTS.get(robot.tag, f"expected the element <robot>, got <{robot.tag}>")
+        raise InputErrors([InputError(what, robot.place)])
+    if uses_xacro(robot):
+        near = Path(file).parent
+        robot = expand_xacro(robot, xacro_arguments or {}, lambda name: find_package(name, packages, near), diagnostics)
+    elif xacro_arguments:
+        what = "the file does not use xacro, so it takes no xacro arguments; take them out"
+        raise InputErrors([InputError(what, robot.place)])
     if not robot.attributes.get("name"):
-        diagnostics.note("<robot> has no name; called 'robot'", here)
+        diagnostics.note("<robot> has no name; called 'robot'", robot.place)
     links, joints = (
-        [_ElementReader(element, file, diagnostics) for element in robot.children if element.tag == tag]
+        [_ElementReader(element, diagnostics) for element in robot.children if element.tag == tag]
         for tag in ("link", "joint")
     )
     if not links:
-        unexpanded = any(element.tag.startswith("xacro:") for element in robot.children)
-        diagnostics.error("the robot has no <link>" + (XACRO if unexpanded else ""), here)
+        diagnostics.error("the robot has no <link>", robot.place)
     return build_mechanism(
         robot.attributes.get("name") or "robot",
         [link for part in links if (link := _link(part)).name],
@@ -98,7 +124,6 @@ class _ElementReader:
     """A link or a joint being read: parses values from its elements and records errors."""
 
     element: Element
-    file: str
     diagnostics: Diagnostics
 
     def __post_init__(self) -> None:
@@ -108,7 +133,7 @@ class _ElementReader:
         self._note_misspellings()
 
     def place(self, element: Element) -> SourceLocation:
-        return SourceLocation(self.file, element.line, f"{self.element.tag} '{self.name}'" if self.name else "")
+        return SourceLocation(element.file, element.line, f"{self.element.tag} '{self.name}'" if self.name else "")
 
     def error(self, element: Element, what: str) -> None:
         self.diagnostics.error(what, self.place(element))
@@ -147,8 +172,7 @@ class _ElementReader:
         if len(values) == count and all(map(math.isfinite, values)):
             return values
         expected = "a finite number" if count == 1 else f"{count} finite numbers"
-        fix = XACRO if "${" in text else ""
-        self.error(element, f"<{element.tag}> {attribute}: expected {expected}, got '{text}'{fix}")
+        self.error(element, f"<{element.tag}> {attribute}: expected {expected}, got '{text}'")
         return None
 
     def number(self, element: Element, attribute: str, default: float | None = None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -10,12 +11,25 @@ from cosim.errors import InputError, InputErrors, SourceLocation
 
 @dataclass(slots=True)
 class Element:
-    """One element: its tag, its attributes, the line its tag starts on, its children in file order."""
+    """One element: its tag, its attributes, the line its tag starts on, its children in file order, its file."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
+    file: str = ""
+
+    @property
+    def place(self) -> SourceLocation:
+        return SourceLocation(self.file, self.line)
+
+    def walk(self) -> Iterator[Element]:
+        """This element and all below it, in file order."""
+        stack: list[Element] = [self]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack += reversed(element.children)
 
 
 def parse_xml(text: str | bytes, file: str) -> Element:
@@ -28,7 +42,7 @@ def parse_xml(text: str | bytes, file: str) -> Element:
     open_elements = [document]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, attributes, parser.CurrentLineNumber)
+        element = Element(tag, attributes, parser.CurrentLineNumber, file=file)
         open_elements[-1].children.append(element)
         open_elements.append(element)
 

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, where_raised
+from cosim.paths import locate
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
@@ -145,7 +146,10 @@ def find(kind: PluginKind, name: str, folder: Path, place: SourceLocation) -> Mo
     Raises InputError: at `place` if there is none or it is of another kind, in the module's file if its import fails.
     """
     if name.endswith(".py"):
-        path = folder / name
+        try:
+            path = locate(name, folder)
+        except InputError as error:
+            raise InputError(error.what, place) from None
         if not path.is_file():
             raise InputError(f"no such file '{name}' beside the rig", place)
         return _import(kind, lambda: _import_file(path), str(path), place)

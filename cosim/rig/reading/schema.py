@@ -16,6 +16,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from cosim.errors import InputError, SourceLocation, did_you_mean, listed, plural, shortened, where_raised
+from cosim.paths import locate
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.types import PerJoint
 from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
@@ -67,6 +68,13 @@ class Reading:
             return self.place((*of, *where[n:]) if where[:n] == path and where[n:] and where[n] in keys else where)
 
         return replace(self, place=place)
+
+    def file(self, text: str, path: KeyPath) -> Path | None:
+        """The file that the rig names at `path`; None after an error."""
+        try:
+            return locate(text, self.folder)
+        except InputError as error:
+            return self.fail(path, error.what)
 
     def mapping(self, data: YamlValue, path: KeyPath) -> dict[str, Any]:
         """`data` if it is a mapping; otherwise records the error and returns an empty mapping."""

@@ -1,4 +1,4 @@
-"""The section `mechanism` of a rig: a URDF file or bodies, their base, loops, constraints and springs."""
+"""The section `mechanism` of a rig: a robot file or bodies, their base, loops, constraints and springs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.errors import InputError, InputErrors
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
+from cosim.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.multibody.description.topology import build_mechanism
-from cosim.multibody.description.urdf import read_urdf
 from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
+from cosim.paths import expand, locate
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies
@@ -21,7 +22,7 @@ from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops,
 from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
 from cosim.types import param, params
 
-LARGEST_URDF = 3_000_000  # bytes
+FORMATS = ("urdf", "mjcf")  # keys that name a robot file
 MOVING_BASE = "moving_base"  # its link and its joint
 
 
@@ -35,7 +36,10 @@ class LoopClosureKeys:
 
 @params
 class MechanismFile:
-    urdf: str | None = param(default=None)
+    urdf: str | None = param(default=None, doc="a URDF or xacro file")
+    mjcf: str | None = param(default=None, doc="an MJCF file")
+    xacro_arguments: dict | None = param(default=None)
+    packages: tuple[str, ...] | None = param(default=None)
     bodies: list | None = param(default=None)
     gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
     floating_base: bool = param(default=False)
@@ -51,7 +55,7 @@ class MechanismFile:
 class MechanismSpec:
     description: Mechanism
     gravity: tuple[float, float, float]  # m/s^2
-    urdf: Path | None  # None: given inline
+    urdf: Path | None  # its robot file, URDF, xacro or MJCF; None: given inline
     loop_closure: LoopClosureKeys
 
 
@@ -69,27 +73,25 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     """The section `mechanism` of the rig called `name`; None after an error, recorded in `reading`."""
     at = ("mechanism",)
     section = read_fields(MechanismFile, data, at, reading)
-    given = [key for key in ("urdf", "bodies") if data.get(key) is not None]
+    given = [key for key in (*FORMATS, "bodies") if data.get(key) is not None]
     if len(given) != 1:
-        both = "both 'urdf' and 'bodies' are given; keep one of them"
-        return reading.fail(at, both if given else "missing key 'urdf' or 'bodies'")
+        if not given:
+            return reading.fail(at, "missing key 'urdf', 'mjcf' or 'bodies'")
+        both = "both" if len(given) == 2 else "all of"
+        return reading.fail(at, f"{both} {' and '.join(map(repr, given))} are given; keep one of them")
     if given[0] not in section:
         return None
-    urdf = None if section["urdf"] is None else reading.folder / section["urdf"]
-    if urdf is not None and not urdf.is_file():
-        near = sorted(file.name for file in urdf.parent.glob("*.urdf"))
-        return reading.fail((*at, "urdf"), f"no such file '{section['urdf']}'{did_you_mean(urdf.name, near)}")
-    if urdf is not None and urdf.suffix in (".yaml", ".yml"):
-        return reading.fail((*at, "urdf"), f"'{section['urdf']}' is YAML, a URDF is XML; name a URDF")
-    if urdf is not None and urdf.stat().st_size > LARGEST_URDF:
-        size = f"{urdf.stat().st_size / 1e6:.3g} MB, a URDF has at most {LARGEST_URDF / 1e6:.3g} MB"
-        return reading.fail((*at, "urdf"), f"'{section['urdf']}' has {size}; take out what is no link and no joint")
+    robot = None
+    if given[0] in FORMATS:
+        robot = _robot_file(given[0], section, reading)
+        if robot is None:
+            return None
     findings = Diagnostics()
     recording = Reading(reading.place, findings.errors, reading.folder)  # errors of the mechanism only
     try:
         tree = (
-            _tree_of_urdf(urdf, section, recording, findings)
-            if urdf
+            _tree_of_robot(robot, given[0], section, recording, findings)
+            if robot
             else _tree_of_bodies(section, name, recording, findings)
         )
         description = _complete(tree, section, recording, findings)
@@ -99,7 +101,7 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     except InputError as error:
         reading.errors.append(error)
         return None
-    return MechanismSpec(description, section.get("gravity", ()), urdf, section.get("loop_closure", LoopClosureKeys()))
+    return MechanismSpec(description, section.get("gravity", ()), robot, section.get("loop_closure", LoopClosureKeys()))
 
 
 def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
@@ -115,9 +117,37 @@ def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, 
     return _Tree(name, BASE, ground.links + links, ground.joints + joints)
 
 
-def _tree_of_urdf(file: Path, section: dict[str, YamlValue], reading: Reading, findings: Diagnostics) -> _Tree:
-    """The links and joints of a URDF file, on a new ground link for a floating or moving base."""
-    mechanism = read_urdf(file)
+def _robot_file(key: str, section: dict[str, YamlValue], reading: Reading) -> Path | None:
+    """The robot file of a rig; None after an error, recorded in `reading`."""
+    try:
+        path = locate(section[key], reading.folder, section.get("packages") or ())
+        check_robot_file(path, section[key])
+    except InputError as error:
+        return reading.fail(("mechanism", key), error.what)
+    return path
+
+
+def _xacro_arguments(section: dict[str, YamlValue]) -> dict[str, str]:
+    """The values as xacro has them: text."""
+
+    def text(value: YamlValue) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return {name: text(value) for name, value in (section.get("xacro_arguments") or {}).items()}
+
+
+def _tree_of_robot(
+    file: Path, format: str, section: dict[str, YamlValue], reading: Reading, findings: Diagnostics
+) -> _Tree:
+    """The links and joints of a robot file, on a new ground link for a floating or moving base."""
+    packages = [reading.folder / expand(folder) for folder in section.get("packages") or ()]
+    if format != "urdf" and section.get("xacro_arguments"):
+        reading.fail(("mechanism", "xacro_arguments"), "xacro arguments are for a URDF or xacro file; take them out")
+    if format != "urdf" and section.get("floating_base"):
+        what = "floating_base is for a URDF; a free base of an MJCF file has a <freejoint>"
+        reading.fail(("mechanism", "floating_base"), what)
+    findings.raise_errors()
+    mechanism = read_robot(file, format, _xacro_arguments(section), packages)
     findings.notes.extend(mechanism.notes)
     links, joints = list(mechanism.links), list(mechanism.joints)
     floating, moving_base = section.get("floating_base"), section.get("moving_base")
@@ -128,7 +158,7 @@ def _tree_of_urdf(file: Path, section: dict[str, YamlValue], reading: Reading, f
     if floating and moving_base is not None:
         reading.fail(key, "a mechanism has a floating or a moving base; take out 'floating_base' or 'moving_base'")
     if any(link.name == GROUND_LINK for link in links):
-        reading.fail(key, f"the ground is called '{GROUND_LINK}', and so is a link of the URDF; rename the link")
+        reading.fail(key, f"the ground is called '{GROUND_LINK}', and so is a link of the robot file; rename the link")
     findings.raise_errors()
     ground = _Tree(mechanism.name, GROUND_LINK, [Link(GROUND_LINK, place=place)], [])
     if moving_base is None:

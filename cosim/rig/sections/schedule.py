@@ -178,7 +178,10 @@ def _check_trigger(trigger: Trigger, written: Mapping[str, YamlValue], at: KeyPa
         reading.fail(at, f"missing key '{missing}'; a CAN bus has both 'interface' and 'channel'")
     elif trigger.file and "id" in written:
         reading.fail((*at, "id"), "has no effect with a file; remove it")
-    return dataclasses.replace(trigger, file=str(reading.folder / trigger.file)) if trigger.file else trigger
+    if not trigger.file:
+        return trigger
+    file = reading.file(trigger.file, (*at, "file"))
+    return trigger if file is None else dataclasses.replace(trigger, file=str(file))
 
 
 # --- times of other sections ----------------------------------------------------------------------

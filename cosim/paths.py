@@ -1,0 +1,91 @@
+"""Files as rigs and robots name them: relative to a folder, from `~` or `$VAR`, or in a ROS package."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cosim.errors import InputError
+
+PACKAGE = "package://"
+MANIFEST = "package.xml"
+DEPTH = 2  # folders below a search folder in which packages are found
+ANCESTORS = 6  # folders above a file that may be its package
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_NAME = re.compile(rb"<name>\s*([\w.-]+)\s*</name>")
+
+
+def locate(text: str, folder: Path, packages: Iterable[str | Path] = ()) -> Path:
+    """The file `text`, relative to `folder`; packages: folders that are ROS packages or contain some.
+
+    Raises InputError for a variable that is not set, a user or a package that does not exist.
+    """
+    text = expand(text)
+    if text.startswith(PACKAGE):
+        name, _, rest = text.removeprefix(PACKAGE).partition("/")
+        return find_package(name, (folder / Path(expand(str(p))) for p in packages), folder) / rest
+    return folder / text
+
+
+def expand(text: str) -> str:
+    """The text with `~` and `$VAR` or `${VAR}` replaced. Raises InputError for those that do not exist."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name not in os.environ:
+            raise InputError(f"the environment variable '{name}' in '{text}' is not set; set it or write the path out")
+        return os.environ[name]
+
+    expanded = _VARIABLE.sub(value, text)
+    if not expanded.startswith("~"):
+        return expanded
+    home = os.path.expanduser(expanded)
+    if home.startswith("~"):
+        raise InputError(f"there is no user '{home.partition('/')[0][1:]}'; write the path '{text}' out")
+    return home
+
+
+def find_package(name: str, folders: Iterable[Path], near: Path) -> Path:
+    """The folder of a ROS package: in or below one of `folders`, a folder above `near` or beside that, or below a
+    folder of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
+
+    Raises InputError if there is none.
+    """
+    for folder in folders:
+        for level in range(DEPTH + 1):
+            for found in sorted(folder.glob("/".join("*" * level)) if level else [folder]):
+                if _is_package(found, name):
+                    return found
+    for found in _around(near.absolute(), name):
+        if _is_package(found, name):
+            return found
+    for variable, below in (("ROS_PACKAGE_PATH", ""), ("AMENT_PREFIX_PATH", "share")):
+        roots = [Path(root) / below for root in os.environ.get(variable, "").split(os.pathsep) if root]
+        for found in (package for root in roots for package in (root, root / name, *root.glob(f"*/{name}"))):
+            if _is_package(found, name):
+                return found
+    what = f"there is no package '{name}' in the packages of the rig, around the robot file and in ROS_PACKAGE_PATH"
+    raise InputError(f"{what}; add its folder to mechanism.packages or --packages")
+
+
+def _is_package(folder: Path, name: str) -> bool:
+    """Whether a folder has the name, or a manifest with it."""
+    if not folder.is_dir():
+        return False
+    if folder.name == name:
+        return True
+    try:
+        found = _NAME.search((folder / MANIFEST).read_bytes())
+    except OSError:
+        return False
+    return found is not None and found[1].decode() == name
+
+
+def _around(near: Path, name: str) -> Iterator[Path]:
+    """The folders above a file, and packages beside one that is a package."""
+    for folder in (near, *near.parents)[:ANCESTORS]:
+        yield folder
+        if (folder / MANIFEST).is_file():
+            yield folder.parent / name

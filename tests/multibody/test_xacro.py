@@ -1,0 +1,191 @@
+"""xacro in robot files: expanded with arguments, includes and packages; errors have the place in the source."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from cosim.errors import InputErrors
+from cosim.multibody.description.urdf import parse_urdf, read_urdf
+
+XACRO = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
+MACRO = f"""\
+<robot {XACRO}>
+  <xacro:macro name="arm" params="name parent child length">
+    <link name="${{child}}">
+      <inertial><origin xyz="${{length/2}} 0 0"/><mass value="${{4*length}}"/>
+        <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+    </link>
+    <joint name="${{name}}" type="revolute">
+      <parent link="${{parent}}"/><child link="${{child}}"/>
+      <origin xyz="${{length}} 0 0"/><axis xyz="0 0 1"/>
+      <limit lower="${{-pi}}" upper="${{pi}}" effort="20" velocity="${{radians(180)}}"/>
+    </joint>
+  </xacro:macro>
+</robot>
+"""
+SCARA = f"""\
+<robot name="scara" {XACRO}>
+  <xacro:arg name="reach" default="0.5"/>
+  <xacro:include filename="INCLUDED"/>
+  <link name="base"><visual><geometry><mesh filename="$(find none)/base.stl"/></geometry></visual></link>
+  <xacro:arm name="j1" parent="base" child="l1" length="$(arg reach)"/>
+  <xacro:if value="${{$(arg reach) > 0.4}}"><xacro:arm name="j2" parent="l1" child="l2" length="0.25"/></xacro:if>
+</robot>
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write files by path and text into the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def files(**texts):
+        for name, text in texts.items():
+            path = tmp_path / name.replace("__", "/").replace("_x", ".xacro").replace("_u", ".urdf")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    return files
+
+
+def messages(path, *arguments):
+    with pytest.raises(InputErrors) as caught:
+        read_urdf(path, *arguments)
+    return str(caught.value).splitlines()
+
+
+# --- what is expanded -------------------------------------------------------------------------------
+
+
+def test_macros_includes_expressions_and_arguments(write):
+    write(macros_x=MACRO, scara_x=SCARA.replace("INCLUDED", "macros.xacro"))
+    mechanism = read_urdf("scara.xacro")
+    assert [(j.name, j.parent, j.child, j.pose.position[0]) for j in mechanism.joints] == [
+        ("j1", "base", "l1", 0.5),
+        ("j2", "l1", "l2", 0.25),
+    ]
+    (first, _) = mechanism.joints
+    assert (first.upper, first.max_velocity) == (np.pi, np.pi)
+    assert (mechanism.name, mechanism.notes, len(mechanism.links)) == ("scara", (), 3)
+    assert [j.pose.position[0] for j in read_urdf("scara.xacro", {"reach": "0.3"}).joints] == [0.3]
+
+
+def test_a_urdf_with_xacro_in_it_is_expanded_whatever_it_is_called(write):
+    """Half a robot without its macros ran before, because unknown elements are ignored."""
+    write(macros_x=MACRO, robot_u=SCARA.replace("INCLUDED", "macros.xacro"))
+    assert len(read_urdf("robot.urdf").joints) == 2
+
+
+def test_a_plain_file_is_read_without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xacro", None)
+    assert parse_urdf(f'<robot name="r" {XACRO}><link name="a"/></robot>').name == "r"
+
+
+@pytest.mark.parametrize("where", ["below", "beside", "ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "manifest"])
+def test_packages_are_found(write, where, tmp_path, monkeypatch):
+    folder = {"below": "ws__src__macros", "beside": "ws__macros", "manifest": "elsewhere__folder"}.get(
+        where, "ros__macros"
+    )
+    if where == "AMENT_PREFIX_PATH":
+        folder = "ros__share__macros"
+    name = "<package><name>macros</name></package>"
+    write(**{
+        f"{folder}__arm_x": MACRO,
+        f"{folder}__package.xml": name,
+        "ws__robot__package.xml": "<package/>",
+        "ws__robot__urdf__scara_x": SCARA.replace("INCLUDED", "$(find macros)/arm.xacro"),
+    })  # fmt: skip
+    packages = {"below": [tmp_path / "ws"], "manifest": [tmp_path / "elsewhere"]}.get(where, [])
+    if where.endswith("PATH"):
+        monkeypatch.setenv(where, str(tmp_path / "ros"))
+    assert len(read_urdf("ws/robot/urdf/scara.xacro", None, packages).joints) == 2
+
+
+def test_warnings_of_xacro_are_notes(write, capfd):
+    write(a_x=f'<robot name="r" {XACRO}>\n<xacro:property name="pi" value="3"/>\n<link name="a"/>\n</robot>')
+    assert read_urdf("a.xacro").notes == ("a.xacro:1: xacro: redefining global symbol: pi",)
+    assert capfd.readouterr() == ("", "")
+
+
+# --- mistakes ---------------------------------------------------------------------------------------
+
+
+def robot(*lines):
+    return "\n".join([f'<robot name="r" {XACRO}>', '<link name="a"/>', *lines, "</robot>"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ['<link name="${b}"/>'],
+            "a.xacro:3: xacro cannot expand <link>: name 'b' is not defined when evaluating expression 'b'",
+        ),
+        (
+            ['<xacro:property name="b" value="${1/0}"/>', '<link name="${b}"/>'],
+            "a.xacro:4: xacro cannot expand <link>: division by zero when evaluating expression '1/0' when evaluating"
+            " expression 'b'",
+        ),
+        (["<xacro:leg/>"], "a.xacro:3: xacro cannot expand <xacro:leg>: unknown macro name: xacro:leg"),
+        (
+            ["<xacro:macro name='leg' params='side'>", "<link name='${side}'/>", "</xacro:macro>", "<xacro:leg/>"],
+            "a.xacro:6: xacro cannot expand <xacro:leg>: Undefined parameters [side]",
+        ),
+        (
+            ["<xacro:macro name='leg' params=''>", "<link name='${side}'/>", "</xacro:macro>", "<xacro:leg/>"],
+            "a.xacro:4: xacro cannot expand <link>: name 'side' is not defined when evaluating expression 'side'",
+        ),
+        (
+            ["<xacro:macro name='leg' params=''>", "<xacro:leg/>", "</xacro:macro>", "<xacro:leg/>"],
+            "a.xacro:4: a macro of xacro calls itself without end; give it a condition",
+        ),
+        (
+            ['<link name="$(arg side)"/>'],
+            "a.xacro:3: the xacro argument 'side' has no value; give mechanism.xacro_arguments.side, or"
+            " --arg side:=VALUE",
+        ),
+        (['<xacro:include filename="b.xacro"/>'], "a.xacro:3: no such file 'b.xacro'"),
+        (
+            ['<xacro:include filename="$(find arms)/b.xacro"/>'],
+            "a.xacro:3: there is no package 'arms' in the packages of the rig, around the robot file and in"
+            " ROS_PACKAGE_PATH; add its folder to mechanism.packages or --packages",
+        ),
+        (
+            ['<xacro:include filename="broken.xacro"/>'],
+            "broken.xacro:2: not well-formed XML: no element found, inside <robot> of line 1",
+        ),
+        (
+            ['<xacro:include filename="macros.xacro"/>', '<xacro:arm name="j" parent="b" child="c" length="-1"/>'],
+            "macros.xacro:4 link 'c': <mass> value is negative (-4); it must be 0 or more",
+        ),
+    ],
+)
+def test_a_mistake_has_its_line_in_the_source(write, lines, message):
+    write(a_x=robot(*lines), broken_x="<robot>\n", macros_x=MACRO)
+    assert messages("a.xacro")[0] == message
+
+
+def test_an_optional_include_may_be_missing(write):
+    optional = '<xacro:include filename="{}" optional="true"/>'
+    write(a_x=robot(optional.format("b.xacro"), optional.format("$(find arms)/b.xacro")))
+    assert len(read_urdf("a.xacro").links) == 1
+
+
+def test_unknown_arguments_are_errors(write):
+    write(a_x=robot('<xacro:arg name="side" default="left"/>'), plain_u='<robot name="r"><link name="a"/></robot>')
+    assert messages("a.xacro", {"sid": "1"}) == [
+        "a.xacro: there is no xacro argument 'sid' in this file; did you mean 'side'?"
+    ]
+    assert messages("plain.urdf", {"sid": "1"}) == [
+        "plain.urdf:1: the file does not use xacro, so it takes no xacro arguments; take them out"
+    ]
+
+
+def test_without_the_package_the_fix_is_named(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xacro", None)
+    monkeypatch.delitem(sys.modules, "xacro.substitution_args", raising=False)
+    write(a_x=robot("<xacro:arm/>"))
+    assert messages("a.xacro") == ["a.xacro:3: <xacro:arm> is for xacro, which is not installed; pip install xacro"]

@@ -1,0 +1,74 @@
+"""Files as rigs and robots name them."""
+
+from pathlib import Path
+
+import pytest
+
+from cosim.errors import InputError
+from cosim.paths import find_package, locate
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with packages; the variables of ROS are not set."""
+    for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "NOWHERE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("BOTS", "/bots")
+    for folder in ("ws/src/deep/arm", "ws/arm", "robot/urdf"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "robot/package.xml").write_text("<package>\n  <name>  my_robot </name></package>")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a/b.csv", "rig/a/b.csv"),
+        ("/a/b.csv", "/a/b.csv"),
+        ("~/b.csv", "/home/me/b.csv"),
+        ("$BOTS/b.csv", "/bots/b.csv"),
+        ("${BOTS}_2/$BOTS", "/bots_2//bots"),
+        ("a~b/$", "rig/a~b/$"),
+    ],
+)
+def test_a_path_is_relative_to_its_folder_or_from_elsewhere(place, text, expected):
+    assert locate(text, Path("rig")) == Path(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("$NOWHERE/a", "the environment variable 'NOWHERE' in '$NOWHERE/a' is not set; set it or write the path out"),
+        ("~nobody_here/a", "there is no user 'nobody_here'; write the path '~nobody_here/a' out"),
+        (
+            "package://none/a",
+            "there is no package 'none' in the packages of the rig, around the robot file and in ROS_PACKAGE_PATH; add"
+            " its folder to mechanism.packages or --packages",
+        ),
+    ],
+)
+def test_what_does_not_exist_is_named_with_the_fix(place, text, message):
+    with pytest.raises(InputError) as caught:
+        locate(text, place)
+    assert str(caught.value) == message
+
+
+def test_the_nearest_package_counts(place, monkeypatch):
+    assert find_package("arm", [place / "ws"], place) == place / "ws/arm"
+    assert find_package("arm", [place / "ws/src"], place) == place / "ws/src/deep/arm"
+    assert find_package("arm", [place / "ws/arm"], place) == place / "ws/arm"
+    monkeypatch.setenv("ROS_PACKAGE_PATH", f"/nowhere:{place / 'ws'}")
+    assert find_package("arm", [], place / "robot") == place / "ws/arm"
+    assert find_package("arm", [place / "ws/src"], place) == place / "ws/src/deep/arm"
+
+
+def test_the_package_of_a_file_is_above_it(place):
+    assert find_package("robot", [], place / "robot/urdf") == place / "robot"
+    assert find_package("my_robot", [], place / "robot/urdf") == place / "robot"
+    assert locate("package://my_robot/urdf/x.urdf", place / "robot/urdf") == place / "robot/urdf/x.urdf"
+
+
+def test_a_package_beside_the_own_one_is_found(place):
+    (place / "arm").mkdir()
+    assert find_package("arm", [], place / "robot/urdf") == place / "arm"
