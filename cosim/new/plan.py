@@ -144,10 +144,11 @@ def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto
     ]
     required, mass = _required_effort(model, motions)
     friction = _friction_slope(model)
+    mobility = np.diag(np.linalg.inv(mass)) if model.nv else np.zeros(0)  # of a dof while all others are free
     rotors, joints = np.zeros(model.nv), []
     for motion in motions:
         k = model.dof_index(motion.joint.name)
-        motor = actuator == "dc_motor" or (actuator == "auto" and friction[k] * STEP > STIFF * mass[k, k])
+        motor = actuator == "dc_motor" or (actuator == "auto" and friction[k] * mobility[k] * STEP > STIFF)
         least = friction[k] * SMALLEST_STEP / STIFF if motor else None
         joints.append(_sized(motion, float(required[k]), float(mass[k, k]), least))
         rotors[k] = joints[-1].rotor

@@ -38,8 +38,8 @@ def yaml_text(text: str) -> str:
 def _head(plan: Plan) -> Iterator[str]:
     name = plan.mechanism.name
     yield f"# A first rig for {' '.join(name.split())}, written by `cosim new`. Every value may be changed."
-    what = "Every joint moves a little and returns" if plan.moving else "The robot moves freely"
-    yield f"description: {yaml_text(f'{what}, {name}')}"
+    what = "Every joint moves a little and returns." if plan.moving else "Nothing holds the robot."
+    yield f"description: {what}"
 
 
 def _mechanism(plan: Plan, source: Source) -> Iterator[str]:

@@ -23,7 +23,7 @@ def new(command, tmp_path):
 
 ARM_RIG = """\
 # A first rig for arm, written by `cosim new`. Every value may be changed.
-description: "Every joint moves a little and returns, arm"
+description: Every joint moves a little and returns.
 
 mechanism:
   urdf: robot.urdf
