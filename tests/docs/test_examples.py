@@ -269,7 +269,8 @@ def test_the_example_of_the_readme_runs_as_it_stands(monkeypatch, tmp_path):
 
 
 def test_the_sample_rigs_are_listed():
-    listed = {name for row in TABLES["The rigs of the repository"][1:] for name in re.findall(r"`rigs/([^`]+)`", row[0])}
+    rows = TABLES["The rigs of the repository"][1:]
+    listed = {name for row in rows for name in re.findall(r"`rigs/([^`]+)`", row[0])}
     on_disk = {path.name for path in (ROOT / "rigs").glob("*.yaml")}
     folders = {f"{path.name}/" for path in (ROOT / "rigs").iterdir() if path.is_dir()} - {"bench/", "robots/"}
     assert listed == on_disk | {name for name in folders if name != "__pycache__/"}
