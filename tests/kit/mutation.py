@@ -3,9 +3,9 @@
     python -m tests.kit.mutation cosim/plant/encoder.py drivers/odrive/axis.py [--count 12] [--seed 0] [--jobs 2]
 
 Takes `count` random mutants of each module, runs the tests on a copy of the checkout and prints the mutants that got
-away. The fast tests of the room run first, then the slow ones, until one fails; `--tests PATHS` runs these instead. A
-mutant that reaches the time limit is noticed. Look at each one that got away: a test is missing, or the mutant changes
-nothing. Exit code 1 if fewer than `--least` (0.98) of all are noticed.
+away. The fast tests of the room run first, then the slow ones, until one fails; `--tests 'PATHS OPTIONS'` runs these
+instead. A mutant that reaches the time limit is noticed. Look at each one that got away: a test is missing, or the mutant
+changes nothing. Exit code 1 if fewer than `--least` (0.98) of all are noticed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import ast
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -119,9 +120,10 @@ def main(arguments: Sequence[str]) -> int:
     options.add_argument("--count", type=int, default=12, help="mutants of each module")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    options.add_argument("--tests", nargs="+", default=[], help="paths and options of pytest instead of the room's")
+    options.add_argument("--tests", default="", help="paths and options of pytest, in quotes, instead of the room's")
     options.add_argument("--least", type=float, default=0.98, help="fraction of the mutants that tests must notice")
     given = options.parse_args(arguments)
+    tests = shlex.split(given.tests)
     modules = [Path(os.path.relpath(module.absolute(), ROOT)) for module in given.modules]
     every = [mutant for module in modules for mutant in chosen(module, given.count, given.seed)]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as workers:
@@ -129,13 +131,13 @@ def main(arguments: Sequence[str]) -> int:
         for k in range(given.jobs):
             copies.put(copy_of_checkout(Path(folder, str(k))))
         copy = copies.get()
-        check_unchanged(copy, modules, given.tests)
+        check_unchanged(copy, modules, tests)
         copies.put(copy)
 
         def tried(mutant: Mutant) -> bool:
             copy = copies.get()
             try:
-                return noticed(copy, mutant, given.tests)
+                return noticed(copy, mutant, tests)
             finally:
                 copies.put(copy)
 
