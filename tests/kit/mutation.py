@@ -4,7 +4,7 @@
 
 Takes `count` random mutants of each module, runs the tests on a copy of the checkout and prints the mutants that got
 away. The fast tests of the room run first, then the slow ones, until one fails; `--tests 'PATHS OPTIONS'` runs these
-instead. A mutant that reaches the time limit is noticed. Look at each one that got away: a test is missing, or the mutant
+instead. A mutant that reaches the time limit is noticed. Look at each that got away: a test is missing, or the mutant
 changes nothing. Exit code 1 if fewer than `--least` (0.98) of all are noticed.
 """
 
