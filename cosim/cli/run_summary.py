@@ -83,7 +83,7 @@ def general_lines(summary: RunSummary) -> list[str]:
         fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
         reasons.append(f"warning  {what}: the step is too coarse; {fix}")
     balance = [
-        f"energy   work in {e['work_in']:.6g} J, dissipated {e['dissipated']:.6g} J, stored"
+        f"energy   work in {e['work_in']:.6g} J, {_of_forces(e)}dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
         for e in [energy]
         if energy
@@ -95,6 +95,11 @@ def general_lines(summary: RunSummary) -> list[str]:
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
     ]
+
+
+def _of_forces(energy: Mapping[str, float]) -> str:
+    """The work of force laws, where there is any."""
+    return f"of forces {energy['work_of_forces']:.6g} J, " if energy["work_of_forces"] else ""
 
 
 def bus_line(bus: BusReport) -> str:

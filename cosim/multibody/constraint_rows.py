@@ -1,4 +1,4 @@
-"""Constraints and springs between the bodies of a tree: constraint rows and spring forces.
+"""Constraints, springs and force laws between the bodies of a tree: constraint rows and forces.
 
 A constraint law is a function of frames in ground axes and of coordinates. Its rows for the sweeps follow by
 exact differentiation: ḟ is linear in the velocities of bodies and joints with the coefficients G, and γ is the part
@@ -20,14 +20,13 @@ from cosim.errors import SourceLocation
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow
 from cosim.multibody.constraint_laws import ConstraintLaw, FrameState
 from cosim.multibody.differentiate import Derived, along
+from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.joints import JointKind
-from cosim.multibody.kinematics import Placement
-from cosim.multibody.mechanism import Constraint, Pose, Spring
+from cosim.multibody.kinematics import GROUND_PLACEMENT, Placement
+from cosim.multibody.mechanism import AppliedForce, Constraint, Pose, Spring
 from cosim.multibody.spatial import SpatialVector
 from cosim.multibody.tree import Tree, exact
 from cosim.types import Numeric
-
-_GROUND_PLACEMENT = Placement(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3))
 
 
 class ConstraintState(NamedTuple):
@@ -39,20 +38,14 @@ class ConstraintState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BodyConstraint:
-    """A constraint law applied to frames of bodies and coordinates of joints of a tree."""
+class _Attached:
+    """What a law applies to: frames of bodies and coordinates of joints of a tree."""
 
     name: str
-    law: ConstraintLaw
     frames: tuple[tuple[int, Pose], ...]  # body (or GROUND), frame in the body
     kinds: tuple[JointKind, ...]  # of the joints whose coordinates it depends on
     starts: tuple[tuple[int, int], ...]  # index of the first coordinate and of the first dof of each
     place: SourceLocation
-
-    @cached_property
-    def holonomic(self) -> int:
-        """Number of rows with a residual; they come first."""
-        return sum(not row.residual_unit.endswith("/s") for row in self.law.rows)
 
     @cached_property
     def bodies(self) -> list[int]:
@@ -66,6 +59,25 @@ class BodyConstraint:
     @cached_property
     def dofs(self) -> list[int]:
         return [dof for kind, (_, v) in zip(self.kinds, self.starts, strict=True) for dof in range(v, v + kind.nv)]
+
+    def _frames(self, placed: Mapping[int, Placement] | Sequence[Placement]) -> list[FrameState]:
+        return [_frame(GROUND_PLACEMENT if body == GROUND else placed[body], pose) for body, pose in self.frames]
+
+    def _chosen(self, q: Numeric, v: Numeric) -> tuple[Numeric, Numeric]:
+        """The coordinates and velocities of its joints, from those of all joints of the tree."""
+        return (q[self.coordinates], v[self.dofs]) if self.kinds else (np.zeros(0), np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class BodyConstraint(_Attached):
+    """A constraint law on the bodies of a tree."""
+
+    law: ConstraintLaw
+
+    @cached_property
+    def holonomic(self) -> int:
+        """Number of rows with a residual; they come first."""
+        return sum(not row.residual_unit.endswith("/s") for row in self.law.rows)
 
     @cached_property
     def _derived(self) -> Derived:
@@ -97,9 +109,6 @@ class BodyConstraint:
         remains = along(rate, changes)
         return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
 
-    def _frames(self, placed: Mapping[int, Placement] | Sequence[Placement]) -> list[FrameState]:
-        return [_frame(_GROUND_PLACEMENT if body == GROUND else placed[body], pose) for body, pose in self.frames]
-
     def on_intended_branch(self, placed: Sequence[Placement]) -> bool:
         """Whether it is closed on the intended branch; numbers only."""
         return self.law.branch is None or bool(self.law.branch(self._frames(placed)) > 0.0)
@@ -117,8 +126,7 @@ class BodyConstraint:
         """The rows in a state; q, v of all joints of the tree. Gravity acts through the acceleration −g of the ground,
         which γ compensates."""
         given = [x for body in self.bodies for x in placed[body]]
-        chosen = [q[self.coordinates], v[self.dofs]] if self.kinds else [np.zeros(0), np.zeros(0)]
-        residual, rate, directions, remains = self._derived(*given, *chosen, t)
+        residual, rate, directions, remains = self._derived(*given, *self._chosen(q, v), t)
         rows = []
         for k in range(len(self.law.rows)):
             wrenches, bias = {}, remains[k]
@@ -137,6 +145,36 @@ def _frame(body: Placement, pose: Pose) -> FrameState:
     reach = body.rotation @ pose.position
     linear = body.linear + ops.cross(body.angular, reach)
     return FrameState(body.rotation @ pose.rotation, body.position + reach, body.angular, linear)
+
+
+@dataclass(frozen=True, eq=False)
+class BodyForce(_Attached):
+    """A force law on the bodies of a tree."""
+
+    law: ForceLaw
+
+    def forces(
+        self, placed: Sequence[Placement], q: Numeric, v: Numeric, t: Numeric
+    ) -> tuple[list[tuple[int, SpatialVector]], Numeric, Numeric]:
+        """(force and moment on its bodies, at their origins along their axes; efforts on `dofs`; power [W] on all).
+
+        q, v: of all joints of the tree."""
+        frames, (q, v), power = self._frames(placed), self._chosen(q, v), 0.0
+        found: list[tuple[int, SpatialVector]] = []
+        if self.law.wrenches is not None:
+            wrenches = ops.array(self.law.wrenches(frames, q, v, t))
+            for (body, _), frame, wrench in zip(self.frames, frames, wrenches, strict=True):
+                force, moment = wrench[:3], wrench[3:] if len(wrench) == 6 else np.zeros(3)
+                power = power + force @ frame.linear + moment @ frame.angular
+                if body != GROUND:
+                    here = placed[body]
+                    moment = moment + ops.cross(frame.position - here.position, force)
+                    found.append((body, SpatialVector(here.rotation.T @ force, here.rotation.T @ moment)))
+        efforts: Numeric = np.zeros(len(self.dofs))
+        if self.law.efforts is not None:
+            efforts = ops.array(self.law.efforts(frames, q, v, t))
+            power = power + efforts @ v
+        return found, efforts, power
 
 
 class SpringDamper(NamedTuple):
@@ -194,19 +232,23 @@ def _point(placed: Sequence[Placement], body: int, point: Numeric) -> tuple[Nume
 
 def body_constraints(tree: Tree, constraints: Sequence[Constraint]) -> tuple[BodyConstraint, ...]:
     """The constraints of a mechanism on the bodies of its tree."""
+    return tuple(BodyConstraint(*_attached(tree, constraint), constraint.law) for constraint in constraints)
+
+
+def body_forces(tree: Tree, forces: Sequence[AppliedForce]) -> tuple[BodyForce, ...]:
+    """The force laws of a mechanism on the bodies of its tree."""
+    return tuple(BodyForce(*_attached(tree, force), force.law) for force in forces)
+
+
+def _attached(
+    tree: Tree, item: Constraint | AppliedForce
+) -> tuple[str, tuple[tuple[int, Pose], ...], tuple[JointKind, ...], tuple[tuple[int, int], ...], SourceLocation]:
+    """The fields of `_Attached`."""
     names = [joint.name for joint in tree.joints]
     starts = list(zip(_starts([k.nq for k in tree.kinds]), _starts([k.nv for k in tree.kinds]), strict=True))
-    found = []
-    for constraint in constraints:
-        frames = tuple(_on_body(tree, link, pose) for link, pose in constraint.frames)
-        joints = [names.index(name) for name in constraint.joints]
-        kinds = tuple(tree.kinds[k] for k in joints)
-        found.append(
-            BodyConstraint(
-                constraint.name, constraint.law, frames, kinds, tuple(starts[k] for k in joints), constraint.place
-            )
-        )
-    return tuple(found)
+    frames = tuple(_on_body(tree, link, pose) for link, pose in item.frames)
+    joints = [names.index(name) for name in item.joints]
+    return item.name, frames, tuple(tree.kinds[k] for k in joints), tuple(starts[k] for k in joints), item.place
 
 
 def spring_dampers(tree: Tree, springs: Sequence[Spring]) -> tuple[SpringDamper, ...]:

@@ -1,4 +1,4 @@
-"""The constraints and springs between the bodies of a tree in one state: rows, elimination levels, forces."""
+"""Constraints, springs and force laws between the bodies of a tree in one state: rows, elimination levels, forces."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from cosim import ops
 from cosim.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
-from cosim.multibody.constraint_rows import BodyConstraint, SpringDamper
+from cosim.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
 from cosim.multibody.dynamics import BodyMotion, gyroscopic_force
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.spatial import SpatialVector
@@ -24,6 +26,7 @@ class ConstraintSet:
 
     members: tuple[BodyConstraint, ...] = ()
     springs: tuple[SpringDamper, ...] = ()
+    laws: tuple[BodyForce, ...] = ()
     baumgarte_rate: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()
@@ -83,10 +86,29 @@ class ConstraintSet:
         ]
         return [lowest_common_body(tree.parents, bodies) if self.nested else GROUND for bodies in touched]
 
-    def forces(self, tree: Tree, moving: Sequence[BodyMotion], placed: Sequence[Placement]) -> list[SpatialVector]:
-        """Q of every body alone, springs included."""
+    @property
+    def apply_forces(self) -> bool:
+        """Whether there are springs or force laws."""
+        return bool(self.springs or self.laws)
+
+    def forces(
+        self,
+        tree: Tree,
+        moving: Sequence[BodyMotion],
+        placed: Sequence[Placement],
+        q_tree: Numeric,
+        v_tree: Numeric,
+        t: Numeric,
+    ) -> tuple[list[SpatialVector], Numeric]:
+        """(Q of every body alone, efforts on the dofs of the tree), springs and force laws included."""
         forces = [gyroscopic_force(body, motion.omega) for body, motion in zip(tree.bodies, moving, strict=True)]
-        for spring in self.springs:
-            for body, wrench in spring.wrenches(placed):
-                forces[body] = forces[body] + wrench
-        return forces
+        efforts: Numeric = np.zeros(len(v_tree))
+        wrenches = [pair for spring in self.springs for pair in spring.wrenches(placed)]
+        for law in self.laws:
+            found, effort, _ = law.forces(placed, q_tree, v_tree, t)
+            wrenches += found
+            for dof, value in zip(law.dofs, effort, strict=True):
+                efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
+        for body, wrench in wrenches:
+            forces[body] = forces[body] + wrench
+        return forces, efforts

@@ -53,13 +53,15 @@ class MechanismEquations(ConfigurationSpace):
     @property
     def timed(self) -> bool:
         """Whether a joint or a constraint depends on time."""
-        return any(k.timed for k in self.tree.kinds) or any(c.law.timed for c in self.constraints.members)
+        laws = [item.law for item in (*self.constraints.members, *self.constraints.laws)]
+        return any(kind.timed for kind in self.tree.kinds) or any(law.timed for law in laws)
 
     @property
     def is_plain_tree(self) -> bool:
-        """Whether there are only joints: no mimics, constraints, springs between bodies or time-dependent joints."""
+        """Whether there are only joints: no mimics, constraints, springs between bodies, force laws or time-dependent
+        joints."""
         timed = any(kind.timed for kind in self.tree.kinds)
-        return self.v_map.trivial and not self.constraints.members and not self.constraints.springs and not timed
+        return self.v_map.trivial and not self.constraints.members and not self.constraints.apply_forces and not timed
 
     # --- sweeps over the tree ---
 
@@ -124,17 +126,19 @@ class MechanismEquations(ConfigurationSpace):
         root: SpatialVector,
         rows: list[ConstraintRow],
         *given: Numeric,
+        efforts: Numeric = 0.0,
     ) -> Solution:
-        """q̈, τ of the independent dofs and λ of all rows, 0 for redundant ones; given: q̈, τ, prescribed."""
+        """q̈, τ of the independent dofs and λ of all rows, 0 for redundant ones; given: q̈, τ, prescribed; efforts: of
+        force laws on the dofs of the tree."""
         qdd, tau, prescribed = given
-        vectors = self.v_map.expand(qdd), self.v_map.embed(tau), prescribed[self.v_map.leader]
+        vectors = self.v_map.expand(qdd), self.v_map.embed(tau) + efforts, prescribed[self.v_map.leader]
         mimics, solved = self.v_map.rows(), self.constraints.solved
         levels = self.constraints.levels(self.tree, mimics)
         chosen = [*(rows[r] for r in solved), *mimics]
         found = solve_tree(self.sweeps, moving, forces, root, chosen, levels, *vectors)
         return Solution(
             found.acceleration[self.v_map.independent],
-            ops.where(prescribed, self.v_map.project(found.effort), tau),
+            ops.where(prescribed, self.v_map.project(found.effort - efforts), tau),
             ops.with_elements(np.zeros(len(rows)), solved, found.multipliers[: len(solved)]),
             found.power,
         )
@@ -154,12 +158,14 @@ class MechanismEquations(ConfigurationSpace):
 
         active: which constraints are active (1 or 0 each), by default all.
         """
-        moving, placed, residual, rate, rows = self._constraint_state(self.q_map.positions(q), self.v_map.expand(v), t)
+        q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
+        moving, placed, residual, rate, rows = self._constraint_state(q_tree, v_tree, t)
         rows = self.constraints.stabilised(rows, residual, rate)
         if active is not None:
             rows = self.constraints.with_active(rows, active)
-        forces = self.constraints.forces(self.tree, moving, placed)
-        found = self._solve(moving, forces, SpatialVector(-self.gravity, REST), rows, qdd, tau, prescribed)
+        forces, efforts = self.constraints.forces(self.tree, moving, placed, q_tree, v_tree, t)
+        root = SpatialVector(-self.gravity, REST)
+        found = self._solve(moving, forces, root, rows, qdd, tau, prescribed, efforts=efforts)
         if not any(constraint.law.timed for constraint in self.constraints.members):
             return found
         _, at_rest = self.constraint_violation(q, np.zeros(len(v)), t)  # a₀ of G v + a₀ = 0
@@ -247,13 +253,15 @@ class MechanismEquations(ConfigurationSpace):
     def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
         """τ (nv,): see `Model.inverse_dynamics`."""
         vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
-        if not self.constraints.springs:
+        if not self.constraints.apply_forces:
             tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
         else:
             prescribed = np.ones(self.nv_tree, dtype=bool)
             moving, placed = self._placements(*vectors[:2], t)
-            forces, root = self.constraints.forces(self.tree, moving, placed), SpatialVector(-self.gravity, REST)
-            tau = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], prescribed).effort
+            forces, efforts = self.constraints.forces(self.tree, moving, placed, *vectors[:2], t)
+            root = SpatialVector(-self.gravity, REST)
+            found = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], prescribed)
+            tau = found.effort - efforts
         return self.v_map.project(tau)
 
     def inertia_effort(self, q: Numeric, qdd: Numeric) -> Numeric:
@@ -298,6 +306,14 @@ class MechanismEquations(ConfigurationSpace):
             return 0.0
         _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
         return ops.total(spring.loss(placed) for spring in self.constraints.springs)
+
+    def force_powers(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, Numeric]:
+        """Power of each force law on the mechanism [W]."""
+        if not self.constraints.laws:
+            return {}
+        q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
+        _, placed = self._placements(q_tree, v_tree, t)
+        return {law.name: law.forces(placed, q_tree, v_tree, t)[2] for law in self.constraints.laws}
 
     def _per_dof(self, attribute: str) -> np.ndarray:
         """An attribute of the joints, repeated for each of their dofs."""

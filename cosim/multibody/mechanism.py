@@ -13,6 +13,7 @@ import numpy as np
 
 from cosim.errors import SourceLocation
 from cosim.multibody.constraint_laws import ConstraintLaw
+from cosim.multibody.force_laws import ForceLaw
 from cosim.types import Numeric
 
 NOWHERE = SourceLocation("<inline>")
@@ -138,6 +139,17 @@ class Spring:
 
 
 @dataclass(frozen=True)
+class AppliedForce:
+    """A force law on frames of links and joints; see `ForceLaw`."""
+
+    name: str
+    law: ForceLaw
+    frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
+    joints: tuple[str, ...] = ()
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
 class Frame:
     """A named frame fixed to a link."""
 
@@ -149,7 +161,8 @@ class Frame:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A tree of links and joints, loops, constraints, springs and frames; `notes` are remarks that are not errors."""
+    """A tree of links and joints, loops, constraints, springs, frames and forces; `notes` are remarks that are not
+    errors."""
 
     name: str
     root: str
@@ -160,3 +173,4 @@ class Mechanism:
     constraints: tuple[Constraint, ...] = ()
     springs: tuple[Spring, ...] = ()
     frames: tuple[Frame, ...] = ()
+    forces: tuple[AppliedForce, ...] = ()

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from cosim.compile import ArrayPort, Compiled, Interpreted, compile
 from cosim.compile.compiled import Output
 from cosim.errors import InputError, did_you_mean
-from cosim.multibody.constraint_rows import body_constraints, spring_dampers
+from cosim.multibody.constraint_rows import body_constraints, body_forces, spring_dampers
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.loop_cutting import cut_loops
@@ -91,7 +91,8 @@ class Model:
         rows = sum(len(c.law.rows) for c in members) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
         springs = spring_dampers(tree, mechanism.springs)
-        constraint_set = ConstraintSet(members, springs, baumgarte_rate, nested, tuple(redundant))
+        laws = body_forces(tree, mechanism.forces)
+        constraint_set = ConstraintSet(members, springs, laws, baumgarte_rate, nested, tuple(redundant))
         self.equations = MechanismEquations(tree, self.gravity, constraint_set)
         self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
         self._tree: Tree = tree
@@ -247,7 +248,7 @@ class Model:
 
     def nonlinear_effects(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """h (nv,), the effort required at velocity v without acceleration: Coriolis, centrifugal and gravity effects,
-        and springs between bodies. M q̈ + h = τ in a tree."""
+        springs between bodies and force laws. M q̈ + h = τ in a tree."""
         return self._call("nonlinear_effects", q, v, *t, out=out)
 
     def gravity_effort(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:

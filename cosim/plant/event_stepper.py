@@ -318,7 +318,7 @@ class EventStepper:
         after = ops.where(locked, 0.0, v + change)
         losses = ops.where(plant.imposed, 0.0, -0.5 * impulse * (v + after))
         loss = ops.total(losses) + constraint_loss[0]
-        energy = {"work": x["energy"]["work"], "loss": x["energy"]["loss"] + loss}
+        energy = x["energy"] | {"loss": x["energy"]["loss"] + loss}
         if plant.imposed.any() or plant.model.equations.timed:
             before, afterwards = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
             energy["work"] = energy["work"] + (afterwards - before + loss)

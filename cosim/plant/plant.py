@@ -147,10 +147,15 @@ class Plant:
             "position": q[self._state_coordinates],
             "velocity": v[self.unprescribed],
             "actuators": actuators,
-            "energy": {"work": np.zeros(()), "loss": np.zeros(())},
+            "energy": {"work": np.zeros(()), "loss": np.zeros(())}
+            | ({"forces": np.zeros(())} if self._has_laws else {}),
         }
         state |= {"real": np.zeros(len(self.real))} if self.real else {}
         return state | ({"modes": self.modes.initial()} if self.modes else {})
+
+    @property
+    def _has_laws(self) -> bool:
+        return bool(self.mechanism.forces)
 
     # --- motion ---
 
@@ -346,6 +351,8 @@ class Plant:
             "actuators": solution["rates"],
             "energy": {"work": power, "loss": loss},
         }
+        if self._has_laws:
+            dx["energy"]["forces"] = ops.total(equations.force_powers(q, v, t).values())
         constant: State = {"modes": self.modes.zero_rates()} if self.modes else {}
         constant |= {"real": np.zeros(len(self.real))} if self.real else {}
         return dx | constant, {"effort": effort}
@@ -385,6 +392,8 @@ class Plant:
         energies = {"kinetic": kinetic, "potential": potential, "stored": stored}
         energies |= {"elastic": elastic} if equations.has_springs else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
+        energies |= {"forces": x["energy"]["forces"]} if self._has_laws else {}
+        signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
         return signals | self._reactions(t, q, v, solution["multipliers"], self.active(x))
 

@@ -40,10 +40,11 @@ class EventSummary(TypedDict):
 
 
 class EnergySummary(TypedDict):
-    """The balance from start to end [J]: residual = work − dissipated − change of what is stored; relative to the
-    largest of the flows that it balances, kinetic energy at its peak included."""
+    """The balance from start to end [J]: residual = work + work of force laws − dissipated − change of what is stored;
+    relative to the largest of the flows that it balances, kinetic energy at its peak included."""
 
     work_in: float
+    work_of_forces: float
     dissipated: float
     stored: float
     residual: float
@@ -153,11 +154,13 @@ def _constraint(run: RecordedRun, name: str, outline: ConstraintOutline) -> dict
 def _energy(run: RecordedRun) -> EnergySummary:
     work, lost, stored, kinetic = (run[f"energy/{name}"] for name in _ENERGIES)
     change = float(stored[-1] - stored[0])
-    residual = float(work[-1] - lost[-1]) - change
+    of_forces = float(run["energy/forces"][-1]) if "energy/forces" in run else 0.0
+    residual = float(work[-1] - lost[-1]) + of_forces - change
     floor = max(REST, 1e-9 * float(np.abs(stored).max()))  # nothing moved: nothing is to be balanced
-    scale = max(abs(float(work[-1])), float(lost[-1]), abs(change), float(kinetic.max()))
+    scale = max(abs(float(work[-1])), abs(of_forces), float(lost[-1]), abs(change), float(kinetic.max()))
     return {
         "work_in": float(work[-1]),
+        "work_of_forces": of_forces,
         "dissipated": float(lost[-1]),
         "stored": change,
         "residual": residual,

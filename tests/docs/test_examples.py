@@ -182,7 +182,8 @@ def write_files(folder: Path) -> Path:
     """Write the files that examples name into the folder of the rigs."""
     (folder / "pd_spring.py").write_text(example_controller())
     (folder / "path.csv").write_text(blocks(DOCS, "csv")[0])
-    for file, word in (("crank.py", "GeneralMotion("), ("parallel.py", "Law("), ("spring.py", "class Spring")):
+    words = {"crank": "GeneralMotion(", "parallel": "ConstraintLaw(", "bounce": "ForceLaw(", "spring": "class Spring"}
+    for file, word in ((f"{name}.py", word) for name, word in words.items()):
         (folder / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
     return folder / "example.yaml"
 

@@ -39,6 +39,7 @@ from cosim.rig.sections import (
     drivers,
     emulator,
     events,
+    forces,
     geometry,
     guard,
     joint_definition,
@@ -75,6 +76,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "Constraint `rolling`": (constraints.RollingKeys, {"type"}),
     "A user constraint": (constraints.UserConstraintKeys, {"type"}),
     "`mechanism.springs`": (loops_and_springs.SpringKeys, set()),
+    "A force law": (forces.ForceKeys, set()),
     "`mechanism.frames`": (loops_and_springs.FrameKeys, set()),
     "`mechanism.loop_closure`": (mechanism.LoopClosureKeys, set()),
     "`joints.<joint>`": (joints._JointFile, set()),
@@ -158,6 +160,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         joint_definition,
         loops_and_springs,
         constraints,
+        forces,
         geometry,
     )
     modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop)
@@ -297,8 +300,18 @@ mechanism:
     - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
   springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
   frames: [{name: nose, link: skate}]
+  forces: [{name: breeze, type: breeze.py, between: [skate]}]
 joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}}
 events: [{do: brake, of: body, effort: 1, at: 1}]
+"""
+BREEZE = """
+from cosim.multibody.force_laws import ForceLaw
+from cosim.types import params
+@params
+class Params:
+    pass
+def load(params):
+    return ForceLaw(lambda frames, q, v, t: [-frames[0].linear])
 """
 # signals of some mechanisms, as the table names them
 OF_SOME = {
@@ -310,6 +323,8 @@ OF_SOME = {
     "<constraint>/force_x": r"\w+/force",
     "<constraint>/violation": r"leash/violation",
     "energy/elastic": r"energy/elastic",
+    "energy/forces": r"energy/forces",
+    "<force>/power": r"breeze/power",
     "<joint>/holding_effort": r"body\.rx/holding_effort",
     "<joint>/brake_slip": r"body\.rx/brake_slip",
     "<constraint>/slip": r"edge/slip",
@@ -332,6 +347,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     assert measured < set(real)
     assert {name.replace("elbow", "<joint>") for name in measured_only} == OF_REAL
     (tmp_path / "skate.yaml").write_text(SKATE)
+    (tmp_path / "breeze.py").write_text(BREEZE)
     skate = load_rig(tmp_path / "skate.yaml").run(0.01)
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in skate.signals), pattern

@@ -110,6 +110,20 @@ def load(params):
         "  constraints: [{name: tie, type: TYPE, joints: [hinge, slide], params: {ratio: 2}}]\n",
         "rig.yaml:6 mechanism.constraints[0]",
     ),
+    "force law": (
+        "cosim.forces",
+        """\
+from cosim.multibody.force_laws import ForceLaw
+from cosim.types import param, params
+@params
+class Params:
+    size: float = param(default=1.0)
+def load(params):
+    return ForceLaw(efforts=lambda frames, q, v, t: [params.size + 0.0 * q[0]])
+""",
+        "  forces: [{name: push, type: TYPE, joints: [slide], params: {size: 2}}]\n",
+        "rig.yaml:6 mechanism.forces[0]",
+    ),
     "driver": (
         "cosim.drivers",
         """\
@@ -270,7 +284,7 @@ def test_one_that_raises_when_it_is_loaded(kind, outside, tmp_path):
     at = code.index("def load")
     code = code[:at] + code[at:].split("\n")[0] + "\n    return {}['none']\n"
     files = (tmp_path / "site" / "far_part.py", tmp_path / "parts" / "mine.py")
-    place = PARTS[kind][3] + (".type" if kind in ("joint", "constraint") else "")
+    place = PARTS[kind][3] + (".type" if kind in ("joint", "constraint", "force law") else "")
     for type, file in zip(outside(kind, code), files, strict=True):
         line = code[:at].count("\n") + 2
         assert mistakes(text(kind, type)) == [f"{place}: cannot be set up: KeyError: 'none' ({file}:{line})"]

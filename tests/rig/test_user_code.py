@@ -322,3 +322,88 @@ def test_keys_of_a_law(keys, message):
 
 def test_a_law_of_time():
     assert read(law(body="return [q[0] - t]", made="ConstraintLaw((row,), f, timed=True)")).constraints[0].law.timed
+
+
+# --- force laws ---------------------------------------------------------------------------------------------
+
+# line 9 is that of `f`, line 10 the first in it
+FORCE = """\
+import math
+from cosim import ops
+from cosim.multibody.force_laws import ForceLaw
+from cosim.types import param, params
+@params
+class Params:
+    size: float = param(default=2.0)
+def load(params):
+    def f(frames, q, v, t):
+        {body}
+    return {made}
+"""
+
+
+def force(body="return [frames[0].linear, -params.size * frames[0].linear]", made="ForceLaw(f)", keys=""):
+    Path("mine.py").write_text(FORCE.format(body=body, made=made))
+    more = f", {keys}" if keys else ""
+    return (
+        "mechanism:\n  bodies: [{name: a, mass: 1, inertia: [1, 1, 1]}, {name: b, mass: 1, inertia: [1, 1, 1]}]\n"
+        f"  forces:\n    - {{name: c, type: mine.py, between: [a, b], joints: [b]{more}}}\n"
+    )
+
+
+def test_a_force_law():
+    (found,) = read(force(keys="points: [[1, 0, 0], [0, 2, 0]], params: {size: 3}")).forces
+    assert (found.name, found.joints, [link for link, _ in found.frames]) == ("c", ("b",), ["a", "b"])
+    np.testing.assert_array_equal([pose.position for _, pose in found.frames], [[1, 0, 0], [0, 2, 0]])
+    assert found.law.wrenches is not None and found.law.efforts is None
+
+
+AT = "rig.yaml:4 mechanism.forces[0]"
+OF_F = "(/mine.py:9 load.<locals>.f)"
+PER_LINK = "return a force (3,), or force and moment (6,), for each link of 'between'"
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            {"made": "None"},
+            ".type: load returned nothing; return a ForceLaw of cosim.multibody.force_laws (/mine.py:8 load)",
+        ),
+        ({"made": "ForceLaw()"}, ".type: the law has neither wrenches nor efforts; give it one of them"),
+        ({"body": "return [frames[0].linear]"}, f".type: wrenches returns an array of shape (1, 3); {PER_LINK} {OF_F}"),
+        ({"body": "return 1.0"}, f".type: wrenches returns an array of shape (); {PER_LINK} {OF_F}"),
+        (
+            {"made": "ForceLaw(efforts=f)"},
+            f".type: efforts returns an array of shape (2, 3); return one number for each dof of 'joints' {OF_F}",
+        ),
+        (
+            {"body": "return q[7]"},
+            ".type: wrenches fails on numbers: IndexError: index 7 is out of bounds for axis 0 with size 1"
+            " (/mine.py:10)",
+        ),
+        (
+            {"body": "return [math.sin(q[0]) * frame.linear for frame in frames]"},
+            ".type: wrenches fails on symbols: cannot be traced: TypeError: a traced value is not a number yet;"
+            " use cosim.ops"
+            " instead of float, math and numpy (/mine.py:10)",
+        ),
+        (
+            {"body": "return [t * frame.linear for frame in frames]"},
+            f".type: wrenches depends on the time t; pass timed=True {OF_F}",
+        ),
+        ({"keys": "points: [[0, 0, 0]]"}, ".points: expected 2 points (one per link), got 1"),
+        ({"keys": "params: {sise: 1}"}, ".params: unknown key 'sise'; did you mean 'size'?"),
+    ],
+)
+def test_mistakes_of_a_force_law(parts, message):
+    assert mistake(force(**parts)) == f"{AT}{message}"
+
+
+def test_parts_of_a_force_law_that_are_not_there():
+    ends = force().replace("between: [a, b]", "between: [a, d]")
+    assert mistake(ends) == f"{AT}: link 'd' does not exist; known: base, a, b"
+    joints = force().replace("joints: [b]", "joints: [d]")
+    assert mistake(joints) == f"{AT}: names joint 'd', which does not exist; known: a, b"
+    name = force().replace("name: c", "name: a")
+    assert mistake(name) == f"{AT}: force 'a' has the name of a joint (line 2); names must be unique"

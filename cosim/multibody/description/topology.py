@@ -13,7 +13,7 @@ from cosim.errors import InputError, did_you_mean
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.validation import NamedItem, check_attachments, line_of, repeated_names
 from cosim.multibody.joints import kind_of
-from cosim.multibody.mechanism import Constraint, Frame, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
+from cosim.multibody.mechanism import AppliedForce, Constraint, Frame, Joint, Link, LoopJoint, Mechanism, Mimic, Spring
 
 
 def build_mechanism(
@@ -25,6 +25,7 @@ def build_mechanism(
     constraints: Sequence[Constraint] = (),
     springs: Sequence[Spring] = (),
     frames: Sequence[Frame] = (),
+    forces: Sequence[AppliedForce] = (),
 ) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
@@ -35,12 +36,13 @@ def build_mechanism(
     named += [("constraint", constraint.name, constraint.place) for constraint in constraints]
     named += [("spring", spring.name, spring.place) for spring in springs]
     named += [("frame", frame.name, frame.place) for frame in frames]
+    named += [("force", force.name, force.place) for force in forces]
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
     diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
-    diagnostics.errors += check_attachments(links, joints, loops, constraints, springs, frames)
+    diagnostics.errors += check_attachments(links, joints, loops, constraints, springs, frames, forces)
     diagnostics.raise_errors()
-    couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames)
+    couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
     return Mechanism(name, root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.errors import InputError, SourceLocation, did_you_mean
 from cosim.multibody.joints import kind_of
-from cosim.multibody.mechanism import Constraint, Frame, Joint, Link, LoopJoint, Pose, Spring
+from cosim.multibody.mechanism import AppliedForce, Constraint, Frame, Joint, Link, LoopJoint, Pose, Spring
 
 NamedItem = tuple[str, str, SourceLocation]  # (kind, name, source location)
 
@@ -39,15 +39,17 @@ def check_attachments(
     constraints: Sequence[Constraint],
     springs: Sequence[Spring],
     frames: Sequence[Frame],
+    forces: Sequence[AppliedForce],
 ) -> list[InputError]:
-    """Errors of loops, constraints, springs and frames: links and joints that do not exist or do not move, a link
-    connected with itself, a loop defined twice, a frame with the name of a link."""
+    """Errors of loops, constraints, springs, frames and forces: links and joints that do not exist or do not move, a
+    link connected with itself, a loop defined twice, a frame with the name of a link."""
     known = dict.fromkeys(link.name for link in links)
     attached: list[tuple[SourceLocation, tuple[str, ...]]] = []
     attached += [(loop.joint.place, (loop.joint.parent, loop.joint.child)) for loop in loops]
     attached += [(constraint.place, tuple(link for link, _ in constraint.frames)) for constraint in constraints]
     attached += [(spring.place, tuple(link for link, _ in spring.ends)) for spring in springs]
     attached += [(frame.place, (frame.link,)) for frame in frames]
+    attached += [(force.place, tuple(link for link, _ in force.frames)) for force in forces]
     errors = [
         InputError(f"frame '{frame.name}' has the name of a link; give it another name", frame.place)
         for frame in frames
@@ -62,8 +64,8 @@ def check_attachments(
     errors += _repeated_loops(joints, loops)
     known_joints = {joint.name: _tree_joint_error(joint) for joint in joints}
     known_joints.update({loop.joint.name: _loop_joint_error(loop) for loop in loops})
-    for constraint in constraints:
-        errors += [InputError(what, constraint.place) for what in _joint_errors(constraint.joints, known_joints)]
+    for item in (*constraints, *forces):
+        errors += [InputError(what, item.place) for what in _joint_errors(item.joints, known_joints)]
     return errors
 
 

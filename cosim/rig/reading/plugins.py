@@ -70,6 +70,7 @@ DRIVER = PluginKind(
 )
 JOINT = PluginKind("joint", "", ("Params", "load"), "cosim.joints")
 CONSTRAINT = PluginKind("constraint", "", ("Params", "load"), "cosim.constraints")
+FORCE = PluginKind("force law", "", ("Params", "load"), "cosim.forces")
 
 
 def read_plugin(

@@ -174,13 +174,23 @@ def _joints_fit(written: str, names: Sequence[str], path: tuple, parts: Parts, r
 def _user_constraint(
     file: str, keys: UserConstraintKeys, path: tuple, parts: Parts, reading: Reading
 ) -> ConstraintParts | None:
-    count = len(keys.between)
-    points = (ORIGIN,) * count if keys.points is None else keys.points
+    frames = frames_at_points(keys.between, keys.points, path, reading)
+    if frames is None:
+        return None
+    kinds = [parts.kind(name) or REVOLUTE for name in keys.joints]
+    law = read_law(file, keys.params, path, reading, len(frames), sum(k.nq for k in kinds), sum(k.nv for k in kinds))
+    if law is None:
+        return None
+    return ConstraintParts(law, frames, keys.joints)
+
+
+def frames_at_points(
+    between: Sequence[str], points: Sequence[Vector] | None, path: tuple, reading: Reading
+) -> tuple[tuple[str, Pose], ...] | None:
+    """One frame per link, at its point or its origin; None after an error."""
+    count = len(between)
+    points = (ORIGIN,) * count if points is None else points
     if len(points) != count:
         words = "point" if count == 1 else "points"
         return reading.fail((*path, "points"), f"expected {count} {words} (one per link), got {len(points)}")
-    kinds = [parts.kind(name) or REVOLUTE for name in keys.joints]
-    law = read_law(file, keys.params, path, reading, count, sum(k.nq for k in kinds), sum(k.nv for k in kinds))
-    if law is None:
-        return None
-    return ConstraintParts(law, tuple(zip(keys.between, map(at_point, points), strict=True)), keys.joints)
+    return tuple(zip(between, map(at_point, points), strict=True))

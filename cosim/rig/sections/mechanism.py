@@ -17,6 +17,7 @@ from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies
 from cosim.rig.sections.constraints import read_constraints
+from cosim.rig.sections.forces import read_forces
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
@@ -48,6 +49,7 @@ class MechanismFile:
     constraints: list | None = param(default=None)
     springs: list | None = param(default=None)
     frames: list | None = param(default=None)
+    forces: list | None = param(default=None)
     loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
 
 
@@ -191,4 +193,5 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     constraints = read_constraints(*items("constraints"), parts, reading)
     springs = read_springs(*items("springs"), parts, reading)
     frames = read_frames(*items("frames"), parts, reading)
-    return build_mechanism(tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames)
+    forces = read_forces(*items("forces"), parts, reading)
+    return build_mechanism(tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces)

@@ -1,6 +1,7 @@
-"""User-defined joints and constraint laws: loaded and checked before use.
+"""User-defined joints, constraint laws and force laws: loaded and checked before use.
 
-Their functions must return arrays of the right shape, be traceable and be differentiable. An error names the line of
+Their functions must return arrays of the right shape and be traceable, those of joints and constraints also be
+differentiable. An error names the line of
 the user's file.
 """
 
@@ -11,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from cosim import ops
 from cosim.compile.trace import Trace, origin, trace
 from cosim.errors import CompileError, where_raised
 from cosim.multibody.constraint_laws import ConstraintLaw, FrameState, ReactionSpec
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.differentiate import HingeOf
+from cosim.multibody.force_laws import ForceLaw
 from cosim.multibody.joints import GeneralMotion
-from cosim.rig.reading.plugins import CONSTRAINT, JOINT, PluginKind, load_plugin, read_named_plugin
+from cosim.rig.reading.plugins import CONSTRAINT, FORCE, JOINT, PluginKind, load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.types import Numeric
@@ -55,6 +58,17 @@ def read_law(
         path,
         reading,
     )
+
+
+def read_force_law(
+    type: str, params: YamlValue, path: tuple, reading: Reading, links: int, nq: int, nv: int
+) -> ForceLaw | None:
+    """The user-defined force law, checked with `links` frames, `nq` coordinates and `nv` velocities of joints."""
+
+    def check(law: ForceLaw) -> None:
+        _check_force_law(law, links, nq, nv)
+
+    return _read(FORCE, ForceLaw, "ForceLaw of cosim.multibody.force_laws", check, type, params, path, reading)
 
 
 def _read(
@@ -133,10 +147,7 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     for k, row in enumerate(law.rows):
         if not all(isinstance(text, str) for text in row):
             raise ValueError(f"row {k + 1} is {tuple(row)}; give its name and its units as text")
-    poses = [pose_of((0.3 * k, 0.2, 0.1 * k), (0.1 * k, 0.15, 0.2 * k)) for k in range(1, links + 1)]
-    rotations = np.array([pose.rotation for pose in poses]).reshape(links, 3, 3)
-    positions = np.array([pose.position for pose in poses]).reshape(links, 3)
-    moving = [0.1 * rotations[:, 0], 0.2 * rotations[:, 1]]
+    rotations, positions, *moving = _sample_frames(links)
     q, v, t = _sample_values(nq), _sample_values(nv), 0.0
 
     def residual(rotations: Numeric, positions: Numeric, q: Numeric, t: Numeric) -> Numeric:
@@ -182,6 +193,47 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
             unit = row.residual_unit
             what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{unit}'"
             raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")
+
+
+def _sample_frames(links: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rotations (links, 3, 3), positions, angular and linear velocities (links, 3) without special values."""
+    poses = [pose_of((0.3 * k, 0.2, 0.1 * k), (0.1 * k, 0.15, 0.2 * k)) for k in range(1, links + 1)]
+    rotations = np.array([pose.rotation for pose in poses]).reshape(links, 3, 3)
+    positions = np.array([pose.position for pose in poses]).reshape(links, 3)
+    return rotations, positions, 0.1 * rotations[:, 0], 0.2 * rotations[:, 1]
+
+
+def _check_force_law(law: ForceLaw, links: int, nq: int, nv: int) -> None:
+    """Raises ValueError for an invalid law."""
+    if law.wrenches is None and law.efforts is None:
+        raise ValueError("the law has neither wrenches nor efforts; give it one of them")
+    arguments = [*_sample_frames(links), _sample_values(nq), _sample_values(nv), 0.0]
+    wanted = {
+        "wrenches": ([(links, 3), (links, 6)], "a force (3,), or force and moment (6,), for each link of 'between'"),
+        "efforts": ([(nv,)], "one number for each dof of 'joints'"),
+    }
+    for name, (shapes, words) in wanted.items():
+        written = getattr(law, name)
+        if written is None:
+            continue
+
+        def fn(
+            rotations: Numeric,
+            positions: Numeric,
+            angular: Numeric,
+            linear: Numeric,
+            q: Numeric,
+            v: Numeric,
+            t: Numeric,
+            written: UserFunction = written,
+        ) -> Numeric:
+            frames = [FrameState(rotations[k], positions[k], angular[k], linear[k]) for k in range(links)]
+            return ops.array(written(frames, q, v, t))
+
+        shape = np.shape(_call_on_numbers(name, written, fn, arguments))
+        if shape not in shapes or shape[0] == 0:
+            raise ValueError(f"{name} returns an array of shape {shape}; return {words} ({origin(written)})")
+        _check_time(name, written, _trace_checked(name, fn, arguments), law.timed)
 
 
 def _check_linear(written: UserFunction, fn: UserFunction, speeds: Sequence[Numeric]) -> None:
