@@ -13,7 +13,7 @@ from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
 from cosim.new.plan import Actuators, Plan, plan_rig
 from cosim.new.rig_text import Source, rig_text
-from cosim.output.console import check_writable
+from cosim.output.console import busy, check_writable
 from cosim.output.output_files import write_file
 from cosim.paths import PACKAGE, expand, locate
 from cosim.rig import load_rig
@@ -43,24 +43,38 @@ def new_rig(
     _check_names(rig, robot, force)
     frequency = _frequency(bandwidth)
     given = _arguments(arguments)
+    with busy(f"reading {Path(robot).name}"):
+        plan, source = _planned(rig, robot, frequency, actuator, floating, given, packages)
+        _write(rig, rig_text(plan, source))
+    for line in _report(rig, plan, source):
+        print(line)
+
+
+def _planned(
+    rig: Path,
+    robot: str,
+    bandwidth: float,
+    actuator: Actuators,
+    floating: bool,
+    arguments: Mapping[str, str],
+    packages: Sequence[str],
+) -> tuple[Plan, Source]:
+    """The figures of the rig, and the keys of its mechanism."""
     file = _locate(robot, packages)
     format = format_of(file)
-    mechanism = read_robot(file, format, given, [Path(expand(folder)) for folder in packages])
-    if given and format != "urdf":
+    mechanism = read_robot(file, format, arguments, [Path(expand(folder)) for folder in packages])
+    if arguments and format != "urdf":
         raise InputError("xacro arguments are for a URDF or xacro file; take them out", "--arg")
     fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
     grounded = format == "urdf" and not floating and not fixed
     whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
-    plan = replace(plan_rig(whole, frequency, actuator, hold=not floating and not fixed), mechanism=mechanism)
+    plan = replace(plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed), mechanism=mechanism)
     keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
     if packages:
         keys["packages"] = [_from(rig, folder, Path(folder)) for folder in packages]
-    if given:
-        keys["xacro_arguments"] = given
-    source = Source(keys, floating or fixed)
-    _write(rig, rig_text(plan, source))
-    for line in _report(rig, plan, source):
-        print(line)
+    if arguments:
+        keys["xacro_arguments"] = arguments
+    return plan, Source(keys, floating or fixed)
 
 
 def _check_names(rig: Path, robot: str, force: bool) -> None:

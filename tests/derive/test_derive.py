@@ -243,3 +243,17 @@ def test_long_chains_go_on_below():
 )
 def test_long_names_are_broken_at_their_joints(name, lines):
     assert break_name(name) == lines
+
+
+def test_the_graph_of_xacro_and_mjcf_files(command):
+    body = '<body name="arm"><joint name="hinge"/><geom size="0.1"/></body>'
+    Path("two.xml").write_text(f'<mujoco model="two"><worldbody>{body}</worldbody></mujoco>')
+    Path("two.xacro").write_text(URDF.replace('"hinge"', "\"${'hin' + 'ge'}\""))
+    for file in ("two.xml", "two.xacro"):
+        code, out, err = command("derive", file, "--graph")
+        assert (code, err) == (0, [])
+        assert out.startswith("two: 1 body on ") and " hinge " in out
+    Path("folder.xml").mkdir()
+    assert command.refuses("derive", "folder.xml", "--graph") == [
+        "folder.xml: is a folder; it holds no robot file; name another"
+    ]
