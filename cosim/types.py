@@ -524,3 +524,4 @@ class ControllerContext:
     period: float  # s
     limits: Limits  # of the n joints
     prescribed: Array  # bool (nv,): dofs of the mechanism with a prescribed trajectory
+    drive_controlled: tuple[str, ...] = ()  # of the joints, those whose drives close a velocity or position loop

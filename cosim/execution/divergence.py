@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -96,7 +97,12 @@ def likely_cause(stop: PostMortem) -> str:
     """What is wrong, and the fix; empty where nothing is found."""
     causes: tuple[Callable[[PostMortem], str], ...] = (_unstable_gains, _stiff_plant, _reference_too_far, _saturated)
     with np.errstate(all="ignore"):
-        return next((cause for find in causes if (cause := find(stop))), "")
+        for find in causes:
+            # the state is that of a failed run, and trajectories may be a user's: the stop reason comes in any case
+            with suppress(Exception):
+                if cause := find(stop):
+                    return cause
+    return ""
 
 
 def predicted(tick_model: TickModel, parts: State, ticks: int) -> PostMortem:

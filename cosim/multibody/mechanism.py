@@ -140,12 +140,13 @@ class Spring:
 
 @dataclass(frozen=True)
 class AppliedForce:
-    """A force law on frames of links and joints; see `ForceLaw`."""
+    """A force law on frames of links and joints; see `ForceLaw`. known: to the model of controllers."""
 
     name: str
     law: ForceLaw
     frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
     joints: tuple[str, ...] = ()
+    known: bool = True
     place: SourceLocation = NOWHERE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -133,9 +134,19 @@ class Model:
         """The same model without the redundant constraint rows in its solution."""
         return self._copy(self._rotor_inertia, redundant)
 
-    def _copy(self, rotor_inertia: RotorInertia | None, redundant: Sequence[int]) -> Model:
-        gravity = self.gravity.tolist()
-        return Model(self.mechanism, gravity, rotor_inertia, self._baumgarte_rate, self._elimination, redundant)
+    @property
+    def as_known(self) -> Model:
+        """The model of controllers: without force laws that are unknown to them."""
+        known = tuple(force for force in self.mechanism.forces if force.known)
+        if len(known) == len(self.mechanism.forces):
+            return self
+        return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, forces=known))
+
+    def _copy(
+        self, rotor_inertia: RotorInertia | None, redundant: Sequence[int], mechanism: Mechanism | None = None
+    ) -> Model:
+        gravity, numerics = self.gravity.tolist(), (self._baumgarte_rate, self._elimination)
+        return Model(mechanism or self.mechanism, gravity, rotor_inertia, *numerics, redundant)
 
     @property
     def limits(self) -> Limits:

@@ -153,6 +153,11 @@ class Plant:
         state |= {"real": np.zeros(len(self.real))} if self.real else {}
         return state | ({"modes": self.modes.initial()} if self.modes else {})
 
+    @cached_property
+    def controller_model(self) -> Model:
+        """The model that controllers get."""
+        return self.model.as_known
+
     @property
     def _has_laws(self) -> bool:
         return bool(self.mechanism.forces)

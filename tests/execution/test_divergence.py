@@ -30,10 +30,10 @@ FAST_DRIVE = "actuator: {type: dc_motor, resistance: 0.1, inductance: 1 mH, torq
 TRACKING = "is NUMBER rad from its reference, more than its limit of 0.1 rad; "
 
 
-def reason(folder, text):
+def reason(folder, text, **files):
     """Why the run stopped; the numbers of what was measured are replaced."""
     with pytest.raises(StoppedRun) as caught:
-        rig_in(folder, text).run()
+        rig_in(folder, text, **files).run()
     told = re.fullmatch(
         r"rig.yaml: stopped at tick \d+ \(t = \S+ s\): (.*)", str(caught.value).removeprefix(f"{folder}/")
     )
@@ -179,4 +179,30 @@ def test_large_rigs_stop_without_eigenvalues(tmp_path, monkeypatch):
     monkeypatch.setattr(divergence, "MAX_SIZE", 1)
     assert reason(tmp_path, ARM % ("limits: {velocity: 20}", 400, 20)).endswith(
         "slow the trajectory down, lower the controller gains or change joints.wrist.limits"
+    )
+
+
+FAILING = """
+from cosim.types import params
+@params
+class Params:
+    pass
+class Failing:
+    end = 9.0
+    def sample(self, t):
+        if isinstance(t, float) and t > 0.0:
+            raise RuntimeError("on numbers")
+        return {"position": [2.0 * t * t], "velocity": [4.0 * t], "acceleration": [4.0], "effort": [0.0]}
+def load(params, joints, folder, start):
+    return Failing()
+"""
+
+
+def test_a_search_that_fails_leaves_the_reason(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = SLIDE.replace("{type: sine, amplitude: 0.1, frequency: 1 Hz}", "{type: failing.py}")
+    assert reason(tmp_path, text % ("limits: {velocity: 1}", 100, 100), failing=FAILING) == (
+        "joint 'rail' moves at NUMBER m/s, above its limit of 1 m/s; slow the trajectory down, lower the"
+        " controller gains"
+        " or change joints.rail.limits"
     )

@@ -196,14 +196,18 @@ schedule: {duration: 0.3, integrator: rk4}
 
 
 def test_a_controller_knows_the_forces(tmp_path):
-    """Computed torque compensates the spring: the joint follows its linear response."""
+    """Computed torque compensates the spring: the joint follows its linear response. Not one that it does not know."""
     text = """
 mechanism:
   bodies: [{name: cart, joint: rail, type: prismatic, axis: [1, 0, 0], mass: 2 kg}]
   forces: [{name: spring, type: cubic.py, joints: [rail], params: {size: 3000}}]
 joints: {rail: {initial: {position: 0.5}}}
 controllers: [{type: computed_torque, bandwidth: 5 Hz, trajectory: {type: quintic, goal: 0.2, duration: 0.2}}]
-schedule: {step: 0.2 ms, duration: 0.3, integrator: rk4}
+schedule: {step: 0.2 ms, duration: 1.5, integrator: rk4}
 """
     run = rig_in(tmp_path, text, cubic=CUBIC).run()
     assert np.abs(run["rail/reference_position"] - run["rail/position"]).max() < 2e-4
+    run = rig_in(tmp_path, text.replace("3000}", "3000}, known: no"), cubic=CUBIC).run()
+    x = run["rail/position"][-1]  # where the spring is in balance with the stiffness m ω² of the controller
+    assert 2.0 * (2.0 * np.pi * 5.0) ** 2 * (0.2 - x) == pytest.approx(3000.0 * x**3, rel=1e-6)
+    assert balance(run) < 1e-6

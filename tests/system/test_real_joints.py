@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import RunError
+from cosim.errors import InputErrors, RunError
 from cosim.execution.python_engine import PythonEngine
 from cosim.hardware.driver_group import DriverGroup
 from cosim.rig.rig import load_rig
@@ -35,6 +35,7 @@ DRIVERS = """
 drivers:
   - {type: moteus, bus: {interface: virtual, channel: none, fd: true}, joints: {elbow: {id: 1}}}
 """
+CONTROLLER = "{type: computed_torque, joints: [elbow], bandwidth: 3 Hz}"
 SINE = "{type: sine, amplitude: 0.5, frequency: 0.7, ramp: 0.4}"
 
 
@@ -423,3 +424,19 @@ def test_drives_with_their_own_gains_ignore_those_of_commands(arm, mode):
         efforts.append(np.array(engine.drivers[1][0].commands)[:, 0])
         assert np.array_equal(signals["elbow/command_effort"], efforts[-1])
     assert np.array_equal(*efforts) and (np.abs(efforts[0]) > 0.1).all()  # kp · 0.2 rad would be 100 N·m
+
+
+@pytest.mark.parametrize("mode", ["velocity", "position"])
+def test_computed_torque_is_refused_where_the_drive_closes_a_loop(arm, mode):
+    path = arm(drivers=DRIVERS).spec.path
+    text = path.read_text().replace("{type: passthrough, joints: [shoulder], kp: 80, kd: 8}", CONTROLLER)
+    assert text.count(CONTROLLER) == 1
+    path.write_text(text)
+    assert load_rig(path).spec.controllers[0].joints == ("elbow",)
+    path.write_text(text.replace("{type: moteus,", f"{{type: moteus, mode: {mode},"))
+    with pytest.raises(InputErrors) as caught:
+        load_rig(path)
+    assert str(caught.value).endswith(
+        "controllers[0]: the drive of joint 'elbow' closes a loop of its own; use mode: effort of its driver, or type:"
+        " feedforward_pd"
+    )

@@ -58,10 +58,13 @@ def controller_context(controller: ControllerSpec, spec: RigSpec, plant: Plant, 
     return ControllerContext(
         joints=controller.joints,
         index=index,
-        model=plant.model,
+        model=plant.controller_model,
         period=controller.period_ns * 1e-9,
         limits=limits.at(index),
         prescribed=~plant.unprescribed,
+        drive_controlled=tuple(
+            name for spec in spec.drivers if spec.mode != "effort" for name in spec.joints if name in controller.joints
+        ),
     )
 
 

@@ -24,6 +24,7 @@ class ForceKeys:
     points: tuple[Vector, ...] | None = param(unit="m", default=None)
     joints: tuple[Reference, ...] = param(default=())
     params: dict | None = param(default=None)
+    known: bool = param(default=True)
 
 
 def read_forces(items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading) -> list[AppliedForce]:
@@ -45,4 +46,4 @@ def _force(data: YamlValue, path: tuple, parts: Parts, reading: Reading) -> Appl
     if law is None:
         return None
     ends = tuple((parts.link(link), pose) for link, pose in frames)
-    return AppliedForce(keys.name, law, ends, keys.joints, reading.place(path))
+    return AppliedForce(keys.name, law, ends, keys.joints, keys.known, reading.place(path))
