@@ -306,9 +306,9 @@ def test_errors_in_a_joint(inside, kind, message):
         (inertial("heavy"), "<mass> value: expected a finite number, got 'heavy'"),
         (
             '<inertial><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>',
-            "<inertial> has no <mass>",
+            "<inertial> has no <mass>; add it",
         ),
-        ('<inertial><mass value="1"/></inertial>', "<inertial> has no <inertia>"),
+        ('<inertial><mass value="1"/></inertial>', "<inertial> has no <inertia>; add it, 0 for a point mass"),
         (
             '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"/></inertial>',
             "<inertia> has no 'iyz'",
@@ -346,7 +346,7 @@ def test_errors_in_a_link(inside, message):
         ),
         (
             [link("a"), '<joint name="j" type="fixed"><child link="a"/></joint>'],
-            ["r.urdf:3 joint 'j': <joint> has no <parent>"],
+            ["r.urdf:3 joint 'j': <joint> has no <parent>; add it"],
         ),
         (
             [*map(link, "abc"), joint("i", "a", "b"), joint("j", "a", "c"), joint("k", "b", "c")],

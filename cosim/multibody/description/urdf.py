@@ -144,7 +144,7 @@ class _ElementReader:
     def child(self, parent: Element, tag: str, required: bool = False) -> Element | None:
         found = [element for element in parent.children if element.tag == tag]
         if required and not found:
-            self.error(parent, f"<{parent.tag}> has no <{tag}>")
+            self.error(parent, f"<{parent.tag}> has no <{tag}>; add it" + ", 0 for a point mass" * (tag == "inertia"))
         if len(found) > 1:
             self.error(found[1], f"<{parent.tag}> has {len(found)} <{tag}>; keep one")
         return found[0] if found else None
