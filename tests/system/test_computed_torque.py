@@ -193,12 +193,12 @@ def test_the_largest_bandwidth_with_a_measurement_delayed_by_a_period(tmp_path, 
     assert found == f"rig.yaml:5 controllers[0]: {what}"
 
 
-@pytest.mark.parametrize("fallback", [False, True])
-def test_the_gains_of_the_controller_of_this_name_before(command, tmp_path, fallback):
-    section = "{type: computed_torque, kp: 100, kd: 10}"
+@pytest.mark.parametrize(("fallback", "gains"), [(False, "kp: 100, kd: 10"), (True, "kp: 100"), (False, "kd: 10")])
+def test_the_gains_of_the_controller_of_this_name_before(command, tmp_path, fallback, gains):
+    section = f"{{type: computed_torque, {gains}}}"
     section = f"{{type: pd_gravity, kp: 1, kd: 1, fallback: {section}}}" if fallback else section
     (tmp_path / "rig.yaml").write_text(ARM + f"controllers:\n  - {section}\n")
     (found,) = command.refuses("check", "rig.yaml")
-    key = "controllers[0].fallback.kp" if fallback else "controllers[0].kp"
+    key = ("controllers[0].fallback." if fallback else "controllers[0].") + gains[:2]
     what = "the controller with gains is now 'feedforward_pd'; computed_torque has 'bandwidth' and 'damping'"
     assert found == f"rig.yaml:11 {key}: {what}"

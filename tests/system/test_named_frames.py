@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cosim.output.recording_reader import read_recording
 from cosim.rig.outline import signal_units
 from tests.kit.rigs import controller, rig_in
 
@@ -99,3 +100,13 @@ def test_a_bound_in_another_unit(command, tmp_path):
     (tmp_path / "rig.yaml").write_text(RIG + event)
     (found,) = command.refuses("check", "rig.yaml")
     assert found.startswith("rig.yaml:13 events[0].when.below: unit 'deg' does not fit here; use ")
+
+
+def test_they_are_plotted_and_recorded(command, tmp_path):
+    (tmp_path / "rig.yaml").write_text(RIG)
+    signals = ("--plot", "a.png", "--plot-signals", "tip.x/position,tip.yaw/position,tip.z/velocity")
+    code, _, err = command("run", "rig.yaml", "--duration", "0.05", "--record", "a.mcap", *signals)
+    assert (code, err) == (0, [])
+    samples = read_recording("a.mcap").samples
+    assert set(samples["mark.y/position"]) == {2.0} and len(set(samples["tip.x/position"])) > 40
+    assert (tmp_path / "a.png").stat().st_size > 10_000

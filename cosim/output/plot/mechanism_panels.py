@@ -20,6 +20,7 @@ ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
     TOTAL: ("total", {"color": INK, "linewidth": 1.2}),
     "energy/dissipated": ("dissipated", {"color": RUST, "linewidth": 1.2}),
     "energy/work": ("work", {"color": VIOLET, "linewidth": 1.2}),
+    "energy/forces": ("work of force laws", {"color": VIOLET, "linewidth": 1.2, "linestyle": "--"}),
 }
 # each thinner than the one before, so that coinciding curves are all visible
 REACTIONS = [
