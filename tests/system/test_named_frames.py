@@ -107,6 +107,6 @@ def test_they_are_plotted_and_recorded(command, tmp_path):
     signals = ("--plot", "a.png", "--plot-signals", "tip.x/position,tip.yaw/position,tip.z/velocity")
     code, _, err = command("run", "rig.yaml", "--duration", "0.05", "--record", "a.mcap", *signals)
     assert (code, err) == (0, [])
-    samples = read_recording("a.mcap").samples
+    samples = read_recording("a.mcap").signals
     assert set(samples["mark.y/position"]) == {2.0} and len(set(samples["tip.x/position"])) > 40
     assert (tmp_path / "a.png").stat().st_size > 10_000
