@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
+from cosim.errors import one_line
 from cosim.multibody.description.floating_base import ROOT_JOINT
 from cosim.new.motors import motor_keys
 from cosim.new.plan import DELAY, DURATION, JointPlan, Plan
@@ -36,8 +37,8 @@ def yaml_text(text: str) -> str:
 
 
 def _head(plan: Plan) -> Iterator[str]:
-    name = plan.mechanism.name
-    yield f"# A first rig for {' '.join(name.split())}, written by `cosim new`. Every value may be changed."
+    name = one_line(plan.mechanism.name)
+    yield f"# A first rig for {name}, written by `cosim new`. Every value may be changed."
     what = "Every joint moves a little and returns." if plan.moving else "Nothing holds the robot."
     yield f"description: {what}"
 
@@ -57,7 +58,8 @@ def _mechanism(plan: Plan, source: Source) -> Iterator[str]:
     if source.floating:
         yield f"  floating_base: true  # joint '{ROOT_JOINT}': nothing holds the base, so it falls"
     else:
-        yield f"  # The base '{plan.mechanism.root}' is fixed to the ground; 'floating_base: true' makes it free."
+        root = one_line(plan.mechanism.root)
+        yield f"  # The base '{root}' is fixed to the ground; 'floating_base: true' makes it free."
 
 
 def _joints(plan: Plan) -> Iterator[str]:

@@ -143,6 +143,12 @@ def test_a_robot_without_joints_is_free(new):
     assert load_rig("rig.yaml").run(duration=0.1).summary["outcome"] == "finished"
 
 
+def test_names_with_line_breaks_stay_in_their_lines(new):
+    text = one_joint().replace('"base"', '"ba&#10;- se: #"').replace('name="bot"', 'name="b&#10;ot: x"')
+    assert new(text.replace('"j"', '"j&#10;: #1"'))[0] == 0
+    assert list(load_rig("rig.yaml").spec.joints) == ["j\n: #1"]
+
+
 def test_motors_and_bandwidth_are_options(new):
     new(one_joint(), "--actuator", "dc_motor", "--bandwidth", "20 Hz")
     data = yaml.safe_load(Path("rig.yaml").read_text())
