@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.oracle.conftest import ROBOTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "bring-your-robot.md"
-HEAD = ("robot", "joints", "computing time", "error", "integrator")
+HEAD = ("robot", "joints", "computing time", "error")
 BEGIN = "| robot | joints |"
 LARGEST_ERROR = 0.02  # of the travel of the joint
 LONGEST = 600.0  # s
@@ -36,16 +36,15 @@ class FirstRun:
     joints: int = 0
     seconds: float = 0.0
     error: float = 0.0
-    integrator: str = ""
     problem: str = ""
     refused: bool = False
 
     @property
     def row(self) -> tuple[str, ...]:
         if self.problem:
-            return self.robot, "–", "–", f"{'refused: ' if self.refused else ''}{self.problem}", "–"
+            return self.robot, "–", "–", f"{'refused: ' if self.refused else ''}{self.problem}"
         error = f"{self.error:.2%}" if self.joints else "–"
-        return self.robot, str(self.joints), f"{self.seconds:.1f} s", error, self.integrator
+        return self.robot, str(self.joints), f"{self.seconds:.1f} s", error
 
 
 def first_run(robot: str, folder: Path, *options: str) -> FirstRun:
@@ -56,7 +55,7 @@ def first_run(robot: str, folder: Path, *options: str) -> FirstRun:
     if new.returncode:
         line = new.stderr.splitlines()[0]
         more = len(new.stderr.splitlines()) - 1
-        what = line.replace(f"{ROBOTS / robot}", "").lstrip(":")
+        what = line.replace(f"{ROBOTS / robot}:", "line ")
         return FirstRun(robot, problem=what + (f" (and {more} more)" if more else ""), refused=True)
     run = _cosim(folder, "run", rig, "--json", summary)
     seconds = _computed() - begun
@@ -89,7 +88,7 @@ def judged(robot: str, seconds: float, summary: dict, travel: dict[str, float]) 
         problem = f"'{worst}' is off by {errors[worst]:.1%} of its travel"
     elif summary["energy"]["residual_relative"] > 0.01:
         problem = f"energy residual {summary['energy']['residual_relative']:.1e}"
-    return FirstRun(robot, len(travel), seconds, max(errors.values(), default=0.0), summary["integrator"], problem)
+    return FirstRun(robot, len(travel), seconds, max(errors.values(), default=0.0), problem)
 
 
 def _computed() -> float:
@@ -106,8 +105,10 @@ def _cosim(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]
 
 
 def table(runs: list[FirstRun]) -> str:
-    rows = [HEAD, ("---",) * len(HEAD), *(run.row for run in runs)]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
+    head, *rows = (
+        f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in [HEAD, *(r.row for r in runs)]
+    )
+    return "\n".join([head, "|---" * len(HEAD) + "|", *rows])
 
 
 def main(arguments: list[str]) -> int:
@@ -120,7 +121,7 @@ def main(arguments: list[str]) -> int:
         print(*runs[-1].row, sep="\t", flush=True)
     if "--page" in arguments:
         page = PAGE.read_text(encoding="utf-8")
-        old = re.escape(BEGIN) + r".*?(?=\n\n|\Z)"
+        old = re.escape(BEGIN) + r".*?(?=\n\n|\n?\Z)"
         PAGE.write_text(re.sub(old, lambda _: table(runs), page, count=1, flags=re.DOTALL), encoding="utf-8")
     return int(any(run.problem and not run.refused for run in runs))
 

@@ -47,5 +47,5 @@ def test_a_humanoid_has_a_rig(tmp_path):
 )
 def test_a_run_is_judged_by_limits_errors_and_energy(change, problem):
     summary = {"guard": {}, "joints": {"j": {"error_max": 0.001}}, "energy": {"residual_relative": 1e-6}}
-    found = judged("r", 2.0, {**summary, "integrator": "rk4", **change}, {"j": 0.1})
+    found = judged("r", 2.0, {**summary, **change}, {"j": 0.1})
     assert (found.problem, found.joints, found.seconds) == (problem, 1, 2.0)
