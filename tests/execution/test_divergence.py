@@ -93,6 +93,12 @@ CASES = {
         f" trajectory"
         " down, reduce the load, or raise joints.wrist.limits",
     ),
+    "effort limit, part of the time": (
+        ARM % ("limits: {effort: 0.008, tracking: 0.002}", 100, 1),
+        "joint 'wrist' is NUMBER rad from its reference, more than its limit of 0.002 rad; its effort was at its"
+        " limit of"
+        " 0.008 N*m in 78% of the last 0.1 s; slow the trajectory down, reduce the load, or raise joints.wrist.limits",
+    ),
     "saturated drive": (
         ARM % ("limits: {tracking: 0.1}, actuator: {type: ideal, max_effort: 0.001}", 100, 1),
         f"joint 'wrist' {TRACKING}its effort was at its limit in 100% of the last 0.1 s; slow the trajectory"
