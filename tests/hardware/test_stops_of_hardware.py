@@ -301,7 +301,7 @@ def test_the_cause_is_there_before_the_motors_are_off_and_stays(bench_of, monkey
     engine._on_timeout("late")
     engine.force_stop(2.0)
     assert found == [(True, "(in the loop)")]
-    assert engine.fault_message(LoopStatus.STOPPED).endswith(": late (in the loop)")
+    assert engine.fault_message(LoopStatus.STOPPED, np.zeros((0, engine.program.row))).endswith(": late (in the loop)")
 
 
 def test_at_rest_it_does_not_bark_before_it_is_fed():
