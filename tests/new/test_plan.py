@@ -107,8 +107,10 @@ def test_an_effort_limit_that_cannot_be_is_replaced(effort, reason):
 
 def test_an_effort_limit_that_suffices_stays():
     assert planned().effort.reason == "" and planned().effort.value == 50.0
-    # a large robot needs a large one
     assert planned(limit='lower="-2" upper="2" effort="900" velocity="3"').effort.value == 900.0
+    # a heavy robot has a large one
+    heavy = one_joint(limit='lower="-2" upper="2" effort="5000" velocity="3"').replace('value="1.0"', 'value="20"')
+    assert plan_of(heavy).joints[0].effort.value == 5000.0
 
 
 @pytest.mark.parametrize(
