@@ -68,7 +68,7 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Call(node.func, [arguments[0], arguments[2], arguments[1]], [])
         if name in SWAPPED:
             yield ast.Call(ast.Attribute(node.func.value, SWAPPED[name], ast.Load()), arguments, node.keywords)
-        yield from (arguments[k] for k in LEFT_OUT.get(name, ()))
+        yield from (arguments[k] for k in LEFT_OUT.get(name, ()) if k < len(arguments))
     elif isinstance(node, ast.IfExp):
         yield ast.IfExp(node.test, node.orelse, node.body)
     elif isinstance(node, ast.If):
