@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.integrate import cumulative_trapezoid, solve_ivp
 
 from cosim import Model
 
+UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
 DEGREE = math.pi / 180.0
 DRIVEN = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint")
 WRIST = ("wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
@@ -64,7 +66,7 @@ def test_ur5_efforts_equal_inverse_dynamics_of_arm_and_rotors(ur5):
     joints = ur5.rig.joints
     q, v, a = (columns(ur5, joints, what) for what in ("position", "velocity", "acceleration"))
     rotors = 101**2 * 1e-4 * np.array([0.35, 0.35, 0.35, 0.06, 0.06, 0.06])
-    arm = Model.from_urdf(ur5.rig.spec.mechanism.urdf)
+    arm = Model.from_urdf(UR5)
     needed = arm.inverse_dynamics(q, v, a) + rotors * a + arm.friction_effort(v)
     effort = columns(ur5, joints, "effort")
     np.testing.assert_allclose(effort, needed, atol=1e-9 * np.abs(effort).max())
@@ -115,7 +117,7 @@ def test_wrist_efforts_and_arm_accelerations_equal_hybrid_dynamics(wrist):
     assert joints == DRIVEN + WRIST
     q, v, a = (columns(wrist, joints, what) for what in ("position", "velocity", "acceleration"))
     rotors = 101**2 * 0.35e-4 * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])  # nothing drives the wrist
-    arm = Model.from_urdf(wrist.rig.spec.mechanism.urdf).with_rotor_inertia(rotors)
+    arm = Model.from_urdf(UR5).with_rotor_inertia(rotors)
     effort = columns(wrist, joints, "effort") - arm.friction_effort(v)
     known = np.array([name in WRIST for name in joints])
     found_a, found_effort = arm.hybrid_dynamics(q, v, np.where(known, a, 0.0), np.where(known, 0.0, effort), known)

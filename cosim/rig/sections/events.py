@@ -36,21 +36,21 @@ def _when_of(interface: str) -> type[WhenKeys]:
     """WhenKeys with a unit, or that of an interface of a dof."""
 
     @params
-    class Keys(WhenKeys):
+    class WhenKeysInUnit(WhenKeys):
         above: float | None = param(unit=interface, default=None)
         below: float | None = param(unit=interface, default=None)
 
-    return Keys
+    return WhenKeysInUnit
 
 
 def _over_of(interface: str) -> type[OverKeys]:
     """OverKeys with the unit of an interface of a dof."""
 
     @params
-    class Keys(OverKeys):
+    class OverKeysInUnit(OverKeys):
         values: tuple[float, ...] = param(unit=interface)
 
-    return Keys
+    return OverKeysInUnit
 
 
 _UNITS = {what: f"joint {what}" for what in ("position", "velocity", "acceleration", "effort")}
