@@ -9,7 +9,7 @@ from cosim.output.console import PIPE_WIDTH
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport
 from cosim.rig.run import Run
-from cosim.rig.summary import JointSummary, RunSummary, speed_text
+from cosim.rig.summary import EnergySummary, JointSummary, RunSummary, speed_text
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
@@ -70,7 +70,7 @@ def _columns(joints: Sequence[JointSummary]) -> list[tuple[str, str, str]]:
 
 def general_lines(summary: RunSummary) -> list[str]:
     """Energy, buses, speed and engine."""
-    energy = summary["energy"] or {}
+    energy = summary["energy"]
     parts: dict[str, list[str]] = {}
     reasons = []
     for part, how in summary["engine"].items():
@@ -97,7 +97,7 @@ def general_lines(summary: RunSummary) -> list[str]:
     ]
 
 
-def _of_forces(energy: Mapping[str, float]) -> str:
+def _of_forces(energy: EnergySummary) -> str:
     """The work of force laws, where there is any."""
     return f"of forces {energy['work_of_forces']:.6g} J, " if energy["work_of_forces"] else ""
 
