@@ -86,7 +86,7 @@ def general_lines(summary: RunSummary) -> list[str]:
         f"energy   work in {e['work_in']:.6g} J, {_of_forces(e)}dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
         for e in [energy]
-        if energy
+        if e is not None
     ]
     return [
         *balance,
