@@ -1,5 +1,6 @@
 """Fixtures and hooks for every room."""
 
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,9 @@ __all__ = ["command", "rig_of", "sample"]
 
 # keep what pytest compiles of test modules: without it, each collection takes three times as long
 sys.dont_write_bytecode = False
+# a job in the background ignores it, and so would the programs that tests send it to
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
