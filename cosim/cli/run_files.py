@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cosim.errors import CosimError, InputError, RunError, did_you_mean
 from cosim.output.output_files import write_file
 from cosim.paths import locate
-from cosim.rig.outline import signal_units
+from cosim.rig.outline import channels_of
 from cosim.rig.run import Run
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def input_files(rig: Rig) -> dict[Path, str]:
 def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joints: Sequence[str] = ()) -> None:
     """Raise InputError for a plot of the timing of a run that is not in real time, and for signals and joints to plot
     that the rig does not have, or without a plot."""
-    chosen = (("--plot-signals", signals, tuple(signal_units(rig))), ("--plot-joints", joints, rig.joints))
+    chosen = (("--plot-signals", signals, tuple(dict(channels_of(rig)))), ("--plot-joints", joints, rig.joints))
     for option, names, known in chosen:
         if names and not plots:
             raise InputError("there is no plot to choose them for; pass --plot FILE too", option)

@@ -61,9 +61,8 @@ def compare(a: Run, b: Run) -> Comparison:
     first = max(float(a.t[0]), float(b.t[0]))
     rows = (a.t >= first) & (a.t <= end)
     if not rows.any():
-        raise InputError(
-            f"run b begins at {b.t[0]:g} s, run a ends at {a.t[-1]:g} s; they have no common time", "compare"
-        )
+        spans = ", ".join(f"{name} is from {run.t[0]:g} to {run.t[-1]:g} s" for name, run in (("a", a), ("b", b)))
+        raise InputError(f"the runs have no common time: {spans}; compare runs of the same time", "compare")
     t = a.t[rows]
     same = len(b.t) >= len(t) and np.array_equal(b.t[: len(t)], t)
     common = [name for name in a.signals if name in b]
@@ -84,8 +83,9 @@ def compare(a: Run, b: Run) -> Comparison:
 def _difference(t: np.ndarray, a: np.ndarray, b: np.ndarray, unit: str) -> SignalDifference:
     with np.errstate(over="ignore", invalid="ignore"):  # of runs that diverged
         difference = np.abs(b - a)
-    difference[np.isnan(a) & np.isnan(b)] = 0.0  # not measured in either
-    worst = int(np.argmax(np.where(np.isnan(difference), np.inf, difference)))
+    difference[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0  # infinite, or not measured, in both
+    difference[np.isnan(difference)] = np.inf  # in one of them
+    worst = int(np.argmax(difference))
     with np.errstate(over="ignore"):
         rms = float(np.sqrt(np.mean(difference * difference)))
     return SignalDifference(unit, rms, float(difference[worst]), float(t[worst]))

@@ -38,7 +38,7 @@ class Run(RecordedRun):
 
     def _repr_html_(self) -> str:
         """The summary and the plot, for notebooks."""
-        return html_of(self)
+        return html_of(self, self.summary)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A column per signal, indexed by `t` [s], with the units in `attrs["units"]`. Raises ImportError without
@@ -55,7 +55,7 @@ class Run(RecordedRun):
 
         Raises InputError for signals and joints that do not exist, and for a file that cannot be written.
         """
-        return figure_of(self, signals, joints, file)
+        return figure_of(self, self.summary, signals, joints, file)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a file (`.npz`), for `cosim.load_run`. Raises InputError if it cannot be written."""

@@ -82,9 +82,10 @@ def _from_recording(path: str | Path) -> dict[str, Any]:
     values = np.column_stack([recording.signals[name] for name in rig.units])
     events = [RunEvent(t_ns * 1e-9, text, math.nan, level=level) for t_ns, text, level in recording.log]
     fault = next((event.name for event in reversed(events) if event.level == "error"), "")
-    told = tuple(event for event in events if event.level != "error")
+    reported = tuple(event for event in events if event.level != "error")
     t = recording.t_ns * 1e-9
-    return {"rig": rig, "t": t, "values": values, "busy": math.nan, "wall": math.nan, "fault": fault, "events": told}
+    unknown = {"busy": math.nan, "wall": math.nan}
+    return {"rig": rig, "t": t, "values": values, "fault": fault, "events": reported, **unknown}
 
 
 def outline_json(outline: RigOutline) -> str:
@@ -102,13 +103,9 @@ def _outline(data: dict[str, Any]) -> RigOutline:
 
 def _number(value: Any) -> float | list[float]:
     """JSON has null for a parameter that is infinite: a limit that is not set."""
-    return (
-        [math.inf if x is None else x for x in value]
-        if isinstance(value, list)
-        else math.inf
-        if value is None
-        else value
-    )
+    if isinstance(value, list):
+        return [math.inf if x is None else x for x in value]
+    return math.inf if value is None else value
 
 
 def _constraint(data: dict[str, Any]) -> ConstraintOutline:

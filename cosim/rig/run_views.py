@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cosim.errors import InputError, did_you_mean
 from cosim.rig.recorded_run import RecordedRun
-from cosim.rig.summary import speed_text, summary_of
+from cosim.rig.summary import RunSummary, speed_text
 
 if TYPE_CHECKING:
     import pandas
@@ -40,7 +40,9 @@ def dataset_of(run: RecordedRun) -> xarray.Dataset:
     return xarray.Dataset(variables, {"t": ("t", run.t, {"units": "s"})}, {"rig": run.rig.name})
 
 
-def figure_of(run: RecordedRun, signals: Sequence[str], joints: Sequence[str], file: str | Path | None) -> Figure:
+def figure_of(
+    run: RecordedRun, summary: RunSummary, signals: Sequence[str], joints: Sequence[str], file: str | Path | None
+) -> Figure:
     """See `Run.plot`."""
     from cosim.output.plot.run_plot import RunPlot
 
@@ -51,11 +53,11 @@ def figure_of(run: RecordedRun, signals: Sequence[str], joints: Sequence[str], f
         raise InputError("give signals or joints, not both", "plot")
     plot = RunPlot(
         t=run.t,
-        signals={name: run[name] for name in run.signals if not name.startswith("timing/")},
+        signals={name: run[name] for name in run.signals},
         joints=run.joints,
         title=run.rig.name,
         units=run.units,
-        note=run.fault or note_of(run),
+        note=run.fault or _note(summary),
         description=run.rig.description,
         events=[(event.t, event.name) for event in run.events],
         limits=run.rig.limits,
@@ -67,9 +69,8 @@ def figure_of(run: RecordedRun, signals: Sequence[str], joints: Sequence[str], f
     return plot.draw() if file is None else plot.save(file)
 
 
-def note_of(run: RecordedRun) -> str:
+def _note(summary: RunSummary) -> str:
     """Settings, speed and energy residual of a run, in one line."""
-    summary = summary_of(run)
     energy = summary["energy"]
     return speed_text(summary) + (f"; energy residual {energy['residual_relative']:.1e}" if energy else "")
 
@@ -79,17 +80,17 @@ def _late_ticks(run: RecordedRun) -> list[float]:
     return [] if run.timing is None else [float(run.timing.time_of(miss.number)) for miss in run.timing.misses()]
 
 
-def html_of(run: RecordedRun) -> str:
+def html_of(run: RecordedRun, summary: RunSummary) -> str:
     """The summary as a table of the joints, and the plot of the run as a picture."""
-    picture, summary = io.BytesIO(), summary_of(run)
-    figure_of(run, (), (), None).savefig(picture, format="png")
+    picture = io.BytesIO()
+    figure_of(run, summary, (), (), None).savefig(picture, format="png")
     columns = ("role", "error_rms", "error_max", "effort_rms", "effort_peak")
     rows = [
         f"<tr><td>{html.escape(name)}</td>" + "".join(f"<td>{_cell(joint[key])}</td>" for key in columns) + "</tr>"
         for name, joint in summary["joints"].items()
     ]
     head = "".join(f"<th>{column.replace('_', ' ')}</th>" for column in ("joint", *columns))
-    outcome = html.escape(f"{summary['outcome']}; {note_of(run)}")
+    outcome = html.escape(f"{summary['outcome']}; {_note(summary)}")
     source = base64.b64encode(picture.getvalue()).decode()
     return (
         f"<b>{html.escape(run.rig.name)}</b> {html.escape(run.rig.description)}<br>{outcome}"

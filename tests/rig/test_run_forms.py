@@ -183,3 +183,17 @@ def test_runs_of_different_steps_and_lengths_are_compared_over_their_common_time
     assert both.end == coarse.t[-1] and not both.identical
     assert both.signals["elbow/position"].max < 0.01
     assert both.changed["step_s"] == (0.001, 0.002)
+
+
+def test_values_that_are_no_number_in_one_run_are_no_equality(run):
+    other = pickle.loads(pickle.dumps(run))
+    column = other.signals.index("elbow/position")
+    other.values[7, column] = np.nan
+    found = compare(run, other).signals["elbow/position"]
+    assert (found.max, found.t) == (math.inf, run.t[7])
+    assert compare(other, other).identical
+
+
+def test_the_timing_of_a_run_is_plotted():
+    figure = Rig.from_dict(ARM, realtime=True).run(0.05).plot(["timing/latency"])
+    assert [axes.get_ylabel() for axes in figure.axes] == ["s"]
