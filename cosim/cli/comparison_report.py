@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from cosim.output.console import PIPE_WIDTH
+from cosim.output.console import report_console, report_table
 from cosim.rig.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -20,41 +19,28 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
 
     a, b: names of the runs.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
+    console = report_console()
     console.print(f"a  {a}  {comparison.a.rig.name}, {comparison.a.t[-1]:.6g} s", markup=False)
     console.print(f"b  {b}  {comparison.b.rig.name}, {comparison.b.t[-1]:.6g} s", markup=False)
     if comparison.identical and not comparison.changed:
         console.print("the runs are equal, to the bit")
         return
 
-    def table(heading: str, *columns: str) -> Table:
-        found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        found.add_column(heading, overflow="fold")
-        for column in columns:
-            found.add_column(column, justify="right", overflow="fold")
-        return found
-
     fields = {name: pair for name, pair in comparison.changed.items() if not name.startswith("joints.")}
     if fields:
-        shown = table("summary", "a", "b", "b / a")
+        shown = _table("summary", "a", "b", "b / a")
         for name, (first, second) in list(fields.items())[:MOST_FIELDS]:
             shown.add_row(name, _value(first), _value(second), _ratio(first, second))
         console.print(shown, markup=False)
         if (more := len(fields) - MOST_FIELDS) > 0:
             console.print(f"… and {more} more")
     if any(name.startswith("joints.") for name in comparison.changed):
-        console.print(_joints(comparison, table), markup=False)
+        console.print(_joints(comparison), markup=False)
     sizes = {name: _size(comparison, name) for name in comparison.signals}
     relative = {name: d.max / sizes[name] if sizes[name] else 0.0 for name, d in comparison.signals.items()}
     differing = sorted((name for name, r in relative.items() if r > ROUNDING), key=lambda name: -relative[name])
     if differing:
-        signals = table("signal", "RMS of b − a", "largest", "at", "of its size")
+        signals = _table("signal", "RMS of b − a", "largest", "at", "of its size")
         for name in differing[:MOST_SIGNALS]:
             d = comparison.signals[name]
             unit = d.unit.replace("*", "·")
@@ -72,10 +58,10 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
             console.print(f"only in {which}: {listed}", markup=False)
 
 
-def _joints(comparison: Comparison, table: Callable[..., Table]) -> Table:
+def _joints(comparison: Comparison) -> Table:
     """Errors and efforts of the joints of both runs, side by side."""
     keys = {"error RMS": "error_rms", "effort RMS": "effort_rms"}
-    shown = table("joint", *(heading for name in keys for heading in (f"{name} a", "b", "b / a")))
+    shown = _table("joint", *(heading for name in keys for heading in (f"{name} a", "b", "b / a")))
     a, b = (run.summary["joints"] for run in (comparison.a, comparison.b))
     for joint in (joint for joint in a if joint in b):
         cells = []
@@ -84,6 +70,14 @@ def _joints(comparison: Comparison, table: Callable[..., Table]) -> Table:
             cells += [_value(first), _value(second), _ratio(first, second)]
         shown.add_row(joint, *cells)
     return shown
+
+
+def _table(heading: str, *columns: str) -> Table:
+    table = report_table()
+    table.add_column(heading, overflow="fold")
+    for column in columns:
+        table.add_column(column, justify="right", overflow="fold")
+    return table
 
 
 def _size(comparison: Comparison, name: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cosim.errors import plural
-from cosim.output.console import PIPE_WIDTH
+from cosim.output.console import report_console, report_table
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport
 from cosim.rig.run import Run
@@ -23,15 +23,9 @@ LOSS = ROUNDING
 
 def print_summary(run: Run) -> None:
     """Print the summary: a table of the joints, then a line per topic."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    summary, console = run.summary, Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
+    summary, console = run.summary, report_console()
     console.print(f"[bold]{run.rig.name}[/bold]  {run.rig.description}".rstrip(), soft_wrap=True)
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table = report_table()
     table.add_column("joint", overflow="fold")
     table.add_column("role")
     joints, units = summary["joints"], run.units

@@ -13,11 +13,10 @@ from cosim.multibody.description.floating_base import with_floating_base
 from cosim.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
 from cosim.new.plan import Actuators, Plan, plan_rig
 from cosim.new.rig_text import Source, rig_text
-from cosim.output.console import busy, check_writable
+from cosim.output.console import busy, check_writable, quantity_of
 from cosim.output.output_files import write_file
 from cosim.paths import PACKAGE, expand, locate
 from cosim.rig import load_rig
-from cosim.units import parse_quantity
 
 ASSIGN = ":="  # of an argument of xacro, as in ROS
 LOWEST, HIGHEST = 0.1, 100.0  # Hz
@@ -90,13 +89,7 @@ def _check_names(rig: Path, robot: str, force: bool) -> None:
 
 
 def _frequency(text: str) -> float:
-    try:
-        frequency = parse_quantity(text, "Hz")
-    except ValueError as error:
-        raise InputError(str(error), "--bandwidth") from None
-    if not LOWEST <= frequency <= HIGHEST:
-        raise InputError(f"expected {LOWEST:g} to {HIGHEST:g} Hz, got '{text}'", "--bandwidth")
-    return frequency
+    return quantity_of(text, "Hz", "--bandwidth", (LOWEST, HIGHEST), f"{LOWEST:g} to {HIGHEST:g} Hz")
 
 
 def _arguments(given: Sequence[str]) -> dict[str, str]:
