@@ -98,12 +98,6 @@ class Emitter:
         size = 8 * self.lanes * length
         self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
 
-    def any_lane(self, condition: str) -> str:
-        """Whether a condition holds in any lane: conditional calls are made for all lanes together."""
-        if self.lanes == 1:
-            return condition
-        return self.add(f"call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.bit} {condition})")
-
     def need(self, node: int) -> None:
         """Emit the node and its dependencies."""
         if node in self.value:
@@ -214,7 +208,7 @@ def _in_parts(
                 arrays = whole.arguments[what] + whole.results[what]
                 _make(e, what, calls[what], [e.address(e.inputs[a.input], a.place) for a in arrays], *where)
         name = f"{symbol}.part{k}.{lanes}"
-        texts.append(_text(name, [*ins, f"noalias {space}"], e.lines))
+        texts.append(_text(name, [*ins, f"noalias {space}"], _allocations_first(e.lines)))
         typed = ", ".join(f"ptr {p}" for p in [*ins, space])
         main.lines.append(f"  call void @{name}({typed})")
     for pointer, array, output in zip(outs, whole.outputs, graph.outputs, strict=True):
@@ -245,15 +239,29 @@ def _call(e: Emitter, number: int, call: RecordedCall, needed: list[list[int]]) 
 
 
 def _make(e: Emitter, number: int, call: RecordedCall, pointers: list[str], condition: int | None) -> None:
-    """Emit the call instruction, under its condition if it has one."""
-    typed = ", ".join(f"ptr {p}" for p in pointers)
-    line = f"  call void @{call.routine.symbol}.{e.lanes}({typed})"
+    """Emit the call instruction, under its condition if it has one: then for all lanes as soon as one needs it, and
+    each lane takes the results only where its condition holds."""
     if condition is None:
-        e.lines.append(line)
-    else:
-        holds = e.any_lane(e.condition(condition))
-        e.lines += [f"  br i1 {holds}, label %call{number}, label %after{number}", f"call{number}:"]
-        e.lines += [line, f"  br label %after{number}", f"after{number}:"]
+        e.lines.append(_call_line(e, call, pointers))
+        return
+    holds, count = e.condition(condition), len(call.arguments)
+    arguments, results = pointers[:count], pointers[count:]
+    needed, made = holds, results
+    if e.lanes > 1:
+        needed = e.add(f"call i1 @llvm.vector.reduce.or.v{e.lanes}i1({e.bit} {holds})")
+        made = [e.add(f"alloca [{max(size, 1)} x {e.t}], align 64") for size in call.routine.output_sizes]
+    e.lines += [f"  br i1 {needed}, label %call{number}, label %after{number}", f"call{number}:"]
+    e.lines.append(_call_line(e, call, [*arguments, *made]))
+    if e.lanes > 1:
+        for source, target, size in zip(made, results, call.routine.output_sizes, strict=True):
+            for index in range(size):
+                new, old = e.load(source, index), e.load(target, index)
+                e.store(e.add(f"select {e.bit} {holds}, {e.t} {new}, {e.t} {old}"), target, index)
+    e.lines += [f"  br label %after{number}", f"after{number}:"]
+
+
+def _call_line(e: Emitter, call: RecordedCall, pointers: list[str]) -> str:
+    return f"  call void @{call.routine.symbol}.{e.lanes}({', '.join(f'ptr {p}' for p in pointers)})"
 
 
 def _fill(e: Emitter, pointer: str, nodes: list[int]) -> None:

@@ -54,8 +54,8 @@ def call_when(
 ) -> Numeric:
     """fn(*arguments) where the condition holds, else `otherwise` (one array per output of fn).
 
-    On symbols fn is a Routine, and its code is skipped if the condition does not hold; in a batch it runs for all
-    lanes if the condition holds in any, so the condition must be the same for every row.
+    On symbols fn is a Routine, and its code is skipped if the condition does not hold. In a batch it runs for all SIMD
+    lanes if the condition holds in any, and each row takes its results only where its own condition holds.
     """
     if is_recorded((condition,)):
         assert isinstance(fn, RoutineBase)

@@ -16,8 +16,7 @@ class WhileLoop(RoutineBase):
     and the same others while more is not 0 (NaN counts as not 0), at most `max_iterations` times. count () is the
     number of iterations, more () the last value: not 0 if the loop was ended by `max_iterations`.
 
-    In a batch the loop continues while any SIMD lane needs it; finished lanes keep their x, count and more. Choices
-    that depend on x need `ops.where` in the body, because lanes have different x and `call_when` decides for all lanes.
+    In a batch the loop continues while any SIMD lane needs it; finished lanes keep their x, count and more.
     """
 
     def __init__(self, body: RoutineBase, max_iterations: int) -> None:

@@ -130,6 +130,11 @@ def test_random_functions(seed, length, monkeypatch):
         for lead in ((), (LANES + 1,)):
             x, y = random(2, *lead, N)
             same(parts(x, y, [on]), one(x, y, [on]))
+    x, y = random(2, LANES + 1, N)
+    mixed = np.linspace(-5.0, 5.0, LANES + 1)[:, None]  # each row decides for itself
+    same(parts(x, y, mixed), one(x, y, mixed))
+    by_rows = [parts(*row) for row in zip(x, y, mixed, strict=True)]
+    same(parts(x, y, mixed), tuple(map(np.array, zip(*by_rows, strict=True))))
 
 
 def long(x, times=10):

@@ -233,6 +233,8 @@ def test_a_loop_that_is_only_carried_out_on_a_condition(interpret):
     same(f([27.0, 5.0], 0.0), map(np.array, ([27.0, 5.0], -1.0, 0.5)))
     same(f(STARTS, 1.0), map(np.array, zip(*(collatz_by_hand(int(s)) for s in STARTS[:, 0]), strict=True)))
     same(f(STARTS, 0.0), (STARTS, np.full(ROWS, -1.0), np.full(ROWS, 0.5)))
+    mixed = np.where(np.arange(ROWS) % 3, 1.0, 0.0)  # each row of a batch decides for itself
+    same(f(STARTS, mixed), by_rows(f, STARTS, mixed))
 
 
 def user(x, a):
