@@ -9,14 +9,18 @@ if TYPE_CHECKING:
     from cosim.multibody import Model
     from cosim.rig import Rig, load_rig
     from cosim.rig.comparison import Comparison, compare
+    from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.run import Run, StoppedRun, load_run
+    from cosim.tick.metrics import METRICS
 
 __all__ = [
+    "METRICS",
     "Comparison",
     "InputError",
     "InputErrors",
     "Model",
     "Rig",
+    "RolloutBatch",
     "Run",
     "RunError",
     "StoppedRun",
@@ -30,6 +34,8 @@ _HOMES = {
     "Model": "cosim.multibody",
     **dict.fromkeys(("Rig", "load_rig"), "cosim.rig"),
     **dict.fromkeys(("Comparison", "compare"), "cosim.rig.comparison"),
+    "RolloutBatch": "cosim.rig.rollout_batch",
+    "METRICS": "cosim.tick.metrics",
     **dict.fromkeys(("Run", "StoppedRun", "load_run"), "cosim.rig.run"),
 }
 

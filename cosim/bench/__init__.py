@@ -14,6 +14,7 @@ from cosim.bench import (
     rows_hardware,
     rows_loops,
     rows_realtime,
+    rows_rollouts,
     rows_start,
     rows_tick,
 )
@@ -30,6 +31,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_dynamics.CASES,
     *rows_tick.CASES,
     *rows_batch.CASES,
+    *rows_rollouts.CASES,
     *rows_chain.CASES,
     *rows_loops.CASES,
     *rows_realtime.CASES,

@@ -37,3 +37,10 @@ class Tunables:
             single = not isinstance(getattr(self.params, name), tuple)
             object.__setattr__(changed, name, values[place][0] if single else values[place])
         return changed
+
+    def checked(self, values: np.ndarray) -> Parameters:
+        """The parameters with the tunable ones replaced by these numbers. Raises what their class raises."""
+        numbers = {name: values[place].tolist() for name, place in self.fields.items()}
+        single = {name: not isinstance(getattr(self.params, name), tuple) for name in self.fields}
+        changes = {name: given[0] if single[name] else tuple(given) for name, given in numbers.items()}
+        return dataclasses.replace(self.params, **changes)

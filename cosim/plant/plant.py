@@ -57,9 +57,15 @@ class Plant:
 
     def with_modes(self, modes: HybridModes) -> Plant:
         """The same plant with these modes; its initial state is not solved for again."""
-        plant = replace(self, modes=modes)
-        solved = {name: value for name, value in self.__dict__.items() if name in ("full_model", "start", "model")}
-        plant.__dict__.update(solved)
+        return self._sharing(("full_model", "start", "model"), replace(self, modes=modes))
+
+    def starting_at(self, position: np.ndarray, velocity: np.ndarray, kept: tuple[np.ndarray, np.ndarray]) -> Plant:
+        """The same plant with other guesses of the initial state, see `Plant`."""
+        return self._sharing(("full_model", "model"), replace(self, position=position, velocity=velocity, kept=kept))
+
+    def _sharing(self, solved: Sequence[str], plant: Plant) -> Plant:
+        """plant, with what this one has computed already."""
+        plant.__dict__.update({name: value for name, value in self.__dict__.items() if name in solved})
         return plant
 
     # --- initial state ---

@@ -77,28 +77,39 @@ def _read(
     rig: WiredRig, name: str, value: ParameterValue, errors: list[InputError]
 ) -> tuple[slice, list[float]] | None:
     """(place, numbers) of a parameter; None after an error, which is recorded."""
-    place, known = SourceLocation(f"parameter '{name}'"), tunables_of(rig)
+    known = tunables_of(rig)
     if name not in known:
-        errors.append(InputError(_unknown(rig, name, list(known)), place))
+        errors.append(InputError(unknown_parameter(rig, name, list(known)), SourceLocation(f"parameter '{name}'")))
         return None
-    number, _, field, where = known[name]
-    spec = rig.spec.controllers[number]
-    at, units = ("controllers", number), dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
-    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in spec.joints}
-    reading = Reading(lambda path: place, [], rig.spec.path.parent).of(kinds, len(spec.joints))
-    section = {**rig.spec.source.data["controllers"][number], field: _plain(value)}
-    params: Any = schema.read(type(spec.plugin.params), section, at, reading, besides=("type", *KEYS))
+    tunable, reading = known[name], reading_of(rig, name)
+    params = with_field(rig, tunable, value, reading)
     if params is not None:  # the controller may check it against its joints and its period
+        spec = rig.spec.controllers[tunable.number]
         context = controller_context(spec, rig.spec, rig.plant, rig.limits)
-        call_checked(lambda: spec.plugin.module.load(params, context), at, reading)
+        call_checked(lambda: spec.plugin.module.load(params, context), ("controllers", tunable.number), reading)
     errors += reading.errors
     if params is None or reading.errors:
         return None
-    numbers = getattr(params, field)
-    return where, [numbers] if isinstance(numbers, float) else list(numbers)
+    numbers = getattr(params, tunable.field)
+    return tunable.where, [numbers] if isinstance(numbers, float) else list(numbers)
 
 
-def _unknown(rig: WiredRig, name: str, known: list[str]) -> str:
+def reading_of(rig: WiredRig, name: str) -> Reading:
+    place = SourceLocation(f"parameter '{name}'")
+    return Reading(lambda path: place, [], rig.spec.path.parent)
+
+
+def with_field(rig: WiredRig, tunable: Tunable, value: ParameterValue, reading: Reading) -> Any:
+    """The parameters of the controller as its file gives them, but for this field; None after an error."""
+    spec, at = rig.spec.controllers[tunable.number], ("controllers", tunable.number)
+    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
+    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in spec.joints}
+    section = {**rig.spec.source.data["controllers"][tunable.number], tunable.field: _plain(value)}
+    reading = reading.of(kinds, len(spec.joints))
+    return schema.read(type(spec.plugin.params), section, at, reading, besides=("type", *KEYS))
+
+
+def unknown_parameter(rig: WiredRig, name: str, known: list[str]) -> str:
     controller, _, field = name.partition(".")
     if any(spec.name == controller and hasattr(spec.plugin.params, field) for spec in rig.spec.controllers):
         return f"is a part of the machine code; load the rig with the override 'controllers.{name}=…'"

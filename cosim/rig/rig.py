@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cosim.errors import InputError, plural
 from cosim.execution.engine import Engine
@@ -15,12 +16,16 @@ from cosim.output.run_status import RunStatus
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.parameters import ParameterValue, set_for_a_run, set_values, values_of
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, source_of
+from cosim.rig.rollout_batch import RolloutBatch
+from cosim.rig.rollouts import Keep, run_rollouts
 from cosim.rig.run import Run
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.rig.session import make_engine, make_scheduler, run_session
+from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
+from cosim.tick.accumulation import UserMetric
 from cosim.units import parse_quantity
 
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
+NO_ARRAYS: Mapping[str, ArrayLike] = {}
 
 
 class Rig(WiredRig):
@@ -67,6 +72,29 @@ class Rig(WiredRig):
         """
         with set_for_a_run(self, parameters):
             return run_session(self, _seconds(duration), record, progress, clear_faults)
+
+    def rollouts(
+        self,
+        parameters: Mapping[str, ArrayLike] = NO_ARRAYS,
+        initial: Mapping[str, ArrayLike] = NO_ARRAYS,
+        duration: float | str | None = None,
+        keep: Keep = "final",
+        every: int | None = None,
+        signals: Sequence[str] | None = None,
+        metrics: Sequence[str | UserMetric] = (),
+        threads: int | None = None,
+    ) -> RolloutBatch:
+        """k runs from t = 0, side by side in SIMD lanes and threads; each equals a single run to the bit.
+
+        parameters: name (see `set`) -> one number or one row per run, (k,) or (k, n), in SI; initial:
+        `<joint>/position` or `<joint>/velocity` -> (k,); duration: see `run`; keep: `final` for the last tick only, or
+        `all` signals over time; signals: keep these over time; every: keep every n-th tick; metrics: accumulated over
+        all ticks, names out of `cosim.METRICS` or functions of (t, signals by name) that are integrated over time;
+        threads: one per core by default. A run that is stopped keeps what it had; `faults` has the reason.
+        Raises InputErrors for names, shapes and values that do not fit, and for a rig whose ticks are not compiled.
+        """
+        ticks = ticks_of(self, _seconds(duration))
+        return run_rollouts(self, parameters, initial, ticks, keep, every, signals, metrics, threads)
 
     def __repr__(self) -> str:
         names = ", ".join(loop.name for loop in self.tick_model.loops) or "no controller"

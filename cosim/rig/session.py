@@ -59,6 +59,17 @@ def make_scheduler(rig: WiredRig) -> Scheduler:
     return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, source.place(("schedule", "realtime")))
 
 
+def ticks_of(rig: WiredRig, duration: float | None) -> int:
+    """The ticks after the first of a run of `duration` [s], by default the rig's. Raises InputError unless it has 1."""
+    schedule = rig.spec.schedule
+    seconds = schedule.duration_ns * 1e-9 if duration is None else duration
+    ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
+    if ticks < 1:
+        wrong, fix = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
+        raise InputError(f"{seconds:g} s is {wrong}; use a {fix} one", "duration")
+    return ticks
+
+
 def run_session(
     rig: WiredRig,
     duration: float | None,
@@ -67,13 +78,8 @@ def run_session(
     clear_faults: bool,
 ) -> Run:
     """See `Rig.run`."""
-    schedule = rig.spec.schedule
-    seconds = schedule.duration_ns * 1e-9 if duration is None else duration
-    ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
-    if ticks < 1:
-        wrong, fix = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
-        raise InputError(f"{seconds:g} s is {wrong}; use a {fix} one", "duration")
-    _check_memory(rig, ticks, schedule.step_ns)
+    ticks = ticks_of(rig, duration)
+    _check_memory(rig, ticks, rig.spec.schedule.step_ns)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     with make_scheduler(rig) as scheduler, scheduler.signals:

@@ -7,21 +7,25 @@ loop, the Python engine makes the same calls around its drivers; both give the s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from cosim import ops
+from cosim.compile.jit import vector_lanes
 from cosim.compile.routine import Routine
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.layout import Layout, Region
+from cosim.tick.accumulation import Accumulation
 from cosim.tick.controller_tracing import trace_controller
 from cosim.tick.memory_call import MemoryCall
 from cosim.tick.signals import SignalMap
 from cosim.tick.tick_functions import GUARD_INPUTS, TickFunctions
 from cosim.timing.native_loop import NativeLoop
+from cosim.timing.simd_loop import SimdLoop, SimdProgram
 from cosim.timing.tick_ring import LoopTask, RoutineCall, TickProgram
 from cosim.types import COMMAND, Numeric, State
 
@@ -49,6 +53,7 @@ class TickModel(TickFunctions):
     """A wired rig without drivers: everything that happens in a tick, and the memory it happens on."""
 
     order: Sequence[str] = ORDER
+    _simd_loop: tuple[object, SimdLoop] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.parameters = np.concatenate([np.zeros(0), *(loop.tunables.values for loop in self.loops)])
@@ -130,10 +135,44 @@ class TickModel(TickFunctions):
         )
 
     @cached_property
+    def compiled_program(self) -> TickProgram:
+        """The ticks with their calls as routines."""
+        tasks = tuple(LoopTask(tuple(map(_routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks)
+        return replace(self.program, tasks=tasks)
+
+    @cached_property
     def native_loop(self) -> NativeLoop:
         """The compiled ticks, for any number of runs: all that changes is in the memory."""
-        tasks = tuple(LoopTask(tuple(map(_routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks)
-        return NativeLoop(replace(self.program, tasks=tasks))
+        return NativeLoop(self.compiled_program)
+
+    def simd_loop(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> SimdLoop:
+        """The ticks of several rigs in SIMD lanes, with accumulated metrics and samples of these signals; the same loop
+        as long as these are the same. Raises CompileError for a metric that cannot be traced."""
+        key = accumulation and accumulation.key, samples
+        if self._simd_loop is None or self._simd_loop[0] != key:
+            self._simd_loop = key, SimdLoop(self._simd_program(accumulation, samples), vector_lanes())
+        return self._simd_loop[1]
+
+    def _simd_program(self, accumulation: Accumulation | None, samples: tuple[str, ...]) -> SimdProgram:
+        start, row = self.layout.place("bumpless_start"), (self.row.size,)
+
+        def sample(start: Numeric, row: Numeric) -> Numeric:
+            values = self.signals.values(start, row)
+            return ops.array([ops.array(values[name]) for name in samples])
+
+        def accumulate(accumulators: Numeric, start: Numeric, row: Numeric) -> Numeric:
+            assert accumulation is not None
+            return accumulation.update(accumulators, start, row)
+
+        sizes = [start.shape, row]
+        accumulators = None if accumulation is None else (accumulation.layout.size,)
+        return SimdProgram(
+            self.compiled_program,
+            self.layout.size,
+            start.where,
+            accumulators and Routine(accumulate, [accumulators, *sizes], "accumulate"),
+            Routine(sample, sizes, "sample") if samples else None,
+        )
 
     # --- controllers ---
 

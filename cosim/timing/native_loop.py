@@ -16,6 +16,7 @@ from cosim.compile import emit, mathlib
 from cosim.compile.jit import Library
 from cosim.compile.routine import Routine, with_callees
 from cosim.timing.clocks import NO_TRIGGER
+from cosim.timing.loop_text import LoopText
 from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
 from cosim.timing.tick_ring import (
     STATUS_OF_RESULT,
@@ -65,14 +66,13 @@ class NativeLoop:
         self._paced(*shared, *paced, *pacing.clock.functions)
 
 
-class _LoopWriter:
+class _LoopWriter(LoopText):
     """Writes the IR of `void @ticks.fast(…)` or `@ticks.paced(…)`, in running order."""
 
     def __init__(self, program: TickProgram, paced: bool, schedule_next: RoutineCall, check_clock: RoutineCall) -> None:
+        super().__init__()
         self.program, self.paced = program, paced
         self.schedule_next, self.check_clock = schedule_next, check_clock
-        self.lines: list[str] = []
-        self.temporaries = 0
 
     def text(self) -> str:
         kind = "paced" if self.paced else "fast"
@@ -199,36 +199,6 @@ class _LoopWriter:
             found = mathlib.constant(float(STATUS_OF_RESULT.index(status)))
             self.leave_when(f"fcmp oeq double {result}, {found}", status, f"{where}.{int(status)}")
 
-    # --- instructions ---
-
-    def __call__(self, *lines: str) -> None:
-        self.lines += lines
-
-    def value(self, text: str) -> str:
-        self.temporaries += 1
-        self(f"  %v{self.temporaries} = {text}")
-        return f"%v{self.temporaries}"
-
-    def leave_when(self, condition: str, status: LoopStatus, after: str) -> None:
-        """End the loop when the condition holds, else continue at the label `after`."""
-        self(f"  br i1 {self.value(condition)}, label %leave.{after}, label %{after}", f"leave.{after}:")
-        self.store(str(int(status)), SharedWord.STATUS, "release")
-        self("  ret void", f"{after}:")
-
-    @staticmethod
-    def at(base: str, index: int | str, kind: str = "double") -> str:
-        return f"getelementptr inbounds {kind}, ptr {base}, i64 {index}"
-
-    def place(self, base: str, index: int | str, kind: str = "double") -> str:
-        return self.value(self.at(base, index, kind))
-
-    def load(self, word: SharedWord, order: str = "") -> str:
-        return f"load {'atomic ' * bool(order)}i64, ptr {self.place('%words', int(word), 'i64')} {order}, align 8"
-
-    def store(self, value: str, word: SharedWord, order: str = "") -> None:
-        place = self.place("%words", int(word), "i64")
-        self(f"  store {'atomic ' * bool(order)}i64 {value}, ptr {place} {order}, align 8")
-
     def store_policy(self, name: str, whole: str) -> None:
         """Store a whole number in the memory of the policy."""
         real = self.value(f"sitofp i64 {whole} to double")
@@ -236,10 +206,3 @@ class _LoopWriter:
 
     def load_policy(self, name: str) -> str:
         return self.value(f"load double, ptr {self.place('%policy', PACE.place(name).where.start)}, align 8")
-
-    def call(self, call: RoutineCall, base: str) -> None:
-        places = [f"ptr {self.place(base, place.start)}" for place in (*call.inputs, *call.outputs)]
-        self(f"  call void @{call.routine.symbol}.1({', '.join(places)})")
-
-    def copy(self, source: str, target: str, count: int) -> None:
-        self(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {8 * count}, i1 false)")

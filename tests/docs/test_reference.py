@@ -52,6 +52,7 @@ from cosim.rig.sections import (
     schedule,
     size,
 )
+from cosim.tick.metrics import METRICS
 from cosim.tick.tick_model import ORDER
 from cosim.timing import deadlines, pacing
 from cosim.types import COMMAND, joint_signals
@@ -426,6 +427,15 @@ def test_every_state_and_every_method_of_the_scheduler_is_listed():
     }
     (sentence,) = re.findall(r"The states are: ([^.]*)\.", TEXT)
     assert set(re.split(r"[,\s]+", sentence)) - {"or", "stopping"} == {str(s) for s in SchedulerState} - {"stopping"}
+
+
+def test_every_metric_is_listed():
+    rows = {row[0].strip("`"): row[1:] for row in TABLES["Metrics"][1:]}
+    shown = {"1": "–"}
+    assert rows == {
+        name: [shown.get(metric.unit, metric.unit.replace("*", "·")), metric.doc.replace("|", "\\|")]
+        for name, metric in METRICS.items()
+    }
 
 
 def test_the_repetition_of_names_in_telemetry_is_stated():

@@ -1,0 +1,162 @@
+"""Many runs of one rig with other parameters and initial states, side by side in machine code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from cosim.control.bumpless_start import BumplessStart
+from cosim.errors import CompileError, InputError, InputErrors, did_you_mean
+from cosim.execution.native_engine import NativeEngine
+from cosim.execution.rollouts import Rollouts
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.parameter_arrays import rows_of
+from cosim.rig.rollout_batch import Faults, RolloutBatch
+from cosim.rig.rollout_starts import Starts, read_starts
+from cosim.tick.accumulation import Accumulation, UserMetric
+from cosim.tick.metrics import METRICS
+from cosim.tick.tick_model import TickModel
+from cosim.timing.simd_loop import SimdLoop
+from cosim.types import Array
+
+Keep = Literal["final", "all"]
+# fraction of the machine's memory that the kept signals may take
+MEMORY_SHARE = 0.5
+
+
+def run_rollouts(
+    rig: WiredRig,
+    parameters: Mapping[str, Any],
+    initial: Mapping[str, Any],
+    ticks: int,
+    keep: Keep,
+    every: int | None,
+    signals: Sequence[str] | None,
+    metrics: Sequence[str | UserMetric],
+    threads: int | None,
+) -> RolloutBatch:
+    """See `Rig.rollouts`. ticks: after the first."""
+    _check_compiled(rig)
+    model = rig.tick_model
+    rows = rows_of(rig, parameters)
+    starts = read_starts(rig, initial)
+    k = _number_of_runs(rows if parameters else None, starts)
+    for name, count in (("every", every), ("threads", threads)):
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise InputError(f"give a whole number of 1 or more, got {count!r}", name)
+    kept = _kept(rig, keep, every, signals)
+    step, count = every or 1, ticks + 1
+    _check_memory(k, len(kept), -(-count // step))
+    accumulation = _accumulation(rig, metrics, ticks) if metrics else None
+    where = model.layout.place("parameters").where
+    base = model.memory()
+
+    def first(chunk: slice) -> Array:
+        n = chunk.stop - chunk.start
+        memory = np.repeat(base[None], n, axis=0) if starts is None else np.array([starts(i) for i in range(k)[chunk]])
+        memory[:, where] = rows[chunk] if parameters else model.parameters
+        return memory
+
+    def reason(number: int) -> str:
+        """Of a run that was stopped: that of the same run by itself."""
+        single = NativeEngine(model)
+        single.memory[:] = first(slice(number, number + 1))[0]
+        return single.run(count)[1]
+
+    accumulators = np.zeros(0) if accumulation is None else accumulation.initial()
+    engine = Rollouts(_loop(model, accumulation, kept), first, accumulators, count, step)
+    found = engine.run(k, threads)
+    last = rig.observe(found.memory[:, model.layout.place("bumpless_start").where], found.row)
+    return RolloutBatch(
+        rig=rig.spec.name,
+        joints=rig.joints,
+        parameters={name: np.asarray(value, dtype=float) for name, value in parameters.items()},
+        metrics={} if accumulation is None else accumulation.results(found.accumulators, found.ticks),
+        t=np.arange(found.samples.shape[1]) * (step * model.step_ns) * 1e-9,
+        samples={name: found.samples[:, :, j] for j, name in enumerate(kept)},
+        final={name: last[:, j] for j, name in enumerate(model.signals.names)},
+        ticks=found.ticks - 1,
+        stopped=found.faulty,
+        faults=Faults(found.faulty, reason),
+    )
+
+
+def _check_compiled(rig: WiredRig) -> None:
+    """Raises InputError for a rig whose ticks are not machine code."""
+    if rig.native:
+        return
+    why, fix = "its ticks are interpreted", "load it without 'interpret'"
+    if rig.watched:
+        why, fix = "it has real motors or an emergency stop", "use a rig without 'drivers' and 'guard.estop'"
+    elif untraceable := rig.tick_model.untraceable:
+        name, place = next(iter(untraceable.items()))
+        why, fix = f"controller '{name}' runs in Python ({place})", "change that line, or call Rig.run in a loop"
+    raise InputError(f"rollouts need compiled ticks, and {why}; {fix}", str(rig.spec.path))
+
+
+def _number_of_runs(rows: Array | None, starts: Starts | None) -> int:
+    """Raises InputError where parameters and initial states are of unlike length."""
+    lengths = {"parameters": rows, "initial": starts}
+    given = {name: len(values) for name, values in lengths.items() if values is not None}
+    if len(set(given.values())) > 1:
+        what = f"there are {given['parameters']} runs with parameters and {given['initial']} initial states"
+        raise InputError(f"{what}; give as many of both", "initial")
+    return next(iter(given.values()), 1)
+
+
+def _kept(rig: WiredRig, keep: Keep, every: int | None, signals: Sequence[str] | None) -> tuple[str, ...]:
+    """The signals that are kept over time. Raises InputErrors for names that do not exist."""
+    known = rig.tick_model.signals.names
+    if keep not in (options := get_args(Keep)):
+        raise InputError(f"expected one of {', '.join(options)}; got {keep!r}", "keep")
+    if isinstance(signals, str):
+        raise InputError(f"give a list of names, such as [{signals!r}]", "signals")
+    unknown = [name for name in signals or () if name not in known]
+    if unknown:
+        raise InputErrors(
+            [InputError(f"there is no signal '{name}'{did_you_mean(name, known)}", "signals") for name in unknown]
+        )
+    if signals is not None:
+        return tuple(signals)
+    return known if keep == "all" or every is not None else ()
+
+
+def _check_memory(k: int, signals: int, places: int) -> None:
+    """Raises InputError for samples that do not fit the memory of the machine."""
+    needed = 8 * k * signals * places
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > MEMORY_SHARE * available:
+        what = f"the signals of {k} runs need {needed / 1e9:,.1f} GB, this machine has {available / 1e9:,.1f} GB"
+        raise InputError(f"{what}; keep fewer with signals=[…], every=n or metrics=[…]", "keep")
+
+
+def _accumulation(rig: WiredRig, metrics: Sequence[str | UserMetric], ticks: int) -> Accumulation:
+    """Raises InputErrors for metrics that do not exist."""
+    model, errors = rig.tick_model, list[InputError]()
+    names, functions = list[str](), dict[str, UserMetric]()
+    for metric in [metrics] if isinstance(metrics, str) or callable(metrics) else metrics:
+        if callable(metric):
+            functions[getattr(metric, "__name__", repr(metric))] = metric
+        elif metric in METRICS:
+            names.append(metric)
+        else:
+            errors.append(InputError(f"there is no metric {metric!r}{did_you_mean(str(metric), METRICS)}", "metrics"))
+    if errors:
+        raise InputErrors(errors)
+    target = np.zeros(model.nv)
+    start = BumplessStart.of(model.signals.first_start, model.nv)
+    for loop in model.loops:
+        if loop.needs_reference("position"):
+            target[loop.index] = start.at(loop.index).reference(loop.trajectory, ticks * model.step)["position"]
+    return Accumulation(model.signals, tuple(names), functions, model.limits.effort, target, model.step)
+
+
+def _loop(model: TickModel, accumulation: Accumulation | None, kept: tuple[str, ...]) -> SimdLoop:
+    """Raises InputError for a metric that cannot be compiled."""
+    try:
+        return model.simd_loop(accumulation, kept)
+    except CompileError as error:
+        raise InputError(f"{error.place}: {error.what}" if error.place else error.what, "metrics") from None
