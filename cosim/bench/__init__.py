@@ -15,6 +15,7 @@ from cosim.bench import (
     rows_loops,
     rows_realtime,
     rows_rollouts,
+    rows_runs,
     rows_start,
     rows_tick,
 )
@@ -32,6 +33,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_tick.CASES,
     *rows_batch.CASES,
     *rows_rollouts.CASES,
+    *rows_runs.CASES,
     *rows_chain.CASES,
     *rows_loops.CASES,
     *rows_realtime.CASES,

@@ -56,7 +56,7 @@ class Engine(ABC):
         """(rows (k, nr) of the next `count` ticks as fast as possible, why there are fewer or "")."""
         ring = TickRing(self.program, count)
         self.run_ticks(ring, count)
-        rows, _ = ring.read(count)
+        rows, _ = ring.take()
         return rows, self.fault_message(ring.status, rows)
 
     def run_ticks(self, ring: TickRing, count: int, pace: PacingMemory | None = None) -> None:
@@ -85,6 +85,9 @@ class Engine(ABC):
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """(k,) numbers of the ticks that left these rows (k, nr)."""
+        first, last = (round(float(rows[k, self.program.time]) / self.tick_model.step) for k in (0, -1))
+        if last - first == len(rows) - 1:  # none is lost
+            return np.arange(first, last + 1)
         return np.rint(rows[:, self.program.time] / self.tick_model.step).astype(np.int64)
 
     def view(self, *path: str) -> np.ndarray:

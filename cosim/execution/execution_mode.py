@@ -14,10 +14,13 @@ from cosim.execution.engine import Engine
 from cosim.timing.privileges import Privilege
 from cosim.timing.tick_ring import LoopStatus, StopRequest, TickRing
 
-FIRST_BLOCK = 32  # ticks; blocks of a free run grow until one takes BLOCK_TIME [s]
+FIRST_BLOCK, GROWTH = 32, 4  # ticks; blocks of a free run grow until one takes BLOCK_TIME [s] or has BLOCK_BYTES
 BLOCK_TIME = 0.02
+BLOCK_BYTES = 1 << 20
+RECENT_TICKS = 4096  # whose rows stay where they are, for the cause of a fault
 
-StoreBlock = Callable[[np.ndarray, np.ndarray], object]  # takes rows (k, nr) and stamps of finished ticks
+# takes rows (k, nr) and stamps of finished ticks; they may be those of a ring, see `UnpacedTicks`
+StoreBlock = Callable[[np.ndarray, np.ndarray], object]
 
 
 class ExecutionMode(Protocol):
@@ -60,13 +63,33 @@ class ExecutionMode(Protocol):
         ...
 
 
+class UnpacedTicks:
+    """Runs ticks without a clock, block by block in one ring. The rows of a block are used in their places: they change
+    RECENT_TICKS ticks after the block at the earliest."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._most = max(FIRST_BLOCK, BLOCK_BYTES // (8 * engine.program.row))
+        self._ring = TickRing(engine.program, RECENT_TICKS + 2 * self._most)
+
+    def run(self, limit: int, remaining: int, store: StoreBlock) -> LoopStatus:
+        """Run a block of up to `limit` of the remaining ticks; RUNNING when ticks remain."""
+        count = min(limit, remaining, self._most, self._ring.room)
+        try:
+            self._engine.run_ticks(self._ring, count)
+        finally:
+            store(*self._ring.take())  # also the ticks before an interrupt
+        status = self._ring.status
+        return LoopStatus.RUNNING if status is LoopStatus.FINISHED and count < remaining else status
+
+
 class FreeRunning:
     """As fast as possible: a block of ticks in the caller's thread at each call."""
 
     privileges: tuple[Privilege, ...] = ()
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
-        self._engine = engine
+        self._engine, self._ticks = engine, UnpacedTicks(engine)
 
     def arm(self) -> None:
         """Needs no privileges."""
@@ -84,9 +107,9 @@ class FreeRunning:
 
     def collect(self, remaining: int, store: StoreBlock) -> LoopStatus:
         begun = time.perf_counter()
-        status = run_block(self._engine, self._block, remaining, store)
-        if time.perf_counter() - begun < BLOCK_TIME:
-            self._block *= 2
+        status = self._ticks.run(self._block, remaining, store)
+        if time.perf_counter() - begun < BLOCK_TIME / GROWTH:
+            self._block *= GROWTH
         return status
 
     def stop_after_tick(self, request: StopRequest, store: StoreBlock) -> LoopStatus:
@@ -94,14 +117,3 @@ class FreeRunning:
 
     def fault_message(self, status: LoopStatus) -> str:
         return ""
-
-
-def run_block(engine: Engine, limit: int, remaining: int, store: StoreBlock) -> LoopStatus:
-    """Run up to `limit` of the remaining ticks without a clock."""
-    count = min(limit, remaining)
-    ring = TickRing(engine.program, count)
-    try:
-        engine.run_ticks(ring, count)
-    finally:
-        store(*ring.read(count))  # also the ticks before an interrupt
-    return LoopStatus.RUNNING if ring.status is LoopStatus.FINISHED and count < remaining else ring.status

@@ -19,7 +19,7 @@ import numpy as np
 from cosim.control.controlled_stop import SETTLING
 from cosim.errors import RunError, SourceLocation
 from cosim.execution.engine import Engine, Snapshot
-from cosim.execution.execution_mode import ExecutionMode, FreeRunning, run_block
+from cosim.execution.execution_mode import RECENT_TICKS, ExecutionMode, FreeRunning, UnpacedTicks
 from cosim.execution.paced import STOP_TIMEOUT, Paced
 from cosim.execution.stop_signals import StopOrder, StopSignals
 from cosim.tick.tick_block import TickBlock
@@ -30,7 +30,6 @@ from cosim.timing.privileges import Privilege
 from cosim.timing.tick_ring import LoopStatus, SharedWord, StopRequest, TickRing
 
 FOREVER = np.iinfo(np.int64).max
-RECENT_TICKS = 4096  # before a fault, for its cause
 
 
 class SchedulerState(StrEnum):
@@ -186,6 +185,11 @@ class Scheduler:
 
     def read(self) -> TickBlock | None:
         """Wait for the next block of finished ticks; None when there are no more, after the end or a pause."""
+        block = self.borrow()
+        return None if block is None else block.owned()
+
+    def borrow(self) -> TickBlock | None:
+        """As `read`, without a copy: the rows of the block may change when more ticks run."""
         return self._blocks.popleft() if self.wait() else None
 
     def wait(self) -> bool:
@@ -203,13 +207,16 @@ class Scheduler:
                 self._recent.popleft()
             numbers, start = self.engine.numbers(rows), self.engine.view("bumpless_start").copy()
             failures = tuple(loop.failure for loop in self.engine.tick_model.loops)
+            for k in range(len(self._blocks)):  # the rows of those that wait may change
+                self._blocks[k] = self._blocks[k].owned()
             self._blocks.append(TickBlock(numbers, rows, stamps, start, failures))
 
     def _end(self, status: LoopStatus) -> None:
         """→ stopped or fault, motors off."""
         self.state = SchedulerState.STOPPING
         self.engine.stop()
-        recent = np.concatenate([np.zeros((0, self.engine.program.row)), *self._recent])
+        faulty = status is LoopStatus.FAULT  # only then the rows are looked at
+        recent = np.concatenate([np.zeros((0, self.engine.program.row)), *(self._recent if faulty else ())])
         self.fault = self.engine.fault_message(status, recent) or self.mode.fault_message(status)
         self.state = SchedulerState.FAULT if self.fault else SchedulerState.STOPPED
 
@@ -227,7 +234,10 @@ class Scheduler:
     def step(self, ticks: int = 1) -> None:
         """Run some ticks of a paused rig, without the clock."""
         self._check_allowed("step")
-        status = run_block(self.engine, check_ticks(ticks), self._remaining, self._store)
+        end = self.engine.number + check_ticks(ticks)
+        unpaced, status = UnpacedTicks(self.engine), LoopStatus.RUNNING
+        while status is LoopStatus.RUNNING and self.engine.number < end:
+            status = unpaced.run(end - self.engine.number, self._remaining, self._store)
         if status is not LoopStatus.RUNNING:
             self._end(status)
 

@@ -85,18 +85,24 @@ class Evaluation:
     step_ns: int
     tasks: tuple[TaskTime, ...] = ()
     misses: MissMonitor | None = None
+    _starts: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # a row per tick, as machine code takes them
 
     def prepare(self) -> None:
         """Link the machine code before the first block."""
         start, row = (np.zeros(port.shape) for port in self.observe.inputs)
         self.observe(start, row[None])
 
-    def __call__(self, block: TickBlock, sinks: Sequence[Sink]) -> tuple[np.ndarray, list[RunEvent]]:
-        """(values of all signals (k, n + timing), events); the sinks receive both, and the missed deadlines."""
+    def __call__(
+        self, block: TickBlock, sinks: Sequence[Sink], out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, list[RunEvent]]:
+        """(values of all signals (k, n + timing), events); the sinks receive both, and the missed deadlines.
+
+        out: filled with the values, and returned."""
         t_ns = block.numbers * self.step_ns
-        signals = self.observe(block.bumpless_start, block.rows)
+        signals = self.observe(self._starts_of(block), block.rows, out=None if self.tasks else out)
         if self.tasks:
-            signals = np.hstack([signals, values(self.tasks, block.numbers, block.stamps)])
+            timing = values(self.tasks, block.numbers, block.stamps)
+            signals = np.concatenate([signals, timing], axis=1, out=out)
         events = self.events(block.rows, block.failures)
         misses = self.misses(block) if sinks and self.misses is not None else []
         for sink in sinks:
@@ -106,3 +112,10 @@ class Evaluation:
             for number, what in misses:
                 sink.event(number * self.step_ns, what, "warning")
         return signals, events
+
+    def _starts_of(self, block: TickBlock) -> np.ndarray:
+        """The start of the block for each of its ticks."""
+        k, start = len(block.rows), block.bumpless_start
+        if len(self._starts) < k or not np.array_equal(self._starts[:1], start[None]):
+            self._starts = np.tile(start, (k, 1))
+        return self._starts[:k]

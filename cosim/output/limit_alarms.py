@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from cosim.control.limits import BITS, LIMIT_OF, LIMITS, SATURATE
+from cosim.control.limits import BITS, LIMITS, SATURATE
 
 if TYPE_CHECKING:
     from cosim.tick.tick_model import TickModel
@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 PAUSE = 0.1  # s; an alarm that returns sooner is the same occurrence
 
 
-def alarm_text(tick_model: TickModel, k: int, key: str) -> str:
-    """The message of joint k when it exceeds a limit that warns or saturates."""
-    guard, model, row = tick_model.guard, tick_model.plant.model, LIMIT_OF[key]
-    limit = row.show([guard.bounds[name][k] for name in row.bound_keys], model.dof_units[k])
-    template = row.saturation if guard.has_action(SATURATE, key)[k] else row.warning
-    return f"{model.dof_names[k]}: {template.format(limit=limit)}"
+def alarm_texts(tick_model: TickModel) -> dict[tuple[int, str], str]:
+    """(joint, key of a limit that warns or saturates) -> the message when the joint exceeds it."""
+    guard, model = tick_model.guard, tick_model.plant.model
+    texts = {}
+    for row in LIMITS:
+        saturates = guard.has_action(SATURATE, row.key)
+        for k in np.flatnonzero(guard.raises_alarm(row.key)).tolist():
+            limit = row.show([guard.bounds[name][k] for name in row.bound_keys], model.dof_units[k])
+            template = row.saturation if saturates[k] else row.warning
+            texts[k, row.key] = f"{model.dof_names[k]}: {template.format(limit=limit)}"
+    return dict(sorted(texts.items()))
 
 
 class AlarmCount(TypedDict):
@@ -39,18 +44,16 @@ class LimitAlarms:
         # joint -> limit -> its alarms, where there were any
         self.counts: dict[str, dict[str, AlarmCount]] = {}
         self._pause = PAUSE / tick_model.step  # ticks
-        self._column = tick_model.row.index("warned")
+        self._warned = tick_model.row.place("warned").where
         self._time = tick_model.row.index("t")[0]
-        guard = tick_model.guard
-        alarms = [(int(k), row.key) for row in LIMITS for k in np.flatnonzero(guard.raises_alarm(row.key))]
-        self._messages = {alarm: alarm_text(tick_model, *alarm) for alarm in sorted(alarms)}
+        self._messages = alarm_texts(tick_model)
         self._last = dict.fromkeys(self._messages, -np.inf)  # tick of the last alarm
 
     def __call__(self, rows: np.ndarray) -> list[tuple[float, str]]:
         """(time [s], message) of every occurrence that begins in these rows (k, nr)."""
-        masks = rows[:, self._column].astype(np.int64)
-        if not masks.any():
+        if not rows[:, self._warned].any():
             return []
+        masks = rows[:, self._warned].astype(np.int64)
         times, begun = rows[:, self._time], []
         ticks = np.rint(times / self._step)
         for (k, key), message in self._messages.items():

@@ -11,6 +11,7 @@ import numpy as np
 from cosim.errors import did_you_mean
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
+from cosim.output.signal_statistics import SignalStatistics
 from cosim.rig.build.drivers import BusReport
 from cosim.rig.outline import RigOutline
 from cosim.timing.deadlines import DeadlineRecord
@@ -30,6 +31,7 @@ class RecordedRun:
     timing: DeadlineRecord | None = None  # of a run in real time
     guard: Mapping[str, Mapping[str, AlarmCount]] = field(default_factory=dict)  # joint -> limit -> its alarms
     connections: tuple[BusReport, ...] = ()  # traffic of the connections of real drives
+    statistics: SignalStatistics | None = None  # over all ticks of the run, for its summary
 
     @property
     def signals(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from cosim.errors import InputError
 from cosim.output.events import RunEvent
 from cosim.output.output_files import write_file
 from cosim.output.recording_reader import read_recording
+from cosim.output.signal_statistics import SignalStatistics
 from cosim.rig.outline import ConstraintOutline, RigOutline
 from cosim.rig.recorded_run import RecordedRun
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
@@ -22,6 +23,7 @@ from cosim.timing.privileges import Privilege
 
 SUFFIX = ".npz"
 _ARRAYS_OF_TIMING = ("numbers", "stamps")
+_NOT_JSON = ("t", "values", "timing", "statistics")
 
 
 def save_run(run: RecordedRun, path: str | Path) -> None:
@@ -30,8 +32,11 @@ def save_run(run: RecordedRun, path: str | Path) -> None:
 
     if Path(path).suffix != SUFFIX:
         raise InputError(f"a run is saved as {SUFFIX}; give the file this suffix", str(path))
-    rest = {f.name: getattr(run, f.name) for f in dataclasses.fields(run) if f.name not in ("t", "values", "timing")}
+    rest = {f.name: getattr(run, f.name) for f in dataclasses.fields(run) if f.name not in _NOT_JSON}
     arrays = {"t": run.t, "values": run.values}
+    if run.statistics is not None:
+        rest["statistics"] = {"names": run.statistics.names, "count": run.statistics.count}
+        arrays["statistics_figures"] = run.statistics.figures
     if run.timing is not None:
         fields = {f.name: getattr(run.timing, f.name) for f in dataclasses.fields(run.timing)}
         arrays |= {f"timing_{name}": fields.pop(name) for name in _ARRAYS_OF_TIMING}
@@ -69,6 +74,8 @@ def _from_arrays(path: str | Path) -> dict[str, Any]:
         timing["tasks"] = tuple(TaskTime(**task) for task in timing["tasks"])
         timing["privileges"] = tuple(Privilege(**item) for item in timing["privileges"])
         rest["timing"] = DeadlineRecord(**timing, **{name: arrays[f"timing_{name}"] for name in _ARRAYS_OF_TIMING})
+    if (statistics := rest.get("statistics")) is not None:
+        rest["statistics"] = SignalStatistics.of(**statistics, figures=arrays["statistics_figures"])
     return {"t": arrays["t"], "values": arrays["values"], **rest}
 
 

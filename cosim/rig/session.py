@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from cosim.compile import Compiled
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
@@ -20,17 +18,20 @@ from cosim.execution.schedulability import check_schedulable
 from cosim.execution.scheduler import FOREVER, Scheduler
 from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
+from cosim.output.growing_table import GrowingTable
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.run_status import RunStatus
+from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import channels_of, outline_of
+from cosim.rig.outline import RigOutline, channels_of, outline_of
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.run_file import outline_json
 from cosim.rig.sections.schedule import LONGEST, show_time
 from cosim.rig.status_reports import StatusReports
+from cosim.rig.summary import followed_signals
 from cosim.tick.tick_block import TickBlock
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import Sink
@@ -89,7 +90,7 @@ def run_session(
             recorder.connections = bus_report(
                 rig.spec.drivers, rig.bus_loads, scheduler.engine.hardware_manager, time.perf_counter() - recorder.begun
             )
-    if not recorder.t_ns:
+    if not recorder.done:
         raise RunError(recorder.fault, str(rig.spec.path))
     run = recorder.run()
     if recorder.fault:
@@ -115,9 +116,10 @@ class RunRecorder:
     scheduler: Scheduler
     sinks: list[Sink] = field(default_factory=list)
     remote: RemoteSink | None = None  # of the sinks, the one that evaluates the ticks itself
-    t_ns: list[np.ndarray] = field(default_factory=list)
+    expected: int = 1  # ticks
+    done: int = 0  # ticks
+    now_ns: int = 0  # simulated time of the last tick
     waiting: list[TickBlock] = field(default_factory=list)  # whose signals are not computed yet
-    blocks: list[np.ndarray] = field(default_factory=list)  # values of all signals
     events: list[RunEvent] = field(default_factory=list)
     fault: str = ""
     connections: tuple[BusReport, ...] = ()  # of real drives
@@ -125,21 +127,17 @@ class RunRecorder:
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
+        self.outline = outline_of(self.rig)
         self._evaluate = evaluation_of(self.rig)
-
-    @property
-    def done(self) -> int:
-        return sum(map(len, self.t_ns))
-
-    @property
-    def now_ns(self) -> int:
-        """Simulated time of the last tick [ns]."""
-        return int(self.t_ns[-1][-1]) if self.t_ns else 0
+        self._statistics = SignalStatistics(tuple(self.outline.units), followed_signals(self.outline))
+        self._t = GrowingTable(1, self.expected)  # s
+        self._values = GrowingTable(len(self.outline.units), self.expected)
 
     def add(self, block: TickBlock) -> None:
         """Add finished ticks. Signals of a real-time run are computed at its end, because a Python loop shares the
         interpreter: its sinks compute theirs in a separate process, except in an interpreted run."""
-        self.t_ns.append(block.numbers * self.rig.spec.schedule.step_ns)
+        step_ns = self.rig.spec.schedule.step_ns
+        self.done, self.now_ns = self.done + len(block.numbers), int(block.numbers[-1]) * step_ns
         self.waiting.append(block)
         if self.remote is not None:
             self.remote.ticks(block)
@@ -151,21 +149,22 @@ class RunRecorder:
         waiting, self.waiting = self.waiting, []
         sinks = self.sinks if self.remote is None else []
         for block in waiting:
-            values, events = self._evaluate(block, sinks)
-            self.blocks.append(values)
+            k = len(block.numbers)
+            values, events = self._evaluate(block, sinks, self._values.extend(k))
+            self._t.extend(k)[:, 0] = block.numbers * self.rig.spec.schedule.step_ns * 1e-9
+            self._statistics.add(values)
             self.events += events
 
     def run(self) -> Run:
         self.compute_signals()
-        values = np.concatenate(self.blocks)
-        t = np.concatenate(self.t_ns)[: len(values)] * 1e-9
+        t, values = self._t.rows[:, 0], self._values.rows
         paced = self.scheduler.pacing is not None
         timing = self.scheduler.timing if paced else None
         busy = self.busy if timing is None else float(timing.busy_ns.sum()) * 1e-9
         wall = time.perf_counter() - self.begun
         events, counts = tuple(self.events), self._evaluate.events.limit_alarms.counts
-        rig = outline_of(self.rig)
-        return Run(rig, t, values, busy, wall, self.fault, events, timing, counts, self.connections)
+        outcome = self.fault, events, timing, counts, self.connections, self._statistics
+        return Run(self.outline, t, values, busy, wall, *outcome)
 
 
 def evaluation_of(rig: WiredRig, elsewhere: bool = False) -> Evaluation:
@@ -186,20 +185,24 @@ def evaluation_of(rig: WiredRig, elsewhere: bool = False) -> Evaluation:
     return evaluation
 
 
-def _open_sinks(rig: WiredRig, stack: ExitStack, record: str | Path | None) -> tuple[list[Sink], RemoteSink | None]:
+def _open_sinks(
+    rig: WiredRig, outline: RigOutline, stack: ExitStack, record: str | Path | None
+) -> tuple[list[Sink], RemoteSink | None]:
     """Open the recording and the telemetry of the rig; for a real-time run in a separate process, which is also the
     second result if it evaluates the ticks."""
     spec = rig.spec
+    if record is None and spec.telemetry.publish is None:
+        return [], None
     output = SinkConfig(
         name=spec.name,
-        channels=channels_of(rig),
+        channels=tuple(outline.units.items()),
         attachment=(spec.path.name, spec.source.text.encode()),
         record=str(record) if record is not None else None,
         endpoint=spec.telemetry.publish,
         rate=spec.telemetry.rate,
-        outline=outline_json(outline_of(rig)),
+        outline=outline_json(outline),
     )
-    if spec.schedule.pacing is None or (output.record is None and output.endpoint is None):
+    if spec.schedule.pacing is None:
         return open_sinks(stack, output), None
     evaluation = None if rig.interpret else evaluation_of(rig, elsewhere=True)
     remote = stack.enter_context(RemoteSink(output, evaluation))
@@ -213,11 +216,11 @@ def _record(
     record: str | Path | None,
     progress: Callable[[RunStatus], None] | None,
 ) -> RunRecorder:
-    recorder = RunRecorder(rig, scheduler)
+    recorder = RunRecorder(rig, scheduler, expected=ticks)
     try:
         with ExitStack() as stack:
             scheduler.mode.arm()  # a run that cannot start writes no file
-            recorder.sinks, recorder.remote = _open_sinks(rig, stack, record)
+            recorder.sinks, recorder.remote = _open_sinks(rig, recorder.outline, stack, record)
             try:
                 try:
                     scheduler.arm()
@@ -240,12 +243,12 @@ def _record(
             for sink in recorder.sinks:
                 if recorder.fault:
                     sink.fault(recorder.now_ns, recorder.fault)
-                if scheduler.pacing is not None and recorder.t_ns:
+                if scheduler.pacing is not None and recorder.done:
                     for line in timing_lines(scheduler.timing.summary()):
                         sink.event(recorder.now_ns, line)
     except RunError as error:
         # the recording failed; the run itself is kept
-        if not recorder.t_ns and not recorder.fault:
+        if not recorder.done and not recorder.fault:
             raise
         recorder.fault = f"{recorder.fault}; and {error}" if recorder.fault else str(error)
     return recorder
@@ -258,7 +261,7 @@ def _follow(recorder: RunRecorder, ticks: int, progress: Callable[[RunStatus], N
     while scheduler.wait():
         recorder.busy += time.perf_counter() - before
         with scheduler.signals.postponed():  # a block that was read is not lost
-            block = scheduler.read()
+            block = scheduler.borrow()
             assert block is not None
             recorder.add(block)
         before = time.perf_counter()

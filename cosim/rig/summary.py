@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any, TypedDict
 
-import numpy as np
-
 from cosim.errors import plural
 from cosim.output.limit_alarms import AlarmCount
+from cosim.output.signal_statistics import BLOCK, SignalStatistics
 from cosim.rig.build.drivers import BusReport
-from cosim.rig.outline import ConstraintOutline
+from cosim.rig.outline import ConstraintOutline, RigOutline
 from cosim.rig.recorded_run import RecordedRun
 
 REST = 1e-12  # J
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
+_FORCES = "forces"  # energy of force laws
+_ERROR = "position_error"  # reference − position
 
 
 class JointSummary(TypedDict):
@@ -83,12 +84,12 @@ class RunSummary(TypedDict):
 
 def summary_of(run: RecordedRun) -> RunSummary:
     """The summary; `speed` is None for a run read from a recording, which does not know it."""
-    rig = run.rig
-    simulated = (len(run.t) - 1) * rig.step_ns * 1e-9
+    rig, signals = run.rig, statistics_of(run)
+    simulated = (signals.count - 1) * rig.step_ns * 1e-9
     speed: SpeedSummary | None = None
     if not math.isnan(run.busy):
         speed = {
-            "ticks_per_second": len(run.t) / run.busy,
+            "ticks_per_second": signals.count / run.busy,
             "real_time_factor": simulated / run.busy,
             "real_time_factor_with_output": simulated / run.wall,
         }
@@ -96,13 +97,13 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "rig": rig.name,
         "outcome": run.fault or "finished",
         "duration_s": simulated,
-        "ticks": len(run.t) - 1,
+        "ticks": signals.count - 1,
         "step_s": rig.step_ns * 1e-9,
         "integrator": rig.integrator,
         "substeps": rig.substeps,
         "parameters": rig.parameters,
-        "joints": {name: _joint(run, name) for name in rig.joints},
-        "constraints": {name: _constraint(run, name, outline) for name, outline in rig.constraints.items()},
+        "joints": {name: _joint(rig, signals, name) for name in rig.joints},
+        "constraints": {name: _constraint(signals, name, outline) for name, outline in rig.constraints.items()},
         "redundant": list(rig.redundant),
         "immobile": rig.immobile,
         "events": [
@@ -110,7 +111,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
             for e in run.events
         ],
         "guard": {joint: dict(counts) for joint, counts in run.guard.items()},
-        "energy": None if rig.hardware else _energy(run),  # measured motion does not conserve it
+        "energy": None if rig.hardware else _energy(signals),  # measured motion does not conserve it
         "drivers": list(run.connections),
         "speed": speed,
         "timing": None if run.timing is None else run.timing.summary(),
@@ -129,49 +130,63 @@ def speed_text(summary: RunSummary) -> str:
     return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
 
 
-def _joint(run: RecordedRun, name: str) -> JointSummary:
-    position, effort = run[f"{name}/position"], run[f"{name}/effort"]
-    reference = f"{name}/reference_position"
-    error = run[reference] - position if reference in run else None
+def followed_signals(rig: RigOutline) -> dict[str, tuple[str, str | None]]:
+    """The signals whose figures over the run are in its summary."""
+    followed: dict[str, tuple[str, str | None]] = {}
+    for name in rig.joints:
+        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in ("position", "velocity", "effort")}
+        if (reference := f"{name}/reference_position") in rig.units:
+            followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
+    for name, outline in rig.constraints.items():
+        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
+    energies = (f"energy/{what}" for what in (*_ENERGIES, _FORCES))
+    return followed | {name: (name, None) for name in energies if name in rig.units}
+
+
+def statistics_of(run: RecordedRun) -> SignalStatistics:
+    """Those of the run, or of a run from a file that has none, of its ticks."""
+    if run.statistics is not None:
+        return run.statistics
+    statistics = SignalStatistics(run.signals, followed_signals(run.rig))
+    for begin in range(0, len(run.values), BLOCK):
+        statistics.add(run.values[begin : begin + BLOCK])
+    return statistics
+
+
+def _joint(rig: RigOutline, signals: SignalStatistics, name: str) -> JointSummary:
+    position, effort = signals[f"{name}/position"], signals[f"{name}/effort"]
+    error = signals.get(f"{name}/{_ERROR}")
     return {
-        "role": run.rig.roles[name],
-        "error_rms": None if error is None else _rms(error),
-        "error_max": None if error is None else _peak(error),
-        "position_min": float(position.min()),
-        "position_max": float(position.max()),
-        "speed_max": _peak(run[f"{name}/velocity"]),
-        "effort_rms": _rms(effort),
-        "effort_peak": _peak(effort),
+        "role": rig.roles[name],
+        "error_rms": None if error is None else error.rms,
+        "error_max": None if error is None else error.peak,
+        "position_min": position.min,
+        "position_max": position.max,
+        "speed_max": signals[f"{name}/velocity"].peak,
+        "effort_rms": effort.rms,
+        "effort_peak": effort.peak,
     }
 
 
-def _constraint(run: RecordedRun, name: str, outline: ConstraintOutline) -> dict[str, Any]:
+def _constraint(signals: SignalStatistics, name: str, outline: ConstraintOutline) -> dict[str, Any]:
     """Largest violation [m, rad] and slip [per s], and the peaks of its reactions [N, N·m]."""
-    drift = {f"{what}_max": _peak(run[f"{name}/{what}"]) for what in outline.drifts}
-    return drift | {"reaction_peak": {row: _peak(run[f"{name}/{row}"]) for row in outline.rows}}
+    drift = {f"{what}_max": signals[f"{name}/{what}"].peak for what in outline.drifts}
+    return drift | {"reaction_peak": {row: signals[f"{name}/{row}"].peak for row in outline.rows}}
 
 
-def _energy(run: RecordedRun) -> EnergySummary:
-    work, lost, stored, kinetic = (run[f"energy/{name}"] for name in _ENERGIES)
-    change = float(stored[-1] - stored[0])
-    of_forces = float(run["energy/forces"][-1]) if "energy/forces" in run else 0.0
-    residual = float(work[-1] - lost[-1]) + of_forces - change
-    floor = max(REST, 1e-9 * float(np.abs(stored).max()))  # nothing moved: nothing is to be balanced
-    scale = max(abs(float(work[-1])), abs(of_forces), float(lost[-1]), abs(change), float(kinetic.max()))
+def _energy(signals: SignalStatistics) -> EnergySummary:
+    work, lost, stored, kinetic = (signals[f"energy/{name}"] for name in _ENERGIES)
+    change = stored.last - stored.first
+    forces = signals.get(f"energy/{_FORCES}")
+    of_forces = 0.0 if forces is None else forces.last
+    residual = work.last - lost.last + of_forces - change
+    floor = max(REST, 1e-9 * stored.peak)  # nothing moved: nothing is to be balanced
+    scale = max(abs(work.last), abs(of_forces), lost.last, abs(change), kinetic.max)
     return {
-        "work_in": float(work[-1]),
+        "work_in": work.last,
         "work_of_forces": of_forces,
-        "dissipated": float(lost[-1]),
+        "dissipated": lost.last,
         "stored": change,
         "residual": residual,
         "residual_relative": 0.0 if scale <= floor else abs(residual) / scale,
     }
-
-
-def _peak(x: np.ndarray) -> float:
-    return float(np.abs(x).max())
-
-
-def _rms(x: np.ndarray) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
-        return float(np.sqrt(np.mean(x * x)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,10 +10,18 @@ import numpy as np
 @dataclass(frozen=True)
 class TickBlock:
     """Finished ticks: numbers (k,), rows (k, nr), stamps (k, 3 + tasks) or (k, 0) without a clock, and the flat
-    `BumplessStart` of their run; failures: of the control loops when the block was read, empty where there are none."""
+    `BumplessStart` of their run; failures: of the control loops when the block was read, empty where there are none.
+
+    Rows and stamps may be borrowed from the ring of a loop, which writes there again; `owned` are not."""
 
     numbers: np.ndarray
     rows: np.ndarray
     stamps: np.ndarray
     bumpless_start: np.ndarray
     failures: tuple[str, ...] = ()
+
+    def owned(self) -> TickBlock:
+        """The block with rows and stamps of its own."""
+        if self.rows.base is None and self.stamps.base is None:
+            return self
+        return replace(self, rows=self.rows.copy(), stamps=self.stamps.copy())

@@ -107,6 +107,19 @@ class TickRing:
         self.words[SharedWord.READ] = first + len(at)
         return block
 
+    def take(self) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, stamps) of all ticks that were not read yet, in their places: the loop writes there again after
+        `places` more ticks. They must not go beyond the end of the ring, see `room`."""
+        first, taken = int(self.words[SharedWord.READ]), int(self.words[SharedWord.TAKEN])
+        at = first % max(self.places, 1)
+        self.words[SharedWord.READ] = taken
+        return self.rows[at : at + taken - first], self.stamps[at : at + taken - first]
+
+    @property
+    def room(self) -> int:
+        """Ticks to the end of the ring, where its places begin anew."""
+        return self.places - int(self.words[SharedWord.TAKEN]) % self.places
+
     @property
     def status(self) -> LoopStatus:
         return LoopStatus(int(self.words[SharedWord.STATUS]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
 from cosim.errors import InputError, RunError
@@ -12,6 +13,7 @@ from cosim.execution.scheduler import SchedulerState
 from cosim.timing import privileges
 from cosim.timing.tick_ring import SharedWord
 from tests.execution.scheduler_helpers import MS, Ticks, failing
+from tests.kit.rigs import rig_in
 
 # --- states -----------------------------------------------------------------------------------------
 
@@ -209,3 +211,42 @@ def test_without_strict_missing_privileges_are_reported(bench_of, monkeypatch):
     scheduler = bench_of(paced=True).start(3)
     Ticks(scheduler)
     assert scheduler.privileges == (missing,) == scheduler.timing.privileges
+
+
+@pytest.fixture
+def native_scheduler(tmp_path):
+    """The scheduler of an armed rig whose ticks are all compiled."""
+    body = "{name: a, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.5], inertia: [0.1, 0.1, 0.1]}"
+    scheduler = rig_in(tmp_path, f"mechanism: {{bodies: [{body}]}}").scheduler()
+    scheduler.prepare()
+    scheduler.arm()
+    return scheduler
+
+
+def test_a_borrowed_block_is_in_the_ring_and_one_that_is_read_is_not(native_scheduler):
+    """What waits to be read survives further ticks."""
+    with native_scheduler as scheduler:
+        scheduler.start(20_000)
+        ring = scheduler.mode._ticks._ring
+        borrowed, read = scheduler.borrow(), scheduler.read()
+        assert np.shares_memory(borrowed.rows, ring.rows) and not np.shares_memory(read.rows, ring.rows)
+        blocks = [read]
+        while (block := scheduler.read()) is not None:
+            blocks.append(block)
+    numbers = np.concatenate([block.numbers for block in blocks])
+    np.testing.assert_array_equal(numbers, np.arange(len(borrowed.numbers), 20_000))
+    times = np.concatenate([block.rows[:, scheduler.engine.program.time] for block in blocks])
+    np.testing.assert_allclose(times, numbers * scheduler.engine.tick_model.step, atol=1e-9)
+
+
+def test_blocks_that_wait_keep_their_rows(native_scheduler):
+    with native_scheduler as scheduler:
+        scheduler.start(100_000)
+        scheduler.wait()
+        scheduler.pause()
+        scheduler.step(60_000)  # many times the ring
+        blocks = list(iter(scheduler.read, None))
+    rows = np.concatenate([block.rows for block in blocks])
+    assert len(rows) > 60_000
+    times = rows[:, scheduler.engine.program.time]
+    np.testing.assert_allclose(times, np.arange(len(rows)) * scheduler.engine.tick_model.step, atol=1e-9)

@@ -111,9 +111,9 @@ def test_the_run_computes_nothing_while_it_runs(rig, tmp_path, monkeypatch):
 
     states, call, schedulers = [], Evaluation.__call__, []
 
-    def evaluate(self, block, sinks):
+    def evaluate(self, block, sinks, out=None):
         states.append((schedulers[0].state, os.getpid()))
-        return call(self, block, sinks)
+        return call(self, block, sinks, out)
 
     def noted(rig, make=rig_session.make_scheduler):
         schedulers.append(make(rig))
