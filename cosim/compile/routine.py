@@ -28,6 +28,7 @@ class Routine(RoutineBase):
         self.uniform = tuple(uniform)
         self._trace: Trace = trace(fn, shapes, self.name)
         self.output_shapes = tuple(self._trace.output_shapes)
+        self.open_numbers = self._trace.open_numbers
 
     @cached_property
     def graph(self) -> Graph:
@@ -43,7 +44,7 @@ class Routine(RoutineBase):
         return self.graph.operations + sum(callee.operations for callee in self.callees)
 
     def _text(self, symbol: str, lanes: int) -> str:
-        return emit.function(symbol, self.graph, self._trace.calls, lanes, len(self.shapes), self.uniform)
+        return emit.function(symbol, self.graph, self._trace.calls, lanes, len(self._trace.inputs), self.uniform)
 
 
 def call_when(

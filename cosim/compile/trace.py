@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from weakref import WeakSet
 
 import numpy as np
 
@@ -51,6 +52,27 @@ def is_recorded(arguments: Sequence[Numeric]) -> bool:
     return not _state.inlining and any(map(ops.is_symbolic, arguments))
 
 
+class OpenNumbers:
+    """Numbers that code takes from its caller instead of holding them as constants: `symbols` (n,) stand for them.
+
+    They may occur anywhere in the data of a traced function. A routine that uses one of them, or calls one that does,
+    has all of them as a further, hidden argument, which its calls pass on.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.column, self.symbols = symbols("number", (count,))
+        self._hashes = frozenset(self.column[k].element_hash() for k in range(count))
+        _open_numbers.add(self)
+
+    def used_by(self, expressions: Sequence[Numeric]) -> bool:
+        import casadi
+
+        return any(symbol.element_hash() in self._hashes for symbol in casadi.symvar(casadi.vertcat(*expressions)))
+
+
+_open_numbers: WeakSet[OpenNumbers] = WeakSet()
+
+
 class RoutineBase(ABC):
     """A function with machine code that others can call: `Routine`, `WhileLoop`, `RolledRoutine`.
 
@@ -63,6 +85,7 @@ class RoutineBase(ABC):
     shapes: tuple[Shape, ...]  # of its arguments
     output_shapes: tuple[Shape, ...]
     uniform: tuple[int, ...] = ()  # arguments that in a batch are one array of doubles for all SIMD lanes
+    open_numbers: OpenNumbers | None = None  # that it takes as a hidden argument after the others
 
     @property
     @abstractmethod
@@ -134,6 +157,7 @@ class Trace:
     outputs: list[Numeric] = field(default_factory=list)
     output_shapes: list[Shape] = field(default_factory=list)
     calls: list[RecordedCall] = field(default_factory=list)
+    open_numbers: OpenNumbers | None = None  # the last input, where one of them is used
 
 
 def symbols(name: str, shape: Shape) -> tuple[Numeric, Numeric]:
@@ -164,10 +188,11 @@ def record_call(
     given = tuple(np.shape(ops._boxed(a)) for a in arguments)
     if given != tuple(routine.shapes):
         raise CompileError(f"routine '{routine.name}' takes arrays of shapes {tuple(routine.shapes)}, got {given}")
+    hidden = () if routine.open_numbers is None else (routine.open_numbers.column,)
     fresh = [symbols(f"{routine.name}_{k}", shape) for k, shape in enumerate(routine.output_shapes)]
     call = RecordedCall(
         routine,
-        tuple(column(a) for a in arguments),
+        (*(column(a) for a in arguments), *hidden),
         tuple(c for c, _ in fresh),
         None if condition is None else column(condition),
         tuple(column(value) for value in otherwise),
@@ -203,6 +228,10 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
         array = _returned(value, fn)
         result.outputs.append(column(array))
         result.output_shapes.append(array.shape)
+    expressions = [*result.outputs, *(expression for call in result.calls for expression in call.expressions)]
+    for numbers in (numbers for numbers in _open_numbers if numbers.used_by(expressions)):
+        result.inputs.append(numbers.column)
+        result.open_numbers = numbers
     return result
 
 

@@ -34,6 +34,7 @@ class WhileLoop(RoutineBase):
             )
         self.body, self.max_iterations, self.name = body, max_iterations, f"{body.name}_repeated"
         self.shapes, self.output_shapes = body.shapes, (body.shapes[0], (), ())
+        self.open_numbers = body.open_numbers
 
     @property
     def callees(self) -> list[RoutineBase]:
@@ -58,7 +59,7 @@ class WhileLoop(RoutineBase):
     def _text(self, symbol: str, lanes: int) -> str:
         """IR of `@symbol.<lanes>`. x has its own memory, because outputs may share theirs with inputs."""
         n, t, zero, one = self.output_sizes[0], real(lanes), constant(0.0, lanes), constant(1.0, lanes)
-        ins = [f"ptr %in{k}" for k in range(len(self.shapes))]
+        ins = [f"ptr %in{k}" for k in range(len(self.shapes) + (self.open_numbers is not None))]
         if lanes == 1:
             bit, true, any_lane = "i1", "true", "or i1 %active.next, false"
         else:
