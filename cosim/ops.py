@@ -8,6 +8,7 @@ Conditions on symbols are symbols too, so a choice is `where(condition, a, b)`, 
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -151,6 +152,11 @@ def is_zero(x: Numeric) -> bool:
     """Whether a scalar is 0 for all values of its symbols."""
     x = np.ndarray.item(x) if isinstance(x, np.ndarray) else x
     return bool(x.is_zero()) if is_symbolic(x) else x == 0.0
+
+
+def is_infinite(x: Numeric) -> bool:
+    """Whether a scalar is the constant ∞ or −∞; a symbol is not."""
+    return not is_symbolic(x) and math.isinf(x)
 
 
 def _apply(numeric: Callable[..., Numeric], name: str, args: tuple[Numeric, ...]) -> Numeric:

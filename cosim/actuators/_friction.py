@@ -13,10 +13,11 @@ from cosim.types import Numeric
 CREEP_SPEED = 0.01  # ω_s [rad/s or m/s, joint side], below which Coulomb friction decreases to 0
 
 
-def gear_friction(load: Numeric, speed: Numeric, viscous: float, coulomb: float, efficiency: float) -> Numeric:
+def gear_friction(load: Numeric, speed: Numeric, viscous: Numeric, coulomb: Numeric, efficiency: Numeric) -> Numeric:
     """The friction effort, opposing +speed, of a gear that transmits `load`; joint side."""
-    friction = viscous * speed if viscous else 0.0
-    if coulomb or efficiency < 1.0:
-        fraction = ops.where(load * speed > 0.0, 1.0 - efficiency, 1.0 / efficiency - 1.0) if efficiency < 1.0 else 0.0
-        friction = friction + (coulomb + fraction * ops.absolute(load)) * ops.smooth_sign(speed, CREEP_SPEED)
-    return friction
+    friction = viscous * speed
+    lossless = ops.is_zero(1.0 - efficiency)
+    if lossless and ops.is_zero(coulomb):
+        return friction
+    fraction = 0.0 if lossless else ops.where(load * speed > 0.0, 1.0 - efficiency, 1.0 / efficiency - 1.0)
+    return friction + (coulomb + fraction * ops.absolute(load)) * ops.smooth_sign(speed, CREEP_SPEED)

@@ -54,7 +54,7 @@ class DcMotor:
 
     def __init__(self, params: Params) -> None:
         self.params = params
-        self.elastic = math.isfinite(params.stiffness)
+        self.elastic = not ops.is_infinite(params.stiffness)
         rotor = params.rotor_inertia * params.ratio**2
         self.reflected_inertia = 0.0 if self.elastic else rotor
         self.rates: Mapping[str, str] = {"angle": "speed"} if self.elastic else {}
@@ -97,8 +97,8 @@ class DcMotor:
         return dx, {**y, "current": current, "voltage": voltage}
 
 
-def _saturate(value: Numeric, limit: float) -> Numeric:
-    return ops.clip(value, -limit, limit) if math.isfinite(limit) else value
+def _saturate(value: Numeric, limit: Numeric) -> Numeric:
+    return value if ops.is_infinite(limit) else ops.clip(value, -limit, limit)
 
 
 def load(params: Params) -> DcMotor:

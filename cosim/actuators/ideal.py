@@ -26,7 +26,9 @@ class Ideal:
         return {}
 
     def flow(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        effort = ops.clip(u["request"], -p.max_effort, p.max_effort) if math.isfinite(p.max_effort) else u["request"]
+        effort = u["request"]
+        if not ops.is_infinite(p.max_effort):
+            effort = ops.clip(effort, -p.max_effort, p.max_effort)
         return {}, {"effort": effort, "power": effort * u["velocity"], "loss": 0.0, "stored": 0.0}
 
 

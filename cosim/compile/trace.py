@@ -56,7 +56,7 @@ class OpenNumbers:
     """Numbers that code takes from its caller instead of holding them as constants: `symbols` (n,) stand for them.
 
     They may occur anywhere in the data of a traced function. A routine that uses one of them, or calls one that does,
-    has all of them as a further, hidden argument, which its calls pass on.
+    has all of them as a further, hidden argument, which its calls pass on. Must stay referenced while traces use them.
     """
 
     def __init__(self, count: int) -> None:
@@ -229,9 +229,9 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
         result.outputs.append(column(array))
         result.output_shapes.append(array.shape)
     expressions = [*result.outputs, *(expression for call in result.calls for expression in call.expressions)]
-    for numbers in (numbers for numbers in _open_numbers if numbers.used_by(expressions)):
-        result.inputs.append(numbers.column)
-        result.open_numbers = numbers
+    for opened in (item for item in _open_numbers if item.used_by(expressions)):
+        result.inputs.append(opened.column)
+        result.open_numbers = opened
     return result
 
 

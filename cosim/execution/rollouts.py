@@ -20,12 +20,11 @@ TICKS_PER_CALL = 20_000
 
 @dataclass
 class RolloutArrays:
-    """What k rollouts leave: ticks (k,) that ran, memory (k, size) and row (k, nr) of the last one, accumulators
-    (k, nm), samples (k, places, ns), NaN after a fault, and which of them had a fault (k,)."""
+    """What k rollouts leave: ticks (k,) that ran, all signals of the last one (k, n), accumulators (k, nm), samples
+    (k, places, ns), NaN after a fault, and which of them had a fault (k,)."""
 
     ticks: Array
-    memory: Array
-    row: Array
+    final: Array
     accumulators: Array
     samples: Array
     faulty: Array
@@ -59,8 +58,7 @@ class Rollouts:
         places = -(-self.count // self.every) if signals else 0
         arrays = RolloutArrays(
             ticks=np.zeros(k, dtype=np.int64),
-            memory=np.empty((k, self.program.size)),
-            row=np.empty((k, self.program.ticks.row)),
+            final=np.empty((k, *self.program.signals.output_sizes)),
             accumulators=np.empty((k, self.accumulators.size)),
             samples=np.full((k, places, signals), np.nan),
             faulty=np.zeros(k, dtype=bool),
@@ -100,8 +98,10 @@ class Rollouts:
                 ended = list(range(self.width))
             else:
                 continue
+            final = self.loop.signals(runs)
             for lane in ended:
                 if (k := of_lane[lane]) is not None:
+                    arrays.final[k] = final[:, lane]
                     self._save(runs, lane, k, arrays)
                     arrays.faulty[k] = status is LoopStatus.FAULT
                 of_lane[lane] = None
@@ -113,7 +113,6 @@ class Rollouts:
     def _save(self, runs: SimdMemory, lane: int, k: int, arrays: RolloutArrays) -> None:
         """Store what the run in a SIMD lane left as rollout k."""
         arrays.ticks[k] = runs.number
-        arrays.memory[k], arrays.row[k] = runs.memory[:, lane], runs.row[:, lane]
         arrays.accumulators[k] = runs.accumulators[:, lane]
         taken = -(-runs.number // self.every)
         arrays.samples[k, :taken] = runs.samples[:taken, :, lane]

@@ -275,24 +275,24 @@ class MechanismEquations(ConfigurationSpace):
         """Damping and Coulomb friction of the joints (nv,), along +v: d v + f v / √(v² + v_s²)."""
         v = self.v_map.expand(v)
         damping, coulomb = self._per_dof("damping"), self._per_dof("friction")
-        smooth = ops.smooth_sign(v, FRICTION_SPEED) if coulomb.any() else v
+        smooth = v if _all_zero(coulomb) else ops.smooth_sign(v, FRICTION_SPEED)
         return self.v_map.project(damping * v + coulomb * smooth)
 
     def spring_effort(self, q: Numeric) -> Numeric:
         """Effort of the springs in the joints (nv,), opposing +v: k (q − rest)."""
         stiffness = self._per_dof("stiffness")
-        return self.v_map.project(stiffness * self._deflection(q)) if stiffness.any() else np.zeros(self.nv)
+        return self.v_map.project(stiffness * self._deflection(q)) if not _all_zero(stiffness) else np.zeros(self.nv)
 
     @property
     def has_springs(self) -> bool:
         """Whether there are springs, in joints or between bodies."""
-        return bool(self._per_dof("stiffness").any()) or bool(self.constraints.springs)
+        return not _all_zero(self._per_dof("stiffness")) or bool(self.constraints.springs)
 
     def spring_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """Energy stored in all springs [J]."""
         energy: Numeric = 0.0
         stiffness = self._per_dof("stiffness")
-        if stiffness.any():
+        if not _all_zero(stiffness):
             deflection = self._deflection(q)
             energy = 0.5 * (deflection @ (stiffness * deflection))
         if self.constraints.springs:
@@ -315,10 +315,10 @@ class MechanismEquations(ConfigurationSpace):
         _, placed = self._placements(q_tree, v_tree, t)
         return {law.name: law.forces(placed, q_tree, v_tree, t)[2] for law in self.constraints.laws}
 
-    def _per_dof(self, attribute: str) -> np.ndarray:
+    def _per_dof(self, attribute: str) -> Numeric:
         """An attribute of the joints, repeated for each of their dofs."""
         pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
-        return np.array([getattr(joint, attribute) for joint, kind in pairs for _ in range(kind.nv)], dtype=float)
+        return ops.array([getattr(joint, attribute) for joint, kind in pairs for _ in range(kind.nv)])
 
     def _deflection(self, q: Numeric) -> Numeric:
         """Distance of all dofs of the tree from where their springs are unloaded."""
@@ -398,3 +398,7 @@ class MechanismEquations(ConfigurationSpace):
     def centroidal_momentum_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return self._project_rows(kinematics.centroidal_momentum_matrix(self.sweeps, moving, placed, self.nv_tree))
+
+
+def _all_zero(values: Numeric) -> bool:
+    return all(map(ops.is_zero, values))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cosim import ops
 from cosim.compile import ArrayPort, Compiled, Interpreted, compile
 from cosim.compile.compiled import Output
 from cosim.errors import InputError, did_you_mean
@@ -103,13 +104,14 @@ class Model:
         given = iter(self._rotors(rotor_inertia))
         pairs = zip(tree.joints, tree.kinds, strict=True)
         rotors = [[0.0 if j.mimic else next(given) for _ in range(k.nv)] for j, k in pairs]
-        return tree.with_rotors([np.array(r) for r in rotors])
+        return tree.with_rotors([ops.array(r) for r in rotors])
 
-    def _rotors(self, rotor_inertia: RotorInertia) -> np.ndarray:
+    def _rotors(self, rotor_inertia: RotorInertia) -> Numeric:
         if isinstance(rotor_inertia, Mapping):
-            by_dof = np.zeros(self.nv)
-            for name, inertia in rotor_inertia.items():
-                by_dof[self.dof_index(name)] = inertia
+            places = [self.dof_index(name) for name in rotor_inertia]
+            by_dof = ops.with_elements(np.zeros(self.nv), places, list(rotor_inertia.values()))
+            if ops.is_symbolic(by_dof):
+                return by_dof
             rotor_inertia = by_dof
         rotors = np.asarray(rotor_inertia, dtype=float)
         if rotors.shape != (self.nv,) or not np.all((rotors >= 0.0) & np.isfinite(rotors)):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim import ops
 from cosim.errors import InputError, InputErrors
 from cosim.multibody.description.topology import depth_first
 from cosim.multibody.dynamics import Body, articulated_resistance
@@ -72,14 +73,16 @@ def build_tree(mechanism: Mechanism) -> Tree:
 
 
 def _body(mount: Pose, parts: list[Inertial], rotor: np.ndarray) -> Body:
-    mass = sum(p.mass for p in parts)
+    mass = sum((p.mass for p in parts), 0.0)
     moment = sum((p.mass * p.com for p in parts), np.zeros(3))
     inertia = sum(
-        (p.inertia + p.mass * (p.com @ p.com * np.eye(3) - np.outer(p.com, p.com)) for p in parts), np.zeros((3, 3))
+        (p.inertia + p.mass * (p.com @ p.com * np.eye(3) - p.com[:, None] * p.com[None, :]) for p in parts),
+        np.zeros((3, 3)),
     )
-    scale = np.abs(inertia).max(initial=0.0) * ROUNDING
-    inertia = np.where(np.abs(inertia) <= scale, 0.0, inertia)
-    return Body(mount.rotation, mount.position, float(mass), moment, inertia, rotor)
+    if not ops.is_symbolic(inertia):
+        scale = np.abs(inertia).max(initial=0.0) * ROUNDING
+        inertia = np.where(np.abs(inertia) <= scale, 0.0, inertia)
+    return Body(mount.rotation, mount.position, mass, moment, inertia, rotor)
 
 
 def _moved(inertial: Inertial, pose: Pose) -> Inertial:
@@ -100,8 +103,11 @@ def check_inertia_of_motion(tree: Tree) -> None:
     """Check that the effort of every joint meets inertia.
 
     Raises InputErrors for links that can move without inertia. The criterion is the inertia against an effort while
-    the joints of descendants are free, U of theory §1, in one configuration in general position.
+    the joints of descendants are free, U of theory §1, in one configuration in general position. Symbols are not
+    checked.
     """
+    if any(ops.is_symbolic(number) for b in tree.bodies for number in (b.mass, b.moment, b.inertia, b.rotor)):
+        return
     if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
         return
     rng = np.random.default_rng(0)

@@ -63,6 +63,11 @@ class Plant:
         """The same plant with other guesses of the initial state, see `Plant`."""
         return self._sharing(("full_model", "model"), replace(self, position=position, velocity=velocity, kept=kept))
 
+    def with_numbers(self, mechanism: Mechanism, actuators: Mapping[str, Actuator]) -> Plant:
+        """The same plant with other numbers, or symbols, in the same mechanism and drives; its initial state is not
+        solved for again."""
+        return self._sharing(("start",), replace(self, mechanism=mechanism, actuators=actuators))
+
     def _sharing(self, solved: Sequence[str], plant: Plant) -> Plant:
         """plant, with what this one has computed already."""
         plant.__dict__.update({name: value for name, value in self.__dict__.items() if name in solved})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -11,42 +12,69 @@ from numpy.typing import ArrayLike
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.rig.build.control_loops import controller_context
 from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.open_numbers import RigNumber, numbers_of
 from cosim.rig.parameters import reading_of, tunables_of, unknown_parameter, with_field
 from cosim.rig.reading.plugins import call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.types import Array, Controller
 
 
-def rows_of(rig: WiredRig, values: Mapping[str, ArrayLike]) -> Array:
-    """(k, np) parameters of the tick model for k runs: one number or one row per run, (k,) or (k, n), in SI.
+@dataclass(frozen=True)
+class ParameterArrays:
+    """Of k runs: gains (k, np), the parameters of all controllers; numbers: names of the plant's, and their values
+    (k, n), side by side. k is None where none are given."""
+
+    gains: Array
+    numbers: tuple[str, ...]
+    values: Array
+    k: int | None
+
+
+def read_arrays(rig: WiredRig, values: Mapping[str, ArrayLike]) -> ParameterArrays:
+    """name -> one number or one row per run, (k,) or (k, n), in SI.
 
     Raises InputErrors for names that do not exist, arrays of unlike length, and values that the rig file could not
     have.
     """
-    known, errors = tunables_of(rig), list[InputError]()
+    tunables, errors = tunables_of(rig), list[InputError]()
+    numbers = {} if set(values) <= set(tunables) else numbers_of(rig)
+    sizes = {name: item.where.stop - item.where.start for name, item in tunables.items()}
+    sizes |= {name: number.values.size for name, number in numbers.items()}
     arrays: dict[str, Array] = {}
     for name, value in values.items():
-        place = SourceLocation(f"parameter '{name}'")
-        if name not in known:
-            errors.append(InputError(unknown_parameter(rig, name, list(known)), place))
-            continue
-        arrays[name] = _numbers_per_run(name, value, known[name].where, errors)
+        if name not in sizes:
+            what = unknown_parameter(rig, name, list(sizes))
+            errors.append(InputError(what, SourceLocation(f"parameter '{name}'")))
+        else:
+            arrays[name] = _numbers_per_run(name, value, sizes[name], errors)
     lengths = {name: len(array) for name, array in arrays.items()}
     if not errors and len(set(lengths.values())) > 1:
         counts = " and ".join(f"{count} for '{name}'" for name, count in lengths.items())
         errors.append(InputError(f"give as many values for each, got {counts}", "parameters"))
     if errors:
         raise InputErrors(errors)
-    rows = np.repeat(rig.tick_model.parameters[None], next(iter(lengths.values()), 1), axis=0)
+    k = next(iter(lengths.values()), None)
+    gains = np.repeat(rig.tick_model.parameters[None], k or 1, axis=0)
     for name, array in arrays.items():
-        rows[:, known[name].where] = array
-    _check_rows(rig, rows, arrays)
-    return rows
+        if name in tunables:
+            gains[:, tunables[name].where] = array
+        else:
+            _check_number(name, numbers[name], array)
+    _check_gains(rig, gains, {name: array for name, array in arrays.items() if name in tunables})
+    opened = tuple(name for name in arrays if name not in tunables)
+    return ParameterArrays(gains, opened, np.hstack([np.zeros((k or 1, 0)), *(arrays[name] for name in opened)]), k)
 
 
-def _numbers_per_run(name: str, value: ArrayLike, where: slice, errors: list[InputError]) -> Array:
+def _check_number(name: str, number: RigNumber, array: Array) -> None:
+    """Raises InputErrors for the first run whose value the rig file could not have."""
+    for k, row in enumerate(array):
+        if what := number.check(row):
+            raise InputErrors([InputError(what, f"parameter '{name}' of run {k}")])
+
+
+def _numbers_per_run(name: str, value: ArrayLike, n: int, errors: list[InputError]) -> Array:
     """value as (k, n); an empty array after an error, which is recorded."""
-    place, n = SourceLocation(f"parameter '{name}'"), where.stop - where.start
+    place = SourceLocation(f"parameter '{name}'")
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
@@ -60,7 +88,7 @@ def _numbers_per_run(name: str, value: ArrayLike, where: slice, errors: list[Inp
     return np.broadcast_to(array, (len(array), n))
 
 
-def _check_rows(rig: WiredRig, rows: Array, arrays: Mapping[str, Array]) -> None:
+def _check_gains(rig: WiredRig, rows: Array, arrays: Mapping[str, Array]) -> None:
     """Raises InputErrors for the first run whose parameters its file could not have. Bounds are checked on the extreme
     values, what a controller itself requires on every run."""
     known = tunables_of(rig)

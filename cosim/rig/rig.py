@@ -14,6 +14,7 @@ from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
 from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.open_numbers import numbers_of
 from cosim.rig.parameters import ParameterValue, set_for_a_run, set_values, values_of
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, source_of
 from cosim.rig.rollout_batch import RolloutBatch
@@ -44,6 +45,12 @@ class Rig(WiredRig):
         """The parameters that `set` sets, by name: the numbers of the controllers, in SI, a list where there is one per
         joint."""
         return values_of(self)
+
+    @property
+    def numbers(self) -> dict[str, float | list[float]]:
+        """The numbers of the mechanism and the drives that `rollouts` can vary as well, by name, in SI."""
+        found = {name: number.values.tolist() for name, number in numbers_of(self).items()}
+        return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.

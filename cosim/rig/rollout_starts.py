@@ -11,10 +11,11 @@ import numpy as np
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.wired_rig import WiredRig
+from cosim.tick.tick_model import TickModel
 from cosim.types import Array
 
 
-def read_starts(rig: WiredRig, initial: Mapping[str, Any]) -> Starts | None:
+def read_starts(rig: WiredRig, model: TickModel, initial: Mapping[str, Any]) -> Starts | None:
     """The memories at t = 0 of runs that start elsewhere than the rig."""
     errors, values = list[InputError](), dict[str, Array]()
     known = {f"{name}/{what}": None for name in rig.joints for what in ("position", "velocity")}
@@ -41,7 +42,7 @@ def read_starts(rig: WiredRig, initial: Mapping[str, Any]) -> Starts | None:
         errors.append(InputError(f"give as many values for each, got {counts}", "initial"))
     if errors:
         raise InputErrors(errors)
-    return Starts(rig, values) if values else None
+    return Starts(model, values) if values else None
 
 
 def _described(value: object) -> str:
@@ -53,7 +54,7 @@ def _described(value: object) -> str:
 class Starts:
     """The memory at t = 0 of each run; values: positions and velocities by signal, (k,)."""
 
-    rig: WiredRig
+    model: TickModel
     values: Mapping[str, Array]
 
     def __len__(self) -> int:
@@ -61,7 +62,7 @@ class Starts:
 
     def __call__(self, k: int) -> Array:
         """(size,) Raises InputError for a start at which loops cannot be closed."""
-        plant, model = self.rig.plant, self.rig.plant.full_model
+        plant, model = self.model.plant, self.model.plant.full_model
         q, v = np.array(plant.position, dtype=float), np.array(plant.velocity, dtype=float)
         kept_q, kept_v = (kept.copy() for kept in plant.kept)
         for name, values in self.values.items():
@@ -72,6 +73,6 @@ class Starts:
             else:
                 v[dof], kept_v[dof] = values[k], True
         try:
-            return replace(self.rig.tick_model, plant=plant.starting_at(q, v, (kept_q, kept_v))).memory()
+            return replace(self.model, plant=plant.starting_at(q, v, (kept_q, kept_v))).memory()
         except InputError as error:
             raise InputError(f"{error.what} (run {k})", "initial") from None

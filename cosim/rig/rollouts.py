@@ -13,7 +13,8 @@ from cosim.errors import CompileError, InputError, InputErrors, did_you_mean
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.parameter_arrays import rows_of
+from cosim.rig.open_numbers import opened
+from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.rollout_batch import Faults, RolloutBatch
 from cosim.rig.rollout_starts import Starts, read_starts
 from cosim.tick.accumulation import Accumulation, UserMetric
@@ -40,10 +41,10 @@ def run_rollouts(
 ) -> RolloutBatch:
     """See `Rig.rollouts`. ticks: after the first."""
     _check_compiled(rig)
-    model = rig.tick_model
-    rows = rows_of(rig, parameters)
-    starts = read_starts(rig, initial)
-    k = _number_of_runs(rows if parameters else None, starts)
+    given = read_arrays(rig, parameters)
+    model = _model(rig, given.numbers)
+    starts = read_starts(rig, model, initial)
+    k = _number_of_runs(given, starts)
     for name, count in (("every", every), ("threads", threads)):
         if count is not None and (not isinstance(count, int) or count < 1):
             raise InputError(f"give a whole number of 1 or more, got {count!r}", name)
@@ -51,13 +52,14 @@ def run_rollouts(
     step, count = every or 1, ticks + 1
     _check_memory(k, len(kept), -(-count // step))
     accumulation = _accumulation(rig, metrics, ticks) if metrics else None
-    where = model.layout.place("parameters").where
+    gains, numbers = (model.layout.place(name).where for name in ("parameters", "numbers"))
     base = model.memory()
 
     def first(chunk: slice) -> Array:
         n = chunk.stop - chunk.start
         memory = np.repeat(base[None], n, axis=0) if starts is None else np.array([starts(i) for i in range(k)[chunk]])
-        memory[:, where] = rows[chunk] if parameters else model.parameters
+        memory[:, gains] = given.gains[chunk if given.k else slice(1)]
+        memory[:, numbers] = given.values[chunk if given.k else slice(1)]
         return memory
 
     def reason(number: int) -> str:
@@ -69,7 +71,6 @@ def run_rollouts(
     accumulators = np.zeros(0) if accumulation is None else accumulation.initial()
     engine = Rollouts(_loop(model, accumulation, kept), first, accumulators, count, step)
     found = engine.run(k, threads)
-    last = rig.observe(found.memory[:, model.layout.place("bumpless_start").where], found.row)
     return RolloutBatch(
         rig=rig.spec.name,
         joints=rig.joints,
@@ -77,7 +78,7 @@ def run_rollouts(
         metrics={} if accumulation is None else accumulation.results(found.accumulators, found.ticks),
         t=np.arange(found.samples.shape[1]) * (step * model.step_ns) * 1e-9,
         samples={name: found.samples[:, :, j] for j, name in enumerate(kept)},
-        final={name: last[:, j] for j, name in enumerate(model.signals.names)},
+        final={name: found.final[:, j] for j, name in enumerate(model.signals.names)},
         ticks=found.ticks - 1,
         stopped=found.faulty,
         faults=Faults(found.faulty, reason),
@@ -97,14 +98,21 @@ def _check_compiled(rig: WiredRig) -> None:
     raise InputError(f"rollouts need compiled ticks, and {why}; {fix}", str(rig.spec.path))
 
 
-def _number_of_runs(rows: Array | None, starts: Starts | None) -> int:
+def _model(rig: WiredRig, numbers: tuple[str, ...]) -> TickModel:
+    """The ticks of the rig with these numbers of the plant as inputs, traced once for the same ones."""
+    if not numbers:
+        return rig.tick_model
+    if rig.opened is None or rig.opened[0] != numbers:
+        rig.opened = numbers, opened(rig, numbers)
+    return rig.opened[1]
+
+
+def _number_of_runs(given: ParameterArrays, starts: Starts | None) -> int:
     """Raises InputError where parameters and initial states are of unlike length."""
-    lengths = {"parameters": rows, "initial": starts}
-    given = {name: len(values) for name, values in lengths.items() if values is not None}
-    if len(set(given.values())) > 1:
-        what = f"there are {given['parameters']} runs with parameters and {given['initial']} initial states"
+    if given.k is not None and starts is not None and given.k != len(starts):
+        what = f"there are {given.k} runs with parameters and {len(starts)} initial states"
         raise InputError(f"{what}; give as many of both", "initial")
-    return next(iter(given.values()), 1)
+    return given.k or (1 if starts is None else len(starts))
 
 
 def _kept(rig: WiredRig, keep: Keep, every: int | None, signals: Sequence[str] | None) -> tuple[str, ...]:

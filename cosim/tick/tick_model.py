@@ -16,6 +16,7 @@ import numpy as np
 from cosim import ops
 from cosim.compile.jit import vector_lanes
 from cosim.compile.routine import Routine
+from cosim.compile.trace import OpenNumbers
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.layout import Layout, Region
@@ -53,6 +54,9 @@ class TickModel(TickFunctions):
     """A wired rig without drivers: everything that happens in a tick, and the memory it happens on."""
 
     order: Sequence[str] = ORDER
+    # in the data of its parts: inputs of the code instead of constants, and their values (n,)
+    open_numbers: OpenNumbers | None = None
+    numbers: np.ndarray = field(default_factory=lambda: np.zeros(0))
     _simd_loop: tuple[object, SimdLoop] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -94,6 +98,7 @@ class TickModel(TickFunctions):
             },
             "command": {name: n for name in COMMAND},  # after the guard
             "parameters": self.parameters,
+            "numbers": self.numbers,
             # flat
             "bumpless_start": np.concatenate(
                 [[0.0, 1.0], n, n, ControlledStop.inactive(self.nv) if self.has_controlled_stop else []]
@@ -137,7 +142,9 @@ class TickModel(TickFunctions):
     @cached_property
     def compiled_program(self) -> TickProgram:
         """The ticks with their calls as routines."""
-        tasks = tuple(LoopTask(tuple(map(_routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks)
+        tasks = tuple(
+            LoopTask(tuple(map(self._routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks
+        )
         return replace(self.program, tasks=tasks)
 
     @cached_property
@@ -170,8 +177,10 @@ class TickModel(TickFunctions):
             self.compiled_program,
             self.layout.size,
             start.where,
+            self.layout.place("numbers").where,
             accumulators and Routine(accumulate, [accumulators, *sizes], "accumulate"),
             Routine(sample, sizes, "sample") if samples else None,
+            Routine(self.signals.observe, sizes, "observe"),
         )
 
     # --- controllers ---
@@ -263,6 +272,13 @@ class TickModel(TickFunctions):
             calls.append(self._call("load_effort", self.load_effort, ["t", "plant", "request"], ["load_effort"]))
         return calls
 
+    def _routine_call(self, call: MemoryCall) -> RoutineCall:
+        shapes = [region.shape for region in call.inputs]
+        routine = call.fn if isinstance(call.fn, Routine) else Routine(call.fn, shapes, call.name)
+        hidden = () if routine.open_numbers is None else (self._region("numbers"),)
+        inputs = (region.where for region in (*call.inputs, *hidden))
+        return RoutineCall(routine, tuple(inputs), tuple(region.where for region in call.outputs))
+
     def _call(
         self, name: str, fn: Callable[..., Numeric], inputs: Sequence[Path], outputs: Sequence[Path]
     ) -> MemoryCall:
@@ -270,12 +286,6 @@ class TickModel(TickFunctions):
 
     def _region(self, path: Path) -> Region:
         return self.layout.place(*((path,) if isinstance(path, str) else path))
-
-
-def _routine_call(call: MemoryCall) -> RoutineCall:
-    shapes = [region.shape for region in call.inputs]
-    routine = call.fn if isinstance(call.fn, Routine) else Routine(call.fn, shapes, call.name)
-    return RoutineCall(routine, tuple(r.where for r in call.inputs), tuple(r.where for r in call.outputs))
 
 
 # paths in the memory

@@ -22,15 +22,18 @@ from cosim.timing.tick_ring import LoopStatus, SharedWord, TickProgram
 class SimdProgram:
     """The ticks of a rig, and what the loop computes of the row of each of them.
 
-    metrics: accumulators (nm,), start, row (nr,) -> accumulators (nm,), every tick; samples: start, row (nr,) ->
-    (ns,), every so many ticks; None where there are none. start: the region of the memory that is their argument.
+    metrics: accumulators (nm,), start, row (nr,) -> accumulators (nm,), every tick; samples: start, row -> (ns,), every
+    so many ticks; None where there are none. signals: start, row -> all signals, of the last tick. start, numbers: the
+    regions of the memory that are their argument and their open numbers.
     """
 
     ticks: TickProgram
     size: int  # of the memory
     start: slice
+    numbers: slice
     metrics: Routine | None
     samples: Routine | None
+    signals: Routine
 
 
 @dataclass
@@ -68,14 +71,15 @@ class SimdLoop:
     def __init__(self, program: SimdProgram, lanes: int) -> None:
         self.program, self.lanes = program, lanes
         routines = [call.routine for task in program.ticks.tasks for call in task.calls]
-        routines += [routine for routine in (program.metrics, program.samples) if routine is not None]
+        routines += [item for item in (program.metrics, program.samples, program.signals) if item is not None]
         needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
         parts = [emit.declarations({lanes}), mathlib.sincos(lanes)]
         parts += [item.definition(lanes) for item in needed.values()]
-        self.library = Library("\n".join([*parts, _SimdLoopWriter(program, lanes).text()]), ["ticks.lanes"], {})
-        self._run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(_ARRAYS), ctypes.c_int64)(
-            self.library["ticks.lanes"]
-        )
+        parts += [_SimdLoopWriter(program, lanes).text(), _SimdLoopWriter(program, lanes).signals()]
+        self.library = Library("\n".join(parts), ["ticks.lanes", "signals.lanes"], {})
+        pointers = [ctypes.c_void_p] * len(_ARRAYS)
+        self._run = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library["ticks.lanes"])
+        self._signals = ctypes.CFUNCTYPE(None, *pointers[:3])(self.library["signals.lanes"])
 
     def run(self, runs: SimdMemory, ticks: int) -> LoopStatus:
         """Run so many further ticks, or up to the first in which a lane has a fault: FINISHED or FAULT. Runs without
@@ -83,6 +87,12 @@ class SimdLoop:
         runs.words[SharedWord.COUNT] = ticks
         self._run(*(getattr(runs, name).ctypes.data for name in _ARRAYS), runs.every)
         return runs.status
+
+    def signals(self, runs: SimdMemory) -> np.ndarray:
+        """All signals of the last tick (n, lanes)."""
+        found = np.empty((*self.program.signals.output_sizes, self.lanes))
+        self._signals(*(array.ctypes.data for array in (runs.memory, runs.row, found)))
+        return found
 
 
 class _SimdLoopWriter(LoopText):
@@ -166,15 +176,27 @@ class _SimdLoopWriter(LoopText):
 
     def _reduce(self) -> None:
         """Update the metrics, and take a sample where one is due."""
-        start = self.place("%memory", self.program.start.start)
         if self.program.metrics is not None:
-            symbol = f"{self.program.metrics.symbol}.{self.lanes}"
-            self(f"  call void @{symbol}(ptr %accumulators, ptr {start}, ptr %row, ptr %accumulators)")
+            self._observe(self.program.metrics, "%accumulators", "%accumulators")
         if self.program.samples is not None:
             due = self.value(f"icmp eq i64 {self.value('srem i64 %number, %every')}, 0")
             self(f"  br i1 {due}, label %sample, label %sampled", "sample:")
             count = self.value("sdiv i64 %number, %every")
             (width,) = self.program.samples.output_sizes
-            place = self.place("%samples", self.value(f"mul i64 {count}, {width}"))
-            self(f"  call void @{self.program.samples.symbol}.{self.lanes}(ptr {start}, ptr %row, ptr {place})")
+            self._observe(self.program.samples, self.place("%samples", self.value(f"mul i64 {count}, {width}")))
             self("  br label %sampled", "sampled:")
+
+    def _observe(self, routine: Routine, result: str, *before: str) -> None:
+        """Call a routine of (…, start, row) with the open numbers that it needs."""
+        pointers = [*before, self.place("%memory", self.program.start.start), "%row"]
+        if routine.open_numbers is not None:
+            pointers.append(self.place("%memory", self.program.numbers.start))
+        typed = ", ".join(f"ptr {pointer}" for pointer in (*pointers, result))
+        self(f"  call void @{routine.symbol}.{self.lanes}({typed})")
+
+    def signals(self) -> str:
+        """IR of `void @signals.lanes(memory, row, signals)`."""
+        self("define void @signals.lanes(ptr %memory, ptr %row, ptr %signals) nounwind {")
+        self._observe(self.program.signals, "%signals")
+        self("  ret void", "}")
+        return "\n".join(self.lines) + "\n"

@@ -9,7 +9,7 @@ import pytest
 
 import cosim
 from cosim import InputError, InputErrors, Rig
-from cosim.rig.parameter_arrays import rows_of
+from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}
@@ -52,11 +52,11 @@ def gains(k=K, seed=0):
 
 def single(rig, parameters, initial, ticks, k):
     """(signals, why it stopped) of run k by itself."""
-    engine, starts = rig.engine(), read_starts(rig, initial)
+    engine, starts = rig.engine(), read_starts(rig, rig.tick_model, initial)
     if starts is not None:
         engine.memory[:] = starts(k)
     if parameters:
-        engine.view("parameters")[:] = rows_of(rig, parameters)[k]
+        engine.view("parameters")[:] = read_arrays(rig, parameters).gains[k]
     rows, why = engine.run(ticks + 1)
     return rig.observe(engine.view("bumpless_start"), rows), why
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.rig.parameter_arrays import rows_of
+from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
 from cosim.rig.sections.rig_spec import read_rig
 
@@ -27,13 +27,13 @@ def test_rollouts_equal_single_runs(name):
     if not rig.plant.model.constraint_rows and not rig.plant.modes.latched:
         initial = {f"{joint}/velocity": rng.normal(0.0, 0.2, K) for joint in free}
     batch = rig.rollouts(parameters, initial, TICKS * rig.tick_model.step, keep="all")
-    starts = read_starts(rig, initial)
+    starts = read_starts(rig, rig.tick_model, initial)
     for k in range(len(batch)):
         engine = rig.engine()
         if starts is not None:
             engine.memory[:] = starts(k)
         if parameters:
-            engine.view("parameters")[:] = rows_of(rig, parameters)[k]
+            engine.view("parameters")[:] = read_arrays(rig, parameters).gains[k]
         rows, why = engine.run(TICKS + 1)
         values = rig.observe(engine.view("bumpless_start"), rows)
         assert (batch.ticks[k], batch.faults[k]) == (len(rows) - 1, why)

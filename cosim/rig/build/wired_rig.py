@@ -40,6 +40,8 @@ class WiredRig:
         self.spec = spec
         self.interpret = interpreting() if interpret is None else interpret
         self.joints = tuple(spec.joints)
+        # the ticks with numbers of the plant as inputs, and their names
+        self.opened: tuple[tuple[str, ...], TickModel] | None = None
         schedule, drivers = spec.schedule, spec.drivers
         reading = Reading(spec.source.place, [], spec.path.parent)
         self.guard = guard_of(spec)

@@ -1,0 +1,227 @@
+"""Numbers of the mechanism and the drives of a rig that become inputs of its compiled ticks instead of constants.
+
+joints.<dof>.actuator.<field>     a number of a drive
+joints.<dof>.encoder.noise        the standard deviation of an encoder that has noise
+mechanism.<link>.mass             and com (3,), inertia (6,): ixx, iyy, izz, ixy, ixz, iyz about the centre of mass
+mechanism.<joint>.damping         and friction, of the joint itself
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cosim import ops
+from cosim.compile.trace import OpenNumbers
+from cosim.control.tunables import Tunables
+from cosim.errors import CompileError, InputError, InputErrors, SourceLocation, where_raised
+from cosim.multibody.description.inertia import check_inertia, inertia_matrix
+from cosim.multibody.mechanism import Inertial, Joint, Mechanism
+from cosim.plant.encoder import Encoders
+from cosim.plant.plant import Plant
+from cosim.rig.build.control_loops import build_loops
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.reading import schema
+from cosim.rig.reading.plugins import Plugin
+from cosim.rig.reading.schema import Reading
+from cosim.tick.tick_model import TickModel
+from cosim.types import Actuator, Array, Numeric
+
+ELEMENTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))  # of an inertia matrix, in the order of their names
+JOINT_NUMBERS = ("damping", "friction")
+
+
+@dataclass
+class Changes:
+    """What symbols replace in the parts of a rig."""
+
+    drives: dict[str, Any] = field(default_factory=dict)  # dof -> parameters of its drive
+    inertials: dict[str, Inertial] = field(default_factory=dict)  # link -> its inertial
+    joints: dict[str, Joint] = field(default_factory=dict)
+    noise: dict[int, Numeric] = field(default_factory=dict)  # dof -> standard deviation
+
+    @property
+    def of_mechanism(self) -> bool:
+        return bool(self.inertials or self.joints)
+
+
+class RigNumber(NamedTuple):
+    """A number of the plant. values (n,): of the rig; open: puts symbols (n,) in their place; check: returns what is
+    wrong with values (n,), or ""."""
+
+    values: Array
+    open: Callable[[Changes, Numeric], None]
+    check: Callable[[Array], str]
+
+
+def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
+    """Name -> the number."""
+    found: dict[str, RigNumber] = {}
+    for name, joint in rig.spec.joints.items():
+        if joint.actuator is not None and name not in rig.plant.real:
+            found |= {
+                f"joints.{name}.actuator.{item}": _of_drive(name, joint.actuator, item, where)
+                for item, where in Tunables(joint.actuator.params).fields.items()
+            }
+    for k, noise in enumerate(rig.tick_model.encoders.params.noise):
+        if noise > 0.0:
+            found[f"joints.{rig.joints[k]}.encoder.noise"] = _of_encoder(k, float(noise))
+    mechanism = rig.plant.mechanism
+    for link in mechanism.links:
+        if link.inertial is not None:
+            found |= {f"mechanism.{link.name}.{what}": _of_link(link.name, link.inertial, what) for what in _LINK}
+    for joint in mechanism.joints:
+        if joint.kind != "fixed":
+            found |= {f"mechanism.{joint.name}.{what}": _of_joint(joint, what) for what in JOINT_NUMBERS}
+    return found
+
+
+def _of_drive(dof: str, plugin: Plugin, name: str, where: slice) -> RigNumber:
+    single = isinstance(getattr(plugin.params, name), float)
+
+    def open_(changes: Changes, symbols: Numeric) -> None:
+        params = changes.drives.setdefault(dof, copy.copy(plugin.params))
+        # without the checks of the class, which are for numbers
+        object.__setattr__(params, name, symbols[0] if single else symbols)
+
+    def check(values: Array) -> str:
+        reading = Reading(lambda path: SourceLocation(""), [])
+        given = values.tolist()[0] if single else values.tolist()
+        fields = {item: getattr(plugin.params, item) for item in Tunables(plugin.params).fields}
+        section = {item: value for item, value in fields.items() if np.isfinite(value).all()} | {name: given}
+        schema.read_fields(type(plugin.params), section, (), reading)
+        return reading.errors[0].what if reading.errors else _refusal(plugin.params, name, given)
+
+    values = Tunables(plugin.params).values[where]
+    return RigNumber(values, open_, check)
+
+
+def _refusal(params: Any, name: str, value: float | list[float]) -> str:
+    """What the class of the parameters says against a value."""
+    try:
+        replace(params, **{name: tuple(value) if isinstance(value, list) else value})
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _of_encoder(k: int, noise: float) -> RigNumber:
+    def open_(changes: Changes, symbols: Numeric) -> None:
+        changes.noise[k] = symbols[0]
+
+    return RigNumber(np.array([noise]), open_, _not_negative)
+
+
+def _of_joint(joint: Joint, what: str) -> RigNumber:
+    def open_(changes: Changes, symbols: Numeric) -> None:
+        changes.joints[joint.name] = replace(changes.joints.get(joint.name, joint), **{what: symbols[0]})
+
+    return RigNumber(np.array([getattr(joint, what)]), open_, _not_negative)
+
+
+# attribute of an inertial -> (its numbers, the attribute from them)
+_LINK: dict[str, tuple[Callable[[Inertial], Numeric], Callable[[Numeric], Numeric]]] = {
+    "mass": (lambda body: [body.mass], lambda x: x[0]),
+    "com": (lambda body: body.com, lambda x: x),
+    "inertia": (lambda body: [body.inertia[at] for at in ELEMENTS], lambda x: ops.array(inertia_matrix(*x).tolist())),
+}
+
+
+def _of_link(link: str, inertial: Inertial, what: str) -> RigNumber:
+    numbers, from_numbers = _LINK[what]
+
+    def open_(changes: Changes, symbols: Numeric) -> None:
+        body = changes.inertials.get(link, inertial)
+        changes.inertials[link] = replace(body, **{what: from_numbers(symbols)})
+
+    def check(values: Array) -> str:
+        if not np.isfinite(values).all():
+            return _NOT_FINITE
+        if what == "mass" and not values[0] > 0.0:
+            return f"must be above 0 kg, is {values[0]:.12g} kg"
+        if what == "inertia":
+            return check_inertia(link, inertial.mass, inertia_matrix(*values))[0] or ""
+        return ""
+
+    return RigNumber(np.array(numbers(inertial), dtype=float), open_, check)
+
+
+_NOT_FINITE = "must be finite numbers"
+
+
+def _not_negative(values: Array) -> str:
+    if not np.isfinite(values).all():
+        return _NOT_FINITE
+    return "" if values[0] >= 0.0 else f"must be at least 0, is {values[0]:.12g}"
+
+
+def opened(rig: WiredRig, names: Sequence[str]) -> TickModel:
+    """The ticks of the rig with these numbers as inputs, in this order, in the region `numbers` of its memory.
+
+    Raises InputErrors for a number on which the form of the code depends.
+    """
+    numbers, changes = numbers_of(rig), Changes()
+    symbols = OpenNumbers(sum(numbers[name].values.size for name in names))
+    first = 0
+    for name in names:
+        count = numbers[name].values.size
+        numbers[name].open(changes, ops.array(list(symbols.symbols[first : first + count])))
+        first += count
+    base, reading = rig.tick_model, Reading(rig.spec.source.place, [], rig.spec.path.parent)
+    try:
+        plant = _plant(rig.plant, changes, _drives(rig, changes))
+        loops = [loop for loop in build_loops(rig.spec, plant, rig.limits, reading) if loop is not None]
+        if reading.errors:
+            raise InputErrors(reading.errors)
+        model = replace(
+            base,
+            plant=plant,
+            loops=loops,
+            encoders=_encoders(base.encoders, changes.noise),
+            open_numbers=symbols,
+            numbers=np.concatenate([numbers[name].values for name in names]),
+        )
+        model.parameters[:] = base.parameters
+        _ = model.compiled_program  # traced here, for its errors
+        return model
+    except CompileError as error:
+        raise _structural(names, f"{error.place}: {error.what}") from None
+    except (TypeError, RuntimeError) as error:  # of casadi, for a Python `if` on a symbol
+        raise _structural(names, f"{where_raised(error)}: {str(error).splitlines()[0]}") from None
+
+
+def _structural(names: Sequence[str], why: str) -> InputError:
+    what = f"the form of the code depends on {' or '.join(names)} ({why})"
+    return InputError(f"{what}; load the rig with an override for each value instead", "parameters")
+
+
+def _drives(rig: WiredRig, changes: Changes) -> dict[str, Actuator]:
+    drives = dict(rig.plant.actuators)
+    for name, params in changes.drives.items():
+        plugin = rig.spec.joints[name].actuator
+        assert plugin is not None
+        drives[name] = plugin.module.load(params)
+    return drives
+
+
+def _plant(plant: Plant, changes: Changes, drives: dict[str, Actuator]) -> Plant:
+    """The plant with symbols in it; its initial state is that of its numbers."""
+    mechanism: Mechanism = plant.mechanism
+    if changes.of_mechanism:
+        links = (replace(link, inertial=changes.inertials.get(link.name, link.inertial)) for link in mechanism.links)
+        joints = (changes.joints.get(joint.name, joint) for joint in mechanism.joints)
+        mechanism = replace(mechanism, links=tuple(links), joints=tuple(joints))
+    return plant.with_numbers(mechanism, drives)
+
+
+def _encoders(encoders: Encoders, noise: dict[int, Numeric]) -> Encoders:
+    if not noise:
+        return encoders
+    changed = copy.copy(encoders)
+    values = ops.with_elements(encoders.params.noise, list(noise), list(noise.values()))
+    changed.params = replace(encoders.params, noise=values)
+    return changed
