@@ -86,3 +86,8 @@ def leaves(tree: State, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 def _skeleton(tree: State) -> State:
     return {name: _skeleton(value) if isinstance(value, dict) else None for name, value in tree.items()}
+
+
+def zeros_like(tree: State) -> State:
+    """A tree with the same arrays, all 0."""
+    return {k: zeros_like(v) if isinstance(v, dict) else np.zeros(np.shape(v)) for k, v in tree.items()}

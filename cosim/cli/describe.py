@@ -197,7 +197,12 @@ def _tick(rig: Rig) -> Iterator[str]:
     called = [controller.name for controller in by_priority(spec.controllers)]
     order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))
     yield f"each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}"
-    yield f"step: {schedule.integrator}, {schedule.substeps} per tick; run of {schedule.duration_ns / 1e9:g} s"
+    count = (
+        f"as many per tick as a tolerance of {schedule.tolerance:g} needs"
+        if schedule.adaptive
+        else f"{schedule.substeps} per tick"
+    )
+    yield f"step: {schedule.integrator}, {count}; run of {schedule.duration_ns / 1e9:g} s"
     if times := [
         f"{task} {show_time(schedule.deadlines[task])}" for task in schedule.order if task in schedule.deadlines
     ]:

@@ -76,6 +76,7 @@ def general_lines(summary: RunSummary) -> list[str]:
         what = "the run is unstable and its results are invalid" if worse else "the energy balance does not close"
         fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
         reasons.append(f"warning  {what}: the step is too coarse; {fix}")
+    reasons += step_error_lines(summary)
     balance = [
         f"energy   work in {e['work_in']:.6g} J, {_of_forces(e)}dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
@@ -89,6 +90,16 @@ def general_lines(summary: RunSummary) -> list[str]:
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()),
         *reasons,
     ]
+
+
+def step_error_lines(summary: RunSummary) -> list[str]:
+    """A warning where the estimated error of a step is above the tolerance."""
+    error = summary["step_error"]
+    if error is None or error["max"] <= 1.0:
+        return []
+    what = f"estimated error of joint '{error['joint']}'"
+    fix = f"use schedule.substeps: {error['substeps_needed']} or auto, or a larger tolerance"
+    return [f"warning  the step is too coarse: the {what} is {error['max']:.3g} times schedule.tolerance; {fix}"]
 
 
 def _of_forces(energy: EnergySummary) -> str:

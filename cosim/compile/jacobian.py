@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cosim import ops
+from cosim.compile.elimination import Elimination
 from cosim.compile.routine import Routine
 from cosim.compile.trace import Shape, column, inlined, symbols
 from cosim.types import Numeric
@@ -24,14 +25,17 @@ class Jacobian:
         """Raises CompileError if fn cannot be traced."""
         self.fn, self.shapes, self.name = fn, tuple(shapes), name
         self._columns, boxes = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
-        import casadi
-
         with inlined():
-            value = column(fn(*boxes))
-        self._expression = casadi.jacobian(value, self._columns[0])
+            self._expression = self._derivative(boxes)
         pattern = self._expression.sparsity()
         self.shape = pattern.shape
         self._rows, self._cols = np.array(pattern.row(), dtype=int), np.array(pattern.get_col(), dtype=int)
+
+    def _derivative(self, boxes: Sequence[Numeric]) -> Any:
+        """∂fn/∂x as a casadi expression."""
+        import casadi
+
+        return casadi.jacobian(column(self.fn(*boxes)), self._columns[0])
 
     @cached_property
     def _numeric(self) -> Callable[..., Any]:
@@ -56,3 +60,35 @@ class Jacobian:
         dense = np.zeros(self.shape, dtype=object)
         dense[self._rows, self._cols] = list(self._nonzeros(*arguments))
         return ops.array(dense)
+
+
+class ImplicitJacobian(Jacobian):
+    """J = df/dx for f(x, z(x)), where z (k,) solves r(x, z) = 0; fn(x, z, *others) returns (f (m,), r (k,)).
+
+    By the implicit function theorem J = ∂f/∂x − ∂f/∂z (∂r/∂z)⁻¹ ∂r/∂x. Where r is simpler than the solution z(x), as
+    the equations of motion are than the accelerations, so are its derivatives. ∂r/∂z: see `Elimination`.
+    """
+
+    def _derivative(self, boxes: Sequence[Numeric]) -> Any:
+        import casadi
+
+        x, z, *_ = self._columns
+        value, residual = map(column, self.fn(*boxes))
+        by_x, by_z = (casadi.jacobian(residual, of) for of in (x, z))
+        change = casadi.SX(-_matrix(Elimination(_array(by_z)).solve(_array(by_x))))
+        return casadi.sparsify(casadi.jacobian(value, x) + casadi.mtimes(casadi.jacobian(value, z), change))
+
+
+def _array(matrix: Any) -> Numeric:
+    """A casadi matrix as an array of symbols, with 0 for structural zeros."""
+    dense, pattern = np.zeros(matrix.shape, dtype=object), matrix.sparsity()
+    for i, j, entry in zip(pattern.row(), pattern.get_col(), matrix.nonzeros(), strict=True):
+        dense[i, j] = entry
+    return dense.view(ops.Traced)
+
+
+def _matrix(array: Numeric) -> Any:
+    """The inverse of `_array`."""
+    import casadi
+
+    return casadi.sparsify(casadi.reshape(column(np.transpose(array)), *array.shape))

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from cosim import ops
 from cosim.compile.mathlib import constant, real
-from cosim.compile.trace import RoutineBase, origin
+from cosim.compile.routine import Routine
+from cosim.compile.trace import RoutineBase, Shape, origin
 from cosim.errors import CompileError
 from cosim.types import Numeric
+
+
+def repeated_while(
+    fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str, max_count: int, compiled: bool
+) -> Callable[..., Numeric]:
+    """`fn` as the body of a `WhileLoop`: (last first result, count, whether more remained); compiled: see there, else a
+    loop in Python."""
+    if compiled:
+        return WhileLoop(Routine(fn, shapes, name), max_count)
+
+    def loop(x: Numeric, *others: Numeric) -> Numeric:
+        count, more = 0, True
+        while more and count < max_count:
+            x, more = fn(x, *others)
+            count += 1
+        return x, count, more
+
+    return loop
 
 
 class WhileLoop(RoutineBase):

@@ -18,7 +18,8 @@ from scipy.linalg import expm
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.limits import BITS, LIMIT_OF, SATURATE
-from cosim.plant.integrators import INTEGRATORS, System
+from cosim.plant.integrators import INTEGRATORS
+from cosim.plant.ode_system import System
 from cosim.tick.tick_model import TickModel
 from cosim.types import Array, State
 from cosim.units import JOINT_DIMENSIONS
@@ -289,12 +290,12 @@ def _linearised(stop: PostMortem) -> tuple[Array, list[int]] | None:
     ]
     request = stop.window[-1]["request"] if stop.window else np.zeros(tick_model.nv)
     request = np.where(np.isfinite(request), request, 0.0)
-    at = np.asarray(tick_model.flow(t, x, request), dtype=float)[moving]
+    at = np.asarray(tick_model.integration.flow(t, x, request), dtype=float)[moving]
     A = np.zeros((len(moving), len(moving)))
     for j, i in enumerate(moving):
         change = x.copy()
         change[i] += (width := 1e-6 * max(1.0, abs(x[i])))
-        A[:, j] = (np.asarray(tick_model.flow(t, change, request), dtype=float)[moving] - at) / width
+        A[:, j] = (np.asarray(tick_model.integration.flow(t, change, request), dtype=float)[moving] - at) / width
     if not np.isfinite(A).all():
         return None
     return A, moving
@@ -303,9 +304,9 @@ def _linearised(stop: PostMortem) -> tuple[Array, list[int]] | None:
 def _one_step(integrator: str, A: Array, coordinates: Array, h: float) -> Array:
     """P (n, n): x(t + h) = P x(t) by the integrator for ẋ = A x."""
     zero = np.zeros(len(A))
-    system = System(lambda t, x: A @ x, coordinates, lambda t, x: (A @ x)[coordinates], lambda t, x: (A, zero))
+    system = System(lambda t, x: A @ x, coordinates, lambda t, x: (A @ x)[coordinates], lambda t, x, rate: (A, zero))
     return np.column_stack(
-        [np.asarray(INTEGRATORS[integrator](system, 0.0, e, h), dtype=float) for e in np.eye(len(A))]
+        [np.asarray(INTEGRATORS[integrator].step(system, 0.0, e, h)[0], dtype=float) for e in np.eye(len(A))]
     )
 
 

@@ -10,6 +10,7 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
 from cosim.execution.divergence import PostMortem, likely_cause
 from cosim.plant.event_stepper import PlantFault
+from cosim.plant.integration import MAX_STEPS
 from cosim.tick.tick_model import TickModel
 from cosim.types import State, requested_effort
 from cosim.units import JOINT_DIMENSIONS
@@ -41,6 +42,8 @@ def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.n
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]
     if NOT_FINITE in parts["guard_fault"]:
         reason = _guard_fault(tick_model, parts)
+    elif fault == PlantFault.NO_STEP:
+        reason = _no_step(tick_model, parts)
     elif fault == PlantFault.ENDLESS_EVENTS:
         reason = _endless_events(tick_model, parts)
     elif fault == PlantFault.CONSTRAINT_VIOLATED:
@@ -112,6 +115,15 @@ def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
     what = f"is not finite (position {position:.6g} {unit}, velocity {velocity:.6g} {unit}/s)"
     fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
     return Reason(f"joint '{name}' {what}", fix, k)
+
+
+def _no_step(tick_model: TickModel, parts: State) -> Reason:
+    """A tick that no step of the integrator can take."""
+    control, refused = tick_model.plant.control, float(parts["plant"]["steps"]["refused"])
+    assert control is not None
+    what = f"{MAX_STEPS} steps did not take {tick_model.integrator} from t = {refused:.6g} s to the end of the tick"
+    fix = "raise the tolerance, or look for a force or a gain that changes abruptly"
+    return Reason(f"{what} within a schedule.tolerance of {control.tolerance:g}", fix, -1)
 
 
 def _endless_events(tick_model: TickModel, parts: State) -> Reason:

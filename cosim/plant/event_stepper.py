@@ -1,8 +1,8 @@
 """A step of the plant in time, with the events that occur within it.
 
-Without events it is one step of the integrator, corrected for drift from the constraints. When an indicator
-crosses zero, the instant is located by bracketing and the step ends there; modes change, arrested dofs and constraints
-exchange impulses, and the remainder of the step is computed in the same way.
+Without events it is what `Integration` does. When an indicator crosses zero, the instant is located by bracketing and
+the step ends there; modes change, arrested dofs and constraints exchange impulses, and the remainder of the step is
+computed in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from cosim import ops
 from cosim.compile.routine import Routine, call_when
-from cosim.compile.while_loop import WhileLoop
+from cosim.compile.while_loop import repeated_while
 from cosim.plant.plant import Plant
 from cosim.types import Numeric, State
 
@@ -37,11 +37,12 @@ class PlantFault(IntEnum):
 
     CONSTRAINT_VIOLATED = 1
     ENDLESS_EVENTS = 2
+    NO_STEP = 3  # no step keeps the tolerance
 
 
 @dataclass
 class EventStepper:
-    """step: of the integrator, on the flat state of the plant; length: of a step [s]; compiled: whether the parts are
+    """step: without events, on the flat state of the plant; length: of a step [s]; compiled: whether the parts are
     compiled as routines; first_code: added to a `PlantFault`, to take precedence over lower fault codes."""
 
     plant: Plant
@@ -54,7 +55,7 @@ class EventStepper:
         """The flat state one step later."""
         h = self.length
         if not self.plant.modes:
-            return self._step_and_correct(t, x, request, h)
+            return self.step(t, x, request, h)
         plant = self.plant.layout.unpack(x)
         sound = plant["modes"]["endless"] < 0.0
         fired = ops.where(sound, 0.0, plant["modes"]["fired"])
@@ -66,7 +67,7 @@ class EventStepper:
 
     def fault(self, t: Numeric, x: Numeric) -> Numeric:
         """The code of the fault of a flat state, 0 for none."""
-        violated, endless = (float(self.first_code + fault) for fault in PlantFault)
+        violated, endless, no_step = (float(self.first_code + fault) for fault in PlantFault)
         state = self.plant.layout.unpack(x)
         code = ops.array([0.0])[0]
         if self.plant.model.constraint_rows:
@@ -74,13 +75,10 @@ class EventStepper:
             for violation in self.constraint_violations(t, state):
                 worst = ops.maximum(worst, violation)
             code = ops.where(worst > MAX_VIOLATION, violated, code)
-        return ops.where(state["modes"]["endless"] < 0.0, code, endless) if self.plant.modes else code
-
-    def _step_and_correct(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
-        x = self.step(t, x, request, h)
-        if not self.plant.drifts:
-            return x
-        return self.plant.layout.pack(self.plant.correct_drift(t + h, self.plant.layout.unpack(x)))
+        if self.plant.modes:
+            code = ops.where(state["modes"]["endless"] < 0.0, code, endless)
+        control = self.plant.control
+        return ops.where(state["steps"]["refused"] < 0.0, code, no_step) if control and control.adaptive else code
 
     def constraint_violations(self, t: Numeric, x: State) -> list[Numeric]:
         """The violation of each constraint row, 0 for released constraints: |residual| [m or rad] of holonomic rows,
@@ -110,7 +108,7 @@ class EventStepper:
 
     @cached_property
     def _step_routine(self) -> Kernel:
-        return self._routine(self._step_and_correct, [(), (self._size,), (self.plant.model.nv,), ()], "step")
+        return self._routine(self.step, [(), (self._size,), (self.plant.model.nv,), ()], "step")
 
     @cached_property
     def _indicator_routine(self) -> Kernel:
@@ -120,12 +118,12 @@ class EventStepper:
     @cached_property
     def _segment_loop(self) -> Kernel:
         shapes = [(2 + self._size,), (self.plant.model.nv,)]
-        return _while_loop(self._run_segment, shapes, "segment", MAX_EVENTS, self.compiled)
+        return repeated_while(self._run_segment, shapes, "segment", MAX_EVENTS, self.compiled)
 
     @cached_property
     def _search_loop(self) -> Kernel:
         shapes = [(6,), (), (), (self._size,), (self.plant.model.nv,), (len(self.plant.modes.indicators),)]
-        return _while_loop(self._narrow_bracket, shapes, "search", MAX_SEARCH, self.compiled)
+        return repeated_while(self._narrow_bracket, shapes, "search", MAX_SEARCH, self.compiled)
 
     # --- indicators and their roots ---
 
@@ -323,24 +321,6 @@ class EventStepper:
             before, afterwards = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
             energy["work"] = energy["work"] + (afterwards - before + loss)
         return plant.with_motion(x | {"modes": s, "energy": energy}, q, after), losses
-
-
-def _while_loop(
-    fn: Callable[..., Numeric], shapes: list[tuple[int, ...]], name: str, max_count: int, compiled: bool
-) -> Kernel:
-    """`fn` repeated while its second result is not 0, at most max_count times: (last first result, count, whether more
-    remained)."""
-    if compiled:
-        return WhileLoop(Routine(fn, shapes, name), max_count)
-
-    def loop(x: Numeric, *others: Numeric) -> Numeric:
-        count, more = 0, True
-        while more and count < max_count:
-            x, more = fn(x, *others)
-            count += 1
-        return x, count, more
-
-    return loop
 
 
 def _all(*conditions: Numeric) -> Numeric:

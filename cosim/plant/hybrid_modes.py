@@ -137,10 +137,6 @@ class HybridModes:
             "endless": np.full((), -1.0),  # when events began to trigger each other without end [s]; −1: never
         }
 
-    def zero_rates(self) -> State:
-        """Time derivative of the modes: they are constant between events."""
-        return {name: np.zeros(np.shape(value)) for name, value in self.initial().items()}
-
     def locked(self, s: State) -> Numeric:
         """(nv,) 1 where a dof is locked by a latch, a touched stop or a sticking brake."""
         locked = self.rigidly_locked(s, s["stopped"])

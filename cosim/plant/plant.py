@@ -15,11 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from cosim import ops
-from cosim.layout import Layout
+from cosim.layout import Layout, zeros_like
 from cosim.multibody import Model
 from cosim.multibody.assembly import ConsistentState, find_consistent_state
 from cosim.multibody.mechanism import Mechanism
 from cosim.plant.hybrid_modes import HybridModes
+from cosim.plant.step_control import StepControl
 from cosim.types import Actuator, Numeric, State, Trajectory
 
 
@@ -54,6 +55,7 @@ class Plant:
     modes: HybridModes = field(default_factory=HybridModes)
     real: tuple[str, ...] = ()  # dofs with a real motor
     rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
+    control: StepControl | None = None  # of integrators that estimate their error
 
     def with_modes(self, modes: HybridModes) -> Plant:
         """The same plant with these modes; its initial state is not solved for again."""
@@ -146,7 +148,7 @@ class Plant:
 
     def initial(self) -> State:
         """Coordinates and velocities that are not prescribed, states of actuators, work supplied and energy lost [J],
-        accelerations of real dofs, and the modes."""
+        accelerations of real dofs, what is known of the steps of the integrator, and the modes."""
         q, v = self.start.q, self.start.v
         positions = self.start_positions
         actuators = {
@@ -161,8 +163,13 @@ class Plant:
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
             | ({"forces": np.zeros(())} if self._has_laws else {}),
         }
-        state |= {"real": np.zeros(len(self.real))} if self.real else {}
-        return state | ({"modes": self.modes.initial()} if self.modes else {})
+        return state | self._constants()
+
+    def _constants(self) -> State:
+        """At t = 0, what is constant in continuous time."""
+        constants: State = {"real": np.zeros(len(self.real))} if self.real else {}
+        constants |= {"steps": self.control.initial(self.full_model.nv)} if self.control else {}
+        return constants | ({"modes": self.modes.initial()} if self.modes else {})
 
     @cached_property
     def controller_model(self) -> Model:
@@ -182,6 +189,26 @@ class Plant:
         for name, actuator in self.actuators.items():
             parts += [self.layout.index("actuators", name, position) for position in actuator.rates]
         return np.concatenate(parts)
+
+    @cached_property
+    def state_places(self) -> list[np.ndarray]:
+        """Indices in the flat state of what moves each dof (nv,): its coordinates, its velocity and its actuator. The
+        four coordinates of a rotation belong to the last of its three dofs."""
+        places: list[list[int]] = [[] for _ in self.model.dof_names]
+        of_coordinate: list[int] = []
+        first = 0
+        for kind in self.model.kinds:
+            of_coordinate += [first + min(k, kind.nv - 1) for k in range(kind.nq)]
+            first += kind.nv
+        coordinates = zip(self._state_coordinates, self.layout.index("position"), strict=True)
+        velocities = zip(np.flatnonzero(self.unprescribed), self.layout.index("velocity"), strict=True)
+        pairs = [*((of_coordinate[k], place) for k, place in coordinates), *velocities]
+        for name in self.actuators:
+            where = self.layout.place("actuators", name).where
+            pairs += [(self.model.dof_index(name), place) for place in range(where.start, where.stop)]
+        for dof, place in pairs:
+            places[dof].append(place)
+        return [np.array(of, dtype=int) for of in places]
 
     def coordinate_rates(self, t: Numeric, x: State) -> Numeric:
         """The rates of `coordinates`, in the same order."""
@@ -318,11 +345,17 @@ class Plant:
         _, outputs = self._actuator_flows(t, x, request, q, v)
         return self.model.equations.chart(q), v, self._actuator_efforts(outputs)
 
-    def efforts(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
+    def efforts(
+        self, t: Numeric, x: State, request: Numeric, acceleration: Numeric | None = None
+    ) -> dict[str, Numeric]:
         """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions; `friction` of
         joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
         keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
-        time; `rates` and `outputs` of the actuators."""
+        time; `rates` and `outputs` of the actuators.
+
+        acceleration (nv,): of a plain tree, to be taken instead of the one that solves the equations of motion. What
+        they then lack is the `locking_effort` of the dofs that are not locked.
+        """
         q, v, a = self.motion(t, x)
         rates, outputs = self._actuator_flows(t, x, request, q, v)
         equations = self.model.equations
@@ -336,9 +369,12 @@ class Plant:
             braking = of_brakes["braking_effort"]
             friction, applied = friction - braking, applied + braking
         known = self.locked_or_imposed(x)
-        if equations.is_plain_tree:
+        multipliers, input_power = np.zeros(0), 0.0
+        if acceleration is not None:
+            a = ops.where(known, a, acceleration)
+            load = equations.inverse_dynamics(q, v, a, t)
+        elif equations.is_plain_tree:
             a, load = equations.hybrid_dynamics(q, v, a, applied, known, t)
-            multipliers, input_power = np.zeros(0), 0.0
         else:
             a, load, multipliers, input_power = equations.constrained_dynamics(
                 q, v, a, applied, known, t, self.active(x)
@@ -354,6 +390,19 @@ class Plant:
     def flow(self, t: Numeric, p: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         """(dx/dt of the state, `effort` (nv,) on each dof); u["request"] (nv,): effort requested of the drives."""
         solution = self.efforts(t, x, u["request"])
+        return self._rates(t, solution), {"effort": solution["effort"]}
+
+    def balance(self, t: Numeric, x: State, request: Numeric, acceleration: Numeric) -> tuple[State, Numeric]:
+        """(dx/dt, residual (m,)) of a plain tree whose m dofs that are not prescribed have these accelerations (m,).
+        Where the residual of the equations of motion vanishes, dx/dt is that of `flow`."""
+        dofs = np.flatnonzero(self.unprescribed)
+        given = ops.with_elements(np.zeros(self.model.nv), dofs, acceleration)
+        solution = self.efforts(t, x, request, given)
+        residual = ops.where(self.locked_or_imposed(x), given - solution["a"], solution["locking_effort"])
+        return self._rates(t, solution), residual[dofs]
+
+    def _rates(self, t: Numeric, solution: Mapping[str, Numeric]) -> State:
+        """dx/dt from the efforts and accelerations of a state."""
         q, v, a, effort, outputs = (solution[name] for name in ("q", "v", "a", "effort", "outputs"))
         equations = self.model.equations
         power = solution["input_power"] + ops.total(y["power"] for y in outputs.values())
@@ -369,9 +418,7 @@ class Plant:
         }
         if self._has_laws:
             dx["energy"]["forces"] = ops.total(equations.force_powers(q, v, t).values())
-        constant: State = {"modes": self.modes.zero_rates()} if self.modes else {}
-        constant |= {"real": np.zeros(len(self.real))} if self.real else {}
-        return dx | constant, {"effort": effort}
+        return dx | zeros_like(self._constants())
 
     # --- signals ---
 
@@ -411,6 +458,7 @@ class Plant:
         energies |= {"forces": x["energy"]["forces"]} if self._has_laws else {}
         signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
         signals |= {f"energy/{name}": value for name, value in energies.items()}
+        signals |= self.control.signals(x["steps"], model.dof_names) if self.control else {}
         return signals | self._reactions(t, q, v, solution["multipliers"], self.active(x))
 
     def _holding(self, x: State, solution: Mapping[str, Numeric]) -> dict[str, Numeric]:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.parameters import values_of
+from cosim.rig.sections.schedule import AUTO
 from cosim.timing import deadlines
 from cosim.units import JOINT_DIMENSIONS
 
-OF_DRIVES = {"temperature": "degC", "age": "s"}  # units of further signals of real drives
+FURTHER = {"temperature": "degC", "age": "s", "step_error": "1"}  # units of further signals of joints
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class ConstraintOutline:
 class RigOutline:
     """units: signal -> unit, of every recorded signal in their order; roles: joint -> `actuated`, `passive`,
     `prescribed` or `real`; limits: joint -> bounds of the guard by key, finite ones; parameters: as set for the run;
-    engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or None."""
+    substeps: per tick, or `auto`; engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or
+    None."""
 
     name: str
     description: str
@@ -39,7 +41,7 @@ class RigOutline:
     hardware: bool
     step_ns: int
     integrator: str
-    substeps: int
+    substeps: int | str
     engine: dict[str, str]
 
     @property
@@ -73,7 +75,7 @@ def outline_of(rig: WiredRig) -> RigOutline:
         hardware=rig.hardware,
         step_ns=schedule.step_ns,
         integrator=schedule.integrator,
-        substeps=schedule.substeps,
+        substeps=AUTO if schedule.adaptive else schedule.substeps,
         engine=_engine(rig),
     )
 
@@ -112,7 +114,7 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
     moved = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) if not kind.nv]  # by time alone
     moved += [frame.name for frame in model.mechanism.frames]
     sliding |= {f"{name}.{axis}" for name in moved for axis in "xyz"}
-    known = {"energy": "J"}
+    known = {"energy": "J", "steps": "1"}
     known |= {
         f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)
     }
@@ -130,6 +132,6 @@ def signal_units(rig: WiredRig) -> dict[str, str]:
         elif actuator is not None and what in actuator.outputs:
             unit = actuator.outputs[what].unit
         else:
-            unit = OF_DRIVES.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
+            unit = FURTHER.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
         units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit
     return units

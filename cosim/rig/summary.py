@@ -8,14 +8,18 @@ from typing import Any, TypedDict
 from cosim.errors import plural
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalStatistics
+from cosim.plant.integrators import INTEGRATORS
 from cosim.rig.build.drivers import BusReport
 from cosim.rig.outline import ConstraintOutline, RigOutline
 from cosim.rig.recorded_run import RecordedRun
 
 REST = 1e-12  # J
+SAFE = 1.5  # by which an estimated error should be below its tolerance
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 _FORCES = "forces"  # energy of force laws
 _ERROR = "position_error"  # reference − position
+_STEP_ERROR = "step_error"
+_STEPS = ("steps/count", "steps/total")
 
 
 class JointSummary(TypedDict):
@@ -52,6 +56,22 @@ class EnergySummary(TypedDict):
     residual_relative: float
 
 
+class StepErrorSummary(TypedDict):
+    """The largest estimated error of a step over the tolerance, its joint, and substeps per tick that would keep the
+    tolerance."""
+
+    max: float
+    joint: str
+    substeps_needed: int
+
+
+class StepCountSummary(TypedDict):
+    """Steps per tick where the tolerance chooses them."""
+
+    mean: float
+    max: int
+
+
 class SpeedSummary(TypedDict):
     ticks_per_second: float
     real_time_factor: float
@@ -67,7 +87,9 @@ class RunSummary(TypedDict):
     ticks: int
     step_s: float
     integrator: str
-    substeps: int
+    substeps: int | str
+    step_error: StepErrorSummary | None
+    step_count: StepCountSummary | None
     parameters: dict[str, float | list[float]]
     joints: dict[str, JointSummary]
     constraints: dict[str, dict[str, Any]]
@@ -101,6 +123,8 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "step_s": rig.step_ns * 1e-9,
         "integrator": rig.integrator,
         "substeps": rig.substeps,
+        "step_error": _step_error(rig, signals),
+        "step_count": _step_count(signals),
         "parameters": rig.parameters,
         "joints": {name: _joint(rig, signals, name) for name in rig.joints},
         "constraints": {name: _constraint(signals, name, outline) for name, outline in rig.constraints.items()},
@@ -122,7 +146,10 @@ def summary_of(run: RecordedRun) -> RunSummary:
 def speed_text(summary: RunSummary) -> str:
     """Ticks, step, integrator and speed in one line."""
     n = summary["ticks"]
-    substeps = f", {summary['substeps']} substeps" if summary["substeps"] > 1 else ""
+    count, chosen = summary["substeps"], summary["step_count"]
+    substeps = "" if count == 1 else f", {count} substeps"
+    if chosen is not None:
+        substeps = f", {chosen['mean']:.3g} substeps on average, {chosen['max']} at most"
     ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms ({summary['integrator']}{substeps})"
     speed = summary["speed"]
     if speed is None or summary["timing"] is not None:  # the timing lines report the speed
@@ -139,8 +166,9 @@ def followed_signals(rig: RigOutline) -> dict[str, tuple[str, str | None]]:
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
     for name, outline in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
-    energies = (f"energy/{what}" for what in (*_ENERGIES, _FORCES))
-    return followed | {name: (name, None) for name in energies if name in rig.units}
+    further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES)), *_STEPS]
+    further += [f"{name}/{_STEP_ERROR}" for name in rig.joints]
+    return followed | {name: (name, None) for name in further if name in rig.units}
 
 
 def statistics_of(run: RecordedRun) -> SignalStatistics:
@@ -151,6 +179,27 @@ def statistics_of(run: RecordedRun) -> SignalStatistics:
     for begin in range(0, len(run.values), BLOCK):
         statistics.add(run.values[begin : begin + BLOCK])
     return statistics
+
+
+def _step_error(rig: RigOutline, signals: SignalStatistics) -> StepErrorSummary | None:
+    """None for an integrator without an estimate."""
+    followed = {name: signals.get(f"{name}/{_STEP_ERROR}") for name in rig.joints}
+    peaks = {name: error.max for name, error in followed.items() if error is not None}
+    if not peaks:
+        return None
+    joint = max(peaks, key=lambda name: peaks[name])
+    order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps
+    assert order is not None and isinstance(needed, int)
+    if 1.0 < peaks[joint] < math.inf:
+        needed = math.ceil(needed * (SAFE * peaks[joint]) ** (1.0 / (order + 1)))
+    return {"max": peaks[joint], "joint": joint, "substeps_needed": needed}
+
+
+def _step_count(signals: SignalStatistics) -> StepCountSummary | None:
+    count, total = (signals.get(name) for name in _STEPS)
+    if count is None or total is None:
+        return None
+    return {"mean": total.last / max(signals.count - 1, 1), "max": int(count.max)}
 
 
 def _joint(rig: RigOutline, signals: SignalStatistics, name: str) -> JointSummary:

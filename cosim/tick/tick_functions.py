@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from cosim import ops
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.routine import Routine
 from cosim.control import guard, standstill
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
@@ -22,7 +20,7 @@ from cosim.control.observer import JointMotion, correct, gains, predict
 from cosim.layout import Layout
 from cosim.plant.encoder import Encoders
 from cosim.plant.event_stepper import EventStepper
-from cosim.plant.integrators import INTEGRATORS, System
+from cosim.plant.integration import Integration
 from cosim.plant.plant import Plant
 from cosim.types import COMMAND, FEEDBACK, Limits, Numeric, State, requested_effort
 
@@ -71,10 +69,6 @@ class TickFunctions:
     def step(self) -> float:
         """s"""
         return self.step_ns * 1e-9
-
-    def _part(self, fn: Callable[..., Numeric], shapes: Sequence[tuple[int, ...]], name: str) -> Callable[..., Numeric]:
-        """fn as a routine of the compiled code, fn itself in an interpreted run."""
-        return Routine(fn, shapes, name) if self.compiled else fn
 
     # --- measurement ---
 
@@ -251,42 +245,17 @@ class TickFunctions:
     # --- step ---
 
     @cached_property
-    def flow(self) -> Callable[..., Numeric]:
-        """ẋ (nx,) of the plant from (t, x, request)."""
-        return self._part(self._flow, [(), (self.nx,), (self.nv,)], "flow")
-
-    def _flow(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
-        dx, _ = self.plant.flow(t, None, self.plant.layout.unpack(x), {"request": request})
-        return self.plant.layout.pack(dx)
-
-    @cached_property
-    def _slope(self) -> Jacobian:
-        """∂ẋ/∂(t, x), (nx, 1 + nx)."""
-
-        def by_all(tx: Numeric, request: Numeric) -> Numeric:
-            return self._flow(tx[0], tx[1:], request)
-
-        return Jacobian(by_all, [(1 + self.nx,), (self.nv,)], "slope")
+    def integration(self) -> Integration:
+        return Integration(self.plant, self.integrator, self.compiled)
 
     @cached_property
     def stepping(self) -> EventStepper:
-        return EventStepper(self.plant, self._integrate, self.step / self.substeps, self.compiled, NOT_FINITE)
-
-    def _integrate(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
-        """One step of the integrator."""
-
-        def slope(t: Numeric, x: Numeric) -> tuple[Numeric, Numeric]:
-            j = self._slope(ops.concatenate([t, x]), request)
-            return j[:, 1:], j[:, 0]
-
-        def rates(t: Numeric, x: Numeric) -> Numeric:
-            return self.plant.coordinate_rates(t, self.plant.layout.unpack(x))
-
-        system = System(lambda t, x: self.flow(t, x, request), self.plant.coordinates, rates, slope)
-        return INTEGRATORS[self.integrator](system, t, x, h)
+        length = self.step / self.substeps
+        return EventStepper(self.plant, self.integration.advance, length, self.compiled, NOT_FINITE)
 
     def advance(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
         """The plant's state one step later."""
+        x = self.integration.at_start(x)
         for k in range(self.substeps):
             x = self.stepping.advance(t + k * self.stepping.length, x, request)
         return x

@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from cosim.cli.run_summary import bus_line, speed_text
+from cosim.cli.run_summary import bus_line, speed_text, step_error_lines
 
 MINE = """\
 from cosim import ops
@@ -53,8 +53,45 @@ def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command
     assert lines[6:] == ["engine   plant, controller hold, loop: compiled"]
 
 
+def test_a_step_whose_estimated_error_is_too_large_is_reported_with_its_joint(rig_of):
+    settings = "schedule.integrator=rodas4", "schedule.duration=0.1"
+    coarse, fine = (
+        rig_of(PENDULUM, *settings, f"schedule.tolerance={tolerance}").run().summary for tolerance in (1e-9, 0.1)
+    )
+    assert step_error_lines(fine) == []
+    error = coarse["step_error"]
+    assert step_error_lines(coarse) == [
+        f"warning  the step is too coarse: the estimated error of joint 'b' is {error['max']:.3g} times"
+        f" schedule.tolerance; use schedule.substeps: {error['substeps_needed']} or auto, or a larger tolerance"
+    ]
+    assert coarse["step_count"] is None
+    chosen = rig_of(PENDULUM, *settings, "schedule.tolerance=1e-9", "schedule.substeps=auto").run().summary
+    count = chosen["step_count"]
+    assert chosen["step_error"] is None and count["max"] >= count["mean"] > 1.0
+    substeps = f"{count['mean']:.3g} substeps on average, {count['max']} at most"
+    assert speed_text(chosen).startswith(f"100 ticks of 1 ms (rodas4, {substeps}), ")
+
+
+PENDULUM = """
+mechanism:
+  gravity: [0, -9.81, 0]
+  bodies:
+    - {name: a, mass: 9 kg, com: [0.2, 0, 0], inertia: [0.1, 0.1, 0.1]}
+    - {name: b, mass: 0.1 kg, com: [0.1, 0, 0], inertia: [1e-4, 1e-4, 1e-4], origin: {xyz: [0.4, 0, 0]}}
+joints: {b: {initial: {velocity: 20}}}
+"""
+
+
 def test_the_speed_line_of_a_real_time_run_has_no_speed():
-    summary = {"timing": {}, "speed": {}, "ticks": 1, "step_s": 2e-3, "integrator": "rk4", "substeps": 1}
+    summary = {
+        "timing": {},
+        "speed": {},
+        "ticks": 1,
+        "step_s": 2e-3,
+        "integrator": "rk4",
+        "substeps": 1,
+        "step_count": None,
+    }
     assert speed_text(summary) == "1 tick of 2 ms (rk4)"
 
 

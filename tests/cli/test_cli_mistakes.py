@@ -71,7 +71,7 @@ telemetry: 5
         "rig.yaml:10 controllers[1].kp: expected a number, got 'a'",
         "rig.yaml:11 schedule: unknown key 'duraton'; did you mean 'duration'?",
         "rig.yaml:11 schedule.step: unit 'V' does not fit here; use s, ms, us, min, h",
-        "rig.yaml:11 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock; got 'rk5'",
+        "rig.yaml:11 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4; got 'rk5'",
         "rig.yaml:12 telemetry: expected a mapping, got 5",
     ]
 

@@ -225,8 +225,17 @@ def test_a_controller_on_a_prescribed_joint(rigs):
             "step: must be a whole number of nanoseconds, is 333.33333 us; nearest: 333.333 us",
         ),
         ("{step: 10 ms, duration: 5 ms}", "duration: must be at least the step of 10 ms, is 5 ms"),
-        ("{integrator: rk5}", "integrator: expected one of semi_implicit_euler, rk4, rosenbrock; got 'rk5'"),
+        ("{integrator: rk5}", "integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4; got 'rk5'"),
         ("{substeps: 0}", "substeps: must be at least 1, is 0"),
+        (
+            "{substeps: auto}",
+            "substeps: rk4 does not estimate its error; use integrator: rodas4, or give a number of substeps",
+        ),
+        (
+            "{integrator: rosenbrock, tolerance: 1e-6}",
+            "tolerance: rosenbrock does not estimate its error; use integrator: rodas4, or remove 'tolerance'",
+        ),
+        ("{integrator: rodas4, tolerance: 0}", "tolerance: must be at least 1e-12, is 0"),
         ("{seed: 0.5}", "seed: expected a whole number, got 0.5"),
     ],
 )

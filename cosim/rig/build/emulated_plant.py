@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from cosim.errors import InputErrors
+from cosim.plant.integrators import INTEGRATORS
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.joints import JointSpec
@@ -53,7 +54,7 @@ def _schedule(spec: RigSpec) -> ScheduleSpec:
     given = spec.schedule
     parts = -(-given.step_ns // LONGEST_STEP_NS)
     step_ns, substeps = given.step_ns // parts, -(-given.substeps // parts)
-    if given.integrator != "rosenbrock":  # stable at any step
+    if not INTEGRATORS[given.integrator].implicit:  # which is stable at any step
         substeps = max(substeps, _needed_substeps(spec, step_ns))
     return dataclasses.replace(given, step_ns=step_ns, substeps=substeps)
 

@@ -9,6 +9,7 @@ import numpy as np
 from cosim.errors import InputErrors
 from cosim.plant.encoder import Encoders
 from cosim.plant.plant import Plant
+from cosim.plant.step_control import StepControl
 from cosim.rig.build.initial_state import hybrid_modes_of, is_spherical_dof, loop_closure_of, with_initial_state
 from cosim.rig.reading.contracts import load_actuator, load_trajectory
 from cosim.rig.reading.schema import Reading
@@ -34,7 +35,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
             prescribed[name] = load_trajectory(joint.prescribed, (name,), start, path, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
-    mechanism = spec.mechanism
+    mechanism, schedule = spec.mechanism, spec.schedule
     rotors = {name: actuators.pop(name).reflected_inertia for name in real if name in actuators}
     plant = Plant(
         mechanism.description,
@@ -44,6 +45,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         loop_closure=loop_closure_of(mechanism.loop_closure),
         real=tuple(real),
         rotors=rotors,
+        control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
     )
     plant = with_initial_state(plant, spec)
     _check_redundancy(plant, spec, reading)

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cosim.errors import did_you_mean
+from cosim.plant.integrators import INTEGRATORS
 from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.tick_model import ORDER
 from cosim.timing.pacing import Pacing, Trigger
 from cosim.types import param, params
 
-Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock"]
+Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4"]
+AUTO = "auto"  # number of substeps
 LONGEST = 1e9  # s; longer times are typing errors
 TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
 SHORTEST = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it
@@ -36,6 +38,7 @@ class _ScheduleFile:
     duration: float = param(unit="s", above=0, max=LONGEST, default=5.0)
     integrator: Integrator = param(default="rk4")
     substeps: int = param(min=1, default=1)
+    tolerance: float = param(min=1e-12, max=0.1, default=1e-4)
     seed: int = param(min=0, default=0)
     order: tuple[str, ...] = param(default=ORDER)
     blend: float = param(unit="s", min=0, max=60, default=0.5)
@@ -53,15 +56,18 @@ class _DeadlineKeys:
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """order: the tasks of a tick; pacing: None for as fast as possible; blend: duration [s] of the transition of the
-    references from the measured state to the trajectory when the rig is armed; deadlines: of tasks, where given [ns
-    after the tick is due].
+    """substeps: 1 where the tolerance chooses them (`adaptive`); tolerance: of estimated errors, None for an integrator
+    without an estimate; order: the tasks of a tick; pacing: None for as fast as possible; blend: duration [s] of the
+    transition of the references from the measured state to the trajectory when the rig is armed; deadlines: of tasks,
+    where given [ns after the tick is due].
     """
 
     step_ns: int
     duration_ns: int
     integrator: Integrator
     substeps: int
+    adaptive: bool
+    tolerance: float | None
     seed: int
     order: tuple[str, ...]
     pacing: Pacing | None
@@ -77,16 +83,20 @@ class ScheduleSpec:
 def read_schedule(data: YamlValue, reading: Reading) -> ScheduleSpec:
     """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing."""
     at, data = ("schedule",), data or {}
-    values: dict[str, Any] = read_fields(_ScheduleFile, data, at, reading, besides=("realtime",))
+    adaptive = data.get("substeps") == AUTO
+    fixed = {key: value for key, value in data.items() if not (adaptive and key == "substeps")}
+    values: dict[str, Any] = read_fields(_ScheduleFile, fixed, at, reading, besides=("realtime",))
     step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
     duration_ns: Any = round(values["duration"] * 1e9) if "duration" in values else None
     if step_ns and duration_ns is not None and duration_ns < step_ns:
         what = f"must be at least the step of {show_time(step_ns)}, is {show_time(duration_ns)}"
         reading.fail((*at, "duration"), what)
     _check_order(values.get("order", ORDER), (*at, "order"), reading)
+    tolerance = _read_tolerance(values, adaptive, "tolerance" in data, reading)
     pacing = _read_pacing(data.get("realtime"), step_ns, (*at, "realtime"), reading)
     spec: dict[str, Any] = {key: values.get(key) for key in ("integrator", "substeps", "seed", "order", "blend")}
     spec |= {"step_ns": step_ns, "duration_ns": duration_ns, "pacing": pacing}
+    spec |= {"adaptive": adaptive, "tolerance": tolerance}
     schedule = ScheduleSpec(**spec, deadlines={})
     times = read_fields(_DeadlineKeys, values.get("deadlines"), (*at, "deadlines"), reading)
     deadlines = {
@@ -103,6 +113,22 @@ def _step_ns(step: float, reading: Reading) -> int | None:
         return whole
     what = f"must be a whole number of nanoseconds, is {show_time(step * 1e9)}; nearest: {show_time(whole)}"
     return reading.fail(("schedule", "step"), what)
+
+
+def _read_tolerance(values: Mapping[str, Any], adaptive: bool, given: bool, reading: Reading) -> float | None:
+    """The tolerance of an integrator that estimates its error; records keys that need one."""
+    integrator = values.get("integrator")
+    if integrator is None:
+        return None
+    if INTEGRATORS[integrator].estimate is not None:
+        return values.get("tolerance")
+    fix = f"use integrator: {' or '.join(name for name, method in INTEGRATORS.items() if method.estimate)}"
+    why = f"{integrator} does not estimate its error; {fix}"
+    if adaptive:
+        reading.fail(("schedule", "substeps"), f"{why}, or give a number of substeps")
+    if given:
+        reading.fail(("schedule", "tolerance"), f"{why}, or remove 'tolerance'")
+    return None
 
 
 def _check_order(order: tuple[str, ...], at: KeyPath, reading: Reading) -> None:
