@@ -13,6 +13,7 @@ from cosim.bench import (
     rows_dynamics,
     rows_hardware,
     rows_loops,
+    rows_precision,
     rows_realtime,
     rows_rollouts,
     rows_runs,
@@ -31,6 +32,7 @@ from cosim.output.output_files import write_file
 CASES: tuple[BenchCase, ...] = (
     *rows_dynamics.CASES,
     *rows_tick.CASES,
+    *rows_precision.CASES,
     *rows_batch.CASES,
     *rows_rollouts.CASES,
     *rows_runs.CASES,
@@ -69,8 +71,9 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
 
 
 def select(cases: Sequence[BenchCase], only: str | None) -> list[BenchCase]:
-    """The cases whose name contains `only`; all for None. Raises InputError when there are none."""
-    chosen = [case for case in cases if only is None or only in case.name]
+    """The cases whose name contains `only`, in upper or lower case; all for None. Raises InputError when there are
+    none."""
+    chosen = [case for case in cases if only is None or only.lower() in case.name.lower()]
     if not chosen:
         known = did_you_mean(only or "", [case.name for case in cases])
         raise InputError(f"no row is named '{only}'{known}", "--only")

@@ -320,7 +320,7 @@ def test_the_rig_at_hand_comes_first(monkeypatch, tmp_path):
 
 
 def test_a_real_row_from_end_to_end(run):
-    document, _ = run(bench.CASES, "inverse_dynamics ur5")
+    document, _ = run(bench.CASES, "Inverse_Dynamics UR5")
     (row,) = document["rows"]
     assert row["agreement"] < 1e-12
     assert (row["runs"], row["unit"], row["target"], row["met"], row["note"]) == (3, "us", None, None, None)
