@@ -51,11 +51,19 @@ class Changes:
 
 class RigNumber(NamedTuple):
     """A number of the plant. values (n,): of the rig; open: puts symbols (n,) in their place; check: returns what is
-    wrong with values (n,), or ""."""
+    wrong with values (n,), or ""; bounded: whether that holds for all values between two that are right."""
 
     values: Array
     open: Callable[[Changes, Numeric], None]
     check: Callable[[Array], str]
+    bounded: bool = True
+
+    def first_wrong(self, rows: Array) -> tuple[int, str] | None:
+        """(run, what is wrong) of the first of k runs whose values (k, n) the rig file could not have."""
+        found = range(len(rows))
+        if self.bounded and np.isfinite(rows).all():
+            found = sorted({int(pick(column)) for column in rows.T for pick in (np.argmin, np.argmax)})
+        return next(((k, what) for k in found if (what := self.check(rows[k]))), None)
 
 
 def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
@@ -147,7 +155,7 @@ def _of_link(link: str, inertial: Inertial, what: str) -> RigNumber:
             return check_inertia(link, inertial.mass, inertia_matrix(*values))[0] or ""
         return ""
 
-    return RigNumber(np.array(numbers(inertial), dtype=float), open_, check)
+    return RigNumber(np.array(numbers(inertial), dtype=float), open_, check, bounded=what != "inertia")
 
 
 _NOT_FINITE = "must be finite numbers"

@@ -67,9 +67,9 @@ def read_arrays(rig: WiredRig, values: Mapping[str, ArrayLike]) -> ParameterArra
 
 def _check_number(name: str, number: RigNumber, array: Array) -> None:
     """Raises InputErrors for the first run whose value the rig file could not have."""
-    for k, row in enumerate(array):
-        if what := number.check(row):
-            raise InputErrors([InputError(what, f"parameter '{name}' of run {k}")])
+    if wrong := number.first_wrong(array):
+        k, what = wrong
+        raise InputErrors([InputError(what, f"parameter '{name}' of run {k}")])
 
 
 def _numbers_per_run(name: str, value: ArrayLike, n: int, errors: list[InputError]) -> Array:
