@@ -109,7 +109,7 @@ def _of_drive(dof: str, plugin: Plugin, name: str, where: slice) -> RigNumber:
 
 
 def _refusal(params: Any, name: str, value: float | list[float]) -> str:
-    """What the class of the parameters says against a value."""
+    """Why the class of the parameters refuses a value, "" where it does not."""
     try:
         replace(params, **{name: tuple(value) if isinstance(value, list) else value})
     except ValueError as error:
