@@ -41,6 +41,8 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("H", f) for u, f in {"H": 1.0, "mH": 1e-3, "uH": 1e-6}.items()},
     **{u: ("W", f) for u, f in {"W": 1.0, "kW": 1e3}.items()},
     "J": ("J", 1.0),
+    **{u: ("B", f) for u, f in {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}.items()},
+    **{u: ("B", f) for u, f in {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}.items()},
     **{u: ("bit/s", f) for u, f in {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6}.items()},
     **{u: ("degC", 1.0) for u in ("degC", "°C")},
     "K": ("K", 1.0),

@@ -28,7 +28,7 @@ def print_summary(run: Run) -> None:
     table = report_table()
     table.add_column("joint", overflow="fold")
     table.add_column("role")
-    joints, units = summary["joints"], run.units
+    joints, units = summary["joints"], run.rig.units
     columns = _columns(list(joints.values()))
     for heading, _, _ in columns:
         table.add_column(heading, justify="right")

@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.execution.engine import Engine
 from cosim.timing.privileges import Privilege
-from cosim.timing.tick_ring import LoopStatus, StopRequest, TickRing
+from cosim.timing.tick_ring import LoopStatus, StopRequest, TickProgram, TickRing
 
 FIRST_BLOCK, GROWTH = 32, 4  # ticks; blocks of a free run grow until one takes BLOCK_TIME [s] or has BLOCK_BYTES
 BLOCK_TIME = 0.02
@@ -63,13 +63,18 @@ class ExecutionMode(Protocol):
         ...
 
 
+def block_ticks(program: TickProgram) -> int:
+    """The most ticks in a block of a free run."""
+    return max(FIRST_BLOCK, BLOCK_BYTES // (8 * program.row))
+
+
 class UnpacedTicks:
     """Runs ticks without a clock, block by block in one ring. The rows of a block are used in their places: they change
     RECENT_TICKS ticks after the block at the earliest."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._most = max(FIRST_BLOCK, BLOCK_BYTES // (8 * engine.program.row))
+        self._most = block_ticks(engine.program)
         self._ring = TickRing(engine.program, RECENT_TICKS + 2 * self._most)
 
     def run(self, limit: int, remaining: int, store: StoreBlock) -> LoopStatus:

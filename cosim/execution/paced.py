@@ -13,6 +13,8 @@ import numpy as np
 from cosim.errors import InputError, RunError, SourceLocation
 from cosim.execution.engine import Engine
 from cosim.execution.execution_mode import StoreBlock
+from cosim.output.growing_table import SpillingTable
+from cosim.output.run_folder import run_folder
 from cosim.timing import privileges
 from cosim.timing.clock_sources import open_clock, trigger_source
 from cosim.timing.clocks import Clock
@@ -26,6 +28,7 @@ MIN_PLACES = 1 << 12
 # s between looks at the ring, by engine; each look takes time from the Python engine
 POLL = {"compiled": 0.02, "Python": 0.05}
 STOP_TIMEOUT = 2.0  # s from the order to stop, after which a tick hangs
+STAMP_BYTES = 1 << 26  # in memory; further ones are on the disk
 LEAD_NS = 5_000_000  # from the order to start to the first tick, in which the thread of the loop wakes up
 
 
@@ -49,7 +52,7 @@ class Paced:
         self._started = False
         self._zero_ns: int | None = None  # on the clock, when tick 0 would have been due
         self._paused_ns = 0  # time between runs, which is not the rig's
-        self._stamps: list[tuple[np.ndarray, np.ndarray]] = []  # numbers and stamps of blocks
+        self._stamps = SpillingTable(4 + len(self.tasks), np.int64, STAMP_BYTES, run_folder)  # numbers, then stamps
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
         """Raises InputError when the clock cannot be opened."""
@@ -93,7 +96,7 @@ class Paced:
         engine, pacing, step_ns = self._engine, self.pacing, self._engine.tick_model.step_ns
         places = max(MIN_PLACES, round(RING_TIME * 1e9 * pacing.rate / step_ns))
         self.ring = TickRing(engine.program, min(places, ticks), stamped=True)
-        resumed = dataclasses.replace(pacing, warm_up=0.0) if self._stamps else pacing
+        resumed = dataclasses.replace(pacing, warm_up=0.0) if len(self._stamps) else pacing
         deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
         self._pace = PacingMemory(self._clock, settings(resumed, step_ns), deadlines)
         self._clock.begin()
@@ -148,7 +151,7 @@ class Paced:
         if len(rows):
             shift = np.full(stamps.shape[1], self._paused_ns)
             shift[-1] = 0  # CPU time
-            self._stamps.append((self._engine.numbers(rows), stamps - shift))
+            self._stamps.append(np.column_stack([self._engine.numbers(rows), stamps - shift]))
             store(rows, stamps)
         return len(rows) > 0
 
@@ -180,12 +183,12 @@ class Paced:
 
     def timing(self) -> DeadlineRecord:
         """Timing of the ticks read so far."""
-        numbers, stamps = zip(*self._stamps, strict=True) if self._stamps else ((), ())
+        table = self._stamps.rows()
         return DeadlineRecord(
             tasks=self.tasks,
             period_ns=self._engine.tick_model.step_ns / self.pacing.rate,
-            numbers=np.concatenate([np.zeros(0, np.int64), *numbers]),
-            stamps=np.concatenate([np.zeros((0, 3 + len(self.tasks)), np.int64), *stamps]),
+            numbers=table[:, 0],
+            stamps=table[:, 1:],
             slip_ns=self.slip_ns,
             lost_rows=self.lost_rows,
             warm_up_ns=round(self.pacing.warm_up * 1e9),

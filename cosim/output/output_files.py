@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from cosim.errors import CosimError, InputError, RunError
 
@@ -16,9 +18,17 @@ def write_file(path: str | Path, content: bytes, what: str) -> None:
 
     Raises RunError for a full disk, InputError for a path that cannot be written.
     """
+    with writing(path, what) as file:
+        file.write(content)
+
+
+@contextmanager
+def writing(path: str | Path, what: str) -> Iterator[BinaryIO]:
+    """The open file, for what is written part by part; see `write_file`."""
     path = Path(path)
     try:
-        path.write_bytes(content)
+        with open(path, "wb") as file:
+            yield file
     except OSError as cause:
         with suppress(OSError):
             if path.is_file():

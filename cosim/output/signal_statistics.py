@@ -10,7 +10,7 @@ import numpy as np
 # name -> the signal, and the signal that is subtracted from it, or None
 FollowedSignals = Mapping[str, tuple[str, str | None]]
 
-BLOCK = 4096  # ticks of a run that are looked at together
+BLOCK = 2048  # ticks that are looked at together
 FEW = 32  # rows
 
 
@@ -44,46 +44,63 @@ class SignalStatistics:
         chosen = [*(a for a, _ in pairs.values()), *subtracted, *(followed[name][0] for name in others)]
         self._columns = np.array([column[name] for name in chosen], dtype=np.intp)
         self.count = 0  # ticks
-        # rows: minimum, maximum, sum of squares, first, last
-        self.figures = np.full((5, len(self.names)), np.nan)
-        self._picked = np.empty((0, len(self.names)))
+        self._whole: np.ndarray | None = None  # figures of whole blocks
+        self._first = np.full(len(self.names), np.nan)
+        # figures must not depend on how a run was divided: they are taken over blocks of their own
+        self._block, self._filled = np.empty((0, len(self.names))), 0
 
     @classmethod
     def of(cls, names: Sequence[str], count: int, figures: np.ndarray) -> SignalStatistics:
         """Those of a finished run, as they were stored."""
         statistics = cls(names, {name: (name, None) for name in names})
-        statistics.count, statistics.figures = count, figures
+        statistics.count, statistics._whole, statistics._first = count, figures[:4], figures[4]
         return statistics
 
     def add(self, values: np.ndarray) -> None:
         """Take the ticks of a block (k, signals) into account."""
-        k = len(values)
-        if not k:
-            return
-        if len(self._picked) < k:
-            self._picked = np.empty((k, len(self.names)))
-        picked, figures = self._picked[:k], self.figures
-        np.take(values, self._columns, axis=1, out=picked, mode="clip")  # other modes copy
-        with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
-            d = self._differences
-            picked[:, :d] -= picked[:, d : 2 * d]
-            block = _folded(np.minimum, picked), _folded(np.maximum, picked), np.einsum("ij,ij->j", picked, picked)
+        if not len(self._block):
+            self._block = np.empty((BLOCK, len(self.names)))
+        while len(values):
+            begin = self._filled
+            part, values = values[: BLOCK - begin], values[BLOCK - begin :]
+            self._filled = begin + len(part)
+            # other modes copy
+            np.take(part, self._columns, axis=1, out=self._block[begin : self._filled], mode="clip")
             if not self.count:
-                figures[:] = *block, picked[0], picked[-1]
-            else:
-                figures[0] = np.minimum(figures[0], block[0])
-                figures[1] = np.maximum(figures[1], block[1])
-                figures[2] += block[2]
-                figures[4] = picked[-1]
-        self.count += k
+                self._first = self._followed(self._block[:1].copy())[0]
+            self.count += len(part)
+            if self._filled == BLOCK:
+                self._whole, self._filled = self._with_block(self._block), 0
 
-    def __getitem__(self, name: str) -> SignalFigures:
-        low, high, squares, first, last = self.figures[:, self.names.index(name)].tolist()
-        return SignalFigures(low, high, (squares / max(self.count, 1)) ** 0.5, first, last)
+    def _followed(self, picked: np.ndarray) -> np.ndarray:
+        """The rows after the subtractions, in place."""
+        d = self._differences
+        with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverged
+            picked[:, :d] -= picked[:, d : 2 * d]
+        return picked
 
-    def get(self, name: str) -> SignalFigures | None:
-        """None for a signal that is not followed."""
-        return self[name] if name in self.names else None
+    def _with_block(self, picked: np.ndarray) -> np.ndarray:
+        """Rows: minimum, maximum, sum of squares, last value; of the whole blocks and this one."""
+        rows = self._followed(picked)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low, high, squares = _folded(np.minimum, rows), _folded(np.maximum, rows), np.einsum("ij,ij->j", rows, rows)
+            if self._whole is not None:
+                low, high = np.minimum(self._whole[0], low), np.maximum(self._whole[1], high)
+                squares = self._whole[2] + squares
+        return np.stack([low, high, squares, rows[-1]])
+
+    @property
+    def figures(self) -> np.ndarray:
+        """Rows: minimum, maximum, sum of squares, last, first value; NaN before the first tick."""
+        whole = self._with_block(self._block[: self._filled].copy()) if self._filled else self._whole
+        return np.vstack([np.full((4, len(self.names)), np.nan) if whole is None else whole, self._first])
+
+    def by_name(self) -> dict[str, SignalFigures]:
+        """The figures of all followed signals."""
+        low, high, squares, last, first = self.figures
+        rms = np.sqrt(squares / max(self.count, 1))
+        rows = zip(*(row.tolist() for row in (low, high, rms, first, last)), strict=True)
+        return {name: SignalFigures(*row) for name, row in zip(self.names, rows, strict=True)}
 
 
 def _folded(reduce: np.ufunc, rows: np.ndarray) -> np.ndarray:

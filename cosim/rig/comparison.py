@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cosim.errors import InputError
+from cosim.output.signal_store import BLOCK
 from cosim.rig.run import Run
 
 # of the summary: what every run has anew
@@ -59,17 +61,11 @@ def compare(a: Run, b: Run) -> Comparison:
     """
     end = min(float(a.t[-1]), float(b.t[-1]))
     first = max(float(a.t[0]), float(b.t[0]))
-    rows = (a.t >= first) & (a.t <= end)
-    if not rows.any():
+    rows = range(bisect_left(a.t, first), bisect_right(a.t, end))
+    if not rows:
         spans = ", ".join(f"{name} is from {run.t[0]:g} to {run.t[-1]:g} s" for name, run in (("a", a), ("b", b)))
         raise InputError(f"the runs have no common time: {spans}; compare runs of the same time", "compare")
-    t = a.t[rows]
-    same = len(b.t) >= len(t) and np.array_equal(b.t[: len(t)], t)
-    common = [name for name in a.signals if name in b]
-    signals = {}
-    for name in common:
-        values = b[name][: len(t)] if same else np.interp(t, b.t, b[name])
-        signals[name] = _difference(t, a[name][rows], values, a.units[name])
+    signals = _differences(a, b, rows, [name for name in a.signals if name in b])
     flat_a, flat_b = (_flat({k: v for k, v in run.summary.items() if k not in VOLATILE}) for run in (a, b))
     changed = {
         key: (flat_a.get(key), flat_b.get(key))
@@ -80,15 +76,40 @@ def compare(a: Run, b: Run) -> Comparison:
     return Comparison(a, b, changed, signals, only_a, only_b, end)
 
 
-def _difference(t: np.ndarray, a: np.ndarray, b: np.ndarray, unit: str) -> SignalDifference:
+def _differences(a: Run, b: Run, rows: range, names: Sequence[str]) -> dict[str, SignalDifference]:
+    """Of these signals in these rows of a, block by block: a run may be larger than the memory."""
+    columns = [[run.signals.index(name) for name in names] for run in (a, b)]
+    squares, largest, at = np.zeros(len(names)), np.full(len(names), -1.0), np.zeros(len(names))
+    for begin in range(rows.start, rows.stop, BLOCK):
+        block = slice(begin, min(begin + BLOCK, rows.stop))
+        t = a.t[block]
+        difference = _difference(a.values[block][:, columns[0]], _values_at(b, t, columns[1]))
+        worst = difference.argmax(axis=0)
+        found = difference[worst, np.arange(len(names))]
+        at = np.where(found > largest, t[worst], at)
+        largest = np.maximum(largest, found)
+        with np.errstate(over="ignore"):
+            squares += np.einsum("ij,ij->j", difference, difference)
+    rms = np.sqrt(squares / len(rows))
+    figures = zip(names, rms.tolist(), largest.tolist(), at.tolist(), strict=True)
+    return {name: SignalDifference(a.units[name], *figure) for name, *figure in figures}
+
+
+def _values_at(run: Run, t: np.ndarray, columns: Sequence[int]) -> np.ndarray:
+    """(k, n): signals at times within the run, interpolated linearly."""
+    begin, end = bisect_right(run.t, t[0]) - 1, bisect_left(run.t, t[-1]) + 1
+    times, values = run.t[begin:end], run.values[begin:end][:, columns]
+    if np.array_equal(times, t):
+        return values
+    return np.column_stack([np.zeros((len(t), 0)), *(np.interp(t, times, column) for column in values.T)])
+
+
+def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):  # of runs that diverged
         difference = np.abs(b - a)
     difference[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0  # infinite, or not measured, in both
     difference[np.isnan(difference)] = np.inf  # in one of them
-    worst = int(np.argmax(difference))
-    with np.errstate(over="ignore"):
-        rms = float(np.sqrt(np.mean(difference * difference)))
-    return SignalDifference(unit, rms, float(difference[worst]), float(t[worst]))
+    return difference
 
 
 def _flat(data: Any, path: str = "") -> dict[str, Any]:

@@ -19,11 +19,14 @@ from cosim.timing.deadlines import DeadlineRecord
 
 @dataclass(eq=False)
 class RecordedRun:
-    """Signals of a finished or stopped run: `run.t` in s, `run["elbow_joint/position"]`."""
+    """Signals of a finished or stopped run: `run.t` in s, `run["elbow_joint/position"]`.
+
+    Of a run that keeps its signals on the disk, `t` and `values` are read from there where they are used.
+    """
 
     rig: RigOutline
-    t: np.ndarray  # (k,)
-    values: np.ndarray  # (k, number of signals)
+    t: np.ndarray  # (k,), of the kept ticks
+    values: np.ndarray  # (k, number of kept signals)
     busy: float  # s of processor time in ticks
     wall: float  # s of the whole run, recording and telemetry included
     fault: str = ""
@@ -32,16 +35,17 @@ class RecordedRun:
     guard: Mapping[str, Mapping[str, AlarmCount]] = field(default_factory=dict)  # joint -> limit -> its alarms
     connections: tuple[BusReport, ...] = ()  # traffic of the connections of real drives
     statistics: SignalStatistics | None = None  # over all ticks of the run, for its summary
+    kept: tuple[str, ...] | None = None  # names of the columns of `values`; None for all signals of the rig
 
     @property
     def signals(self) -> tuple[str, ...]:
-        """Names of the columns of `values`."""
-        return tuple(self.rig.units)
+        """Names of the columns of `values`: all signals of the rig, or those that are kept."""
+        return tuple(self.rig.units) if self.kept is None else self.kept
 
     @property
     def units(self) -> Mapping[str, str]:
         """Signal -> unit."""
-        return self.rig.units
+        return {name: self.rig.units[name] for name in self.signals}
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -59,4 +63,4 @@ class RecordedRun:
 
     @cached_property
     def _columns(self) -> dict[str, int]:
-        return {name: k for k, name in enumerate(self.rig.units)}
+        return {name: k for k, name in enumerate(self.signals)}

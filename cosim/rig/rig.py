@@ -20,6 +20,8 @@ from cosim.rig.reading.yaml_source import YamlSource, load_yaml, source_of
 from cosim.rig.rollout_batch import RolloutBatch
 from cosim.rig.rollouts import Keep, run_rollouts
 from cosim.rig.run import Run
+from cosim.rig.sections.keep import Keep as KeepSignals
+from cosim.rig.sections.keep import keep_of
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
 from cosim.tick.accumulation import UserMetric
@@ -67,18 +69,22 @@ class Rig(WiredRig):
         progress: Callable[[RunStatus], None] | None = None,
         clear_faults: bool = False,
         parameters: Mapping[str, ParameterValue] = NO_PARAMETERS,
+        keep: KeepSignals | None = None,
     ) -> Run:
         """Run from t = 0 for `duration`, in s or as text such as `2 s` (default: the rig's), both ends included in the
         result.
 
         record: MCAP file written during the run; progress: called a few times per second;
         clear_faults: clear the faults that real drives report first (look at their causes before);
-        parameters: set for this run only, see `set`.
+        parameters: set for this run only, see `set`;
+        keep: `all` signals of all ticks, those of the `final` tick, or keys of the section `keep`, such as
+        `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary is that of all ticks in any case.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
         then. Raises RunError if the first tick fails.
         """
         with set_for_a_run(self, parameters):
-            return run_session(self, _seconds(duration), record, progress, clear_faults)
+            kept = self.spec.keep if keep is None else keep_of(keep)
+            return run_session(self, _seconds(duration), record, progress, clear_faults, kept)
 
     def rollouts(
         self,

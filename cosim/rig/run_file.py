@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
+import os
+import weakref
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +15,62 @@ import numpy as np
 
 from cosim.errors import InputError
 from cosim.output.events import RunEvent
-from cosim.output.output_files import write_file
+from cosim.output.output_files import writing
 from cosim.output.recording_reader import read_recording
 from cosim.output.signal_statistics import SignalStatistics
+from cosim.output.signal_store import BLOCK, SignalStore
+from cosim.output.store_file import SUFFIX as STORE_SUFFIX
+from cosim.output.store_file import StoreFile, read_store
 from cosim.rig.outline import ConstraintOutline, RigOutline
 from cosim.rig.recorded_run import RecordedRun
 from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.timing.privileges import Privilege
 
 SUFFIX = ".npz"
+KILLED = "the process of the run ended before the run did"
 _ARRAYS_OF_TIMING = ("numbers", "stamps")
 _NOT_JSON = ("t", "values", "timing", "statistics")
 
 
 def save_run(run: RecordedRun, path: str | Path) -> None:
     """Raises InputError for another suffix and a file that cannot be written."""
+    if Path(path).suffix == STORE_SUFFIX:
+        return _save_store(run, path)
+    if Path(path).suffix != SUFFIX:
+        raise InputError(
+            f"a run is saved as {SUFFIX} or {STORE_SUFFIX}; give the file one of these suffixes", str(path)
+        )
+    with writing(path, "run") as file:
+        np.savez_compressed(file, allow_pickle=False, t=run.t, values=run.values, **_rest(run))
+
+
+def _save_store(run: RecordedRun, path: str | Path) -> None:
+    """A file like that of a run on the disk."""
+    if isinstance(run.values, np.memmap) and Path(path).exists() and os.path.samefile(run.values.filename or "", path):
+        raise InputError("the signals of the run are in this file; give another one", str(path))
+    store = StoreFile(path, 1 + len(run.signals), {"rig": dataclasses.asdict(run.rig), "signals": run.signals})
+    for begin in range(0, len(run.t), BLOCK):
+        part = slice(begin, begin + BLOCK)
+        store.append(np.column_stack([run.t[part], run.values[part]]))
+    store.finish(_rest(run))
+
+
+def finish_store(run: RecordedRun, store: SignalStore, temporary: bool) -> None:
+    """Complete the file of a run on the disk; temporary: remove it with the run."""
+    if store.file is None:
+        return
+    if not temporary:
+        return store.file.finish(_rest(run))
+    store.file.close()
+    weakref.finalize(run, store.file.path.unlink, missing_ok=True)
+
+
+def _rest(run: RecordedRun) -> dict[str, np.ndarray]:
+    """Everything but the signals."""
     import orjson
 
-    if Path(path).suffix != SUFFIX:
-        raise InputError(f"a run is saved as {SUFFIX}; give the file this suffix", str(path))
     rest = {f.name: getattr(run, f.name) for f in dataclasses.fields(run) if f.name not in _NOT_JSON}
-    arrays = {"t": run.t, "values": run.values}
+    arrays: dict[str, np.ndarray] = {}
     if run.statistics is not None:
         rest["statistics"] = {"names": run.statistics.names, "count": run.statistics.count}
         arrays["statistics_figures"] = run.statistics.figures
@@ -42,9 +79,7 @@ def save_run(run: RecordedRun, path: str | Path) -> None:
         arrays |= {f"timing_{name}": fields.pop(name) for name in _ARRAYS_OF_TIMING}
         rest["timing"] = fields
     text = orjson.dumps(rest, default=_plain, option=orjson.OPT_SERIALIZE_NUMPY)
-    content = io.BytesIO()
-    np.savez_compressed(content, allow_pickle=False, run=np.frombuffer(text, dtype=np.uint8), **arrays)
-    write_file(path, content.getvalue(), "run")
+    return {"run": np.frombuffer(text, dtype=np.uint8), **arrays}
 
 
 def read_run(path: str | Path) -> dict[str, Any]:
@@ -52,31 +87,50 @@ def read_run(path: str | Path) -> dict[str, Any]:
 
     Raises InputError for a file that is missing or none of these.
     """
-    return _from_recording(path) if Path(path).suffix == ".mcap" else _from_arrays(path)
+    readers = {".mcap": _from_recording, STORE_SUFFIX: _from_store}
+    return readers.get(Path(path).suffix, _from_arrays)(path)
+
+
+def _from_store(path: str | Path) -> dict[str, Any]:
+    """Of a run that was killed, the rows; its summary is of those that were kept."""
+    header, table, arrays = read_store(path)
+    fields = {"t": table[:, 0], "values": table[:, 1:]}
+    if arrays:
+        return fields | _fields(arrays)
+    rig, kept = _outline(header["rig"]), tuple(header["signals"])
+    unknown = {"busy": math.nan, "wall": math.nan, "kept": None if kept == tuple(rig.units) else kept}
+    return fields | {"rig": rig, "fault": KILLED, **unknown}
 
 
 def _from_arrays(path: str | Path) -> dict[str, Any]:
-    import orjson
-
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
-        rest = orjson.loads(arrays.pop("run").tobytes())
+        return {"t": arrays["t"], "values": arrays["values"], **_fields(arrays)}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or 'it is damaged'}", str(path)) from None
     except (ValueError, KeyError, AttributeError, zipfile.BadZipFile):
         what = "is no file of a run; give one that `run.save` or `cosim run --record` wrote"
         raise InputError(what, str(path)) from None
+
+
+def _fields(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The fields of a run but its signals, from the arrays of `_rest`."""
+    import orjson
+
+    rest = orjson.loads(arrays["run"].tobytes())
     rest["rig"] = _outline(rest["rig"])
+    rest["kept"] = None if rest.get("kept") is None else tuple(rest["kept"])
     rest["events"] = tuple(RunEvent(*event) for event in rest["events"])
     rest["connections"] = tuple(rest["connections"])
     if (timing := rest.get("timing")) is not None:
         timing["tasks"] = tuple(TaskTime(**task) for task in timing["tasks"])
         timing["privileges"] = tuple(Privilege(**item) for item in timing["privileges"])
-        rest["timing"] = DeadlineRecord(**timing, **{name: arrays[f"timing_{name}"] for name in _ARRAYS_OF_TIMING})
+        parts: dict[str, Any] = {name: arrays[f"timing_{name}"] for name in _ARRAYS_OF_TIMING}
+        rest["timing"] = DeadlineRecord(**timing, **parts)
     if (statistics := rest.get("statistics")) is not None:
         rest["statistics"] = SignalStatistics.of(**statistics, figures=arrays["statistics_figures"])
-    return {"t": arrays["t"], "values": arrays["values"], **rest}
+    return rest
 
 
 def _from_recording(path: str | Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def data_frame_of(run: RecordedRun) -> pandas.DataFrame:
         import pandas
     except ImportError:
         raise ImportError("to_pandas needs pandas; run 'pip install pandas'") from None
-    frame = pandas.DataFrame(run.values, index=pandas.Index(run.t, name="t"), columns=list(run.signals))
+    frame = pandas.DataFrame(run.values, index=pandas.Index(run.t, name="t"), columns=list(run.signals), copy=False)
     frame.attrs |= {"rig": run.rig.name, "units": {"t": "s", **run.units}}
     return frame
 

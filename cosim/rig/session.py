@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,18 +17,21 @@ from cosim.execution.schedulability import check_schedulable
 from cosim.execution.scheduler import FOREVER, Scheduler
 from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
-from cosim.output.growing_table import GrowingTable
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.run_status import RunStatus
 from cosim.output.signal_statistics import SignalStatistics
+from cosim.output.signal_store import SignalStore
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.timing_report import timing_lines
+from cosim.output.waiting_ticks import WaitingTicks
 from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import RigOutline, channels_of, outline_of
+from cosim.rig.kept_signals import check_kept, kept_names, store_of
+from cosim.rig.outline import RigOutline, outline_of
 from cosim.rig.run import Run, StoppedRun
-from cosim.rig.run_file import outline_json
-from cosim.rig.sections.schedule import LONGEST, show_time
+from cosim.rig.run_file import finish_store, outline_json
+from cosim.rig.sections.keep import KeepSpec
+from cosim.rig.sections.schedule import LONGEST
 from cosim.rig.status_reports import StatusReports
 from cosim.rig.summary import followed_signals
 from cosim.tick.tick_block import TickBlock
@@ -77,15 +79,16 @@ def run_session(
     record: str | Path | None,
     progress: Callable[[RunStatus], None] | None,
     clear_faults: bool,
+    keep: KeepSpec,
 ) -> Run:
     """See `Rig.run`."""
-    ticks = ticks_of(rig, duration)
-    _check_memory(rig, ticks, rig.spec.schedule.step_ns)
+    ticks, outline = ticks_of(rig, duration), outline_of(rig)
+    kept = check_kept(keep, outline, rig.tick_model, ticks + 1)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     with make_scheduler(rig) as scheduler, scheduler.signals:
         scheduler.prepare(clear_faults)
-        recorder = _record(rig, scheduler, ticks + 1, record, progress)
+        recorder = _record(RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline)), record, progress)
         if rig.hardware:
             recorder.connections = bus_report(
                 rig.spec.drivers, rig.bus_loads, scheduler.engine.hardware_manager, time.perf_counter() - recorder.begun
@@ -93,19 +96,10 @@ def run_session(
     if not recorder.done:
         raise RunError(recorder.fault, str(rig.spec.path))
     run = recorder.run()
+    finish_store(run, recorder.store, temporary=keep.file is None)
     if recorder.fault:
         raise StoppedRun(run)
     return run
-
-
-def _check_memory(rig: WiredRig, ticks: int, step_ns: int) -> None:
-    """Raises InputError for a run whose signals do not fit the memory of the machine."""
-    needed = 8 * ticks * (1 + len(channels_of(rig)))
-    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > available:
-        most = show_time(available // (needed // ticks) * step_ns)
-        what = f"{ticks:,} ticks need {needed / 1e9:,.1f} GB of memory, this machine has {available / 1e9:,.1f} GB"
-        raise InputError(f"{what}; use at most {most} or a larger step", "duration")
 
 
 @dataclass
@@ -113,13 +107,14 @@ class RunRecorder:
     """The ticks of a run so far, their signals, events and faults."""
 
     rig: WiredRig
+    outline: RigOutline
     scheduler: Scheduler
+    store: SignalStore
     sinks: list[Sink] = field(default_factory=list)
     remote: RemoteSink | None = None  # of the sinks, the one that evaluates the ticks itself
-    expected: int = 1  # ticks
     done: int = 0  # ticks
     now_ns: int = 0  # simulated time of the last tick
-    waiting: list[TickBlock] = field(default_factory=list)  # whose signals are not computed yet
+    waiting: WaitingTicks = field(default_factory=WaitingTicks)  # whose signals are computed at the end
     events: list[RunEvent] = field(default_factory=list)
     fault: str = ""
     connections: tuple[BusReport, ...] = ()  # of real drives
@@ -127,43 +122,43 @@ class RunRecorder:
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self.outline = outline_of(self.rig)
         self._evaluate = evaluation_of(self.rig)
-        self._statistics = SignalStatistics(tuple(self.outline.units), followed_signals(self.outline))
-        self._t = GrowingTable(1, self.expected)  # s
-        self._values = GrowingTable(len(self.outline.units), self.expected)
+        self._statistics = SignalStatistics(
+            tuple(self.outline.units), followed_signals(self.outline, self.outline.units)
+        )
 
     def add(self, block: TickBlock) -> None:
         """Add finished ticks. Signals of a real-time run are computed at its end, because a Python loop shares the
         interpreter: its sinks compute theirs in a separate process, except in an interpreted run."""
         step_ns = self.rig.spec.schedule.step_ns
         self.done, self.now_ns = self.done + len(block.numbers), int(block.numbers[-1]) * step_ns
-        self.waiting.append(block)
         if self.remote is not None:
             self.remote.ticks(block)
-        elif self.sinks or self.scheduler.pacing is None:
-            self.compute_signals()
+        if self.remote is None and (self.sinks or self.scheduler.pacing is None):
+            self.compute_signals(block, self.sinks)
+        else:
+            self.waiting.add(block)
 
-    def compute_signals(self) -> None:
-        """Compute the signals of all waiting ticks."""
-        waiting, self.waiting = self.waiting, []
-        sinks = self.sinks if self.remote is None else []
-        for block in waiting:
-            k = len(block.numbers)
-            values, events = self._evaluate(block, sinks, self._values.extend(k))
-            self._t.extend(k)[:, 0] = block.numbers * self.rig.spec.schedule.step_ns * 1e-9
-            self._statistics.add(values)
-            self.events += events
+    def compute_signals(self, block: TickBlock, sinks: Sequence[Sink] = ()) -> None:
+        values, events = self._evaluate(block, sinks, self.store.room(len(block.numbers)))
+        self._statistics.add(values)
+        self.store.add(block.numbers, block.numbers * self.outline.step_ns * 1e-9)
+        self.events += events
 
     def run(self) -> Run:
-        self.compute_signals()
-        t, values = self._t.rows[:, 0], self._values.rows
+        try:
+            for block in self.waiting.take():
+                self.compute_signals(block)
+        except RunError as error:  # the disk is full: what was written is kept
+            self.fault = f"{self.fault}; and {error}" if self.fault else str(error)
+        t, values = self.store.arrays()
         paced = self.scheduler.pacing is not None
         timing = self.scheduler.timing if paced else None
         busy = self.busy if timing is None else float(timing.busy_ns.sum()) * 1e-9
         wall = time.perf_counter() - self.begun
         events, counts = tuple(self.events), self._evaluate.events.limit_alarms.counts
-        outcome = self.fault, events, timing, counts, self.connections, self._statistics
+        kept = None if self.store.kept.columns is None else kept_names(self.store.kept, self.outline)
+        outcome = self.fault, events, timing, counts, self.connections, self._statistics, kept
         return Run(self.outline, t, values, busy, wall, *outcome)
 
 
@@ -210,13 +205,9 @@ def _open_sinks(
 
 
 def _record(
-    rig: WiredRig,
-    scheduler: Scheduler,
-    ticks: int,
-    record: str | Path | None,
-    progress: Callable[[RunStatus], None] | None,
+    recorder: RunRecorder, record: str | Path | None, progress: Callable[[RunStatus], None] | None
 ) -> RunRecorder:
-    recorder = RunRecorder(rig, scheduler, expected=ticks)
+    rig, scheduler, ticks = recorder.rig, recorder.scheduler, recorder.store.kept.expected
     try:
         with ExitStack() as stack:
             scheduler.mode.arm()  # a run that cannot start writes no file

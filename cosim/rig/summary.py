@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, TypedDict
 
 from cosim.errors import plural
 from cosim.output.limit_alarms import AlarmCount
-from cosim.output.signal_statistics import BLOCK, SignalStatistics
+from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
 from cosim.plant.integrators import INTEGRATORS
 from cosim.rig.build.drivers import BusReport
 from cosim.rig.outline import ConstraintOutline, RigOutline
@@ -16,10 +17,14 @@ from cosim.rig.recorded_run import RecordedRun
 REST = 1e-12  # J
 SAFE = 1.5  # by which an estimated error should be below its tolerance
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
+_MOTION = ("position", "velocity", "effort")
 _FORCES = "forces"  # energy of force laws
 _ERROR = "position_error"  # reference − position
 _STEP_ERROR = "step_error"
 _STEPS = ("steps/count", "steps/total")
+
+
+Figures = Mapping[str, SignalFigures]
 
 
 class JointSummary(TypedDict):
@@ -106,12 +111,13 @@ class RunSummary(TypedDict):
 
 def summary_of(run: RecordedRun) -> RunSummary:
     """The summary; `speed` is None for a run read from a recording, which does not know it."""
-    rig, signals = run.rig, statistics_of(run)
-    simulated = (signals.count - 1) * rig.step_ns * 1e-9
+    rig, statistics = run.rig, statistics_of(run)
+    count, signals = statistics.count, statistics.by_name()
+    simulated = (count - 1) * rig.step_ns * 1e-9
     speed: SpeedSummary | None = None
     if not math.isnan(run.busy):
         speed = {
-            "ticks_per_second": signals.count / run.busy,
+            "ticks_per_second": count / run.busy,
             "real_time_factor": simulated / run.busy,
             "real_time_factor_with_output": simulated / run.wall,
         }
@@ -119,15 +125,19 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "rig": rig.name,
         "outcome": run.fault or "finished",
         "duration_s": simulated,
-        "ticks": signals.count - 1,
+        "ticks": count - 1,
         "step_s": rig.step_ns * 1e-9,
         "integrator": rig.integrator,
         "substeps": rig.substeps,
         "step_error": _step_error(rig, signals),
-        "step_count": _step_count(signals),
+        "step_count": _step_count(signals, count),
         "parameters": rig.parameters,
-        "joints": {name: _joint(rig, signals, name) for name in rig.joints},
-        "constraints": {name: _constraint(signals, name, outline) for name, outline in rig.constraints.items()},
+        "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has(signals, name, _MOTION)},
+        "constraints": {
+            name: _constraint(signals, name, outline)
+            for name, outline in rig.constraints.items()
+            if _has(signals, name, (*outline.drifts, *outline.rows))
+        },
         "redundant": list(rig.redundant),
         "immobile": rig.immobile,
         "events": [
@@ -135,7 +145,8 @@ def summary_of(run: RecordedRun) -> RunSummary:
             for e in run.events
         ],
         "guard": {joint: dict(counts) for joint, counts in run.guard.items()},
-        "energy": None if rig.hardware else _energy(signals),  # measured motion does not conserve it
+        # measured motion does not conserve it
+        "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
         "drivers": list(run.connections),
         "speed": speed,
         "timing": None if run.timing is None else run.timing.summary(),
@@ -157,31 +168,37 @@ def speed_text(summary: RunSummary) -> str:
     return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
 
 
-def followed_signals(rig: RigOutline) -> dict[str, tuple[str, str | None]]:
-    """The signals whose figures over the run are in its summary."""
+def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tuple[str, str | None]]:
+    """Those of the signals whose figures over the run are in its summary."""
     followed: dict[str, tuple[str, str | None]] = {}
     for name in rig.joints:
-        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in ("position", "velocity", "effort")}
+        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in _MOTION}
         if (reference := f"{name}/reference_position") in rig.units:
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
     for name, outline in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES)), *_STEPS]
     further += [f"{name}/{_STEP_ERROR}" for name in rig.joints]
-    return followed | {name: (name, None) for name in further if name in rig.units}
+    followed |= {name: (name, None) for name in further}
+    return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
+
+
+def _has(signals: Figures, name: str, whats: Sequence[str]) -> bool:
+    """Not of what a killed run did not keep."""
+    return all(f"{name}/{what}" in signals for what in whats)
 
 
 def statistics_of(run: RecordedRun) -> SignalStatistics:
     """Those of the run, or of a run from a file that has none, of its ticks."""
     if run.statistics is not None:
         return run.statistics
-    statistics = SignalStatistics(run.signals, followed_signals(run.rig))
+    statistics = SignalStatistics(run.signals, followed_signals(run.rig, run.signals))
     for begin in range(0, len(run.values), BLOCK):
         statistics.add(run.values[begin : begin + BLOCK])
     return statistics
 
 
-def _step_error(rig: RigOutline, signals: SignalStatistics) -> StepErrorSummary | None:
+def _step_error(rig: RigOutline, signals: Figures) -> StepErrorSummary | None:
     """None for an integrator without an estimate."""
     followed = {name: signals.get(f"{name}/{_STEP_ERROR}") for name in rig.joints}
     peaks = {name: error.max for name, error in followed.items() if error is not None}
@@ -195,14 +212,14 @@ def _step_error(rig: RigOutline, signals: SignalStatistics) -> StepErrorSummary 
     return {"max": peaks[joint], "joint": joint, "substeps_needed": needed}
 
 
-def _step_count(signals: SignalStatistics) -> StepCountSummary | None:
+def _step_count(signals: Figures, ticks: int) -> StepCountSummary | None:
     count, total = (signals.get(name) for name in _STEPS)
     if count is None or total is None:
         return None
-    return {"mean": total.last / max(signals.count - 1, 1), "max": int(count.max)}
+    return {"mean": total.last / max(ticks - 1, 1), "max": int(count.max)}
 
 
-def _joint(rig: RigOutline, signals: SignalStatistics, name: str) -> JointSummary:
+def _joint(rig: RigOutline, signals: Figures, name: str) -> JointSummary:
     position, effort = signals[f"{name}/position"], signals[f"{name}/effort"]
     error = signals.get(f"{name}/{_ERROR}")
     return {
@@ -217,13 +234,13 @@ def _joint(rig: RigOutline, signals: SignalStatistics, name: str) -> JointSummar
     }
 
 
-def _constraint(signals: SignalStatistics, name: str, outline: ConstraintOutline) -> dict[str, Any]:
+def _constraint(signals: Figures, name: str, outline: ConstraintOutline) -> dict[str, Any]:
     """Largest violation [m, rad] and slip [per s], and the peaks of its reactions [N, N·m]."""
     drift = {f"{what}_max": signals[f"{name}/{what}"].peak for what in outline.drifts}
     return drift | {"reaction_peak": {row: signals[f"{name}/{row}"].peak for row in outline.rows}}
 
 
-def _energy(signals: SignalStatistics) -> EnergySummary:
+def _energy(signals: Figures) -> EnergySummary:
     work, lost, stored, kinetic = (signals[f"energy/{name}"] for name in _ENERGIES)
     change = stored.last - stored.first
     forces = signals.get(f"energy/{_FORCES}")

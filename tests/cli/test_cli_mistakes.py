@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cosim.cli.main import main
+from cosim.output.run_folder import run_folder
 from tests.kit.rigs import controller
 
 URDF = """\
@@ -177,7 +178,7 @@ def test_durations_that_are_none(command, duration, message):
         (
             "colour=red",
             "unknown key 'colour'; known: mechanism, name, description, joints, drivers, emulator, controllers, events,"
-            " guard, schedule, telemetry",
+            " guard, schedule, telemetry, keep",
         ),
         ("joints.hing.limits.upper=1", "unknown joint 'hing'; did you mean 'hinge'?"),
         (
@@ -333,13 +334,12 @@ def test_ctrl_c_during_the_imports_is_an_interrupt(monkeypatch, capsys):
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_run_that_does_not_fit_the_memory(command, monkeypatch):
-    sizes = {"SC_PHYS_PAGES": 1_000_000, "SC_PAGE_SIZE": 4096}
-    monkeypatch.setattr("os.sysconf", sizes.__getitem__)
+def test_a_run_that_does_not_fit_the_disk(command, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Free", (), {"free": 4 * 10**9}))
     (message,) = command.refuses("run", "rig.yaml", "--duration", "1e6")
     columns = 14  # the time and the signals
-    needed = 8 * 1e9 * columns / 1e9
     assert message == (
-        f"duration: 1,000,000,000 ticks need {needed:,.1f} GB of memory, this machine has 4.1 GB;"
-        f" use at most {4_096_000_000 // (8 * columns) / 1000:.10g} s or a larger step"
+        f"duration: 1,000,000,001 ticks need {8 * columns} GB, the disk of {run_folder()} has 4 GB;"
+        f" use at most {4_000_000_000 // (8 * columns) / 1000:.10g} s, or keep less with keep.every, keep.signals or"
+        " keep.last"
     )

@@ -44,6 +44,7 @@ from cosim.rig.sections import (
     guard,
     joint_definition,
     joints,
+    keep,
     limits,
     loops_and_springs,
     mechanism,
@@ -62,7 +63,7 @@ from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
 HEADER = ["key", "type", "unit", "default", "bounds", "meaning"]
 # heading of the table -> the dataclass of that section, and keys that are read before it
 SECTIONS: dict[str, tuple[type, set[str]]] = {
-    "The file": (rig_spec._RigFile, set()),
+    "The file": (rig_spec._RigFile, {"keep"}),
     "`mechanism`": (mechanism.MechanismFile, set()),
     "Inline bodies": (bodies.BodyKeys, set()),
     "A frame": (geometry.Origin, set()),
@@ -110,6 +111,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`schedule.realtime`": (pacing.Pacing, set()),
     "`schedule.realtime.trigger`": (pacing.Trigger, set()),
     "`telemetry`": (rig_spec.TelemetrySpec, set()),
+    "`keep`": (keep.KeepSpec, set()),
 }
 PACKAGES = {
     "Actuator": "cosim.actuators",
@@ -164,7 +166,7 @@ def test_every_dataclass_of_a_section_has_its_table():
         forces,
         geometry,
     )
-    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop)
+    modules += (moving_base, events, pacing, guard, limits, drivers, emulator, estop, keep)
     schemas = {
         cls
         for module in modules

@@ -2,46 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import numpy as np
 
 PIXEL_COLUMNS = 800  # points are thinned to the minimum and maximum of each
+BLOCK = 1 << 16  # samples that are looked at together
 LARGEST = 1e100  # larger values of a diverged run would overflow the axes
 
 
-def thin(x: np.ndarray, y: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most 2·columns points of the curve (x, y), both (k,), that look the same.
+class Derived:
+    """A signal computed from others where it is used. Of it and of signals on the disk only parts are in memory."""
+
+    def __init__(self, function: Callable[..., np.ndarray], *signals: Samples) -> None:
+        self._function, self._signals = function, signals
+
+    def __len__(self) -> int:
+        return len(self._signals[0])
+
+    def __getitem__(self, key: slice | np.ndarray) -> np.ndarray:
+        return self._function(*(signal[key] for signal in self._signals))
+
+
+Samples = np.ndarray | Derived
+
+
+def thin(
+    x: np.ndarray, y: Samples, columns: int, begin: int = 0, end: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """At most 2·columns points of the curve (x, y), both (k,), from `begin` to `end`, that look the same.
 
     The minimum and the maximum of every stretch stay, so no peak is lost. Values that are not finite, or beyond
     `LARGEST`, become NaN: an interruption of the curve.
     """
-    y = np.where(np.abs(y) <= LARGEST, y, np.nan)
-    width = -(-len(y) // columns)
+    end = len(y) if end is None else end
+    width = -(-(end - begin) // columns)
     if width <= 2:
-        return x, y
-    stretches = np.full(-(-len(y) // width) * width, np.nan)
-    stretches[: len(y)] = y
-    stretches = stretches.reshape(-1, width)
-    gaps = np.isnan(stretches)
-    lowest = np.where(gaps, np.inf, stretches).argmin(axis=1)
-    highest = np.where(gaps, -np.inf, stretches).argmax(axis=1)
-    starts = np.arange(len(stretches)) * width
-    keep = np.unique([starts + lowest, starts + highest])
-    return x[keep], y[keep]
+        return x[begin:end], _drawable(y[begin:end])
+    kept = []
+    step = width * max(1, BLOCK // width)
+    for start in range(begin, end, step):
+        part = _drawable(y[start : min(start + step, end)])
+        stretches = np.full(-(-len(part) // width) * width, np.nan)
+        stretches[: len(part)] = part
+        stretches = stretches.reshape(-1, width)
+        gaps = np.isnan(stretches)
+        lowest = np.where(gaps, np.inf, stretches).argmin(axis=1)
+        highest = np.where(gaps, -np.inf, stretches).argmax(axis=1)
+        starts = start + np.arange(len(stretches)) * width
+        kept.append(np.unique([starts + lowest, starts + highest]))
+    keep = np.concatenate(kept)
+    return x[keep], _drawable(y[keep])
 
 
-def thin_pieces(x: np.ndarray, y: np.ndarray, jumps: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
+def _drawable(y: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(y) <= LARGEST, y, np.nan)
+
+
+def thin_pieces(x: np.ndarray, y: Samples, jumps: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """The thinned curve, interrupted before each of the samples `jumps`; the columns are divided among its pieces."""
     xs, ys = [], []
-    for a, b in zip(np.split(x, jumps), np.split(y, jumps), strict=True):
-        a, b = thin(a, b, -(-columns * len(b) // max(len(y), 1)) or 1)
+    for begin, end in pairwise([0, *jumps.tolist(), len(y)]):
+        a, b = thin(x, y, -(-columns * (end - begin) // max(len(y), 1)) or 1, begin, end)
         xs += [a, a[-1:]]
         ys += [b, np.full(len(b[-1:]), np.nan)]
     return np.concatenate(xs[:-1]), np.concatenate(ys[:-1])
 
 
-def angle_jumps(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> np.ndarray:
+def angle_jumps(name: str, signals: Mapping[str, Samples], units: Mapping[str, str]) -> np.ndarray:
     """Indices of the samples before which an angle of a spherical or free joint jumps; none for other signals.
 
     Such a joint has a quaternion `<joint>.qx/position`. Its angles (rad) are the components of a rotation vector, which
@@ -51,9 +80,12 @@ def angle_jumps(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str
     if units.get(name) != "rad" or f"{joint}.qx/position" not in signals:
         return np.zeros(0, dtype=int)
     angles = [s for s in signals if units.get(s) == "rad" and _joint_and_interface(s) == (joint, what)]
+    jumps = []
     with np.errstate(over="ignore", invalid="ignore"):  # in a diverged run
-        step = np.diff([signals[s] for s in angles], axis=1)
-        return 1 + np.flatnonzero((step * step).sum(axis=0) > np.pi**2)
+        for begin in range(0, len(signals[name]), BLOCK):
+            step = np.diff([signals[s][begin : begin + BLOCK + 1] for s in angles], axis=1)
+            jumps.append(begin + 1 + np.flatnonzero((step * step).sum(axis=0) > np.pi**2))
+    return np.concatenate([np.zeros(0, dtype=int), *jumps])
 
 
 def _joint_and_interface(name: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.output.plot.curves import Derived, Samples
 from cosim.output.plot.style import BLUE, INK, PALE, ROSE, RUST, VIOLET
 
 ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
@@ -30,7 +31,7 @@ class PlotColumn:
     bounds: tuple[tuple[str, float], ...] = ()  # keys of limits that are drawn, and their signs
     missing: str = "not recorded"  # the text in axes without curves
 
-    def of(self, joint: str, signals: Mapping[str, np.ndarray]) -> list[tuple[str, dict[str, Any]]]:
+    def of(self, joint: str, signals: Mapping[str, Samples]) -> list[tuple[str, dict[str, Any]]]:
         """(signal, style) of the recorded curves of a joint."""
         return [(f"{joint}/{i}", style) for i, style in self.curves.items() if f"{joint}/{i}" in signals]
 
@@ -47,16 +48,16 @@ TRACKING = PlotColumn("tracking error", {"position_error": ERROR}, missing="no r
 VELOCITY = PlotColumn("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE}, SYMMETRIC["velocity"])
 
 
-def columns_of(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> list[PlotColumn]:
+def columns_of(joints: Sequence[str], signals: Mapping[str, Samples]) -> list[PlotColumn]:
     """The columns with data; the third one is the velocity if no joint has a reference."""
     tracked = any(TRACKING.of(joint, signals) for joint in joints)
     return [c for c in (POSITION, EFFORT, TRACKING if tracked else VELOCITY) if _has_data(c, joints, signals)]
 
 
-def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> bool:
+def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, Samples]) -> bool:
     """Whether a column has curves; efforts that are all zero do not count."""
     curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
-    return any(map(np.any, curves)) if column is EFFORT else bool(curves)
+    return any(np.any(curve[:]) for curve in curves) if column is EFFORT else bool(curves)
 
 
 def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count: int) -> list[str]:
@@ -71,7 +72,11 @@ def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count:
     return [joint for joint in joints if joint in chosen]
 
 
-def position_errors(joints: Sequence[str], signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def position_errors(joints: Sequence[str], signals: Mapping[str, Samples]) -> dict[str, Samples]:
     """`<joint>/position_error` = reference − position, of the joints that have both."""
     pairs = {j: (signals.get(f"{j}/reference_position"), signals.get(f"{j}/position")) for j in joints}
-    return {f"{j}/position_error": r - q for j, (r, q) in pairs.items() if r is not None and q is not None}
+    return {
+        f"{j}/position_error": Derived(np.subtract, r, q)
+        for j, (r, q) in pairs.items()
+        if r is not None and q is not None
+    }

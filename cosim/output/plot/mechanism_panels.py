@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cosim.output.plot.curves import Derived, Samples
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 
 MAX_REACTIONS = 6
@@ -31,7 +32,7 @@ FORCES, MOMENTS = "N", "N*m"
 
 class PanelCurve(NamedTuple):
     name: str
-    values: np.ndarray  # (k,)
+    values: Samples  # (k,)
     style: dict[str, Any]
 
 
@@ -67,7 +68,7 @@ def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> P
     curves = []
     for (name, unit), style in zip(measures.items(), REACTIONS, strict=False):
         label = f"{name} [{unit.replace('*', '·')}]" if mixed else name
-        curves.append(PanelCurve(label, _norm([signals[s] for s in shown[name][unit]]), style))
+        curves.append(PanelCurve(label, Derived(_norm, *(signals[s] for s in shown[name][unit])), style))
     few = len(shown) < len(found)
     note = f"reactions of the first {len(shown)} of {len(found)} constraints" if few else ""
     return Panel("reactions", " or ".join(sorted(set(measures.values()))), curves, note)
@@ -89,6 +90,6 @@ def _reaction_signals(name: str, signals: Mapping[str, np.ndarray], units: Mappi
     return {unit: [s for s in rows if units.get(s) == unit] for unit in (FORCES, MOMENTS)}
 
 
-def _norm(parts: list[np.ndarray]) -> np.ndarray:
+def _norm(*parts: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):  # in a diverged run
         return np.sqrt(sum(part * part for part in parts))

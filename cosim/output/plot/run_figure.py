@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.output.plot.curves import PIXEL_COLUMNS, angle_jumps, thin_pieces
+from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, thin_pieces
 from cosim.output.plot.event_markers import NAME_HEIGHT, PlotMarks, draw_event_names
 from cosim.output.plot.joint_columns import LIMIT, PlotColumn
 from cosim.output.plot.mechanism_panels import Panel
@@ -35,7 +35,7 @@ class RunFigureContent:
     -> bound by key."""
 
     t: np.ndarray
-    signals: Mapping[str, np.ndarray]
+    signals: Mapping[str, Samples]
     units: Mapping[str, str]
     joints: Sequence[str]
     columns: Sequence[PlotColumn]

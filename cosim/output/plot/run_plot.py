@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.errors import InputError
+from cosim.output.plot.curves import Samples
 from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
 from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.joint_columns import columns_of, most_active, position_errors
@@ -80,13 +81,13 @@ class RunPlot:
         joints = [drawable(name) for name in shown]
         limits = {drawable(name): bounds for name, bounds in self.limits.items()}
         panels = panels_of(signals, units)
-        signals = {**signals, **position_errors(joints, signals)}
+        drawn: dict[str, Samples] = {**signals, **position_errors(joints, signals)}
         units = {**units, **{f"{joint}/position_error": units.get(f"{joint}/position", "") for joint in joints}}
-        columns = columns_of(joints, signals)
+        columns = columns_of(joints, drawn)
         if not columns:
             raise InputError("nothing to plot; no joint has a position, velocity or effort", place)
         few = len(shown) < len(self.joints) and not self.chosen_joints
         left_out = f"the {len(shown)} joints of {len(self.joints)} that move most" if few else ""
         note = "  ·  ".join(filter(None, [note, left_out, *(panel.note for panel in panels)]))
-        content = RunFigureContent(self.t, signals, units, joints, columns, panels, marks, limits)
+        content = RunFigureContent(self.t, drawn, units, joints, columns, panels, marks, limits)
         return draw_run(content, (title, description, note))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.output.plot.curves import PIXEL_COLUMNS, angle_jumps, thin_pieces
+from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, thin_pieces
 from cosim.output.plot.event_markers import PlotMarks
 from cosim.output.plot.run_figure import format_axes
 from cosim.output.plot.style import BLUE, DPI, FAINT, GREEN, INK, OCHRE, ROSE, RUST, SOFT, VIOLET, fix_layout
@@ -22,7 +22,7 @@ COLORS = (BLUE, RUST, GREEN, VIOLET, OCHRE, ROSE, INK, FAINT)
 
 def draw_signals(
     t: np.ndarray,
-    signals: Mapping[str, np.ndarray],
+    signals: Mapping[str, Samples],
     chosen: Sequence[str],
     units: Mapping[str, str],
     marks: PlotMarks,

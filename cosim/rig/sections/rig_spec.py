@@ -29,6 +29,7 @@ from cosim.rig.sections.joints import (
     read_joint,
     read_multi_dof_joints,
 )
+from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, read_mechanism
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
@@ -66,6 +67,7 @@ class _RigFile:
     guard: dict | None = param(default=None)
     schedule: dict | None = param(default=None)
     telemetry: TelemetrySpec = param(default=TelemetrySpec())
+    # and `keep`
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class RigSpec:
     guard: GuardSpec
     schedule: ScheduleSpec
     telemetry: TelemetrySpec
+    keep: KeepSpec
     source: YamlSource
 
 
@@ -126,7 +129,7 @@ def _in_order(errors: list[InputError], file: str) -> list[InputError]:
 def _read(source: YamlSource, reading: Reading) -> RigSpec:
     """The spec; after errors recorded in `reading` parts of it are None and it must not be used."""
     path = Path(source.file)
-    top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading)
+    top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading, besides=("keep",))
     name = top.get("name") or path.stem
     mechanism: Any = read_mechanism(top["mechanism"], name, reading) if "mechanism" in top else None
     dofs = dofs_of(mechanism.description) if mechanism else None
@@ -170,6 +173,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         guard=guard,
         schedule=schedule,
         telemetry=top.get("telemetry", TelemetrySpec()),
+        keep=read_keep(source.data.get("keep") if isinstance(source.data, dict) else None, reading),
         source=source,
     )
 

@@ -1,0 +1,108 @@
+"""The store of the signals of a run, after its `keep`: what is kept, and whether there is room for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+
+from cosim.errors import InputError, InputErrors, did_you_mean
+from cosim.execution.execution_mode import block_ticks
+from cosim.output.output_files import write_error
+from cosim.output.run_folder import run_folder
+from cosim.output.signal_store import KeptTicks, SignalStore
+from cosim.output.store_file import SUFFIX, WHAT, StoreFile
+from cosim.rig.outline import RigOutline
+from cosim.rig.sections.keep import KeepSpec
+from cosim.rig.sections.schedule import show_time
+from cosim.tick.tick_model import TickModel
+
+_numbers = itertools.count()
+
+
+def check_kept(keep: KeepSpec, outline: RigOutline, model: TickModel, ticks: int) -> KeptTicks:
+    """What a run of so many ticks keeps. Raises InputErrors for signals that do not exist, InputError for what fits
+    neither the budget nor the disk."""
+    columns = _columns(keep.signals, tuple(outline.units))
+    last = None if keep.last is None else round(keep.last * 1e9 / outline.step_ns) + 1
+    kept = KeptTicks(len(outline.units), columns, keep.every, last, round(keep.budget), ticks)
+    block = 8 * block_ticks(model.program) * (1 + kept.signals)
+    if kept.budget < block:
+        what = f"{show_bytes(kept.budget)} are less than a block of ticks, {show_bytes(block)}"
+        raise InputError(f"{what}; give at least these", "keep.budget")
+    if last is not None and 2 * kept.bytes > kept.budget:
+        most = show_time(kept.budget // (16 * kept.width) * keep.every * outline.step_ns)
+        what = f"the last {show_time(keep.last * 1e9)} need {show_bytes(2 * kept.bytes)} of memory" if keep.last else ""
+        raise InputError(f"{what}; use at most {most}, or raise keep.budget", "keep.last")
+    if last is None and (kept.bytes > kept.budget or keep.file is not None):
+        folder = _folder(keep)
+        free = shutil.disk_usage(_existing(folder)).free
+        if kept.bytes > free:
+            most = show_time(free // (8 * kept.width) * keep.every * outline.step_ns)
+            what = f"{ticks:,} ticks need {show_bytes(kept.bytes)}, the disk of {folder} has {show_bytes(free)}"
+            fix = f"use at most {most}, or keep less with keep.every, keep.signals or keep.last"
+            raise InputError(f"{what}; {fix}", "duration")
+    return kept
+
+
+def store_of(keep: KeepSpec, kept: KeptTicks, outline: RigOutline) -> SignalStore:
+    """The store. Raises InputError where its file cannot be created."""
+
+    def open_file() -> StoreFile:
+        path = Path(keep.file) if keep.file is not None else _temporary(outline.name)
+        header = {"rig": dataclasses.asdict(outline), "signals": kept_names(kept, outline)}
+        return StoreFile(path, kept.width, header)
+
+    return SignalStore(kept, open_file, in_file=keep.file is not None)
+
+
+def kept_names(kept: KeptTicks, outline: RigOutline) -> tuple[str, ...]:
+    names = tuple(outline.units)
+    return names if kept.columns is None else tuple(names[k] for k in kept.columns)
+
+
+def _columns(patterns: Sequence[str], names: Sequence[str]) -> np.ndarray | None:
+    """The columns of the signals that match a pattern, in the order of the rig; None without patterns."""
+    if not patterns:
+        return None
+    unknown = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+    if unknown:
+        raise InputErrors(
+            [InputError(f"there is no signal '{name}'{did_you_mean(name, names)}", "keep.signals") for name in unknown]
+        )
+    return np.array([k for k, name in enumerate(names) if any(fnmatchcase(name, pattern) for pattern in patterns)])
+
+
+def _folder(keep: KeepSpec) -> Path:
+    return run_folder() if keep.file is None else Path(keep.file).parent
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next((each for each in (folder, *folder.absolute().parents) if each.exists()), Path("/"))
+
+
+def _temporary(name: str) -> Path:
+    """A file for a run that has outgrown its budget. It is removed with the run; that of a killed program stays."""
+    folder = run_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise write_error(folder, WHAT, cause) from cause
+    safe = re.sub(r"[^\w-]", "_", name)
+    return folder / f"{safe}-{os.getpid()}-{next(_numbers)}{SUFFIX}"
+
+
+def show_bytes(size: float) -> str:
+    """`536 GB`, with three digits."""
+    for prefix, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {prefix}B"
+    return f"{size:.0f} B"
