@@ -128,8 +128,9 @@ def _joint(pin: Any, joint: Joint) -> Any:
     return pin.JointModelRevoluteUnaligned(joint.axis)
 
 
-def mujoco_arm(path: Path, step: float) -> tuple[Any, Any]:
-    """(model, data) of a URDF file in MuJoCo: RK4 with `step` [s], without contacts and limits.
+def mujoco_arm(path: Path, step: float, integrator: str) -> tuple[Any, Any]:
+    """(model, data) of a URDF file in MuJoCo: its integrator (`rk4`, `euler`, `implicitfast`) with `step` [s], without
+    contacts and limits.
 
     Raises MissingPeer.
     """
@@ -137,6 +138,7 @@ def mujoco_arm(path: Path, step: float) -> tuple[Any, Any]:
     text = ET.parse(path).getroot()
     ET.SubElement(ET.SubElement(text, "mujoco"), "compiler", balanceinertia="false", fusestatic="true")
     model = mujoco.MjModel.from_xml_string(ET.tostring(text, encoding="unicode"))
-    model.opt.integrator, model.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, step
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
+    model.opt.timestep = step
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     return model, mujoco.MjData(model)

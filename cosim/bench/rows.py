@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.bench.paired_timing import Budget, Samples
+from cosim.bench.paired_timing import Budget, RepeatedCall, Samples, time_pairs
 from cosim.bench.peers import MissingPeer
 from cosim.errors import CosimError
 from cosim.units import UNITS
@@ -110,6 +110,19 @@ class BenchRow:
             "runs": self.runs,
             "note": self.note or None,
         }
+
+
+def beside(
+    ours: RepeatedCall, peer: Callable[[], tuple[RepeatedCall, float]], budget: Budget, note: str = ""
+) -> Measurement:
+    """Ours beside a peer, or alone with the reason where the peer is missing. peer() gives its calls and the relative
+    difference of the two results; raises MissingPeer or NotMeasured."""
+    try:
+        other, difference = peer()
+    except (MissingPeer, NotMeasured) as missing:
+        alone = Samples(time_pairs(ours, ours, budget).ours)
+        return Measurement(alone, note="; ".join(part for part in (str(missing), note) if part))
+    return Measurement(time_pairs(ours, other, budget), difference, note)
 
 
 def measure_case(case: BenchCase, budget: Budget) -> BenchRow:

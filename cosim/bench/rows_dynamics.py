@@ -1,38 +1,71 @@
-"""One evaluation of the dynamics, called from Python."""
+"""One evaluation of the dynamics, called from Python, and from a loop in machine code."""
 
 from __future__ import annotations
 
+import ctypes
 from functools import partial
 
 import numpy as np
 
 from cosim.bench import paired_timing
-from cosim.bench.paired_timing import Budget
+from cosim.bench.paired_timing import Budget, RepeatedCall
 from cosim.bench.peers import Pinocchio, relative_difference
+from cosim.bench.peers_generated_c import compiled_c, expression, generated_c, native_loop
 from cosim.bench.robots import PANDA, TALOS, UR5, load_robot, random_state, repeated_call
-from cosim.bench.rows import BenchCase, Measurement, Target
+from cosim.bench.rows import BenchCase, Measurement, Target, beside
+from cosim.bench.rows_chain import mechanism
+from cosim.compile import Compiled
+from cosim.multibody import Model
 
 FASTER = Target("ratio", 3.0)
+FASTER_THAN_C = Target("ratio", 1.2)
 
 
 def forward(name: str, mimics: bool, budget: Budget) -> Measurement:
     robot = load_robot(name, mimics)
-    model, pinocchio = robot.model, Pinocchio.from_urdf(robot.text, robot.model)
-    q, v, tau = random_state(model)
-    out = np.empty(model.nv)
-    difference = relative_difference(model.forward_dynamics(q, v, tau), pinocchio.forward(q, v, tau))
-    ours = repeated_call(model.forward_dynamics, q, v, tau, out)
-    return Measurement(paired_timing.time_pairs(ours, pinocchio.block("aba", q, v, tau), budget), difference)
+    model, (q, v, tau) = robot.model, random_state(robot.model)
+    ours = repeated_call(model.forward_dynamics, q, v, tau, np.empty(model.nv))
+
+    def peer() -> tuple[RepeatedCall, float]:
+        pinocchio = Pinocchio.from_urdf(robot.text, model)
+        difference = relative_difference(model.forward_dynamics(q, v, tau), pinocchio.forward(q, v, tau))
+        return pinocchio.block("aba", q, v, tau), difference
+
+    return beside(ours, peer, budget)
 
 
 def inverse(name: str, budget: Budget) -> Measurement:
     robot = load_robot(name)
-    model, pinocchio = robot.model, Pinocchio.from_urdf(robot.text, robot.model)
-    q, v, qdd = random_state(model)
-    out = np.empty(model.nv)
-    difference = relative_difference(model.inverse_dynamics(q, v, qdd), pinocchio.inverse(q, v, qdd))
-    ours = repeated_call(model.inverse_dynamics, q, v, qdd, out)
-    return Measurement(paired_timing.time_pairs(ours, pinocchio.block("rnea", q, v, qdd), budget), difference)
+    model, (q, v, qdd) = robot.model, random_state(robot.model)
+    ours = repeated_call(model.inverse_dynamics, q, v, qdd, np.empty(model.nv))
+
+    def peer() -> tuple[RepeatedCall, float]:
+        pinocchio = Pinocchio.from_urdf(robot.text, model)
+        difference = relative_difference(model.inverse_dynamics(q, v, qdd), pinocchio.inverse(q, v, qdd))
+        return pinocchio.block("rnea", q, v, qdd), difference
+
+    return beside(ours, peer, budget)
+
+
+def native(function: str, name: str, budget: Budget) -> Measurement:
+    """A loop in machine code around ours, and the same loop around the peer. name: of a file, or CHAIN."""
+    robot = None if name == CHAIN else load_robot(name, mimics=False)
+    model = robot.model if robot else Model(mechanism(LINKS))
+    compiled, (q, v, x) = model.compiled(function), random_state(model)
+    assert isinstance(compiled, Compiled)
+    ours, found = native_loop(compiled.library[f"{compiled.routine.symbol}.one"], q, v, x)
+
+    def peer() -> tuple[RepeatedCall, float]:
+        if robot:
+            pinocchio = Pinocchio.from_urdf(robot.text, model)
+        else:
+            pinocchio = Pinocchio.from_mechanism(model.mechanism, model)
+        library = compiled_c(generated_c(expression(pinocchio.model, function)))
+        address = ctypes.cast(library.peer_call, ctypes.c_void_p).value or 0
+        other, expected = native_loop(address, *pinocchio.full(q, v, x))
+        return other, relative_difference(found, pinocchio.spread.T @ expected)
+
+    return beside(ours, peer, budget)
 
 
 def hybrid(name: str, budget: Budget) -> Measurement:
@@ -57,6 +90,8 @@ def hybrid(name: str, budget: Budget) -> Measurement:
 
 ABA, RNEA = "pinocchio aba from Python", "pinocchio rnea from Python"
 FREE = "forward_dynamics from Python"
+CHAIN, LINKS = "chain", 30
+GENERATED = "Pinocchio's {} as an expression of CasADi, generated as C, gcc -O3 -march=native"
 FINGERS = "; the fingers coupled (8 dof) here, free (9 dof) in aba, which takes no mimic joints"
 
 CASES = (
@@ -80,4 +115,23 @@ CASES = (
     BenchCase("inverse_dynamics talos", "TALOS, 32 dof, from Python", partial(inverse, TALOS), RNEA),
     BenchCase("hybrid_dynamics ur5", "UR5, every other joint prescribed", partial(hybrid, UR5), FREE),
     BenchCase("hybrid_dynamics talos", "TALOS, every other joint prescribed", partial(hybrid, TALOS), FREE),
+    *(
+        BenchCase(
+            f"native {function} {short}",
+            f"{robot}, {what}, called by a loop in machine code",
+            partial(native, function, file),
+            GENERATED.format(algorithm),
+            target=FASTER_THAN_C,
+        )
+        for function, what, algorithm in (
+            ("forward_dynamics", "forward dynamics", "ABA"),
+            ("inverse_dynamics", "inverse dynamics", "RNEA"),
+        )
+        for short, robot, file in (
+            ("ur5", "UR5, 6 dof", UR5),
+            ("panda", "Panda with free fingers, 9 dof", PANDA),
+            ("talos", "TALOS, 32 dof", TALOS),
+            ("chain", f"chain of {LINKS} bodies", CHAIN),
+        )
+    ),
 )

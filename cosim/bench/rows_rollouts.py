@@ -63,8 +63,7 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
     mujoco, pool = import_peer("mujoco"), import_peer("mujoco.rollout")
     path, cores = sample_rig(), len(os.sched_getaffinity(0))
     rig = load_rig(path, interpret=False)
-    model, data = mujoco_arm(path.parent / "robots/ur5.urdf", rig.tick_model.step)
-    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
+    model, data = mujoco_arm(path.parent / "robots/ur5.urdf", rig.tick_model.step, integrator)
     order = [model.joint(name).dofadr[0] for name in rig.joints]
     data.qpos[order] = rig.plant.position
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS

@@ -190,11 +190,9 @@ def named(name):
 @pytest.mark.parametrize(
     ("peer", "row"),
     [
-        ("pinocchio", "forward_dynamics ur5"),
         ("pinocchio", "chain 10"),
         ("pinocchio", "loops four_bar"),
         ("mujoco", "loops four_bar mujoco"),
-        ("mujoco", "tick ur5_sim"),
     ],
 )
 def test_a_missing_peer_is_reported_in_its_row(monkeypatch, peer, row):
@@ -202,6 +200,39 @@ def test_a_missing_peer_is_reported_in_its_row(monkeypatch, peer, row):
     row = measure_case(named(row), TINY)
     assert row.note == f"{peer} is not installed: pip install 'cosim[test]'"
     assert (row.ours, row.other, row.ratio, row.met, row.runs) == (None, None, None, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("peer", "row"),
+    [
+        ("pinocchio", "forward_dynamics ur5"),
+        ("pinocchio", "inverse_dynamics ur5"),
+        ("pinocchio", "native inverse_dynamics ur5"),
+        ("mujoco", "tick ur5_sim rk4"),
+    ],
+)
+def test_our_figure_is_there_without_the_peer(monkeypatch, peer, row):
+    monkeypatch.setitem(sys.modules, peer, None)
+    row = measure_case(named(row), TINY)
+    assert row.note.startswith(f"{peer} is not installed: pip install 'cosim[test]'")
+    assert row.ours is not None and row.ours > 0 and row.runs == TINY.pairs
+    assert (row.other, row.ratio, row.met) == (None, None, None)
+
+
+def test_a_peer_that_has_to_be_compiled_needs_a_compiler(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    row = measure_case(named("native inverse_dynamics ur5"), TINY)
+    assert row.note == "no C compiler: install gcc or clang, or set CC"
+    assert row.ours is not None and row.other is None
+
+
+def test_a_compiler_that_fails_is_reported(monkeypatch, tmp_path):
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\necho 'disk full' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    row = measure_case(named("native inverse_dynamics ur5"), TINY)
+    assert row.note == f"{broken} failed: disk full"
 
 
 @pytest.mark.parametrize("name", ["batch ur5 native", "loops two_arms", "loops talos"])
@@ -334,7 +365,9 @@ def test_a_real_row_from_end_to_end(run):
         "forward_dynamics panda free",
         "forward_dynamics talos",
         "hybrid_dynamics ur5",
-        "tick ur5_sim",
+        "native forward_dynamics ur5",
+        "native inverse_dynamics panda",
+        "tick ur5_sim rk4",
         "batch ur5 python",
         "batch ur5 native",
         "chain 10",
