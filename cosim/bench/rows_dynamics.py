@@ -117,7 +117,7 @@ CASES = (
     BenchCase("hybrid_dynamics talos", "TALOS, every other joint prescribed", partial(hybrid, TALOS), FREE),
     *(
         BenchCase(
-            f"native {function} {short}",
+            f"native {function.removesuffix('_dynamics')} {short}",
             f"{robot}, {what}, called by a loop in machine code",
             partial(native, function, file),
             GENERATED.format(algorithm),

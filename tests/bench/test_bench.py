@@ -207,7 +207,7 @@ def test_a_missing_peer_is_reported_in_its_row(monkeypatch, peer, row):
     [
         ("pinocchio", "forward_dynamics ur5"),
         ("pinocchio", "inverse_dynamics ur5"),
-        ("pinocchio", "native inverse_dynamics ur5"),
+        ("pinocchio", "native inverse ur5"),
         ("mujoco", "tick ur5_sim rk4"),
     ],
 )
@@ -221,7 +221,7 @@ def test_our_figure_is_there_without_the_peer(monkeypatch, peer, row):
 
 def test_a_peer_that_has_to_be_compiled_needs_a_compiler(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    row = measure_case(named("native inverse_dynamics ur5"), TINY)
+    row = measure_case(named("native inverse ur5"), TINY)
     assert row.note == "no C compiler: install gcc or clang, or set CC"
     assert row.ours is not None and row.other is None
 
@@ -231,7 +231,7 @@ def test_a_compiler_that_fails_is_reported(monkeypatch, tmp_path):
     broken.write_text("#!/bin/sh\necho 'disk full' >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("CC", str(broken))
-    row = measure_case(named("native inverse_dynamics ur5"), TINY)
+    row = measure_case(named("native inverse ur5"), TINY)
     assert row.note == f"{broken} failed: disk full"
 
 
@@ -365,8 +365,8 @@ def test_a_real_row_from_end_to_end(run):
         "forward_dynamics panda free",
         "forward_dynamics talos",
         "hybrid_dynamics ur5",
-        "native forward_dynamics ur5",
-        "native inverse_dynamics panda",
+        "native forward ur5",
+        "native inverse panda",
         "tick ur5_sim rk4",
         "batch ur5 python",
         "batch ur5 native",
