@@ -47,19 +47,18 @@ def print_summary(run: Run) -> None:
 
 # heading, key of a joint's summary, the interface whose unit it has
 TRACKING = (("error RMS", "error_rms", "position"), ("error max", "error_max", "position"))
-MOTION = (
-    ("from", "position_min", "position"),
-    ("to", "position_max", "position"),
-    ("top speed", "speed_max", "velocity"),
-)
+RANGE = (("min", "position_min", "position"), ("max", "position_max", "position"))
+SPEED = (("top speed", "speed_max", "velocity"),)
 EFFORT = (("effort RMS", "effort_rms", "effort"), ("effort peak", "effort_peak", "effort"))
 
 
 def _columns(joints: Sequence[JointSummary]) -> list[tuple[str, str, str]]:
-    """The columns: motion where nothing is tracked, no efforts where all are zero."""
-    tracked = any(joint["error_rms"] is not None for joint in joints)
+    """The columns: errors where anything is tracked, the range of motion where anything is not, with the speed where
+    nothing is; no efforts where all are zero."""
+    tracked = [joint["error_rms"] is not None for joint in joints]
     actuated = any(joint["effort_peak"] != 0.0 for joint in joints)
-    return [*(TRACKING if tracked else MOTION), *(EFFORT if actuated else ())]
+    parts = (TRACKING, any(tracked)), (RANGE, not all(tracked)), (SPEED, not any(tracked)), (EFFORT, actuated)
+    return [column for columns, shown in parts if shown for column in columns]
 
 
 def general_lines(summary: RunSummary) -> list[str]:

@@ -113,8 +113,25 @@ schedule: {duration: 3}
     code, out, _ = command("run", "rig.yaml")
     assert code == 0
     heading, _, row = out.splitlines()[1:4]
-    assert re.fullmatch(r"joint +role +from +to +top speed", heading)
+    assert re.fullmatch(r"joint +role +min +max +top speed", heading)
     assert re.fullmatch(r"link +passive +-523\.6 mrad +523\.6 mrad +1\.6\d* rad/s", row)
+
+
+def test_beside_tracked_joints_those_without_a_reference_show_their_motion(command):
+    Path("rig.yaml").write_text("""\
+mechanism:
+  bodies:
+    - {name: slide, joint: rail, type: prismatic, axis: [0, 0, 1], mass: 1}
+    - {name: link, joint: hinge, parent: slide, axis: [0, 0, 1], mass: 1, inertia: [0.1, 0.1, 0.1]}
+controllers: [{type: pd_gravity, joints: [hinge], kp: 10, kd: 2, trajectory: {type: quintic, goal: -1, duration: 1}}]
+schedule: {duration: 1}
+""")
+    code, out, _ = command("run", "rig.yaml")
+    assert code == 0
+    heading, _, rail, hinge = out.splitlines()[1:5]
+    assert re.fullmatch(r"joint +role +error RMS +error max +min +max +effort RMS +effort peak", heading)
+    assert re.fullmatch(r"rail +passive +– +– +-4\.905 m +0 m +– +–", rail)
+    assert re.fullmatch(r"hinge +actuated( +\S+ m?rad){2} +-\S+ m?rad +0 rad( +\S+ m?N·m){2}", hinge)
 
 
 def test_names_are_never_cut_and_lines_never_broken_in_a_pipe(command):

@@ -104,7 +104,8 @@ def test_of_many_joints_those_are_drawn_that_move_most_and_the_footer_states_it(
     signals["base.x/position"] = 100.0 * t
     RunPlot(t, signals, joints, "many", units, "done").save(path)
     found = labels(path)
-    assert [text for text in found if re.fullmatch(r"j\d|base.x", text)] == [f"j{i}" for i in (0, 1, 2, 3, 5, 6, 8, 9)]
+    most = ["base.x", *(f"j{i}" for i in (0, 2, 3, 5, 6, 8, 9))]
+    assert [text for text in found if re.fullmatch(r"j\d|base.x", text)] == most
     assert "done  ·  the 8 joints of 11 that move most" in found
 
 
@@ -126,6 +127,29 @@ def test_chosen_signals_have_a_row_for_each_unit(tmp_path, drawn):
     first, second = axes_of(drawn[0])
     assert [first.get_ylabel(), second.get_ylabel()] == ["rad", "N·m"]
     np.testing.assert_array_equal(first.lines[0].get_ydata(), signals["b/position"])
+
+
+def test_an_effort_that_rises_from_zero_at_the_start_does_not_widen_its_axis(tmp_path, drawn):
+    t = np.linspace(0.0, 1.0, 1001)
+    rise = np.minimum(t / 0.004, 1.0)
+    efforts = {"rises": rise * (-16.0 - t), "overshoots": rise * (-16.0 - t), "grows": -17.0 * t}
+    efforts["overshoots"][3] = -30.0
+    signals = {f"{joint}/effort": effort for joint, effort in efforts.items()}
+    RunPlot(t, signals, list(efforts), "arm", {name: "N*m" for name in signals}).save(tmp_path / "a.png")
+    rises, overshoots, grows = (axes.get_ylim() for axes in axes_of(drawn[0]))
+    assert rises == pytest.approx((-17.08, -15.93), abs=2e-3)
+    assert overshoots == pytest.approx((-32.4, 2.4))
+    assert grows == pytest.approx((-18.36, 1.36))
+
+
+def test_a_command_stays_visible_over_the_effort_that_equals_it(tmp_path, drawn):
+    t = np.linspace(0.0, 1.0, 50)
+    RunPlot(t, {"a/effort": t, "a/command_effort": t}, ["a"], "arm", {}).save(tmp_path / "a.png")
+    (axes,) = axes_of(drawn[0])
+    effort, command = axes.lines
+    assert command.is_dashed() and not effort.is_dashed()
+    assert command.get_zorder() > effort.get_zorder()
+    assert command.get_label() == "commanded, gains included, before friction and losses"
 
 
 def test_limits_are_drawn_where_the_curves_come_near(tmp_path, drawn):

@@ -99,6 +99,17 @@ def test_energies_span_the_width_and_those_that_stay_zero_are_left_out(tmp_path,
     assert energy.bbox.x1 == pytest.approx(velocity.bbox.x1)
 
 
+def test_the_potential_energy_starts_at_zero(tmp_path, drawn):
+    t, signals, units = mechanism({}, kinetic=1.0, dissipated=0.0)
+    signals |= {"energy/potential": 27.0 - t, "energy/stored": 28.0 - t}
+    RunPlot(t, signals, ["a"], "arm", units).save(tmp_path / "a.png")
+    energy = axes_of(drawn[0])[-1]
+    assert energy.get_title() == "energy; potential: its change"
+    assert keys(energy.get_legend()) == ["kinetic", "potential", "total"]
+    assert heights(energy) == [1.0, 0.0, 1.0]
+    assert [line.get_ydata()[-1] for line in energy.lines] == [1.0, -1.0, 0.0]
+
+
 def test_a_total_that_is_zero_is_drawn(tmp_path, drawn):
     t, signals, units = mechanism({}, kinetic=0.0, stored=0.0)
     RunPlot(t, signals, ["a"], "arm", units).save(tmp_path / "a.png")

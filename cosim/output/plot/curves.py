@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 PIXEL_COLUMNS = 800  # points are thinned to the minimum and maximum of each
+START = 0.01  # of the time of a run: its start
 BLOCK = 1 << 16  # samples that are looked at together
 LARGEST = 1e100  # larger values of a diverged run would overflow the axes
 
@@ -58,6 +59,22 @@ def thin(
 
 def _drawable(y: np.ndarray) -> np.ndarray:
     return np.where(np.abs(y) <= LARGEST, y, np.nan)
+
+
+def range_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """The minimum and the maximum of a thinned curve (x, y), both (k,), NaN if it has none; without its start if it
+    only rises from 0 there.
+
+    A drive begins without current: its effort rises from 0 within `START`, and the axis would show little else.
+    """
+    x, y = x[np.isfinite(y)], y[np.isfinite(y)]
+    if not len(y):
+        return np.nan, np.nan
+    low, high = float(y.min()), float(y.max())
+    rest = y[x > x[0] + START * (x[-1] - x[0])]
+    if len(rest) and y[0] == 0.0 and 0.0 in (low, high) and max(abs(low), abs(high)) == np.abs(rest).max():
+        return float(rest.min()), float(rest.max())
+    return low, high
 
 
 def thin_pieces(x: np.ndarray, y: Samples, jumps: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,8 @@ from cosim.output.plot.curves import Derived, Samples
 from cosim.output.plot.style import BLUE, INK, PALE, ROSE, RUST, VIOLET
 
 ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
-BEFORE_DRIVE = "commanded (before gains, friction and limits of the drive)"
-COMMANDED = {"label": BEFORE_DRIVE, "color": RUST, "linewidth": 0.8, "zorder": 3}
+BEFORE_DRIVE = "commanded, gains included, before friction and losses"
+COMMANDED = {"label": BEFORE_DRIVE, "color": RUST, "linewidth": 1.0, "dashes": (3, 2.5), "zorder": 3}
 HOLDING = {"label": "brake, latch or stop", "color": ROSE, "linewidth": 1.0, "zorder": 1}
 LOAD = {"label": "load motor", "color": VIOLET, "linewidth": 1.0, "zorder": 2}
 REFERENCE = {"label": "reference", "color": INK, "linewidth": 1.0, "dashes": (4, 2.5), "zorder": 4}
@@ -61,14 +61,15 @@ def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, S
 
 
 def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count: int) -> list[str]:
-    """`count` joints in their order: those that move most, dofs of joints with several, as of a floating base, last."""
+    """The `count` joints that move most, in rad and m alike, in the order of `joints`; each dof of a joint with several
+    counts as one."""
 
-    def rank(joint: str) -> tuple[bool, float]:
+    def range_of(joint: str) -> float:
         position = signals.get(f"{joint}/position", np.zeros(1))
         with np.errstate(over="ignore", invalid="ignore"):  # in a diverged run
-            return "." in joint, -float(np.nan_to_num(np.ptp(position))) if len(position) else 0.0
+            return float(np.nan_to_num(np.ptp(position))) if len(position) else 0.0
 
-    chosen = set(sorted(joints, key=rank)[:count])
+    chosen = set(sorted(joints, key=range_of, reverse=True)[:count])
     return [joint for joint in joints if joint in chosen]
 
 

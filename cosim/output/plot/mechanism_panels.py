@@ -13,10 +13,10 @@ from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 MAX_REACTIONS = 6
 
 # signal -> name and style; energies that stay 0 are left out, except the total
-TOTAL = "energy/stored"
+TOTAL, POTENTIAL = "energy/stored", "energy/potential"
 ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "energy/kinetic": ("kinetic", {"color": BLUE, "linewidth": 1.5}),
-    "energy/potential": ("potential", {"color": GREEN, "linewidth": 1.5}),
+    POTENTIAL: ("potential", {"color": GREEN, "linewidth": 1.5}),
     "energy/elastic": ("elastic", {"color": OCHRE, "linewidth": 1.5}),
     TOTAL: ("total", {"color": INK, "linewidth": 1.2}),
     "energy/dissipated": ("dissipated", {"color": RUST, "linewidth": 1.2}),
@@ -53,9 +53,16 @@ def panels_of(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> li
 
 
 def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
-    known = {name: entry for name, entry in ENERGIES.items() if name in signals}
-    shown = {name: entry for name, entry in known.items() if name == TOTAL or np.any(signals[name])}
-    return Panel("energy", "J", [PanelCurve(name, signals[s], style) for s, (name, style) in shown.items()])
+    """The energies; that of gravity starts at 0, because its zero is arbitrary and would hide all others."""
+    known = {name: signals[name] for name in ENERGIES if name in signals}
+    start = float(known[POTENTIAL][0]) if len(known.get(POTENTIAL, ())) else 0.0
+    curves = []
+    for signal, values in known.items():
+        moved = Derived(lambda y: y - start, values) if signal in (POTENTIAL, TOTAL) else values
+        if signal == TOTAL or np.any(moved[:]):
+            name, style = ENERGIES[signal]
+            curves.append(PanelCurve(name, moved, style))
+    return Panel("energy; potential: its change" if start else "energy", "J", curves)
 
 
 def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> Panel:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, thin_pieces
+from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, range_of, thin_pieces
 from cosim.output.plot.event_markers import NAME_HEIGHT, PlotMarks, draw_event_names
-from cosim.output.plot.joint_columns import LIMIT, PlotColumn
+from cosim.output.plot.joint_columns import EFFORT, LIMIT, PlotColumn
 from cosim.output.plot.mechanism_panels import Panel
 from cosim.output.plot.style import DPI, FAINT, PALE, SOFT, fix_layout
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, draw_row_name
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.gridspec import GridSpec
 
 MARGIN = 0.12  # inches beside and above the texts
+MARGIN_Y = 0.08  # of the range of an axis, above and below
 AXIS_LABEL_WIDTH = 0.75  # inches of the numbers and the unit beside axes, at most
 
 # half of the range of an axis, at least, by unit
@@ -118,6 +119,8 @@ def _draw_joint_rows(
                 (line,) = axes.plot(*thin_pieces(content.t, content.signals[signal], jumps, PIXEL_COLUMNS), **style)
                 handles.setdefault(style["label"], line)
             if curves:
+                if column is EFFORT:
+                    _leave_the_rise_out(axes)
                 format_axes(axes, content.units.get(curves[0][0], ""))
                 limit = _draw_limits(axes, column.bounds, content.limits.get(joint, {}))
                 handles |= {} if limit is None else {LIMIT["label"]: limit}
@@ -154,6 +157,15 @@ def _mark_empty(axes: Axes, reason: str) -> None:
     axes.text(0.5, 0.5, reason, ha="center", color=PALE, transform=axes.transAxes)
 
 
+def _leave_the_rise_out(axes: Axes) -> None:
+    """Set the range of the axis to that after the curves rose from 0, where this magnifies them at least twofold."""
+    lows, highs = np.array([range_of(*map(np.asarray, line.get_data())) for line in axes.lines]).T
+    low, high = np.nanmin(lows, initial=np.inf), np.nanmax(highs, initial=-np.inf)
+    bottom, top = axes.get_ylim()
+    if 0.0 < 2.0 * (high - low) <= top - bottom:
+        axes.set_ylim(low - MARGIN_Y * (high - low), high + MARGIN_Y * (high - low))
+
+
 def _draw_limits(axes: Axes, bounds: Sequence[tuple[str, float]], limits: Mapping[str, float]) -> Artist | None:
     """Draw the limits near the curves: those that at most double the range of the axis. Returns one of the lines."""
     line, (low, high) = None, axes.get_ylim()
@@ -169,7 +181,7 @@ def _draw_limits(axes: Axes, bounds: Sequence[tuple[str, float]], limits: Mappin
 
 def format_axes(axes: Axes, unit: str) -> None:
     """Set label, margins and range of axes with curves."""
-    axes.margins(x=0.0, y=0.08)
+    axes.margins(x=0.0, y=MARGIN_Y)
     axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)
     axes.set_ylabel(unit.replace("*", "·").replace("^2", "²"))
     axes.locator_params(axis="y", nbins=6)

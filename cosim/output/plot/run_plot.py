@@ -36,10 +36,11 @@ class RunPlot:
     missed deadlines.
 
     With `chosen_signals` a row for each of their units. Otherwise a row for each of `chosen_joints`, by default of all;
-    of more than 8 joints those 8 are drawn that move most, and the footer states it. The third column is the tracking
-    error, or the velocity when no joint has a reference. Signals that were not recorded and efforts that are all zero
-    are left out. When no joint has a reference, a row below shows the energies `energy/…` and the magnitudes of the
-    reactions of constraints, the parts `<name>` with a signal `<name>/violation` or `<name>/slip`, of 6 at most.
+    of more than 8 joints (dofs, where a joint has several) those 8 are drawn that move most, and the footer states it.
+    The third column is the tracking error, or the velocity when no joint has a reference. Signals that were not
+    recorded and efforts that are all zero are left out. When no joint has a reference, a row below shows the energies
+    `energy/…` and the magnitudes of the reactions of constraints, the parts `<name>` with a signal `<name>/violation`
+    or `<name>/slip`, of 6 at most.
     """
 
     t: np.ndarray

@@ -111,7 +111,8 @@ def _description(timing: DeadlineRecord) -> str:
     missed = len(timing.missed.row)
     late = f"{missed:,} deadline{'s' * (missed != 1)} missed" if counted else ""
     worst = f"real-time factor {factors.min():.4f} at worst" if len(factors) else ""
-    ticks = f"{n:,} tick{'s' * (n != 1)} of {format_seconds(timing.period_ns / 1e9)}, {timing.engine} engine"
+    period = timing.period_ns / 1e9
+    ticks = f"{format_seconds(max(n - 1, 0) * period)} in ticks of {format_seconds(period)}, {timing.engine} engine"
     return "  ·  ".join(filter(None, [ticks, pacing, late, worst]))
 
 
@@ -211,6 +212,7 @@ def _draw_end_to_end(axes: Axes, timing: DeadlineRecord, marks: MissMarkers) -> 
     seconds = np.full(len(timing.numbers), np.nan)
     seconds[task.due(timing.numbers)] = timing.end_to_end_ns / 1e9
     limit = task.deadline_ns / 1e9
+    marks = [(name, rows[seconds[rows] > limit], color, marker) for name, rows, color, marker in marks]
     if _draw_time_series(axes, timing, seconds, marks, limit) is not None:
         draw_legend([axes.axhline(limit, **LIMIT_STYLE)], [f"deadline of write, {format_seconds(limit)}"])
 
