@@ -348,14 +348,15 @@ def solve(a: Numeric, b: Numeric) -> Numeric:
     """
     n = len(b)
     a = array(np.array(a, dtype=object)) if is_symbolic(a) or is_symbolic(b) else np.array(a, dtype=float)
-    x = _traced(np.array(b, dtype=a.dtype))
+    x, inverse = _traced(np.array(b, dtype=a.dtype)), []
     for k in range(n):
+        inverse.append(1.0 / a[k, k])
         for i in range(k + 1, n):
-            factor = a[i, k] / a[k, k]
+            factor = a[i, k] * inverse[k]
             a[i, k + 1 :] = a[i, k + 1 :] - factor * a[k, k + 1 :]
             x[i] = x[i] - factor * x[k]
     for k in reversed(range(n)):
         for j in range(k + 1, n):
             x[k] = x[k] - a[k, j] * x[j]
-        x[k] = x[k] / a[k, k]
+        x[k] = x[k] * inverse[k]
     return x

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,9 +13,6 @@ from cosim.errors import CompileError
 
 # (operation, operand, operand), operands by node number, or a leaf; Any: the elements depend on the operation
 GraphNode = tuple[Any, ...]
-
-
-ONE = ("CONST", 1.0, "1.0")
 
 
 @dataclass
@@ -88,35 +84,9 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
     graph.outputs = slots[: len(trace.outputs)]
     rest = iter(slots[len(trace.outputs) :])
     graph.arguments = [[next(rest) for _ in call.expressions] for call in trace.calls]
-    _restore_single_divisions(graph)
     graph.operations = sum(node[0] not in LEAVES for node in graph.nodes)
     _fuse(graph)
     return graph
-
-
-def _uses(graph: Graph) -> Counter[int]:
-    """How often each node is an operand, an output or an argument."""
-    uses = Counter(i for kind, *operands in graph.nodes if kind not in LEAVES for i in operands)
-    uses.update(i for output in graph.outputs for i in output)
-    uses.update(i for call in graph.arguments for argument in call for i in argument)
-    return uses
-
-
-def _restore_single_divisions(graph: Graph) -> None:
-    """Divisions were written as products with a reciprocal (`_simplified`), so that all divisions by one number share
-    it; a reciprocal that is used once gives no gain."""
-    uses = _uses(graph)
-    for k, (kind, *operands) in enumerate(graph.nodes):
-        if kind != "MUL":
-            continue
-        for factor, other in (operands, reversed(operands)):
-            if graph.nodes[factor][0] == "INV" and uses[factor] == 1:
-                graph.nodes[k] = ("DIV", other, graph.nodes[factor][1])
-                graph.nodes[factor] = ONE  # has no use any more
-                break
-    for k, (kind, *operands) in enumerate(graph.nodes):
-        if kind == "INV":
-            graph.nodes[k] = ("DIV", graph.node(*ONE), *operands)
 
 
 def _fuse(graph: Graph) -> None:
@@ -124,7 +94,9 @@ def _fuse(graph: Graph) -> None:
 
     LLVM would fuse depending on neighbouring instructions, and one state would differ from a batch in the last bit.
     """
-    uses = _uses(graph)
+    uses = Counter(i for kind, *operands in graph.nodes if kind not in LEAVES for i in operands)
+    uses.update(i for output in graph.outputs for i in output)
+    uses.update(i for call in graph.arguments for argument in call for i in argument)
     for k, (kind, *operands) in enumerate(graph.nodes):
         for which, fused in FUSED.get(kind, ()):
             factors = graph.nodes[operands[which]]
@@ -141,13 +113,8 @@ def _simplified(graph: Graph, name: str, operands: list[int]) -> int:
         return graph.node("MUL", operands[0], operands[0])
     if name == "TWICE":
         return graph.node("ADD", operands[0], operands[0])
-    if name == "DIV":
-        kind, *value = graph.nodes[operands[1]]
-        if kind != "CONST":
-            return graph.node("MUL", operands[0], graph.node("INV", operands[1]))
-        inverse = 1.0 / value[0] if value[0] else math.inf
-        if math.isfinite(inverse):
-            return graph.node("MUL", operands[0], graph.node("CONST", inverse, str(inverse)))
+    if name == "INV":
+        return graph.node("DIV", graph.node("CONST", 1.0, "1.0"), operands[0])
     if name == "ADD":
         # casadi writes a choice as (c ? a : 0) + (!c ? b : 0)
         left, right = (graph.nodes[i] for i in operands)

@@ -51,7 +51,7 @@ class ControlLoop:
         self.tunables = Tunables(self.block.params)
 
     @cached_property
-    def _state_layout(self) -> Layout:
+    def state_layout(self) -> Layout:
         """Of the controller alone."""
         return Layout(self.block.initial())
 
@@ -90,15 +90,19 @@ class ControlLoop:
         joints, 0 of others; start: the `BumplessStart` of nv joints as one array.
         """
         state = self.layout.unpack(x)
-        reference = BumplessStart.of(start, len(q)).at(self.index).reference(self.trajectory, t)
-        measured = self._measured_inputs(q, v, effort, a)
-        run = partial(
-            self._run, self.block, self._state_layout, t, self.tunables.apply(p), state["block"], measured, reference
-        )
+        u = self.inputs(t, q, v, effort, a, start)
+        run = partial(self._run, self.block, self.state_layout, t, self.tunables.apply(p), state["block"], u)
         if self.fallback is None:
             state["block"], y = run()
             return self.layout.pack(state), fallback_active, *y
         return self._with_fallback(run, state, fallback_active, (t, q, v, effort, a))
+
+    def inputs(
+        self, t: Numeric, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, start: Numeric
+    ) -> dict[str, Numeric]:
+        """The inputs of the controller by name; see `update`."""
+        reference = BumplessStart.of(start, len(q)).at(self.index).reference(self.trajectory, t)
+        return self._inputs_of(self.block, self._measured_inputs(q, v, effort, a), reference)
 
     def run_fallback(
         self, t: Numeric, x: Numeric, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, hold_position: Numeric
@@ -109,8 +113,8 @@ class ControlLoop:
         assert self.fallback is not None
         at_rest = {what: np.zeros(len(self.index)) for what in ("velocity", "acceleration", "effort")}
         reference, layout = {"position": hold_position, **at_rest}, Layout(self.fallback.initial())
-        measured = self._measured_inputs(q, v, effort, a)
-        x, y = self._run(self.fallback, layout, t, self.fallback.params, layout.unpack(x), measured, reference)
+        u = self._inputs_of(self.fallback, self._measured_inputs(q, v, effort, a), reference)
+        x, y = self._run(self.fallback, layout, t, self.fallback.params, layout.unpack(x), u)
         return layout.pack(x), *y
 
     def _measured_inputs(self, q: Numeric, v: Numeric, effort: Numeric, a: Numeric) -> dict[str, Numeric]:
@@ -119,22 +123,29 @@ class ControlLoop:
         of_all = {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
         return of_all | {name: values[self.index] for name, values in measured.items()}
 
-    def _run(
-        self,
-        block: Controller,
-        state: Layout,
-        t: Numeric,
-        p: Parameters,
-        x: State,
-        measured: dict[str, Numeric],
-        reference: dict[str, Numeric],
-    ) -> tuple[State, list[Numeric]]:
-        """(next state, the fields of COMMAND) of one of the two blocks. Raises WrongResult for any other result."""
+    @staticmethod
+    def _inputs_of(
+        block: Controller, measured: dict[str, Numeric], reference: dict[str, Numeric]
+    ) -> dict[str, Numeric]:
+        """The inputs that one of the two blocks declares. Raises ValueError for one that does not exist."""
         u = measured | {f"reference_{name}": value for name, value in reference.items()}
         unknown = [name for name in block.inputs if name not in u]
         if unknown:
             raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
-        result = block.update(t, p, x, {name: u[name] for name in block.inputs})
+        return {name: u[name] for name in block.inputs}
+
+    def _run(
+        self, block: Controller, state: Layout, t: Numeric, p: Parameters, x: State, u: dict[str, Numeric]
+    ) -> tuple[State, list[Numeric]]:
+        """(next state, the fields of COMMAND) of one of the two blocks. Raises WrongResult for any other result."""
+        return self._accepted(block.update(t, p, x, u), block, state)
+
+    def accepted(self, result: object) -> tuple[State, list[Numeric]]:
+        """(next state, the fields of COMMAND) from what the controller returned. Raises WrongResult for anything
+        else."""
+        return self._accepted(result, self.block, self.state_layout)
+
+    def _accepted(self, result: object, block: Controller, state: Layout) -> tuple[State, list[Numeric]]:
         try:
             return self._checked(result, state, block.outputs)
         except ValueError as error:

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from cosim.execution.engine import Engine
-from cosim.timing.privileges import Privilege
+from cosim.timing.privileges import Privilege, quiet_interpreter
 from cosim.timing.tick_ring import LoopStatus, StopRequest, TickProgram, TickRing
 
 FIRST_BLOCK, GROWTH = 32, 4  # ticks; blocks of a free run grow until one takes BLOCK_TIME [s] or has BLOCK_BYTES
@@ -95,6 +95,8 @@ class FreeRunning:
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
         self._engine, self._ticks = engine, UnpacedTicks(engine)
+        if engine.kind == "Python":
+            stack.enter_context(quiet_interpreter())
 
     def arm(self) -> None:
         """Needs no privileges."""

@@ -1,27 +1,75 @@
-"""The compiled engine: whole ticks in compiled code."""
+"""The compiled engine: whole ticks in compiled code, which calls controllers that stay in Python."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from cosim.control.control_loop import ControlLoop
+from cosim.errors import RunError, describe_exception
 from cosim.execution.engine import Engine
+from cosim.tick.memory_call import bind, compile_call
+from cosim.tick.python_controller import PythonController
 from cosim.tick.tick_model import TickModel
 from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.tick_ring import PacingMemory, TickRing
+from cosim.timing.tick_ring import PacingMemory, SharedWord, TickRing
 
 
 class NativeEngine(Engine):
     """Runs whole ticks in compiled code; Python reads blocks of finished ticks."""
 
-    kind = "compiled"
-
     def __init__(self, tick_model: TickModel) -> None:
         super().__init__(tick_model)
         self.memory = tick_model.memory()
         self._loop = tick_model.native_loop
+        self._names = [loop.name for loop in tick_model.python_loops]
+        self._controllers = [self._controller(loop) for loop in tick_model.python_loops]
+        self.kind = "Python" if self._controllers else "compiled"
+        self._error: BaseException | None = None  # of a controller in Python
+        self._words = np.zeros(len(SharedWord), dtype=np.int64)  # of the ticks that run
+
+    def _controller(self, loop: ControlLoop) -> Callable[[], object]:
+        """One call of a controller that stays in Python."""
+        compiled_inputs = self.tick_model.inputs_of_python_controllers.get(loop.name)
+        if compiled_inputs is not None:
+            return PythonController(loop, self.view, compiled_inputs[1])
+        (call,) = next(task.calls for task in self.tasks if task.loop is loop)
+        return bind(call, self.memory, compile_call(call, interpret=True))
+
+    def _call_python(self, number: int) -> int:
+        """See `NativeLoop.run`; nothing may be raised through the compiled loop."""
+        name = self._names[number]
+        self.running = f"controller '{name}'"
+        self.number = int(self._words[SharedWord.NUMBER])
+        try:
+            if not self.force_stopped:
+                self._controllers[number]()
+            if self.force_stopped:  # perhaps while it ran
+                raise RunError("the engine was stopped by force")
+        except BaseException as error:
+            self._error = error
+            if isinstance(error, Exception | SystemExit):  # user code may raise anything
+                self._error = RunError(f"controller '{name}' failed: {describe_exception(error)}")
+            return 1
+        return 0
 
     def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
-        self._loop.run(self.memory, ring, pace)
+        if not self._controllers:
+            self._loop.run(self.memory, ring, pace)
+            return
+        if not self.force_stopped:  # else no tick runs until the rig is armed again
+            self.failure = ""
+        self._error, self._words = None, ring.words
+        # the guard reports a diverging run, not numpy's warnings
+        with np.errstate(all="ignore"):
+            self._loop.run(self.memory, ring, pace, self._call_python)
+        if self._error is not None:  # the ticks before it stay in the ring
+            if not self.force_stopped:
+                self.failure = self._stopped_at(int(ring.words[SharedWord.NUMBER]), str(self._error))
+            self.stop()
+            if not isinstance(self._error, Exception):
+                raise self._error
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
         plant = VirtualPlant(self.tick_model)

@@ -169,9 +169,8 @@ def solve_tree(
             s, dof = motion.hinge[i], dofs[k][i]
             M_k, column = release_column(M_k, s, bodies[k].rotor[i], prescribed[dof])
             u = s.dot(Q_k)
-            pivot = ops.where(prescribed[dof], 1.0, column.U)
-            acceleration = ops.where(prescribed[dof], qdd[dof], (tau[dof] + u) / pivot)
-            gain = ops.where(prescribed[dof], 0.0, 1.0 / pivot)
+            acceleration = ops.where(prescribed[dof], qdd[dof], (tau[dof] + u) * column.inverse)
+            gain = ops.where(prescribed[dof], 0.0, column.inverse)
             Q_k = Q_k - column.response * acceleration
             projections = _projections(s, E_k, efforts.get(dof, {}))
             multipliers.add_column(projections, gain, acceleration)

@@ -54,6 +54,7 @@ class JointColumn(NamedTuple):
 
     response: SpatialVector  # M s
     U: Numeric
+    inverse: Numeric  # 1 / U, which several terms share; 1 where the dof is prescribed
 
 
 def to_body(body: Body, motion: BodyMotion, a: Numeric) -> Numeric:
@@ -124,11 +125,11 @@ def release_column(
     """M projected on the complement of the motion along s (M itself where s is prescribed), and the column of s."""
     response = M @ s
     U = s.dot(response) + rotor
-    pivot = ops.where(prescribed_dof, 1.0, U)
+    inverse = 1.0 / ops.where(prescribed_dof, 1.0, U)
     left = M.without(
-        s, response, ops.where(prescribed_dof, 0.0, 1.0 / pivot), ops.where(prescribed_dof, 1.0, rotor / pivot)
+        s, response, ops.where(prescribed_dof, 0.0, inverse), ops.where(prescribed_dof, 1.0, rotor * inverse)
     )
-    return left, JointColumn(response, U)
+    return left, JointColumn(response, U, inverse)
 
 
 def articulate(
@@ -149,7 +150,7 @@ def joint_load(
     loads: list[Numeric] = []
     for s, column, qdd, tau, prescribed_dof in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
         u = s.dot(Q)
-        Q = Q - column.response * ops.where(prescribed_dof, qdd, (tau + u) / ops.where(prescribed_dof, 1.0, column.U))
+        Q = Q - column.response * ops.where(prescribed_dof, qdd, (tau + u) * column.inverse)
         loads.insert(0, u)
     return Q, tuple(loads)
 
@@ -165,7 +166,7 @@ def accelerate(
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, prescribed_dof in zip(motion.hinge, columns, loads, *given, strict=True):
         known = column.response.dot(a) - u
-        q_acc = ops.where(prescribed_dof, qdd, (tau - known) / ops.where(prescribed_dof, 1.0, column.U))
+        q_acc = ops.where(prescribed_dof, qdd, (tau - known) * column.inverse)
         efforts.append(ops.where(prescribed_dof, column.U * qdd + known, tau))
         accelerations.append(q_acc)
         a = a + s * q_acc

@@ -97,7 +97,7 @@ def _engine(rig: WiredRig) -> dict[str, str]:
     for loop in tick_model.loops:
         why = tick_model.untraceable.get(loop.name)
         where[f"controller {loop.name}"] = f"Python: {why}" if why else "compiled"
-    where["loop"] = "compiled" if rig.native else "Python"
+    where["loop"] = "compiled" if rig.looped else "Python"
     return where
 
 

@@ -40,9 +40,9 @@ from cosim.types import Sink
 
 
 def make_engine(rig: WiredRig) -> Engine:
-    """A new engine at t = 0: compiled when every part of a tick can be, else the Python engine."""
+    """A new engine at t = 0: with a compiled loop where it can be, else the Python engine."""
     spec, model = rig.spec, rig.tick_model
-    if rig.native:
+    if rig.looped:
         return NativeEngine(model)
     plant = VirtualPlant(model)
     groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant)

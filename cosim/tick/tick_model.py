@@ -7,6 +7,7 @@ loop, the Python engine makes the same calls around its drivers; both give the s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -19,15 +20,17 @@ from cosim.compile.routine import Routine
 from cosim.compile.trace import OpenNumbers
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
+from cosim.errors import CompileError
 from cosim.layout import Layout, Region
 from cosim.tick.accumulation import Accumulation
 from cosim.tick.controller_tracing import trace_controller
 from cosim.tick.memory_call import MemoryCall
+from cosim.tick.python_controller import inputs_routine
 from cosim.tick.signals import SignalMap
 from cosim.tick.tick_functions import GUARD_INPUTS, TickFunctions
 from cosim.timing.native_loop import NativeLoop
 from cosim.timing.simd_loop import SimdLoop, SimdProgram
-from cosim.timing.tick_ring import LoopTask, RoutineCall, TickProgram
+from cosim.timing.tick_ring import LoopTask, PythonCall, RoutineCall, TickProgram
 from cosim.types import COMMAND, Numeric, State
 
 ORDER = ("read", "controllers", "guard", "write", "step", "publish")
@@ -99,13 +102,20 @@ class TickModel(TickFunctions):
             "command": {name: n for name in COMMAND},  # after the guard
             "parameters": self.parameters,
             "numbers": self.numbers,
-            # flat
-            "bumpless_start": np.concatenate(
-                [[0.0, 1.0], n, n, ControlledStop.inactive(self.nv) if self.has_controlled_stop else []]
-            ),
+            "python_inputs": {
+                name: np.zeros(inputs.size) for name, (_, inputs) in self.inputs_of_python_controllers.items()
+            },
+            "bumpless_start": self._no_start,
             "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_guard_fault": n},
             "fault": np.zeros(()),
         }
+
+    @property
+    def _no_start(self) -> np.ndarray:
+        """The flat BumplessStart of references that begin on their trajectories."""
+        n = np.zeros(self.nv)
+        stop = ControlledStop.inactive(self.nv) if self.has_controlled_stop else np.zeros(0)
+        return np.concatenate([[0.0, 1.0], n, n, stop])
 
     def memory(self) -> np.ndarray:
         """The memory at t = 0."""
@@ -141,11 +151,27 @@ class TickModel(TickFunctions):
 
     @cached_property
     def compiled_program(self) -> TickProgram:
-        """The ticks with their calls as routines."""
-        tasks = tuple(
-            LoopTask(tuple(map(self._routine_call, task.calls)), task.ticks, task.phase) for task in self.tasks
-        )
-        return replace(self.program, tasks=tasks)
+        """The ticks with their calls as routines; controllers that stay in Python are called by their numbers in
+        `python_loops`."""
+        calls = [self._controller_calls(task) or tuple(map(self._routine_call, task.calls)) for task in self.tasks]
+        pairs = zip(calls, self.tasks, strict=True)
+        return replace(self.program, tasks=tuple(LoopTask(made, task.ticks, task.phase) for made, task in pairs))
+
+    @property
+    def python_loops(self) -> tuple[ControlLoop, ...]:
+        """The loops whose controllers stay in Python."""
+        return tuple(loop for loop in self.loops if loop.name in self.untraceable)
+
+    def _controller_calls(self, task: TickTask) -> tuple[RoutineCall | PythonCall, ...]:
+        """The calls of the task of a controller that stays in Python, else none."""
+        if task.loop is None or task.name not in self.untraceable:
+            return ()
+        python = PythonCall(self.python_loops.index(task.loop))
+        if task.name not in self.inputs_of_python_controllers:
+            return (python,)
+        routine, _ = self.inputs_of_python_controllers[task.name]
+        inputs = [self._region(path).where for path in ("t", *_MEASURED, "known_acceleration", "bumpless_start")]
+        return RoutineCall(routine, tuple(inputs), (self._region(("python_inputs", task.name)).where,)), python
 
     @cached_property
     def native_loop(self) -> NativeLoop:
@@ -194,8 +220,17 @@ class TickModel(TickFunctions):
     @cached_property
     def _traced_controllers(self) -> list[tuple[Callable[..., Numeric], str]]:
         """Of each loop: see `trace_controller`."""
-        start_shape = self.layout.place("bumpless_start").shape
-        return [trace_controller(loop, self.nv, start_shape, self.compiled) for loop in self.loops]
+        return [trace_controller(loop, self.nv, self._no_start.shape, self.compiled) for loop in self.loops]
+
+    @cached_property
+    def inputs_of_python_controllers(self) -> dict[str, tuple[Routine, Layout]]:
+        """By name, of controllers that stay in Python and whose inputs can be compiled; see `inputs_routine`."""
+        found = {}
+        for loop in self.loops:
+            if loop.name in self.untraceable and loop.fallback is None:
+                with suppress(CompileError):  # of a trajectory in Python
+                    found[loop.name] = inputs_routine(loop, self.nv, self._no_start)
+        return found
 
     # --- tasks ---
 

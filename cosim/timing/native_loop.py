@@ -22,6 +22,7 @@ from cosim.timing.tick_ring import (
     STATUS_OF_RESULT,
     LoopStatus,
     PacingMemory,
+    PythonCall,
     RoutineCall,
     SharedWord,
     TickProgram,
@@ -37,7 +38,9 @@ def policy_call(fn: Callable[..., Numeric], names: tuple[tuple[str, ...], tuple[
     return RoutineCall(routine, tuple(region.where for region in inputs), tuple(region.where for region in outputs))
 
 
-_ARGUMENTS = ("words", "memory", "rows", "stamps", "deadlines", "policy", "now", "cpu", "wait", "context")
+_ARGUMENTS = ("words", "memory", "python", "rows", "stamps", "deadlines", "policy", "now", "cpu", "wait", "context")
+# number of a PythonCall -> 0, or 1 if it failed
+PYTHON = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
 class NativeLoop:
@@ -46,8 +49,8 @@ class NativeLoop:
     def __init__(self, program: TickProgram) -> None:
         self.program = program
         policies = policy_call(schedule_next, SCHEDULE_NEXT), policy_call(check_clock, CHECK_CLOCK)
-        calls = [*(call for task in program.tasks for call in task.calls), *policies]
-        needed = {item.symbol: item for call in calls for item in with_callees(call.routine)}
+        routines = [*program.routines, *(call.routine for call in policies)]
+        needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
         parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
         parts += [_LoopWriter(program, paced, *policies).text() for paced in (False, True)]
         self.library = Library("\n".join(parts), ["ticks.fast", "ticks.paced"], {})
@@ -56,9 +59,18 @@ class NativeLoop:
             for kind in ("fast", "paced")
         )
 
-    def run(self, memory: np.ndarray, ring: TickRing, pacing: PacingMemory | None = None) -> None:
-        """Run the ticks that the shared words request: paced, or as fast as possible without `pacing`."""
-        shared = [array.ctypes.data for array in (ring.words, memory, ring.rows)]
+    def run(
+        self,
+        memory: np.ndarray,
+        ring: TickRing,
+        pacing: PacingMemory | None = None,
+        python: Callable[[int], int] | None = None,
+    ) -> None:
+        """Run the ticks that the shared words request: paced, or as fast as possible without `pacing`. python: makes
+        the call of Python with this number, 0, or 1 if it failed, which ends the ticks with a fault; the loop runs
+        without the interpreter's lock."""
+        callback = ctypes.cast(PYTHON(python), ctypes.c_void_p) if python is not None else None
+        shared = [ring.words.ctypes.data, memory.ctypes.data, callback, ring.rows.ctypes.data]
         if pacing is None:
             self._free_running(*shared, *[None] * (len(_ARGUMENTS) - len(shared)))
             return
@@ -137,10 +149,15 @@ class _LoopWriter(LoopText):
             due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
             self(f"  br i1 {due}, label %task.{i}, label %task.{i}.done", f"task.{i}:")
             for call in task.calls:
-                self.call(call, "%memory")
+                if isinstance(call, PythonCall):
+                    failed = f"icmp ne i64 {self.value(f'call i64 %python(i64 {call.number})')}, 0"
+                    self.leave_when(failed, LoopStatus.FAULT, f"python.{call.number}")
+                else:
+                    self.call(call, "%memory")
+            self(f"  br label %task.{i}.ended", f"task.{i}.ended:")
             now = self.value("call i64 %now()") if self.paced else "0"
             self(f"  br label %task.{i}.done", f"task.{i}.done:")
-            end = self.value(f"phi i64 [ {now}, %task.{i} ], [ {end}, %task.{i}.check ]")
+            end = self.value(f"phi i64 [ {now}, %task.{i}.ended ], [ {end}, %task.{i}.check ]")
             ends.append(end)
             if i == judge:
                 self(f"  %fault = load double, ptr {self.place('%memory', self.program.fault)}, align 8")

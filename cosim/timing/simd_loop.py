@@ -15,7 +15,7 @@ from cosim.compile import emit, mathlib
 from cosim.compile.jit import Library
 from cosim.compile.routine import Routine, with_callees
 from cosim.timing.loop_text import LoopText
-from cosim.timing.tick_ring import LoopStatus, SharedWord, TickProgram
+from cosim.timing.tick_ring import LoopStatus, RoutineCall, SharedWord, TickProgram
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SimdLoop:
 
     def __init__(self, program: SimdProgram, lanes: int) -> None:
         self.program, self.lanes = program, lanes
-        routines = [call.routine for task in program.ticks.tasks for call in task.calls]
+        routines = program.ticks.routines
         routines += [item for item in (program.metrics, program.samples, program.signals) if item is not None]
         needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
         parts = [emit.declarations({lanes}), mathlib.sincos(lanes)]
@@ -146,6 +146,7 @@ class _SimdLoopWriter(LoopText):
             due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
             self(f"  br i1 {due}, label %task.{i}, label %task.{i}.done", f"task.{i}:")
             for call in task.calls:
+                assert isinstance(call, RoutineCall)  # there is no Python in SIMD lanes
                 self.call(call, "%memory")
             self(f"  br label %task.{i}.done", f"task.{i}.done:")
             if i == self.ticks.judge:

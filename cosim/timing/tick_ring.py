@@ -54,10 +54,17 @@ class RoutineCall:
 
 
 @dataclass(frozen=True)
+class PythonCall:
+    """A call of Python from the loop, by its number; the loop ends with a fault if it fails."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class LoopTask:
     """Calls that are made every `ticks` ticks, from tick `phase` on."""
 
-    calls: tuple[RoutineCall, ...]
+    calls: tuple[RoutineCall | PythonCall, ...]
     ticks: int = 1
     phase: int = 0
 
@@ -77,6 +84,11 @@ class TickProgram:
     judge: int
     early: int
     row: int
+
+    @property
+    def routines(self) -> list[Routine]:
+        """That the tasks call."""
+        return [call.routine for task in self.tasks for call in task.calls if isinstance(call, RoutineCall)]
 
 
 @dataclass

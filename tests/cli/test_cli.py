@@ -252,7 +252,7 @@ def test_a_controller_that_stays_in_python_is_named_with_the_reason(command):
     assert (code, err) == (0, [])
     why = "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.ops.where"
     assert out.splitlines()[-2:] == [
-        "engine   plant: compiled; controller mine, loop: Python",
+        "engine   plant, loop: compiled; controller mine: Python",
         f"         controller mine in Python: {Path.cwd()}/mine.py:18: {why}",
     ]
 

@@ -182,7 +182,7 @@ def test_untraceable_code_runs_in_python_and_the_summary_has_the_reason(rig_of, 
     start = "joints={one: {initial: {position: 0.3}}}"
     looped, native = (rig_of(RIG, start, push=body).run(0.1) for body in (lines, traced))
     compiled = looped.summary["engine"]
-    assert compiled["plant"] == "compiled" and compiled["loop"] == "Python"
+    assert compiled["plant"] == "compiled" and compiled["loop"] == "compiled"
     for name in ("controller a", "controller b"):
         assert compiled[name].startswith(f"Python: {tmp_path / 'push.py'}:")
         assert compiled[name].endswith(why)

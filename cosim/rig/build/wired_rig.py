@@ -86,9 +86,15 @@ class WiredRig:
         return self.hardware or self.spec.guard.estop is not None
 
     @property
+    def looped(self) -> bool:
+        """Whether the loop is compiled; controllers may stay in Python, unless a watchdog is to stop them."""
+        monitored = self.spec.guard.watchdog is not None and self.tick_model.untraceable
+        return not (self.interpret or self.watched or monitored)
+
+    @property
     def native(self) -> bool:
         """Whether a whole tick is compiled."""
-        return not self.interpret and not self.tick_model.untraceable and not self.watched
+        return self.looped and not self.tick_model.untraceable
 
     @cached_property
     def tasks(self) -> tuple[TaskTime, ...]:
