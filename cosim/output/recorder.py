@@ -1,31 +1,40 @@
-"""Recordings: the signals of a run as an MCAP file, for this package and Foxglove.
+"""Recordings: the signals of a run as an MCAP file, for this package, Foxglove and PlotJuggler.
 
-One topic per joint, `/joints/<joint>`, holds an object of its interfaces, so a viewer plots
+One topic per joint, `/joints/<joint>`, has a message of its interfaces per tick, so a viewer plots
 `/joints/elbow_joint.position`; `/energy` holds the energies of the rig, `/timing` the timing of its
 ticks, and `/log` the events.
-Format: https://mcap.dev/spec, messages as JSON, described by JSON schemas.
+Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.output.sample_encoding`), events in JSON.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cosim.errors import RunError
 from cosim.output.output_files import write_error
-from cosim.output.recording_footer import complete_recording
+from cosim.output.recording_chunk import CHUNK_BYTES, RecordingChunk
+from cosim.output.recording_footer import Part, complete_recording, summary_of_parts
+from cosim.output.sample_encoding import (
+    SAMPLES,
+    Channels,
+    Encoding,
+    message_record,
+    topics_of,
+)
 from cosim.types import Level
 
-Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
+if TYPE_CHECKING:
+    from mcap.records import McapRecord
 
-CHUNK_BYTES = 256 * 1024  # of messages, before compression
 CHUNK_NS = 1_000_000_000
-SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
-RIG_GROUPS = ("energy", "timing")  # groups of signals of the rig rather than a joint
+BLOCK = 512  # ticks that are encoded together, in the cache
+ZSTD_LEVEL = -5
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
 METADATA, LOG_TOPIC = "run", "/log"
 LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}
@@ -38,7 +47,7 @@ LOG_SCHEMA = {
             "type": "object",
             "title": "time",
             "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
-            "description": "Time of the event since the start of the run",
+            "description": "Time of the event, since 1970",
         },
         "level": {"type": "integer", "description": "Level: 2 info, 3 warning, 4 error"},
         "message": {"type": "string", "description": "What happened"},
@@ -54,9 +63,11 @@ class Recorder:
     """Writes one run to an MCAP file; use it in a `with` statement, or call `close`.
 
     path: the file, replaced if it exists. channels: (signal, unit) of each column. metadata: stored as the MCAP
-    metadata record `run`.
+    metadata record `run`. start_ns: when the run began, since 1970.
 
-    Leaving the `with` block finishes the file, also after an exception. A killed process loses at most the last 256 KiB
+    The log time of a message is `start_ns` plus its time in the run, its publish time the time in the run.
+
+    Leaving the `with` block finishes the file, also after an exception. A killed process loses at most the last 1 MiB
     of messages or the last second of the run, whichever is less: all earlier data is in complete chunks on disk, which
     `read_recording` and `mcap recover` read. After a full disk the file holds the complete chunks, with index and
     footer.
@@ -64,13 +75,25 @@ class Recorder:
     Raises InputError if the file cannot be created, RunError if writing fails or the file is removed or moved.
     """
 
-    def __init__(self, path: str | Path, channels: Channels, metadata: dict[str, str]) -> None:
-        from mcap.writer import CompressionType, Writer
+    def __init__(
+        self,
+        path: str | Path,
+        channels: Channels,
+        metadata: Mapping[str, str],
+        encoding: Encoding = "protobuf",
+        start_ns: int = 0,
+    ) -> None:
+        from mcap.records import Header, Metadata, MetadataIndex
+        from mcap.writer import MCAP0_MAGIC
+        from zstandard import ZstdCompressor
 
-        self._path = path
-        self._groups = _columns_by_group(channels)
-        self._order = [column for columns in self._groups.values() for column in columns.values()]
-        self._pending_bytes = 0
+        self._path, self._start_ns = path, start_ns
+        self._topics = topics_of(channels)
+        self._samples = SAMPLES[encoding](self._topics)
+        # the checksum of zstd is many times faster than the CRC of MCAP
+        self._compress = ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compress
+        self._parts: list[Part] = []
+        self._chunk = RecordingChunk()
         self._flushed_ns = 0
         self._complete = 0  # bytes of the file that are complete parts
         try:
@@ -78,36 +101,42 @@ class Recorder:
         except OSError as cause:
             raise write_error(path, "recording", cause) from cause
         with self._writing():
-            # chunks end in `_flush`, between two ticks, never inside the writer
-            self._writer = Writer(self._file, chunk_size=1 << 62, compression=CompressionType.ZSTD)
-            self._writer.start(library="cosim")
-            self._writer.add_metadata(METADATA, metadata)
-            self._topics = self._register(channels)
-            self._log = self._register_topic(LOG_TOPIC, "foxglove.Log", LOG_SCHEMA)
+            self._file.write(MCAP0_MAGIC)
+            self._add_record(Header(profile="", library="cosim"))
+            part = self._add_record(Metadata(name=METADATA, metadata=dict(metadata)))
+            part.index = MetadataIndex(part.start, part.end - part.start, METADATA)
+            self._define()
             self._flush(0)
 
     def append(self, t_ns: np.ndarray, rows: np.ndarray) -> None:
-        """Add samples: t_ns (k,) integer ns, not negative; rows (k, len(channels)) in the channels' units.
-
-        Values that are not finite are stored as null.
-        """
-        from orjson import dumps
-
-        add = self._writer.add_message
+        """Add samples: t_ns (k,) integer ns, not negative; rows (k, len(channels)) in the channels' units."""
         with self._writing():
-            for t, row in zip(t_ns.tolist(), rows[:, self._order].tolist(), strict=True):
-                for topic, names, begin, end in self._topics:
-                    data = dumps(dict(zip(names, row[begin:end], strict=True)))
-                    add(topic, t, data, t)
-                    self._pending_bytes += len(data)
-                if self._pending_bytes >= CHUNK_BYTES or t - self._flushed_ns >= CHUNK_NS:
-                    self._flush(t)
+            for begin in range(0, len(t_ns), BLOCK):
+                block = slice(begin, begin + BLOCK)
+                self._append(t_ns[block], rows[block])
+
+    def _append(self, t_ns: np.ndarray, rows: np.ndarray) -> None:
+        log_ns = t_ns + self._start_ns
+        data, begins, ends = self._samples.encode(log_ns, t_ns, rows)
+        begin = place = 0
+        while begin < len(t_ns):
+            # a chunk ends after the tick that fills it, or that is a second after the last one
+            full = np.searchsorted(ends, place + CHUNK_BYTES - self._chunk.size)
+            late = np.searchsorted(t_ns, self._flushed_ns + CHUNK_NS)
+            end = max(min(int(full), int(late)) + 1, begin + 1)
+            ticks = slice(begin, min(end, len(t_ns)))
+            last = int(ends[ticks][-1])
+            self._chunk.add_ticks(data[place:last], log_ns[ticks], begins[ticks] - place)
+            if end <= len(t_ns):
+                self._flush(int(t_ns[end - 1]))
+            begin, place = end, last
 
     def event(self, t_ns: int, text: str, level: Level = "info") -> None:
         """Add a line to the topic `/log`; level is `info`, `warning` or `error`. An error is on disk on return."""
         from orjson import dumps
 
-        sec, nsec = divmod(int(t_ns), 1_000_000_000)
+        log_ns = int(t_ns) + self._start_ns
+        sec, nsec = divmod(log_ns, 1_000_000_000)
         message = {
             "timestamp": {"sec": sec, "nsec": nsec},
             "level": LOG_LEVELS[level],
@@ -117,22 +146,32 @@ class Recorder:
             "line": 0,
         }
         with self._writing():
-            self._writer.add_message(self._log, int(t_ns), dumps(message), int(t_ns))
+            channel = len(self._topics) + 1
+            self._chunk.add_message(channel, log_ns, message_record(channel, log_ns, int(t_ns), dumps(message)))
             if level == "error":
                 self._flush(int(t_ns))
 
     def attach(self, name: str, data: bytes, media_type: str) -> None:
         """Store a file, such as the rig file, as an attachment."""
+        from mcap.records import Attachment, AttachmentIndex
+
         with self._writing():
-            self._writer.add_attachment(0, 0, name, media_type, data)
             self._flush(self._flushed_ns)
+            times = {"create_time": self._start_ns, "log_time": self._start_ns}
+            part = self._add_record(Attachment(**times, name=name, media_type=media_type, data=data))
+            place = part.start, part.end - part.start
+            part.index = AttachmentIndex(
+                offset=place[0], length=place[1], **times, data_size=len(data), name=name, media_type=media_type
+            )
+            self._file.flush()
 
     def close(self) -> None:
         """Write the last chunk and the index, and close the file; idempotent."""
         if self._file.closed:
             return
         with self._writing():
-            self._writer.finish()
+            self._flush(self._flushed_ns)
+            self._file.write(summary_of_parts(self._parts, self._complete))
             self._file.flush()
             self._check_place()
             self._file.close()
@@ -143,34 +182,44 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _register(self, channels: Channels) -> list[tuple[int, list[str], int, int]]:
-        """(topic id, fields, first and past-the-last column in `_order`) of every group."""
-        topics, begin = [], 0
-        for group, columns in self._groups.items():
-            # null stands for "not finite" but is not declared: Foxglove refuses schemas with union types
-            fields = {
-                field: {"type": "number", "description": f"[{channels[column][1]}], null if not finite"}
-                for field, column in columns.items()
-            }
-            schema = {"title": SCHEMA_PREFIX + group, "type": "object", "properties": fields}
-            topic = f"/{group}" if group in RIG_GROUPS else f"/joints/{group}"
-            topic_id = self._register_topic(topic, SCHEMA_PREFIX + group, schema)
-            end = begin + len(columns)
-            topics.append((topic_id, list(columns), begin, end))
-            begin = end
-        return topics
-
-    def _register_topic(self, topic: str, name: str, schema: dict[str, object]) -> int:
+    def _define(self) -> None:
+        """Write the schemas and channels of all topics."""
+        from mcap.records import Channel, Schema
         from orjson import dumps
 
-        schema_id = self._writer.register_schema(name, "jsonschema", dumps(schema))
-        return self._writer.register_channel(topic, "json", schema_id)
+        samples, definitions = self._samples, []
+        for number, (topic, (name, data)) in enumerate(zip(self._topics, samples.schemas(), strict=True), 1):
+            definitions.append(Schema(id=number, name=name, encoding=samples.schema_encoding, data=data))
+            units = {name: unit for name, unit, _ in topic.fields}
+            definitions.append(
+                Channel(
+                    id=number, topic=topic.name, message_encoding=samples.encoding, schema_id=number, metadata=units
+                )
+            )
+        number = len(self._topics) + 1
+        definitions.append(Schema(id=number, name="foxglove.Log", encoding="jsonschema", data=dumps(LOG_SCHEMA)))
+        definitions.append(Channel(id=number, topic=LOG_TOPIC, message_encoding="json", schema_id=number, metadata={}))
+        for item in definitions:
+            self._add_record(item).definitions.append(item)
+
+    def _add_record(self, record: McapRecord) -> Part:
+        from mcap.data_stream import RecordBuilder
+
+        builder = RecordBuilder()
+        record.write(builder)
+        start = self._file.tell()
+        self._file.write(builder.end())
+        self._parts.append(Part(start, self._file.tell()))
+        return self._parts[-1]
 
     def _flush(self, t_ns: int) -> None:
-        self._writer.flush()
+        """Write the chunk, if there is anything in it."""
+        if self._chunk.size:
+            self._parts.append(self._chunk.write(self._file, self._compress))
+            self._chunk.clear()
+        self._file.flush()
         self._check_place()
         self._complete = self._file.tell()
-        self._pending_bytes = 0
         self._flushed_ns = t_ns
 
     @contextmanager
@@ -205,15 +254,3 @@ class Recorder:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
         except OSError:
             return False
-
-
-def _columns_by_group(channels: Channels) -> dict[str, dict[str, int]]:
-    """group -> field -> column, e.g. {"elbow_joint": {"position": 0}, "energy": {"work": 1}}."""
-    groups: dict[str, dict[str, int]] = {}
-    for column, (signal, _) in enumerate(channels):
-        group, _, field = signal.rpartition("/")
-        groups.setdefault(group, {})[field] = column
-    return groups
-
-
-# --- reading --------------------------------------------------------------------------------------

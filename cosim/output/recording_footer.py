@@ -18,7 +18,7 @@ FOOTER_LENGTH = 8 + 8 + 4
 
 
 @dataclass
-class _Part:
+class Part:
     """A chunk with its message indexes, or another record of the data section: its place, and its summary."""
 
     start: int
@@ -37,7 +37,7 @@ def complete_recording(path: str | Path, end: int) -> None:
             size = parts[-1].end
             file.truncate(size)
             file.seek(size)
-            summary = _summary(parts, size)
+            summary = summary_of_parts(parts, size)
             try:
                 written = file.write(summary)
             except OSError:
@@ -50,7 +50,7 @@ def complete_recording(path: str | Path, end: int) -> None:
             parts.pop()
 
 
-def _parts(file: BinaryIO, end: int) -> list[_Part]:
+def _parts(file: BinaryIO, end: int) -> list[Part]:
     from mcap.data_stream import ReadDataStream
     from mcap.opcode import Opcode
     from mcap.records import (
@@ -64,7 +64,6 @@ def _parts(file: BinaryIO, end: int) -> list[_Part]:
         MetadataIndex,
         Schema,
     )
-    from mcap.stream_reader import breakup_chunk
     from mcap.writer import MCAP0_MAGIC
 
     parts, at = [], len(MCAP0_MAGIC)
@@ -75,7 +74,7 @@ def _parts(file: BinaryIO, end: int) -> list[_Part]:
         if stop > end:
             break
         content = ReadDataStream(BytesIO(file.read(length)))
-        part = _Part(at, stop)
+        part = Part(at, stop)
         if opcode == Opcode.CHUNK:
             chunk = Chunk.read(content)
             part.index = ChunkIndex(
@@ -89,8 +88,6 @@ def _parts(file: BinaryIO, end: int) -> list[_Part]:
                 message_start_time=chunk.message_start_time,
                 uncompressed_size=chunk.uncompressed_size,
             )
-            if not any(known.definitions for known in parts):  # all are in the first chunk
-                part.definitions = [item for item in breakup_chunk(chunk) if isinstance(item, (Schema, Channel))]
         elif opcode == Opcode.MESSAGE_INDEX:
             index = MessageIndex.read(content)
             part = parts.pop()  # belongs to the chunk
@@ -99,6 +96,8 @@ def _parts(file: BinaryIO, end: int) -> list[_Part]:
             part.index.message_index_length += stop - at
             part.end = stop
             part.messages[index.channel_id] += len(index.records)
+        elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
+            part.definitions.append((Schema if opcode == Opcode.SCHEMA else Channel).read(content))
         elif opcode == Opcode.ATTACHMENT:
             item = Attachment.read(content)
             part.index = AttachmentIndex(
@@ -111,7 +110,7 @@ def _parts(file: BinaryIO, end: int) -> list[_Part]:
     return parts
 
 
-def _summary(parts: list[_Part], start: int) -> bytes:
+def summary_of_parts(parts: list[Part], start: int) -> bytes:
     """The end of the data section, the summary, the footer. start: the place of the first."""
     from mcap.data_stream import RecordBuilder
     from mcap.opcode import Opcode

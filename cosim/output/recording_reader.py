@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.output.recorder import LOG_LEVELS, LOG_TOPIC, METADATA, SCHEMA_PREFIX
+from cosim.output.recorder import LOG_LEVELS, LOG_TOPIC, METADATA
+from cosim.output.sample_encoding import JOINTS, SCHEMA_PREFIX, decoded_protobuf, fields_of
 from cosim.types import Level
 
 if TYPE_CHECKING:
-    from mcap.records import McapRecord
+    from mcap.records import Channel, McapRecord, Schema
 
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
 
@@ -38,40 +39,65 @@ def read_recording(path: str | Path) -> Recording:
     from mcap.records import Channel, Message, Metadata, Schema
     from orjson import loads
 
-    fields: dict[int, tuple[str, ...]] = {}  # schema -> signals
-    signals: dict[int, tuple[str, ...]] = {}  # topic -> signals
+    topics: dict[int, tuple[str, ...]] = {}  # channel -> signals
+    encodings: dict[int, str] = {}
+    schemas: dict[int, Schema] = {}
     times: dict[int, list[int]] = {}
-    rows: dict[int, list[list[float | None]]] = {}
+    messages: dict[int, list[bytes]] = {}
     metadata: dict[str, str] = {}
     log_channels: set[int] = set()
     log: list[tuple[int, str, Level]] = []
     for record in _records(path):
-        if isinstance(record, Message) and record.channel_id in signals:
-            times[record.channel_id].append(record.log_time)
-            rows[record.channel_id].append(list(loads(record.data).values()))
+        if isinstance(record, Message) and record.channel_id in topics:
+            times[record.channel_id].append(record.publish_time)
+            messages[record.channel_id].append(record.data)
         elif isinstance(record, Message) and record.channel_id in log_channels:
             event = loads(record.data)
-            log.append((record.log_time, event["message"], _LEVELS.get(event["level"], "info")))
-        elif isinstance(record, Channel) and record.topic == LOG_TOPIC:
-            log_channels.add(record.id)
+            log.append((record.publish_time, event["message"], _LEVELS.get(event["level"], "info")))
+        elif isinstance(record, Schema):
+            schemas[record.id] = record
         elif isinstance(record, Metadata) and record.name == METADATA:
             metadata = record.metadata
-        elif isinstance(record, Schema) and record.name.startswith(SCHEMA_PREFIX):
-            group = record.name.removeprefix(SCHEMA_PREFIX)
-            fields[record.id] = tuple(f"{group}/{field}" for field in loads(record.data)["properties"])
-        elif isinstance(record, Channel) and record.schema_id in fields and record.id not in signals:
-            signals[record.id] = fields[record.schema_id]
-            times[record.id], rows[record.id] = [], []
-    if not signals:
+        elif isinstance(record, Channel) and record.topic == LOG_TOPIC:
+            log_channels.add(record.id)
+        elif isinstance(record, Channel) and record.id not in topics:
+            schema = schemas.get(record.schema_id)
+            if schema is not None and schema.name.startswith(SCHEMA_PREFIX):
+                topics[record.id], encodings[record.id] = _signals(record, schema), record.message_encoding
+                times[record.id], messages[record.id] = [], []
+    if not topics:
         raise InputError("the recording holds no samples; record the run again", str(path))
 
     k = min(map(len, times.values()))  # an interrupt may have left the last tick on some topics only
     samples: dict[str, np.ndarray] = {}
-    for topic, names in signals.items():
-        columns = np.array(rows[topic][:k], dtype=float).reshape(-1, len(names)).T  # null becomes NaN
-        samples.update(zip(names, columns, strict=True))
+    for channel, names in topics.items():
+        values = _DECODERS[encodings[channel]](messages[channel][:k], len(names))
+        samples.update(zip(names, values.T, strict=True))
     t_ns = np.array(next(iter(times.values()))[:k], dtype=np.int64)
     return Recording(t_ns, samples, metadata, log)
+
+
+def _signals(channel: Channel, schema: Schema) -> tuple[str, ...]:
+    """The signals of a topic in the order of its fields."""
+    from orjson import loads
+
+    group = channel.topic.removeprefix(JOINTS).removeprefix("/")
+    fields = loads(schema.data)["properties"] if channel.message_encoding == "json" else fields_of(schema.data)
+    return tuple(f"{group}/{field}" for field in fields)
+
+
+def _decoded_json(messages: Sequence[bytes], fields: int) -> np.ndarray:
+    """(k, fields) of the data of k messages; null becomes NaN."""
+    from orjson import loads
+
+    rows = [list(loads(message).values()) for message in messages]
+    return np.array(rows, dtype=float).reshape(-1, fields)
+
+
+_DECODERS: dict[str, Callable[[Sequence[bytes], int], np.ndarray]] = {
+    "json": _decoded_json,
+    "protobuf": decoded_protobuf,
+}
 
 
 def _records(path: str | Path) -> Iterator[McapRecord]:

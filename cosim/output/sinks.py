@@ -6,12 +6,14 @@ A run as fast as possible feeds them itself (`open_sinks`). A real-time run send
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.output.recorder import Recorder
+from cosim.output.sample_encoding import Encoding
 from cosim.output.telemetry import Publisher
 from cosim.types import Level, Sink
 
@@ -20,30 +22,31 @@ from cosim.types import Level, Sink
 class SinkConfig:
     """The sinks of a run, as plain data.
 
-    channels: (signal, unit) of every column. attachment: (name, content) of the rig file, stored in the recording.
-    record: the MCAP file, None for none. endpoint: ZeroMQ endpoint of the telemetry, None for none; rate: of its
-    samples [Hz]. outline: of the rig, as JSON, stored in the recording.
+    channels: (signal, unit) of every column. attachments: (name, content) of YAML files, stored in the recording, as is
+    the metadata. record: the MCAP file, None for none; encoding: of its samples; start_ns: when the run began, since
+    1970. endpoint: ZeroMQ endpoint of the telemetry, None for none; rate: of its samples [Hz].
     """
 
     name: str
     channels: tuple[tuple[str, str], ...]
-    attachment: tuple[str, bytes]
+    attachments: tuple[tuple[str, bytes], ...]
+    metadata: Mapping[str, str]
     record: str | None = None
+    encoding: Encoding = "protobuf"
+    start_ns: int = 0
     endpoint: str | None = None
     rate: float = 50.0
-    outline: str = ""
 
 
 class RecordingSink:
-    """An MCAP file with every tick and the rig file."""
+    """An MCAP file with every tick and the files of the rig."""
 
     def __init__(self, stack: ExitStack, path: str, config: SinkConfig) -> None:
         self._recorder = stack.enter_context(
-            Recorder(
-                path, config.channels, {"rig": config.name, **({"outline": config.outline} if config.outline else {})}
-            )
+            Recorder(path, config.channels, config.metadata, config.encoding, config.start_ns)
         )
-        self._recorder.attach(*config.attachment, "application/yaml")
+        for name, content in config.attachments:
+            self._recorder.attach(name, content, "application/yaml")
 
     def __call__(self, t_ns: np.ndarray, values: np.ndarray) -> None:
         self._recorder.append(t_ns, values)

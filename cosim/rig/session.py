@@ -28,8 +28,9 @@ from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.kept_signals import check_kept, kept_names, store_of
 from cosim.rig.outline import RigOutline, outline_of
+from cosim.rig.provenance import attachments_of, metadata_of
 from cosim.rig.run import Run, StoppedRun
-from cosim.rig.run_file import finish_store, outline_json
+from cosim.rig.run_file import finish_store
 from cosim.rig.sections.keep import KeepSpec
 from cosim.rig.sections.schedule import LONGEST
 from cosim.rig.status_reports import StatusReports
@@ -188,14 +189,17 @@ def _open_sinks(
     spec = rig.spec
     if record is None and spec.telemetry.publish is None:
         return [], None
+    start_ns = time.time_ns()
     output = SinkConfig(
         name=spec.name,
         channels=tuple(outline.units.items()),
-        attachment=(spec.path.name, spec.source.text.encode()),
+        attachments=attachments_of(rig) if record is not None else (),
+        metadata=metadata_of(rig, outline, start_ns) if record is not None else {},
         record=str(record) if record is not None else None,
+        encoding=spec.telemetry.encoding,
+        start_ns=start_ns,
         endpoint=spec.telemetry.publish,
         rate=spec.telemetry.rate,
-        outline=outline_json(outline),
     )
     if spec.schedule.pacing is None:
         return open_sinks(stack, output), None

@@ -56,7 +56,7 @@ def blocks(rig):
 
 
 def config(rig, path):
-    return SinkConfig("latched", channels_of(rig), ("rig.yaml", b"name: latched"), str(path))
+    return SinkConfig("latched", channels_of(rig), (("rig.yaml", b"name: latched"),), {"rig": "latched"}, str(path))
 
 
 def test_a_recording_of_ticks_has_the_same_bytes_as_one_of_values(rig, blocks, tmp_path):

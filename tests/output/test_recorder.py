@@ -14,9 +14,11 @@ from mcap.exceptions import McapError
 from mcap.reader import make_reader
 
 from cosim.errors import InputError, RunError
-from cosim.output.recorder import CHUNK_BYTES, Recorder
+from cosim.output.recorder import Recorder
+from cosim.output.recording_chunk import CHUNK_BYTES
 from cosim.output.recording_reader import read_recording
 from tests.kit.disk import small_disk
+from tests.kit.recordings import recorded_messages
 
 CHANNELS = (
     ("shoulder/position", "rad"),
@@ -32,17 +34,16 @@ def samples(k):
     return np.arange(k, dtype=np.int64) * MS, np.random.default_rng(1).standard_normal((k, len(CHANNELS)))
 
 
-def write(path, k=10):
+@pytest.fixture(params=["protobuf", "json"])
+def encoding(request):
+    return request.param
+
+
+def write(path, k=10, encoding="protobuf", **keys):
     t_ns, rows = samples(k)
-    with Recorder(path, CHANNELS, {"rig": "test"}) as recorder:
+    with Recorder(path, CHANNELS, {"rig": "test"}, encoding, **keys) as recorder:
         recorder.append(t_ns, rows)
     return t_ns, rows
-
-
-def messages(path):
-    with open(path, "rb") as file:
-        found = make_reader(file).iter_messages()
-        return [(s.name, c.topic, m.log_time, json.loads(m.data)) for s, c, m in found]
 
 
 def chunks(path):
@@ -53,9 +54,9 @@ def chunks(path):
 # --- what goes in comes out -------------------------------------------------------------------------
 
 
-def test_samples_come_back_exactly_by_name(tmp_path):
+def test_samples_come_back_exactly_by_name(tmp_path, encoding):
     t_ns, rows = samples(2500)
-    with Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
+    with Recorder(tmp_path / "a.mcap", CHANNELS, {}, encoding) as recorder:
         for begin in range(0, 2500, 700):
             recorder.append(t_ns[begin : begin + 700], rows[begin : begin + 700])
     t_read, values, *_ = read_recording(tmp_path / "a.mcap")
@@ -66,10 +67,10 @@ def test_samples_come_back_exactly_by_name(tmp_path):
         np.testing.assert_array_equal(values[name], rows[:, column])
 
 
-def test_one_topic_per_joint_and_one_for_the_energies(tmp_path):
-    write(tmp_path / "a.mcap", k=1)
+def test_one_topic_per_joint_and_one_for_the_energies(tmp_path, encoding):
+    write(tmp_path / "a.mcap", k=1, encoding=encoding)
     _, rows = samples(1)
-    assert messages(tmp_path / "a.mcap") == [
+    assert recorded_messages(tmp_path / "a.mcap") == [
         ("cosim.shoulder", "/joints/shoulder", 0, {"position": rows[0, 0], "velocity": rows[0, 2]}),
         ("cosim.lift", "/joints/lift", 0, {"position": rows[0, 1], "velocity": rows[0, 4]}),
         ("cosim.energy", "/energy", 0, {"work": rows[0, 3]}),
@@ -78,9 +79,9 @@ def test_one_topic_per_joint_and_one_for_the_energies(tmp_path):
 
 def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
     channels = (("shoulder/position", "rad"), ("timing/latency", "s"), ("timing/step", "s"))
-    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+    with Recorder(tmp_path / "a.mcap", channels, {}, "json") as recorder:
         recorder.append(np.array([MS]), np.array([[0.5, 2e-5, np.nan]]))
-    assert messages(tmp_path / "a.mcap")[1] == (
+    assert recorded_messages(tmp_path / "a.mcap")[1] == (
         "cosim.timing",
         "/timing",
         MS,
@@ -91,7 +92,7 @@ def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
 
 
 def test_schemas_are_json_schemas_with_units_and_plain_types(tmp_path):
-    write(tmp_path / "a.mcap")
+    write(tmp_path / "a.mcap", encoding="json")
     with open(tmp_path / "a.mcap", "rb") as file:
         schemas = {s.name: s for s in make_reader(file).get_summary().schemas.values()}
     assert {s.encoding for s in schemas.values()} == {"jsonschema"}
@@ -110,11 +111,11 @@ def test_schemas_are_json_schemas_with_units_and_plain_types(tmp_path):
     }
 
 
-def test_values_that_are_not_finite_are_null_in_the_file_and_nan_when_read(tmp_path):
+def test_values_that_are_not_finite_are_null_in_json_and_nan_when_read(tmp_path):
     channels = (("j/position", "rad"), ("j/velocity", "rad/s"))
-    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+    with Recorder(tmp_path / "a.mcap", channels, {}, "json") as recorder:
         recorder.append(np.array([0, MS]), np.array([[np.nan, 1.0], [np.inf, -np.inf]]))
-    assert [m[3] for m in messages(tmp_path / "a.mcap")] == [
+    assert [m[3] for m in recorded_messages(tmp_path / "a.mcap")] == [
         {"position": None, "velocity": 1.0},
         {"position": None, "velocity": None},
     ]
@@ -123,7 +124,52 @@ def test_values_that_are_not_finite_are_null_in_the_file_and_nan_when_read(tmp_p
     np.testing.assert_array_equal(values["j/velocity"], [1.0, np.nan])
 
 
-def test_events_are_foxglove_log_messages(tmp_path):
+def test_values_that_are_not_finite_are_kept_in_protobuf(tmp_path):
+    channels = (("j/position", "rad"), ("j/velocity", "rad/s"))
+    rows = np.array([[np.nan, 1.0], [np.inf, -np.inf], [-0.0, 5e-324]])
+    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+        recorder.append(np.arange(3), rows)
+    _, values, *_ = read_recording(tmp_path / "a.mcap")
+    found = np.column_stack([values[name] for name, _ in channels])
+    assert found.tobytes() == rows.tobytes()
+    np.testing.assert_array_equal([list(m[3].values()) for m in recorded_messages(tmp_path / "a.mcap")], rows)
+
+
+def test_signals_of_any_name_and_number_are_fields_of_protobuf(tmp_path):
+    """More than 15 fields have longer tags; names that Protobuf does not have are those in JSON."""
+    names = ["a b/x-1", "a b/x_1", "a b/µ", "a_b/2nd", "base.qx/position"]
+    channels = [(name, "m") for name in names] + [(f"many/x{k}", "m") for k in range(300)]
+    rows = np.random.default_rng(2).standard_normal((7, len(channels)))
+    with Recorder(tmp_path / "a.mcap", channels, {}) as recorder:
+        recorder.append(np.arange(7), rows)
+    expected = [
+        ("cosim.a_b_2", "/joints/a b", {"x-1": rows[0, 0], "x_1": rows[0, 1], "µ": rows[0, 2]}),
+        ("cosim.a_b", "/joints/a_b", {"2nd": rows[0, 3]}),
+        ("cosim.base_qx", "/joints/base.qx", {"position": rows[0, 4]}),
+        ("cosim.many", "/joints/many", {f"x{k}": rows[0, 5 + k] for k in range(300)}),
+    ]
+    assert [(name, topic, fields) for name, topic, _, fields in recorded_messages(tmp_path / "a.mcap")[:4]] == expected
+    _, values, *_ = read_recording(tmp_path / "a.mcap")
+    assert list(values) == [name for name, _ in channels]
+    np.testing.assert_array_equal(np.column_stack(list(values.values())), rows)
+
+
+def test_messages_are_logged_at_the_time_of_the_day(tmp_path, encoding):
+    start = 1_700_000_000_123_456_789
+    t_ns, _ = write(tmp_path / "a.mcap", k=50, encoding=encoding, start_ns=start)
+    with open(tmp_path / "a.mcap", "rb") as file:
+        reader = make_reader(file)
+        statistics = reader.get_summary().statistics
+        found = [(m.log_time, m.publish_time) for _, channel, m in reader.iter_messages(topics=["/energy"])]
+        late = list(reader.iter_messages(starting_at=start + 40 * MS))
+        units = {c.topic: c.metadata for c in reader.get_summary().channels.values()}
+    assert found == [(start + t, t) for t in t_ns]
+    assert (statistics.message_start_time, statistics.message_end_time) == (start, start + 49 * MS)
+    assert len(late) == 10 * 3 and units["/joints/lift"] == {"position": "m", "velocity": "m/s"}
+    np.testing.assert_array_equal(read_recording(tmp_path / "a.mcap").t_ns, t_ns)
+
+
+def test_events_are_foxglove_log_recorded_messages(tmp_path):
     with Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
         recorder.event(0, "start")
         recorder.event(20, "late", level="warning")
@@ -132,7 +178,7 @@ def test_events_are_foxglove_log_messages(tmp_path):
     start = {"timestamp": {"sec": 0, "nsec": 0}, "level": 2, "message": "start"}
     late = {"timestamp": {"sec": 0, "nsec": 20}, "level": 3, "message": "late"}
     stop = {"timestamp": {"sec": 1, "nsec": 500_000_000}, "level": 4, "message": "elbow: position limit"}
-    assert messages(tmp_path / "a.mcap") == [
+    assert recorded_messages(tmp_path / "a.mcap") == [
         ("foxglove.Log", "/log", 0, start | common),
         ("foxglove.Log", "/log", 20, late | common),
         ("foxglove.Log", "/log", 1_500_000_000, stop | common),
@@ -161,12 +207,11 @@ def test_a_run_without_samples_reads_as_empty_signals(tmp_path):
 # --- nothing is lost ------------------------------------------------------------------------------
 
 
-def test_chunks_stay_small_and_end_between_ticks(tmp_path):
-    write(tmp_path / "a.mcap", k=8000)
+def test_chunks_stay_small_and_end_between_ticks(tmp_path, encoding):
+    write(tmp_path / "a.mcap", k=8000, encoding=encoding)
     indexes = chunks(tmp_path / "a.mcap")
     assert len(indexes) > 4
-    overhead = 2.0  # record headers; the samples themselves are counted
-    assert max(i.uncompressed_size for i in indexes) < overhead * CHUNK_BYTES
+    assert max(i.uncompressed_size for i in indexes) < CHUNK_BYTES + 1000
     for before, after in pairwise(indexes):
         assert after.message_start_time == before.message_end_time + MS
 
@@ -198,18 +243,16 @@ def test_an_exception_in_the_run_still_finishes_the_file(tmp_path):
         assert make_reader(file).get_summary().statistics.message_count == 30
 
 
-def test_a_tick_cut_short_by_an_interrupt_is_left_out(tmp_path, monkeypatch):
+def test_an_interrupt_leaves_whole_ticks(tmp_path, monkeypatch):
     t_ns, rows = samples(10)
     with pytest.raises(KeyboardInterrupt), Recorder(tmp_path / "a.mcap", CHANNELS, {}) as recorder:
-        add, count = recorder._writer.add_message, iter(range(100))
+        recorder.append(t_ns[:4], rows[:4])
 
-        def interrupted(*message):
-            if next(count) == 3 * 4 + 1:  # the second of the three topics, in the fifth tick
-                raise KeyboardInterrupt
-            add(*message)
+        def interrupted(*_):
+            raise KeyboardInterrupt
 
-        monkeypatch.setattr(recorder._writer, "add_message", interrupted)
-        recorder.append(t_ns, rows)
+        monkeypatch.setattr(recorder._samples, "encode", interrupted)
+        recorder.append(t_ns[4:], rows[4:])
     t_read, values, *_ = read_recording(tmp_path / "a.mcap")
     np.testing.assert_array_equal(t_read, t_ns[:4])
     for column, (name, _) in enumerate(CHANNELS):
@@ -236,8 +279,8 @@ def test_a_killed_process_leaves_all_but_the_last_second(tmp_path):
 
 
 @pytest.mark.parametrize("part", [0.999, 0.8, 0.5, 0.3])
-def test_a_file_cut_anywhere_gives_its_complete_chunks(tmp_path, part):
-    t_ns, rows = write(tmp_path / "whole.mcap", k=8000)
+def test_a_file_cut_anywhere_gives_its_complete_chunks(tmp_path, part, encoding):
+    t_ns, rows = write(tmp_path / "whole.mcap", k=8000, encoding=encoding)
     data = (tmp_path / "whole.mcap").read_bytes()
     keep = int(part * len(data))
     complete = [i for i in chunks(tmp_path / "whole.mcap") if i.chunk_start_offset + i.chunk_length <= keep]
@@ -307,13 +350,13 @@ def test_an_attachment_is_in_the_file_before_it_is_closed(tmp_path):
 
 
 @pytest.mark.parametrize("free", [0, 3_000, 100_000])
-def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free):
+def test_other_readers_open_the_recording_of_a_small_disk(tmp_path, free, encoding):
     """free: bytes of the disk that something else takes before, so that it is full at different places."""
     t_ns, rows = samples(20_000)
     with small_disk(tmp_path) as disk:
         (disk / "other").write_bytes(bytes(free))
         path = disk / "a.mcap"
-        with pytest.raises(RunError) as error, Recorder(path, CHANNELS, {"rig": "test"}) as recorder:
+        with pytest.raises(RunError) as error, Recorder(path, CHANNELS, {"rig": "test"}, encoding) as recorder:
             recorder.attach("rig.yaml", b"name: test", "application/yaml")
             for k in range(0, 20_000, 100):
                 recorder.append(t_ns[k : k + 100], rows[k : k + 100])
@@ -351,12 +394,16 @@ def test_a_missing_file_is_an_input_error(tmp_path):
     assert str(error.value) == f"{tmp_path / 'no.mcap'}: {what}"
 
 
-def test_a_recording_killed_before_its_first_chunk_is_reported(tmp_path):
+def test_a_recording_killed_before_its_first_chunk_has_no_samples(tmp_path):
     recorder = Recorder(tmp_path / "a.mcap", CHANNELS, {})
-    with pytest.raises(InputError) as error:
-        read_recording(tmp_path / "a.mcap")
+    t_ns, values, *_ = read_recording(tmp_path / "a.mcap")
+    assert len(t_ns) == 0 and values.keys() == dict(CHANNELS).keys()
+    data = (tmp_path / "a.mcap").read_bytes()
     recorder.close()
-    assert str(error.value) == f"{tmp_path / 'a.mcap'}: the recording holds no samples; record the run again"
+    (tmp_path / "cut.mcap").write_bytes(data[:60])
+    with pytest.raises(InputError) as error:
+        read_recording(tmp_path / "cut.mcap")
+    assert str(error.value) == f"{tmp_path / 'cut.mcap'}: the recording holds no samples; record the run again"
 
 
 def test_a_flipped_bit_is_an_input_error_not_wrong_numbers(tmp_path):

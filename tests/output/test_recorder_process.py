@@ -42,7 +42,8 @@ MS = 1_000_000
 OUTPUT = SinkConfig(
     name="arm",
     channels=(("elbow/position", "rad"), ("elbow/velocity", "rad/s"), ("energy/work", "J"), ("timing/latency", "s")),
-    attachment=("arm.yaml", "name: arm # µ\n".encode()),
+    attachments=(("arm.yaml", "name: arm # µ\n".encode()),),
+    metadata={"rig": "arm"},
 )
 
 

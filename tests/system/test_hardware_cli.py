@@ -19,6 +19,8 @@ import can
 import pytest
 import yaml
 
+from tests.kit.recordings import recorded_messages
+
 RIGS = Path(__file__).parents[2] / "rigs"
 PATIENCE = 60.0  # s; what takes so long has failed
 # a machine that stalls for a while stops no run, and an arm without gravity stays where it is left
@@ -175,11 +177,7 @@ def until_question(process):
 
 def signals(path):
     """Names in a recording."""
-    from mcap.reader import make_reader
-
-    with path.open("rb") as file:
-        first = itertools.islice(make_reader(file).iter_messages(), 20)
-        return {f"{channel.topic[1:]}/{key}" for _, channel, message in first for key in json.loads(message.data)}
+    return {f"{message.topic[1:]}/{key}" for message in recorded_messages(path)[:20] for key in message.fields}
 
 
 # --- runs that go well ------------------------------------------------------------------------------

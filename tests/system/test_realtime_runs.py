@@ -21,6 +21,7 @@ from cosim.rig.run import StoppedRun
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing import privileges
 from tests.kit.engines import python_rows
+from tests.kit.recordings import recorded_messages
 from tests.kit.rigs import rig_in
 
 TIMING = ("timing", "speed")  # of a summary: all that may differ
@@ -58,13 +59,9 @@ def same(run, other):
 
 def messages(path):
     """topic -> [(time in ns, message)]."""
-    from mcap.reader import make_reader
-    from orjson import loads
-
     found: dict[str, list] = {}
-    with path.open("rb") as file:
-        for _, channel, message in make_reader(file, validate_crcs=True).iter_messages():
-            found.setdefault(channel.topic, []).append((message.log_time, loads(message.data)))
+    for message in recorded_messages(path):
+        found.setdefault(message.topic, []).append((message.t_ns, message.fields))
     return found
 
 

@@ -13,7 +13,7 @@ BLOCK = 1 << 16  # samples that are looked at together
 LARGEST = 1e100  # larger values of a diverged run would overflow the axes
 
 
-class Derived:
+class DerivedSignal:
     """A signal computed from others where it is used. Of it and of signals on the disk only parts are in memory."""
 
     def __init__(self, function: Callable[..., np.ndarray], *signals: Samples) -> None:
@@ -26,7 +26,7 @@ class Derived:
         return self._function(*(signal[key] for signal in self._signals))
 
 
-Samples = np.ndarray | Derived
+Samples = np.ndarray | DerivedSignal
 
 
 def thin(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.output.plot.curves import Derived, Samples
+from cosim.output.plot.curves import DerivedSignal, Samples
 from cosim.output.plot.style import BLUE, INK, PALE, ROSE, RUST, VIOLET
 
 ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
@@ -77,7 +77,7 @@ def position_errors(joints: Sequence[str], signals: Mapping[str, Samples]) -> di
     """`<joint>/position_error` = reference − position, of the joints that have both."""
     pairs = {j: (signals.get(f"{j}/reference_position"), signals.get(f"{j}/position")) for j in joints}
     return {
-        f"{j}/position_error": Derived(np.subtract, r, q)
+        f"{j}/position_error": DerivedSignal(np.subtract, r, q)
         for j, (r, q) in pairs.items()
         if r is not None and q is not None
     }

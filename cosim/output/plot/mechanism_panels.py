@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.output.plot.curves import Derived, Samples
+from cosim.output.plot.curves import DerivedSignal, Samples
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 
 MAX_REACTIONS = 6
@@ -75,7 +75,7 @@ def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> P
     curves = []
     for (name, unit), style in zip(measures.items(), REACTIONS, strict=False):
         label = f"{name} [{unit.replace('*', '·')}]" if mixed else name
-        curves.append(PanelCurve(label, Derived(_norm, *(signals[s] for s in shown[name][unit])), style))
+        curves.append(PanelCurve(label, DerivedSignal(_norm, *(signals[s] for s in shown[name][unit])), style))
     few = len(shown) < len(found)
     note = f"reactions of the first {len(shown)} of {len(found)} constraints" if few else ""
     return Panel("reactions", " or ".join(sorted(set(measures.values()))), curves, note)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from cosim.control.limits import LIMITS, SATURATE
 from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
+from cosim.output.sample_encoding import Encoding
 from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, override
@@ -52,6 +53,7 @@ def _endpoint(text: str) -> str:
 class TelemetrySpec:
     publish: Annotated[str, _endpoint] | None = param(default=None, doc="ZeroMQ endpoint")
     rate: float = param(unit="Hz", above=0, default=50.0)
+    encoding: Encoding = param(default="protobuf", doc="of the samples in a recording")
 
 
 @params

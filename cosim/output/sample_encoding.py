@@ -1,0 +1,253 @@
+"""The samples of a recording as messages of MCAP: a topic per joint or group of the rig, in Protobuf or in JSON.
+
+Protobuf messages of a topic all have the same length: a field of type `double` is its tag and 8 bytes. So numpy lays
+out the messages of many ticks together, records of MCAP included. The schema of a topic is a FileDescriptorSet, see
+`descriptor.proto` of Protobuf; encoding: https://protobuf.dev/programming-guides/encoding.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
+Encoding = Literal["protobuf", "json"]
+
+SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
+RIG_GROUPS = ("energy", "timing")  # groups of signals of the rig rather than a joint
+JOINTS = "/joints/"
+MESSAGE = 5  # opcode of MCAP
+_FIXED64, _DOUBLE, _OPTIONAL = 1, 1, 1  # wire type, type and label of a field
+_MESSAGE_HEAD = struct.Struct("<BQHIQQ")  # opcode, length; channel, sequence, log time, publish time
+_FEW = 15  # fields whose tags have one byte; others have two
+
+
+@dataclass(frozen=True)
+class Topic:
+    """The signals of a joint or of a group of the rig. fields: (name, unit, column)."""
+
+    group: str
+    fields: tuple[tuple[str, str, int], ...]
+
+    @property
+    def name(self) -> str:
+        return f"/{self.group}" if self.group in RIG_GROUPS else f"{JOINTS}{self.group}"
+
+
+def topics_of(channels: Channels) -> tuple[Topic, ...]:
+    """In the order of their first signals."""
+    groups: dict[str, list[tuple[str, str, int]]] = {}
+    for column, (signal, unit) in enumerate(channels):
+        group, _, field = signal.rpartition("/")
+        groups.setdefault(group, []).append((field, unit, column))
+    return tuple(Topic(group, tuple(fields)) for group, fields in groups.items())
+
+
+class EncodedTicks(NamedTuple):
+    """Messages of k ticks. data: bytes of their records, until the next ticks are encoded; begins: (k, topics) place of
+    each record; ends: (k,) place where the records of the tick end."""
+
+    data: np.ndarray
+    begins: np.ndarray
+    ends: np.ndarray
+
+
+# --- Protobuf -----------------------------------------------------------------------------------------------------
+
+
+class ProtobufSamples:
+    """Every topic is a message of fields of type `double`; numbers that are not finite are stored as they are."""
+
+    encoding = schema_encoding = "protobuf"
+
+    def __init__(self, topics: Sequence[Topic]) -> None:
+        """The channels of the topics have the numbers 1, 2, …"""
+        self._topics = topics
+        self._layout = np.dtype([(str(k), _record(len(topic.fields))) for k, topic in enumerate(topics)])
+        self._constant, self._ticks = np.zeros(1, self._layout), np.empty(0, self._layout)
+        for k, topic in enumerate(topics):
+            message, n = self._constant[str(k)], len(topic.fields)
+            message["opcode"], message["channel"] = MESSAGE, k + 1
+            message["length"] = self._layout[str(k)].itemsize - 1 - 8
+            message["few"]["tag"] = _tags(range(1, min(n, _FEW) + 1))
+            if n > _FEW:
+                message["more"]["tag"] = _tags(range(_FEW + 1, n + 1)).view("<u2")
+        self._begins = np.array([self._layout.fields[str(k)][1] for k in range(len(topics))])  # type: ignore[index]
+
+    def schemas(self) -> list[tuple[str, bytes]]:
+        """(name, FileDescriptorSet) of each topic. Names of messages and fields are those of the signals where Protobuf
+        has such names; the JSON name of a field is that of the signal in any case."""
+        messages = _identifiers([topic.group for topic in self._topics])
+        return [
+            (SCHEMA_PREFIX + message, _descriptor(message, [name for name, _, _ in topic.fields]))
+            for message, topic in zip(messages, self._topics, strict=True)
+        ]
+
+    def encode(self, log_ns: np.ndarray, t_ns: np.ndarray, rows: np.ndarray) -> EncodedTicks:
+        k = len(rows)
+        if len(self._ticks) < k:
+            self._ticks = np.empty(k, self._layout)
+        ticks = self._ticks[:k]
+        ticks.view(np.uint8).reshape(k, -1)[:] = self._constant.view(np.uint8)  # structures would be copied by field
+        for number, topic in enumerate(self._topics):
+            message, columns = ticks[str(number)], [column for _, _, column in topic.fields]
+            message["log"], message["publish"] = log_ns, t_ns
+            message["few"]["value"] = rows[:, columns[:_FEW]]
+            if len(columns) > _FEW:
+                message["more"]["value"] = rows[:, columns[_FEW:]]
+        ends = self._layout.itemsize * np.arange(1, k + 1)
+        return EncodedTicks(ticks.view(np.uint8), (ends - self._layout.itemsize)[:, None] + self._begins, ends)
+
+
+def decoded_protobuf(messages: Sequence[bytes], fields: int) -> np.ndarray:
+    """(k, fields) of the data of k messages. Raises ValueError for others than those of `ProtobufSamples`."""
+    layout = _record(fields)
+    data = b"".join(messages)
+    body = np.dtype([(name, layout.fields[name][0]) for name in ("few", "more") if name in (layout.names or ())])  # type: ignore[index]
+    if len(data) != len(messages) * body.itemsize:
+        raise ValueError("not the messages of a recording")
+    found = np.frombuffer(data, body)
+    return np.hstack([found[name]["value"] for name in body.names or ()])
+
+
+def _record(fields: int) -> np.dtype:
+    """The record of a message with so many fields."""
+    parts: list[tuple[Any, ...]] = [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4")]
+    parts += [("log", "<u8"), ("publish", "<u8")]
+    parts.append(("few", [("tag", "u1"), ("value", "<f8")], (min(fields, _FEW),)))
+    if fields > _FEW:
+        parts.append(("more", [("tag", "<u2"), ("value", "<f8")], (fields - _FEW,)))
+    return np.dtype(parts)
+
+
+def _tags(numbers: range) -> np.ndarray:
+    return np.frombuffer(b"".join(_varint(number << 3 | _FIXED64) for number in numbers), np.uint8)
+
+
+def _varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+def _whole(field: int, number: int) -> bytes:
+    return _varint(field << 3) + _varint(number)
+
+
+def _part(field: int, content: bytes | str) -> bytes:
+    content = content.encode() if isinstance(content, str) else content
+    return _varint(field << 3 | 2) + _varint(len(content)) + content
+
+
+def _descriptor(message: str, fields: Sequence[str]) -> bytes:
+    parts = b"".join(
+        _part(2, _part(1, name) + _whole(3, k) + _whole(4, _OPTIONAL) + _whole(5, _DOUBLE) + _part(10, field))
+        for k, (name, field) in enumerate(zip(_identifiers(fields), fields, strict=True), 1)
+    )
+    package = SCHEMA_PREFIX.removesuffix(".")
+    file = _part(1, f"{package}/{message}.proto") + _part(2, package)
+    return _part(1, file + _part(4, _part(1, message) + parts) + _part(12, "proto3"))
+
+
+def fields_of(schema: bytes) -> tuple[str, ...]:
+    """The JSON names of the fields of a FileDescriptorSet of `ProtobufSamples`, in the order of their numbers."""
+    ((_, file),) = (part for part in _parts(schema) if part[0] == 1)
+    ((_, message),) = (part for part in _parts(file) if part[0] == 4)
+    fields = [dict(_parts(content)) for field, content in _parts(message) if field == 2]
+    return tuple(field[10].decode() for field in sorted(fields, key=lambda field: field[3]))
+
+
+def _parts(data: bytes) -> Iterator[tuple[int, Any]]:
+    """(field, content) of a message with whole numbers and parts."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        number = shift = 0
+        while True:
+            byte, at = data[at], at + 1
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+            shift += 7
+
+    while at < len(data):
+        tag, value = varint(), varint()
+        if tag & 7:
+            yield tag >> 3, data[at : at + value]
+            at += value
+        else:
+            yield tag >> 3, value
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """Names that Protobuf accepts, each once; those that it accepts already stay."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        plain = unique = plain if re.match(r"[A-Za-z]", plain) else f"n{plain}"
+        number = 2
+        while unique != name and (unique in found or unique in names):
+            unique, number = f"{plain}_{number}", number + 1
+        found.append(unique)
+    return found
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+
+class JsonSamples:
+    """Every topic is an object; numbers that are not finite are null."""
+
+    encoding, schema_encoding = "json", "jsonschema"
+
+    def __init__(self, topics: Sequence[Topic]) -> None:
+        self._topics = topics
+
+    @cached_property
+    def _names(self) -> list[tuple[list[str], list[int]]]:
+        return [([name for name, _, _ in t.fields], [column for _, _, column in t.fields]) for t in self._topics]
+
+    def schemas(self) -> list[tuple[str, bytes]]:
+        """(name, JSON schema) of each topic."""
+        from orjson import dumps
+
+        found = []
+        for topic in self._topics:
+            # null stands for "not finite" but is not declared: Foxglove refuses schemas with union types
+            fields = {
+                name: {"type": "number", "description": f"[{unit}], null if not finite"}
+                for name, unit, _ in topic.fields
+            }
+            name = SCHEMA_PREFIX + topic.group
+            found.append((name, dumps({"title": name, "type": "object", "properties": fields})))
+        return found
+
+    def encode(self, log_ns: np.ndarray, t_ns: np.ndarray, rows: np.ndarray) -> EncodedTicks:
+        from orjson import dumps
+
+        records, lengths = [], []
+        columns = [rows[:, places].tolist() for _, places in self._names]
+        for i, (log, t) in enumerate(zip(log_ns.tolist(), t_ns.tolist(), strict=True)):
+            for channel, ((names, _), values) in enumerate(zip(self._names, columns, strict=True), 1):
+                data = dumps(dict(zip(names, values[i], strict=True)))
+                records.append(message_record(channel, log, t, data))
+                lengths.append(len(records[-1]))
+        ends = np.cumsum(lengths, dtype=np.int64).reshape(len(rows), len(self._topics))
+        begins = np.hstack([np.zeros(1, np.int64), ends.ravel()[:-1]]).reshape(ends.shape) if len(rows) else ends
+        return EncodedTicks(np.frombuffer(b"".join(records), np.uint8), begins, ends[:, -1])
+
+
+def message_record(channel: int, log_ns: int, publish_ns: int, data: bytes) -> bytes:
+    return _MESSAGE_HEAD.pack(MESSAGE, _MESSAGE_HEAD.size - 9 + len(data), channel, 0, log_ns, publish_ns) + data
+
+
+SAMPLES: dict[Encoding, type[ProtobufSamples] | type[JsonSamples]] = {"protobuf": ProtobufSamples, "json": JsonSamples}

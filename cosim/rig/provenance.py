@@ -1,0 +1,53 @@
+"""What a recording states about the run: the rig as it ran, versions of programs, the commit of the rig's folder."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+from importlib import metadata
+from pathlib import Path
+
+import yaml
+
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.outline import RigOutline
+from cosim.rig.run_file import outline_json
+
+PACKAGES = ("cosim", "numpy", "casadi", "llvmlite")
+GIT_TIME = 2.0  # s for an answer
+
+
+def attachments_of(rig: WiredRig) -> tuple[tuple[str, bytes], ...]:
+    """(name, content): the file, and the rig as it ran, after overrides."""
+    path, source = rig.spec.path, rig.spec.source
+    as_run = yaml.safe_dump(source.data, allow_unicode=True, sort_keys=False)
+    return (path.name, source.text.encode()), (f"{path.stem}.as_run.yaml", as_run.encode())
+
+
+def metadata_of(rig: WiredRig, outline: RigOutline, start_ns: int) -> dict[str, str]:
+    """Text by name, for the record `run` of a recording."""
+    started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(start_ns // 10**9)) + f".{start_ns % 10**9:09d}Z"
+    versions = {name: metadata.version(name) for name in PACKAGES}
+    about = {"rig": rig.spec.name, "outline": outline_json(outline), "started": started}
+    return about | versions | {"python": platform.python_version(), "system": platform.platform()} | _git(rig.spec.path)
+
+
+def _git(file: Path) -> dict[str, str]:
+    """Commit of the folder of the rig, and whether it was changed since; empty where there is none."""
+    folder = file.absolute().parent
+    commit = _answer(folder, "rev-parse", "HEAD")
+    changed = _answer(folder, "status", "--porcelain", "--untracked-files=no", "--", ".") if commit else None
+    return {} if commit is None or changed is None else {"git": commit, "git_changed": "yes" if changed else "no"}
+
+
+def _answer(folder: Path, *words: str) -> str | None:
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_TIME, env=environment
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
