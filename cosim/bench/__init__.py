@@ -71,9 +71,9 @@ def main(json: Path, only: str | None = None, quick: bool = False) -> None:
 
 
 def select(cases: Sequence[BenchCase], only: str | None) -> list[BenchCase]:
-    """The cases whose name contains `only`, in upper or lower case; all for None. Raises InputError when there are
-    none."""
-    chosen = [case for case in cases if only is None or only.lower() in case.name.lower()]
+    """The cases whose name contains `only`, in upper or lower case; for None all but those on request. Raises
+    InputError when there are none."""
+    chosen = [case for case in cases if (not case.on_request if only is None else only.lower() in case.name.lower())]
     if not chosen:
         known = did_you_mean(only or "", [case.name for case in cases])
         raise InputError(f"no row is named '{only}'{known}", "--only")

@@ -55,7 +55,7 @@ class Measurement:
 @dataclass(frozen=True)
 class BenchCase:
     """A row to measure. about: what is timed; against: the other column; unit: of `cosim.units`, or
-    the counted things."""
+    the counted things; on_request: measured only if a part of its name is given."""
 
     name: str
     about: str
@@ -63,6 +63,7 @@ class BenchCase:
     against: str = ""
     unit: str = "us"
     target: Target | None = None
+    on_request: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CHUNK_NS = 1_000_000_000
 BLOCK = 512  # ticks that are encoded together, in the cache
-ZSTD_LEVEL = -5
+ZSTD_LEVEL = -7  # numbers of 64 bits hardly get smaller with more work
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
 METADATA, LOG_TOPIC = "run", "/log"
 LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}

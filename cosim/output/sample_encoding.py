@@ -70,7 +70,9 @@ class ProtobufSamples:
         """The channels of the topics have the numbers 1, 2, …"""
         self._topics = topics
         self._layout = np.dtype([(str(k), _record(len(topic.fields))) for k, topic in enumerate(topics)])
+        self._order = np.array([column for topic in topics for _, _, column in topic.fields], dtype=np.intp)
         self._constant, self._ticks = np.zeros(1, self._layout), np.empty(0, self._layout)
+        self._values = np.empty((0, len(self._order)))
         for k, topic in enumerate(topics):
             message, n = self._constant[str(k)], len(topic.fields)
             message["opcode"], message["channel"] = MESSAGE, k + 1
@@ -92,15 +94,17 @@ class ProtobufSamples:
     def encode(self, log_ns: np.ndarray, t_ns: np.ndarray, rows: np.ndarray) -> EncodedTicks:
         k = len(rows)
         if len(self._ticks) < k:
-            self._ticks = np.empty(k, self._layout)
+            self._ticks, self._values = np.empty(k, self._layout), np.empty((k, len(self._order)))
         ticks = self._ticks[:k]
         ticks.view(np.uint8).reshape(k, -1)[:] = self._constant.view(np.uint8)  # structures would be copied by field
+        values, begin = np.take(rows, self._order, axis=1, out=self._values[:k], mode="clip"), 0  # other modes copy
         for number, topic in enumerate(self._topics):
-            message, columns = ticks[str(number)], [column for _, _, column in topic.fields]
+            message, n = ticks[str(number)], len(topic.fields)
             message["log"], message["publish"] = log_ns, t_ns
-            message["few"]["value"] = rows[:, columns[:_FEW]]
-            if len(columns) > _FEW:
-                message["more"]["value"] = rows[:, columns[_FEW:]]
+            message["few"]["value"] = values[:, begin : begin + min(n, _FEW)]
+            if n > _FEW:
+                message["more"]["value"] = values[:, begin + _FEW : begin + n]
+            begin += n
         ends = self._layout.itemsize * np.arange(1, k + 1)
         return EncodedTicks(ticks.view(np.uint8), (ends - self._layout.itemsize)[:, None] + self._begins, ends)
 

@@ -80,6 +80,8 @@ class SignalStore:
         if kept.everything and self.file is None:
             self._t.extend(len(t))[:, 0] = t
             return
+        if kept.last is not None:
+            numbers, t, values = (array[-kept.last :] for array in (numbers, t, values))
         if kept.every > 1:
             chosen = numbers % kept.every == 0
             t, values = t[chosen], values[chosen]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.errors import CosimError, InputError
 from cosim.output.events import RunEvent
 from cosim.output.output_files import writing
 from cosim.output.recording_reader import read_recording
@@ -49,10 +49,14 @@ def _save_store(run: RecordedRun, path: str | Path) -> None:
     if isinstance(run.values, np.memmap) and Path(path).exists() and os.path.samefile(run.values.filename or "", path):
         raise InputError("the signals of the run are in this file; give another one", str(path))
     store = StoreFile(path, 1 + len(run.signals), {"rig": dataclasses.asdict(run.rig), "signals": run.signals})
-    for begin in range(0, len(run.t), BLOCK):
-        part = slice(begin, begin + BLOCK)
-        store.append(np.column_stack([run.t[part], run.values[part]]))
-    store.finish(_rest(run))
+    try:
+        for begin in range(0, len(run.t), BLOCK):
+            part = slice(begin, begin + BLOCK)
+            store.append(np.column_stack([run.t[part], run.values[part]]))
+        store.finish(_rest(run))
+    except CosimError:  # no part of a run
+        store.path.unlink(missing_ok=True)
+        raise
 
 
 def finish_store(run: RecordedRun, store: SignalStore, temporary: bool) -> None:

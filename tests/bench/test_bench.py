@@ -392,3 +392,8 @@ def test_a_new_process_that_fails_reports_why(tmp_path):
     with pytest.raises(RunError) as caught:
         bench.rows_start.fresh(("raise SystemExit('no luck')",), tmp_path / "file", tmp_path)
     assert str(caught.value) == f"{tmp_path}/file: a new process failed: no luck"
+
+
+def test_a_row_on_request_is_measured_only_by_its_name():
+    every, chosen = ({case.name for case in bench.select(bench.CASES, only)} for only in (None, "1E8"))
+    assert chosen == {"run of 1e8 ticks"} and not chosen & every and len(every) == len(bench.CASES) - 1

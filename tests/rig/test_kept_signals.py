@@ -296,3 +296,11 @@ def test_a_run_is_not_saved_over_its_own_signals(rig, tmp_path):
         run.save(tmp_path / "a.run")
     assert str(caught.value) == f"{tmp_path / 'a.run'}: the signals of the run are in this file; give another one"
     assert not isinstance(caught.value, RunError)
+
+
+def test_a_run_is_saved_whole_or_not(everything, tmp_path):
+    with small_disk(tmp_path) as disk:
+        with pytest.raises(RunError) as caught:
+            everything.save(disk / "a.run")
+        assert str(caught.value).endswith("No space left on device; free space on the disk and run again")
+        assert not (disk / "a.run").exists()
