@@ -58,7 +58,7 @@ def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
     start = float(known[POTENTIAL][0]) if len(known.get(POTENTIAL, ())) else 0.0
     curves = []
     for signal, values in known.items():
-        moved = Derived(lambda y: y - start, values) if signal in (POTENTIAL, TOTAL) else values
+        moved = DerivedSignal(lambda y: y - start, values) if signal in (POTENTIAL, TOTAL) else values
         if signal == TOTAL or np.any(moved[:]):
             name, style = ENERGIES[signal]
             curves.append(PanelCurve(name, moved, style))
