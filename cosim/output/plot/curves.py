@@ -29,6 +29,11 @@ class DerivedSignal:
 Samples = np.ndarray | DerivedSignal
 
 
+def is_zero(y: Samples) -> bool:
+    """Whether all samples are 0."""
+    return not any(np.any(y[begin : begin + BLOCK]) for begin in range(0, len(y), BLOCK))
+
+
 def thin(
     x: np.ndarray, y: Samples, columns: int, begin: int = 0, end: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.output.plot.curves import DerivedSignal, Samples
+from cosim.output.plot.curves import DerivedSignal, Samples, is_zero
 from cosim.output.plot.style import BLUE, INK, PALE, ROSE, RUST, VIOLET
 
 ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
@@ -57,7 +57,7 @@ def columns_of(joints: Sequence[str], signals: Mapping[str, Samples]) -> list[Pl
 def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, Samples]) -> bool:
     """Whether a column has curves; efforts that are all zero do not count."""
     curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
-    return any(np.any(curve[:]) for curve in curves) if column is EFFORT else bool(curves)
+    return not all(map(is_zero, curves)) if column is EFFORT else bool(curves)
 
 
 def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count: int) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.output.plot.curves import DerivedSignal, Samples
+from cosim.output.plot.curves import DerivedSignal, Samples, is_zero
 from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 
 MAX_REACTIONS = 6
@@ -59,7 +59,7 @@ def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
     curves = []
     for signal, values in known.items():
         moved = DerivedSignal(lambda y: y - start, values) if signal in (POTENTIAL, TOTAL) else values
-        if signal == TOTAL or np.any(moved[:]):
+        if signal == TOTAL or not is_zero(moved):
             name, style = ENERGIES[signal]
             curves.append(PanelCurve(name, moved, style))
     return Panel("energy; potential: its change" if start else "energy", "J", curves)
