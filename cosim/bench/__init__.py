@@ -14,6 +14,7 @@ from cosim.bench import (
     rows_hardware,
     rows_loops,
     rows_precision,
+    rows_python,
     rows_realtime,
     rows_rollouts,
     rows_runs,
@@ -32,6 +33,7 @@ from cosim.output.output_files import write_file
 CASES: tuple[BenchCase, ...] = (
     *rows_dynamics.CASES,
     *rows_tick.CASES,
+    *rows_python.CASES,
     *rows_precision.CASES,
     *rows_batch.CASES,
     *rows_rollouts.CASES,
