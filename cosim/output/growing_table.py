@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,6 +83,7 @@ class SpillingTable:
                 folder.mkdir(parents=True, exist_ok=True)
                 self._file, path = tempfile.mkstemp(dir=folder)
                 os.unlink(path)
+                self._close = weakref.finalize(self, os.close, self._file)
             at, data = self._in_file * self._columns * self._dtype.itemsize, self._rows.rows.data.cast("B")
             while len(data):
                 written = os.pwrite(self._file, data, at)
@@ -104,7 +106,7 @@ class SpillingTable:
         return np.concatenate([found, self._rows.rows]) if self._rows.count else found
 
     def close(self) -> None:
-        """What `rows` returned stays readable."""
+        """Also when it is garbage-collected. What `rows` returned stays readable."""
         if self._file is not None:
-            os.close(self._file)
+            self._close()
             self._file = None

@@ -180,6 +180,29 @@ def test_waiting_ticks_of_a_real_time_run_are_on_the_disk_beyond_their_memory(ri
     assert found[0].failures == blocks[0].failures and not list(waiting.take())
 
 
+def test_a_real_time_run_with_rows_and_stamps_on_the_disk(everything, monkeypatch):
+    from cosim.execution import paced
+    from cosim.output.growing_table import SpillingTable
+    from cosim.output.waiting_ticks import WaitingTicks
+
+    moved, move = [], SpillingTable._move
+
+    def noted(table):
+        move(table)
+        moved.append(table._in_file)
+
+    monkeypatch.setattr(SpillingTable, "_move", noted)
+    monkeypatch.setattr(paced, "STAMP_BYTES", 1000)
+    monkeypatch.setattr(WaitingTicks.__init__, "__defaults__", (1000,))
+    run = Rig.from_dict({**ARM, "schedule": {"duration": 0.3, "realtime": {"overrun": "catch_up"}}}).run()
+    assert len(moved) >= 2
+    np.testing.assert_array_equal(run["elbow/position"], everything["elbow/position"][:301])
+    np.testing.assert_array_equal(run.timing.numbers, np.arange(301))
+    summary = run.summary["timing"]
+    assert isinstance(run.timing.stamps, np.memmap) and summary["ticks"] == 301
+    assert 0.0 < summary["tasks"]["step"]["median_s"] == np.nanmedian(run["timing/step"])
+
+
 def test_a_table_that_finds_the_disk_full_stays_in_memory(tmp_path):
     from cosim.output.growing_table import SpillingTable
 
