@@ -1,8 +1,9 @@
 """The effort that given accelerations of the controlled joints require in the whole mechanism.
 
 Hybrid dynamics (Featherstone, Rigid Body Dynamics Algorithms, §9.1): the controlled joints get the given accelerations,
-prescribed ones their motion, and all others move under their measured effort, 0 of a passive joint. So two controllers
-share an arm, each with the efforts of the other. Closed loops and floating bases are part of the equations.
+prescribed ones their motion, locked ones rest, and all others move under their measured effort, 0 of a passive joint.
+So two controllers share an arm, each with the efforts of the other. Closed loops and floating bases are
+part of the equations.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cosim import ops
-from cosim.types import ControllerContext, Numeric, Signals, joint_signals
-
-ALL = ("all_position", "all_velocity", "all_acceleration", "all_effort")
+from cosim.types import ALL, ControllerContext, Numeric, Signals, joint_signals
 
 
 class RequiredEffort:
@@ -38,16 +37,20 @@ class RequiredEffort:
         """Effort (n,) of the controlled joints for their `acceleration` (n,), with the springs of the joints.
 
         u: the inputs; friction_velocity: (n,) at which the friction of the controlled joints is compensated, None: it
-        is not; position, velocity: (n,) of the controlled joints, by default as measured.
+        is not; position, velocity: (n,) of the controlled joints, by default as measured. A locked joint
+        stays where it is measured.
         """
-        equations, index = self._equations, self._index
+        equations, index, locked = self._equations, self._index, u["all_locked"] > 0.5
         chart = u["all_position"] if position is None else ops.with_elements(u["all_position"], index, position)
         v = u["all_velocity"] if velocity is None else ops.with_elements(u["all_velocity"], index, velocity)
         a = ops.with_elements(u["all_acceleration"], index, acceleration)
+        chart = ops.where(locked, u["all_position"], chart)
+        v, a = ops.where(locked, 0.0, v), ops.where(locked, 0.0, a)
+        known = ops.logical_or(self._known, locked)
         q = equations.coordinates(chart)
         springs = equations.spring_effort(q)
         applied = u["all_effort"] - equations.friction_effort(v) - springs
-        _, effort = equations.hybrid_dynamics(q, v, a, applied, self._known, t)
+        _, effort = equations.hybrid_dynamics(q, v, a, applied, known, t)
         effort = effort + springs
         if friction_velocity is not None:
             effort = effort + equations.friction_effort(ops.with_elements(v, index, friction_velocity))

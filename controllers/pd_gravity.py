@@ -24,7 +24,7 @@ class PdGravity:
     def __init__(self, params: Params, context: ControllerContext) -> None:
         n = len(context.joints)
         self.params = params
-        self.inputs = {**joint_signals(REFERENCE, n), **joint_signals(("all_position",), context.model.nv)}
+        self.inputs = {**joint_signals(REFERENCE, n), **joint_signals(("all_position", "all_locked"), context.model.nv)}
         self.outputs = joint_signals(COMMAND, n)
         self._model = context.model
         self._index = context.index
@@ -37,7 +37,8 @@ class PdGravity:
         model, rest = self._model.equations, ops.zeros(self._model.nv)
         q = model.coordinates(u["all_position"])
         if self._model.constraint_rows:
-            _, gravity = model.hybrid_dynamics(q, rest, rest, rest, self._prescribed, t)
+            known = ops.logical_or(self._prescribed, u["all_locked"] > 0.5)
+            _, gravity = model.hybrid_dynamics(q, rest, rest, rest, known, t)
         else:
             gravity = model.inverse_dynamics(q, rest, rest, t)
         return {}, {

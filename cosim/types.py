@@ -48,6 +48,8 @@ class Signal:
 Signals = Mapping[str, Signal]
 
 FEEDBACK: tuple[str, ...] = ("position", "velocity", "effort")
+# what a controller may know of the whole mechanism, (nv,)
+ALL: tuple[str, ...] = (*(f"all_{name}" for name in FEEDBACK), "all_acceleration", "all_locked")
 REFERENCE: tuple[str, ...] = ("reference_position", "reference_velocity", "reference_acceleration", "reference_effort")
 COMMAND: tuple[str, ...] = ("position", "velocity", "effort", "kp", "kd")
 
@@ -61,6 +63,7 @@ def joint_signals(names: tuple[str, ...], n: int) -> Signals:
         "effort": "joint effort",
         "kp": "joint stiffness",
         "kd": "joint damping",
+        "locked": "1",
     }
     return {name: Signal((n,), units[name.rsplit("_", 1)[-1]]) for name in names}
 
@@ -129,7 +132,7 @@ class DiscreteBlock(Block, Protocol):
         ...
 
 
-Controller = DiscreteBlock  # inputs among FEEDBACK, REFERENCE and `all_<feedback>`; outputs COMMAND, shape (n,)
+Controller = DiscreteBlock  # inputs among FEEDBACK, REFERENCE and ALL; outputs COMMAND, shape (n,)
 
 
 @runtime_checkable

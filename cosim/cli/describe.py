@@ -129,7 +129,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         if name in rig.plant.real:
             yield f"  {name}: real, {_real_limits(rig, name)}"
             continue
-        latched = ", latched" if joint.latched else ""
+        latched = ", latched" if rig.joints.index(name) in rig.plant.modes.latched else ""
         found = " (computed)" if closes and not joint.initial_given[0] and role != "prescribed" else ""
         stops = "".join(f", {'upper' if side > 0 else 'lower'} stop at {at:g} {unit}" for side, at in joint.stops)
         given = _real_limits(rig, name)

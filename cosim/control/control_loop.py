@@ -17,7 +17,8 @@ from cosim.control.tunables import Tunables
 from cosim.errors import WrongResult, describe_exception, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
-from cosim.types import COMMAND, FEEDBACK, Controller, Numeric, Parameters, State, Trajectory
+from cosim.plant.hybrid_modes import Locks
+from cosim.types import ALL, COMMAND, FEEDBACK, Controller, Numeric, Parameters, State, Trajectory
 
 
 def _is_number(value: object) -> bool:
@@ -41,6 +42,7 @@ class ControlLoop:
     priority: int = 0
     deadline_ns: int | None = None
     fallback: Controller | None = None
+    locks: Locks = field(default_factory=Locks)
 
     parameter_slice: slice = field(init=False, default_factory=lambda: slice(0))  # in the parameters of all loops
     failure: str = field(init=False, default="")  # the exception for which the fallback took over
@@ -82,30 +84,39 @@ class ControlLoop:
         v: Numeric,
         effort: Numeric,
         a: Numeric,
+        locks: Numeric,
         start: Numeric,
     ) -> tuple[Numeric, ...]:
         """(next state, fallback_active, then the fields of COMMAND): one call of the controller on flat arrays.
 
         p: its tunable parameters; x: its state; q, v, effort: (nv,) as measured; a: (nv,) accelerations of prescribed
-        joints, 0 of others; start: the `BumplessStart` of nv joints as one array.
+        joints, 0 of others; locks: (2, nv), see `Plant.locks`; start: the `BumplessStart` of nv joints as one array.
         """
         state = self.layout.unpack(x)
-        u = self.inputs(t, q, v, effort, a, start)
+        u = self.inputs(t, q, v, effort, a, locks, start)
         run = partial(self._run, self.block, self.state_layout, t, self.tunables.apply(p), state["block"], u)
         if self.fallback is None:
             state["block"], y = run()
             return self.layout.pack(state), fallback_active, *y
-        return self._with_fallback(run, state, fallback_active, (t, q, v, effort, a))
+        return self._with_fallback(run, state, fallback_active, (t, q, v, effort, a, locks))
 
     def inputs(
-        self, t: Numeric, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, start: Numeric
+        self, t: Numeric, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, locks: Numeric, start: Numeric
     ) -> dict[str, Numeric]:
         """The inputs of the controller by name; see `update`."""
         reference = BumplessStart.of(start, len(q)).at(self.index).reference(self.trajectory, t)
-        return self._inputs_of(self.block, self._measured_inputs(q, v, effort, a), reference)
+        return self._inputs_of(self.block, self._measured_inputs(q, v, effort, a, locks), reference)
 
     def run_fallback(
-        self, t: Numeric, x: Numeric, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, hold_position: Numeric
+        self,
+        t: Numeric,
+        x: Numeric,
+        q: Numeric,
+        v: Numeric,
+        effort: Numeric,
+        a: Numeric,
+        locks: Numeric,
+        hold_position: Numeric,
     ) -> tuple[Numeric, ...]:
         """(next state of the fallback, then the fields of COMMAND): one call of the fallback on flat arrays.
 
@@ -113,15 +124,26 @@ class ControlLoop:
         assert self.fallback is not None
         at_rest = {what: np.zeros(len(self.index)) for what in ("velocity", "acceleration", "effort")}
         reference, layout = {"position": hold_position, **at_rest}, Layout(self.fallback.initial())
-        u = self._inputs_of(self.fallback, self._measured_inputs(q, v, effort, a), reference)
+        u = self._inputs_of(self.fallback, self._measured_inputs(q, v, effort, a, locks), reference)
         x, y = self._run(self.fallback, layout, t, self.fallback.params, layout.unpack(x), u)
         return layout.pack(x), *y
 
-    def _measured_inputs(self, q: Numeric, v: Numeric, effort: Numeric, a: Numeric) -> dict[str, Numeric]:
+    def _measured_inputs(
+        self, q: Numeric, v: Numeric, effort: Numeric, a: Numeric, locks: Numeric
+    ) -> dict[str, Numeric]:
         """The inputs of controllers that are not references."""
         measured = dict(zip(FEEDBACK, (q, v, effort), strict=True))
-        of_all = {f"all_{name}": values for name, values in measured.items()} | {"all_acceleration": a}
+        of_all = dict(zip(ALL, (q, v, effort, a, self._locked(locks)), strict=True))
         return of_all | {name: values[self.index] for name, values in measured.items()}
+
+    def _locked(self, locks: Numeric) -> Numeric:
+        """(nv,) 1 for dofs that the controller must take as locked. Its own joints are only if they are latched: it may
+        drive them out of a stop or against a brake. Locks that never change are constants of the trace."""
+        dofs = np.arange(locks.shape[1])
+        own, held = np.isin(dofs, self.index), np.isin(dofs, self.locks.held)
+        latched = np.isin(dofs, self.locks.latched).astype(float)
+        latched = ops.where(np.isin(dofs, self.locks.latching), locks[0], latched)
+        return ops.where(held & ~own, locks[1], latched)
 
     @staticmethod
     def _inputs_of(
@@ -187,7 +209,7 @@ class ControlLoop:
         """The result of `update` with a fallback, whose command counts from the failure of the controller on. In
         Python a failed controller is not called again, and the fallback is not called before.
 
-        run: one call of the controller; inputs: t, q, v, effort, a.
+        run: one call of the controller; inputs: t, q, v, effort, a, locks.
         """
         n, tracing = len(self.index), any(map(is_symbolic, inputs))
         x, y = state["block"], [np.full(n, np.nan)] * len(COMMAND)

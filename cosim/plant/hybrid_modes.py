@@ -33,6 +33,20 @@ class PlantEvent:
 
 
 @dataclass(frozen=True)
+class Locks:
+    """Dofs that may be locked: latched at the start, by events later, and those that brakes and stops hold."""
+
+    latched: tuple[int, ...] = ()
+    latching: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+
+    @property
+    def changing(self) -> tuple[int, ...]:
+        """The dofs whose lock may change."""
+        return (*self.latching, *self.held)
+
+
+@dataclass(frozen=True)
 class HardStop:
     """An inelastic or elastic stop of a dof: side is +1 at an upper bound, −1 at a lower one."""
 
@@ -136,6 +150,16 @@ class HybridModes:
             "fired": np.zeros(n),  # how often each indicator fired in this step
             "endless": np.full((), -1.0),  # when events began to trigger each other without end [s]; −1: never
         }
+
+    @cached_property
+    def locks(self) -> Locks:
+        """Which dofs are latched at the start, and where that may change."""
+
+        def dofs(*actions: str) -> set[int]:
+            return {dof for event in self.events if event.do in actions for dof in event.of}
+
+        latching, stopping = dofs("latch", "unlatch"), {stop.dof for stop in self.stops}
+        return Locks(self.latched, tuple(sorted(latching)), tuple(sorted(dofs("brake") | stopping)))
 
     def locked(self, s: State) -> Numeric:
         """(nv,) 1 where a dof is locked by a latch, a touched stop or a sticking brake."""

@@ -238,6 +238,12 @@ class Plant:
             return self.imposed
         return ops.logical_or(self.imposed, self.modes.locked(x["modes"]) > 0.5)
 
+    def locks(self, x: State) -> Numeric:
+        """(2, nv) 1 for dofs that are latched, and for those locked by a latch, brake or stop; 0 elsewhere."""
+        if not self.modes:
+            return np.zeros((2, self.model.nv))
+        return ops.array([x["modes"]["latched"], self.modes.locked(x["modes"])])
+
     def active(self, x: State) -> Numeric:
         """1 for each constraint that is active, 0 for released ones; None if all are always active."""
         return self.modes.active(x["modes"]) if self.modes.releases else None

@@ -24,7 +24,7 @@ def trace_controller(
         return loop.update, ""
     joints = (nv,)
     state = [loop.tunables.values.shape, (loop.layout.size,), loop.fallback_active.shape]
-    shapes = [(), *state, *[joints] * 4, start_shape]
+    shapes = [(), *state, *[joints] * 4, (2, nv), start_shape]
     name = f"controller_{loop.name}"
     try:
         routine = Routine(loop.update, shapes, name)
@@ -50,7 +50,12 @@ def _compiled_fallback(loop: ControlLoop, nv: int) -> Callable[..., Numeric] | N
     if loop.fallback is None:
         return None
     x = Layout(loop.fallback.initial()).size
-    sizes = {"x": (x,), **{name: (nv,) for name in (*FEEDBACK, "known")}, "hold_position": loop.index.shape}
+    sizes = {
+        "x": (x,),
+        **{name: (nv,) for name in (*FEEDBACK, "known")},
+        "locks": (2, nv),
+        "hold_position": loop.index.shape,
+    }
     ports = [ArrayPort("t", ()), *(ArrayPort(*item) for item in sizes.items())]
     try:
         return compile(loop.run_fallback, ports, f"fallback_{loop.name}")

@@ -19,16 +19,16 @@ FLOAT = np.dtype(np.float64)
 
 
 def inputs_routine(loop: ControlLoop, nv: int, start: np.ndarray) -> tuple[Routine, Layout]:
-    """(the inputs of a controller, as one array, from t, q, v, effort, known acceleration (nv,) and the flat
-    BumplessStart; their places in it). start: such a one. Raises CompileError if they cannot be compiled, for a
-    trajectory in Python."""
+    """(the inputs of a controller, as one array, from t, q, v, effort, known acceleration (nv,), the locks
+    (2, nv) and the flat BumplessStart; their places in it). start: such a one. Raises CompileError if they cannot be
+    compiled, for a trajectory in Python."""
     zeros = np.zeros(nv)
-    layout = Layout(loop.inputs(0.0, zeros, zeros, zeros, zeros, start))
+    layout = Layout(loop.inputs(0.0, zeros, zeros, zeros, zeros, np.zeros((2, nv)), start))
 
     def inputs(*arguments: Numeric) -> Numeric:
         return layout.pack(loop.inputs(*arguments))
 
-    return Routine(inputs, [(), *[(nv,)] * 4, start.shape], f"inputs_{loop.name}"), layout
+    return Routine(inputs, [(), *[(nv,)] * 4, (2, nv), start.shape], f"inputs_{loop.name}"), layout
 
 
 class PythonController:

@@ -96,6 +96,10 @@ class TickFunctions:
         """(nv,) accelerations of prescribed and real joints, 0 elsewhere."""
         return self.plant.motion(t, self.plant.layout.unpack(x))[2]
 
+    def locks(self, x: Numeric) -> Numeric:
+        """(2, nv) which dofs are latched, and which are locked by a latch, brake or stop."""
+        return self.plant.locks(self.plant.layout.unpack(x))
+
     def correct_real(self, x: Numeric, position: Numeric, interval: Numeric, delay: Numeric) -> Numeric:
         """The plant's state x (nx,) with the observers of its real joints corrected by new samples of position (nv,).
 

@@ -92,6 +92,7 @@ class TickModel(TickFunctions):
             # of joints with limits on standstill
             "standstill": {name: n for name in _STANDSTILL},
             "known_acceleration": n,  # of prescribed and real joints
+            "locks": np.zeros((2, self.nv)),  # 1 for latched dofs; for those locked by a latch, brake or stop
             "sample_interval": n,  # of real joints with a new sample: time since the one before [s], 0 without
             "sample_delay": n,  # … and age of the sample at the time of the tick [s]
             "sensors": self.encoders.initial(q, v),
@@ -170,7 +171,7 @@ class TickModel(TickFunctions):
         if task.name not in self.inputs_of_python_controllers:
             return (python,)
         routine, _ = self.inputs_of_python_controllers[task.name]
-        inputs = [self._region(path).where for path in ("t", *_MEASURED, "known_acceleration", "bumpless_start")]
+        inputs = [self._region(path).where for path in ("t", *_KNOWN)]
         return RoutineCall(routine, tuple(inputs), (self._region(("python_inputs", task.name)).where,)), python
 
     @cached_property
@@ -258,6 +259,8 @@ class TickModel(TickFunctions):
             calls.append(
                 self._call("known_acceleration", self.known_acceleration, ["t", "plant"], ["known_acceleration"])
             )
+        if self.plant.modes.locks.changing:
+            calls.append(self._call("locks", self.locks, ["plant"], ["locks"]))
         return calls
 
     def _controller_tasks(self) -> list[TickTask]:
@@ -270,7 +273,7 @@ class TickModel(TickFunctions):
                 slice(first + loop.parameter_slice.start, first + loop.parameter_slice.stop), loop.tunables.values.shape
             )
             state = [self._region(("controllers", loop.name)), self._region(("fallback_active", loop.name))]
-            inputs = [self._region(path) for path in (*_MEASURED, "known_acceleration", "bumpless_start")]
+            inputs = [self._region(path) for path in _KNOWN]
             command = [self._region(("controller_commands", loop.name, name)) for name in COMMAND]
             arguments = (self._region("t"), parameters, *state, *inputs), (*state, *command)
             call = MemoryCall(f"controller_{loop.name}", update, *arguments)
@@ -325,6 +328,8 @@ class TickModel(TickFunctions):
 
 # paths in the memory
 _MEASURED: tuple[Path, ...] = (("measured", "position"), ("measured", "velocity"), "measured_effort")
+# what a controller gets besides the time, its parameters and its state
+_KNOWN: tuple[Path, ...] = (*_MEASURED, "known_acceleration", "locks", "bumpless_start")
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
 _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)

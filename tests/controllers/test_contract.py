@@ -14,7 +14,7 @@ from cosim.errors import CompileError, InputError
 from cosim.layout import Layout
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
-from cosim.types import COMMAND, FEEDBACK, REFERENCE, ControllerContext, DiscreteBlock, Limits, joint_signals
+from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, ControllerContext, DiscreteBlock, Limits, joint_signals
 from tests.kit.plugins import modules, name_of, parameter_sets
 
 ARM = "".join(
@@ -36,7 +36,7 @@ MODEL = Model(parse_urdf(ARM))
 JOINTS, INDEX, N = ("c", "a"), np.array([2, 0]), 2
 ALLOWED = {
     **joint_signals((*FEEDBACK, *REFERENCE), N),
-    **joint_signals(tuple(f"all_{name}" for name in (*FEEDBACK, "acceleration")), MODEL.nv),
+    **joint_signals(ALL, MODEL.nv),
 }
 
 

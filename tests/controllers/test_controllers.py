@@ -14,7 +14,7 @@ import pytest
 from cosim import ops
 from cosim.compile import ArrayPort, compile
 from cosim.errors import InputError
-from cosim.types import COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits
+from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Block, ControllerContext, Limits
 from tests.kit.plugins import modules, name_of
 
 INERTIA = np.array([[2.0, 0.3, 0.0], [0.3, 1.5, 0.2], [0.0, 0.2, 0.8]])
@@ -39,16 +39,9 @@ class Pendulums:
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:
         return INERTIA @ qdd + v * v + WEIGHT * ops.sin(q)
 
-    def hybrid_dynamics(
-        self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: np.ndarray, t: Any = 0.0
-    ) -> tuple[Any, Any]:
-        assert prescribed.dtype == bool
-        free = np.flatnonzero(~prescribed)
-        still = ops.array([a if moved else 0.0 for a, moved in zip(qdd, prescribed, strict=True)])
-        missing = (tau - self.inverse_dynamics(q, v, still))[free]
-        inverse = np.linalg.inv(INERTIA[np.ix_(free, free)])
-        found = iter(inverse @ missing) if len(free) else iter(())
-        qdd = ops.array([a if moved else next(found) for a, moved in zip(qdd, prescribed, strict=True)])
+    def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0) -> tuple[Any, Any]:
+        rows = ops.where(ops.array([[moved] * 3 for moved in prescribed]), np.eye(3), INERTIA)
+        qdd = ops.solve(rows, ops.where(prescribed, qdd, tau - self.inverse_dynamics(q, v, np.zeros(3))))
         return qdd, self.inverse_dynamics(q, v, qdd)
 
     def friction_effort(self, v: Any) -> Any:
@@ -77,12 +70,12 @@ def gains(n: int, **more: tuple[float, ...]) -> dict[str, tuple[float, ...]]:
     return {"kp": tuple(100.0 + k for k in range(n)), "kd": tuple(10.0 + k for k in range(n)), **more}
 
 
-ALL = ("all_position", "all_velocity", "all_acceleration", "all_effort")
 INPUTS = {
     "all_position": np.array([0.3, -0.7, 1.1]),
     "all_velocity": np.array([0.4, 0.9, -0.6]),
     "all_acceleration": np.array([0.0, 6.0, 0.0]),  # known only where it is prescribed
     "all_effort": np.array([8.0, 0.0, 7.0]),
+    "all_locked": np.zeros(3),
     "position": np.array([1.1, 0.3]),
     "velocity": np.array([-0.6, 0.4]),
     "effort": np.array([7.0, 8.0]),
@@ -218,6 +211,15 @@ def test_feedforward_pd_moves_a_prescribed_joint_with_its_known_acceleration() -
     np.testing.assert_allclose(command["effort"], effort[[2, 0]] + INPUTS["reference_effort"], rtol=1e-13)
     _, other = step(block, all_acceleration=np.array([0.0, 7.0, 0.0]))
     np.testing.assert_allclose(other["effort"] - command["effort"], INERTIA[[2, 0], 1], rtol=1e-12)
+
+
+def test_feedforward_pd_takes_locked_joints_as_at_rest_where_they_are_measured() -> None:
+    """b is passive, c is commanded: both are locked, so that only a moves."""
+    block = make("feedforward_pd", context(2, 0), **gains(2), friction=False)
+    _, command = step(block, all_locked=np.array([0.0, 1.0, 1.0]))
+    q, v, a = np.array([0.5, -0.7, 1.1]), np.array([0.2, 0.0, 0.0]), np.array([-2.0, 0.0, 0.0])
+    expected = required(q, v, a)[[2, 0]] + INPUTS["reference_effort"]
+    np.testing.assert_allclose(command["effort"], expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize(

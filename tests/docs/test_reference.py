@@ -464,6 +464,6 @@ def test_a_controller_gets_every_listed_input():
     inputs, outputs = joint_signals(tuple(listed), 2), joint_signals(COMMAND, 2)
     block = SimpleNamespace(inputs=inputs, outputs=outputs, params=params, initial=dict, update=update)
     ControlLoop("c", block, index, 1, HoldTrajectory(np.zeros(2))).update(
-        0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros(2 + 2 * nv) + 1.0
+        0.0, np.zeros(0), np.zeros(0), np.zeros(0), *np.zeros((4, nv)), np.zeros((2, nv)), np.zeros(2 + 2 * nv) + 1.0
     )
     assert {name: np.shape(value) for name, value in seen.items()} == shapes

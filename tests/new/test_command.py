@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -246,6 +247,44 @@ def test_a_rig_of_an_mjcf_file(new, command):
     assert rig.spec.joints["slew"].limits["effort"] == 30.0
     run = rig.run()
     assert run.summary["joints"]["slew"]["error_max"] < 1e-4
+
+
+FLOATING = robot(
+    link("world", 0),
+    link("base", 20.0),
+    link("arm", 3.0),
+    joint("root", "world", "base", "floating"),
+    joint("h", "base", "arm", limit=LIMIT),
+    name="fl",
+)
+FREE = """\
+<mujoco model="fl">
+  <worldbody>
+    <body name="base">
+      <freejoint name="root"/>
+      <geom type="box" size="0.2 0.2 0.2"/>
+      <body name="arm" pos="0.3 0 0">
+        <joint name="h" axis="0 1 0" limited="true" range="-10 10"/>
+        <geom type="box" size="0.2 0.05 0.05" pos="0.2 0 0"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize(("text", "file"), [(FLOATING, "robot.urdf"), (FREE, "robot.xml")])
+def test_an_arm_on_a_root_that_is_held_tracks(new, command, text, file):
+    assert new(text, file=file)[0] == 0
+    run = load_rig("rig.yaml").run()
+    assert np.ptp(run["root.z/position"]) == 0.0
+    assert run.summary["joints"]["h"]["error_max"] < 1e-4
+    assert run.summary["guard"] == {}
+    for dof in ("x", "y", "z", "rx", "ry", "rz"):
+        assert (
+            f"    root.{dof}: passive, latched, from 0 {'m' if len(dof) == 1 else 'rad'}"
+            in command("check", "rig.yaml")[1]
+        )
 
 
 # --- mistakes ---

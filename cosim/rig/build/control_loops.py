@@ -46,7 +46,9 @@ def _loop(
         block = load(controller.plugin)
         fallback = None if controller.fallback is None else load(controller.fallback)
         timing = (controller.phase, controller.priority, controller.deadline_ns)
-        return ControlLoop(controller.name, block, index, controller.ticks, reference, *timing, fallback)
+        return ControlLoop(
+            controller.name, block, index, controller.ticks, reference, *timing, fallback, plant.modes.locks
+        )
 
     return call_checked(make, path, reading)
 

@@ -15,6 +15,7 @@ from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.types import (
     ACTUATOR_INPUTS,
     ACTUATOR_OUTPUTS,
+    ALL,
     COMMAND,
     FEEDBACK,
     REFERENCE,
@@ -69,7 +70,7 @@ def check_controller(block: Any, n: int, nv: int) -> None:
     """Raises InputError where a controller of n joints declares other signals than a loop of a rig with nv dofs has."""
     _check_members(block, "a controller", (*BLOCK, "update"))
     feedback = {name: (n,) for name in (*FEEDBACK, *REFERENCE)}
-    known = feedback | {f"all_{name}": (nv,) for name in (*FEEDBACK, "acceleration")}
+    known = feedback | dict.fromkeys(ALL, (nv,))
     _check_signals("input", block.inputs, known, "joint_signals(names, n)")
     _check_signals("output", block.outputs, dict.fromkeys(COMMAND, (n,)), "joint_signals(names, n)")
     _check_state(block)
