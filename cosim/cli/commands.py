@@ -70,8 +70,9 @@ def run(
     """Run a rig, simulated or with its real motors, and print a summary."""
     from cosim import load_rig
     from cosim.cli.run_files import check_plots, input_files, write_files
-    from cosim.cli.run_summary import print_summary
+    from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
+    from cosim.rig.inspection import instability_before_run, references_beyond_limits
     from cosim.rig.run import StoppedRun
 
     seconds = None if duration is None else console.duration_of(duration)
@@ -84,6 +85,9 @@ def run(
         loaded = load_rig(rig, set_ or (), interpret, realtime)
     check_plots(plots, loaded, signals, joints)
     console.check_inputs(input_files(loaded), plots, json, record)
+    unstable = instability_before_run(loaded)
+    for line in (*unstable, *references_beyond_limits(loaded)):
+        print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if loaded.hardware:
         from cosim.cli.confirm import confirm
         from cosim.cli.describe import what_moves
@@ -95,8 +99,9 @@ def run(
             finished = loaded.run(seconds, record, shown, clear_faults)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
+    fault = fault or invalid_results(finished, unstable)
     if json != "-":
-        print_summary(finished)
+        print_summary(finished, unstable)
     failures = [*write_files(finished, plots, json, record, signals, joints), *([] if fault is None else [fault])]
     for failure in failures[:-1]:
         print(failure, file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.control.limits import LIMITS, STOP
-from cosim.rig.inspection import first_tick, masses, references_beyond_limits, time_constants
+from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec, show_time
@@ -24,7 +24,7 @@ MOST_MASSES = 12  # that are listed
 def describe(rig: Rig) -> None:
     """Print the description of a valid rig."""
     state = first_tick(rig)
-    notes = (*time_constants(rig, state), *references_beyond_limits(rig))
+    notes = (*time_constants(rig, state), *(f"warning: {line}" for line in warnings(rig, state)))
     print(f"{rig.spec.path}: OK")
     for line in (*_mechanism(rig), *_parts(rig), *notes, *_tick(rig), *(_guard(rig) if rig.hardware else ())):
         print(f"  {line}")

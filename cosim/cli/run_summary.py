@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cosim.errors import plural
+from cosim.errors import RunError, plural
 from cosim.output.console import report_console, report_table
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.drivers import BusReport
@@ -21,8 +21,8 @@ ROUNDING = 1e-12
 LOSS = ROUNDING
 
 
-def print_summary(run: Run) -> None:
-    """Print the summary: a table of the joints, then a line per topic."""
+def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
+    """Print the summary: a table of the joints, then a line per topic. unstable: what was known to be before."""
     summary, console = run.summary, report_console()
     console.print(f"[bold]{run.rig.name}[/bold]  {run.rig.description}".rstrip(), soft_wrap=True)
     table = report_table()
@@ -41,7 +41,7 @@ def print_summary(run: Run) -> None:
         table.add_row(name, joint["role"], *values)
     console.print(table)
     timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
-    for line in [*structure_lines(summary, units), *guard_lines(summary), *general_lines(summary), *timing]:
+    for line in [*structure_lines(summary, units), *guard_lines(summary), *general_lines(summary, unstable), *timing]:
         console.print(line, soft_wrap=True)
 
 
@@ -61,7 +61,21 @@ def _columns(joints: Sequence[JointSummary]) -> list[tuple[str, str, str]]:
     return [column for columns, shown in parts if shown for column in columns]
 
 
-def general_lines(summary: RunSummary) -> list[str]:
+def invalid_results(run: Run, unstable: Sequence[str] = ()) -> RunError | None:
+    """What makes the results of a finished run invalid, if anything. unstable: what was known to be before."""
+    energy = run.summary["energy"]
+    if run.fault or not energy or energy["residual_relative"] <= UNSTABLE:
+        return None
+    return RunError(f"the run is unstable and its results are invalid: {_why_unstable(unstable)}", run.rig.path)
+
+
+def _why_unstable(unstable: Sequence[str]) -> str:
+    """The step is the cause only where nothing else is known to be unstable."""
+    fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+    return "; ".join(unstable) or f"the step is too coarse; {fix}"
+
+
+def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str]:
     """Energy, buses, speed and engine."""
     energy = summary["energy"]
     parts: dict[str, list[str]] = {}
@@ -70,11 +84,8 @@ def general_lines(summary: RunSummary) -> list[str]:
         where, _, why = how.partition(": ")
         parts.setdefault(where, []).append(part)
         reasons += [f"         {part} in Python: {why}"] if why else []
-    if energy and not energy["residual_relative"] <= COARSE:
-        worse = not energy["residual_relative"] <= UNSTABLE
-        what = "the run is unstable and its results are invalid" if worse else "the energy balance does not close"
-        fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
-        reasons.append(f"warning  {what}: the step is too coarse; {fix}")
+    if energy and COARSE < energy["residual_relative"] <= UNSTABLE:
+        reasons.append(f"warning  the energy balance does not close: {_why_unstable(unstable)}")
     reasons += step_error_lines(summary)
     balance = [
         f"energy   work in {e['work_in']:.6g} J, {_of_forces(e)}dissipated {e['dissipated']:.6g} J, stored"

@@ -8,7 +8,8 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
-from cosim.execution.divergence import PostMortem, likely_cause
+from cosim.execution.divergence import likely_cause
+from cosim.execution.rig_state import RigState
 from cosim.plant.event_stepper import PlantFault
 from cosim.plant.integration import MAX_STEPS
 from cosim.tick.tick_model import TickModel
@@ -50,7 +51,7 @@ def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.n
         reason = _constraint_violated(tick_model, t, parts)
     else:
         reason = _controlled_stop(tick_model, parts) if stopped else _guard_fault(tick_model, parts)
-    cause = "" if reason.joint is None else likely_cause(PostMortem(tick_model, tick, parts, rows, reason.joint))
+    cause = "" if reason.joint is None else likely_cause(RigState(tick_model, tick, parts, rows, reason.joint))
     return f"stopped at tick {tick} (t = {t:.6g} s): {reason.what}; {cause or reason.fix}"
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from cosim.errors import CosimError, InputError, describe_exception
-from cosim.execution.divergence import PostMortem, fastest_loop, fastest_plant, instability, predicted
+from cosim.execution.divergence import instability
+from cosim.execution.drive_loops import fastest_loop
+from cosim.execution.rig_state import RigState, predicted
+from cosim.execution.stiffness import fastest_plant
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.tick.tick_model import TickTask
 from cosim.types import COMMAND
@@ -24,8 +28,9 @@ def masses(rig: WiredRig) -> dict[str, float]:
     return {link.name: link.inertial.mass for link in links if link.inertial is not None and link.inertial.mass > 0.0}
 
 
-def first_tick(rig: WiredRig) -> PostMortem:
-    """The rig after its first tick, in plain Python without its drivers: every function of the user is called.
+def first_tick(rig: WiredRig, last: str = "publish") -> RigState:
+    """The rig after its first tick, in plain Python without its drivers: every function of the user is called. last:
+    the task after which it ends.
 
     Raises InputError for a part that fails or commands values that are not finite.
     """
@@ -34,6 +39,8 @@ def first_tick(rig: WiredRig) -> PostMortem:
     with np.errstate(all="ignore"):
         for task in model.tasks:
             _run(rig, task, memory)
+            if task.name == last:
+                break
     ticks = max(rig.spec.schedule.duration_ns // rig.spec.schedule.step_ns, 1)
     return predicted(model, model.layout.unpack(memory), ticks)
 
@@ -59,7 +66,7 @@ def _run(rig: WiredRig, task: TickTask, memory: np.ndarray) -> None:
             raise InputError(f"its command '{name}' is not finite in its first call; check its arithmetic", place)
 
 
-def time_constants(rig: WiredRig, state: PostMortem) -> Iterator[str]:
+def time_constants(rig: WiredRig, state: RigState) -> Iterator[str]:
     """The fastest motions of drives and loops against the step, and what is unstable."""
     schedule = rig.spec.schedule
     step, substep = schedule.step_ns * 1e-9, schedule.step_ns * 1e-9 / schedule.substeps
@@ -73,8 +80,22 @@ def time_constants(rig: WiredRig, state: PostMortem) -> Iterator[str]:
         found.append(f"closed loop of joint '{loop[0]}' {format_seconds(loop[1])}, {loop[1] / step:.3g} steps")
     if found:
         yield f"fastest time constants at the start: {'; '.join(found)}"
-    if wrong := instability(state):
-        yield f"warning: {wrong}"
+
+
+def warnings(rig: WiredRig, state: RigState) -> Iterator[str]:
+    """What is unstable, and what does not fit."""
+    yield from instability(state)
+    yield from references_beyond_limits(rig)
+
+
+def instability_before_run(rig: WiredRig) -> list[str]:
+    """What is unstable in a rig that is about to run. Controllers in Python are not called, for they may keep hidden
+    state, and a first tick that fails is the matter of the run."""
+    if rig.interpret or rig.tick_model.untraceable:
+        return []
+    with suppress(Exception):
+        return instability(first_tick(rig, last="guard"))
+    return []
 
 
 def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
@@ -99,6 +120,6 @@ def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
                     unit = JOINT_DIMENSIONS[f"joint {what}"][units[k] == "m"]
                     bound = upper if values[worst] > upper else lower
                     yield (
-                        f"warning: the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
+                        f"the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
                         f" at {times[worst]:.4g} s, its limit {bound:.4g} {unit}"
                     )

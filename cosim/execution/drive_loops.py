@@ -1,0 +1,240 @@
+"""The loops that the gains of drives close, against the step: the modes of the sampled loops of all drives together.
+
+kp and kd act on measurements of a tick and are held for a step: with an inertia I a step T allows kd T/I < 2 and
+kp T < 2 kd, less where the measurement is late or where the drive needs time to build up its effort.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import block_diag, expm
+
+from cosim.execution.rig_state import MAX_SIZE, ROUNDING, RigState
+from cosim.layout import Layout
+from cosim.types import ACTUATOR_INPUTS, Actuator, Array, Numeric
+
+DEAD_BEAT = 1e-6  # amplification below which a mode is a delay
+# rad/s or m/s at which a drive is linearised: the Coulomb friction of gears is constant there
+MOVING = 0.2
+WIDTH = 1e-4  # of the differences, in SI
+# damping over stiffness that is tried, as multiples of the step, and by which factor
+TIME_CONSTANTS, RATIO = (0.01, 3000.0), 1.5
+BISECTIONS = 30
+MAX_NAMED = 8  # joints
+
+
+class DriveDynamics(NamedTuple):
+    """A drive, linearised in u = (request, position, velocity): ż = A z + B u, effort = C z + D u."""
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+
+
+IDEAL = DriveDynamics(np.zeros((0, 0)), np.zeros((0, 3)), np.zeros((1, 0)), np.array([[1.0, 0.0, 0.0]]))
+
+
+@dataclass(frozen=True)
+class DriveLoops:
+    """n drives that close a loop with their gains. dofs: (n,) of them; mobility: (n, n) accelerations per effort;
+    late, differentiated: bool (n,), whether a measurement comes a step late, and whether its velocity is a difference
+    of positions; kp, kd: (n,) as commanded."""
+
+    step: float
+    dofs: Array
+    mobility: Array
+    drives: tuple[DriveDynamics, ...]
+    late: Array
+    differentiated: Array
+    kp: Array
+    kd: Array
+
+    def growth(self, kp: Array, kd: Array) -> tuple[float, Array, Array]:
+        """(growth per step, positions (n,) and velocities (n,) of that mode) with these gains."""
+        sizes, modes = np.linalg.eig(self.matrix(kp, kd))
+        mode, n = modes[:, int(np.argmax(np.abs(sizes)))], len(self.dofs)
+        return float(np.max(np.abs(sizes))), mode[:n], mode[n : 2 * n]
+
+    @cached_property
+    def _held(self) -> tuple[Array, Array]:
+        """What a step does to (positions, velocities, states of the drives), and what the requests held in it add."""
+        n, zero, one = len(self.dofs), np.zeros((len(self.dofs),) * 2), np.eye(len(self.dofs))
+
+        def together(part: str, *columns: int) -> Array:
+            parts = [getattr(drive, part) for drive in self.drives]
+            return np.asarray(block_diag(*(part[:, columns] if columns else part for part in parts)))
+
+        A, C, W = together("A"), together("C"), self.mobility
+        B, D = ([together(part, k) for k in range(3)] for part in ("B", "D"))
+        m = len(A)
+        flow: Array = np.block(
+            [
+                [zero, one, np.zeros((n, m)), zero],
+                [W @ D[1], W @ D[2], W @ C, W @ D[0]],
+                [B[1], B[2], A, B[0]],
+                [np.zeros((n, 3 * n + m))],
+            ]
+        )
+        whole = expm(self.step * flow)
+        return whole[: 2 * n + m, : 2 * n + m], whole[: 2 * n + m, 2 * n + m :]
+
+    def matrix(self, kp: Array, kd: Array) -> Array:
+        """What a step does to the state of the loop: (positions, velocities, states of the drives) of this step, and
+        the positions and velocities of the one before and the positions of the one before that, for encoders that
+        differentiate positions or that are late."""
+        drift, held = self._held
+        n, m, T = len(self.dofs), len(drift) - 2 * len(self.dofs), self.step
+        size = 5 * n + m
+        places = np.cumsum([0, n, n, m, n, n])
+        q, v, q1, v1, q2 = (np.eye(size)[places[k] : places[k] + n] for k in (0, 1, 3, 4, 5))
+
+        def where(condition: Array, matrix: Array, other: Array) -> Array:
+            return np.where(condition[:, None], matrix, other)
+
+        position = where(self.late, q1, q)
+        velocity = where(self.late, v1, v)
+        differences = where(self.late, q1 - q2, q - q1) / T
+        velocity = where(self.differentiated, differences, velocity)
+        effort = -(kp[:, None] * position + kd[:, None] * velocity)
+        return np.vstack([drift @ np.eye(size)[: 2 * n + m] + held @ effort, q, v, q1])
+
+
+def closed_loops(state: RigState) -> DriveLoops | None:
+    """The loops that the commanded gains close; None without any, or of too many drives."""
+    tick_model, plant, command = state.tick_model, state.tick_model.plant, state.parts["command"]
+    kp, kd = (np.where(np.isfinite(command[gain]), command[gain], 0.0) for gain in ("kp", "kd"))
+    known = np.asarray(plant.locked_or_imposed(state.state), dtype=bool)
+    dofs = np.flatnonzero(~known & ((kp > 0.0) | (kd > 0.0)))
+    if not len(dofs) or len(known) > MAX_SIZE:
+        return None
+    t, sensors = state.tick * tick_model.step, tick_model.encoders.params
+    positions = np.asarray(plant.model.equations.chart(plant.motion(t, state.state)[0]), dtype=float)
+    return DriveLoops(
+        tick_model.step,
+        dofs,
+        plant.mobility_matrix(t, state.state)[np.ix_(dofs, dofs)],
+        tuple(_linearised(plant.actuators.get(state.name(int(k))), positions[k], t) for k in dofs),
+        sensors.late[dofs],
+        ((sensors.resolution > 0.0) | (sensors.noise > 0.0))[dofs],
+        kp[dofs],
+        kd[dofs],
+    )
+
+
+def _linearised(actuator: Actuator | None, position: float, t: float) -> DriveDynamics:
+    """A drive that moves slowly without effort, where neither its limits nor its friction act."""
+    if actuator is None:
+        return IDEAL
+    layout = Layout(start := actuator.initial(position, MOVING))
+    m = layout.size
+
+    def flow(x: Array) -> Array:
+        u: dict[str, Numeric] = dict(zip(ACTUATOR_INPUTS, x[m:], strict=True))
+        rates, outputs = actuator.flow(t, actuator.params, layout.unpack(x[:m]), u)
+        return np.concatenate([layout.pack(rates), [outputs["effort"]]])
+
+    at = np.concatenate([layout.pack(start), [0.0, position, MOVING]])
+    slopes = [(flow(at + WIDTH * e) - flow(at - WIDTH * e)) / (2.0 * WIDTH) for e in np.eye(len(at))]
+    J = np.array(slopes, dtype=float).T
+    return DriveDynamics(J[:m, :m], J[:m, m:], J[m:, :m], J[m:, m:])
+
+
+def fastest_loop(state: RigState) -> tuple[str, float] | None:
+    """(name of the joint, time constant [s]) of the fastest motion of the loops that the gains of drives close."""
+    if (loops := closed_loops(state)) is None:
+        return None
+    sizes, modes = np.linalg.eig(loops.matrix(loops.kp, loops.kd))
+    rates = np.where(np.abs(sizes) > DEAD_BEAT, np.abs(np.log(np.maximum(np.abs(sizes), DEAD_BEAT))), 0.0)
+    fastest = int(np.argmax(rates))
+    if not rates[fastest] > ROUNDING:
+        return None
+    joint = int(loops.dofs[int(np.argmax(np.abs(modes[: len(loops.dofs), fastest])))])
+    return state.name(joint), loops.step / float(rates[fastest])
+
+
+def unstable_gains(state: RigState) -> list[str]:
+    """Every joint whose gains are unstable at the step, with the fix.
+
+    The joint with the most of the fastest growing mode gets the gains at which the loops are stable, and so on.
+    """
+    if (loops := closed_loops(state)) is None:
+        return []
+    kp, kd, open_ = loops.kp.copy(), loops.kd.copy(), np.ones(len(loops.dofs), dtype=bool)
+    found: list[str] = []
+    while open_.any() and len(found) < MAX_NAMED and state.explains((grown := loops.growth(kp, kd))[0]):
+        damped = loops.growth(0.0 * kp, kd)
+        key, gains, mode = ("kd", kd, damped[2]) if state.explains(damped[0]) else ("kp", kp, grown[1])
+        i = int(np.argmax(np.where(open_, gains * np.abs(mode) ** 2, -1.0)))
+        raised = None if key == "kd" else _enough_damping(loops, kp, kd, open_)
+        what = "damping" if key == "kd" else "stiffness"
+        wrong = f"{key} {state.show(gains[i], what, loops.dofs[i])} of joint '{state.name(loops.dofs[i])}'"
+        if raised is not None:
+            kd[i] = max(kd[i], raised * kp[i])
+            fix = f"raise kd above {state.show(_rounded_up(kd[i]), 'damping', loops.dofs[i])}"
+        else:
+            largest = _largest(lambda s, key=key: _scaled_growth(loops, kp, kd, open_, key, s))
+            gains[i] = _rounded_down(largest * gains[i])
+            fix = f"lower {key} to at most {state.show(gains[i], what, loops.dofs[i])}"
+        open_[i] = False
+        inertia = state.show(1.0 / loops.mobility[i, i], "inertia", loops.dofs[i])
+        at = f"at a step of {state.step_ms}"
+        found.append(f"{wrong} is unstable {at}: its drive sees an inertia of {inertia}; {fix}")
+    return found
+
+
+def _scaled_growth(loops: DriveLoops, kp: Array, kd: Array, open_: Array, key: str, s: float) -> float:
+    """The growth with one kind of gains of the joints that are still open scaled by s."""
+    scale = np.where(open_, s, 1.0)
+    return loops.growth(*((0.0 * kp, scale * kd) if key == "kd" else (scale * kp, kd)))[0]
+
+
+def _enough_damping(loops: DriveLoops, kp: Array, kd: Array, open_: Array) -> float | None:
+    """The smallest ratio of kd to kp of the joints that are still open whose loops do not grow; None if there is
+    none."""
+
+    def grows(ratio: float) -> bool:
+        return loops.growth(kp, np.where(open_, np.maximum(kd, ratio * kp), kd))[0] > 1.0 + ROUNDING
+
+    low, high = (loops.step * bound for bound in TIME_CONSTANTS)
+    ratio = low
+    while grows(ratio):
+        low, ratio = ratio, ratio * RATIO
+        if ratio > high:
+            return None
+    for _ in range(BISECTIONS):
+        middle = math.sqrt(low * ratio)
+        low, ratio = (middle, ratio) if grows(middle) else (low, middle)
+    return ratio
+
+
+def _largest(size: Callable[[float], float]) -> float:
+    """The largest factor up to 1 whose loop does not grow."""
+    low, high = 1e-15, 1.0
+    for _ in range(BISECTIONS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if size(middle) <= 1.0 + ROUNDING else (low, middle)
+    return low
+
+
+def _rounded_down(value: float) -> float:
+    """Two digits."""
+    unit = _unit(value)
+    return math.floor(value / unit * (1.0 + 1e-5)) * unit if unit else 0.0
+
+
+def _rounded_up(value: float) -> float:
+    """Two digits."""
+    unit = _unit(value)
+    return math.ceil(value / unit * (1.0 - 1e-5)) * unit if unit else 0.0
+
+
+def _unit(value: float) -> float:
+    """That of the second digit."""
+    return 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0.0 else 0.0

@@ -1,0 +1,100 @@
+"""The plant against the integrator: the fastest motion of the linearised plant, and whether a step can follow it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cosim.execution.rig_state import MAX_SIZE, ROUNDING, RigState
+from cosim.plant.integrators import INTEGRATORS, System
+from cosim.types import Array
+
+
+def fastest_plant(stop: RigState) -> tuple[str, float] | None:
+    """(the part, time constant [s]) of the fastest motion of the linearised plant."""
+    found = _linearised(stop)
+    if found is None:
+        return None
+    A, moving = found
+    rates, modes = np.linalg.eig(A)
+    fastest = int(np.argmax(np.abs(rates)))
+    if not abs(rates[fastest]) > ROUNDING:
+        return None
+    return _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))]), 1.0 / float(abs(rates[fastest]))
+
+
+def stiff_plant(stop: RigState) -> str:
+    """The fastest motion of the linearised plant that the integrator amplifies although it decays."""
+    if (found := _linearised(stop)) is None:
+        return ""
+    tick_model, plant, (A, moving) = stop.tick_model, stop.tick_model.plant, found
+    coordinates = np.flatnonzero(np.isin(moving, plant.coordinates))
+    rates, modes = np.linalg.eig(A)
+
+    def growth(substeps: int) -> float:
+        """Per tick, beyond that of the motion itself."""
+        h = tick_model.step / substeps
+        own = math.exp(min(tick_model.step * max(0.0, float(np.real(rates).max())), 700.0))
+        largest = np.max(np.abs(np.linalg.eigvals(_one_step(tick_model.integrator, A, coordinates, h))))
+        return float(largest) ** substeps / own
+
+    if not stop.explains(growth(tick_model.substeps)):
+        return ""
+    fastest = int(np.argmax(np.abs(rates)))
+    part = _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))])
+    needed = tick_model.substeps
+    while growth(needed) > 1.0 + ROUNDING and needed < 1 << 16:
+        needed *= 2
+    substeps = "" if tick_model.substeps == 1 else f" in {tick_model.substeps} substeps"
+    wrong = f"{part} has a time constant of {1e6 / abs(rates[fastest]):.3g} us, too short for a step of {stop.step_ms}"
+    fix = f"use schedule.substeps: {needed} or schedule.integrator: rosenbrock"
+    return f"{wrong}{substeps} with {tick_model.integrator}; {fix}"
+
+
+def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
+    """(∂f/∂x (n, n) of the plant, the indices (n,) of x in its flat state); None for a plant that is too large."""
+    tick_model, plant = stop.tick_model, stop.tick_model.plant
+    if plant.layout.size > MAX_SIZE:
+        return None
+    t, x = stop.tick * tick_model.step, plant.layout.pack(stop.state)
+    moving = [
+        i
+        for path, (where, _) in plant.layout.places.items()
+        if path[0] in ("position", "velocity", "actuators")
+        for i in range(where.start, where.stop)
+    ]
+    request = stop.window[-1]["request"] if stop.window else np.zeros(tick_model.nv)
+    request = np.where(np.isfinite(request), request, 0.0)
+    at = np.asarray(tick_model.integration.flow(t, x, request), dtype=float)[moving]
+    A = np.zeros((len(moving), len(moving)))
+    for j, i in enumerate(moving):
+        change = x.copy()
+        change[i] += (width := 1e-6 * max(1.0, abs(x[i])))
+        A[:, j] = (np.asarray(tick_model.integration.flow(t, change, request), dtype=float)[moving] - at) / width
+    if not np.isfinite(A).all():
+        return None
+    return A, moving
+
+
+def _one_step(integrator: str, A: Array, coordinates: Array, h: float) -> Array:
+    """P (n, n): x(t + h) = P x(t) by the integrator for ẋ = A x."""
+    zero = np.zeros(len(A))
+    system = System(lambda t, x: A @ x, coordinates, lambda t, x: (A @ x)[coordinates], lambda t, x, rate: (A, zero))
+    return np.column_stack(
+        [np.asarray(INTEGRATORS[integrator].step(system, 0.0, e, h)[0], dtype=float) for e in np.eye(len(A))]
+    )
+
+
+def _part_of(stop: RigState, index: int) -> str:
+    """What the element `index` of the flat state of the plant belongs to."""
+    plant = stop.tick_model.plant
+    for name in plant.actuators:
+        state = plant.layout.place("actuators", name).where
+        if state.start <= index < state.stop:
+            return f"the drive of joint '{name}'"
+    velocity = plant.layout.place("velocity").where
+    if velocity.start <= index < velocity.stop:
+        return f"joint '{stop.name(int(np.flatnonzero(plant.unprescribed)[index - velocity.start]))}'"
+    coordinate = plant.layout.place("position").where
+    return f"joint '{plant.state_coordinate_names[index - coordinate.start]}'"

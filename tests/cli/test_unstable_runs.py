@@ -1,0 +1,122 @@
+"""Gains that are unstable at the step: `check` and `run` name every joint; a run with invalid results has failed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+# current loops of 200 Hz: their lag takes part in the stability of the gains
+ARM = """
+mechanism:
+  bodies:
+    - {name: upper, joint: shoulder, axis: [0, 1, 0], mass: 2 kg, com: [20 cm, 0, 0], inertia: [0.002, 0.03, 0.03]}
+    - {name: fore, joint: elbow, axis: [0, 1, 0], origin: {xyz: [40 cm, 0, 0]}, mass: 1 kg, com: [15 cm, 0, 0],
+       inertia: [0.001, 0.01, 0.01]}
+joints:
+  all:
+    actuator: {type: dc_motor, resistance: 0.3 ohm, inductance: 0.5 mH, torque_constant: 0.1 N*m/A, ratio: 50,
+               rotor_inertia: 0.2 kg*cm^2}
+    limits: {effort: 40 N*m}
+  shoulder: {initial: {position: 90 deg}}
+controllers:
+  - {name: arm, type: feedforward_pd, kp: [40000, 10000], kd: [40, 10],
+     trajectory: {type: quintic, goal: [0 deg, 45 deg], duration: 0.8 s}}
+schedule: {duration: 1 s}
+"""
+LIGHT = "is unstable at a step of 1 ms: its drive sees an inertia of 0.0644 kg*m^2"
+HEAVY = "is unstable at a step of 1 ms: its drive sees an inertia of 0.369 kg*m^2"
+STIFF = [
+    f"kp 10000 N*m/rad of joint 'elbow' {LIGHT}; raise kd above 12 N*m*s/rad",
+    f"kp 40000 N*m/rad of joint 'shoulder' {HEAVY}; raise kd above 45 N*m*s/rad",
+]
+DAMPED = [
+    f"kd 1000 N*m*s/rad of joint 'elbow' {LIGHT}; lower kd to at most 140 N*m*s/rad",
+    f"kd 4000 N*m*s/rad of joint 'shoulder' {HEAVY}; lower kd to at most 600 N*m*s/rad",
+]
+HEAVY_DAMPING = "controllers.arm.kd=[4000, 1000]"
+
+
+@pytest.fixture
+def arm(command):
+    Path("rig.yaml").write_text(ARM)
+    return command
+
+
+@pytest.mark.parametrize(("more", "expected"), [((), STIFF), (("--set", HEAVY_DAMPING), DAMPED)])
+def test_check_names_every_joint(arm, more, expected):
+    code, out, err = arm("check", "rig.yaml", *more)
+    assert (code, err) == (0, [])
+    assert [line.strip() for line in out.splitlines() if "warning" in line] == [f"warning: {line}" for line in expected]
+
+
+def test_a_run_in_a_limit_cycle_has_the_cause_before_and_after(arm):
+    code, out, err = arm("run", "rig.yaml")
+    assert (code, err) == (0, [])
+    assert out.splitlines()[:2] == [f"warning: {line}" for line in STIFF]
+    assert out.splitlines()[-1] == f"warning  the energy balance does not close: {'; '.join(STIFF)}"
+
+
+def test_a_run_with_invalid_results_has_failed(arm):
+    code, out, err = arm("run", "rig.yaml", "--set", HEAVY_DAMPING)
+    assert (code, err) == (1, [f"rig.yaml: the run is unstable and its results are invalid: {'; '.join(DAMPED)}"])
+    assert [line for line in out.splitlines() if "warning" in line] == [f"warning: {line}" for line in DAMPED]
+
+
+def test_warnings_leave_stdout_to_the_summary(arm):
+    code, out, err = arm("run", "rig.yaml", "--json", "-")
+    assert (code, err) == (0, [f"warning: {line}" for line in STIFF])
+    assert json.loads(out)["energy"]["residual_relative"] > 0.01
+
+
+def test_the_step_is_the_cause_where_no_loop_is_unstable(command):
+    settings = "controllers=[]", "schedule={step: 200 ms, duration: 4 s}", "joints.hinge.initial.position=170 deg"
+    code, out, err = command("run", "rig.yaml", *(word for setting in settings for word in ("--set", setting)))
+    assert (code, err) == (0, [])
+    assert out.splitlines()[-1] == (
+        "warning  the energy balance does not close: the step is too coarse; try a smaller schedule.step, more"
+        " schedule.substeps or schedule.integrator: rosenbrock"
+    )
+
+
+@pytest.mark.parametrize("fix", ["controllers.arm.kd=[46, 13]", "schedule.step=100 us"])
+def test_the_fix_cures(arm, fix):
+    code, out, err = arm("run", "rig.yaml", "--set", fix)
+    assert (code, err) == (0, [])
+    assert "warning" not in out and "cut to its limit" not in out
+
+
+def test_controllers_in_python_are_not_called_before_the_run(command):
+    Path("own.py").write_text(COUNTING)
+    code, _, err = command("run", "rig.yaml", "--set", "controllers=[{type: own.py}]", "--duration", "3 ms")
+    assert (code, err) == (0, [])
+    assert Path("calls").read_text() == "0.0 0.001 0.002 0.003 "
+
+
+COUNTING = """\
+from pathlib import Path
+import math
+import numpy as np
+from cosim.types import COMMAND, joint_signals, params
+
+@params
+class Params:
+    pass
+
+class Own:
+    def __init__(self, params, context):
+        self.params, self.inputs, self.outputs = params, joint_signals((), 1), joint_signals(COMMAND, 1)
+
+    def initial(self):
+        return {}
+
+    def update(self, t, p, x, u):
+        text = f"{math.floor(t * 1e3 + 0.5) / 1e3} "
+        with open("calls", "a") as file:
+            file.write(text)
+        return {}, dict.fromkeys(COMMAND, np.zeros(1))
+
+def load(params, context):
+    return Own(params, context)
+"""
