@@ -93,6 +93,13 @@ class WrongResult(ValueError):
         super().__init__(what)
 
 
+class MissingInput(KeyError):
+    """User code read an input that its block does not declare. The message is the argument as it stands."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class CompileError(CosimError):
     """A function could not be traced or turned into machine code."""
 
@@ -120,7 +127,7 @@ def is_users_file(file: str) -> bool:
 
 def describe_exception(error: BaseException) -> str:
     """An exception of user or library code in one line."""
-    kind = "" if isinstance(error, WrongResult) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, (WrongResult, MissingInput)) else f"{type(error).__name__}: "
     return f"{kind}{' '.join(str(error).split())} ({where_raised(error)})"
 
 

@@ -25,7 +25,7 @@ from typing import (
 
 import numpy as np
 
-from cosim.errors import SourceLocation
+from cosim.errors import SourceLocation, did_you_mean
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -55,7 +55,8 @@ COMMAND: tuple[str, ...] = ("position", "velocity", "effort", "kp", "kd")
 
 
 def joint_signals(names: tuple[str, ...], n: int) -> Signals:
-    """Signals of shape (n,), one per name, with the unit of the interface the name ends in."""
+    """Signals of shape (n,), one per name, with the unit of the interface the name ends in. Raises ValueError for
+    a name that ends in none."""
     units = {
         "position": "joint position",
         "velocity": "joint velocity",
@@ -65,6 +66,8 @@ def joint_signals(names: tuple[str, ...], n: int) -> Signals:
         "kd": "joint damping",
         "locked": "1",
     }
+    for name in (name for name in names if name.rsplit("_", 1)[-1] not in units):
+        raise ValueError(f"there is no signal '{name}'{did_you_mean(name, (*FEEDBACK, *ALL, *REFERENCE, *COMMAND))}")
     return {name: Signal((n,), units[name.rsplit("_", 1)[-1]]) for name in names}
 
 

@@ -155,6 +155,8 @@ def _parts(rig: Rig) -> Iterator[str]:
         }
         if values:
             yield f"  {', '.join(f'{name} {_numbers(value)}' for name, value in values.items())}"
+        if why := rig.tick_model.untraceable.get(controller.name):
+            yield f"  in Python: {why}"
     yield from _left_out(rig)
     for event in spec.events:
         bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"

@@ -14,15 +14,26 @@ from cosim.compile.trace import origin
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.guard import is_finite
 from cosim.control.tunables import Tunables
-from cosim.errors import WrongResult, describe_exception, did_you_mean
+from cosim.errors import MissingInput, WrongResult, describe_exception, did_you_mean
 from cosim.layout import Layout
 from cosim.ops import is_symbolic
 from cosim.plant.hybrid_modes import Locks
-from cosim.types import ALL, COMMAND, FEEDBACK, Controller, Numeric, Parameters, State, Trajectory
+from cosim.types import ALL, COMMAND, FEEDBACK, REFERENCE, Controller, Numeric, Parameters, State, Trajectory
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) or is_symbolic(value)
+
+
+class DeclaredInputs(dict[str, Numeric]):
+    """The inputs that a block declares, by name."""
+
+    def __missing__(self, name: str) -> Numeric:
+        """Raises MissingInput."""
+        known = (*FEEDBACK, *REFERENCE, *ALL)
+        if name in known:
+            raise MissingInput(f"'{name}' is not in the inputs; add it to them")
+        raise MissingInput(f"there is no input '{name}'{did_you_mean(str(name), known)}")
 
 
 @dataclass
@@ -154,7 +165,7 @@ class ControlLoop:
         unknown = [name for name in block.inputs if name not in u]
         if unknown:
             raise ValueError(f"there is no input '{unknown[0]}'{did_you_mean(unknown[0], u)}")
-        return {name: u[name] for name in block.inputs}
+        return DeclaredInputs({name: u[name] for name in block.inputs})
 
     def _run(
         self, block: Controller, state: Layout, t: Numeric, p: Parameters, x: State, u: dict[str, Numeric]

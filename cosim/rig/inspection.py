@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from cosim.errors import CosimError, InputError, describe_exception
+from cosim.errors import CosimError, InputError, InputErrors, describe_exception, where_raised
 from cosim.execution.divergence import instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
@@ -52,8 +52,10 @@ def _run(rig: WiredRig, task: TickTask, memory: np.ndarray) -> None:
     for call in task.calls if task.phase == 0 else ():
         try:
             results = call.fn(*(memory[where].reshape(shape).copy() for where, shape in call.inputs))
-        except CosimError:
-            raise
+        except CosimError as error:
+            if error.place is not None or isinstance(error, InputErrors):
+                raise
+            raise InputError(f"{error.what} ({where_raised(error)})", place) from error
         except Exception as error:  # code of a user may raise anything
             raise InputError(f"fails in its first call: {describe_exception(error)}", place) from error
         for (where, _), result in zip(call.outputs, results if isinstance(results, tuple) else (results,), strict=True):

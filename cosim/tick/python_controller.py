@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim.compile.routine import Routine
-from cosim.control.control_loop import ControlLoop
+from cosim.control.control_loop import ControlLoop, DeclaredInputs
 from cosim.layout import Layout
 from cosim.types import COMMAND, Numeric, Parameters
 
@@ -52,7 +52,7 @@ class PythonController:
     def __call__(self) -> None:
         """One call. Raises what the controller raises, and WrongResult for a result of the wrong form."""
         given = self._inputs.copy()  # which the controller may keep or change
-        u = {name: given[where].reshape(shape) for name, where, shape in self._input_places}
+        u = DeclaredInputs({name: given[where].reshape(shape) for name, where, shape in self._input_places})
         x = self._loop.state_layout.unpack(self._state.copy())
         result = self._loop.block.update(float(self._t), self._tuned(), x, u)
         if not self._store(result):  # in another form: converted, or refused

@@ -89,3 +89,35 @@ def test_a_controller_that_fails_is_named_before_anything_runs(command, body, wh
     (message,) = err
     assert message.startswith("--set controllers=[{type: own.py}]: ") and what in message
     assert "LinAlgError" not in message or message.endswith("own.py:21)")
+
+
+MISTAKES = [
+    ('effort = u["velocity"]', "position", "'velocity' is not in the inputs; add it to them", 21),
+    ('effort = u["positon"]', "position", "there is no input 'positon'; did you mean 'position'?", 21),
+    (
+        'effort = self.model.frame_pose(u["position"], "lnk")[0, :1]',
+        "position",
+        "link 'lnk' does not exist; did you mean 'link'?",
+        21,
+    ),
+    ("effort = zero", "all_velocities", "there is no signal 'all_velocities'; did you mean 'all_velocity'?", 13),
+]
+
+
+@pytest.mark.parametrize(("body", "declared", "what", "line"), MISTAKES)
+@pytest.mark.parametrize("action", ["check", "run"])
+def test_mistakes_of_names_in_a_controller_have_their_line(command, tmp_path, action, body, declared, what, line):
+    own = CONTROLLER.replace("BODY", body).replace('"position",), n', f'"{declared}",), n')
+    Path("own.py").write_text(own.replace("self.params = params", "self.params, self.model = params, context.model"))
+    code, out, err = command(action, "rig.yaml", "--set", "controllers=[{type: own.py}]")
+    assert (code, out) == (1 if action == "run" and declared == "position" else 2, "")
+    assert len(err) == 1 and f"{what} ({tmp_path / 'own.py'}:{line})" in err[0]
+
+
+def test_a_controller_that_stays_in_python_is_named(command, tmp_path):
+    Path("own.py").write_text(CONTROLLER.replace("BODY", "effort = zero if t > 0.1 else zero"))
+    found = lines(command, "controllers=[{type: own.py}]")
+    (why,) = (line for line in found if line.startswith("in Python: "))
+    assert why.startswith(f"in Python: {tmp_path / 'own.py'}:21: ")
+    assert found[found.index(why) - 1] == "controller own: own, every 1 ms"
+    assert not any(line.startswith("in Python") for line in lines(command))

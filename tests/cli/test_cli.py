@@ -232,7 +232,8 @@ def test_check_describes_the_rig_without_running_it(command):
         (
             "u['effort']",
             1,
-            "rig.yaml: stopped at tick 0 (t = 0 s): controller 'mine' failed: KeyError: 'effort' ({here}/mine.py:18)",
+            "rig.yaml: stopped at tick 0 (t = 0 s): controller 'mine' failed: 'effort' is not in the inputs; add it to"
+            " them ({here}/mine.py:18)",
         ),
     ],
 )

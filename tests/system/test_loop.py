@@ -278,7 +278,7 @@ def test_a_fault_in_the_first_tick_of_a_block_reaches_the_recording(rig_of, tmp_
         ("effort = 3.0", "the output 'effort' has shape (); it must be (1,)"),
         ("effort = ['a']", "the output 'effort' must be numbers, is a list"),
         ("return {'n': n}, {'effort': n}", "the output 'position' is missing"),
-        ("effort = u['current']", "KeyError: 'current'"),
+        ("effort = u['velocty']", "there is no input 'velocty'; did you mean 'velocity'?"),
     ],
 )
 @pytest.mark.parametrize("interpret", [False, True])
