@@ -1,7 +1,8 @@
-"""The likely cause of a run that diverged or left its limits, found after the stop from the memory and the last rows.
+"""The likely causes of a run that diverged or left its limits, found after the stop from the memory and the last rows.
 
-Causes in order of precedence: gains of a drive that are unstable at the step, a plant too stiff for the integrator, a
-reference beyond the limits of its joint, a drive that was saturated. The loop itself computes nothing of this.
+Gains that are unstable at the step, else a plant too stiff for the integrator; a reference beyond the limits of its
+joint; and where there is none of these, a drive that was saturated, which instability causes too. Those of the joint
+that stopped the run come first. The loop itself computes nothing of this.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import BITS, LIMIT_OF, SATURATE
 from cosim.execution.drive_loops import unstable_gains
-from cosim.execution.rig_state import MAX_SAMPLES, MIN_TICKS, WINDOW, RigState
+from cosim.execution.rig_state import MAX_SAMPLES, MIN_TICKS, WINDOW, Cause, RigState
 from cosim.execution.stiffness import stiff_plant
 from cosim.types import State
 
@@ -24,30 +25,33 @@ OFTEN = 0.5
 
 def likely_cause(stop: RigState) -> str:
     """What is wrong, and the fix; empty where nothing is found."""
-    causes: tuple[Callable[[RigState], str], ...] = (_unstable_gains, stiff_plant, _reference_too_far, _saturated)
     with np.errstate(all="ignore"):
-        for find in causes:
-            # the state is that of a failed run, and trajectories may be a user's: the stop reason comes in any case
-            with suppress(Exception):
-                if cause := find(stop):
-                    return cause
-    return ""
+        found = [*_found(_unstable, stop), *_found(_reference_too_far, stop)] or _found(_saturated, stop)
+    found.sort(key=lambda cause: cause.joint != stop.joint)
+    return "; ".join(cause.text for cause in found)
 
 
-def _unstable_gains(stop: RigState) -> str:
-    return "; ".join(unstable_gains(stop))
+def _found(find: Callable[[RigState], list[Cause]], stop: RigState) -> list[Cause]:
+    """The state is that of a failed run, and trajectories may be a user's: the stop reason comes in any case."""
+    with suppress(Exception):
+        return find(stop)
+    return []
+
+
+def _unstable(state: RigState) -> list[Cause]:
+    return unstable_gains(state) or stiff_plant(state)
 
 
 def instability(state: RigState) -> list[str]:
     """Gains that are unstable at the step, else a plant that is too stiff for it, and the fix."""
     with np.errstate(all="ignore"):
-        return unstable_gains(state) or list(filter(None, [stiff_plant(state)]))
+        return [cause.text for cause in _unstable(state)]
 
 
-def _reference_too_far(stop: RigState) -> str:
+def _reference_too_far(stop: RigState) -> list[Cause]:
     """Whether the reference of the joint is beyond its limits of velocity or position, shortly before or after."""
     if stop.followed is None:
-        return ""
+        return []
     k, limits = stop.joint, stop.tick_model.limits
     loop, i = stop.followed
     armed = BumplessStart.of(stop.parts["bumpless_start"], stop.tick_model.nv)
@@ -57,23 +61,23 @@ def _reference_too_far(stop: RigState) -> str:
         position, velocity = float(sample["position"][i]), float(sample["velocity"][i])
         if abs(velocity) > limits.velocity[k]:
             what = f"its reference moves at {stop.show(velocity, 'velocity', k)} at t = {t:.3g} s"
-            return f"{what}; slow the trajectory down or change {bounds}"
+            return [Cause(k, f"{what}; slow the trajectory down or change {bounds}")]
         if not limits.lower[k] <= position <= limits.upper[k]:
             what = f"its reference is at {stop.show(position, 'position', k)} at t = {t:.3g} s"
-            return f"{what}; change the trajectory or {bounds}"
-    return ""
+            return [Cause(k, f"{what}; change the trajectory or {bounds}")]
+    return []
 
 
-def _saturated(stop: RigState) -> str:
+def _saturated(stop: RigState) -> list[Cause]:
     """Whether the effort of a joint that follows a position was at its limit most of the time: of the guard, or of the
     drive."""
     k, guard = stop.joint, stop.tick_model.guard
     if stop.followed is None or not stop.window:
-        return ""
+        return []
     cut = np.mean([_is_cut(stop, row) for row in stop.window])
     stuck = np.mean([_is_stuck(stop, row) for row in stop.window])
     if max(cut, stuck) < OFTEN:
-        return ""
+        return []
     span = min(len(stop.rows), max(round(WINDOW / stop.tick_model.step), MIN_TICKS)) * stop.tick_model.step
     limit = f" of {LIMIT_OF['effort'].show([guard.bounds['effort'][k]], stop.tick_model.plant.model.dof_units[k])}"
     what = (
@@ -82,7 +86,7 @@ def _saturated(stop: RigState) -> str:
     fix = "slow the trajectory down, reduce the load, or " + (
         f"raise joints.{stop.name(k)}.limits" if cut >= stuck else f"use a stronger joints.{stop.name(k)}.actuator"
     )
-    return f"{what}; {fix}"
+    return [Cause(k, f"{what}; {fix}")]
 
 
 def _is_cut(stop: RigState, row: State) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import block_diag, expm
 
-from cosim.execution.rig_state import MAX_SIZE, ROUNDING, RigState
+from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
 from cosim.layout import Layout
 from cosim.types import ACTUATOR_INPUTS, Actuator, Array, Numeric
 
@@ -159,7 +159,7 @@ def fastest_loop(state: RigState) -> tuple[str, float] | None:
     return state.name(joint), loops.step / float(rates[fastest])
 
 
-def unstable_gains(state: RigState) -> list[str]:
+def unstable_gains(state: RigState) -> list[Cause]:
     """Every joint whose gains are unstable at the step, with the fix.
 
     The joint with the most of the fastest growing mode gets the gains at which the loops are stable, and so on.
@@ -167,7 +167,7 @@ def unstable_gains(state: RigState) -> list[str]:
     if (loops := closed_loops(state)) is None:
         return []
     kp, kd, open_ = loops.kp.copy(), loops.kd.copy(), np.ones(len(loops.dofs), dtype=bool)
-    found: list[str] = []
+    found: list[Cause] = []
     while open_.any() and len(found) < MAX_NAMED and state.explains((grown := loops.growth(kp, kd))[0]):
         damped = loops.growth(0.0 * kp, kd)
         key, gains, mode = ("kd", kd, damped[2]) if state.explains(damped[0]) else ("kp", kp, grown[1])
@@ -185,7 +185,8 @@ def unstable_gains(state: RigState) -> list[str]:
         open_[i] = False
         inertia = state.show(1.0 / loops.mobility[i, i], "inertia", loops.dofs[i])
         at = f"at a step of {state.step_ms}"
-        found.append(f"{wrong} is unstable {at}: its drive sees an inertia of {inertia}; {fix}")
+        text = f"{wrong} is unstable {at}: its drive sees an inertia of {inertia}; {fix}"
+        found.append(Cause(int(loops.dofs[i]), text))
     return found
 
 

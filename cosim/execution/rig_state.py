@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,13 @@ MAX_SAMPLES = 50  # ticks of the window that are looked at
 PLAUSIBLE = 1e6
 # states and controlled dofs of a rig, above which the eigenvalues take too long
 MAX_SIZE = 100
+
+
+class Cause(NamedTuple):
+    """What is wrong with a joint, and the fix. joint: its index."""
+
+    joint: int
+    text: str
 
 
 @dataclass(frozen=True)

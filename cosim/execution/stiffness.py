@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from cosim.execution.rig_state import MAX_SIZE, ROUNDING, RigState
+from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
 from cosim.plant.integrators import INTEGRATORS, System
 from cosim.types import Array
 
@@ -21,13 +21,13 @@ def fastest_plant(stop: RigState) -> tuple[str, float] | None:
     fastest = int(np.argmax(np.abs(rates)))
     if not abs(rates[fastest]) > ROUNDING:
         return None
-    return _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))]), 1.0 / float(abs(rates[fastest]))
+    return _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))])[1], 1.0 / float(abs(rates[fastest]))
 
 
-def stiff_plant(stop: RigState) -> str:
+def stiff_plant(stop: RigState) -> list[Cause]:
     """The fastest motion of the linearised plant that the integrator amplifies although it decays."""
     if (found := _linearised(stop)) is None:
-        return ""
+        return []
     tick_model, plant, (A, moving) = stop.tick_model, stop.tick_model.plant, found
     coordinates = np.flatnonzero(np.isin(moving, plant.coordinates))
     rates, modes = np.linalg.eig(A)
@@ -40,16 +40,16 @@ def stiff_plant(stop: RigState) -> str:
         return float(largest) ** substeps / own
 
     if not stop.explains(growth(tick_model.substeps)):
-        return ""
+        return []
     fastest = int(np.argmax(np.abs(rates)))
-    part = _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))])
+    joint, part = _part_of(stop, moving[int(np.argmax(np.abs(modes[:, fastest])))])
     needed = tick_model.substeps
     while growth(needed) > 1.0 + ROUNDING and needed < 1 << 16:
         needed *= 2
     substeps = "" if tick_model.substeps == 1 else f" in {tick_model.substeps} substeps"
     wrong = f"{part} has a time constant of {1e6 / abs(rates[fastest]):.3g} us, too short for a step of {stop.step_ms}"
     fix = f"use schedule.substeps: {needed} or schedule.integrator: rosenbrock"
-    return f"{wrong}{substeps} with {tick_model.integrator}; {fix}"
+    return [Cause(joint, f"{wrong}{substeps} with {tick_model.integrator}; {fix}")]
 
 
 def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
@@ -86,15 +86,16 @@ def _one_step(integrator: str, A: Array, coordinates: Array, h: float) -> Array:
     )
 
 
-def _part_of(stop: RigState, index: int) -> str:
-    """What the element `index` of the flat state of the plant belongs to."""
-    plant = stop.tick_model.plant
+def _part_of(state: RigState, index: int) -> tuple[int, str]:
+    """(index of the joint, what the element `index` of the flat state of the plant belongs to)."""
+    plant, names = state.tick_model.plant, state.tick_model.plant.model.dof_names
     for name in plant.actuators:
-        state = plant.layout.place("actuators", name).where
-        if state.start <= index < state.stop:
-            return f"the drive of joint '{name}'"
+        own = plant.layout.place("actuators", name).where
+        if own.start <= index < own.stop:
+            return names.index(name), f"the drive of joint '{name}'"
     velocity = plant.layout.place("velocity").where
     if velocity.start <= index < velocity.stop:
-        return f"joint '{stop.name(int(np.flatnonzero(plant.unprescribed)[index - velocity.start]))}'"
-    coordinate = plant.layout.place("position").where
-    return f"joint '{plant.state_coordinate_names[index - coordinate.start]}'"
+        dof = int(np.flatnonzero(plant.unprescribed)[index - velocity.start])
+        return dof, f"joint '{state.name(dof)}'"
+    name = plant.state_coordinate_names[index - plant.layout.place("position").where.start]
+    return (names.index(name) if name in names else -1), f"joint '{name}'"

@@ -116,6 +116,15 @@ CASES = {
         " t = 0.676 s;"
         " change the trajectory or joints.wrist.limits",
     ),
+    "its own reference and the gains of another": (
+        ARM.replace("goal: 0.5", "goal: [0.5, 0.0]").replace(
+            "joints: {", "joints: {shoulder: {limits: {upper: 0.01}}, "
+        )
+        % ("", 400, [20, 5]),
+        "joint 'shoulder' is at 0.0106333 rad, outside its limits -inf to 0.01 rad; its reference is at 0.0104 rad at"
+        " t = 0.137 s; change the trajectory or joints.shoulder.limits; kd 5 N*m*s/rad of joint 'wrist' is unstable at"
+        " a step of 1 ms: its drive sees an inertia of 0.002 kg*m^2; lower kd to at most 3.9 N*m*s/rad",
+    ),
     "none of these": (
         ARM.replace("goal: 0.5", "goal: 0") % ("limits: {tracking: 0.1}, initial: {velocity: 8}", 1, 0.01),
         f"joint 'wrist' {TRACKING}check for an obstruction, slow the trajectory down, raise the controller gains"
@@ -161,9 +170,9 @@ schedule: {duration: 3, step: 1 ms}
 """
     told = reason(tmp_path, text % 17)  # M⁻¹ = 50 [1 −1; −1 2]: the larger eigenvalue is 131, that of b alone 100
     assert told.endswith(
-        "kd 17 N*m*s/rad of joint 'b' is unstable at a step of 1 ms: its drive sees an inertia of 0.01 kg*m^2; lower kd"
-        " to at most 15 N*m*s/rad; kd 17 N*m*s/rad of joint 'a' is unstable at a step of 1 ms: its drive sees an"
-        " inertia of 0.02 kg*m^2; lower kd to at most 16 N*m*s/rad"
+        "kd 17 N*m*s/rad of joint 'a' is unstable at a step of 1 ms: its drive sees an inertia of 0.02 kg*m^2; lower kd"
+        " to at most 16 N*m*s/rad; kd 17 N*m*s/rad of joint 'b' is unstable at a step of 1 ms: its drive sees an"
+        " inertia of 0.01 kg*m^2; lower kd to at most 15 N*m*s/rad"
     )
     rig_in(tmp_path, text.replace("%g", "[16, 15]")).run()
 
