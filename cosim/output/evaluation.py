@@ -117,5 +117,5 @@ class Evaluation:
         """The start of the block for each of its ticks."""
         k, start = len(block.rows), block.bumpless_start
         if len(self._starts) < k or not np.array_equal(self._starts[:1], start[None]):
-            self._starts = np.tile(start, (k, 1))
+            self._starts = np.broadcast_to(start, (k, len(start))).copy()
         return self._starts[:k]
