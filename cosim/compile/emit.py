@@ -7,11 +7,12 @@ All inputs are loaded before the first store, so that an output may share memory
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from cosim.compile import stack_array
 from cosim.compile.lower import Graph, GraphNode
-from cosim.compile.mathlib import constant, lane_calls, real, suffix
-from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LIBM, LOGIC, OF_TWO
+from cosim.compile.mathlib import TOGETHER, constant, lane_calls, real, suffix
+from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC, OF_TWO
 from cosim.compile.split import dependencies_first, is_long, split
 from cosim.compile.trace import RecordedCall
 
@@ -37,7 +38,7 @@ class Emitter:
         self.lines: list[str] = []
         self.value: dict[int, str] = {}
         self.boolean: set[int] = set()
-        self.sincos: dict[int, str] = {}
+        self.sincos: dict[int, tuple[str, str]] = {}  # argument -> its sin and cos
         self.fresh = 0
 
     def name(self) -> str:
@@ -106,6 +107,29 @@ class Emitter:
             kind, *operands = self.nodes[number]
             self.value[number] = self.emit(number, kind, operands)
 
+    def _sin_and_cos(self, name: str, t: str, value: str) -> tuple[str, str]:
+        both = self.add(f"call {{ {t}, {t} }} @cosim.sincos.{name}({t} {value})")
+        sine, cosine = (self.add(f"extractvalue {{ {t}, {t} }} {both}, {k}") for k in range(2))
+        return sine, cosine
+
+    def together(self, wanted: Sequence[int], known: Sequence[int]) -> None:
+        """In scalar code, compute sin and cos of several arguments at once, as lanes: those that the wanted nodes need
+        and that follow from the inputs `known` without another sin or cos."""
+        arguments = _angles(self.nodes, wanted, frozenset(known)) if self.lanes == 1 else []
+        t = real(TOGETHER)
+        for first in range(0, len(arguments), TOGETHER):
+            group = arguments[first : first + TOGETHER]
+            if len(group) == 1:
+                return
+            vector = "undef"
+            for lane in range(TOGETHER):
+                value = self.real(group[min(lane, len(group) - 1)])
+                vector = self.add(f"insertelement {t} {vector}, double {value}, i32 {lane}")
+            pair = self._sin_and_cos("together", t, vector)
+            for lane, argument in enumerate(group):
+                sine, cosine = (self.add(f"extractelement {t} {both}, i32 {lane}") for both in pair)
+                self.sincos[argument] = sine, cosine
+
     def emit(self, node: int, kind: str, operands: list) -> str:
         t, bit = self.t, self.bit
         if kind == "CONST":
@@ -145,11 +169,9 @@ class Emitter:
             typed = ", ".join(f"{t} {v}" for v in values)
             return self.add(f"call {t} @{INTRINSICS[kind]}.{self.s}({typed})")
         if kind in ("SIN", "COS"):
-            both = self.sincos.get(operands[0])
-            if both is None:
-                both = self.add(f"call {{ {t}, {t} }} @cosim.sincos.{self.lanes}({t} {values[0]})")
-                self.sincos[operands[0]] = both
-            return self.add(f"extractvalue {{ {t}, {t} }} {both}, {0 if kind == 'SIN' else 1}")
+            if operands[0] not in self.sincos:
+                self.sincos[operands[0]] = self._sin_and_cos(str(self.lanes), t, values[0])
+            return self.sincos[operands[0]][0 if kind == "SIN" else 1]
         if kind == "SIGN":
             one = self.add(f"call {t} @llvm.copysign.{self.s}({t} {constant(1.0, self.lanes)}, {t} {values[0]})")
             moving = self.add(f"fcmp one {t} {values[0]}, {constant(0.0, self.lanes)}")
@@ -157,6 +179,27 @@ class Emitter:
         result = self.name()
         self.lines += lane_calls(result, LIBM[kind], values, self.lanes)
         return result
+
+
+def _angles(nodes: Sequence[GraphNode], wanted: Sequence[int], known: frozenset[int]) -> list[int]:
+    """Arguments of sin and cos below the wanted nodes, in the order of their use, that depend on these inputs and
+    constants alone."""
+    reached: set[int] = set()
+    plain: dict[int, bool] = {}
+    found: dict[int, None] = {}
+    for node in wanted:
+        for number in dependencies_first(nodes, node, reached):
+            reached.add(number)
+            kind, *operands = nodes[number]
+            if kind in LEAVES:
+                plain[number] = kind == "CONST" or (kind == "INPUT" and operands[0] in known)
+                continue
+            plain[number] = all(plain[k] for k in operands)
+            if kind in ("SIN", "COS"):
+                if plain[number]:
+                    found[operands[0]] = None
+                plain[number] = False
+    return list(found)
 
 
 def function(
@@ -168,6 +211,7 @@ def function(
     ins = [f"%in{k}" for k in range(n_inputs)]
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
     e = Emitter(graph.nodes, lanes, ins, uniform)
+    e.together([*chain(*graph.outputs, *chain(*graph.arguments))], range(n_inputs))
     for number, (call, needed) in enumerate(zip(calls, graph.arguments, strict=True)):
         _call(e, number, call, needed)
     whole = [e.whole(output, "RESULT") for output in graph.outputs]
@@ -198,6 +242,8 @@ def _in_parts(
     texts = []
     for k, part in enumerate(whole.parts):
         e = Emitter(part.nodes, lanes, [*ins, space], uniform)
+        # the workspace is no input: calls of this part write to it
+        e.together([what for kind, what, *_ in part.tasks if kind == "STORE"], range(n_inputs))
         for kind, what, *where in part.tasks:
             if kind == "STORE":
                 e.store(e.real(what), space, *where)
@@ -278,6 +324,8 @@ def _allocations_first(lines: list[str]) -> list[str]:
 def declarations(lanes: set[int]) -> str:
     """Declarations of the functions that routines of a module may call."""
     lines = ['!0 = !{!"branch_weights", i32 1, i32 1000000}']
+    if 1 in lanes:
+        lanes = lanes | {TOGETHER}  # `mathlib.sincos`
     binary = {"llvm.copysign", "llvm.minnum", "llvm.maxnum"}
     for n in sorted(lanes):
         t, s = real(n), suffix(n)

@@ -57,8 +57,17 @@ def constant(value: float, lanes: int = 1) -> str:
     return f"splat (double {literal})"
 
 
+# arguments that scalar code computes together, as lanes
+TOGETHER = 4
+
+
 def sincos(lanes: int) -> str:
-    """IR of `@cosim.sincos.<lanes>(T) -> {T, T}`, (sin, cos)."""
+    """IR of `@cosim.sincos.<lanes>(T) -> {T, T}`, (sin, cos); for scalar code also `@cosim.sincos.together` of TOGETHER
+    lanes. A lane gets the same bits in all of them."""
+    return _sincos(1, "1") + _sincos(TOGETHER, "together") if lanes == 1 else _sincos(lanes, str(lanes))
+
+
+def _sincos(lanes: int, name: str) -> str:
     t, s, n = real(lanes), suffix(lanes), lanes
     integer = "i32" if lanes == 1 else f"<{lanes} x i32>"
     bit = "i1" if lanes == 1 else f"<{lanes} x i1>"
@@ -81,7 +90,7 @@ def sincos(lanes: int) -> str:
     else:
         reduce_any = [f"  %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({bit} %far)"]
     body = [
-        f"define internal {{ {t}, {t} }} @cosim.sincos.{n}({t} %x) alwaysinline nounwind {{",
+        f"define internal {{ {t}, {t} }} @cosim.sincos.{name}({t} %x) alwaysinline nounwind {{",
         "entry:",
         f"  %size = call {t} @llvm.fabs.{s}({t} %x)",
         f"  %far = fcmp uge {t} %size, {constant(REDUCIBLE, n)}",
@@ -123,7 +132,7 @@ def sincos(lanes: int) -> str:
         "  br i1 %any, label %slow, label %done, !prof !0",
         "slow:",
         # per lane, so that no row of a batch depends on the others
-        f"  %libm = call {{ {t}, {t} }} @cosim.sincos.libm.{n}({t} %x)",
+        f"  %libm = call {{ {t}, {t} }} @cosim.sincos.libm.{name}({t} %x)",
         f"  %libm.sin = extractvalue {{ {t}, {t} }} %libm, 0",
         f"  %libm.cos = extractvalue {{ {t}, {t} }} %libm, 1",
         f"  %far.sin = select {bit} %far, {t} %libm.sin, {t} %sin",
@@ -135,14 +144,14 @@ def sincos(lanes: int) -> str:
         f"  %result = phi {{ {t}, {t} }} [ %far.1, %slow ], [ %near.1, %entry ]",
         f"  ret {{ {t}, {t} }} %result",
         "}",
-        *_by_libm(lanes),
+        *_by_libm(lanes, name),
     ]
     return "\n".join(body) + "\n"
 
 
-def _by_libm(lanes: int) -> list[str]:
+def _by_libm(lanes: int, name: str) -> list[str]:
     t = real(lanes)
-    lines = [f"define internal {{ {t}, {t} }} @cosim.sincos.libm.{lanes}({t} %x) noinline cold nounwind {{"]
+    lines = [f"define internal {{ {t}, {t} }} @cosim.sincos.libm.{name}({t} %x) noinline cold nounwind {{"]
     names = {}
     for fn in ("sin", "cos"):
         lines += lane_calls(f"%{fn}", fn, ["%x"], lanes)

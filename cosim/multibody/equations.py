@@ -216,6 +216,8 @@ class MechanismEquations(ConfigurationSpace):
     ) -> tuple[Numeric, Numeric]:
         """(q̈, τ): see `Model.hybrid_dynamics`."""
         if self.is_plain_tree:
+            if not ops.is_symbolic(prescribed) and np.all(prescribed):  # without articulated inertias
+                return qdd, self.inverse_dynamics(q, v, qdd, t)
             return self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, tau, prescribed, self.gravity, t=t)
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
         return found.acceleration, found.effort

@@ -1,11 +1,13 @@
 """`Model`: names and order, batches, friction and mimics, errors."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cosim.compile import ArrayPort, compile
+from cosim.compile.routine import Routine
 from cosim.errors import InputError, InputErrors, SourceLocation
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
@@ -334,3 +336,16 @@ def test_methods_take_symbols_in_the_trace_of_another_function(before):
         expected = function(q, v) if before else None
         found = compile(function, [ArrayPort("q", (1,)), ArrayPort("v", (1,))], "function", interpret=False)(q, v)
         np.testing.assert_allclose(found, function(q, v) if expected is None else expected, rtol=1e-14, atol=1e-15)
+
+
+def test_prescribing_every_dof_costs_what_inverse_dynamics_cost():
+    model = Model.from_urdf(Path(__file__).parents[2] / "rigs/robots/ur5.urdf")
+    nothing, all_of_them = np.zeros(model.nv), np.ones(model.nv, dtype=bool)
+
+    def prescribed(q, v, qdd):
+        found, effort = model.equations.hybrid_dynamics(q, v, qdd, nothing, all_of_them)
+        assert found is qdd
+        return effort
+
+    routine = Routine(prescribed, [(model.nq,), (model.nv,), (model.nv,)], "prescribed")
+    assert routine.operations == model.compiled("inverse_dynamics").routine.operations
