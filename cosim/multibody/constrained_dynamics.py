@@ -169,13 +169,12 @@ def solve_tree(
             s, dof = motion.hinge[i], dofs[k][i]
             M_k, column = release_column(M_k, s, bodies[k].rotor[i], prescribed[dof])
             u = s.dot(Q_k)
-            acceleration = ops.where(prescribed[dof], qdd[dof], (tau[dof] + u) * column.inverse)
-            gain = ops.where(prescribed[dof], 0.0, column.inverse)
-            Q_k = Q_k - column.response * acceleration
+            given = ops.where(prescribed[dof], qdd[dof], 0.0)
+            Q_k = Q_k - column.drive * (tau[dof] + u) - column.response * given
             projections = _projections(s, E_k, efforts.get(dof, {}))
-            multipliers.add_column(projections, gain, acceleration)
+            multipliers.add_column(projections, column.gain, (tau[dof] + u) * column.gain + given)
             for r, projection in projections.items():
-                step = column.response * (projection * gain)
+                step = column.drive * projection
                 E_k[r] = E_k[r] - step if r in E_k else step * -1.0
             columns[k].insert(0, column)
             loads[k].insert(0, u)

@@ -54,7 +54,8 @@ class JointColumn(NamedTuple):
 
     response: SpatialVector  # M s
     U: Numeric
-    inverse: Numeric  # 1 / U, which several terms share; 1 where the dof is prescribed
+    gain: Numeric  # 1 / U, 0 where the motion is prescribed
+    drive: SpatialVector  # gain · M s
 
 
 def to_body(body: Body, motion: BodyMotion, a: Numeric) -> Numeric:
@@ -125,11 +126,10 @@ def release_column(
     """M projected on the complement of the motion along s (M itself where s is prescribed), and the column of s."""
     response = M @ s
     U = s.dot(response) + rotor
-    inverse = 1.0 / ops.where(prescribed_dof, 1.0, U)
-    left = M.without(
-        s, response, ops.where(prescribed_dof, 0.0, inverse), ops.where(prescribed_dof, 1.0, rotor * inverse)
-    )
-    return left, JointColumn(response, U, inverse)
+    pivot = ops.where(prescribed_dof, 1.0, U)
+    gain = ops.where(prescribed_dof, 0.0, 1.0 / pivot)
+    left = M.without(s, response, gain, ops.where(prescribed_dof, 1.0, rotor / pivot))
+    return left, JointColumn(response, U, gain, response * gain)
 
 
 def articulate(
@@ -150,7 +150,7 @@ def joint_load(
     loads: list[Numeric] = []
     for s, column, qdd, tau, prescribed_dof in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
         u = s.dot(Q)
-        Q = Q - column.response * ops.where(prescribed_dof, qdd, (tau + u) * column.inverse)
+        Q = Q - column.drive * (tau + u) - column.response * ops.where(prescribed_dof, qdd, 0.0)
         loads.insert(0, u)
     return Q, tuple(loads)
 
@@ -165,9 +165,9 @@ def accelerate(
     """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, prescribed_dof in zip(motion.hinge, columns, loads, *given, strict=True):
-        known = column.response.dot(a) - u
-        q_acc = ops.where(prescribed_dof, qdd, (tau - known) * column.inverse)
-        efforts.append(ops.where(prescribed_dof, column.U * qdd + known, tau))
+        # a few operations follow from a: that of the next body waits for them
+        q_acc = (tau + u) * column.gain - column.drive.dot(a) + ops.where(prescribed_dof, qdd, 0.0)
+        efforts.append(ops.where(prescribed_dof, column.U * qdd + column.response.dot(a) - u, tau))
         accelerations.append(q_acc)
         a = a + s * q_acc
     return a, (ops.array(accelerations), ops.array(efforts))
