@@ -126,9 +126,9 @@ def release_column(
     """M projected on the complement of the motion along s (M itself where s is prescribed), and the column of s."""
     response = M @ s
     U = s.dot(response) + rotor
-    pivot = ops.where(prescribed_dof, 1.0, U)
-    gain = ops.where(prescribed_dof, 0.0, 1.0 / pivot)
-    left = M.without(s, response, gain, ops.where(prescribed_dof, 1.0, rotor / pivot))
+    inverse = 1.0 / ops.where(prescribed_dof, 1.0, U)
+    gain = ops.where(prescribed_dof, 0.0, inverse)
+    left = M.without(s, response, gain, ops.where(prescribed_dof, 1.0, rotor * inverse))
     return left, JointColumn(response, U, gain, response * gain)
 
 
