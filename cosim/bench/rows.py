@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from cosim.bench.peers import MissingPeer
 from cosim.errors import CosimError
 from cosim.units import UNITS
 
+CPU_TIME = time.thread_time  # other programs hardly change it
 MAX_DIFFERENCE = 1e-9  # relative, between results that must be equal
 
 
@@ -116,14 +118,15 @@ class BenchRow:
 def beside(
     ours: RepeatedCall, peer: Callable[[], tuple[RepeatedCall, float]], budget: Budget, note: str = ""
 ) -> Measurement:
-    """Ours beside a peer, or alone with the reason where the peer is missing. peer() gives its calls and the relative
-    difference of the two results; raises MissingPeer or NotMeasured."""
+    """CPU time of ours beside that of a peer, or alone with the reason where the peer is missing.
+
+    peer() gives its calls and the relative difference of the two results; raises MissingPeer or NotMeasured."""
     try:
         other, difference = peer()
     except (MissingPeer, NotMeasured) as missing:
-        alone = Samples(time_pairs(ours, ours, budget).ours)
+        alone = Samples(time_pairs(ours, ours, budget, CPU_TIME).ours)
         return Measurement(alone, note="; ".join(part for part in (str(missing), note) if part))
-    return Measurement(time_pairs(ours, other, budget), difference, note)
+    return Measurement(time_pairs(ours, other, budget, CPU_TIME), difference, note)
 
 
 def measure_case(case: BenchCase, budget: Budget) -> BenchRow:

@@ -17,7 +17,7 @@ from cosim import load_rig
 from cosim.bench import paired_timing
 from cosim.bench.paired_timing import Budget
 from cosim.bench.robots import rig_path
-from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
+from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, NotMeasured, Target
 from cosim.compile import ArrayPort, compile
 from cosim.tick.tick_model import TickModel
 
@@ -172,7 +172,7 @@ def stiff(method: str, sampled: bool, budget: Budget) -> Measurement:
         return block
 
     simulated = TICKS * of.step
-    samples = paired_timing.time_pairs(repeated(mine), repeated(other), budget).per(simulated, simulated)
+    samples = paired_timing.time_pairs(repeated(mine), repeated(other), budget, CPU_TIME).per(simulated, simulated)
     return Measurement(samples, note=f"largest errors {error:.0e} here, {other_error:.0e} there")
 
 
