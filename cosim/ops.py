@@ -221,6 +221,12 @@ def power(x: Numeric, y: Numeric) -> Numeric:
     return _apply(np.power, "POW", (x, y))
 
 
+def reciprocal(x: Numeric) -> Numeric:
+    """1 / x of x > 0, which stays a factor in products: casadi writes a (1 / x) as a / x, one division for each a, but
+    not where 1 / x has got the sign of x, which machine code leaves out."""
+    return _apply(np.copysign, "COPYSIGN", (1.0 / x, x))
+
+
 def absolute(x: Numeric) -> Numeric:
     return _apply(np.abs, "FABS", (x,))
 

@@ -84,30 +84,9 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
     graph.outputs = slots[: len(trace.outputs)]
     rest = iter(slots[len(trace.outputs) :])
     graph.arguments = [[next(rest) for _ in call.expressions] for call in trace.calls]
-    _share_reciprocals(graph, len(trace.inputs) - (trace.open_numbers is not None))
     graph.operations = sum(node[0] not in LEAVES for node in graph.nodes)
     _fuse(graph)
     return graph
-
-
-def _share_reciprocals(graph: Graph, inputs: int) -> None:
-    """Several divisions by one number become products with its reciprocal; casadi writes each as a division.
-
-    inputs: number of inputs that are no open numbers. Divisors that are constants stay, and those that depend on open
-    numbers alone: code with open numbers rounds like code with constants.
-    """
-    varies: list[bool] = []
-    for kind, *operands in graph.nodes:
-        leaf = kind == "RESULT" or (kind == "INPUT" and operands[0] < inputs)
-        varies.append(leaf if kind in LEAVES else any(varies[k] for k in operands))
-    divisions = [k for k, node in enumerate(graph.nodes) if node[0] == "DIV" and varies[node[2]]]
-    counts = Counter(graph.nodes[k][2] for k in divisions)
-    for k in divisions:
-        _, dividend, divisor = graph.nodes[k]
-        if counts[divisor] > 1:
-            reciprocal = graph.node("DIV", graph.node("CONST", 1.0, "1.0"), divisor)
-            if reciprocal != k:
-                graph.nodes[k] = ("MUL", dividend, reciprocal)
 
 
 def _fuse(graph: Graph) -> None:
@@ -136,6 +115,8 @@ def _simplified(graph: Graph, name: str, operands: list[int]) -> int:
         return graph.node("ADD", operands[0], operands[0])
     if name == "INV":
         return graph.node("DIV", graph.node("CONST", 1.0, "1.0"), operands[0])
+    if name == "COPYSIGN" and graph.nodes[operands[0]] == ("DIV", graph.node("CONST", 1.0, "1.0"), operands[1]):
+        return operands[0]  # `ops.reciprocal`
     if name == "ADD":
         # casadi writes a choice as (c ? a : 0) + (!c ? b : 0)
         left, right = (graph.nodes[i] for i in operands)

@@ -169,10 +169,10 @@ def solve_tree(
             s, dof = motion.hinge[i], dofs[k][i]
             M_k, column = release_column(M_k, s, bodies[k].rotor[i], prescribed[dof])
             u = s.dot(Q_k)
-            given = ops.where(prescribed[dof], qdd[dof], 0.0)
-            Q_k = Q_k - column.drive * (tau[dof] + u) - column.response * given
+            free, given = ops.where(prescribed[dof], 0.0, tau[dof] + u), ops.where(prescribed[dof], qdd[dof], 0.0)
+            Q_k = Q_k - column.drive * free - column.response * given
             projections = _projections(s, E_k, efforts.get(dof, {}))
-            multipliers.add_column(projections, column.gain, (tau[dof] + u) * column.gain + given)
+            multipliers.add_column(projections, column.gain, free * column.gain + given)
             for r, projection in projections.items():
                 step = column.drive * projection
                 E_k[r] = E_k[r] - step if r in E_k else step * -1.0

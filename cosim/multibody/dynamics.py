@@ -126,7 +126,7 @@ def release_column(
     """M projected on the complement of the motion along s (M itself where s is prescribed), and the column of s."""
     response = M @ s
     U = s.dot(response) + rotor
-    inverse = 1.0 / ops.where(prescribed_dof, 1.0, U)
+    inverse = ops.reciprocal(ops.where(prescribed_dof, 1.0, U))
     gain = ops.where(prescribed_dof, 0.0, inverse)
     left = M.without(s, response, gain, ops.where(prescribed_dof, 1.0, rotor * inverse))
     return left, JointColumn(response, U, gain, response * gain)
@@ -150,7 +150,8 @@ def joint_load(
     loads: list[Numeric] = []
     for s, column, qdd, tau, prescribed_dof in reversed(list(zip(motion.hinge, columns, *given, strict=True))):
         u = s.dot(Q)
-        Q = Q - column.drive * (tau + u) - column.response * ops.where(prescribed_dof, qdd, 0.0)
+        free = ops.where(prescribed_dof, 0.0, tau + u)  # an effort that is not used may be anything
+        Q = Q - column.drive * free - column.response * ops.where(prescribed_dof, qdd, 0.0)
         loads.insert(0, u)
     return Q, tuple(loads)
 
@@ -166,7 +167,8 @@ def accelerate(
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, prescribed_dof in zip(motion.hinge, columns, loads, *given, strict=True):
         # a few operations follow from a: that of the next body waits for them
-        q_acc = (tau + u) * column.gain - column.drive.dot(a) + ops.where(prescribed_dof, qdd, 0.0)
+        free = ops.where(prescribed_dof, 0.0, tau + u)
+        q_acc = free * column.gain - column.drive.dot(a) + ops.where(prescribed_dof, qdd, 0.0)
         efforts.append(ops.where(prescribed_dof, column.U * qdd + column.response.dot(a) - u, tau))
         accelerations.append(q_acc)
         a = a + s * q_acc

@@ -349,3 +349,12 @@ def test_prescribing_every_dof_costs_what_inverse_dynamics_cost():
 
     routine = Routine(prescribed, [(model.nq,), (model.nv,), (model.nv,)], "prescribed")
     assert routine.operations == model.compiled("inverse_dynamics").routine.operations
+
+
+def test_an_effort_of_a_prescribed_dof_may_be_anything():
+    model = Model.from_urdf(Path(__file__).parents[2] / "rigs/robots/ur5.urdf")
+    rng, prescribed = np.random.default_rng(1), np.arange(model.nv) % 2 == 0
+    q, v, qdd, tau = rng.uniform(-1.0, 1.0, (4, model.nv))
+    expected = model.hybrid_dynamics(q, v, qdd, tau, prescribed)
+    unknown = np.where(prescribed, np.nan, tau), np.where(prescribed, qdd, np.nan)
+    np.testing.assert_array_equal(model.hybrid_dynamics(q, v, unknown[1], unknown[0], prescribed), expected)

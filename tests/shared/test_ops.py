@@ -226,6 +226,7 @@ FUNCTIONS = {
     "log": (lambda a, b: ops.log(a * a), np.log(A * A)),
     "sqrt": (lambda a, b: ops.sqrt(a * a), np.abs(A)),
     "power": (lambda a, b: ops.power(a * a, b), (A * A) ** B),
+    "reciprocal": (lambda a, b: b * ops.reciprocal(a * a), B / (A * A)),
     "absolute": (lambda a, b: ops.absolute(a), np.abs(A)),
     "sign": (lambda a, b: ops.sign(a), np.sign(A)),
     "floor": (lambda a, b: ops.floor(a), np.floor(A)),
