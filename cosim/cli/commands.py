@@ -72,7 +72,7 @@ def run(
     from cosim.cli.run_files import check_plots, input_files, write_files
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
-    from cosim.rig.inspection import instability_before_run, references_beyond_limits
+    from cosim.rig.inspection import warnings_before_run
     from cosim.rig.run import StoppedRun
 
     seconds = None if duration is None else console.duration_of(duration)
@@ -85,8 +85,8 @@ def run(
         loaded = load_rig(rig, set_ or (), interpret, realtime)
     check_plots(plots, loaded, signals, joints)
     console.check_inputs(input_files(loaded), plots, json, record)
-    unstable = instability_before_run(loaded)
-    for line in (*unstable, *references_beyond_limits(loaded)):
+    unstable, misfits = warnings_before_run(loaded)
+    for line in (*unstable, *misfits):
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if loaded.hardware:
         from cosim.cli.confirm import confirm

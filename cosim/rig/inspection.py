@@ -13,6 +13,7 @@ from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.execution.stiffness import fastest_plant
 from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.motor_sizing import motors_that_do_not_fit
 from cosim.tick.tick_model import TickTask
 from cosim.types import COMMAND
 from cosim.units import JOINT_DIMENSIONS, format_seconds
@@ -87,17 +88,24 @@ def time_constants(rig: WiredRig, state: RigState) -> Iterator[str]:
 def warnings(rig: WiredRig, state: RigState) -> Iterator[str]:
     """What is unstable, and what does not fit."""
     yield from instability(state)
+    yield from _misfits(rig, state)
+
+
+def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from references_beyond_limits(rig)
+    with np.errstate(all="ignore"):
+        yield from motors_that_do_not_fit(rig, state)
 
 
-def instability_before_run(rig: WiredRig) -> list[str]:
-    """What is unstable in a rig that is about to run. Controllers in Python are not called, for they may keep hidden
-    state, and a first tick that fails is the matter of the run."""
+def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
+    """(what is unstable, what does not fit) in a rig that is about to run. Controllers in Python are not called, for
+    they may keep hidden state, and a first tick that fails is the matter of the run."""
     if rig.interpret or rig.tick_model.untraceable:
-        return []
+        return [], list(references_beyond_limits(rig))
     with suppress(Exception):
-        return instability(first_tick(rig, last="guard"))
-    return []
+        state = first_tick(rig, last="guard")
+        return instability(state), list(_misfits(rig, state))
+    return [], []
 
 
 def references_beyond_limits(rig: WiredRig) -> Iterator[str]:

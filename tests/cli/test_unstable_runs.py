@@ -87,6 +87,41 @@ def test_the_fix_cures(arm, fix):
     assert "warning" not in out and "cut to its limit" not in out
 
 
+STILL = "controllers.arm.kp=[400, 100]"
+WEAK = [
+    "the motion of joint 'shoulder' needs 8.89 N*m at 0.8 s, its limit is 5 N*m; raise joints.shoulder.limits or slow"
+    " the trajectory down",
+]
+ROTOR = "the links at most 0.423 kg*m^2; check rotor_inertia, which is that at the motor's shaft, and ratio"
+LARGE = [
+    f"the rotor of joint 'shoulder' has an inertia of 500 kg*m^2 at the joint, {ROTOR}",
+    f"the rotor of joint 'elbow' has an inertia of 500 kg*m^2 at the joint, {ROTOR}",
+]
+COARSE = [
+    "one count of the encoder of joint 'elbow' in a step of 1 ms requests 15.3 N*m by kd, its motion at most 1.04 N*m;"
+    " lower kd or raise encoder.cpr"
+]
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("joints.all.limits.effort=5 N*m", WEAK),
+        ("joints.all={actuator: ROTOR}", LARGE),
+        ("joints.elbow.encoder.cpr=4096", COARSE),
+        ("joints.elbow.encoder.cpr=1000000", []),
+    ],
+)
+@pytest.mark.parametrize("action", ["check", "run"])
+def test_motors_and_encoders_that_do_not_fit_are_named(arm, action, setting, expected):
+    motor = "{type: dc_motor, resistance: 0.3, inductance: 0.5 mH, torque_constant: 0.1, ratio: 50, rotor_inertia: 0.2}"
+    code, out, err = arm(action, "rig.yaml", "--set", STILL, "--set", setting.replace("ROTOR", motor))
+    assert (code, err) == (0, [])
+    assert [line.strip() for line in out.splitlines() if "warning:" in line] == [
+        f"warning: {line}" for line in expected
+    ]
+
+
 def test_controllers_in_python_are_not_called_before_the_run(command):
     Path("own.py").write_text(COUNTING)
     code, _, err = command("run", "rig.yaml", "--set", "controllers=[{type: own.py}]", "--duration", "3 ms")

@@ -1,0 +1,97 @@
+"""Whether the motors of a rig fit its motion: required efforts against limits, rotors against links, encoders against
+gains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cosim.execution.rig_state import RigState
+from cosim.rig.build.wired_rig import WiredRig
+from cosim.types import Array
+from cosim.units import format_seconds
+
+SAMPLES = 50  # of a motion
+LONGEST = 60.0  # s of it
+TOLERANCE = 1e-6  # by which a required effort may exceed its limit
+# a rotor with this many times the largest inertia of the links is a mistake of its unit or its ratio
+LARGEST_ROTOR = 1000.0
+
+
+def motors_that_do_not_fit(rig: WiredRig, state: RigState) -> Iterator[str]:
+    """A line for each joint whose motor or encoder does not fit. state: after the first tick."""
+    times, required = _required_efforts(rig)
+    yield from _weak_motors(rig, state, times, required)
+    yield from _large_rotors(rig, state)
+    yield from _coarse_encoders(rig, state, required)
+
+
+def _required_efforts(rig: WiredRig) -> tuple[Array, Array]:
+    """(times (k,), efforts (k, nv)) by inverse dynamics along the references, with friction and springs; NaN for joints
+    that follow none. Of a mechanism with loops or with joints that move freely nothing is known: k = 0.
+    """
+    plant, loops = rig.plant, [loop for loop in rig.tick_model.loops if loop.needs_reference("position")]
+    nv = plant.model.nv
+    followed = np.isin(np.arange(nv), [k for loop in loops for k in loop.index])
+    known = followed | np.asarray(plant.locked_or_imposed(plant.initial()), dtype=bool)
+    if not loops or not known.all() or plant.model.constraint_rows or rig.hardware:
+        return np.zeros(0), np.zeros((0, nv))
+    end = min(max(float(loop.trajectory.end) for loop in loops), rig.spec.schedule.duration_ns * 1e-9, LONGEST)
+    times, equations = np.linspace(0.0, end, SAMPLES), plant.controller_model.equations
+    efforts = np.full((SAMPLES, nv), np.nan)
+    for row, t in zip(efforts, times.tolist(), strict=True):
+        _, v, a = (np.asarray(part, dtype=float) for part in plant.motion(t, plant.initial()))
+        chart = np.array(plant.start_positions)
+        for name in plant.prescribed:
+            chart[plant.model.dof_index(name)] = plant.prescribed[name].sample(t)["position"][0]
+        for loop in loops:
+            sample = loop.trajectory.sample(t)
+            chart[loop.index], v[loop.index] = sample["position"], sample["velocity"]
+            a[loop.index] = sample["acceleration"]
+        q = equations.coordinates(chart)
+        effort = equations.inverse_dynamics(q, v, a, t) + equations.friction_effort(v) + equations.spring_effort(q)
+        row[followed] = np.asarray(effort, dtype=float)[followed]
+    return times, efforts
+
+
+def _weak_motors(rig: WiredRig, state: RigState, times: Array, required: Array) -> Iterator[str]:
+    """Joints whose motion needs more effort than their limit allows."""
+    for k, name in enumerate(rig.joints if len(times) else ()):
+        worst = int(np.argmax(np.abs(required[:, k])))
+        effort, limit = abs(required[worst, k]), rig.limits.effort[k]
+        if effort > limit * (1.0 + TOLERANCE):
+            needs = f"the motion of joint '{name}' needs {state.show(effort, 'effort', k)} at {times[worst]:.3g} s"
+            fix = f"raise joints.{name}.limits or slow the trajectory down"
+            yield f"{needs}, its limit is {state.show(limit, 'effort', k)}; {fix}"
+
+
+def _large_rotors(rig: WiredRig, state: RigState) -> Iterator[str]:
+    """Joints whose reflected inertia is out of all proportion to the links."""
+    plant = rig.plant
+    rotors = {name: actuator.reflected_inertia for name, actuator in plant.actuators.items()} | dict(plant.rotors)
+    if not rotors:
+        return
+    reflected = np.array([float(rotors.get(name, 0.0)) for name in plant.model.dof_names])
+    matrix = np.asarray(plant.full_model.equations.mass_matrix(plant.start.q, 0.0), dtype=float)
+    links, units = np.diag(matrix) - reflected, np.array(plant.model.dof_units)
+    for k, name in enumerate(plant.model.dof_names):
+        largest = float(links[units == units[k]].max())
+        if reflected[k] > LARGEST_ROTOR * largest > 0.0:
+            what = (
+                f"the rotor of joint '{name}' has an inertia of {state.show(reflected[k], 'inertia', k)} at the joint"
+            )
+            beside = f"the links at most {state.show(largest, 'inertia', k)}"
+            yield f"{what}, {beside}; check rotor_inertia, which is that at the motor's shaft, and ratio"
+
+
+def _coarse_encoders(rig: WiredRig, state: RigState, required: Array) -> Iterator[str]:
+    """Joints where one count of the encoder requests more effort than the motion: they chatter at standstill."""
+    resolution, T = rig.tick_model.encoders.params.resolution, rig.tick_model.step
+    for k, name in enumerate(rig.joints if len(required) else ()):
+        kd = float(np.nan_to_num(state.parts["command"]["kd"][k]))
+        effort, peak = kd * resolution[k] / T, float(np.abs(required[:, k]).max())
+        if effort > peak > 0.0:
+            what = f"one count of the encoder of joint '{name}' in a step of {format_seconds(T)} requests"
+            much = f"{state.show(effort, 'effort', k)} by kd, its motion at most {state.show(peak, 'effort', k)}"
+            yield f"{what} {much}; lower kd or raise encoder.cpr"
