@@ -152,7 +152,7 @@ def _of_link(link: str, inertial: Inertial, what: str) -> RigNumber:
         if what == "mass" and not values[0] > 0.0:
             return f"must be above 0 kg, is {values[0]:.12g} kg"
         if what == "inertia":
-            return check_inertia(link, inertial.mass, inertia_matrix(*values))[0] or ""
+            return check_inertia(inertial.mass, inertia_matrix(*values))[0] or ""
         return ""
 
     return RigNumber(np.array(numbers(inertial), dtype=float), open_, check, bounded=what != "inertia")

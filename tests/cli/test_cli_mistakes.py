@@ -115,8 +115,8 @@ BAD = "is not positive definite (smallest eigenvalue -1 kg*m^2); check the signs
         (
             {"inertia": ROUND.replace('ixx="1"', 'ixx="-1"')},
             [
-                f"arm.urdf:3 link 'upper': inertia of link 'upper' {BAD}",
-                f"arm.urdf:4 link 'fore': inertia of link 'fore' {BAD}",
+                f"arm.urdf:3 link 'upper': the inertia {BAD}",
+                f"arm.urdf:4 link 'fore': the inertia {BAD}",
             ],
         ),
     ],

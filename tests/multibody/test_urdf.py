@@ -166,12 +166,12 @@ def test_a_chain_deeper_than_the_stack():
         ),
         (
             robot("", "", link("a", inertial("1", ("1", "1", "3")))),
-            "link 'a': the inertia of link 'a' is physically impossible: of its principal moments 1, 1, 3 kg*m^2"
+            "link 'a': the inertia is physically impossible: of its principal moments 1, 1, 3 kg*m^2"
             " the largest exceeds the sum of the others",
         ),
         (
             robot("", "", link("a", inertial("1", ("1", "1", "-1e-9")))),
-            "link 'a': inertia of link 'a' has the eigenvalue -1e-09 kg*m^2, taken as rounding",
+            "link 'a': the inertia has the eigenvalue -1e-09 kg*m^2, taken as rounding",
         ),
         (
             robot("", "", link("a", inertial("0"))),
@@ -247,6 +247,27 @@ def test_files_that_are_no_robot(text, message):
     assert only.startswith(message)
 
 
+def test_an_impossible_inertia_of_a_fixed_part_is_a_note_if_its_body_is_possible():
+    bad = inertial("0.001", ("1e-8", "1e-8", "1e-8"), "4e-8")
+    far = '<origin xyz="0.1 0.2 0" rpy="0 0 1"/>'
+    parts = link("world"), link("a", inertial()), link("antenna", bad), joint("j", "world", "a")
+    mechanism = parse_urdf(robot(*parts, joint("mount", "a", "antenna", far, "fixed")), "r.urdf")
+    assert mechanism.notes == (
+        "r.urdf:4 link 'antenna': the inertia is not positive definite (smallest eigenvalue -3e-08 kg*m^2);"
+        " used as given, because that of its body with the links fixed to it is",
+    )
+    assert messages(robot(*parts, joint("mount", "a", "antenna"))) == [
+        "r.urdf:4 link 'antenna': the inertia is not positive definite (smallest eigenvalue -3e-08 kg*m^2);"
+        " check the signs and the order of its elements"
+    ]
+    # a body of such parts only, and fixed links that form a loop
+    assert (
+        len(messages(robot(link("world"), link("antenna", bad), joint("mount", "world", "antenna", "", "fixed")))) == 1
+    )
+    loop = joint("k", "antenna", "a", "", "fixed"), joint("mount", "a", "antenna", "", "fixed")
+    assert len(messages(robot(link("a", inertial()), link("antenna", bad), *loop))) == 2
+
+
 @pytest.mark.parametrize(
     ("inside", "kind", "message"),
     [
@@ -315,7 +336,7 @@ def test_errors_in_a_joint(inside, kind, message):
         ),
         (
             inertial("1", ("1", "1", "1"), "2"),
-            "inertia of link 'a' is not positive definite (smallest eigenvalue -1 kg*m^2);"
+            "the inertia is not positive definite (smallest eigenvalue -1 kg*m^2);"
             " check the signs and the order of its elements",
         ),
     ],

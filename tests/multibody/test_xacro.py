@@ -60,6 +60,25 @@ def messages(path, *arguments):
 # --- what is expanded -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("near", ["robots/s.urdf", "../elsewhere/s.urdf"])
+def test_a_file_of_a_package_is_included_by_its_address(write, tmp_path, near):
+    part = f'<robot {XACRO}><xacro:include filename="arm_x"/></robot>'.replace("_x", ".xacro")
+    write(scara_description__macros__arm_x=MACRO, scara_description__macros__all_x=part)
+    text = SCARA.replace("INCLUDED", "package://scara_description/macros/all.xacro")
+    robot = tmp_path / "scara_description" / near
+    robot.parent.mkdir(parents=True, exist_ok=True)
+    robot.write_text(text)
+    assert [joint.name for joint in read_urdf(robot, packages=[tmp_path]).joints] == ["j1", "j2"]
+
+
+def test_a_file_that_defines_macros_and_calls_none_is_refused_with_their_names(write):
+    write(arm_x=MACRO)
+    assert messages("arm.xacro") == [
+        "arm.xacro:1: the robot has no <link>: the file defines the macro 'arm' and does not call it; name the file"
+        " that includes and calls it, or call it here"
+    ]
+
+
 def test_macros_includes_expressions_and_arguments(write):
     write(macros_x=MACRO, scara_x=SCARA.replace("INCLUDED", "macros.xacro"))
     mechanism = read_urdf("scara.xacro")

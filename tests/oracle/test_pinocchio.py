@@ -24,9 +24,6 @@ REFUSED = {
     "alex_description/urdf/alex_psyonic_hands.urdf": (8, "mimics joint 'index_q1', which does not exist"),
     "romeo_description/urdf/romeo.urdf": (24, "can move but has no inertia against the motion"),
     "romeo_description/urdf/romeo_laas_small.urdf": (3, NOT_POSITIVE),
-    "tiago_description/robots/tiago.urdf": (2, NOT_POSITIVE),
-    "tiago_description/robots/tiago_dual.urdf": (2, NOT_POSITIVE),
-    "tiago_description/robots/tiago_no_hand.urdf": (2, NOT_POSITIVE),
     "ur_description/urdf/ur3.urdf": (1, "the robot has no <link>"),  # nothing but a name of its author
 }
 

@@ -144,7 +144,7 @@ def test_a_fixed_body_may_have_mass_zero_and_keys_without_effect_are_remarked():
 
 def test_an_inertia_that_no_body_has_is_remarked():
     (note,) = read({"name": "a", "mass": 1, "inertia": [1, 1, 3]}).notes
-    assert note.startswith("rig.yaml:10 mechanism.bodies.0.inertia: the inertia of link 'a' is physically impossible")
+    assert note.startswith("rig.yaml:10 mechanism.bodies.0.inertia: the inertia is physically impossible")
 
 
 # --- mistakes -----------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_bodies_must_be_a_list(bodies, message):
         (
             {"mass": 1, "inertia": [1, 1, 1, 2, 0, 0]},
             ".inertia",
-            "inertia of link 'a' is not positive definite (smallest eigenvalue -1 kg*m^2);"
+            "the inertia is not positive definite (smallest eigenvalue -1 kg*m^2);"
             " check the signs and the order of its elements",
         ),
         ({"axis": [0, 0, 0]}, ".axis", "must not be zero; give it a direction"),

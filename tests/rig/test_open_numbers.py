@@ -197,7 +197,7 @@ MISTAKES = {
     "mass": ({"mechanism.upper.mass": [1.0, 0.0]}, "'mechanism.upper.mass' of run 1: must be above 0 kg, is 0 kg"),
     "inertia": (
         {"mechanism.upper.inertia": [[-1.0, 1.0, 1.0, 0.0, 0.0, 0.0]]},
-        "'mechanism.upper.inertia' of run 0: inertia of link 'upper' is not positive definite (smallest eigenvalue -1"
+        "'mechanism.upper.inertia' of run 0: the inertia is not positive definite (smallest eigenvalue -1"
         " kg*m^2); check the signs and the order of its elements",
     ),
     "shape": (

@@ -17,8 +17,8 @@ def inertia_matrix(ixx: float, iyy: float, izz: float, ixy: float, ixz: float, i
     return np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
 
 
-def check_inertia(name: str, mass: float, inertia: np.ndarray) -> tuple[str | None, str | None]:
-    """(error, note) about the inertia (3, 3) [kg m²] about the centre of mass of the link called `name`.
+def check_inertia(mass: float, inertia: np.ndarray) -> tuple[str | None, str | None]:
+    """(error, note) about the inertia (3, 3) [kg m²] about the centre of mass of a body.
 
     Error: an eigenvalue is negative. Zero eigenvalues are allowed, for points and thin rods. Note: the principal
     moments violate A + B >= C, which holds for every body since A + B - C = 2 ∫ z² dm, or an eigenvalue is
@@ -30,14 +30,14 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray) -> tuple[str | No
         return None, None
     if smallest < -ROUNDING * scale:
         return (
-            f"inertia of link '{name}' is not positive definite (smallest eigenvalue {smallest:.3g} kg*m^2);"
+            f"the inertia is not positive definite (smallest eigenvalue {smallest:.3g} kg*m^2);"
             " check the signs and the order of its elements"
         ), None
     if smallest < -SOLVER * scale:
-        return None, f"inertia of link '{name}' has the eigenvalue {smallest:.3g} kg*m^2, taken as rounding"
+        return None, f"the inertia has the eigenvalue {smallest:.3g} kg*m^2, taken as rounding"
     if smallest + middle < largest * (1.0 - TRIANGLE):
         return None, (
-            f"the inertia of link '{name}' is physically impossible: of its principal moments {smallest:.3g},"
+            f"the inertia is physically impossible: of its principal moments {smallest:.3g},"
             f" {middle:.3g}, {largest:.3g} kg*m^2 the largest exceeds the sum of the others"
         )
     return None, None

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, SourceLocation
+from cosim.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.frames import pose_of
 from cosim.multibody.description.inertia import check_inertia, inertia_matrix
+from cosim.multibody.description.rigid_groups import merged_inertials
 from cosim.multibody.description.topology import build_mechanism
-from cosim.multibody.description.xacro import expand_xacro, uses_xacro
+from cosim.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
 from cosim.multibody.description.xmltree import Element, parse_xml
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.paths import find_package
@@ -94,6 +95,7 @@ def parse_urdf(
     Raises InputErrors with every error, in the order of the lines.
     """
     robot, diagnostics = parse_xml(text, file), Diagnostics()
+    macros = [element.attributes.get("name", "") for element in robot.children if element.tag == MACRO]
     if robot.tag != "robot":
         what = OTHER_ROOTS.get(robot.tag, f"expected the element <robot>, got <{robot.tag}>")
         raise InputErrors([InputError(what, robot.place)])
@@ -110,13 +112,20 @@ def parse_urdf(
         for tag in ("link", "joint")
     )
     if not links:
-        diagnostics.error("the robot has no <link>", robot.place)
-    return build_mechanism(
-        robot.attributes.get("name") or "robot",
-        [link for part in links if (link := _link(part)).name],
-        [_joint(part) for part in joints],
-        diagnostics,
-    )
+        diagnostics.error(f"the robot has no <link>{_uncalled(macros)}", robot.place)
+    known = [link for part in links if (link := _link(part)).name]
+    connected = [_joint(part) for part in joints]
+    _check_inertias(links, merged_inertials(known, connected))
+    return build_mechanism(robot.attributes.get("name") or "robot", known, connected, diagnostics)
+
+
+def _uncalled(macros: Sequence[str]) -> str:
+    """Why a file of macros has no links."""
+    names = listed([f"'{name}'" for name in macros])
+    one = len(macros) == 1
+    what, it = (f"the macro {names}", "it") if one else (f"the macros {names}", "them")
+    fix = f"name the file that includes and calls {it}, or call {it} here"
+    return f": the file defines {what} and does not call {it}; {fix}" if macros else ""
 
 
 @dataclass
@@ -125,6 +134,7 @@ class _ElementReader:
 
     element: Element
     diagnostics: Diagnostics
+    inertia: tuple[Element, float, np.ndarray] | None = None  # of a link: its element, mass and inertia
 
     def __post_init__(self) -> None:
         self.name = self.element.attributes.get("name", "")
@@ -214,6 +224,24 @@ def _link(part: _ElementReader) -> Link:
     return Link(part.name, _inertial(part), part.place(part.element))
 
 
+def _check_inertias(parts: Sequence[_ElementReader], bodies: Mapping[str, Inertial]) -> None:
+    """Errors and notes about the inertias of links; an impossible one is a note where that of the rigid body, with the
+    links at its fixed joints, is possible. bodies: see `merged_inertials`."""
+    for part in parts:
+        if part.inertia is None:
+            continue
+        element, mass, inertia = part.inertia
+        mistake, note = check_inertia(mass, inertia)
+        body = bodies.get(part.name)
+        if mistake and body is not None and check_inertia(body.mass, body.inertia)[0] is None:
+            what = mistake.partition(";")[0]
+            mistake, note = None, f"{what}; used as given, because that of its body with the links fixed to it is"
+        if mistake:
+            part.error(element, mistake)
+        if note:
+            part.note(element, note)
+
+
 def _inertial(part: _ElementReader) -> Inertial | None:
     inertial = part.child(part.element, "inertial")
     if inertial is None:
@@ -228,11 +256,7 @@ def _inertial(part: _ElementReader) -> Inertial | None:
     if len(known) < len(moments) or (mass == 0.0 and not any(known)):
         return None
     inertia = inertia_matrix(*known)
-    mistake, note = check_inertia(part.name, mass, inertia)
-    if mistake:
-        part.error(inertia_element, mistake)
-    if note:
-        part.note(inertia_element, note)
+    part.inertia = inertia_element, mass, inertia
     if mass == 0.0:
         part.note(inertia_element, "an inertia without mass; used as given")
     return Inertial(mass, pose.position, pose.rotation @ inertia @ pose.rotation.T)

@@ -21,6 +21,7 @@ from cosim.multibody.description.xmltree import Element, parse_xml
 from cosim.paths import PACKAGE
 
 PREFIX = "xacro:"
+MACRO = f"{PREFIX}macro"
 INSTALL = "pip install xacro"
 _PLACE = "place"  # user data of an element: its SourceLocation
 _ARGUMENT = re.compile(r"\$\(arg\s+([\w.-]+)\s*\)")
@@ -85,9 +86,12 @@ def _hooked(package: Any, known: set[str], find: Callable[[str], Path]) -> Itera
     def parse(_: None, filename: str) -> minidom.Document:
         what = f"no such file '{filename}'"
         try:
-            if PACKAGE in filename:
-                find(filename.partition(PACKAGE)[2].partition("/")[0])
-            return _document(parse_xml(Path(filename).read_bytes(), filename), known)
+            path = Path(filename)
+            if PACKAGE in filename:  # xacro puts its own folder before it
+                name, *rest = filename.partition(PACKAGE)[2].split("/")
+                path = find(name).joinpath(*rest)
+                what = f"no such file '{path}'"
+            return _document(parse_xml(path.read_bytes(), str(path)), known)
         except InputErrors:
             raise
         except InputError as error:

@@ -122,7 +122,7 @@ def _inertial(
             reading.fail((*path, "inertia"), "a body of mass 0 has no inertia; give it a mass")
         return None
     inertia = inertia_matrix(*moments, *ORIGIN[len(moments) - 3 :])
-    error, note = check_inertia(keys.name, mass, inertia)
+    error, note = check_inertia(mass, inertia)
     if error:
         reading.fail((*path, "inertia"), error)
     if note:
