@@ -41,6 +41,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("H", f) for u, f in {"H": 1.0, "mH": 1e-3, "uH": 1e-6}.items()},
     **{u: ("W", f) for u, f in {"W": 1.0, "kW": 1e3}.items()},
     "J": ("J", 1.0),
+    "rad/m": ("rad/m", 1.0),
     **{u: ("B", f) for u, f in {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}.items()},
     **{u: ("B", f) for u, f in {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}.items()},
     **{u: ("bit/s", f) for u, f in {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6}.items()},
@@ -59,6 +60,7 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint inertia": ("kg*m^2", "kg"),
     "joint effort rate": ("N*m/s", "N/s"),
     "joint stiffness": ("N*m/rad", "N/m"),
+    "joint ratio": ("1", "rad/m"),
     "joint damping": ("N*m*s/rad", "N*s/m"),
 }
 
@@ -84,11 +86,11 @@ _WORD = re.compile(r"°(?!C)|[^\W\d_]+")
 _QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?) ?(.+)?")
 
 
-def parse_quantity(text: str, unit: str) -> float:
+def parse_quantity(text: str, unit: str, where: str = "here") -> float:
     """The SI value of `text`, a number with an optional unit of the dimension that `unit` names.
 
     `unit` is a unit of `UNITS` or a key of `JOINT_DIMENSIONS`. A number without a unit is SI.
-    Raises ValueError with a message for the user.
+    Raises ValueError with a message for the user; where: what a wrong unit does not fit.
     """
     allowed = JOINT_DIMENSIONS.get(unit) or (UNITS[unit][0],)
     text = " ".join(text.split())
@@ -101,7 +103,7 @@ def parse_quantity(text: str, unit: str) -> float:
     dimension, factor = UNITS.get(_canonical(given), (None, 1.0))
     if dimension not in allowed:
         fitting = ", ".join(u for u, (d, _) in UNITS.items() if d in allowed)
-        raise ValueError(f"unit '{shortened(given)}' does not fit here; use {fitting}")
+        raise ValueError(f"unit '{shortened(given)}' does not fit {where}; use {fitting}")
     return number * factor
 
 

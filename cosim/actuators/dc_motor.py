@@ -31,7 +31,7 @@ class Params:
     rotor_inertia: float = param(unit="kg*m^2", min=0.0, doc="J, at the motor's shaft")
     voltage_limit: float = param(unit="V", above=0.0, default=math.inf)
     current_limit: float = param(unit="A", above=0.0, default=math.inf)
-    ratio: float = param(above=0.0, default=1.0, doc="turns of the motor per turn of the joint")
+    ratio: float = param(unit="joint ratio", above=0.0, default=1.0, doc="turns of the motor per turn of the joint")
     efficiency: float = param(above=0.0, max=1.0, default=1.0, doc="of the gear mesh, in both directions")
     viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="friction at the joint")
     coulomb: float = param(unit="N*m", min=0.0, default=0.0, doc="friction at the joint")

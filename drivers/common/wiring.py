@@ -16,7 +16,7 @@ class JointParams:
     """What every family knows of a joint; families add the address of the drive and what else it has."""
 
     direction: Literal[1, -1] = param(default=1, doc="-1: the drive counts against the joint")
-    ratio: float = param(above=0, default=1.0, doc="what the drive counts [rad] per rad or m of the joint")
+    ratio: float = param(unit="joint ratio", above=0, default=1.0, doc="rad of the drive per rad or m of the joint")
     zero: float = param(unit="joint position", default=0.0, doc="position of the joint where the drive shows 0")
 
     @property

@@ -224,7 +224,7 @@ def test_bodies_must_be_a_list(bodies, message):
         (
             {"type": "prismatic", "limits": {"lower": "1 deg"}},
             ".limits.lower",
-            "unit 'deg' does not fit here; use m, cm, mm, um",
+            "unit 'deg' does not fit linear joints; use m, cm, mm, um",
         ),
         ({"type": "prismatic", "damping": "2 N"}, ".damping", "unit 'N' does not fit here; use N*s/m"),
         ({"repeat": 0}, ".repeat", "must be at least 1, is 0"),

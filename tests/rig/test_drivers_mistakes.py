@@ -79,10 +79,10 @@ ALONE = {
         "13 drivers[0].joints.elbow.direction: expected one of 1, -1; got 2"
     ),
     driver(BUS, "joints: {elbow: {id: 1, zero: 1 cm}}"): (
-        "13 drivers[0].joints.elbow.zero: unit 'cm' does not fit here; use rad, mrad, deg, turn"
+        "13 drivers[0].joints.elbow.zero: unit 'cm' does not fit rotational joint 'elbow'; use rad, mrad, deg, turn"
     ),
     driver(BUS, "joints: {lift: {id: 1, zero: 1 deg}}"): (
-        "13 drivers[0].joints.lift.zero: unit 'deg' does not fit here; use m, cm, mm, um"
+        "13 drivers[0].joints.lift.zero: unit 'deg' does not fit linear joint 'lift'; use m, cm, mm, um"
     ),
     driver(BUS, ELBOW, "loads: {elbow: {id: 2, effort: 1}}"): (
         "13 drivers[0].loads: a driver has 'joints' or 'loads'; make two drivers of it"

@@ -33,7 +33,7 @@ from tests.rig.drivers_mistakes_helpers import KINDS, RIG, TWO
         ]),
         (
             "{joints: {lift: {max_effort: 5 N*m}}}",
-            ["emulator.joints.lift.max_effort: unit 'N*m' does not fit here; use N, kN"],
+            ["emulator.joints.lift.max_effort: unit 'N*m' does not fit linear joint 'lift'; use N, kN"],
         ),
         ("{faults: {a: b}}", ["emulator.faults: expected a list of values, got a mapping"]),
     ],
@@ -49,7 +49,10 @@ def test_an_error_in_the_emulated_drives(mistakes, section, messages):
         ("{shoulder: {}, tool: {}}", "emulator.joints.tool: joint 'tool' is fixed; it has no drive of its own"),
         ("{thumb: {}}", "emulator.joints.thumb: joint 'thumb' follows 'elbow'; it has no drive of its own"),
         ("{lift: 5}", "emulator.joints.lift: expected a mapping, got 5"),
-        ("{lift: {max_effort: 5 N*m}}", "emulator.joints.lift.max_effort: unit 'N*m' does not fit here; use N, kN"),
+        (
+            "{lift: {max_effort: 5 N*m}}",
+            "emulator.joints.lift.max_effort: unit 'N*m' does not fit linear joint 'lift'; use N, kN",
+        ),
     ],
 )
 def test_an_error_in_the_emulated_drives_of_a_rig_without_drivers(mistakes, joints, message):
@@ -75,7 +78,9 @@ FAULTS = {
         ".cause: expected one of overtemperature, overcurrent, undervoltage, encoder; got 'bad'"
     ),
     "{kind: motor_fault, joint: elbow, fraction: 0.1}": ".fraction: 'motor_fault' has no 'fraction'; take it out",
-    "{kind: encoder_jump, joint: lift, size: 3 deg}": ".size: unit 'deg' does not fit here; use m, cm, mm, um",
+    "{kind: encoder_jump, joint: lift, size: 3 deg}": (
+        ".size: unit 'deg' does not fit linear joint 'lift'; use m, cm, mm, um"
+    ),
     "{kind: encoder_jump, joint: elbow, cause: encoder}": ".cause: 'encoder_jump' has no 'cause'; take it out",
     "{kind: delay, driver: b, fraction: 0.1}": ".fraction: 'delay' has no 'fraction'; take it out",
     "{kind: drop, driver: b, delay: 1 ms}": ".delay: 'drop' has no 'delay'; take it out",

@@ -122,7 +122,7 @@ def mistakes(joints, *events):
         ),
         (
             "{do: brake, of: rod, at: 1, efforts: [1 N], times: [0]}",
-            ".efforts[0]: unit 'N' does not fit here; use N*m, N*cm, mN*m",
+            ".efforts[0]: unit 'N' does not fit rotational joint 'rod'; use N*m, N*cm, mN*m",
         ),
         (
             "{do: brake, of: rod, at: 1, efforts: [1, 2], over: {signal: bar/positon, values: [0, 1]}}",
@@ -138,7 +138,7 @@ def mistakes(joints, *events):
         ),
         (
             "{do: brake, of: rod, at: 1, efforts: [1, 2], over: {signal: bar/position, values: [0, 1 rad]}}",
-            ".over.values[1]: unit 'rad' does not fit here; use m, cm, mm, um",
+            ".over.values[1]: unit 'rad' does not fit linear joint 'bar'; use m, cm, mm, um",
         ),
         (
             "{do: brake, of: rod, at: 1, efforts: [1, 2], over: {signal: bar/position, values: [0, 1, 2]}}",
@@ -288,7 +288,10 @@ def test_events_of_a_prescribed_joint(do):
         ("rod: {stops: {restitution: 2}}", "rod.stops.restitution: must be at most 1, is 2"),
         ("rod: {stops: {restitution: -1}}", "rod.stops.restitution: must be at least 0, is -1"),
         ("rod: {stops: 3}", "rod.stops: expected a mapping, got 3"),
-        ("rod: {stops: {lower: 1 m}}", "rod.stops.lower: unit 'm' does not fit here; use rad, mrad, deg, turn"),
+        (
+            "rod: {stops: {lower: 1 m}}",
+            "rod.stops.lower: unit 'm' does not fit rotational joint 'rod'; use rad, mrad, deg, turn",
+        ),
         ("rod: {stops: {lover: 1}}", "rod.stops: unknown key 'lover'; did you mean 'lower'?"),
         (
             f"bar: {{stops: {{upper: 1}}, {PRESCRIBED}}}",

@@ -233,7 +233,7 @@ def test_a_rolling_disk():
         ("type: gear, joints: [rod, cart], ratio: 0", ".ratio: must not be 0"),
         (
             "type: gear, joints: [rod, cart], ratio: 1, offset: 1 mm",
-            ".offset: unit 'mm' does not fit here; use rad, mrad, deg, turn",
+            ".offset: unit 'mm' does not fit rotational joints; use rad, mrad, deg, turn",
         ),
         ("type: knife_edge, body: rod, normal: [0, 0, 0]", ".normal: must not be zero; give it a direction"),
         ("type: rolling, body: rod, axle: [0, 0, 0], radius: 1", ".axle: must not be zero; give it a direction"),

@@ -120,10 +120,10 @@ def test_joints_of_both_sorts_of_coordinates_take_both_units():
             "type: spherical, limits: {upper: 1}",
             ".limits: lower and upper are for joints with one coordinate, type 'spherical' has 3; leave them out",
         ),
-        ("type: spherical, damping: 1 N*s/m", ".damping: unit 'N*s/m' does not fit here; use N*m*s/rad"),
+        ("type: spherical, damping: 1 N*s/m", ".damping: unit 'N*s/m' does not fit rotational joints; use N*m*s/rad"),
         (
             "type: screw, pitch: 1, unloaded_position: 1 mm",
-            ".unloaded_position: unit 'mm' does not fit here; use rad, mrad, deg, turn",
+            ".unloaded_position: unit 'mm' does not fit rotational joints; use rad, mrad, deg, turn",
         ),
         ("stiffness: -1", ".stiffness: must be at least 0 N*m/rad, is -1 N*m/rad"),
         (
@@ -225,11 +225,11 @@ def test_a_urdf_on_a_carrier():
         ("{x: 3}", "moving_base.x: expected a mapping, got 3"),
         (
             "{x: {type: quintic, goal: 1 deg, duration: 1}}",
-            "moving_base.x.goal: unit 'deg' does not fit here; use m, cm, mm, um",
+            "moving_base.x.goal: unit 'deg' does not fit linear joint 'x'; use m, cm, mm, um",
         ),
         (
             "{yaw: {type: quintic, goal: 1 mm, duration: 1}}",
-            "moving_base.yaw.goal: unit 'mm' does not fit here; use rad, mrad, deg, turn",
+            "moving_base.yaw.goal: unit 'mm' does not fit rotational joint 'yaw'; use rad, mrad, deg, turn",
         ),
     ],
 )

@@ -85,8 +85,12 @@ def test_a_mistake_in_the_bodies(rigs):
             "joints.shoulder.limits: lower 2 rad of joint 'shoulder' is above its upper 1 rad",
         ),
         (
+            "{all: {limits: {effort: 40 N*m}}}",
+            "joints.all.limits.effort: unit 'N*m' does not fit linear joint 'lift'; use N, kN",
+        ),
+        (
             "{lift: {initial: {position: 90 deg}}}",
-            "joints.lift.initial.position: unit 'deg' does not fit here; use m, cm, mm, um",
+            "joints.lift.initial.position: unit 'deg' does not fit linear joint 'lift'; use m, cm, mm, um",
         ),
         (
             "{shoulder: {initial: {position: 90 deg}}}",

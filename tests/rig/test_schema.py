@@ -302,10 +302,10 @@ def test_units_are_those_of_each_joint():
         ({"kp": {"elbow": 1}}, "2 arm.kp: missing the number of 'lift'"),
         ({"kp": {"elbow": 1, "lift": 0}}, "3 arm.kp.lift: must be above 0, is 0"),
         ({"kp": {"elbow": 1, "lift": 1, "left": 1}}, "3 arm.kp: unknown key 'left'; did you mean 'lift'?"),
-        ({"kp": 1, "goal": "90 deg"}, "2 arm.goal: unit 'deg' does not fit here; use m, cm, mm, um"),
+        ({"kp": 1, "goal": "90 deg"}, "2 arm.goal: unit 'deg' does not fit linear joint 'lift'; use m, cm, mm, um"),
         (
             {"kp": 1, "goal": ["1 mm", 0]},
-            "3 arm.goal[0]: unit 'mm' does not fit here; use rad, mrad, deg, turn",
+            "3 arm.goal[0]: unit 'mm' does not fit rotational joint 'elbow'; use rad, mrad, deg, turn",
         ),
         ({"kp": 1, "kd": [1, -1]}, "3 arm.kd[1]: must be at least 0 m/s, is -1 m/s"),
     ],

@@ -201,7 +201,7 @@ def test_a_joint_that_does_not_fit(body, made, message):
         ("mass: 1, params: {reach: 0}", ".params.reach: must be above 0 m, is 0 m"),
         ("mass: 1, params: {raech: 1}", ".params: unknown key 'raech'; did you mean 'reach'?"),
         ("mass: 1, para: {}", ": unknown key 'para'; did you mean 'params'?"),
-        ("mass: 1, damping: 1 N*m*s/rad", ".damping: unit 'N*m*s/rad' does not fit here; use N*s/m"),
+        ("mass: 1, damping: 1 N*m*s/rad", ".damping: unit 'N*m*s/rad' does not fit linear joints; use N*s/m"),
     ],
 )
 def test_keys_of_a_joint(keys, message):

@@ -51,6 +51,12 @@ def solution(matrix, constant, t):
     return np.array(states)[:, :n]
 
 
+def test_the_ratio_of_a_linear_joint_has_its_unit(rig_of):
+    sliding = RIG.replace("name: wheel, mass", "name: wheel, type: prismatic, mass")
+    rig = rig_of(sliding.replace(f"ratio: {RATIO}", "ratio: 392.7 rad/m"))
+    assert rig.spec.joints["wheel"].actuator.params.ratio == 392.7
+
+
 def test_voltage_step_equals_the_matrix_exponential(rig_of):
     run = rig_of(RIG, "controllers.push.size=2.0", *motor(drive="voltage")).run()
     voltage, inertia = R * 2.0 / (K * RATIO), WHEEL + RATIO**2 * ROTOR

@@ -190,7 +190,7 @@ def _number(
     unit = reading.unit(meta.get("unit", "1"), joint)
     if isinstance(value, str) and (unit in UNITS or unit in JOINT_DIMENSIONS):
         try:
-            value = parse_quantity(value, unit)
+            value = parse_quantity(value, unit, _misfit(reading, meta.get("unit", "1"), unit, value, joint))
         except ValueError as error:
             return reading.fail(path, str(error))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -209,6 +209,17 @@ def _number(
     if meta.get("above") == 0 and value < SMALLEST:
         return reading.fail(path, f"is {value:.3g}{suffix}, too close to 0; give at least {SMALLEST:g}{suffix}")
     return float(value)
+
+
+def _misfit(reading: Reading, declared: str, unit: str, value: str, joint: str | None) -> str:
+    """What a value with a wrong unit does not fit: a joint of the other kind is named. unit: of the joint's kind."""
+    try:
+        parse_quantity(value, declared)
+    except ValueError:
+        return "here"
+    names = [joint] if joint is not None else list(reading.joints or ())
+    kind = "linear" if unit == JOINT_DIMENSIONS.get(declared, ("", ""))[1] else "rotational"
+    return f"{kind} joint '{names[0]}'" if len(names) == 1 and names[0] else f"{kind} joints"
 
 
 def _integer(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> int | None:
