@@ -72,6 +72,7 @@ def run(
     from cosim.cli.run_files import check_plots, input_files, write_files
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
+    from cosim.output.slow_code import named_when_slow
     from cosim.rig.inspection import warnings_before_run
     from cosim.rig.run import StoppedRun
 
@@ -81,11 +82,12 @@ def run(
         [name.strip() for name in (text or "").split(",") if name.strip()] for text in (plot_joints, plot_signals)
     )
     console.check_targets(plots, json, record, rig)
-    with console.busy(f"compiling {rig.stem}"):
+    with console.busy(f"compiling {rig.stem}"), named_when_slow():
         loaded = load_rig(rig, set_ or (), interpret, realtime)
     check_plots(plots, loaded, signals, joints)
     console.check_inputs(input_files(loaded), plots, json, record)
-    unstable, misfits = warnings_before_run(loaded)
+    with named_when_slow():
+        unstable, misfits = warnings_before_run(loaded)
     for line in (*unstable, *misfits):
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if loaded.hardware:
@@ -137,8 +139,10 @@ def check(rig: RigFile, set_: Overrides = None) -> None:
     """Check a rig and describe it, without running it."""
     from cosim import load_rig
     from cosim.cli.describe import describe
+    from cosim.output.slow_code import named_when_slow
 
-    describe(load_rig(rig, set_ or ()))
+    with named_when_slow():
+        describe(load_rig(rig, set_ or ()))
 
 
 @app.command()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from cosim.output import slow_code
 
 CONTROLLER = """\
 from cosim.types import COMMAND, joint_signals, params
@@ -121,3 +126,32 @@ def test_a_controller_that_stays_in_python_is_named(command, tmp_path):
     assert why.startswith(f"in Python: {tmp_path / 'own.py'}:21: ")
     assert found[found.index(why) - 1] == "controller own: own, every 1 ms"
     assert not any(line.startswith("in Python") for line in lines(command))
+
+
+@pytest.mark.parametrize("action", ["check", "run"])
+def test_a_function_that_does_not_return_is_named(command, tmp_path, monkeypatch, action):
+    """It returns when its name was printed, so that the test takes no longer."""
+    monkeypatch.setattr(slow_code, "PATIENCE", 0.05)
+    named = threading.Event()
+    monkeypatch.setattr("builtins.NAMED", named, raising=False)
+    printed = []
+
+    def show(text, file, flush):
+        printed.append(text)
+        named.set()
+
+    monkeypatch.setattr(slow_code, "print", show, raising=False)
+    body = "effort = zero\n        while not NAMED.is_set():\n            pass"
+    Path("own.py").write_text(CONTROLLER.replace("BODY", body))
+    code, _, err = command(action, "rig.yaml", "--set", "controllers=[{type: own.py}]")
+    assert (code, err) == (0, [])
+    place, what = printed[0].split(": ")
+    assert place in [f"{tmp_path / 'own.py'}:{line}" for line in (22, 23)]
+    assert what == "'update' has not returned for 0.05 s; check its loops, or press Ctrl-C"
+
+
+def test_waiting_for_this_program_and_its_libraries_is_silent(command):
+    """In a process of its own, where only they are called."""
+    code = "from cosim.output import slow_code; slow_code.PATIENCE = 0.01; from cosim.cli.main import main; main()"
+    found = subprocess.run([sys.executable, "-c", code, "check", "rig.yaml"], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (0, "")
