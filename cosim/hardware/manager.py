@@ -17,6 +17,8 @@ from cosim.types import COMMAND, FEEDBACK, JointCommand, JointState
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
 FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
 FIRST_READS = 20  # in this time
+LATE_STEPS = 3.0  # between two samples, from which on the later one was late
+RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks like a fault
 
 
 class HardwareManager:
@@ -44,6 +46,7 @@ class HardwareManager:
         self._last_position: list[np.ndarray | None] = [None] * len(self.groups)
         self._last_ns = [0] * len(self.groups)  # time of the last sample
         self._last_interval = [0.0] * len(self.groups)  # s, to the one before
+        self._late: list[tuple[int, float]] = [(0, 0.0)] * len(self.groups)  # a late sample: time [ns], interval [s]
         self._disconnected: set[int] = set()  # real groups to connect again
         self._hold = HoldCommands([group.driver for group in self.groups if group.real])
 
@@ -158,7 +161,8 @@ class HardwareManager:
                 self._hold.check()
                 raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
         # a joint may have been moved since the last run
-        self._last_position[:], self._last_interval[:] = [None] * len(self.groups), [0.0] * len(self.groups)
+        n = len(self.groups)
+        self._last_position[:], self._last_interval[:], self._late[:] = [None] * n, [0.0] * n, [(0, 0.0)] * n
         # by the latest sample: `until` is yet to come, and would make every sample look old
         newest = max(
             (state.t_ns for group, state in zip(self.groups, self._states, strict=True) if group.real), default=until
@@ -193,6 +197,8 @@ class HardwareManager:
         interval, max_velocity = (state.t_ns - self._last_ns[k]) * 1e-9, self._max_velocity[group.joint_index]
         elapsed = plausibility.longest_span(interval, self._last_interval[k], self._step)
         self._last_interval[k] = interval
+        if interval > LATE_STEPS * self._step:
+            self._late[k] = state.t_ns, interval
         for j in np.flatnonzero(plausibility.jumped(last, state.position, elapsed, max_velocity))[:1]:
             name, unit, distance = (
                 group.driver.joints[j],
@@ -201,7 +207,16 @@ class HardwareManager:
             )
             what = f"joint '{name}' jumped by {distance:.4g} {unit} in {elapsed * 1e3:.4g} ms"
             limit = f"more than its limit of {max_velocity[j]:.4g} {unit}/s allows"
-            raise RunError(f"{what}, {limit}; check its encoder and its supply")
+            raise RunError(f"{what}, {limit}; {self._late_feedback(k, state.t_ns)}check its encoder and its supply")
+
+    def _late_feedback(self, k: int, now_ns: int) -> str:
+        """Whether feedback was late shortly before: a busy machine delays it, and may delay an emulated drive too."""
+        at, interval = self._late[k]
+        if not at or now_ns - at > RECENT_NS:
+            return ""
+        when = f", {(now_ns - at) * 1e-6:.4g} ms before" if now_ns > at else ""
+        late = f"its feedback was late{when}, {interval * 1e3:.4g} ms after the sample before it"
+        return f"{late}, as on a busy machine: see cosim doctor; if the machine is idle, "
 
     def _check_shaft(self, group: DriverGroup, state: JointState) -> None:
         joints = np.array([self._loads[place].joint for place in group.joint_index])
