@@ -6,13 +6,14 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cosim.errors import InputError
 from cosim.output.signal_store import BLOCK
-from cosim.rig.run import Run
+from cosim.rig.run import Run, load_run
 
 # of the summary: what every run has anew
 VOLATILE = ("speed", "timing", "drivers")
@@ -54,11 +55,13 @@ class Comparison:
         return f"<Comparison {self.a.rig.name}, {self.b.rig.name}: {differing} of {len(self.signals)} signals differ>"
 
 
-def compare(a: Run, b: Run) -> Comparison:
-    """Compare two runs. Where their ticks have different times, b is interpolated linearly at the times of a.
+def compare(a: Run | str | Path, b: Run | str | Path) -> Comparison:
+    """Compare two runs, or files of runs (see `load_run`). Where their ticks have different times, b is interpolated
+    linearly at the times of a.
 
-    Raises InputError for runs without a common time.
+    Raises InputError for files that hold no run and for runs without a common time.
     """
+    a, b = (load_run(run) if isinstance(run, str | Path) else run for run in (a, b))
     end = min(float(a.t[-1]), float(b.t[-1]))
     first = max(float(a.t[0]), float(b.t[0]))
     rows = range(bisect_left(a.t, first), bisect_right(a.t, end))

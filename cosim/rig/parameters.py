@@ -54,6 +54,10 @@ def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
 
     Raises InputErrors for names that do not exist and values that the rig file could not have; then none is set.
     """
+    if not isinstance(values, Mapping):
+        example = next(iter(tunables_of(rig)), "arm.kp")
+        what = f"expected a mapping such as {{'{example}': 3}}, got {schema.show(values)}"
+        raise InputError(what, "parameters")
     errors: list[InputError] = []
     new = {name: _read(rig, name, value, errors) for name, value in values.items()}
     if errors:
@@ -80,6 +84,11 @@ def _read(
     known = tunables_of(rig)
     if name not in known:
         errors.append(InputError(unknown_parameter(rig, name, list(known)), SourceLocation(f"parameter '{name}'")))
+        return None
+    plain = _plain(value)
+    if isinstance(plain, list) and any(isinstance(item, list) for item in plain):
+        what = "expected one number, or a list with one per joint, got a list of lists"
+        errors.append(InputError(what, SourceLocation(f"parameter '{name}'")))
         return None
     tunable, reading = known[name], reading_of(rig, name)
     params = with_field(rig, tunable, value, reading)
@@ -113,7 +122,9 @@ def unknown_parameter(rig: WiredRig, name: str, known: list[str]) -> str:
     controller, _, field = name.partition(".")
     if any(spec.name == controller and hasattr(spec.plugin.params, field) for spec in rig.spec.controllers):
         return f"is a part of the machine code; load the rig with the override 'controllers.{name}=…'"
-    return f"there is no such parameter{did_you_mean(name, known)}"
+    short = name.removeprefix("controllers.")  # as in overrides of a file
+    near = f"; did you mean '{short}'?" if short in known else did_you_mean(name, known)
+    return f"there is no such parameter{near}"
 
 
 def _plain(value: Any) -> Any:

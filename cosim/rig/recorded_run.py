@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -52,11 +52,17 @@ class RecordedRun:
         return self.rig.joints
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """One signal (k,). Raises KeyError naming the signals that exist."""
+        """One signal (k,), which cannot be written to. Raises KeyError naming the signals that exist."""
         column = self._columns.get(name)
         if column is None:
-            raise KeyError(f"no signal '{name}'{did_you_mean(name, self.signals)}")
-        return self.values[:, column]
+            raise KeyError(f"no signal '{name}'{did_you_mean(str(name), self.signals)}")
+        signal = self.values[:, column]
+        signal.flags.writeable = False
+        return signal
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the signals."""
+        return iter(self.signals)
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns

@@ -16,6 +16,7 @@ from cosim.output.run_status import RunStatus
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.open_numbers import numbers_of
 from cosim.rig.parameters import ParameterValue, set_for_a_run, set_values, values_of
+from cosim.rig.reading.schema import show
 from cosim.rig.reading.yaml_source import YamlSource, load_yaml, source_of
 from cosim.rig.rollout_batch import RolloutBatch
 from cosim.rig.rollouts import Keep, run_rollouts
@@ -125,6 +126,8 @@ class Rig(WiredRig):
 
         See `load_rig` for the other arguments. Raises InputErrors with all errors, each with its key.
         """
+        if not isinstance(data, Mapping):
+            raise InputError(f"expected a mapping of the sections of a rig, got {show(data)}", "from_dict")
         return _load(source_of(data, folder), (), interpret, realtime)
 
 
@@ -136,6 +139,9 @@ def load_rig(
     realtime: run in real time, with the settings of `schedule.realtime` or its defaults.
     Raises InputErrors with all errors, each with its line.
     """
+    if not isinstance(path, str | Path):
+        fix = "use Rig.from_dict for the sections of a rig"
+        raise InputError(f"expected the name of a file, got {show(path)}; {fix}", "load_rig")
     return _load(load_yaml(path), [overrides] if isinstance(overrides, str) else list(overrides), interpret, realtime)
 
 
@@ -155,9 +161,11 @@ def _rebuilt(source: YamlSource, interpret: bool, parameters: np.ndarray) -> Rig
 
 
 def _seconds(duration: float | str | None) -> float | None:
-    """Raises InputError for text that is no time."""
-    if not isinstance(duration, str):
+    """Raises InputError for what is no time."""
+    if duration is None or (isinstance(duration, int | float | np.number) and not isinstance(duration, bool)):
         return duration
+    if not isinstance(duration, str):
+        raise InputError(f"expected s or text such as '2 s', got {show(duration)}", "duration")
     try:
         return parse_quantity(duration, "s")
     except ValueError as error:

@@ -50,8 +50,11 @@ class Run(RecordedRun):
         xarray."""
         return dataset_of(self)
 
-    def plot(self, signals: Sequence[str] = (), joints: Sequence[str] = (), file: str | Path | None = None) -> Figure:
-        """Plot the run: rows of joints (all, or these), or these signals. file: png, svg or pdf to write.
+    def plot(
+        self, signals: str | Sequence[str] = (), joints: str | Sequence[str] = (), file: str | Path | None = None
+    ) -> Figure:
+        """Plot the run: rows of joints (all, or these), or these signals; one name or several. file: png, svg or pdf to
+        write.
 
         Raises InputError for signals and joints that do not exist, and for a file that cannot be written.
         """

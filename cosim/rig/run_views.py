@@ -41,11 +41,16 @@ def dataset_of(run: RecordedRun) -> xarray.Dataset:
 
 
 def figure_of(
-    run: RecordedRun, summary: RunSummary, signals: Sequence[str], joints: Sequence[str], file: str | Path | None
+    run: RecordedRun,
+    summary: RunSummary,
+    signals: str | Sequence[str],
+    joints: str | Sequence[str],
+    file: str | Path | None,
 ) -> Figure:
     """See `Run.plot`."""
     from cosim.output.plot.run_plot import RunPlot
 
+    signals, joints = ([names] if isinstance(names, str) else names for names in (signals, joints))
     for names, known, what in ((signals, run.signals, "signal"), (joints, run.joints, "joint")):
         for name in (name for name in names if name not in known):
             raise InputError(f"there is no {what} '{name}'{did_you_mean(name, known)}", "plot")
