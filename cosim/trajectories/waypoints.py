@@ -1,4 +1,4 @@
-"""A cubic spline through the rows of a CSV file that starts and ends at rest.
+"""Cubic polynomials through the rows of a CSV file that start and end at rest.
 
 The header names the columns, `t` [s] and the joints (SI), in any order; other columns are ignored.
 """
@@ -9,6 +9,7 @@ import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +24,10 @@ MOST_POSITIONS = 500_000  # of a file; they become constants of the machine code
 @params
 class Params:
     file: str = param(doc="CSV file, relative to the rig's folder")
+    between: Literal["spline", "monotone", "rest"] = param(
+        default="spline",
+        doc="spline: continuous acceleration; monotone: never beyond two rows; rest: stops at each row",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +56,30 @@ class Waypoints:
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Waypoints:
     """Raises InputError (or InputErrors, one per wrong cell) for an invalid file."""
-    from scipy.interpolate import CubicSpline
-
     times, positions = read_waypoints(locate(params.file, folder), joints)
     m, n = positions.shape
-    spline = CubicSpline(times, positions, bc_type="clamped").c  # (4, m - 1, n)
+    spline = _coefficients(times, positions, params.between)
     table = np.zeros((m + 1, 1 + 4 * n))
     table[1:, 0] = times
     table[1:m, 1:] = spline.transpose(1, 0, 2).reshape(m - 1, 4 * n)
     table[[0, m], 1 + 3 * n :] = positions[[0, -1]]
     begins = np.concatenate(([-math.inf], times))
     return Waypoints(RowLookup(begins, table, "waypoints"), float(times[-1]))
+
+
+def _coefficients(times: Array, positions: Array, between: str) -> Array:
+    """(4, m - 1, n): those of the powers 3, 2, 1, 0 of the time since the start of each piece.
+
+    monotone: the slopes of Fritsch and Butland, SIAM J. Sci. Stat. Comput. 5 (1984), 300, and 0 at both ends.
+    """
+    from scipy.interpolate import CubicHermiteSpline, CubicSpline, PchipInterpolator
+
+    if between == "spline":
+        return CubicSpline(times, positions, bc_type="clamped").c
+    slopes = np.zeros_like(positions)
+    if between == "monotone":
+        slopes[1:-1] = PchipInterpolator(times, positions).derivative()(times)[1:-1]
+    return CubicHermiteSpline(times, positions, slopes).c
 
 
 def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:

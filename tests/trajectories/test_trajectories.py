@@ -387,3 +387,21 @@ def test_waypoints_are_read_from_files_only(tmp_path):
         with pytest.raises(InputError) as caught:
             waypoints.read_waypoints(path, ("a",))
         assert str(caught.value) == f"{path}: is no file; name a CSV file"
+
+
+@pytest.mark.parametrize(
+    ("between", "beyond", "resting"), [("spline", True, False), ("monotone", False, False), ("rest", False, True)]
+)
+def test_waypoints_with_dwells_overshoot_only_as_a_spline(
+    tmp_path: Path, between: Any, beyond: bool, resting: bool
+) -> None:
+    rows = [-0.02, -0.14, -0.14, -0.02, -0.02, 0.05, 0.10]
+    (tmp_path / "z.csv").write_text("t,z\n" + "".join(f"{k},{z}\n" for k, z in enumerate(rows)))
+    path = waypoints.load(waypoints.Params(file="z.csv", between=between), ("z",), tmp_path, np.zeros(1))
+    t = np.linspace(0.0, 4.0, 2001)
+    z = np.array([path.sample(time)["position"][0] for time in t])
+    assert bool(z.max() > -0.0199 or z.min() < -0.1401) == beyond
+    np.testing.assert_allclose([path.sample(float(k))["position"][0] for k in range(7)], rows, atol=1e-15)
+    velocities = [path.sample(float(k))["velocity"][0] for k in range(7)]
+    assert velocities[0] == pytest.approx(0.0, abs=1e-12) and velocities[6] == pytest.approx(0.0, abs=1e-12)
+    assert bool(abs(velocities[5]) < 1e-12) == resting
