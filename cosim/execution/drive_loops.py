@@ -7,13 +7,12 @@ kp T < 2 kd, less where the measurement is late or where the drive needs time to
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import block_diag, expm
 
 from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
 from cosim.layout import Layout
@@ -27,6 +26,7 @@ WIDTH = 1e-4  # of the differences, in SI
 TIME_CONSTANTS, RATIO = (0.01, 3000.0), 1.5
 BISECTIONS = 30
 MAX_NAMED = 8  # joints
+TAYLOR_TERMS = 18  # rounding, for a matrix of norm 1/2
 
 
 class DriveDynamics(NamedTuple):
@@ -69,7 +69,7 @@ class DriveLoops:
 
         def together(part: str, *columns: int) -> Array:
             parts = [getattr(drive, part) for drive in self.drives]
-            return np.asarray(block_diag(*(part[:, columns] if columns else part for part in parts)))
+            return _block_diagonal([part[:, columns] if columns else part for part in parts])
 
         A, C, W = together("A"), together("C"), self.mobility
         B, D = ([together(part, k) for k in range(3)] for part in ("B", "D"))
@@ -82,7 +82,7 @@ class DriveLoops:
                 [np.zeros((n, 3 * n + m))],
             ]
         )
-        whole = expm(self.step * flow)
+        whole = exponential(self.step * flow)
         return whole[: 2 * n + m, : 2 * n + m], whole[: 2 * n + m, 2 * n + m :]
 
     def matrix(self, kp: Array, kd: Array) -> Array:
@@ -104,6 +104,29 @@ class DriveLoops:
         velocity = where(self.differentiated, differences, velocity)
         effort = -(kp[:, None] * position + kd[:, None] * velocity)
         return np.vstack([drift @ np.eye(size)[: 2 * n + m] + held @ effort, q, v, q1])
+
+
+def _block_diagonal(parts: Sequence[Array]) -> Array:
+    rows, columns = (np.cumsum([0, *(part.shape[axis] for part in parts)]) for axis in (0, 1))
+    whole = np.zeros((rows[-1], columns[-1]))
+    for k, part in enumerate(parts):
+        whole[rows[k] : rows[k + 1], columns[k] : columns[k + 1]] = part
+    return whole
+
+
+def exponential(matrix: Array) -> Array:
+    """e^A of A (n, n) by Taylor's series of a part of A and squaring (Moler and Van Loan, Nineteen Dubious Ways
+    to Compute the Exponential of a Matrix, method 3). scipy has one too, whose import takes longer than a short run."""
+    size = float(np.abs(matrix).sum(axis=1).max(initial=0.0))
+    squarings = max(0, math.ceil(math.log2(size)) + 1) if 0.0 < size < math.inf else 0
+    part = matrix / 2.0**squarings
+    result = term = np.eye(len(matrix))
+    for k in range(1, TAYLOR_TERMS):
+        term = term @ part / k
+        result = result + term
+    for _ in range(squarings):
+        result = result @ result
+    return result
 
 
 def closed_loops(state: RigState) -> DriveLoops | None:
