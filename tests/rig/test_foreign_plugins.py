@@ -268,6 +268,8 @@ def test_one_that_loads_something_else(kind, error, outside, tmp_path):
          "does not declare the output 'effort'; use ACTUATOR_OUTPUTS"),
         ("trajectory", '"velocity": self.v, ', "",
          "sample returns no 'velocity'; return position, velocity, acceleration and effort"),
+        ("trajectory", "sample(self, t):", "sample(self, t):\n        return (0.0,) * 4",
+         "sample returns a tuple; return a dict of position, velocity, acceleration and effort"),
         ("trajectory", '"effort": zero', '"effort": 0.0', "sample returns 'effort' of shape (); it is (1,)"),
         ("controller", 'inputs = {}', 'inputs = joint_signals(("velocity",), 3)',
          "declares the input 'velocity' of shape (3,); it is (1,)"),

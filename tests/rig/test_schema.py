@@ -423,4 +423,7 @@ def test_a_declared_unit_without_name_takes_bare_numbers():
         k: float = param(unit="V*s/rad", min=0)
 
     assert load(Odd, {"k": 0.1})[0].k == 0.1
-    assert load(Odd, {"k": "0.1 V"})[1] == ["rig.yaml:2 arm.k: expected a number, got '0.1 V'"]
+    assert load(Odd, {"k": "0.1 V"})[1] == [
+        "rig.yaml:2 arm.k: expected a number, got '0.1 V'; its Params declare the unit 'V*s/rad', which is not known,"
+        " so give a bare number"
+    ]

@@ -56,6 +56,9 @@ def load_trajectory(
         trajectory = plugin.module.load(plugin.params, joints, reading.folder, start)
         _check_members(trajectory, "a trajectory", ("end", "sample"))
         sample, n = trajectory.sample(0.0), len(joints)
+        if not isinstance(sample, Mapping):
+            every = f"{', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}"
+            raise InputError(f"sample returns a {type(sample).__name__}; return a dict of {every}")
         for name in SAMPLE:
             if name not in sample:
                 raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")

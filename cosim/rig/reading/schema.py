@@ -194,7 +194,9 @@ def _number(
         except ValueError as error:
             return reading.fail(path, str(error))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return reading.fail(path, f"expected a number, got {show(value)}")
+        known = unit in UNITS or unit in JOINT_DIMENSIONS
+        declared = "" if known else f"; its Params declare the unit '{unit}', which is not known, so give a bare number"
+        return reading.fail(path, f"expected a number, got {show(value)}{declared}")
     if not abs(value) <= sys.float_info.max:
         return reading.fail(path, f"must be a finite number, is {show(value)}")
     suffix = "" if unit == "1" or unit in JOINT_DIMENSIONS else f" {unit}"
