@@ -127,7 +127,7 @@ class PythonEngine(Engine):
 
     def _read(self, until: int) -> None:
         if cause := self._estop.pressed():
-            raise RunError(f"{cause}; release it, then arm the rig again")
+            raise RunError(f"{cause}; release it, then start again")
         self.hardware_manager.read(until, self._pacer.now, self._pacer.due())
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:

@@ -105,7 +105,7 @@ class Estop:
         for source in self._sources:
             if cause := _cause(source.blocks_reset, source.name):
                 self._cause = cause
-                raise RunError(f"{cause}; it cannot be reset while it is pressed, release it and reset again")
+                raise RunError(f"{cause}; release it, then start again")
         self._cause = ""
 
 

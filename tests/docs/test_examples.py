@@ -20,7 +20,7 @@ import pytest
 import typer
 import yaml
 
-from cosim import load_rig
+from cosim import Rig, load_rig, ops
 from cosim.cli.commands import app
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.execution.scheduler import SchedulerState
@@ -205,6 +205,34 @@ def test_an_example_runs_with_small_errors(folder, text):
     assert summary["energy"]["residual_relative"] < 0.01
     errors = [joint["error_rms"] for joint in summary["joints"].values() if joint["error_rms"] is not None]
     assert max(errors, default=0.0) < 0.1
+
+
+def test_the_examples_of_a_trajectory_and_an_actuator_run_and_are_compiled(tmp_path):
+    words = {"approach.py": "class Approach", "lagging.py": "class Lagging"}
+    for file, word in words.items():
+        (tmp_path / file).write_text(next(text for text in blocks(DOCS, "python") if word in text))
+    sections: dict[str, Any] = {}
+    for file in words:
+        (text,) = (text for text in blocks(DOCS, "yaml") if file in text)
+        sections |= yaml.safe_load(text)
+    bob = {"name": "bob", "joint": "pivot", "mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02]}
+    mechanism = {"bodies": [{**bob, "axis": [0, 1, 0]}]}
+    schedule = {"step": "1 ms", "duration": 1.0}
+    rig = Rig.from_dict({"name": "r", "mechanism": mechanism, "schedule": schedule, **sections}, tmp_path)
+    run = rig.run()
+    assert rig.native and run["pivot/position"][-1] == pytest.approx(np.pi / 4, abs=0.05)
+    t, reference = run.t, run["pivot/reference_position"]
+    np.testing.assert_allclose(np.gradient(reference, t)[1:-1], run["pivot/reference_velocity"][1:-1], atol=1e-4)
+    assert run.summary["energy"]["residual_relative"] < 1e-3
+
+
+def test_every_function_of_ops_is_listed():
+    (rows,) = (rows for heading, rows in TABLES.items() if heading == "The functions of `cosim.ops`")
+    listed = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row[0])}
+    own = {
+        name for name, item in vars(ops).items() if callable(item) and getattr(item, "__module__", "") == ops.__name__
+    }
+    assert listed == {name for name in own if not name.startswith("_")} - {"Traced"}
 
 
 def test_the_example_of_the_scheduler_runs(folder, monkeypatch, capsys):

@@ -219,7 +219,9 @@ def test_a_takeover_is_in_the_recording_and_in_what_the_terminal_shows(rig_of, t
     run = rig_of(DIVIDES).run(record=tmp_path / "run.mcap")
     what = f"controller 'main' failed: its fallback has taken over ({NOT_FINITE})"
     with (tmp_path / "run.mcap").open("rb") as file:
-        messages = [(m.publish_time, loads(m.data)) for _, c, m in make_reader(file).iter_messages() if c.topic == "/log"]
+        messages = [
+            (m.publish_time, loads(m.data)) for _, c, m in make_reader(file).iter_messages() if c.topic == "/log"
+        ]
     assert [(time, message["message"]) for time, message in messages] == [(20_000_000, what)]
     print_summary(run)
     assert f"event    0.02 s  {what}\n" in capsys.readouterr().out

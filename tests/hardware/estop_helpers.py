@@ -9,7 +9,7 @@ import pytest
 from cosim.errors import InputError, RunError, SourceLocation
 from cosim.hardware.estop import EstopParams, open_estop
 
-AGAIN = "; it cannot be reset while it is pressed, release it and reset again"
+AGAIN = "; release it, then start again"
 
 
 def place(*keys):

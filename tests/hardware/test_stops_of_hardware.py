@@ -114,7 +114,7 @@ def test_a_rig_is_not_armed_while_the_stop_is_pressed(bench_of, pressed, tmp_pat
     for _ in range(2):
         with pytest.raises(RunError) as caught:
             scheduler.arm()
-        said = f"{cause(tmp_path)}; it cannot be reset while it is pressed, release it and reset again"
+        said = f"{cause(tmp_path)}; release it, then start again"
         assert str(caught.value) == said and scheduler.state is SchedulerState.READY
     assert not driver.count("enable")
     pressed(False)
@@ -130,9 +130,7 @@ def test_a_stop_that_is_pressed_ends_the_run_in_the_next_tick(bench_of, pressed,
     scheduler.arm()
     scheduler.start(FOREVER)
     assert numbers(scheduler) == list(range(8))
-    assert scheduler.fault == (
-        f"stopped at tick 8 (t = 0.008 s): {cause(tmp_path)}; release it, then arm the rig again"
-    )
+    assert scheduler.fault == (f"stopped at tick 8 (t = 0.008 s): {cause(tmp_path)}; release it, then start again")
     assert scheduler.state is SchedulerState.FAULT
     assert driver.count("read") == driver.count("write") == 8
     assert "stop a" in driver.log[driver.log.index("enable a") :] and not driver.inner._enabled
@@ -149,7 +147,7 @@ def test_a_stop_that_was_pressed_stays_until_the_rig_is_armed_again(bench_of, pr
         scheduler.arm()
     scheduler.reset()
     pressed(True)
-    with pytest.raises(RunError, match="it cannot be reset while it is pressed"):
+    with pytest.raises(RunError, match="release it, then start again"):
         scheduler.arm()
     pressed(False)
     scheduler.arm()
@@ -165,7 +163,7 @@ def test_a_stop_that_goes_away_during_the_run_is_pressed(bench_of, pressed, tmp_
     scheduler.start(FOREVER)
     assert numbers(scheduler) == [0, 1, 2]
     why = f"'{tmp_path / 'estop'}' cannot be read (No such file or directory)"
-    assert f": the emergency stop: {why}; release it, then arm the rig again" in scheduler.fault
+    assert f": the emergency stop: {why}; release it, then start again" in scheduler.fault
 
 
 def test_a_rig_with_an_estop_runs_in_python_and_reports_it(rig_of, pressed):
@@ -185,7 +183,7 @@ def test_the_recording_of_a_refused_run_holds_the_reason(rig_of, pressed, tmp_pa
     from mcap.reader import make_reader
 
     pressed(True)
-    with pytest.raises(RunError, match="it cannot be reset while it is pressed") as refused:
+    with pytest.raises(RunError, match="release it, then start again") as refused:
         rig_of(FILE).run(record=tmp_path / "run.mcap")
     with (tmp_path / "run.mcap").open("rb") as file:
         found = [json.loads(log.data)["message"] for _, _, log in make_reader(file).iter_messages(topics=["/log"])]
