@@ -236,7 +236,7 @@ rig.yaml:19 controllers[1].type: unknown controller 'pid'; did you mean 'pd'?
 rig.yaml:20 controllers[1].joints[0]: joint 'hinge' is already commanded by controller 'arm' (line 14)
 rig.yaml:22 schedule.duration: must be at least the step of 1 ms, is 500 us
 rig.yaml:23 schedule.integrator: expected one of semi_implicit_euler, rk4, rosenbrock, rodas4; got 'rk5'
-rig.yaml:24 telemetry: unknown key 'port'; known: publish, rate
+rig.yaml:24 telemetry: unknown key 'port'; known: publish, rate, encoding
 """.splitlines()
 
 

@@ -301,9 +301,16 @@ def test_function(name):
 
 def test_every_function_is_tested():
     public = {name for name, value in vars(ops).items() if callable(value) and value.__module__ == ops.__name__}
-    others = {"Traced", "is_symbolic", "is_zero", "zeros"}
+    others = {"Traced", "is_symbolic", "is_zero", "is_infinite", "zeros"}
     untested = {name for name in public if name[0] != "_"} - others - set(FUNCTIONS)
     assert untested == set()
+
+
+def test_infinite_constants_are_known_and_symbols_are_none():
+    import casadi
+
+    assert all(map(ops.is_infinite, (np.inf, -np.inf, np.float64("inf"))))
+    assert not any(map(ops.is_infinite, (0.0, 1e308, np.nan, casadi.SX.sym("x"), ops.array([casadi.SX.sym("x")])[0])))
 
 
 def test_zeros_are_known_among_numbers_and_symbols():

@@ -42,6 +42,8 @@ schedule: {duration: 0.1 s, realtime: {rate: 0.2}}
 """
 OPEN = "effort = ops.array([p.size * ops.sin(20.0 * t)])"
 # `math` keeps it in Python
+# a watchdog that stops a controller in Python needs the engine with drivers
+AROUND_DRIVERS = ("guard.watchdog=10 s",)
 OPEN_IN_PYTHON = "effort = np.array([p.size * math.sin(20.0 * float(t))])"
 
 
@@ -323,7 +325,7 @@ def test_an_interrupted_run_keeps_its_data(rig_of, tmp_path, motors, push, realt
         if len(fractions) == 3:
             raise KeyboardInterrupt
 
-    rig = rig_of(DROP, f"schedule.realtime={realtime}", push=push)
+    rig = rig_of(DROP, f"schedule.realtime={realtime}", *AROUND_DRIVERS, push=push)
     with pytest.raises(StoppedRun) as caught:
         rig.run(1000.0, path, interrupt)
     run = caught.value.run
@@ -346,9 +348,8 @@ def test_an_interrupted_run_keeps_its_data(rig_of, tmp_path, motors, push, realt
 @pytest.mark.parametrize("realtime", ["no", "{rate: 0.2}"])
 def test_a_fault_leaves_a_complete_recording(rig_of, tmp_path, motors, realtime):
     path = tmp_path / "run.mcap"
-    rig = rig_of(
-        DROP, f"schedule.realtime={realtime}", push=OPEN_IN_PYTHON + "\nif t > 0.05: raise ValueError('enough')"
-    )
+    failing = OPEN_IN_PYTHON + "\nif t > 0.05: raise ValueError('enough')"
+    rig = rig_of(DROP, f"schedule.realtime={realtime}", *AROUND_DRIVERS, push=failing)
     with pytest.raises(StoppedRun) as caught:
         rig.run(record=path)
     run = caught.value.run
