@@ -47,11 +47,15 @@ class Samples:
 
 
 def time_pairs(
-    ours: RepeatedCall, other: RepeatedCall, budget: Budget, clock: StopwatchClock = time.perf_counter
+    ours: RepeatedCall,
+    other: RepeatedCall,
+    budget: Budget,
+    clock: StopwatchClock = time.perf_counter,
+    all_processors: bool = False,
 ) -> Samples:
-    """Seconds per repetition of both, `budget.pairs` times each, alternating."""
+    """Seconds per repetition of both, `budget.pairs` times each, alternating; on one processor, or on all."""
     both = ours, other
-    with undisturbed():
+    with undisturbed(all_processors):
         counts = [repetitions(block, budget.block, clock) for block in both]
         plan = list(zip(both, counts, strict=True))
         rows = [[_seconds(block, n, clock) / n for block, n in plan] for _ in range(budget.pairs)]
@@ -81,10 +85,11 @@ def _seconds(block: RepeatedCall, n: int, clock: StopwatchClock) -> float:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Without garbage collection, with this thread bound to one processor where the system supports it."""
+def undisturbed(all_processors: bool = False) -> Iterator[None]:
+    """Without garbage collection, with this thread bound to one processor where the system supports it, or to none."""
     collecting = gc.isenabled()
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    bound = hasattr(os, "sched_getaffinity") and not all_processors
+    allowed = os.sched_getaffinity(0) if bound else set()
     gc.disable()
     try:
         if allowed:

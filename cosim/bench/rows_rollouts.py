@@ -18,7 +18,7 @@ from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 
 RUNS, SECONDS = 1000, 5.0
 # of the rows that are compared: 5 s of 1 000 runs take too long in a peer
-FEW, SHORT = 64, 0.25
+FEW, SHORT = 64, 2.0
 
 
 def _parameters(rig: Rig, k: int) -> dict[str, np.ndarray]:
@@ -53,8 +53,8 @@ def threads(budget: Budget) -> Measurement:
     if len(os.sched_getaffinity(0)) < 2:
         raise NotMeasured("this machine has one processor core; use one with two or more")
     rig = load_rig(sample_rig(), interpret=False)
-    pair = _rollouts(rig, FEW, 1.0, 2), _rollouts(rig, FEW, 1.0, 1)
-    return Measurement(paired_timing.time_pairs(*pair, budget))
+    pair = _rollouts(rig, FEW, SHORT, 2), _rollouts(rig, FEW, SHORT, 1)
+    return Measurement(paired_timing.time_pairs(*pair, budget, all_processors=True))
 
 
 def against_mujoco(integrator: str, budget: Budget) -> Measurement:
@@ -79,7 +79,7 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
             for _ in range(n):
                 rollout.rollout(model, workers, starts, nstep=steps, state=states, sensordata=np.empty((FEW, steps, 0)))
 
-        samples = paired_timing.time_pairs(_rollouts(rig, FEW, SHORT), other, budget)
+        samples = paired_timing.time_pairs(_rollouts(rig, FEW, SHORT), other, budget, all_processors=True)
     return Measurement(samples.per(FEW * (steps + 1), FEW * steps), note=f"{cores} threads on both sides")
 
 
@@ -93,7 +93,7 @@ CASES = (
     ),
     BenchCase(
         "rollouts threads",
-        f"{FEW} runs of 1 s in two threads",
+        f"{FEW} runs of {SHORT:g} s in two threads",
         threads,
         "in one thread",
         unit="ms",

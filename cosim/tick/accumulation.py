@@ -18,6 +18,8 @@ from cosim.types import Array, Numeric, State
 # field of a JointSample -> the signal without which a joint does not have it
 SIGNALS = {"error": "reference_position", "request": "command_effort", "effort": "effort"}
 
+TARGET = "/target"  # among the accumulators; no function has this name
+
 UserMetric = Callable[[Numeric, Mapping[str, Numeric]], Numeric]  # (t, signals by name) -> () or (m,)
 
 
@@ -36,7 +38,7 @@ class Accumulation:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for equal functions of rows of one rig."""
-        return self.metrics, tuple(self.functions.items()), self.target.tobytes()
+        return self.metrics, tuple(self.functions.items())
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -49,7 +51,7 @@ class Accumulation:
         n = len(self.joints)
         tree: State = {name: np.repeat(np.array(METRICS[name].initial)[:, None], n, axis=1) for name in self.metrics}
         tree |= {name: np.zeros(np.shape(function(0.0, first))) for name, function in self.functions.items()}
-        return tree
+        return tree | {TARGET: self.target}  # here it is no constant of the code
 
     @cached_property
     def layout(self) -> Layout:
@@ -63,12 +65,12 @@ class Accumulation:
         """The accumulators (nm,) after a tick; start, row: see `SignalMap.observe`."""
         values = self.signals.values(start, row)
         t, a = self.signals.row.unpack(row)["t"], self.layout.unpack(accumulators)
-        sample = self._sample(t, values)
+        sample = self._sample(t, values, a[TARGET])
         new = {name: ops.array(METRICS[name].update(a[name], sample)) for name in self.metrics}
         new |= {name: a[name] + ops.array(function(t, values)) for name, function in self.functions.items()}
-        return self.layout.pack(new)
+        return self.layout.pack(new | {TARGET: a[TARGET]})
 
-    def _sample(self, t: Numeric, values: Mapping[str, Numeric]) -> JointSample:
+    def _sample(self, t: Numeric, values: Mapping[str, Numeric], target: Numeric) -> JointSample:
         """The signals of a tick by joint; 0 where a joint has no such signal."""
 
         def of(name: str) -> Numeric:
@@ -76,9 +78,7 @@ class Accumulation:
 
         position = of("position")
         error = ops.where(self._has("error"), of("reference_position") - position, 0.0)
-        return JointSample(
-            t, position, of("velocity"), of("effort"), error, of("command_effort"), self.limit, self.target
-        )
+        return JointSample(t, position, of("velocity"), of("effort"), error, of("command_effort"), self.limit, target)
 
     def _has(self, field: str) -> Array:
         """bool (n,): joints with this field of a sample."""
