@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,6 @@ class Starts:
             else:
                 v[dof], kept_v[dof] = values[k], True
         try:
-            return replace(self.model, plant=plant.starting_at(q, v, (kept_q, kept_v))).memory()
+            return self.model.memory_from(plant.starting_at(q, v, (kept_q, kept_v)))
         except InputError as error:
             raise InputError(f"{error.what} (run {k})", "initial") from None

@@ -147,7 +147,10 @@ def _accumulation(rig: WiredRig, metrics: Sequence[str | UserMetric], ticks: int
     names, functions = list[str](), dict[str, UserMetric]()
     for metric in [metrics] if isinstance(metrics, str) or callable(metrics) else metrics:
         if callable(metric):
-            functions[getattr(metric, "__name__", repr(metric))] = metric
+            name = getattr(metric, "__name__", repr(metric))
+            if name in functions:
+                errors.append(InputError(f"two functions are called '{name}'; give them names of their own", "metrics"))
+            functions[name] = metric
         elif metric in METRICS:
             names.append(metric)
         else:

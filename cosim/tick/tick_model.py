@@ -6,6 +6,7 @@ loop, the Python engine makes the same calls around its drivers; both give the s
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.errors import CompileError
 from cosim.layout import Layout, Region
+from cosim.plant.plant import Plant
 from cosim.tick.accumulation import Accumulation
 from cosim.tick.controller_tracing import trace_controller
 from cosim.tick.memory_call import MemoryCall
@@ -121,6 +123,13 @@ class TickModel(TickFunctions):
     def memory(self) -> np.ndarray:
         """The memory at t = 0."""
         return self.layout.pack(self.initial())
+
+    def memory_from(self, plant: Plant) -> np.ndarray:
+        """The memory at t = 0 of the same rig with another start of its plant; nothing is traced again."""
+        moved = copy.copy(self)
+        moved.plant = plant
+        moved.__dict__.pop("_initial_motion", None)
+        return self.layout.pack(moved.initial())
 
     @cached_property
     def row(self) -> Layout:

@@ -281,6 +281,10 @@ MISTAKES = {
         {"metrics": ["error_rsm"]},
         "metrics: there is no metric 'error_rsm'; did you mean 'error_rms'?",
     ),
+    "two functions of one name": (
+        {"metrics": [lambda t, signals: t, lambda t, signals: 2.0 * t]},
+        "metrics: two functions are called '<lambda>'; give them names of their own",
+    ),
     "unknown signal": (
         {"signals": ["elbow/postion"]},
         "signals: there is no signal 'elbow/postion'; did you mean 'elbow/position'?",
