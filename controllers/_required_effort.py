@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from cosim import ops
 from cosim.types import ALL, ControllerContext, Numeric, Signals, joint_signals
 
@@ -23,7 +21,8 @@ class RequiredEffort:
         self.inputs: Signals = joint_signals(ALL, context.model.nv)
         self._equations = context.model.equations
         self._index = context.index
-        self._known = np.isin(np.arange(context.model.nv), context.index) | context.prescribed
+        self._known = context.prescribed.copy()
+        self._known[context.index] = True
 
     def __call__(
         self,

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from cosim import Rig, load_rig
 from cosim.bench import paired_timing
-from cosim.bench.paired_timing import Budget, Samples
+from cosim.bench.paired_timing import Budget, RepeatedCall, Samples
 from cosim.bench.peers import import_peer, mujoco_arm
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 
 RUNS, SECONDS = 1000, 5.0
-# of the rows that are compared: 5 s of 1 000 runs take too long in a peer
-FEW, SHORT = 64, 2.0
+# of the rows per step: long enough for the fixed cost of a call not to count
+FEW, LONG = 128, 5.0
+# pairs of blocks of these rows, in which one block is one call
+PAIRS = 20
 
 
 def _parameters(rig: Rig, k: int) -> dict[str, np.ndarray]:
@@ -38,6 +41,10 @@ def _rollouts(rig: Rig, k: int, seconds: float, threads: int | None = None) -> C
     return block
 
 
+def _time_pairs(ours: RepeatedCall, other: RepeatedCall, budget: Budget) -> Samples:
+    return paired_timing.time_pairs(ours, other, replace(budget, pairs=min(PAIRS, budget.pairs)), all_processors=True)
+
+
 def all_runs(budget: Budget) -> Measurement:
     """The whole call: parameters checked, 1 000 runs, one metric; nothing to compare with."""
     block, times = _rollouts(load_rig(sample_rig(), interpret=False), RUNS, SECONDS), []
@@ -53,8 +60,8 @@ def threads(budget: Budget) -> Measurement:
     if len(os.sched_getaffinity(0)) < 2:
         raise NotMeasured("this machine has one processor core; use one with two or more")
     rig = load_rig(sample_rig(), interpret=False)
-    pair = _rollouts(rig, FEW, SHORT, 2), _rollouts(rig, FEW, SHORT, 1)
-    return Measurement(paired_timing.time_pairs(*pair, budget, all_processors=True))
+    pair = _rollouts(rig, FEW, LONG, 2), _rollouts(rig, FEW, LONG, 1)
+    return Measurement(_time_pairs(*pair, budget))
 
 
 def against_mujoco(integrator: str, budget: Budget) -> Measurement:
@@ -69,7 +76,7 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
     full = mujoco.mjtState.mjSTATE_FULLPHYSICS
     state = np.empty(mujoco.mj_stateSize(model, full))
     mujoco.mj_getState(model, data, state, full)
-    starts, steps = np.repeat(state[None], FEW, axis=0), round(SHORT / rig.tick_model.step)
+    starts, steps = np.repeat(state[None], FEW, axis=0), round(LONG / rig.tick_model.step)
     workers = [mujoco.MjData(model) for _ in range(cores)]
     states = np.empty((FEW, steps, state.size))
 
@@ -79,7 +86,7 @@ def against_mujoco(integrator: str, budget: Budget) -> Measurement:
             for _ in range(n):
                 rollout.rollout(model, workers, starts, nstep=steps, state=states, sensordata=np.empty((FEW, steps, 0)))
 
-        samples = paired_timing.time_pairs(_rollouts(rig, FEW, SHORT), other, budget, all_processors=True)
+        samples = _time_pairs(_rollouts(rig, FEW, LONG), other, budget)
     return Measurement(samples.per(FEW * (steps + 1), FEW * steps), note=f"{cores} threads on both sides")
 
 
@@ -93,7 +100,7 @@ CASES = (
     ),
     BenchCase(
         "rollouts threads",
-        f"{FEW} runs of {SHORT:g} s in two threads",
+        f"{FEW} runs of {LONG:g} s in two threads",
         threads,
         "in one thread",
         unit="ms",
@@ -102,7 +109,7 @@ CASES = (
     *(
         BenchCase(
             f"rollouts mujoco {integrator.lower()}",
-            f"one tick of {FEW} runs of {SHORT:g} s on all cores: arm, drives, controller, guard, RK4",
+            f"one tick of {FEW} runs of {LONG:g} s on all cores: arm, drives, controller, guard, RK4",
             partial(against_mujoco, integrator),
             f"mujoco.rollout of the bare arm on all cores, {integrator}",
             target=Target("ratio", target),

@@ -47,10 +47,11 @@ class Accumulation:
     @cached_property
     def _before(self) -> State:
         """The accumulators before the first tick."""
-        first = self.signals.values(self.signals.first_start, self.signals.first_row)
         n = len(self.joints)
         tree: State = {name: np.repeat(np.array(METRICS[name].initial)[:, None], n, axis=1) for name in self.metrics}
-        tree |= {name: np.zeros(np.shape(function(0.0, first))) for name, function in self.functions.items()}
+        if self.functions:
+            first = self.signals.values(self.signals.first_start, self.signals.first_row)
+            tree |= {name: np.zeros(np.shape(function(0.0, first))) for name, function in self.functions.items()}
         return tree | {TARGET: self.target}  # here it is no constant of the code
 
     @cached_property
