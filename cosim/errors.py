@@ -53,6 +53,14 @@ class InputError(CosimError):
     exit_code = 2
 
 
+class SectionError(InputError):
+    """A section of a file is wrong; keys: the way from the section to the key."""
+
+    def __init__(self, what: str, keys: Sequence[str | int]) -> None:
+        super().__init__(what, ".".join(map(str, keys)))
+        self.keys = tuple(keys)
+
+
 class InputErrors(InputError):
     """The errors of one input, one line each, in the order of their lines; of many, the first ones and their number."""
 

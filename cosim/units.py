@@ -41,7 +41,31 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("H", f) for u, f in {"H": 1.0, "mH": 1e-3, "uH": 1e-6}.items()},
     **{u: ("W", f) for u, f in {"W": 1.0, "kW": 1e3}.items()},
     "J": ("J", 1.0),
+    **{u: ("C", f) for u, f in {"C": 1.0, "A*h": 3600.0}.items()},
+    **{u: ("F", f) for u, f in {"F": 1.0, "mF": 1e-3, "uF": 1e-6, "nF": 1e-9}.items()},
+    "1/F": ("1/F", 1.0),
+    "V*s": ("V*s", 1.0),
+    "N*m*s": ("N*m*s", 1.0),
+    "N*s": ("N*s", 1.0),
+    "N/A": ("N/A", 1.0),
+    **{u: ("Pa", f) for u, f in {"Pa": 1.0, "kPa": 1e3, "MPa": 1e6, "GPa": 1e9, "bar": 1e5}.items()},
+    "Pa*s": ("Pa*s", 1.0),
+    "Pa/m^3": ("Pa/m^3", 1.0),
+    "Pa*s/m^3": ("Pa*s/m^3", 1.0),
+    "kg/m^4": ("kg/m^4", 1.0),
+    "kg/m^3": ("kg/m^3", 1.0),
+    **{u: ("m^2", f) for u, f in {"m^2": 1.0, "cm^2": 1e-4, "mm^2": 1e-6}.items()},
+    **{u: ("m^3", f) for u, f in {"m^3": 1.0, "l": 1e-3, "cm^3": 1e-6, "mm^3": 1e-9}.items()},
+    **{u: ("m^3/s", f) for u, f in {"m^3/s": 1.0, "l/s": 1e-3, "l/min": 1e-3 / 60.0}.items()},
+    **{u: ("m^3/rad", f) for u, f in {"m^3/rad": 1.0, "cm^3/turn": 1e-6 / TURN}.items()},
+    "rad/m^3": ("rad/m^3", 1.0),
+    "1/m^2": ("1/m^2", 1.0),
+    **{u: ("m/rad", f) for u, f in {"m/rad": 1.0, "mm/turn": 1e-3 / TURN}.items()},
     "rad/m": ("rad/m", 1.0),
+    "K/W": ("K/W", 1.0),
+    **{u: ("J/K", f) for u, f in {"J/K": 1.0, "kJ/K": 1e3}.items()},
+    "K/J": ("K/J", 1.0),
+    "K*s": ("K*s", 1.0),
     **{u: ("B", f) for u, f in {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}.items()},
     **{u: ("B", f) for u, f in {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}.items()},
     **{u: ("bit/s", f) for u, f in {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6}.items()},
@@ -105,6 +129,15 @@ def parse_quantity(text: str, unit: str, where: str = "here") -> float:
         fitting = ", ".join(u for u, (d, _) in UNITS.items() if d in allowed)
         raise ValueError(f"unit '{shortened(given)}' does not fit {where}; use {fitting}")
     return number * factor
+
+
+def parse_any(text: str) -> float:
+    """The SI value of `text`, a number with an optional unit of any dimension. Raises ValueError."""
+    match = _QUANTITY.fullmatch(" ".join(text.split()))
+    unit = _canonical(match[2]) if match and match[2] else "1"
+    if unit not in UNITS:
+        raise ValueError(f"there is no unit '{shortened(unit)}'")
+    return parse_quantity(text, unit)
 
 
 def _canonical(unit: str) -> str:

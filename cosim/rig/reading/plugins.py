@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean, where_raised
+from cosim.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
 from cosim.paths import locate
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
@@ -60,6 +60,7 @@ class PluginKind:
 
 
 ACTUATOR = PluginKind("actuator", "cosim.actuators", ("Params", "load"), "cosim.actuators")
+COMPONENT = PluginKind("component", "cosim.bondgraph.components", ("Params", "build"), "cosim.components")
 TRAJECTORY = PluginKind("trajectory", "cosim.trajectories", ("Params", "load"), "cosim.trajectories")
 CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), "cosim.controllers")
 DRIVER = PluginKind(
@@ -124,13 +125,20 @@ def call_checked(make: Callable[[], T], path: tuple, reading: Reading) -> T | No
     try:
         return make()
     except InputErrors as many:
-        reading.errors.extend(many.errors)
+        reading.errors.extend(_located(error, path, reading) for error in many.errors)
     except InputError as error:
-        reading.errors.append(InputError(error.what, error.place or reading.place(path)))
+        reading.errors.append(_located(error, path, reading))
     except Exception as error:  # of user code
         what = f"{type(error).__name__}: {' '.join(str(error).split())} ({where_raised(error)})"
         reading.fail(path, f"cannot be set up: {what}")
     return None
+
+
+def _located(error: InputError, path: tuple, reading: Reading) -> InputError:
+    """The error with its place; path: of the section."""
+    if isinstance(error, SectionError):
+        return InputError(error.what, reading.place((*path, *error.keys)))
+    return InputError(error.what, error.place or reading.place(path))
 
 
 def _find(kind: PluginKind, name: str, path: tuple, reading: Reading) -> ModuleType | None:

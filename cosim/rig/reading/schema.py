@@ -24,6 +24,7 @@ from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 T = TypeVar("T")
 KeyPath = tuple[str | int, ...]
 PlaceOf = Callable[[tuple], SourceLocation]
+Reader = Callable[["Reading", Any, Any, Mapping[str, Any], KeyPath], Any]
 
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
 _ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
@@ -139,6 +140,18 @@ def read_fields(
     return values
 
 
+def check_keys(data: Mapping[str, YamlValue], known: Iterable[str], path: KeyPath, reading: Reading) -> None:
+    """Record an error for each key of the section at `path` that is not known."""
+    for key in data:
+        if key not in known:
+            _unknown_key(reading, key, path, known)
+
+
+def number(value: YamlValue, unit: str, path: KeyPath, reading: Reading) -> float | None:
+    """A number of this unit, in SI; None after an error."""
+    return _number(reading, float, value, {"unit": unit}, path)
+
+
 def show(value: YamlValue) -> str:
     """A value of a file as an error message quotes it."""
     words = {NoneType: "nothing", dict: "a mapping", list: "a list"}
@@ -180,7 +193,7 @@ def _default(reading: Reading, hint: Any, field: dataclasses.Field, path: KeyPat
 
 
 def _value(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str, Any], path: KeyPath) -> Any:
-    reader = _READERS.get(hint) or _READERS.get(get_origin(hint), _dataclass)
+    reader = READERS.get(hint) or READERS.get(get_origin(hint), _dataclass)
     return reader(reading, hint, value, meta, path)
 
 
@@ -336,7 +349,8 @@ def _dataclass(reading: Reading, hint: Any, value: YamlValue, meta: Mapping[str,
     return read(hint, value, path, reading)
 
 
-_READERS: dict[Any, Callable[[Reading, Any, Any, Mapping[str, Any], KeyPath], Any]] = {
+# one reader per annotation; a module that reads another kind of value adds its own
+READERS: dict[Any, Reader] = {
     float: _number,
     int: _integer,
     bool: _boolean,

@@ -11,6 +11,7 @@ from cosim.control.plausibility import starts_outside
 from cosim.errors import did_you_mean
 from cosim.multibody.joints import JointKind
 from cosim.multibody.mechanism import Joint
+from cosim.rig.reading import bond_graphs  # noqa: F401 (adds the reader of parameters that are bond graphs)
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue

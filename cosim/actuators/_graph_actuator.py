@@ -1,0 +1,98 @@
+"""An assembled bond graph as an actuator.
+
+The graph has a 1-port source of flow `joint`, the motion that the mechanism imposes: its effort is that on the joint.
+An inertia that follows the joint rigidly, in derivative causality, is part of the mechanism: `reflected_inertia`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cosim import ops
+from cosim.bondgraph import BondGraph, Law, Sf, assemble
+from cosim.bondgraph.assembly import Values
+from cosim.bondgraph.equations import Variable
+from cosim.bondgraph.graph import GraphError
+from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, Parameters, Signal, Signals, State
+
+JOINT = "joint"
+INPUTS = {"request": "", "position": "", "velocity": ""}
+
+
+class GraphActuator:
+    """outputs: names of recorded signals -> `<element>.effort` and the like."""
+
+    inputs = ACTUATOR_INPUTS
+
+    def __init__(self, params: Parameters, graph: BondGraph, domain: str, outputs: Mapping[str, str]) -> None:
+        """graph: bonds to `joint`, of this domain, and takes the inputs `request`, `position`, `velocity`.
+
+        Raises GraphError for a graph that cannot be, and one whose inertia on the joint changes.
+        """
+        graph.inputs |= INPUTS
+        graph.add(JOINT, Sf(domain, Law(lambda velocity: velocity, ("velocity",))))
+        self.params = params
+        self.assembly = assemble(graph)
+        self._recorded = {name: self.assembly.equations.signal(signal, JOINT) for name, signal in outputs.items()}
+        units = self.assembly.unit_of
+        self.outputs: Signals = {**ACTUATOR_OUTPUTS, **{n: Signal((), units(v)) for n, v in self._recorded.items()}}
+        self.rates: Mapping[str, str] = {}
+        self._rigid = self._rigid_inertias()
+        self.reflected_inertia: Numeric = self._inertia_at_joint()
+
+    def initial(self, position: float, velocity: float) -> State:
+        return self.assembly.initial()
+
+    def flow(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        dx, known = self.assembly.flow(t, x, u)
+        supplied = self.assembly.supplied(known)
+        del supplied[JOINT]
+        stored = self.assembly.stored(known)
+        y = {
+            "effort": self.assembly.effort(JOINT, known),
+            "power": ops.total(supplied.values()),
+            "loss": ops.total(self.assembly.dissipated(known).values()),
+            "stored": ops.total(energy for name, energy in stored.items() if name not in self._rigid),
+        }
+        return dx, y | {name: known[variable] for name, variable in self._recorded.items()}
+
+    def _rigid_inertias(self) -> set[str]:
+        """Inertias whose flow is a multiple of that of the joint."""
+        of, rate = self.assembly.equations.of, Variable("input", "velocity", 1)
+
+        def follows(variable: Variable, seen: set[Variable]) -> bool:
+            if variable == rate or variable in seen or variable not in of:
+                return variable == rate
+            return any(follows(used, seen | {variable}) for used in of[variable].uses)
+
+        graph = self.assembly.graph
+        return {
+            name
+            for name in self.assembly.causality.derivative
+            if graph.elements[name].kind == "I" and follows(Variable("f", graph.at(name)[0], 1), set())
+        }
+
+    def _inertia_at_joint(self) -> Numeric:
+        """The effort on the joint per acceleration that it lacks. Raises GraphError where it is not constant."""
+        if not self._rigid:
+            return 0.0
+
+        def inertia(scale: float) -> Numeric:
+            x = {state.name: state.initial + scale for state in self.assembly.states}
+            u = dict.fromkeys(self.assembly.inputs, scale)
+            efforts = [self._effort(x, u | {"velocity'": a}) for a in (0.0, 1.0)]
+            return efforts[0] - efforts[1]
+
+        with np.errstate(all="ignore"):
+            first, other = inertia(0.0), inertia(0.37)
+        symbolic = ops.is_symbolic(first)
+        if not symbolic and not np.isclose(first, other, rtol=1e-9):
+            what = "it follows the joint rigidly with a ratio that changes"
+            raise GraphError(f"{what}; put a compliance between it and the joint", sorted(self._rigid)[0])
+        return first if symbolic else float(first)
+
+    def _effort(self, x: State, u: Mapping[str, Numeric]) -> Numeric:
+        known: Values = self.assembly.solve(0.0, x, u)
+        return self.assembly.effort(JOINT, known)

@@ -1,0 +1,25 @@
+"""An actuator written as a bond graph in the rig file (theory §8).
+
+The graph bonds to `joint`, which has the motion of the joint. Its laws may use the inputs `request`, `position` and
+`velocity` of the joint. `signals` names what is recorded: {current: winding.flow}.
+"""
+
+from __future__ import annotations
+
+from cosim.actuators._graph_actuator import GraphActuator
+from cosim.bondgraph.graph import BondGraph
+from cosim.types import param, params
+
+
+@params
+class Params:
+    graph: BondGraph = param(doc="its elements, junctions, components and bonds")
+    signals: dict = param(default=None, doc="recorded signals: name -> `<element>.effort`, `.flow`, `.displacement`")
+    linear: bool = param(default=False, doc="whether the joint is linear: its port is translational")
+
+
+def load(params: Params) -> GraphActuator:
+    import copy
+
+    domain = "translational" if params.linear else "rotational"
+    return GraphActuator(params, copy.deepcopy(params.graph), domain, params.signals or {})

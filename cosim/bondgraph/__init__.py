@@ -1,0 +1,11 @@
+"""Bond graphs: elements and junctions with power bonds, assembled to the equations of a pure block (theory §8).
+
+A bond carries an effort e and a flow f, whose product is a power. A `BondGraph` is built from elements, junctions and
+components; `assemble` finds its causality and its states, and sorts its equations.
+"""
+
+from cosim.bondgraph.assembly import Assembly, assemble
+from cosim.bondgraph.elements import GY, TF, C, Element, I, Law, R, Se, Sf
+from cosim.bondgraph.graph import BondGraph
+
+__all__ = ["GY", "TF", "Assembly", "BondGraph", "C", "Element", "I", "Law", "R", "Se", "Sf", "assemble"]

@@ -1,0 +1,257 @@
+"""A bond graph as a pure block: ẋ and all efforts and flows as functions of time, states and inputs.
+
+Equations are evaluated in the order in which they follow from the states. Those that follow from each other, algebraic
+loops and storages in derivative causality, are linear in what is unknown, z = A z + b: the columns of A come from
+evaluations with unit vectors, which works on numbers and on symbols, and z from elimination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim import ops
+from cosim.bondgraph import causality
+from cosim.bondgraph.causality import Causality
+from cosim.bondgraph.domains import DOMAINS
+from cosim.bondgraph.elements import Element, Law
+from cosim.bondgraph.equations import TIME, Balance, Function, GraphEquations, StateVariable, Variable
+from cosim.bondgraph.graph import BondGraph, CheckedGraph, GraphError
+from cosim.bondgraph.sorting import in_order, tear
+from cosim.compile.elimination import Elimination
+from cosim.types import Numeric
+
+# of the matrix of a loop: beyond, it has no solution
+LARGEST_CONDITION = 1e13
+
+Values = dict[Variable, Numeric]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Variables that follow from each other: those that are guessed, and the others in order."""
+
+    guessed: tuple[Variable, ...]
+    rest: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """The equations of a graph in order. inputs: name -> unit."""
+
+    graph: CheckedGraph
+    causality: Causality
+    equations: GraphEquations
+    order: tuple[Variable | Loop, ...]
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return self.graph.inputs
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        return tuple(self.equations.states.values())
+
+    def initial(self) -> dict[str, Numeric]:
+        """The states by name."""
+        return {state.name: np.array(state.initial, dtype=float) for state in self.states}
+
+    # --- evaluation ---
+
+    def solve(self, t: Numeric, x: Mapping[str, Numeric], u: Mapping[str, Numeric]) -> Values:
+        """Every variable of the graph, from the time [s], the states and the inputs."""
+        known: Values = {TIME: t}
+        known |= {Variable("input", name): u[name] for name in self.graph.inputs}
+        known |= {Variable("input", name, 1): u.get(f"{name}'", 0.0) for name in self.graph.inputs}
+        known |= {Variable("state", name): x[name] for name in self.equations.states}
+        for step in self.order:
+            if isinstance(step, Loop):
+                self._solve_loop(step, known)
+            else:
+                known[step] = self.equations.of[step].value(known)
+        return known
+
+    def _solve_loop(self, loop: Loop, known: Values) -> None:
+        matrix, constant = self._loop_equations(loop, known)
+        solution = Elimination(matrix).solve(constant)
+        known |= self._follow(loop, solution, known)
+
+    def _loop_equations(self, loop: Loop, known: Values) -> tuple[Numeric, Numeric]:
+        """(M, b) of M z = b for the guessed variables z."""
+        guessed, of = loop.guessed, self.equations.of
+
+        def gaps(z: Numeric) -> Numeric:
+            """By how much the equations of the guessed variables fail."""
+            both = {**known, **self._follow(loop, z, known)}
+            values = [of[v].value(both) for v in guessed]
+            return ops.array(
+                [
+                    value if isinstance(of[v], Balance) else value - own
+                    for v, value, own in zip(guessed, values, z, strict=True)
+                ]
+            )
+
+        n = len(guessed)
+        constant = gaps(np.zeros(n))
+        columns = [constant - gaps(unit) for unit in np.eye(n)]
+        return ops.array([[columns[j][i] for j in range(n)] for i in range(n)]), constant
+
+    def _follow(self, loop: Loop, z: Sequence[Numeric], known: Values) -> Values:
+        """The variables of the loop from the guessed ones."""
+        found = dict(zip(loop.guessed, z, strict=True))
+        both = {**known, **found}
+        for variable in loop.rest:
+            both[variable] = found[variable] = self.equations.of[variable].value(both)
+        return found
+
+    def flow(self, t: Numeric, x: Mapping[str, Numeric], u: Mapping[str, Numeric]) -> tuple[dict[str, Numeric], Values]:
+        """(dx/dt of the states by name, every variable)."""
+        known = self.solve(t, x, u)
+        return {name: known[Variable("rate", name)] for name in self.equations.states}, known
+
+    # --- signals ---
+
+    def unit_of(self, variable: Variable) -> str:
+        """Of an effort, flow, state or input."""
+        if variable.kind in ("e", "f"):
+            domain = DOMAINS[self.graph.domains[int(variable.of)]]
+            return domain.effort if variable.kind == "e" else domain.flow
+        if variable.kind == "state":
+            return self.equations.states[str(variable.of)].unit
+        return self.graph.inputs.get(str(variable.of), "s")
+
+    def effort(self, name: str, known: Values) -> Numeric:
+        """Of an element of one port, or of a 0-junction."""
+        return known[Variable("e", self.graph.at(name)[0])]
+
+    def flow_of(self, name: str, known: Values) -> Numeric:
+        """Of an element of one port, or of a 1-junction."""
+        return known[Variable("f", self.graph.at(name)[0])]
+
+    def power(self, name: str, known: Values) -> Numeric:
+        """Into an element of one port [W]; of the thermal domain, the heat flow."""
+        (bond,) = self.graph.at(name)
+        sign, flow = self.graph.sign(name, bond), known[Variable("f", bond)]
+        is_power = DOMAINS[self.graph.domains[bond]].product_is_power
+        return sign * (known[Variable("e", bond)] * flow if is_power else flow)
+
+    def supplied(self, known: Values) -> dict[str, Numeric]:
+        """By source: the power that it gives [W]."""
+        return {name: -self.power(name, known) for name in self._of_kinds("Se", "Sf")}
+
+    def dissipated(self, known: Values) -> dict[str, Numeric]:
+        """By resistance: the power that it takes [W]. Thermal ones take none."""
+        return {name: self.power(name, known) for name in self._of_kinds("R") if not self._is_thermal(name)}
+
+    def stored(self, known: Values) -> dict[str, Numeric]:
+        """By storage: its energy [J]."""
+        return {name: self._stored_in(name, known) for name in self._of_kinds("I", "C")}
+
+    def _of_kinds(self, *kinds: str) -> list[str]:
+        return [name for name, element in self.graph.elements.items() if element.kind in kinds]
+
+    def _is_thermal(self, name: str) -> bool:
+        return self.graph.elements[name].domains == ("thermal",)
+
+    def _stored_in(self, name: str, known: Values) -> Numeric:
+        element = self.graph.elements[name]
+        what = "displacement" if element.kind == "C" else "momentum"
+        if self._is_thermal(name):
+            return known[Variable("state", f"{name}.{what}")]
+        if isinstance(element.value, Law):
+            if element.energy is None:
+                return known[Variable("state", f"{name}.stored")]
+            return self.equations.function(element.energy, name).value(known)
+        bond = self.graph.at(name)[0]
+        if element.kind == "I":
+            flow = known[Variable("f", bond)]
+            return 0.5 * element.value * flow * flow
+        effort = known[Variable("e", bond)]
+        return 0.5 / element.value * effort * effort
+
+
+def assemble(graph: BondGraph) -> Assembly:
+    """Raises GraphError for a graph that cannot be, a causal conflict, and loops that have no solution."""
+    checked = graph.checked()
+    assigned = causality.assign(checked, checked.coordinates)
+    equations = GraphEquations(checked, assigned)
+    _add_energies(equations)
+    order = []
+    for group in in_order(equations.of, lambda v: [u for u in equations.of[v].uses if u in equations.of]):
+        _check_balance(equations, group)
+        looping = len(group) > 1 or group[0] in equations.of[group[0]].uses
+        order.append(_loop(equations, group) if looping else group[0])
+    assembly = Assembly(checked, assigned, equations, tuple(order))
+    _check_loops(assembly)
+    return assembly
+
+
+def _add_energies(equations: GraphEquations) -> None:
+    """States for the energies of storages by laws that come without one."""
+    for name, element in equations.graph.elements.items():
+        if element.kind in ("I", "C") and isinstance(element.value, Law) and element.energy is None:
+            (bond,) = equations.graph.at(name)
+            power = Function(lambda e, f: e * f, (Variable("e", bond), Variable("f", bond)))
+            equations.add_state(StateVariable(f"{name}.stored", "J", 0.0, account=True), power)
+
+
+def _check_balance(equations: GraphEquations, group: list[Variable]) -> None:
+    """Raises GraphError for a coordinate whose rate changes no effort."""
+    if len(group) == 1 and isinstance(equations.of[group[0]], Balance):
+        name = _element_of(equations, group[0])
+        raise GraphError("nothing gives the flow of this junction: no inertia moves with it; bond one to it", name)
+
+
+def _loop(equations: GraphEquations, group: list[Variable]) -> Loop:
+    """Raises GraphError for a loop that is not linear."""
+    for variable in group:
+        if not equations.of[variable].affine_in(group):
+            name = _element_of(equations, variable)
+            others = [other for other in _names(equations, group) if other != name]
+            what = f"algebraic loop: its law depends on what it computes, through {_listed(others)}"
+            raise GraphError(f"{what}; put an inertia or a compliance into the loop", name)
+    balances = [variable for variable in group if isinstance(equations.of[variable], Balance)]
+    guessed, rest = tear(group, lambda v: equations.of[v].uses, balances)
+    return Loop(tuple(guessed), tuple(rest))
+
+
+def _check_loops(assembly: Assembly) -> None:
+    """Raises GraphError for a loop without a solution at the initial state."""
+    loops = [step for step in assembly.order if isinstance(step, Loop)]
+    if not loops or any(_is_symbolic(element) for element in assembly.graph.elements.values()):
+        return
+    with np.errstate(all="ignore"):
+        known = assembly.solve(0.0, assembly.initial(), dict.fromkeys(assembly.inputs, 0.0))
+        for loop in loops:
+            matrix = np.asarray(assembly._loop_equations(loop, known)[0], dtype=float)
+            if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < LARGEST_CONDITION):
+                names = _names(assembly.equations, [*loop.guessed, *loop.rest])
+                what = f"it closes a loop with {_listed(names[1:])} that has no single solution"
+                raise GraphError(
+                    f"{what}: it cannot move, or moves freely; take one out, or make one elastic", names[0]
+                )
+
+
+def _is_symbolic(element: Element) -> bool:
+    return not isinstance(element.value, Law) and ops.is_symbolic(element.value)
+
+
+def _names(equations: GraphEquations, group: Sequence[Variable]) -> list[str]:
+    """The elements, other than junctions, at the bonds of the variables."""
+    names = [_element_of(equations, variable) for variable in group]
+    graph = equations.graph
+    return [name for name in dict.fromkeys(names) if graph.elements[name].row.ports is not None] or names[:1]
+
+
+def _element_of(equations: GraphEquations, variable: Variable) -> str:
+    """The element that computes the variable."""
+    if not isinstance(variable.of, int):
+        return variable.of.rpartition(".")[0] if variable.kind in ("state", "rate") else variable.of
+    source = equations.causality.effort_from[variable.of]
+    return source if variable.kind == "e" else equations.graph.other(source, variable.of)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "itself"

@@ -1,0 +1,151 @@
+"""The elements of bond graphs in one table, and the values that they have (theory §8).
+
+| element | law | state |
+|---|---|---|
+| Se, Sf | e or f is given | |
+| I | e = d(m f)/dt | f, or the momentum p of f = φ(p) |
+| C | e = k q or φ(q), f = dq/dt | q |
+| R | e = R f, φ(f), or f = φ(e) | |
+| TF | e_in = m e_out, f_out = m f_in | |
+| GY | e_in = k f_out, e_out = k f_in | |
+| 0, 1 | common effort, Σ f = 0; common flow, Σ e = 0 | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cosim.bondgraph.domains import DOMAINS, GYRATIONS, RATIOS
+from cosim.types import Numeric
+
+Side = Literal["effort", "flow"]
+OWN = ("effort", "flow", "displacement", "momentum")
+
+
+@dataclass(frozen=True)
+class Law:
+    """A value that depends on signals of the graph: fn(*signals), with `cosim.ops`, of numbers or symbols.
+
+    uses: names of the signals: `t` [s], an input of the graph, `<element>.effort`, `<element>.flow`,
+    `<element>.displacement`; of the element itself without its name.
+    """
+
+    fn: Callable[..., Numeric]
+    uses: tuple[str, ...] = ()
+
+
+Value = Numeric | Law
+
+
+@dataclass(frozen=True)
+class ElementKind:
+    """ports: number of bonds, None: two or more. value: what the value of an element is, "" without one. law: whether
+    it may be a `Law`. output: what an element of one port computes. required: it can compute nothing else."""
+
+    doc: str
+    ports: int | None
+    value: str = ""
+    law: bool = False
+    output: Side | None = None
+    required: bool = False
+
+
+KINDS: dict[str, ElementKind] = {
+    "Se": ElementKind("source of effort", 1, "effort", law=True, output="effort", required=True),
+    "Sf": ElementKind("source of flow", 1, "flow", law=True, output="flow", required=True),
+    "I": ElementKind("inertia", 1, "inertia", law=True, output="flow"),
+    "C": ElementKind("compliance", 1, "stiffness", law=True, output="effort"),
+    "R": ElementKind("resistance", 1, "resistance", law=True, output="effort"),
+    "TF": ElementKind("transformer", 2, "ratio", law=True),
+    "GY": ElementKind("gyrator", 2, "constant", law=True),
+    "0": ElementKind("junction of common effort", None),
+    "1": ElementKind("junction of common flow", None),
+}
+
+
+TRANSDUCERS: dict[str, Mapping[tuple[str, str], str]] = {"TF": RATIOS, "GY": GYRATIONS}
+
+
+@dataclass(frozen=True)
+class Element:
+    """kind: of `KINDS`; domains: of its port or ports, in and out, none of a junction; value: SI, or a `Law`.
+
+    initial: of its state; energy: of an I or C whose value is a law, the stored energy [J] as a law of its momentum or
+    displacement, without which it is integrated.
+    """
+
+    kind: str
+    domains: tuple[str, ...] = ()
+    value: Value = 0.0
+    initial: Numeric = 0.0
+    energy: Law | None = None
+
+    @property
+    def row(self) -> ElementKind:
+        return KINDS[self.kind]
+
+    @property
+    def unit(self) -> str | None:
+        """Of its value; None for domains that a transformer or gyrator does not join."""
+        if self.kind in TRANSDUCERS:
+            first, last = self.domains
+            return TRANSDUCERS[self.kind].get((first, last))
+        return getattr(DOMAINS[self.domains[0]], self.row.value)
+
+    @property
+    def initial_unit(self) -> str:
+        """Of the initial value of the state of an I or C."""
+        domain = DOMAINS[self.domains[0]]
+        if self.kind == "C":
+            return domain.displacement
+        return domain.momentum if isinstance(self.value, Law) else domain.flow
+
+    @property
+    def output(self) -> Side | None:
+        """What it computes, where it is required or preferred. An R by a law computes what the law does not begin with:
+        a law of the effort gives the flow."""
+        if self.kind == "R" and isinstance(self.value, Law) and self.value.uses[:1] == ("effort",):
+            return "flow"
+        return self.row.output
+
+    @property
+    def required(self) -> bool:
+        """Whether it can compute nothing else than `output`."""
+        return self.row.required or (self.kind == "R" and isinstance(self.value, Law))
+
+
+def Se(domain: str, effort: Value) -> Element:
+    """A source of effort; a law of `t` or of inputs makes it a controlled one."""
+    return Element("Se", (domain,), effort)
+
+
+def Sf(domain: str, flow: Value) -> Element:
+    """A source of flow."""
+    return Element("Sf", (domain,), flow)
+
+
+def I(domain: str, inertia: Value, initial: Numeric = 0.0, energy: Law | None = None) -> Element:  # noqa: E743
+    """An inertia m, e = m ḟ, with the flow `initial`; or a law of the `momentum`, with the momentum `initial`."""
+    return Element("I", (domain,), inertia, initial, energy)
+
+
+def C(domain: str, stiffness: Value, initial: Numeric = 0.0, energy: Law | None = None) -> Element:
+    """A compliance e = k q with the displacement `initial`, or a law of the `displacement`."""
+    return Element("C", (domain,), stiffness, initial, energy)
+
+
+def R(domain: str, resistance: Value) -> Element:
+    """A resistance e = R f, or a law of the `flow` that gives the effort, or of the `effort` that gives the flow."""
+    return Element("R", (domain,), resistance)
+
+
+def TF(domain: str, to: str, ratio: Value) -> Element:
+    """A transformer: e_in = m e_out, f_out = m f_in; with a law it is modulated (MTF)."""
+    return Element("TF", (domain, to), ratio)
+
+
+def GY(domain: str, to: str, constant: Value) -> Element:
+    """A gyrator: e_in = k f_out, e_out = k f_in; with a law it is modulated (MGY)."""
+    return Element("GY", (domain, to), constant)

@@ -1,0 +1,225 @@
+"""Bond graphs as they are built: elements, junctions and components by name, bonds between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.bondgraph.domains import DOMAINS
+from cosim.bondgraph.elements import KINDS, OWN, TRANSDUCERS, Element, Law
+from cosim.errors import SectionError, did_you_mean
+
+
+class GraphError(SectionError):
+    """A bond graph that cannot be; `element`: the one that the error is about."""
+
+    def __init__(self, what: str, element: str) -> None:
+        super().__init__(what, ("elements", element))
+        self.element = element
+
+
+class Bond(NamedTuple):
+    """Power flows from the tail to the head where e · f > 0."""
+
+    tail: str
+    head: str
+
+
+@dataclass
+class BondGraph:
+    """A graph under construction, or a component of another graph.
+
+    ports: names under which a surrounding graph bonds to elements of this one.
+    """
+
+    elements: dict[str, Element] = field(default_factory=dict)
+    bonds: list[Bond] = field(default_factory=list)
+    ports: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)  # name -> unit
+
+    def add(self, name: str, element: Element) -> str:
+        """Raises GraphError for a name that is taken."""
+        if name in self.elements:
+            raise GraphError("there are two elements of this name; rename one", name)
+        self.elements[name] = element
+        return name
+
+    def junction(self, name: str, kind: str, domain: str = "") -> str:
+        """A junction "0" or "1"; its domain follows from its bonds."""
+        return self.add(name, Element(kind, (domain,) if domain else ()))
+
+    def bond(self, tail: str, head: str) -> None:
+        """A bond from `tail` to `head`, elements by name, ports of components as `component.port`."""
+        self.bonds.append(Bond(tail, head))
+
+    def chain(self, *names: str) -> None:
+        """Bonds from each to the next."""
+        for tail, head in pairwise(names):
+            self.bond(tail, head)
+
+    def include(self, name: str, component: BondGraph) -> None:
+        """The elements of a component, as `name.element`. Laws in it use the names inside it."""
+        for inner, element in component.elements.items():
+            self.add(f"{name}.{inner}", element)
+        for tail, head in component.bonds:
+            self.bond(f"{name}.{tail}", f"{name}.{head}")
+        self.ports |= {f"{name}.{port}": f"{name}.{target}" for port, target in component.ports.items()}
+        self.inputs |= component.inputs
+
+    def checked(self) -> CheckedGraph:
+        """The graph with its domains. Raises GraphError for elements and bonds that cannot be."""
+        for name, element in self.elements.items():
+            _check_element(name, element)
+        bonds = [Bond(self._end(tail), self._end(head)) for tail, head in self.bonds]
+        graph = CheckedGraph(self.elements, tuple(bonds), dict(self.inputs))
+        _check_bonds(graph)
+        return graph
+
+    def _end(self, name: str) -> str:
+        """The element that the name of an element or a port means."""
+        while name not in self.elements:
+            if name not in self.ports:
+                known = [*self.elements, *self.ports]
+                raise GraphError(f"a bond names it, and there is no such element{did_you_mean(name, known)}", name)
+            name = self.ports[name]
+        return name
+
+
+@dataclass(frozen=True)
+class CheckedGraph:
+    """Elements by name, and bonds between them."""
+
+    elements: dict[str, Element]
+    bonds: tuple[Bond, ...]
+    inputs: dict[str, str]
+
+    def __post_init__(self) -> None:
+        at: dict[str, list[int]] = {name: [] for name in self.elements}
+        for number, bond in enumerate(self.bonds):
+            for name in bond:
+                at[name].append(number)
+        object.__setattr__(self, "_at", at)
+        object.__setattr__(self, "domains", _domains(self))
+
+    domains: tuple[str, ...] = field(init=False)  # of each bond
+    _at: dict[str, list[int]] = field(init=False, repr=False)
+
+    def at(self, name: str) -> list[int]:
+        """The bonds of an element, by number."""
+        return self._at[name]
+
+    def sign(self, name: str, bond: int) -> int:
+        """+1 where power flows into the element, −1 where it flows out."""
+        return 1 if self.bonds[bond].head == name else -1
+
+    def other(self, name: str, bond: int) -> str:
+        """The element at the other end."""
+        tail, head = self.bonds[bond]
+        return tail if head == name else head
+
+    def ends(self, name: str) -> tuple[int, int]:
+        """The bonds into and out of a transformer or gyrator."""
+        first, second = self.at(name)
+        return (first, second) if self.sign(name, first) > 0 else (second, first)
+
+    def meant(self, signal: str, own: str) -> tuple[str, str]:
+        """(element, `effort`, `flow`, …) that the law of element `own` means by the name of a signal: that of an element
+        in its component, or in one around it. Raises GraphError for a signal that does not exist."""
+        if signal in OWN:
+            return own, signal
+        target, _, what = signal.rpartition(".")
+        scopes = own.split(".")[:-1]
+        inside = [".".join([*scopes[:depth], target]) for depth in range(len(scopes), -1, -1)]
+        found = [name for name in inside if name in self.elements]
+        if not found or what not in OWN:
+            known = ["t", *self.inputs, *OWN, *(f"{name}.effort" for name in self.elements)]
+            raise GraphError(f"its law uses '{signal}', which is no signal{did_you_mean(signal, known)}", own)
+        return found[0], what
+
+    @property
+    def coordinates(self) -> list[str]:
+        """The 1-junctions whose displacement a law uses."""
+        found = []
+        for own, element in self.elements.items():
+            uses = element.value.uses if isinstance(element.value, Law) else ()
+            named = [self.meant(signal, own) for signal in uses if signal != "t" and signal not in self.inputs]
+            found += [name for name, what in named if what == "displacement" and self.elements[name].kind == "1"]
+        return list(dict.fromkeys(found))
+
+    @property
+    def incidence(self) -> np.ndarray:
+        """A (elements, bonds): +1 where a bond enters an element, −1 where it leaves."""
+        matrix = np.zeros((len(self.elements), len(self.bonds)), dtype=int)
+        rows = {name: k for k, name in enumerate(self.elements)}
+        for number, (tail, head) in enumerate(self.bonds):
+            matrix[rows[tail], number], matrix[rows[head], number] = -1, 1
+        return matrix
+
+
+def _check_element(name: str, element: Element) -> None:
+    if element.kind not in KINDS:
+        raise GraphError(f"there is no element '{element.kind}'{did_you_mean(element.kind, KINDS)}", name)
+    for domain in element.domains:
+        if domain not in DOMAINS:
+            raise GraphError(f"there is no domain '{domain}'{did_you_mean(domain, DOMAINS)}", name)
+    if element.kind in TRANSDUCERS and element.unit is None:
+        pairs = ", ".join(f"{a} to {b}" for a, b in TRANSDUCERS[element.kind] if a != b)
+        what = f"a {element.row.doc} from {' to '.join(element.domains)} is not known"
+        raise GraphError(f"{what}; use the same domain on both sides, or {pairs}", name)
+    if element.kind == "I" and element.domains == ("thermal",):
+        raise GraphError("there is no thermal inertia; use a C for a heat capacity", name)
+
+
+def _check_bonds(graph: CheckedGraph) -> None:
+    for tail, head in graph.bonds:
+        if tail == head:
+            raise GraphError("a bond joins it with itself; take the bond out", tail)
+    for name, element in graph.elements.items():
+        count, row = len(graph.at(name)), element.row
+        if row.ports == 1 and count != 1:
+            fix = "bond it to a junction" if not count else "put a junction between it and the others"
+            raise GraphError(f"a {row.doc} has one bond, not {count}; {fix}", name)
+        if element.kind in ("I", "C", "R") and graph.sign(name, graph.at(name)[0]) < 0:
+            raise GraphError(f"the bond of a {row.doc} points to it; turn the bond round", name)
+        if row.ports is None and count < 2:
+            raise GraphError(f"a junction joins two bonds or more, not {count}; add bonds, or take it out", name)
+        if row.ports == 2 and sorted(graph.sign(name, bond) for bond in graph.at(name)) != [-1, 1]:
+            what = f"a {row.doc} has one bond in and one out"
+            raise GraphError(f"{what}, not {_in_and_out(graph, name)}; turn a bond round, or add the missing one", name)
+
+
+def _in_and_out(graph: CheckedGraph, name: str) -> str:
+    signs = Counter(graph.sign(name, bond) for bond in graph.at(name))
+    return f"{signs[1]} in and {signs[-1]} out"
+
+
+def _domains(graph: CheckedGraph) -> tuple[str, ...]:
+    """The domain of each bond, carried through junctions. Raises GraphError where two meet, or none is known."""
+    found: dict[int, tuple[str, str]] = {}  # bond -> domain, and the element that has it
+    waiting: list[tuple[int, str, str]] = []
+    for name, element in graph.elements.items():
+        if element.row.ports == 2:
+            ends = {1: element.domains[0], -1: element.domains[1]}
+            waiting += [(bond, ends[graph.sign(name, bond)], name) for bond in graph.at(name)]
+        elif element.domains:
+            waiting += [(bond, element.domains[0], name) for bond in graph.at(name)]
+    while waiting:
+        bond, domain, name = waiting.pop()
+        if bond in found:
+            known, owner = found[bond]
+            if known != domain:
+                what = f"the bond of '{owner}' ({known}) and '{name}' ({domain}) joins two domains"
+                raise GraphError(f"{what}; put a TF or GY between them", name)
+            continue
+        found[bond] = domain, name
+        for end in graph.bonds[bond]:
+            if graph.elements[end].row.ports is None:
+                waiting += [(k, domain, name) for k in graph.at(end) if k != bond]
+    for number, bond in enumerate(graph.bonds):
+        if number not in found:
+            raise GraphError("no element says its domain; give it one", bond.tail)
+    return tuple(found[number][0] for number in range(len(graph.bonds)))

@@ -1,0 +1,164 @@
+"""A bond graph from a section of a file.
+
+graph:
+  constants: {stall: 12 N*m}
+  inputs: {valve: m}
+  junctions: {armature: 1, shaft: 1}
+  elements:
+    supply: {type: Se, domain: electrical, law: request / 0.05}
+    winding: {type: I, domain: electrical, inertia: 0.9 mH}
+    motor: {type: GY, domain: electrical, to: rotational, constant: 0.05 N*m/A}
+  components: {gear: {type: gear_stage, ratio: 10}}
+  bonds: [supply -> armature -> winding, armature -> motor -> shaft]
+  ports: {shaft: shaft}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cosim.bondgraph import expressions
+from cosim.bondgraph.domains import DOMAINS
+from cosim.bondgraph.elements import KINDS, Element, Law
+from cosim.bondgraph.graph import BondGraph, GraphError
+from cosim.errors import did_you_mean, shortened
+from cosim.rig.reading import schema
+from cosim.rig.reading.plugins import COMPONENT, call_checked, read_plugin
+from cosim.rig.reading.schema import KeyPath, Reading
+from cosim.rig.reading.yaml_values import YamlValue
+from cosim.units import UNITS, parse_any
+
+SECTIONS = ("constants", "inputs", "junctions", "elements", "components", "bonds", "ports")
+JUNCTIONS = {0: "0", 1: "1", "0": "0", "1": "1"}
+
+
+def read_graph(data: YamlValue, path: KeyPath, reading: Reading) -> BondGraph:
+    """The graph of the section `data` at `path`; errors are recorded in `reading`."""
+    sections = reading.mapping(data, path)
+    schema.check_keys(sections, SECTIONS, path, reading)
+
+    def section(name: str) -> Mapping[str, Any]:
+        return reading.mapping(sections.get(name), (*path, name))
+
+    graph = BondGraph(inputs=_inputs(section("inputs"), (*path, "inputs"), reading))
+    constants = {
+        name: _constant(value, (*path, "constants", name), reading) for name, value in section("constants").items()
+    }
+    for name, kind in section("junctions").items():
+        if kind not in JUNCTIONS:
+            what = f"a junction is 0 (common effort) or 1 (common flow), got {schema.show(kind)}"
+            reading.fail((*path, "junctions", name), what)
+            continue
+        graph.junction(name, JUNCTIONS[kind])
+    for name, value in section("elements").items():
+        element = _element(value, (*path, "elements", name), constants, reading)
+        if element is not None:
+            _added(graph, name, element, path, reading)
+    for name, value in section("components").items():
+        component = _component(value, (*path, "components", name), reading)
+        if component is not None:
+            graph.include(name, component)
+    _read_bonds(graph, sections.get("bonds"), (*path, "bonds"), reading)
+    graph.ports |= {name: str(target) for name, target in section("ports").items()}
+    return graph
+
+
+def _added(graph: BondGraph, name: str, element: Element, path: KeyPath, reading: Reading) -> None:
+    try:
+        graph.add(name, element)
+    except GraphError as error:
+        reading.fail((*path, *error.keys), error.what)
+
+
+def _inputs(data: Mapping[str, Any], path: KeyPath, reading: Reading) -> dict[str, str]:
+    for name, unit in data.items():
+        if unit not in UNITS:
+            reading.fail((*path, name), f"there is no unit '{unit}'{did_you_mean(str(unit), UNITS)}")
+    return {name: str(unit) for name, unit in data.items()}
+
+
+def _constant(value: YamlValue, path: KeyPath, reading: Reading) -> float:
+    try:
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            raise ValueError(f"expected a number, got {schema.show(value)}")
+        return parse_any(str(value))
+    except ValueError as error:
+        reading.fail(path, str(error))
+        return 0.0
+
+
+def _read_bonds(graph: BondGraph, data: YamlValue, path: KeyPath, reading: Reading) -> None:
+    if not isinstance(data, list) or not data:
+        reading.fail(path, "give a list of bonds, such as [supply -> armature -> winding]")
+        return
+    for number, text in enumerate(data):
+        names = [name.strip() for name in text.split("->")] if isinstance(text, str) else []
+        if len(names) < 2 or not all(names):
+            reading.fail((*path, number), f"expected a bond, such as supply -> armature, got {schema.show(text)}")
+            continue
+        graph.chain(*names)
+
+
+def _component(value: YamlValue, path: KeyPath, reading: Reading) -> BondGraph | None:
+    """A component out of the library by its `type`, or a graph of its own under `graph`."""
+    data = reading.mapping(value, path)
+    if "graph" in data:
+        schema.check_keys(data, ("graph",), path, reading)
+        return read_graph(data["graph"], (*path, "graph"), reading)
+    plugin = read_plugin(COMPONENT, data, path, reading, None)
+    return None if plugin is None else call_checked(lambda: plugin.module.build(plugin.params), path, reading)
+
+
+def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading) -> Element | None:
+    """None after an error."""
+    data, before = reading.mapping(value, path), len(reading.errors)
+    kind = data.get("type")
+    if not isinstance(kind, str) or kind not in KINDS or KINDS[kind].ports is None:
+        known = ", ".join(name for name, row in KINDS.items() if row.ports is not None)
+        reading.fail((*path, "type"), f"expected one of {known}; got {schema.show(kind)}")
+        return None
+    row = KINDS[kind]
+    keys = ["type", "domain", *(["to"] if row.ports == 2 else []), row.value, "law"]
+    schema.check_keys(data, [*keys, *(["initial", "energy"] if kind in ("I", "C") else [])], path, reading)
+    domains = [_domain(data.get("domain"), (*path, "domain"), reading)]
+    if row.ports == 2:
+        domains.append(_domain(data.get("to", data.get("domain")), (*path, "to"), reading))
+    if (row.value in data) == ("law" in data):
+        reading.fail(path, f"a {row.doc} has either '{row.value}' or 'law'")
+    element = Element(kind, tuple(domains))
+    unit = "" if len(reading.errors) > before else element.unit
+    if unit is None:
+        return element  # of domains that do not go together: see `BondGraph.checked`
+    if len(reading.errors) > before:
+        return None
+    if "law" in data:
+        element = replace(element, value=_law(data["law"], (*path, "law"), constants, reading))
+    else:
+        element = replace(element, value=schema.number(data[row.value], unit, (*path, row.value), reading))
+    if "initial" in data:
+        initial = schema.number(data["initial"], element.initial_unit, (*path, "initial"), reading)
+        element = replace(element, initial=initial)
+    if "energy" in data:
+        element = replace(element, energy=_law(data["energy"], (*path, "energy"), constants, reading))
+    return element if len(reading.errors) == before else None
+
+
+def _domain(value: YamlValue, path: KeyPath, reading: Reading) -> str:
+    if value not in DOMAINS:
+        hint = did_you_mean(value, DOMAINS) if isinstance(value, str) else ""
+        reading.fail(path, f"there is no domain {schema.show(value)}{hint or '; use ' + ', '.join(DOMAINS)}")
+    return str(value)
+
+
+def _law(value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading) -> Law | None:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return reading.fail(path, f"expected an expression, got {schema.show(value)}")
+    try:
+        return expressions.law(str(value), constants)
+    except ValueError as error:
+        return reading.fail(path, shortened(str(error)))
+
+
+schema.READERS[BondGraph] = lambda reading, hint, value, meta, path: read_graph(value, path, reading)
