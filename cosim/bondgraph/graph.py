@@ -127,7 +127,7 @@ class CheckedGraph:
         return (first, second) if self.sign(name, first) > 0 else (second, first)
 
     def meant(self, signal: str, own: str) -> tuple[str, str]:
-        """(element, `effort`, `flow`, …) that the law of element `own` means by the name of a signal: that of an element
+        """(element, `effort`, `flow`, …) that the law of `own` means by the name of a signal: that of an element
         in its component, or in one around it. Raises GraphError for a signal that does not exist."""
         if signal in OWN:
             return own, signal
