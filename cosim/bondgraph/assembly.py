@@ -228,7 +228,8 @@ def _check_loops(assembly: Assembly) -> None:
             matrix = np.asarray(assembly._loop_equations(loop, known)[0], dtype=float)
             if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < LARGEST_CONDITION):
                 names = _names(assembly.equations, [*loop.guessed, *loop.rest])
-                what = f"it closes a loop with {_listed(names[1:])} that has no single solution"
+                others = f" with {_listed(names[1:])}" if names[1:] else ""
+                what = f"it closes a loop{others} that has no single solution"
                 raise GraphError(
                     f"{what}: it cannot move, or moves freely; take one out, or make one elastic", names[0]
                 )

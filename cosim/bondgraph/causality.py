@@ -29,7 +29,9 @@ class Causality:
     derivative: list[str] = field(default_factory=list)  # storages without a state of their own
     # resistances and bonds whose causality was free: they are in algebraic loops
     free: list[str] = field(default_factory=list)
-    coordinates: list[str] = field(default_factory=list)  # 1-junctions whose flow is a state
+    candidates: tuple[str, ...] = ()  # 1-junctions that may be coordinates
+    coordinates: list[str] = field(default_factory=list)  # … and are: their flow is a state
+    cause: dict[int, str] = field(default_factory=dict)  # bond -> the element whose choice it followed from
 
     def computes(self, name: str, bond: int) -> Side:
         """What the element computes on its bond."""
@@ -44,13 +46,13 @@ class Causality:
 def assign(graph: CheckedGraph, coordinates: Iterable[str] = ()) -> Causality:
     """coordinates: 1-junctions whose displacement laws depend on. Raises GraphError for elements that compute the same
     effort or flow."""
-    found = Causality(graph)
+    found = Causality(graph, candidates=tuple(coordinates))
     one_ports = {name: element for name, element in graph.elements.items() if element.row.ports == 1}
     for name, element in one_ports.items():
         if element.required:
             assert element.output
             _set_output(found, name, element.output)
-    for name in coordinates:
+    for name in found.candidates:
         _assign_coordinate(found, name)
     for name, element in one_ports.items():
         if element.kind in STORAGES:
@@ -69,7 +71,7 @@ def assign(graph: CheckedGraph, coordinates: Iterable[str] = ()) -> Causality:
     for bond, (tail, _) in enumerate(graph.bonds):
         if bond not in found.effort_from:
             found.free.append(tail)
-            _assign(found, [(bond, tail)])
+            _assign(found, tail, [(bond, tail)])
     return found
 
 
@@ -77,32 +79,32 @@ def _assign_coordinate(found: Causality, name: str) -> None:
     """The flow of a junction as a state: of its inertia where it has one, or its own."""
     graph = found.graph
     bonds = graph.at(name)
-    if any(bond in found.effort_from and _brings(found, name, bond) for bond in bonds):
+    if any(bond in found.effort_from and found.computes(name, bond) == "effort" for bond in bonds):
         return  # a source, or another coordinate, imposes it
     inertias = [graph.other(name, bond) for bond in bonds if graph.elements[graph.other(name, bond)].kind == "I"]
     if inertias:
         _set_output(found, inertias[0], "flow")
         return
     found.coordinates.append(name)
-    _assign(found, [(bond, graph.other(name, bond)) for bond in bonds])
+    _assign(found, name, [(bond, graph.other(name, bond)) for bond in bonds])
 
 
 def _set_output(found: Causality, name: str, output: Side) -> None:
     (bond,) = found.graph.at(name)
-    _assign(found, [(bond, name if output == "effort" else found.graph.other(name, bond))])
+    _assign(found, name, [(bond, name if output == "effort" else found.graph.other(name, bond))])
 
 
-def _assign(found: Causality, first: Iterable[tuple[int, str]]) -> None:
-    """Assign the bonds (bond, element that computes its effort) and all that follows. Raises GraphError at a
-    conflict."""
+def _assign(found: Causality, cause: str, first: Iterable[tuple[int, str]]) -> None:
+    """Assign the bonds (bond, element that computes its effort) of an element, and all that follows. Raises GraphError
+    at a conflict."""
     waiting = list(first)
     while waiting:
         bond, source = waiting.pop()
         if bond in found.effort_from:
             if found.effort_from[bond] != source:
-                raise _conflict(found, bond)
+                raise _conflict(found, bond, cause)
             continue
-        found.effort_from[bond] = source
+        found.effort_from[bond], found.cause[bond] = source, cause
         for end in found.graph.bonds[bond]:
             waiting += _consequences(found, end, bond)
 
@@ -133,6 +135,8 @@ def _consequences(found: Causality, name: str, bond: int) -> list[tuple[int, str
 
     if gets_single:
         return [gives(k) for k in rest]
+    if name in found.candidates:
+        return []
     free = [k for k in rest if k not in found.effort_from]
     if len(free) == 1 and all((k, found.effort_from[k]) == gives(k) for k in rest if k != free[0]):
         return [gets(free[0])]
@@ -141,40 +145,30 @@ def _consequences(found: Causality, name: str, bond: int) -> list[tuple[int, str
     return []
 
 
-def _conflict(found: Causality, bond: int) -> GraphError:
-    """Of a bond whose effort both ends compute, or neither."""
-    tail, head = found.graph.bonds[bond]
-    both = [end for end in (tail, head) if found.graph.elements[end].required]
-    name = both[0] if both else tail
-    other = found.graph.other(name, bond)
-    side = found.graph.elements[name].output or "effort"
-    what = f"causal conflict: '{name}' and '{_determining_name(found, other, bond)}' both impose the {side} of one bond"
-    fix = "a resistance or a compliance" if side == "flow" else "a resistance or an inertia"
-    return GraphError(f"{what}; put {fix} between them", name)
+def _conflict(found: Causality, bond: int, cause: str) -> GraphError:
+    """Of a bond whose causality follows in two ways, from `cause` and from another element."""
+    graph, other = found.graph, found.cause[bond]
+    if cause == other:
+        near = [end for end in graph.bonds[bond] if graph.elements[end].row.ports is None]
+        around = {graph.other(end, k) for end in near for k in graph.at(end)} | set(graph.bonds[bond])
+        names = sorted(name for name in around if graph.elements[name].row.ports == 2)
+        what = f"{_quoted(names)} close a rigid loop" if names else "its junctions close a loop of one effort or flow"
+        fix = "take one out, or make one elastic with a compliance"
+        return GraphError(f"causal conflict: {what}; {fix}", (names or list(graph.bonds[bond]))[0])
+    name, kept = (cause, other) if graph.elements[cause].required else (other, cause)
+    element = graph.elements[name]
+    side = element.output or "flow"
+    if element.kind == "R":
+        takes = "flow" if side == "effort" else "effort"
+        what = f"its law computes the {side} from the {takes}, and '{kept}' imposes the {side}"
+    else:
+        what = f"'{name}' and '{kept}' both impose the {side}"
+    fix = "a resistance or an inertia" if side == "effort" else "a resistance or a compliance"
+    return GraphError(f"causal conflict: {what}; put {fix} between them", name)
 
 
-def _determining_name(found: Causality, junction: str, bond: int) -> str:
-    """The one-port that imposes the common side of a junction, as far as it can be followed."""
-    seen = set()
-    name = junction
-    while found.graph.elements[name].row.ports != 1 and name not in seen:
-        seen.add(name)
-        onward = [
-            k for k in found.graph.at(name)
-            if k != bond and k in found.effort_from and _brings(found, name, k)
-        ]  # fmt: skip
-        if not onward:
-            break
-        bond, name = onward[0], found.graph.other(name, onward[0])
-    return name
-
-
-def _brings(found: Causality, name: str, bond: int) -> bool:
-    """Whether the bond brings a junction its common side."""
-    kind = found.graph.elements[name].kind
-    if kind not in ("0", "1"):
-        return True
-    return found.computes(name, bond) == ("flow" if kind == "0" else "effort")
+def _quoted(names: Iterable[str]) -> str:
+    return " and ".join(f"'{name}'" for name in names)
 
 
 def _undetermined(found: Causality, name: str) -> GraphError:

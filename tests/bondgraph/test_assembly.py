@@ -1,0 +1,318 @@
+"""Assembled bond graphs against equations derived by hand: integral, derivative and mixed causality, loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from cosim import ops
+from cosim.bondgraph import GY, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
+from cosim.bondgraph.equations import Variable
+from cosim.compile import ArrayPort, compile
+from cosim.multibody import Model
+from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from tests.bondgraph import graphs
+from tests.bondgraph.graphs import given
+
+Derive = Callable[[Mapping[str, float], Mapping[str, float], float], Mapping[str, float]]
+
+
+def motor_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    i, w = x["winding.flow"], x["inertia.flow"]
+    return {
+        "winding.flow": (u["voltage"] - 0.5 * i - 0.1 * w) / 1e-3,
+        "inertia.flow": (0.1 * i - 1e-4 * w) / 1e-3,
+    }
+
+
+def geared_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    rates = motor_by_hand(x, u, t)
+    return rates | {"inertia.flow": rates["inertia.flow"] * 1e-3 / (1e-3 + 0.1**2 * 2.0)}
+
+
+def parallel_capacitors() -> BondGraph:
+    """Two capacitors on one node behind a resistor: one is in derivative causality."""
+    graph = BondGraph(inputs={"voltage": "V"})
+    graph.junction("mesh", "1")
+    graph.junction("node", "0")
+    graph.add("supply", Se("electrical", given("voltage")))
+    graph.add("resistor", R("electrical", 10.0))
+    graph.add("first", C("electrical", 1.0 / 2e-3))
+    graph.add("second", C("electrical", 1.0 / 3e-3))
+    graph.chain("supply", "mesh", "node", "first")
+    graph.bond("mesh", "resistor")
+    graph.bond("node", "second")
+    return graph
+
+
+def capacitors_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    current = (u["voltage"] - x["first.displacement"] / 2e-3) / 10.0
+    return {"first.displacement": current * 2.0 / 5.0}
+
+
+def divider() -> BondGraph:
+    """Resistors in series and parallel before an inductor: an algebraic loop."""
+    graph = BondGraph(inputs={"voltage": "V"})
+    graph.junction("mesh", "1")
+    graph.junction("node", "0")
+    graph.junction("branch", "1")
+    graph.add("supply", Se("electrical", given("voltage")))
+    graph.add("series", R("electrical", 2.0))
+    graph.add("shunt", R("electrical", 3.0))
+    graph.add("far", R("electrical", 5.0))
+    graph.add("coil", I("electrical", 0.1))
+    graph.chain("supply", "mesh", "node", "branch", "coil")
+    graph.bond("mesh", "series")
+    graph.bond("node", "shunt")
+    graph.bond("branch", "far")
+    return graph
+
+
+def divider_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    i = x["coil.flow"]
+    node = (u["voltage"] / 2.0 - i) / (1.0 / 2.0 + 1.0 / 3.0)
+    return {"coil.flow": (node - 5.0 * i) / 0.1}
+
+
+def gyrated_inertia() -> BondGraph:
+    """An inertia behind a gyrator acts as a capacitor: here beside one, in derivative causality."""
+    graph = BondGraph(inputs={"current": "A"})
+    graph.junction("node", "0")
+    graph.junction("rotor", "1")
+    graph.add("supply", Sf("electrical", given("current")))
+    graph.add("capacitor", C("electrical", 1.0 / 0.02))
+    graph.add("motor", GY("electrical", "rotational", 0.3))
+    graph.add("inertia", I("rotational", 0.005))
+    graph.chain("supply", "node", "capacitor")
+    graph.chain("node", "motor", "rotor", "inertia")
+    graph.add("load", R("rotational", 0.01))
+    graph.bond("rotor", "load")
+    return graph
+
+
+def gyrated_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    voltage = x["capacitor.displacement"] / 0.02
+    speed = voltage / 0.3  # the gyrator imposes the flow
+    # i_C + i_M = i, i_M = (J ẇ + b w)/k, ẇ = U̇/k, U̇ = i_C/C
+    current = (u["current"] - 0.01 * speed / 0.3) / (1.0 + 0.005 / (0.3**2 * 0.02))
+    return {"capacitor.displacement": current}
+
+
+def swinging_ratio() -> BondGraph:
+    """A mass behind a lever whose ratio changes with time, on a mass: derivative causality with a ratio's rate."""
+    graph = BondGraph(inputs={"force": "N"})
+    graph.junction("near", "1")
+    graph.junction("far", "1")
+    graph.add("push", Se("translational", given("force")))
+    graph.add("mass", I("translational", 2.0))
+    graph.add("lever", TF("translational", "translational", Law(lambda t: 1.0 + 0.5 * ops.sin(3.0 * t), ("t",))))
+    graph.add("tip", I("translational", 0.7))
+    graph.chain("push", "near", "mass")
+    graph.chain("near", "lever", "far", "tip")
+    return graph
+
+
+def lever_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    ratio, rate, v = 1.0 + 0.5 * math.sin(3.0 * t), 1.5 * math.cos(3.0 * t), x["mass.flow"]
+    # F = 2 v̇ + m · 0.7 d(m v)/dt
+    return {"mass.flow": (u["force"] - ratio * 0.7 * rate * v) / (2.0 + 0.7 * ratio**2)}
+
+
+def two_motors() -> BondGraph:
+    """Two motors on one rigid load, through gears of unlike ratios: one state for three inertias."""
+    graph = BondGraph(inputs={"torque_1": "N*m", "torque_2": "N*m"})
+    graph.junction("load", "1")
+    graph.add("table", I("rotational", 5.0))
+    graph.add("bearing", R("rotational", 0.4))
+    graph.bond("load", "table")
+    graph.bond("load", "bearing")
+    for k, ratio in ((1, 0.1), (2, -0.05)):
+        graph.junction(f"rotor_{k}", "1")
+        graph.add(f"drive_{k}", Se("rotational", given(f"torque_{k}")))
+        graph.add(f"inertia_{k}", I("rotational", 0.01 * k))
+        graph.add(f"gear_{k}", TF("rotational", "rotational", ratio))
+        graph.chain(f"drive_{k}", f"rotor_{k}", f"inertia_{k}")
+        graph.chain(f"rotor_{k}", f"gear_{k}", "load")
+    return graph
+
+
+def two_motors_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    w = x["table.flow"]
+    torque = u["torque_1"] / 0.1 - u["torque_2"] / 0.05 - 0.4 * w
+    return {"table.flow": torque / (5.0 + 0.01 / 0.1**2 + 0.02 / 0.05**2)}
+
+
+def nonlinear() -> BondGraph:
+    """A mass of relativistic momentum on a hardening spring with quadratic damping that depends on the spring."""
+    graph = BondGraph(inputs={"force": "N"})
+    graph.junction("velocity", "1")
+    graph.add("push", Se("translational", given("force")))
+    graph.add(
+        "mass",
+        I("translational", Law(lambda p: p / ops.sqrt(1.0 + p * p), ("momentum",)), 0.2),
+    )
+    graph.add("spring", C("translational", Law(lambda q: 4.0 * q + 9.0 * q * q * q, ("displacement",)), 0.1))
+    law = Law(lambda v, spring: v * ops.absolute(v) * (1.0 + 0.1 * ops.absolute(spring)), ("flow", "spring.effort"))
+    graph.add("damper", R("translational", law))
+    graph.chain("push", "velocity", "mass")
+    graph.bond("velocity", "spring")
+    graph.bond("velocity", "damper")
+    return graph
+
+
+def nonlinear_by_hand(x: Mapping[str, float], u: Mapping[str, float], t: float) -> dict[str, float]:
+    p, q = x["mass.momentum"], x["spring.displacement"]
+    v, spring = p / math.sqrt(1.0 + p * p), 4.0 * q + 9.0 * q**3
+    force = u["force"] - spring - v * abs(v) * (1.0 + 0.1 * abs(spring))
+    return {"mass.momentum": force, "spring.displacement": v, "mass.stored": force * v, "spring.stored": spring * v}
+
+
+BY_HAND: dict[str, tuple[Callable[[], BondGraph], Derive]] = {
+    "motor": (graphs.motor, motor_by_hand),
+    "geared motor": (graphs.geared_motor, geared_by_hand),
+    "parallel capacitors": (parallel_capacitors, capacitors_by_hand),
+    "divider": (divider, divider_by_hand),
+    "gyrated inertia": (gyrated_inertia, gyrated_by_hand),
+    "swinging ratio": (swinging_ratio, lever_by_hand),
+    "two motors": (two_motors, two_motors_by_hand),
+    "nonlinear": (nonlinear, nonlinear_by_hand),
+}
+
+
+def draws(assembly: Assembly, count: int = 20) -> Any:
+    """Random (t, x, u)."""
+    rng = np.random.default_rng(3)
+    for _ in range(count):
+        x = {state.name: rng.normal() for state in assembly.states}
+        yield rng.uniform(0.0, 5.0), x, {name: rng.normal() for name in assembly.inputs}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_rates_are_those_derived_by_hand(name: str) -> None:
+    build, by_hand = BY_HAND[name]
+    assembly = assemble(build())
+    for t, x, u in draws(assembly):
+        rates, _ = assembly.flow(t, x, u)
+        expected = by_hand(x, u, t)
+        assert {state for state in rates if not state.endswith(".stored")} <= set(expected) <= set(rates)
+        for state, value in expected.items():
+            assert rates[state] == pytest.approx(value, rel=1e-12, abs=1e-12), state
+
+
+def test_a_planar_manipulator_is_the_multibody_model_to_rounding() -> None:
+    """Problem 2 of theory §8; the masses are in derivative causality behind ratios that depend on the angles."""
+    assembly = assemble(graphs.manipulator())
+    assert assembly.causality.coordinates == ["joint_1", "joint_2"]
+    (l1, l2), (m1, m2) = graphs.LENGTHS, graphs.MASSES
+    arm, rng = _arm(), np.random.default_rng(0)
+    for _ in range(20):
+        q, v, tau = rng.normal(size=(3, 2))
+        x = {f"joint_{k + 1}.{what}": value[k] for what, value in (("flow", v), ("displacement", q)) for k in (0, 1)}
+        rates, _ = assembly.flow(0.0, x, {"torque_1": tau[0], "torque_2": tau[1]})
+        coupling = m2 * l1 * l2
+        far = m2 * l2**2 + coupling * np.cos(q[1])
+        mass = np.array(
+            [[m1 * graphs.FIRST_MASS**2 + m2 * l1**2 + coupling * np.cos(q[1]) + far, far], [far, m2 * l2**2]]
+        )
+        bias = coupling * np.sin(q[1]) * np.array([-(2 * v[0] + v[1]) * v[1], v[0] ** 2])
+        expected = np.linalg.solve(mass, tau - bias)
+        assert [rates["joint_1.flow"], rates["joint_2.flow"]] == pytest.approx(expected, rel=1e-12)
+        assert arm.forward_dynamics(q, v, tau) == pytest.approx(expected, rel=1e-11)
+
+
+def _arm() -> Model:
+    """The same masses as a mechanism, without gravity."""
+    places = zip(graphs.MASSES, (graphs.FIRST_MASS, graphs.LENGTHS[1]), strict=True)
+    inertials = [Inertial(mass, np.array([x, 0.0, 0.0]), np.zeros((3, 3))) for mass, x in places]
+    links = [Link(f"link_{k}", inertial) for k, inertial in enumerate(inertials, 1)]
+    joints = [
+        Joint(f"joint_{k}", "revolute", parent, f"link_{k}", Pose(np.eye(3), np.array([x, 0.0, 0.0])), np.eye(3)[2])
+        for k, (parent, x) in enumerate((("ground", 0.0), ("link_1", graphs.LENGTHS[0])), 1)
+    ]
+    return Model(Mechanism("arm", "ground", (Link("ground"), *links), tuple(joints)), gravity=(0.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    "build", [*(build for build, _ in BY_HAND.values()), graphs.manipulator], ids=lambda b: b.__name__
+)
+def test_power_is_conserved_at_every_junction_and_transducer(build: Callable[[], BondGraph]) -> None:
+    """Σ e f = 0 over the junction structure, and supplied = stored + dissipated power."""
+    assembly = assemble(build())
+    graph = assembly.graph
+    for t, x, u in draws(assembly):
+        known = assembly.solve(t, x, u)
+        power = np.array([known[Variable("e", b)] * known[Variable("f", b)] for b in range(len(graph.bonds))])
+        balance = graph.incidence @ power
+        for row, element in zip(balance, graph.elements.values(), strict=True):
+            if element.row.ports != 1:
+                assert row == pytest.approx(0.0, abs=1e-12 * np.abs(power).max())
+        one_ports = [graph.incidence[k] @ power for k, e in enumerate(graph.elements.values()) if e.row.ports == 1]
+        assert sum(one_ports) == pytest.approx(0.0, abs=1e-12 * np.abs(power).max())
+
+
+@pytest.mark.parametrize("build", [graphs.motor, nonlinear, swinging_ratio], ids=lambda b: b.__name__)
+def test_energy_supplied_is_stored_or_dissipated(build: Callable[[], BondGraph]) -> None:
+    assembly = assemble(build())
+    names = [state.name for state in assembly.states]
+
+    def inputs(t: float) -> dict[str, float]:
+        return dict.fromkeys(assembly.inputs, math.sin(5.0 * t) + 0.3)
+
+    def rates(t: float, flat: np.ndarray) -> list[float]:
+        dx, known = assembly.flow(t, dict(zip(names, flat, strict=False)), inputs(t))
+        supplied, lost = sum(assembly.supplied(known).values()), sum(assembly.dissipated(known).values())
+        return [*(dx[name] for name in names), supplied, lost]
+
+    start = [*assembly.initial().values(), 0.0, 0.0]
+    end = solve_ivp(rates, (0.0, 2.0), start, method="DOP853", rtol=1e-10, atol=1e-12).y[:, -1]
+
+    def stored(t: float, flat: np.ndarray) -> float:
+        return sum(assembly.stored(assembly.solve(t, dict(zip(names, flat, strict=False)), inputs(t))).values())
+
+    change = stored(2.0, end) - stored(0.0, np.array(start))
+    assert end[-2] == pytest.approx(change + end[-1], rel=1e-8)
+    assert end[-1] >= 0.0
+
+
+def test_machine_code_gives_the_same() -> None:
+    assembly = assemble(graphs.manipulator())
+    names = [state.name for state in assembly.states]
+
+    def flow(x: Any, u: Any) -> Any:
+        state = {name: x[k] for k, name in enumerate(names)}
+        rates, _ = assembly.flow(0.0, state, {"torque_1": u[0], "torque_2": u[1]})
+        return ops.array([rates[name] for name in names])
+
+    ports = [ArrayPort("x", (len(names),)), ArrayPort("u", (2,))]
+    compiled = compile(flow, ports, "flow", interpret=False)
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        x, u = rng.normal(size=len(names)), rng.normal(size=2)
+        assert compiled(x, u) == pytest.approx(np.array(flow(x, u), dtype=float), rel=1e-11)
+
+
+def test_a_long_ladder_is_assembled_and_has_the_frequencies_of_its_matrices() -> None:
+    """1 000 elements; a smaller one against M q̈ + K q = 0."""
+    assert len(assemble(graphs.ladder(250)).states) == 500
+    assembly = assemble(graphs.ladder(6))
+    names = [state.name for state in assembly.states]
+    zero = dict.fromkeys(names, 0.0)
+    matrix = np.zeros((len(names), len(names)))
+    for k, name in enumerate(names):
+        rates, _ = assembly.flow(0.0, zero | {name: 1.0}, {"torque": 0.0})
+        matrix[:, k] = [rates[state] for state in names]
+    inertias, stiffness = np.arange(1.0, 7.0), np.arange(100.0, 106.0)
+    # springs between neighbours, each in parallel with what follows: efforts act on the inertias before them
+    speeds = [k for k, name in enumerate(names) if name.endswith(".flow")]
+    twists = [k for k, name in enumerate(names) if name.endswith(".displacement")]
+    for k in range(6):
+        assert matrix[speeds[k], twists[k]] == pytest.approx(-stiffness[k] / inertias[k])
+        assert matrix[twists[k], speeds[k]] == pytest.approx(1.0)
+        if k < 5:
+            assert matrix[speeds[k + 1], twists[k]] == pytest.approx(stiffness[k] / inertias[k + 1])
+            assert matrix[twists[k], speeds[k + 1]] == pytest.approx(-1.0)
