@@ -1,7 +1,16 @@
 """Pure Python functions to machine code: trace, lower, emit LLVM IR, compile in process, cache on disk."""
 
-from cosim.compile.compiled import BatchFunction, Compiled, Interpreted, compile, interpreting
+from cosim.compile.compiled import BatchFunction, Compiled, Interpreted, compile, compile_for_batches, interpreting
 from cosim.compile.cpython_entry import ArrayPort
 from cosim.compile.routine import Routine
 
-__all__ = ["ArrayPort", "BatchFunction", "Compiled", "Interpreted", "Routine", "compile", "interpreting"]
+__all__ = [
+    "ArrayPort",
+    "BatchFunction",
+    "Compiled",
+    "Interpreted",
+    "Routine",
+    "compile",
+    "compile_for_batches",
+    "interpreting",
+]

@@ -133,7 +133,8 @@ class Interpreted(_Function):
 
 
 class BatchFunction(_Function):
-    """Machine code for batches, as plain data: its code is linked at the first call, in whichever process that is."""
+    """Machine code for batches, as plain data that can be sent to another process of this machine: its code is compiled
+    and linked at the first call, in whichever process that is."""
 
     def __init__(
         self, name: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort], code: str, symbol: str
@@ -141,6 +142,13 @@ class BatchFunction(_Function):
         """code: LLVM IR that defines the entry `symbol`."""
         super().__init__(name, inputs, outputs)
         self.code, self.symbol = code, symbol
+
+    @staticmethod
+    def of(routine: RoutineBase, inputs: Sequence[ArrayPort]) -> BatchFunction:
+        """A routine in SIMD lanes."""
+        symbol, lanes, outputs = routine.symbol, vector_lanes(), _output_ports(routine)
+        code = _code(routine, lanes, [cpython_entry.batch(symbol, inputs, outputs, lanes)])
+        return BatchFunction(routine.name, inputs, outputs, code, f"{symbol}.batch")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BatchFunction, (self.name, self.inputs, self.outputs, self.code, self.symbol)
@@ -168,33 +176,22 @@ class Compiled(_Function):
     float64 arrays of exact shape and `out=` are checked and processed without Python code."""
 
     def __init__(self, routine: RoutineBase, inputs: Sequence[ArrayPort]) -> None:
-        outputs = [ArrayPort(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
+        outputs = _output_ports(routine)
         super().__init__(routine.name, inputs, outputs)
         self.fn, self.routine, symbol = routine.fn, routine, routine.symbol
         self._pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
         texts = [cpython_entry.single(symbol, inputs, outputs), cpython_entry.python_call(symbol, inputs, outputs)]
-        self.library = self._compiled(1, texts, ["one", "call", "many"])
+        exports = [f"{symbol}.{name}" for name in ("one", "call", "many")]
+        self.library = Library(_code(routine, 1, texts), exports, cpython_entry.symbol_addresses())
         self._one = ctypes.CFUNCTYPE(None, *self._pointers)(self.library[f"{symbol}.one"])
         self._lock, self._many = threading.Lock(), None
         call = self.library[f"{symbol}.call"]
         self.native = self._builtin(call) if cpython_entry.layout_is_known() else self
 
-    def _compiled(self, lanes: int, texts: list[str], names: list[str]) -> Library:
-        """The routine for this number of SIMD lanes, with the entries that `texts` define."""
-        exports = [f"{self.routine.symbol}.{name}" for name in names]
-        return Library(self._code(lanes, texts), exports, cpython_entry.symbol_addresses())
-
-    def _code(self, lanes: int, texts: list[str]) -> str:
-        parts = [emit.declarations({lanes}), cpython_entry.declarations(), mathlib.sincos(lanes)]
-        parts += [item.definition(lanes) for item in with_callees(self.routine)]
-        return "\n".join([*parts, *texts])
-
     @cached_property
     def for_batches(self) -> BatchFunction:
-        """The same function for batches only, which can be sent to another process of this machine."""
-        symbol, lanes = self.routine.symbol, vector_lanes()
-        text = cpython_entry.batch(symbol, self.inputs, self.outputs, lanes)
-        return BatchFunction(self.name, self.inputs, self.outputs, self._code(lanes, [text]), f"{symbol}.batch")
+        """The same function for batches only."""
+        return BatchFunction.of(self.routine, self.inputs)
 
     @property
     def _batch(self) -> Callable[..., None]:
@@ -230,6 +227,17 @@ class Compiled(_Function):
         return new(ctypes.addressof(self._definition), self, None)
 
 
+def _output_ports(routine: RoutineBase) -> list[ArrayPort]:
+    return [ArrayPort(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
+
+
+def _code(routine: RoutineBase, lanes: int, entries: list[str]) -> str:
+    """IR of the routine for this number of SIMD lanes, with the texts of its entries."""
+    parts = [emit.declarations({lanes}), cpython_entry.declarations(), mathlib.sincos(lanes)]
+    parts += [item.definition(lanes) for item in with_callees(routine)]
+    return "\n".join([*parts, *entries])
+
+
 def compile(
     fn: Callable[..., Numeric] | RoutineBase,
     inputs: Sequence[ArrayPort],
@@ -244,17 +252,38 @@ def compile(
     shapes of its results, by default they are traced.
     Raises CompileError when the function cannot be traced or uses an operation without machine code.
     """
+    made = _interpreted_or_routine(fn, inputs, name, outputs, interpret)
+    return made if isinstance(made, Interpreted) else Compiled(made, inputs)
+
+
+def compile_for_batches(
+    fn: Callable[..., Numeric] | RoutineBase,
+    inputs: Sequence[ArrayPort],
+    name: str = "",
+    outputs: Sequence[ArrayPort] | None = None,
+    interpret: bool | None = None,
+) -> BatchFunction | Interpreted:
+    """The same as `compile`, for a function that is called with batches: there is no other code for one state."""
+    made = _interpreted_or_routine(fn, inputs, name, outputs, interpret)
+    return made if isinstance(made, Interpreted) else BatchFunction.of(made, inputs)
+
+
+def _interpreted_or_routine(
+    fn: Callable[..., Numeric] | RoutineBase,
+    inputs: Sequence[ArrayPort],
+    name: str,
+    outputs: Sequence[ArrayPort] | None,
+    interpret: bool | None,
+) -> Interpreted | RoutineBase:
     name = name or getattr(fn, "name", None) or getattr(fn, "__name__", "function")
     if interpret if interpret is not None else interpreting():
-        if outputs is None:
-            shapes = _routine(fn, inputs, name).output_shapes
-            outputs = [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]
+        outputs = _output_ports(_routine(fn, inputs, name)) if outputs is None else outputs
         return Interpreted(getattr(fn, "fn", fn), name, inputs, outputs)
     routine = _routine(fn, inputs, name)
     declared = tuple(p.shape for p in outputs) if outputs is not None else routine.output_shapes
     if declared != routine.output_shapes:
         raise CompileError(f"'{name}' returns arrays of shapes {routine.output_shapes}, declared are {declared}")
-    return Compiled(routine, inputs)
+    return routine
 
 
 def _routine(fn: Callable[..., Numeric] | RoutineBase, inputs: Sequence[ArrayPort], name: str) -> RoutineBase:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.compile import BatchFunction, Compiled, Interpreted
+from cosim.compile import BatchFunction, Interpreted
 from cosim.output.events import EventMonitor, RunEvent
 from cosim.tick.tick_block import TickBlock
 from cosim.timing.deadlines import DeadlineRecord, TaskTime, values
@@ -80,7 +80,7 @@ class Evaluation:
     in real time, whose timing follows the signals; misses: of a run in real time.
     """
 
-    observe: Compiled | Interpreted | BatchFunction
+    observe: BatchFunction | Interpreted
     events: EventMonitor
     step_ns: int
     tasks: tuple[TaskTime, ...] = ()

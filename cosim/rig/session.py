@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cosim.compile import Compiled
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
 from cosim.execution.native_engine import NativeEngine
@@ -163,11 +162,10 @@ class RunRecorder:
         return Run(self.outline, t, values, busy, wall, *outcome)
 
 
-def evaluation_of(rig: WiredRig, elsewhere: bool = False) -> Evaluation:
-    """What the outputs of a run compute; elsewhere: to be sent to another process. Not of an interpreted rig."""
+def evaluation_of(rig: WiredRig) -> Evaluation:
+    """What the outputs of a run compute. Unless the rig is interpreted, it can be sent to another process."""
     schedule, pacing = rig.spec.schedule, rig.spec.schedule.pacing
-    observe = rig.observe.for_batches if elsewhere and isinstance(rig.observe, Compiled) else rig.observe
-    evaluation = Evaluation(observe, EventMonitor(rig.tick_model), schedule.step_ns)
+    evaluation = Evaluation(rig.observe, EventMonitor(rig.tick_model), schedule.step_ns)
     if pacing is not None:
         evaluation.tasks = rig.tasks
         evaluation.misses = MissMonitor(
@@ -203,7 +201,7 @@ def _open_sinks(
     )
     if spec.schedule.pacing is None:
         return open_sinks(stack, output), None
-    evaluation = None if rig.interpret else evaluation_of(rig, elsewhere=True)
+    evaluation = None if rig.interpret else evaluation_of(rig)
     remote = stack.enter_context(RemoteSink(output, evaluation))
     return [remote], None if rig.interpret else remote
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
+from cosim.compile import ArrayPort, compile, compile_for_batches
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +75,14 @@ def test_code_for_batches_is_made_when_the_first_comes(cache, monkeypatch):
         np.testing.assert_array_equal(out, (many[0] + many[1], many[0] * many[1]))
         assert len(list(cache.iterdir())) == 2
         monkeypatch.setattr(type(f), "_evaluate", None)  # the long path
+
+
+def test_code_for_batches_alone_has_no_code_for_one_state(cache):
+    """One state is then a batch of one."""
+    ports = [ArrayPort("x", (3,)), ArrayPort("y", (3,))]
+    f = compile_for_batches(lambda x, y: (x + y, x * y), ports, "pair")
+    assert not cache.exists() or not list(cache.iterdir())
+    one, many = (random(3), random(3)), (random(5, 3), random(5, 3))
+    np.testing.assert_array_equal(f(*one), (one[0] + one[1], one[0] * one[1]))
+    np.testing.assert_array_equal(f(*many), (many[0] + many[1], many[0] * many[1]))
+    assert len(list(cache.iterdir())) == 1

@@ -60,7 +60,7 @@ def emitted_code(rig: Path, overrides: Iterable[str] = ()) -> tuple[int, str]:
     with modules_compiled() as modules:
         loaded = load_rig(rig, tuple(overrides))
         loaded.engine()
-        getattr(loaded.observe, "native", None)  # compiled on first use
+        getattr(loaded.observe, "address", None)  # compiled on first use
     return len(modules), hashlib.sha256("\0".join(modules).encode()).hexdigest()[:16]
 
 

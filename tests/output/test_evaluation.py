@@ -64,7 +64,7 @@ def test_a_recording_of_ticks_has_the_same_bytes_as_one_of_values(rig, blocks, t
     with ExitStack() as stack:
         sinks = open_sinks(stack, config(rig, tmp_path / "here.mcap"))
         values = np.concatenate([here(block, sinks)[0] for block in blocks])
-    with RemoteSink(config(rig, tmp_path / "there.mcap"), evaluation_of(rig, elsewhere=True)) as remote:
+    with RemoteSink(config(rig, tmp_path / "there.mcap"), evaluation_of(rig)) as remote:
         for block in blocks:
             remote.ticks(block)
     assert (tmp_path / "there.mcap").read_bytes() == (tmp_path / "here.mcap").read_bytes()
@@ -103,7 +103,7 @@ def test_a_block_of_ticks_survives_the_pipe(blocks):
 
 def test_what_is_sent_is_plain_data(rig):
     """Neither the model nor the rig goes along: the other process has neither."""
-    assert len(pickle.dumps(evaluation_of(rig, elsewhere=True))) < 1 << 20
+    assert len(pickle.dumps(evaluation_of(rig))) < 1 << 20
 
 
 def test_the_run_computes_nothing_while_it_runs(rig, tmp_path, monkeypatch):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from cosim.compile import ArrayPort, Interpreted, compile, interpreting
-from cosim.compile.compiled import Compiled
+from cosim.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
 from cosim.errors import InputError, InputErrors
 from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
 from cosim.rig.build.driver_context import (
@@ -113,12 +112,12 @@ class WiredRig:
         )
 
     @cached_property
-    def observe(self) -> Compiled | Interpreted:
+    def observe(self) -> BatchFunction | Interpreted:
         """(start, row) -> all signals, for batches of rows; start: the flat BumplessStart of their run."""
         start = self.tick_model.layout.place("bumpless_start").shape
         ports = [ArrayPort("start", start), ArrayPort("row", (self.tick_model.row.size,))]
         outputs = [ArrayPort("signals", (len(self.tick_model.signals.names),))]
-        return compile(self.tick_model.signals.observe, ports, "observe", outputs, self.interpret)
+        return compile_for_batches(self.tick_model.signals.observe, ports, "observe", outputs, self.interpret)
 
 
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
