@@ -12,8 +12,6 @@ import numpy as np
 
 from cosim.errors import InputError, SourceLocation
 from cosim.multibody.constraint_rows import BodyConstraint
-from cosim.multibody.dynamics import body_motions
-from cosim.multibody.kinematics import placements
 from cosim.multibody.model import Model
 from cosim.multibody.nearest import CLOSURE_TOLERANCE, MIN_DAMPING, ClosureSearch, damped_least_squares, separate_parts
 
@@ -73,9 +71,7 @@ def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.
     equations = model.equations
     guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
     for rows, dofs in separate_parts(equations.closure, ~kept):
-        search = ClosureSearch(equations, equations.closure, rows, dofs, guess, t)
-        owners = np.array(equations.constraints.owners)[equations.constraints.holonomic][rows]
-        q = search.nearest(q, lambda q, of=frozenset(owners): _on_wrong_branch(model, q, t, of) is None)
+        q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, t).nearest(q)
     if np.abs(_residual(model, q, t)).max(initial=0.0) >= CLOSURE_TOLERANCE:
         raise _cannot_close_error(model, q, kept, t)
     if (wrong := _on_wrong_branch(model, q, t)) is not None:
@@ -83,19 +79,17 @@ def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.
     return q
 
 
-def _on_wrong_branch(model: Model, q: np.ndarray, t: float, of: Collection[int] | None = None) -> BodyConstraint | None:
-    """The first constraint that is closed on the wrong branch; of: indices of the constraints to check, all if None."""
-    equations, members = model.equations, model.equations.constraints.members
-    checked = [c for k, c in enumerate(members) if c.law.branch is not None and (of is None or k in of)]
-    if not checked:
+def _on_wrong_branch(model: Model, q: np.ndarray, t: float) -> BodyConstraint | None:
+    """The first constraint that is closed on the wrong branch."""
+    closure, members = model.equations.closure, model.equations.constraints.members
+    if not closure.whole.rows:
         return None
-    moving = body_motions(equations.sweeps, equations.q_map.positions(q), np.zeros(equations.nv_tree), t)
-    placed = placements(equations.sweeps, moving)
-    return next((constraint for constraint in checked if not constraint.on_intended_branch(placed)), None)
+    owners = np.unique(closure.owners)
+    return next((members[k] for k in owners[~closure.whole.intended(q, t)]), None)
 
 
 def _residual(model: Model, q: np.ndarray, t: float) -> np.ndarray:
-    return model.equations.closure(q, t)[0]
+    return model.equations.closure.whole(q, t)[0]
 
 
 def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> InputError:
@@ -191,11 +185,12 @@ def _nearby_configuration(
     """A configuration near q with closed loops, None if none is found."""
     rng = np.random.default_rng(1)
     G, closure = _unit_rows(G), model.equations.closure
-    search = ClosureSearch(model.equations, closure, np.arange(closure.rows), np.flatnonzero(movable), q, t)
+    rows, dofs = np.arange(closure.whole.rows), np.flatnonzero(movable)
+    search = ClosureSearch.of(model.equations, closure, rows, dofs, q, t)
     for reach in NEARBY:
         random = reach * rng.normal(size=G.shape[1])
         step = random - damped_least_squares(G, G @ random, MIN_DAMPING)
-        nearby, smallest = search.close(search.moved(q, step))
+        nearby, smallest = search.close(search.dofs.moved(q, step))
         if smallest < CLOSURE_TOLERANCE:
             return nearby
     return None

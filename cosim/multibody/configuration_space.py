@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from cosim import ops
 from cosim.multibody.joints import JointKind
 from cosim.types import Numeric
@@ -52,6 +54,11 @@ class ConfigurationSpace:
             start += kind.nv
         return ops.concatenate(parts)
 
+    @property
+    def units(self) -> list[str]:
+        """(nv,) of the dofs: `rad` or `m`"""
+        return [unit for kind in self.kinds for _, unit in kind.dofs]
+
     def normalised(self, q: Numeric) -> Numeric:
         """q with quaternions of length 1."""
         return self._of_q("normalised", q)
@@ -69,3 +76,35 @@ class ConfigurationSpace:
             parts.append(getattr(kind.space, what)(q[nq : nq + kind.nq], v[nv : nv + kind.nv]))
             nq, nv = nq + kind.nq, nv + kind.nv
         return ops.concatenate(parts)
+
+
+class ChosenDofs:
+    """Some dofs of a space; other joints than theirs cost no time. Numbers only."""
+
+    def __init__(self, space: ConfigurationSpace, dofs: np.ndarray) -> None:
+        """dofs: their indices in v."""
+        wanted, joints, coordinates, velocities, nq, nv = set(dofs.tolist()), [], [], [], 0, 0
+        for kind in space.kinds:
+            if not wanted.isdisjoint(range(nv, nv + kind.nv)):
+                joints.append(kind)
+                coordinates += range(nq, nq + kind.nq)
+                velocities += range(nv, nv + kind.nv)
+            nq, nv = nq + kind.nq, nv + kind.nv
+        self._joints, self._coordinates = ConfigurationSpace(joints), np.array(coordinates, dtype=int)
+        self._dofs = np.searchsorted(velocities, dofs)
+        self.units = [self._joints.units[k] for k in self._dofs]
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """The coordinates (nq,) of the whole space after a step of the dofs."""
+        steps, result = np.zeros(self._joints.nv), np.array(q)
+        steps[self._dofs] = step
+        result[self._coordinates] = self._joints.normalised(self._joints.integrate(q[self._coordinates], steps))
+        return result
+
+    def offset(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """See `ConfigurationSpace.offset`."""
+        offset = self._joints.offset(q0[self._coordinates], q1[self._coordinates])
+        return np.asarray(offset, dtype=float)[self._dofs]

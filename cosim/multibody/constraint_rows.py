@@ -109,9 +109,9 @@ class BodyConstraint(_Attached):
         remains = along(rate, changes)
         return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
 
-    def on_intended_branch(self, placed: Sequence[Placement]) -> bool:
-        """Whether it is closed on the intended branch; numbers only."""
-        return self.law.branch is None or bool(self.law.branch(self._frames(placed)) > 0.0)
+    def branch(self, placed: Sequence[Placement]) -> Numeric:
+        """A number that is above 0 where it is closed on the intended branch."""
+        return 1.0 if self.law.branch is None else self.law.branch(self._frames(placed))
 
     def _rate(self, q: Numeric, v: Numeric) -> Numeric:
         parts, nq, nv = [], 0, 0

@@ -112,8 +112,13 @@ class MechanismEquations(ConfigurationSpace):
     @cached_property
     def closure(self) -> Closure:
         """The holonomic rows on numbers."""
-        at_rest = np.zeros(self.nv)
-        return Closure(self, sum(self.constraints.holonomic), lambda q, t: self.constraint_violation(q, at_rest, t)[0])
+        at_rest, members = np.zeros(self.nv_tree), self.constraints.members
+
+        def evaluate(q: Numeric, t: Numeric) -> tuple[Numeric, list[Numeric]]:
+            _, placed, residual, _, _ = self._constraint_state(self.q_map.positions(q), at_rest, t)
+            return residual, [constraint.branch(placed) for constraint in members]
+
+        return Closure(self, [constraint.holonomic for constraint in members], evaluate)
 
     def _project_rows(self, jacobian: Numeric) -> Numeric:
         """J P: a Jacobian of all dofs of the tree as one of the independent dofs."""

@@ -8,13 +8,12 @@ reduces the distance while they stay closed. The result is a local minimum, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.multibody.closure import Closure
-from cosim.multibody.configuration_space import ConfigurationSpace
+from cosim.multibody.closure import Closure, ClosurePart
+from cosim.multibody.configuration_space import ChosenDofs, ConfigurationSpace
 
 CLOSURE_TOLERANCE = 1e-10  # residual [m or rad] that counts as zero
 MAX_ITERATIONS = 200  # of the Levenberg–Marquardt method
@@ -36,30 +35,36 @@ TURN = 2.0 * np.pi
 
 @dataclass(frozen=True)
 class ClosureSearch:
-    """A search among the coordinates of the `dofs` for those that satisfy the `rows`."""
+    """A search among the coordinates of some dofs for those that satisfy some rows."""
 
-    space: ConfigurationSpace
-    closure: Closure
-    rows: np.ndarray
-    dofs: np.ndarray
+    closure: ClosurePart
+    dofs: ChosenDofs
     guess: np.ndarray  # (nq,)
     t: float = 0.0
 
-    def nearest(self, q: np.ndarray, is_intended: Callable[[np.ndarray], bool]) -> np.ndarray:
-        """Coordinates (nq,) that satisfy the rows, as near to the guess as any that are found; q: those of other dofs.
+    @staticmethod
+    def of(
+        space: ConfigurationSpace, closure: Closure, rows: np.ndarray, dofs: np.ndarray, guess: np.ndarray, t: float
+    ) -> ClosureSearch:
+        """rows, dofs: their indices."""
+        return ClosureSearch(closure.part(rows, dofs), ChosenDofs(space, dofs), guess, t)
 
-        is_intended: whether the constraints are on their intended branch. If no such coordinates are found, the ones
-        on another branch, else the ones with the smallest violation."""
+    def nearest(self, q: np.ndarray) -> np.ndarray:
+        """Coordinates (nq,) that satisfy the rows on their intended branch, as near to the guess as any that are found;
+        q: those of other dofs.
+
+        If no such coordinates are found, the ones on another branch, else the ones with the smallest violation."""
         best, rank, rng = q, (VIOLATED, np.inf), np.random.default_rng(0)
         most = max(3, STARTS * MANY_DOFS // max(MANY_DOFS, len(self.dofs)))
         for k in range(most):
             quality, distance = rank
             if quality == CLOSED and k > max(2, most * min(1.0, distance / FAR)):
                 break
-            start, violation = self.close(self.moved(q, self._start(k, most, best, rank, rng)))
+            start, violation = self.close(self.dofs.moved(q, self._start(k, most, best, rank, rng)))
             if violation < CLOSURE_TOLERANCE:
                 found = self._approach(start)
-                result = CLOSED if is_intended(found) else OFF_BRANCH, self._distance(found)
+                intended = self.closure.intended(found, self.t).all()
+                result = CLOSED if intended else OFF_BRANCH, self._distance(found)
             else:
                 found, result = start, (VIOLATED, violation)
             if result < (rank[0], DISTINCT * rank[1]):
@@ -79,32 +84,22 @@ class ClosureSearch:
             return WIDTH * k / most * rng.normal(size=len(self.dofs))
         return -self._offset(best) if k == 1 else min(rank[1], WIDTH) * rng.uniform(-1.0, 1.0, len(self.dofs))
 
-    def moved(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """The coordinates after a step of the dofs of the search."""
-        whole = np.zeros(self.space.nv)
-        whole[self.dofs] = step
-        return np.asarray(self.space.normalised(self.space.integrate(q, whole)), dtype=float)
-
     def _offset(self, q: np.ndarray) -> np.ndarray:
-        return np.asarray(self.space.offset(self.guess, q), dtype=float)[self.dofs]
+        return self.dofs.offset(self.guess, q)
 
     def _distance(self, q: np.ndarray) -> float:
         return float(np.linalg.norm(self._offset(q)))
 
-    def _equations(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        f, G = self.closure(q, self.t)
-        return f[self.rows], G[np.ix_(self.rows, self.dofs)]
-
     def close(self, q: np.ndarray) -> tuple[np.ndarray, float]:
         """The Levenberg–Marquardt method on |f|²: (coordinates, largest remaining residual)."""
-        f, G = self._equations(q)
+        f, G = self.closure(q, self.t)
         damping = 1e-3
         for _ in range(MAX_ITERATIONS):
             if np.abs(f).max(initial=0.0) < 1e-3 * CLOSURE_TOLERANCE or not np.isfinite(G).all():
                 break
             while damping < 1e12:
-                trial = self.moved(q, -damped_least_squares(G, f, damping))
-                after, G_after = self._equations(trial)
+                trial = self.dofs.moved(q, -damped_least_squares(G, f, damping))
+                after, G_after = self.closure(trial, self.t)
                 before, now = f @ f, after @ after
                 if now < before:
                     q, f, G, damping = trial, after, G_after, max(0.1 * damping, MIN_DAMPING)
@@ -123,16 +118,14 @@ class ClosureSearch:
         damping = 0.0
         for _ in range(MAX_APPROACHES):
             q = self._unwound(q)
-            d, (_, G) = self._offset(q), self._equations(q)
+            d, (_, G) = self._offset(q), self.closure(q, self.t)
             along, multipliers = constrained_step(np.eye(len(d)), G, -d)
             if not np.abs(along).max(initial=0.0) > NEAREST * np.linalg.norm(d):
                 break
-            whole = np.zeros(self.closure.rows)
-            whole[self.rows] = multipliers
-            bend = self.closure.curvature(q, whole, self.t)[np.ix_(self.dofs, self.dofs)]
+            bend = self.closure.curvature(q, multipliers, self.t)
             while damping < 1e6:
                 step, _ = constrained_step((1.0 + damping) * np.eye(len(d)) + bend, G, -d)
-                trial, violation = self.close(self.moved(q, step))
+                trial, violation = self.close(self.dofs.moved(q, step))
                 if violation < CLOSURE_TOLERANCE and self._distance(trial) < np.linalg.norm(d):
                     q, damping = trial, 0.1 * damping if damping > 0.01 else 0.0
                     break
@@ -143,11 +136,10 @@ class ClosureSearch:
 
     def _unwound(self, q: np.ndarray) -> np.ndarray:
         """The coordinates without whole turns from the guess, where the rows allow that."""
-        units = [unit for kind in self.space.kinds for _, unit in kind.dofs]
         turns = np.round(self._offset(q) / TURN)
         for k in np.flatnonzero(turns):
-            trial = self.moved(q, -TURN * turns[k] * np.eye(len(turns))[k])
-            if units[self.dofs[k]] == "rad" and np.abs(self._equations(trial)[0]).max() < CLOSURE_TOLERANCE:
+            trial = self.dofs.moved(q, -TURN * turns[k] * np.eye(len(turns))[k])
+            if self.dofs.units[k] == "rad" and np.abs(self.closure(trial, self.t)[0]).max() < CLOSURE_TOLERANCE:
                 q = trial
         return q
 
