@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -105,13 +106,16 @@ class Evaluator:
         import casadi
 
         outputs = [casadi.densify(casadi.SX(output)) for output in outputs]
-        self._buffer, self._run = casadi.Function("closure", list(inputs), outputs).buffer()
+        buffer: Any  # casadi declares other arguments
+        buffer, self._run = casadi.Function("closure", list(inputs), outputs).buffer()
         self._inputs = [np.zeros(column.numel()) for column in inputs]
         self._outputs = [np.zeros(output.shape, order="F") for output in outputs]
         for k, array in enumerate(self._inputs):
-            self._buffer.set_arg(k, memoryview(array))
+            buffer.set_arg(k, array.data)
         for k, array in enumerate(self._outputs):
-            self._buffer.set_res(k, memoryview(array.ravel(order="K")))
+            buffer.set_res(k, array.ravel(order="K").data)
+
+        self._buffer = buffer
 
     def __call__(self, *values: np.ndarray | float) -> list[np.ndarray]:
         """The outputs as matrices, which are new."""

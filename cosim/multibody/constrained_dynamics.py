@@ -114,9 +114,9 @@ class _Multipliers:
                 self.couple(s, p, -factor * other)
         return Eliminated(r, gain, force, self.constant[r], dict(others))
 
-    def in_order(self, rows: set[int]) -> list[int]:
-        """Rows in order of their number of couplings, fewest first, to keep W sparse."""
-        return sorted(rows, key=lambda r: (len(self.coupling[r]), r))
+    def next(self, rows: set[int]) -> int:
+        """The row with the fewest couplings, to keep W sparse."""
+        return min(rows, key=lambda r: (len(self.coupling[r]), r))
 
 
 def solve_tree(
@@ -146,9 +146,7 @@ def solve_tree(
             efforts.setdefault(dof, {})[r] = g
     M = [rigid_inertia(body) for body in bodies]
     Q = list(forces)
-    E: list[dict[int, SpatialVector]] = [
-        {r: row.wrenches[k] for r, row in enumerate(rows) if k in row.wrenches} for k in range(n)
-    ]
+    E = _wrenches_by_body(rows, n)
     columns: list[list[Numeric]] = [[] for _ in range(n)]
     loads: list[list[Numeric]] = [[] for _ in range(n)]
     row_projections: list[list[dict[int, Numeric]]] = [[] for _ in range(n)]
@@ -213,26 +211,34 @@ def solve_tree(
     return Solution(accelerations, answers, ops.array([factors[r] for r in range(len(rows))]), power)
 
 
-def constraint_jacobian(
+def rows_by_dof(
     sweeps: Unrolled, moving: Sequence[BodyMotion], rows: Sequence[ConstraintRow], nv: int
-) -> Numeric:
-    """G (m, nv): the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions."""
+) -> list[dict[int, Numeric]]:
+    """G by rows, dof -> element: the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions. Elements
+    that are always 0 are left out."""
     dofs = sweeps.by_v(list(range(nv)))
-    forces: list[dict[int, SpatialVector]] = [{} for _ in moving]
-    G: list[list[Numeric]] = [[0.0] * nv for _ in rows]
-    for r, row in enumerate(rows):
-        for body, wrench in row.wrenches.items():
-            forces[body][r] = wrench
-        for dof, g in row.efforts.items():
-            G[r][dof] = g
+    forces = _wrenches_by_body(rows, len(moving))
+    G: list[dict[int, Numeric]] = [dict(row.efforts) for row in rows]
     for k in reversed(range(len(moving))):
         for r, force in forces[k].items():
+            if _is_zero_force(force):
+                continue
             for s, dof in zip(moving[k].hinge, dofs[k], strict=True):
-                G[r][dof] = G[r][dof] + s.dot(force)
+                effort = s.dot(force)
+                G[r][dof] = G[r][dof] + effort if dof in G[r] else effort
             if (parent := sweeps.parents[k]) != GROUND:
                 passed = transport_force(sweeps.bodies[k], moving[k], force)
                 forces[parent][r] = forces[parent][r] + passed if r in forces[parent] else passed
-    return ops.array(G).reshape(len(rows), nv)
+    return [{dof: element for dof, element in row.items() if not ops.is_zero(element)} for row in G]
+
+
+def _wrenches_by_body(rows: Sequence[ConstraintRow], bodies: int) -> list[dict[int, SpatialVector]]:
+    """Of each body, the wrenches of the rows on it."""
+    found: list[dict[int, SpatialVector]] = [{} for _ in range(bodies)]
+    for r, row in enumerate(rows):
+        for body, wrench in row.wrenches.items():
+            found[body][r] = wrench
+    return found
 
 
 def _projections(
@@ -252,7 +258,7 @@ def _is_zero_force(force: SpatialVector) -> bool:
 def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, SpatialVector]) -> list[Eliminated]:
     eliminations = []
     while rows:
-        r = multipliers.in_order(rows)[0]
+        r = multipliers.next(rows)
         rows.remove(r)
         eliminations.append(multipliers.eliminate(r, forces))
     return eliminations

@@ -16,9 +16,10 @@ from cosim.compile.rolled_sweeps import RolledRoutine
 from cosim.multibody import dynamics, kinematics
 from cosim.multibody.closure import Closure
 from cosim.multibody.configuration_space import ConfigurationSpace
-from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, constraint_jacobian, solve_tree
+from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
 from cosim.multibody.kinematics import Placement
+from cosim.multibody.least_norm import least_norm
 from cosim.multibody.mechanism import Pose
 from cosim.multibody.mimics import mimic_maps
 from cosim.multibody.spatial import SpatialVector
@@ -106,8 +107,15 @@ class MechanismEquations(ConfigurationSpace):
 
     def constraint_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """G (m, nv): the rates of all rows are G v + a₀."""
+        rows = self._rows_by_dof(q, t)
+        return ops.array([[row.get(dof, 0.0) for dof in range(self.nv)] for row in rows]).reshape(len(rows), self.nv)
+
+    def _rows_by_dof(self, q: Numeric, t: Numeric, active: Numeric | None = None) -> list[dict[int, Numeric]]:
+        """The elements of G that are not 0, by independent dof; active: as in `constrained_dynamics`."""
         moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
-        return self._project_rows(constraint_jacobian(self.sweeps, moving, rows, self.nv_tree))
+        if active is not None:
+            rows = self.constraints.with_active(rows, active)
+        return [self.v_map.project_elements(row) for row in rows_by_dof(self.sweeps, moving, rows, self.nv_tree)]
 
     @cached_property
     def closure(self) -> Closure:
@@ -239,23 +247,12 @@ class MechanismEquations(ConfigurationSpace):
     def least_norm_reactions(
         self, q: Numeric, multipliers: Numeric, t: Numeric = 0.0, active: Numeric | None = None
     ) -> Numeric:
-        """The reactions λ (m,) of least norm with the same effect as the given ones, which are 0 for redundant rows.
-
-        With G_d = B G_i the efforts of λ_i are those of λ_i − Bᵀ λ_d and λ_d for any λ_d.
-        """
-        redundant, solved = list(self.constraints.redundant), self.constraints.solved
-        if not redundant:
+        """The reactions λ (m,) of least norm with the same effect as the given ones, which are 0 for redundant rows."""
+        if not self.constraints.redundant:
             return multipliers
         holds = np.ones(len(multipliers)) if active is None else active[self.constraints.owners]
-        G = self.constraint_jacobian(q, t) * holds[:, None]
-        independent, dependent, given = G[solved], G[redundant], multipliers[solved]
-        # the ones on the diagonal keep the matrix regular where rows are inactive
-        normal = independent @ independent.T + ops.array(np.diag(1.0 - holds[solved]))
-        B = ops.solve(normal, independent @ dependent.T).T
-        dependent_part = ops.solve(np.eye(len(redundant)) + B @ B.T, B @ given)
-        return ops.with_elements(
-            ops.with_elements(multipliers, solved, given - B.T @ dependent_part), redundant, dependent_part
-        )
+        rows = self._rows_by_dof(q, t, active)
+        return least_norm(rows, self.constraints.redundant, multipliers, holds)
 
     def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
         """τ (nv,): see `Model.inverse_dynamics`."""

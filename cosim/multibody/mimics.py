@@ -6,7 +6,7 @@ or are mimicked have one coordinate each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +47,15 @@ class MimicMap:
         return ops.array(
             [ops.total(efforts[k] * self.multiplier[k] for k in np.flatnonzero(self.leader == i)) for i in range(n)]
         )
+
+    def project_elements(self, efforts: Mapping[int, Numeric]) -> dict[int, Numeric]:
+        """`project` of the efforts of a few dofs."""
+        found: dict[int, Numeric] = {}
+        for k, effort in efforts.items():
+            leader = int(self.leader[k])
+            share = effort if self.trivial else effort * self.multiplier[k]
+            found[leader] = found[leader] + share if leader in found else share
+        return found
 
     def embed(self, x: Numeric) -> Numeric:
         """x at the independent indices of x_tree, 0 elsewhere."""
