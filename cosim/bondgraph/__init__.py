@@ -5,7 +5,7 @@ components; `assemble` finds its causality and its states, and sorts its equatio
 """
 
 from cosim.bondgraph.assembly import Assembly, assemble
-from cosim.bondgraph.elements import GY, TF, C, Element, I, Law, R, Se, Sf
+from cosim.bondgraph.elements import GY, IC, TF, C, Element, I, Law, R, Se, Sf
 from cosim.bondgraph.graph import BondGraph
 
-__all__ = ["GY", "TF", "Assembly", "BondGraph", "C", "Element", "I", "Law", "R", "Se", "Sf", "assemble"]
+__all__ = ["GY", "IC", "TF", "Assembly", "BondGraph", "C", "Element", "I", "Law", "R", "Se", "Sf", "assemble"]

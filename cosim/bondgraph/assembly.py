@@ -147,7 +147,7 @@ class Assembly:
 
     def stored(self, known: Values) -> dict[str, Numeric]:
         """By storage: its energy [J]."""
-        return {name: self._stored_in(name, known) for name in self._of_kinds("I", "C")}
+        return {name: self._stored_in(name, known) for name in self._of_kinds("I", "C", "IC")}
 
     def _of_kinds(self, *kinds: str) -> list[str]:
         return [name for name, element in self.graph.elements.items() if element.kind in kinds]
@@ -157,6 +157,10 @@ class Assembly:
 
     def _stored_in(self, name: str, known: Values) -> Numeric:
         element = self.graph.elements[name]
+        if element.kind == "IC":
+            assert element.energy is not None
+            states = [f"{name}.{what}_{k}" for k, what in enumerate(element.stores, 1)]
+            return element.energy.fn(*(known[Variable("state", state)] for state in states))
         what = "displacement" if element.kind == "C" else "momentum"
         if self._is_thermal(name):
             return known[Variable("state", f"{name}.{what}")]
@@ -243,7 +247,7 @@ def _names(equations: GraphEquations, group: Sequence[Variable]) -> list[str]:
     """The elements, other than junctions, at the bonds of the variables."""
     names = [_element_of(equations, variable) for variable in group]
     graph = equations.graph
-    return [name for name in dict.fromkeys(names) if graph.elements[name].row.ports is not None] or names[:1]
+    return [name for name in dict.fromkeys(names) if not graph.elements[name].is_junction] or names[:1]
 
 
 def _element_of(equations: GraphEquations, variable: Variable) -> str:

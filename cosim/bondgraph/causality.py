@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cosim.bondgraph.elements import Side
+from cosim.bondgraph.elements import OUTPUTS, Side
 from cosim.bondgraph.graph import CheckedGraph, GraphError
-
-STORAGES = ("I", "C")
 
 
 @dataclass
@@ -51,23 +49,21 @@ def assign(graph: CheckedGraph, coordinates: Iterable[str] = ()) -> Causality:
     for name, element in one_ports.items():
         if element.required:
             assert element.output
-            _set_output(found, name, element.output)
+            _set_output(found, name, element.output, *graph.at(name))
     for name in found.candidates:
         _assign_coordinate(found, name)
-    for name, element in one_ports.items():
-        if element.kind in STORAGES:
-            (bond,) = graph.at(name)
-            assert element.output
+    for name, element in graph.elements.items():
+        for bond, what in zip(graph.at(name), element.stored, strict=False):
             if bond not in found.effort_from:
-                _set_output(found, name, element.output)
-            elif found.computes(name, bond) != element.output:
+                _set_output(found, name, OUTPUTS[what], bond)
+            elif found.computes(name, bond) != OUTPUTS[what]:
                 found.derivative.append(name)
     for name, element in one_ports.items():
         (bond,) = graph.at(name)
         if bond not in found.effort_from:
             assert element.output
             found.free.append(name)
-            _set_output(found, name, element.output)
+            _set_output(found, name, element.output, bond)
     for bond, (tail, _) in enumerate(graph.bonds):
         if bond not in found.effort_from:
             found.free.append(tail)
@@ -83,14 +79,13 @@ def _assign_coordinate(found: Causality, name: str) -> None:
         return  # a source, or another coordinate, imposes it
     inertias = [graph.other(name, bond) for bond in bonds if graph.elements[graph.other(name, bond)].kind == "I"]
     if inertias:
-        _set_output(found, inertias[0], "flow")
+        _set_output(found, inertias[0], "flow", *graph.at(inertias[0]))
         return
     found.coordinates.append(name)
     _assign(found, name, [(bond, graph.other(name, bond)) for bond in bonds])
 
 
-def _set_output(found: Causality, name: str, output: Side) -> None:
-    (bond,) = found.graph.at(name)
+def _set_output(found: Causality, name: str, output: Side, bond: int) -> None:
     _assign(found, name, [(bond, name if output == "effort" else found.graph.other(name, bond))])
 
 
@@ -149,7 +144,7 @@ def _conflict(found: Causality, bond: int, cause: str) -> GraphError:
     """Of a bond whose causality follows in two ways, from `cause` and from another element."""
     graph, other = found.graph, found.cause[bond]
     if cause == other:
-        near = [end for end in graph.bonds[bond] if graph.elements[end].row.ports is None]
+        near = [end for end in graph.bonds[bond] if graph.elements[end].is_junction]
         around = {graph.other(end, k) for end in near for k in graph.at(end)} | set(graph.bonds[bond])
         names = sorted(name for name in around if graph.elements[name].row.ports == 2)
         what = f"{_quoted(names)} close a rigid loop" if names else "its junctions close a loop of one effort or flow"

@@ -6,6 +6,7 @@
 | I | e = d(m f)/dt | f, or the momentum p of f = φ(p) |
 | C | e = k q or φ(q), f = dq/dt | q |
 | R | e = R f, φ(f), or f = φ(e) | |
+| IC | e = ∂H/∂q or f = ∂H/∂p of each port, H(q, …, p, …) | q = ∫f dt or p = ∫e dt of each port |
 | TF | e_in = m e_out, f_out = m f_in | |
 | GY | e_in = k f_out, e_out = k f_in | |
 | 0, 1 | common effort, Σ f = 0; common flow, Σ e = 0 | |
@@ -13,14 +14,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from cosim.bondgraph.domains import DOMAINS, GYRATIONS, RATIOS
 from cosim.types import Numeric
 
 Side = Literal["effort", "flow"]
+Stored = Literal["displacement", "momentum"]
+OUTPUTS: Mapping[Stored, Side] = {"displacement": "effort", "momentum": "flow"}  # what a storage computes
 OWN = ("effort", "flow", "displacement", "momentum")
 
 
@@ -41,8 +46,9 @@ Value = Numeric | Law
 
 @dataclass(frozen=True)
 class ElementKind:
-    """ports: number of bonds, None: two or more. value: what the value of an element is, "" without one. law: whether
-    it may be a `Law`. output: what an element of one port computes. required: it can compute nothing else."""
+    """ports: number of bonds; None: two or more of a junction, one per domain of a field. value: what the value of an
+    element is, "" without one. law: whether it may be a `Law`. output: what an element of one port computes. required:
+    it can compute nothing else."""
 
     doc: str
     ports: int | None
@@ -58,6 +64,7 @@ KINDS: dict[str, ElementKind] = {
     "I": ElementKind("inertia", 1, "inertia", law=True, output="flow"),
     "C": ElementKind("compliance", 1, "stiffness", law=True, output="effort"),
     "R": ElementKind("resistance", 1, "resistance", law=True, output="effort"),
+    "IC": ElementKind("storage field", None),
     "TF": ElementKind("transformer", 2, "ratio", law=True),
     "GY": ElementKind("gyrator", 2, "constant", law=True),
     "0": ElementKind("junction of common effort", None),
@@ -72,8 +79,9 @@ TRANSDUCERS: dict[str, Mapping[tuple[str, str], str]] = {"TF": RATIOS, "GY": GYR
 class Element:
     """kind: of `KINDS`; domains: of its port or ports, in and out, none of a junction; value: SI, or a `Law`.
 
-    initial: of its state; energy: of an I or C whose value is a law, the stored energy [J] as a law of its momentum or
-    displacement, without which it is integrated.
+    initial: of its state, or of the states of a field; energy: of an I or C whose value is a law, the stored energy [J]
+    as a law of its momentum or displacement, without which it is integrated; of a field, that of the states of its
+    ports. stores: what each port of a field stores. inverse: the law of an R, solved for the other side.
     """
 
     kind: str
@@ -81,10 +89,22 @@ class Element:
     value: Value = 0.0
     initial: Numeric = 0.0
     energy: Law | None = None
+    stores: tuple[Stored, ...] = ()
+    inverse: Law | None = None
 
     @property
     def row(self) -> ElementKind:
         return KINDS[self.kind]
+
+    @property
+    def is_junction(self) -> bool:
+        return self.kind in ("0", "1")
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """What each port of a storage stores; nothing of other elements."""
+        one_port: Mapping[str, tuple[Stored, ...]] = {"I": ("momentum",), "C": ("displacement",)}
+        return one_port.get(self.kind, self.stores)
 
     @property
     def unit(self) -> str | None:
@@ -113,7 +133,8 @@ class Element:
     @property
     def required(self) -> bool:
         """Whether it can compute nothing else than `output`."""
-        return self.row.required or (self.kind == "R" and isinstance(self.value, Law))
+        by_law = self.kind == "R" and isinstance(self.value, Law)
+        return self.row.required or (by_law and self.inverse is None)
 
 
 def Se(domain: str, effort: Value) -> Element:
@@ -136,9 +157,19 @@ def C(domain: str, stiffness: Value, initial: Numeric = 0.0, energy: Law | None 
     return Element("C", (domain,), stiffness, initial, energy)
 
 
-def R(domain: str, resistance: Value) -> Element:
-    """A resistance e = R f, or a law of the `flow` that gives the effort, or of the `effort` that gives the flow."""
-    return Element("R", (domain,), resistance)
+def R(domain: str, resistance: Value, inverse: Law | None = None) -> Element:
+    """A resistance e = R f, or a law of the `flow` that gives the effort, or of the `effort` that gives the flow; with
+    the `inverse` of the law it can compute either."""
+    return Element("R", (domain,), resistance, inverse=inverse)
+
+
+def IC(ports: Sequence[tuple[str, Stored]], energy: Callable[..., Numeric], initial: Sequence[Numeric]) -> Element:
+    """A storage with several ports, a field, by its energy H [J] of their states: power into it is dH/dt, exactly.
+
+    ports: (domain, what it stores), in the order of the bonds; energy, initial: of the states in this order.
+    """
+    domains, stores = zip(*ports, strict=True)
+    return Element("IC", domains, initial=np.array(initial), energy=Law(energy), stores=stores)
 
 
 def TF(domain: str, to: str, ratio: Value) -> Element:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from cosim import ops
 from cosim.bondgraph.causality import Causality
 from cosim.bondgraph.domains import DOMAINS
-from cosim.bondgraph.elements import Element, Law
+from cosim.bondgraph.elements import OUTPUTS, Element, Law
 from cosim.bondgraph.graph import CheckedGraph, GraphError
 from cosim.compile.trace import column
 from cosim.multibody.differentiate import Derived, along
@@ -148,8 +148,8 @@ class GraphEquations:
 
     def _signal_of(self, name: str, what: str, own: str) -> Variable:
         element = self.graph.elements[name]
-        if element.kind in ("TF", "GY"):
-            raise GraphError(f"its law uses the {what} of '{name}', which has two; use that of a junction", own)
+        if not element.is_junction and len(element.domains) > 1:
+            raise GraphError(f"its law uses the {what} of '{name}', which has several; use that of a junction", own)
         if what in ("effort", "flow"):
             common = {"0": "effort", "1": "flow"}.get(element.kind, what)
             if common != what:
@@ -229,6 +229,22 @@ def _chain_rule(function: Function) -> Function:
     return Function(rate, (*function.uses, *map(_rate, function.uses)))
 
 
+def _partial(fn: Callable[..., Numeric], n: int, k: int) -> Callable[..., Numeric]:
+    """∂fn/∂x_k of a function of n scalars, exact, on numbers and on symbols."""
+
+    def make(columns: Sequence[Numeric], arrays: Sequence[Numeric]) -> list[tuple[Numeric, tuple[int, ...]]]:
+        return [(along(column(fn(*arrays)), [(columns[k], 1.0)]), ())]
+
+    derived: list[Derived] = []
+
+    def value(*x: Numeric) -> Numeric:
+        if not derived:
+            derived.append(Derived("partial", [()] * n, make))
+        return derived[0](*x)[0]
+
+    return value
+
+
 # --- the equations of each kind of element -----------------------------------------------------------
 
 Equations = dict[Variable, Equation]
@@ -275,6 +291,21 @@ def _compliance(g: GraphEquations, name: str, element: Element) -> Equations:
     return {e: linear(Term(element.value, state))}
 
 
+def _field(g: GraphEquations, name: str, element: Element) -> Equations:
+    states, sides = [], []
+    for number, (bond, what) in enumerate(zip(g.graph.at(name), element.stores, strict=True)):
+        side, e, f = OUTPUTS[what], Variable("e", bond), Variable("f", bond)
+        if g.causality.computes(name, bond) != side:
+            raise GraphError(_nonlinear_derivative(side), name)
+        unit = getattr(DOMAINS[element.domains[number]], what)
+        state = StateVariable(f"{name}.{what}_{number + 1}", unit, element.initial[number])
+        sides.append(e if side == "effort" else f)
+        states.append(g.add_state(state, linear(Term(1.0, f if side == "effort" else e))))
+    assert element.energy is not None
+    gradient = [_partial(element.energy.fn, len(states), k) for k in range(len(states))]
+    return {side: Function(partial, tuple(states)) for side, partial in zip(sides, gradient, strict=True)}
+
+
 def _nonlinear_derivative(side: str) -> str:
     what = f"its {side} is imposed (derivative causality), which its law cannot take"
     return f"{what}; give it a constant value, or put a resistance between it and what imposes the {side}"
@@ -284,7 +315,9 @@ def _resistance(g: GraphEquations, name: str, element: Element) -> Equations:
     e, f = _port(g, name)
     gives_effort = g.causality.computes(name, g.graph.at(name)[0]) == "effort"
     if isinstance(element.value, Law):
-        return {e if gives_effort else f: g.function(element.value, name)}
+        law = element.value if gives_effort == (element.output == "effort") else element.inverse
+        assert law is not None  # without an inverse it is required to compute its output
+        return {e if gives_effort else f: g.function(law, name)}
     if gives_effort:
         return {e: linear(Term(element.value, f))}
     return {f: linear(Term(1.0 / element.value, e))}
@@ -332,6 +365,7 @@ _WRITERS: dict[str, Callable[[GraphEquations, str, Element], Equations]] = {
     "I": _inertia,
     "C": _compliance,
     "R": _resistance,
+    "IC": _field,
     "TF": _transducer,
     "GY": _transducer,
     "0": _junction,

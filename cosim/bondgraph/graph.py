@@ -183,9 +183,11 @@ def _check_bonds(graph: CheckedGraph) -> None:
         if row.ports == 1 and count != 1:
             fix = "bond it to a junction" if not count else "put a junction between it and the others"
             raise GraphError(f"a {row.doc} has one bond, not {count}; {fix}", name)
-        if element.kind in ("I", "C", "R") and graph.sign(name, graph.at(name)[0]) < 0:
+        if element.kind == "IC" and count != len(element.domains):
+            raise GraphError(f"this field has {len(element.domains)} bonds, not {count}; bond each port once", name)
+        if element.kind in ("I", "C", "IC", "R") and any(graph.sign(name, bond) < 0 for bond in graph.at(name)):
             raise GraphError(f"the bond of a {row.doc} points to it; turn the bond round", name)
-        if row.ports is None and count < 2:
+        if element.is_junction and count < 2:
             raise GraphError(f"a junction joins two bonds or more, not {count}; add bonds, or take it out", name)
         if row.ports == 2 and sorted(graph.sign(name, bond) for bond in graph.at(name)) != [-1, 1]:
             what = f"a {row.doc} has one bond in and one out"
@@ -205,6 +207,8 @@ def _domains(graph: CheckedGraph) -> tuple[str, ...]:
         if element.row.ports == 2:
             ends = {1: element.domains[0], -1: element.domains[1]}
             waiting += [(bond, ends[graph.sign(name, bond)], name) for bond in graph.at(name)]
+        elif element.kind == "IC":
+            waiting += [(bond, domain, name) for bond, domain in zip(graph.at(name), element.domains, strict=False)]
         elif element.domains:
             waiting += [(bond, element.domains[0], name) for bond in graph.at(name)]
     while waiting:
@@ -217,7 +221,7 @@ def _domains(graph: CheckedGraph) -> tuple[str, ...]:
             continue
         found[bond] = domain, name
         for end in graph.bonds[bond]:
-            if graph.elements[end].row.ports is None:
+            if graph.elements[end].is_junction:
                 waiting += [(k, domain, name) for k in graph.at(end) if k != bond]
     for number, bond in enumerate(graph.bonds):
         if number not in found:

@@ -1,0 +1,177 @@
+"""Storages with several ports by their energy, and resistances whose law has an inverse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from cosim import ops
+from cosim.bondgraph import IC, Assembly, BondGraph, I, Law, R, Se, assemble
+from cosim.bondgraph.graph import GraphError
+from cosim.compile import ArrayPort, compile
+from tests.bondgraph.graphs import given
+
+AREA, GAP = 1e-8, 1e-3  # ε A [F m], distance of the plates [m]
+
+
+def microphone(resistance: float = 1e7) -> BondGraph:
+    """A capacitor whose plate moves: U = q² (gap + x) / (2 ε A) (Karnopp, Margolis, Rosenberg, System Dynamics, §8)."""
+    graph = BondGraph(inputs={"voltage": "V", "force": "N"})
+    graph.junction("mesh", "1")
+    graph.junction("plate", "1")
+    graph.add("supply", Se("electrical", given("voltage")))
+    graph.add("resistor", R("electrical", resistance))
+    graph.add("sound", Se("translational", given("force")))
+    graph.add("mass", I("translational", 0.01))
+    graph.add("damping", R("translational", 0.5))
+    capacitor = IC(
+        (("electrical", "displacement"), ("translational", "displacement")),
+        lambda q, x: 0.5 * q * q * (GAP + x) / AREA,
+        (0.0, 0.0),
+    )
+    graph.add("capacitor", capacitor)
+    graph.chain("supply", "mesh", "capacitor")
+    graph.chain("sound", "plate", "capacitor")
+    graph.bond("mesh", "resistor")
+    graph.bond("plate", "mass")
+    graph.bond("plate", "damping")
+    return graph
+
+
+def solenoid() -> BondGraph:
+    """A coil whose inductance L(x) = L0 / (1 + x / a) falls as its core moves out: a field of an I and a C port."""
+    graph = BondGraph(inputs={"voltage": "V"})
+    graph.junction("mesh", "1")
+    graph.junction("core", "1")
+    graph.add("supply", Se("electrical", given("voltage")))
+    graph.add("resistor", R("electrical", 2.0))
+    graph.add("mass", I("translational", 0.1))
+    graph.add("damping", R("translational", 3.0))
+    coil = IC(
+        (("electrical", "momentum"), ("translational", "displacement")),
+        lambda flux, x: 0.5 * flux * flux * (1.0 + x / 0.01) / 0.2,
+        (0.1, 0.002),
+    )
+    graph.add("coil", coil)
+    graph.chain("supply", "mesh", "coil")
+    graph.bond("core", "coil")
+    graph.bond("mesh", "resistor")
+    graph.bond("core", "mass")
+    graph.bond("core", "damping")
+    return graph
+
+
+def gap_of_energy(assembly: Assembly, u: dict[str, float], duration: float) -> float:
+    """Supplied − dissipated − stored over the largest of them."""
+    names = [state.name for state in assembly.states]
+
+    def rates(t: float, z: np.ndarray) -> np.ndarray:
+        dx, known = assembly.flow(t, dict(zip(names, z, strict=False)), u)
+        powers = [sum(assembly.supplied(known).values()), sum(assembly.dissipated(known).values())]
+        return np.array([*(float(dx[name]) for name in names), *map(float, powers)])
+
+    def stored(z: np.ndarray) -> float:
+        return float(sum(assembly.stored(assembly.solve(0.0, dict(zip(names, z, strict=False)), u)).values()))
+
+    start = np.array([*(float(assembly.initial()[name]) for name in names), 0.0, 0.0])
+    end = solve_ivp(rates, (0.0, duration), start, method="DOP853", rtol=1e-11, atol=1e-14).y[:, -1]
+    supplied, dissipated = end[-2:]
+    change = stored(end) - stored(start)
+    return abs(supplied - dissipated - change) / max(abs(supplied), abs(dissipated), abs(change))
+
+
+def test_a_field_has_the_rates_derived_by_hand() -> None:
+    assembly = assemble(microphone())
+    x = {"mass.flow": 0.3, "capacitor.displacement_1": 2e-6, "capacitor.displacement_2": 1e-4}
+    dx, _ = assembly.flow(0.0, x, {"voltage": 100.0, "force": 0.2})
+    voltage = 2e-6 * (GAP + 1e-4) / AREA
+    assert dx == pytest.approx(
+        {
+            "mass.flow": (0.2 - 0.5 * 0.3 - 0.5 * 2e-6**2 / AREA) / 0.01,
+            "capacitor.displacement_1": (100.0 - voltage) / 1e7,
+            "capacitor.displacement_2": 0.3,
+        },
+        rel=1e-12,
+    )
+
+
+def test_a_field_of_an_inertia_and_a_compliance_has_the_rates_derived_by_hand() -> None:
+    assembly = assemble(solenoid())
+    x = {"mass.flow": -0.2, "coil.momentum_1": 0.3, "coil.displacement_2": 0.004}
+    dx, _ = assembly.flow(0.0, x, {"voltage": 5.0})
+    current = 0.3 * (1.0 + 0.4) / 0.2
+    assert dx == pytest.approx(
+        {
+            "mass.flow": (-3.0 * -0.2 - 0.5 * 0.3**2 / 0.01 / 0.2) / 0.1,
+            "coil.momentum_1": 5.0 - 2.0 * current,
+            "coil.displacement_2": -0.2,
+        },
+        rel=1e-12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("graph", "u", "duration"),
+    [(microphone(), {"voltage": 100.0, "force": 0.2}, 0.02), (solenoid(), {"voltage": 5.0}, 0.05)],
+    ids=["microphone", "solenoid"],
+)
+def test_a_field_closes_the_balance_of_energy(graph: BondGraph, u: dict[str, float], duration: float) -> None:
+    assert gap_of_energy(assemble(graph), u, duration) < 1e-9
+
+
+def test_a_field_in_machine_code() -> None:
+    assembly = assemble(solenoid())
+    names = [state.name for state in assembly.states]
+
+    def rates(x: np.ndarray) -> np.ndarray:
+        dx, _ = assembly.flow(0.0, {name: x[k] for k, name in enumerate(names)}, {"voltage": 5.0})
+        return ops.array([dx[name] for name in names])
+
+    x = np.array([-0.2, 0.3, 0.004])
+    fast = compile(rates, [ArrayPort("x", (3,))])
+    np.testing.assert_allclose(fast(x), rates(x).astype(float), rtol=1e-14)
+
+
+def quadratic(supplied: str) -> BondGraph:
+    """e = 4 f² of f > 0, on a source of one side and in series or parallel with an inertia or nothing."""
+    inverse = Law(lambda flow: 4.0 * flow * flow, ("flow",))
+    law = Law(lambda effort: 0.5 * ops.sqrt(effort), ("effort",))
+    graph = BondGraph()
+    graph.add("throttle", R("hydraulic", law, inverse))
+    graph.junction("line", "1")
+    graph.add("pump", Se("hydraulic", 100.0))
+    graph.chain("pump", "line", "throttle")
+    if supplied == "flow":
+        graph.add("fluid", I("hydraulic", 2.0, initial=3.0))
+        graph.bond("line", "fluid")
+    return graph
+
+
+def test_a_law_with_its_inverse_computes_either_side() -> None:
+    free = assemble(quadratic("effort"))
+    assert free.flow_of("throttle", free.solve(0.0, {}, {})) == 5.0
+    driven = assemble(quadratic("flow"))
+    dx, known = driven.flow(0.0, driven.initial(), {})
+    assert driven.effort("throttle", known) == 36.0
+    assert dx["fluid.flow"] == (100.0 - 36.0) / 2.0
+
+
+def test_a_field_whose_effort_is_imposed() -> None:
+    graph = microphone()
+    del graph.elements["resistor"]
+    graph.bonds = [bond for bond in graph.bonds if "resistor" not in bond]
+    with pytest.raises(GraphError) as raised:
+        assemble(graph)
+    assert str(raised.value) == (
+        "elements.capacitor: its effort is imposed (derivative causality), which its law cannot take; give it a"
+        " constant value, or put a resistance between it and what imposes the effort"
+    )
+
+
+def test_a_field_with_a_free_port() -> None:
+    graph = microphone()
+    graph.bonds = [bond for bond in graph.bonds if bond != ("plate", "capacitor")]
+    with pytest.raises(GraphError) as raised:
+        assemble(graph)
+    assert str(raised.value) == "elements.capacitor: this field has 2 bonds, not 1; bond each port once"
