@@ -35,9 +35,9 @@ class GraphActuator:
         graph.add(JOINT, Sf(domain, Law(lambda velocity: velocity, ("velocity",))))
         self.params = params
         self.assembly = assemble(graph)
-        self._recorded = {name: self.assembly.equations.signal(signal, JOINT) for name, signal in outputs.items()}
+        self.recorded = {name: self.assembly.equations.signal(signal, JOINT) for name, signal in outputs.items()}
         units = self.assembly.unit_of
-        self.outputs: Signals = {**ACTUATOR_OUTPUTS, **{n: Signal((), units(v)) for n, v in self._recorded.items()}}
+        self.outputs: Signals = {**ACTUATOR_OUTPUTS, **{n: Signal((), units(v)) for n, v in self.recorded.items()}}
         self.rates: Mapping[str, str] = {}
         self._rigid = self._rigid_inertias()
         self.reflected_inertia: Numeric = self._inertia_at_joint()
@@ -56,7 +56,7 @@ class GraphActuator:
             "loss": ops.total(self.assembly.dissipated(known).values()),
             "stored": ops.total(energy for name, energy in stored.items() if name not in self._rigid),
         }
-        return dx, y | {name: known[variable] for name, variable in self._recorded.items()}
+        return dx, y | {name: known[variable] for name, variable in self.recorded.items()}
 
     def _rigid_inertias(self) -> set[str]:
         """Inertias whose flow is a multiple of that of the joint."""

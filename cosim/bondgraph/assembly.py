@@ -54,6 +54,12 @@ class Assembly:
     def states(self) -> tuple[StateVariable, ...]:
         return tuple(self.equations.states.values())
 
+    @property
+    def loops(self) -> list[list[str]]:
+        """Of each algebraic loop the elements in it."""
+        loops = [step for step in self.order if isinstance(step, Loop)]
+        return [_names(self.equations, [*loop.guessed, *loop.rest]) for loop in loops]
+
     def initial(self) -> dict[str, Numeric]:
         """The states by name."""
         return {state.name: np.array(state.initial, dtype=float) for state in self.states}

@@ -193,13 +193,27 @@ def derive(
         Path | None, typer.Argument(metavar="FILE", help="Draw the graph (png, svg or pdf).", show_default=False)
     ] = None,
     graph: Annotated[bool, typer.Option("--graph", help="The structure of the mechanism as a graph.")] = False,
+    bondgraph: Annotated[
+        bool, typer.Option("--bondgraph", help="The actuators that are bond graphs, and their equations.")
+    ] = False,
+    joint: Annotated[str | None, typer.Option(help="Of --bondgraph: only the actuator of this joint.")] = None,
+    form: Annotated[
+        Literal["loop-free", "circuit"], typer.Option(help="Of --bondgraph: the graph, or its circuit, is drawn.")
+    ] = "loop-free",
+    to: Annotated[Literal["text", "latex"], typer.Option(help="Of --bondgraph: equations alone in LaTeX.")] = "text",
 ) -> None:
-    """Derive the structure of a mechanism."""
-    if not graph:
-        raise InputError("nothing to derive; pass --graph", "derive")
-    from cosim.derive.graph_report import derive_graph
+    """Derive the structure of a mechanism, or the equations of its actuators."""
+    if graph == bondgraph:
+        what = "pass only one of --graph and --bondgraph" if graph else "nothing to derive; pass --graph or --bondgraph"
+        raise InputError(what, "derive")
+    if graph:
+        from cosim.derive.graph_report import derive_graph
 
-    derive_graph(mechanism, file)
+        derive_graph(mechanism, file)
+    else:
+        from cosim.derive.bond_graph_report import derive_bond_graph
+
+        derive_bond_graph(mechanism, file, joint, form, to)
 
 
 @app.command()

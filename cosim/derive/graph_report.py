@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from cosim.derive.graph_drawing import plot_graph
+from cosim.derive.tables import SIGNS, counted, table
 from cosim.errors import InputError
 from cosim.multibody.description.robot_file import SUFFIXES, check_robot_file, format_of, read_robot
 from cosim.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
@@ -17,7 +18,6 @@ from cosim.output import console
 from cosim.rig.sections.rig_spec import read_rig
 
 MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
-SIGNS = {1: "+1", -1: "-1", 0: "·"}
 
 
 def derive_graph(path: Path, file: Path | None = None) -> None:
@@ -25,10 +25,7 @@ def derive_graph(path: Path, file: Path | None = None) -> None:
 
     Raises InputError for errors in the file, an output that cannot be written or a graph too large to draw.
     """
-    try:
-        console.check_targets([] if file is None else [file], None, rig=path)
-    except InputError as error:
-        raise InputError(error.what, "--graph") from None
+    check_file(file, path, "--graph")
     mechanism = read_mechanism(path)
     structure = structure_of(mechanism)
     if file is not None:
@@ -36,6 +33,14 @@ def derive_graph(path: Path, file: Path | None = None) -> None:
     print("\n".join(graph_lines(mechanism, structure)))
     if file is not None:
         print(f"wrote    graph {file}")
+
+
+def check_file(file: Path | None, path: Path, option: str) -> None:
+    """Raises InputError for a picture that cannot be written, or that would overwrite the file at `path`."""
+    try:
+        console.check_targets([] if file is None else [file], None, rig=path)
+    except InputError as error:
+        raise InputError(error.what, option) from None
 
 
 def read_mechanism(path: Path) -> Mechanism:
@@ -67,13 +72,9 @@ def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:
 def count(structure: Structure) -> str:
     """The counts as text: `3 bodies on base, 4 joints, 1 loop`."""
     return (
-        f"{_counted(structure.size, 'body', 'bodies')} on {structure.bodies[0]}, "
-        f"{_counted(len(structure.edges), 'joint')}, {_counted(len(structure.cuts), 'loop')}"
+        f"{counted(structure.size, 'body', 'bodies')} on {structure.bodies[0]}, "
+        f"{counted(len(structure.edges), 'joint')}, {counted(len(structure.cuts), 'loop')}"
     )
-
-
-def _counted(n: int, one: str, more: str = "") -> str:
-    return f"{n or 'no'} {one if n == 1 else more or one + 's'}"
 
 
 def _joint(joint: Joint) -> tuple[str, str, str]:
@@ -88,7 +89,7 @@ def _bodies(structure: Structure) -> list[str]:
         for edge in structure.tree
     ]
     head = ("", "body", "parent", "joint", "type", "dof"), ("0", structure.bodies[0], *[""] * 4)
-    return _table([*head, *rows], "><<<<")
+    return table([*head, *rows], "><<<<")
 
 
 def _cuts(structure: Structure) -> list[str]:
@@ -98,7 +99,7 @@ def _cuts(structure: Structure) -> list[str]:
         (f"{cut.number}", *_joint(cut.joint), _body(structure, cut.start), _body(structure, cut.end))
         for cut in structure.cuts
     ]
-    return ["", *_table([("", "cut joint", "type", "dof", "from", "to"), *rows], "><<><<")]
+    return ["", *table([("", "cut joint", "type", "dof", "from", "to"), *rows], "><<><<")]
 
 
 def _body(structure: Structure, number: int) -> str:
@@ -115,7 +116,7 @@ def _incidence(structure: Structure) -> list[str]:
         for k, name in enumerate(structure.bodies)
     ]
     numbers = [f"{edge.number}" for edge in structure.edges]
-    return [heading, *_table([("", "", "", *_barred(numbers, n)), *rows], "<><")]
+    return [heading, *table([("", "", "", *_barred(numbers, n)), *rows], "<><")]
 
 
 def _paths(structure: Structure) -> list[str]:
@@ -124,7 +125,7 @@ def _paths(structure: Structure) -> list[str]:
         ("T" if edge.number == 1 else "", f"{edge.number}", edge.joint.name, *_signs(row, structure.size))
         for edge, row in zip(structure.tree, structure.T, strict=True)
     ]
-    return [heading, *_table([("", "", "", *(f"{edge.end}" for edge in structure.tree)), *rows], "<><")]
+    return [heading, *table([("", "", "", *(f"{edge.end}" for edge in structure.tree)), *rows], "<><")]
 
 
 def _signs(row: np.ndarray, n: int) -> list[str]:
@@ -139,10 +140,10 @@ def _barred(cells: Sequence[str], n: int) -> list[str]:
 def _loops(structure: Structure) -> list[str]:
     if not structure.loops:
         return []
-    many = f"{len(structure.edges)} joints - {_counted(structure.size, 'body', 'bodies')}"
+    many = f"{len(structure.edges)} joints - {counted(structure.size, 'body', 'bodies')}"
     return [
         "",
-        f"{_counted(len(structure.loops), 'loop')} = {many}",
+        f"{counted(len(structure.loops), 'loop')} = {many}",
         *(f"  loop {loop.cut.joint.name}: {loop_path(structure, loop)}" for loop in structure.loops),
     ]
 
@@ -157,21 +158,12 @@ def loop_path(structure: Structure, loop: FundamentalLoop) -> str:
 
 
 def _mobility(mechanism: Mechanism, structure: Structure) -> list[str]:
-    counted = mobility(mechanism, structure)
-    terms = [_counted(counted.tree, "freedom") + " of the tree"]
+    found = mobility(mechanism, structure)
+    terms = [counted(found.tree, "freedom") + " of the tree"]
     terms += [
-        f"{_counted(rows, 'row')} of loop {loop.cut.joint.name}"
-        for rows, loop in zip(counted.closure_rows, structure.loops, strict=True)
+        f"{counted(rows, 'row')} of loop {loop.cut.joint.name}"
+        for rows, loop in zip(found.closure_rows, structure.loops, strict=True)
     ]
-    terms += [_counted(counted.constraints, "row") + " of constraints"] * bool(counted.constraints)
-    line = f"mobility {counted.estimate} = " + " - ".join(terms)
+    terms += [counted(found.constraints, "row") + " of constraints"] * bool(found.constraints)
+    line = f"mobility {found.estimate} = " + " - ".join(terms)
     return [line + " (Kutzbach's estimate: all rows assumed independent)" * (len(terms) > 1)]
-
-
-def _table(rows: Iterable[Sequence[str]], aligned: str) -> list[str]:
-    """Columns as wide as their widest cell; `aligned`: < (left) or > (right) for the first ones, others right."""
-    columns = list(zip(*rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    sides = aligned.ljust(len(columns), ">")
-    padded = [[f"{cell:{s}{w}}" for cell in column] for column, w, s in zip(columns, widths, sides, strict=True)]
-    return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]

@@ -153,8 +153,8 @@ def test_the_picture_is_written_named_and_the_same_every_time(command, suffix, m
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rig.yaml"], "derive: nothing to derive; pass --graph"),
-        (["rig.yaml", "a.png"], "derive: nothing to derive; pass --graph"),
+        (["rig.yaml"], "derive: nothing to derive; pass --graph or --bondgraph"),
+        (["rig.yaml", "a.png"], "derive: nothing to derive; pass --graph or --bondgraph"),
         (["none.yaml", "--graph"], "none.yaml: no such file"),
         (["none.urdf", "--graph"], "none.urdf: no such file"),
         (["rig.yaml", "--graph", "a.txt"], "--graph: cannot draw a plot as '.txt'; use .png, .svg, .pdf"),

@@ -1,0 +1,115 @@
+"""Bond graphs of the tests, each with the outputs that it is derived for."""
+
+from __future__ import annotations
+
+from cosim import ops
+from cosim.bondgraph import GY, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
+
+# a motor on a rigid gear: its rotor is in derivative causality
+RIG = """\
+name: lift
+mechanism:
+  bodies:
+    - {name: arm, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.3], inertia: [0.05, 0.05, 0.05]}
+joints:
+  hinge:
+    actuator:
+      type: bond_graph
+      graph:
+        junctions: {armature: 1, shaft: 1}
+        elements:
+          supply: {type: Se, domain: electrical, law: 2 * request}
+          winding: {type: I, domain: electrical, inertia: 0.9 mH}
+          resistance: {type: R, domain: electrical, resistance: 0.5 ohm}
+          motor: {type: GY, domain: electrical, to: rotational, constant: 0.05 N*m/A}
+          rotor: {type: I, domain: rotational, inertia: 100 g*cm^2}
+          gear: {type: TF, domain: rotational, ratio: 0.02}
+        bonds: [supply -> armature -> winding, armature -> resistance, armature -> motor -> shaft -> rotor,
+                shaft -> gear -> joint]
+      signals: {current: winding.flow}
+"""
+VOLTAGE = Law(lambda request: request / 5.0, ("request",))
+
+
+def motor() -> Assembly:
+    """A motor with an inertia that drives a mass through a rigid gear: the load is in derivative causality."""
+    graph = BondGraph(inputs={"request": "V"})
+    graph.junction("armature", "1")
+    graph.junction("shaft", "1")
+    graph.junction("carriage", "1")
+    graph.add("supply", Se("electrical", VOLTAGE))
+    graph.add("winding", I("electrical", 0.9e-3))
+    graph.add("resistance", R("electrical", 0.5))
+    graph.add("motor", GY("electrical", "rotational", 0.05))
+    graph.add("rotor", I("rotational", 1e-5))
+    graph.add("pinion", TF("rotational", "translational", 0.02))
+    graph.add("load", I("translational", 3.0))
+    graph.add("drag", R("translational", 2.0))
+    graph.chain("supply", "armature", "motor", "shaft", "pinion", "carriage", "load")
+    graph.bond("armature", "winding")
+    graph.bond("armature", "resistance")
+    graph.bond("shaft", "rotor")
+    graph.bond("carriage", "drag")
+    return assemble(graph)
+
+
+def divider() -> Assembly:
+    """A voltage divider with a capacitor behind it: two resistances in an algebraic loop."""
+    graph = BondGraph(inputs={})
+    for name, kind in (("mesh", "1"), ("middle", "0"), ("branch", "1")):
+        graph.junction(name, kind)
+    graph.add("supply", Se("electrical", 12.0))
+    graph.add("upper", R("electrical", 100.0))
+    graph.add("lower", R("electrical", 220.0))
+    graph.add("series", R("electrical", 50.0))
+    graph.add("capacitor", C("electrical", 1e6))
+    graph.chain("supply", "mesh", "middle", "branch", "capacitor")
+    graph.bond("mesh", "upper")
+    graph.bond("middle", "lower")
+    graph.bond("branch", "series")
+    return assemble(graph)
+
+
+def pendulum() -> Assembly:
+    """A point mass on a rod in Cartesian velocities: ratios that depend on the angle, one coordinate."""
+    graph = BondGraph(inputs={"torque": "N*m"})
+    graph.junction("angle", "1")
+    graph.add("drive", Se("rotational", Law(lambda torque: torque, ("torque",))))
+    graph.bond("drive", "angle")
+    for axis, ratio in (
+        ("x", lambda q: 0.7 * ops.cos(q)),
+        ("z", lambda q: -0.7 * ops.sin(q)),
+    ):
+        graph.junction(f"along_{axis}", "1")
+        graph.add(f"to_{axis}", TF("rotational", "translational", Law(ratio, ("angle.displacement",))))
+        graph.add(f"mass_{axis}", I("translational", 2.0))
+        graph.chain("angle", f"to_{axis}", f"along_{axis}", f"mass_{axis}")
+    graph.add("weight", Se("translational", -19.62))
+    graph.bond("weight", "along_z")
+    return assemble(graph)
+
+
+def hydraulic() -> Assembly:
+    """A pump, an orifice by a law of pressure, a line with inertia, an accumulator and a cylinder on a mass."""
+    graph = BondGraph(inputs={"speed": "rad/s"})
+    for name, kind in (("port", "0"), ("line", "1"), ("chamber", "0"), ("rod", "1")):
+        graph.junction(name, kind)
+    graph.add("pump", Sf("hydraulic", Law(lambda speed: 2e-6 * speed, ("speed",))))
+    graph.add("leak", R("hydraulic", Law(lambda p: ops.where(p > 1e5, 1e-9 * (p - 1e5), 0.0), ("effort",))))
+    graph.add("supply_hose", C("hydraulic", 2e12))
+    graph.add("oil", I("hydraulic", 1e7))
+    graph.add("laminar", R("hydraulic", 3e8))
+    graph.add("compressibility", C("hydraulic", 5e12))
+    graph.add("cylinder", TF("hydraulic", "translational", 500.0))
+    graph.add("piston", I("translational", 60.0))
+    graph.add("load", Se("translational", -1500.0))
+    graph.chain("pump", "port", "line", "chamber", "cylinder", "rod", "piston")
+    for tail, head in (
+        ("port", "leak"), ("port", "supply_hose"), ("line", "oil"), ("line", "laminar"),
+        ("chamber", "compressibility"), ("load", "rod"),
+    ):  # fmt: skip
+        graph.bond(tail, head)
+    return assemble(graph)
+
+
+GRAPHS = {"motor": motor, "divider": divider, "pendulum": pendulum, "hydraulic": hydraulic}

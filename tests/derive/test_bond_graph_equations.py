@@ -1,0 +1,138 @@
+"""`cosim derive --bondgraph`: equations with names, equal to those that are integrated."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy
+
+from cosim import ops
+from cosim.bondgraph.equations import Variable
+from cosim.compile.trace import symbols
+from cosim.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
+from cosim.derive.symbolic import as_text, formula_symbol, formulas, simplified
+from cosim.derive.tables import quantity
+from cosim.errors import CompileError
+from tests.derive.bond_graphs import GRAPHS, motor
+
+A, B, D = (formula_symbol(name) for name in "abd")
+
+ELEMENTS = "motor", "resistance", "winding", "pinion"
+
+# functions of (a, b, d), and their formulas
+FORMULAS = [
+    (lambda a, b, d: a + b * d, "a + b*d"),
+    (lambda a, b, d: 0.02 * ops.tanh(a / 0.01) - a / 5, "-a/5 + 0.02*tanh(100*a)"),
+    (lambda a, b, d: ops.where(a < b, ops.sin(a), ops.cos(b)), "Piecewise((sin(a), a < b), (cos(b), True))"),
+    (lambda a, b, d: ops.where(a < b, 0.0, d), "Piecewise((d, a >= b), (0, True))"),
+    (lambda a, b, d: (a < b) * 3.0 + (b <= d) * a, None),
+    (lambda a, b, d: ops.sign(a) * ops.absolute(b), "Abs(b)*sign(a)"),
+    (lambda a, b, d: ops.minimum(a, ops.maximum(b, 0.5)), "Min(a, Max(1/2, b))"),
+    (lambda a, b, d: ops.reciprocal(a) * b, "b/a"),
+    (lambda a, b, d: ops.remainder(a, b), None),
+    (lambda a, b, d: ops.smooth_sign(a, 3.0), "a/sqrt(a**2 + 9)"),
+    (lambda a, b, d: ops.power(ops.absolute(a), 1.5) * ops.exp(-b), "exp(-b)*Abs(a)**(3/2)"),
+    (lambda a, b, d: ops.where(ops.logical_not(ops.logical_or(a < b, b < d)), a, 1.0), None),
+    (lambda a, b, d: ops.where(ops.logical_and(a < b, b < d), ops.floor(a), ops.ceil(d)), None),
+    (lambda a, b, d: ops.atan2(a, b) + ops.sqrt(ops.absolute(d)) * math.pi, "pi*sqrt(Abs(d)) + atan2(a, b)"),
+    (lambda a, b, d: ops.log(2.0 + ops.sin(a) * ops.sinh(b)) + ops.atan(d), None),
+    (lambda a, b, d: (a * b + b * d) / (b * d), "(a + d)/d"),
+]
+
+
+@pytest.mark.parametrize("k", range(len(FORMULAS)))
+def test_a_formula_has_the_values_of_the_function(k):
+    fn, text = FORMULAS[k]
+    x = [symbols(name, ())[1] for name in "abd"]
+    (formula,) = formulas(dict(zip((A, B, D), x, strict=True)), [fn(*x)])
+    if text is not None:
+        assert as_text(simplified(formula)) == text
+    for values in ((0.7, -1.3, 2.2), (-0.7, 1.3, 2.2), (2.5, 0.4, -0.3)):
+        expected = float(fn(*map(np.float64, values)))
+        for form in (formula, simplified(formula)):
+            assert float(sympy.lambdify((A, B, D), form, "math")(*values)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_operation_without_a_formula_is_refused():
+    import casadi
+
+    x = casadi.SX.sym("x")
+    with pytest.raises(CompileError) as caught:
+        formulas({A: x}, [casadi.remainder(x, 2.0)])
+    assert str(caught.value) == "the operation remainder has no formula; write it with others of cosim.ops"
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_equations_are_those_that_are_integrated(name):
+    assembly = GRAPHS[name]()
+    outputs = {f"{kind}{k}": Variable(kind, k) for kind in "ef" for k in range(len(assembly.graph.bonds))}
+    found = formulas_of(assembly, outputs)
+    rng = np.random.default_rng(7)
+    x = {state.name: np.float64(rng.uniform(0.1, 1.0)) for state in assembly.states}
+    u = {name: np.float64(rng.uniform(0.1, 1.0)) for name in [*assembly.inputs, *(f"{i}'" for i in assembly.inputs)]}
+    rates, known = assembly.flow(0.3, x, u)
+    values = {formula_symbol(name): value for name, value in {"t": 0.3, **x, **u}.items()}
+    values |= {symbol: parameter.value for symbol, parameter in found.parameters.items()}
+
+    def value(formula):
+        return float(sympy.lambdify(list(values), formula, "math")(*values.values()))
+
+    assert set(found.rates) == {state.name for state in assembly.states if not state.account}
+    for state, formula in found.rates.items():
+        assert value(formula) == pytest.approx(float(rates[state]), rel=1e-10, abs=1e-12)
+    for output, formula in found.outputs.items():
+        assert value(formula) == pytest.approx(float(known[outputs[output]]), rel=1e-10, abs=1e-12)
+
+
+def test_the_equations_of_a_motor_as_text():
+    found = formulas_of(motor(), {"current": Variable("f", 0)})
+    assert equation_lines(found) == [
+        "equations: x' is dx/dt",
+        "  winding.flow'  = (-K_motor*rotor.flow - R_resistance*winding.flow + request/5)/I_winding",
+        "  rotor.flow'    = (K_motor*winding.flow - R_drag*m_pinion**2*rotor.flow)/(I_load*m_pinion**2 + I_rotor)",
+        "  current        = winding.flow",
+        "",
+        "  I_winding     = 0.9 mH",
+        "  R_resistance  = 0.5 Ω",
+        "  K_motor       = 0.05 N·m/A",
+        "  I_rotor       = 1e-05 kg·m²",
+        "  m_pinion      = 0.02 m/rad",
+        "  I_load        = 3 kg",
+        "  R_drag        = 2 N·s/m",
+    ]
+
+
+def test_the_equations_of_a_motor_in_latex():
+    lines = latex_lines(formulas_of(motor(), {"current": Variable("f", 0)}))
+    K, R, L, m = (rf"{a}_{{\mathrm{{{b}}}}}" for a, b in zip("KRIm", ELEMENTS, strict=True))
+    i, w = r"f_{\mathrm{winding}}", r"f_{\mathrm{rotor}}"
+    assert lines[:5] == [
+        r"\begin{align*}",
+        rf"\dot {i} &= \frac{{- {K} {w} - {R} {i} + \frac{{\mathrm{{request}}}}{{5}}}}{{{L}}} \\",
+        rf"\dot {w} &= \frac{{{K} {i} - R_{{\mathrm{{drag}}}} {m}^{{2}} {w}}}"
+        rf"{{I_{{\mathrm{{load}}}} {m}^{{2}} + I_{{\mathrm{{rotor}}}}}} \\",
+        rf"\mathrm{{current}} &= {i}",
+        r"\end{align*}",
+    ]
+    assert lines[5] == r"\begin{tabular}{lrl}"
+    assert rf"${L}$ & $0.0009$ & $\mathrm{{H}}$ \\" in lines
+    assert r"$I_{\mathrm{rotor}}$ & $1 \cdot 10^{-5}$ & $\mathrm{kg\,m^2}$ \\" in lines
+    assert lines[-1] == r"\end{tabular}"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0009, "H", "0.9 mH"),
+        (0.5, "ohm", "0.5 Ω"),
+        (27.0, "V", "27 V"),
+        (5000.0, "N", "5 kN"),
+        (1.75e9, "Pa", "1.75 GPa"),
+        (-3e-5, "A", "-30 µA"),
+        (1e-5, "kg*m^2", "1e-05 kg·m²"),
+        (0.0, "V", "0 V"),
+        (0.01, "1", "0.01"),
+    ],
+)
+def test_quantities(value, unit, text):
+    assert quantity(value, unit) == text
