@@ -7,7 +7,8 @@ The graph bonds to `joint`, which has the motion of the joint. Its laws may use 
 from __future__ import annotations
 
 from cosim.actuators._graph_actuator import GraphActuator
-from cosim.bondgraph.graph import BondGraph
+from cosim.bondgraph.graph import BondGraph, GraphError
+from cosim.errors import SectionError
 from cosim.types import param, params
 
 
@@ -22,4 +23,7 @@ def load(params: Params) -> GraphActuator:
     import copy
 
     domain = "translational" if params.linear else "rotational"
-    return GraphActuator(params, copy.deepcopy(params.graph), domain, params.signals or {})
+    try:
+        return GraphActuator(params, copy.deepcopy(params.graph), domain, params.signals or {})
+    except GraphError as error:
+        raise SectionError(error.what, ("graph", *error.keys)) from None

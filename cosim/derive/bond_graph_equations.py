@@ -130,7 +130,8 @@ def _latex_text(name: str) -> str:
 
 def _latex_state(name: str) -> str:
     element, _, what = name.rpartition(".")
-    return f"{LETTERS[what]}_{{{_latex_text(element)}}}"
+    what, _, port = what.partition("_")
+    return f"{LETTERS[what]}_{{{_latex_text(element)}{port and f',{port}'}}}"
 
 
 def _latex_input(name: str) -> str:

@@ -68,8 +68,8 @@ def chosen(actuators: dict[str, GraphActuator], path: Path, joint: str | None) -
     if joint is None:
         return actuators
     if joint not in actuators:
-        hint = did_you_mean(joint, actuators) or f"; use {', '.join(actuators)}"
-        raise InputError(f"no joint '{joint}' has a bond graph as actuator{hint}", "--joint")
+        what = f"no joint '{joint}' has a bond graph as actuator{did_you_mean(joint, actuators)}"
+        raise InputError(what, "--joint")
     return {joint: actuators[joint]}
 
 
@@ -86,12 +86,12 @@ def report_lines(name: str, actuator: GraphActuator) -> list[str]:
     return [
         f"{name}: {count(assembly)}",
         "",
-        *_elements(assembly),
+        *element_lines(assembly),
         "",
         *_bonds(assembly),
         "",
         *_states(assembly),
-        *_loops(assembly),
+        *loop_lines(assembly),
         *(["", *_incidence(assembly)] if small else []),
         "",
         *equation_lines(formulas_of(assembly, outputs_of(actuator))),
@@ -116,15 +116,21 @@ def shown_value(element: Element) -> str:
     return quantity(float(element.value), element.unit or "")
 
 
-def _elements(assembly: Assembly) -> list[str]:
+def element_lines(assembly: Assembly) -> list[str]:
     graph, states = assembly.graph, [state.name for state in assembly.states]
     rows = []
     for name, element in graph.elements.items():
         bonds = graph.at(name)
         domains = element.domains or (graph.domains[bonds[0]],)
-        computes = assembly.causality.computes(name, bonds[0]) if element.row.ports == 1 else ""
+        sides = (
+            ()
+            if element.row.ports == 2 or element.is_junction
+            else [assembly.causality.computes(name, k) for k in bonds]
+        )
         own = ", ".join(state for state in states if state.rpartition(".")[0] == name)
-        rows.append((name, element.kind, " → ".join(dict.fromkeys(domains)), shown_value(element), computes, own))
+        rows.append(
+            (name, element.kind, " → ".join(dict.fromkeys(domains)), shown_value(element), ", ".join(sides), own)
+        )
     return table([("element", "kind", "domain", "value", "computes", "state"), *rows], "<<<<<<")
 
 
@@ -144,7 +150,7 @@ def _states(assembly: Assembly) -> list[str]:
     return table([("state", "initial"), *rows], "<<")
 
 
-def _loops(assembly: Assembly) -> list[str]:
+def loop_lines(assembly: Assembly) -> list[str]:
     derivative = assembly.causality.derivative
     lines = [f"derivative causality: {', '.join(derivative)}"] if derivative else []
     lines += [f"algebraic loop: {', '.join(names)}" for names in assembly.loops]

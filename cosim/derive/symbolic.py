@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import sympy
 from sympy.core.relational import Relational
@@ -67,7 +67,7 @@ def simplified(formula: Formula) -> Formula:
         r: sympy.Dummy(positive=True) for r in sorted({abs(r) for r in formula.atoms(sympy.Rational) if r.q > 1})
     }
     named = formula.xreplace(fractions | {-r: -symbol for r, symbol in fractions.items()})
-    common = sympy.factor_terms(sympy.together(named))
+    common = sympy.factor_terms(cast(Formula, sympy.together(named)))
     forms = [named, common]
     if not named.has(sympy.Piecewise, sympy.Min, sympy.Max) and sympy.count_ops(common) < LARGEST_CANCELLED:
         forms.append(sympy.factor_terms(sympy.cancel(common)))
@@ -133,7 +133,8 @@ def _sum(a: Formula, b: Formula) -> Formula:
 def _if_else_zero(x: Formula) -> tuple[Formula, Formula]:
     """(value, condition) of a choice between a value and 0; no condition for others."""
     if isinstance(x, sympy.Piecewise) and len(x.args) == 2 and x.args[1] == (0, True):
-        return x.args[0].args
+        chosen, condition = x.args[0].args
+        return chosen, condition
     return x, None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cosim import ops
-from cosim.bondgraph import GY, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
+from cosim.bondgraph import GY, IC, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
 
 # a motor on a rigid gear: its rotor is in derivative causality
 RIG = """\
@@ -112,4 +112,23 @@ def hydraulic() -> Assembly:
     return assemble(graph)
 
 
-GRAPHS = {"motor": motor, "divider": divider, "pendulum": pendulum, "hydraulic": hydraulic}
+def relay() -> Assembly:
+    """An electromagnet: a coil and an armature that share the energy of the field in the gap."""
+    graph = BondGraph(inputs={"voltage": "V"})
+    graph.junction("coil", "1")
+    graph.junction("armature", "1")
+    graph.add("supply", Se("electrical", Law(lambda voltage: voltage, ("voltage",))))
+    graph.add("resistance", R("electrical", 4.0))
+    ports = (("electrical", "momentum"), ("translational", "displacement"))
+    graph.add("field", IC(ports, lambda flux, gap: flux * flux * (0.01 + gap), (0.0, 0.02)))
+    graph.add("mass", I("translational", 0.2))
+    graph.add("spring", C("translational", 300.0))
+    graph.chain("supply", "coil", "field")
+    graph.chain("armature", "field")
+    graph.bond("coil", "resistance")
+    graph.bond("armature", "mass")
+    graph.bond("armature", "spring")
+    return assemble(graph)
+
+
+GRAPHS = {"relay": relay, "motor": motor, "divider": divider, "pendulum": pendulum, "hydraulic": hydraulic}
