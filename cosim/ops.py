@@ -89,11 +89,11 @@ def _traced(x: Numeric) -> Numeric:
     return x.view(Traced) if isinstance(x, np.ndarray) and x.dtype == object else x
 
 
-# operations on two numbers among symbols
-_NUMERIC: dict[str, Callable[[Numeric, Numeric], Numeric]] = {
-    "ADD": operator.add,
-    "SUB": operator.sub,
-    "MUL": operator.mul,
+# operations on two numbers among symbols, and the number that changes nothing on the right, and on the left
+_NUMERIC: dict[str, tuple[Callable[[Numeric, Numeric], Numeric], float, float | None]] = {
+    "ADD": (operator.add, 0.0, 0.0),
+    "SUB": (operator.sub, 0.0, None),
+    "MUL": (operator.mul, 1.0, 1.0),
 }
 
 
@@ -101,20 +101,30 @@ _NUMERIC: dict[str, Callable[[Numeric, Numeric], Numeric]] = {
 def _scalar(name: str, arity: int) -> Callable[..., Numeric]:
     """casadi's operation on one element each, numbers or symbols.
 
-    The operators of casadi's Python classes try every overload; `SX.binary` takes a tenth of their time.
+    The operators of casadi's Python classes try every overload; `SX.binary` takes a tenth of their time, and most
+    operations are with 0 or 1: they give what casadi would give.
     """
     import casadi
 
     code, symbol = getattr(casadi, f"OP_{name}"), casadi.SX
     make: Callable[..., Numeric] = symbol.unary if arity == 1 else symbol.binary
-    numeric = _NUMERIC.get(name)
-    if numeric is None:
+    if name not in _NUMERIC:
         return functools.partial(make, code)
+    numeric, right, left = _NUMERIC[name]
+    product = name == "MUL"
 
     def binary(a: Numeric, b: Numeric) -> Numeric:
-        if isinstance(a, symbol) or isinstance(b, symbol):
-            return make(code, a, b)
-        return numeric(a, b)
+        if isinstance(b, symbol):
+            if isinstance(a, symbol):
+                return make(code, a, b)
+            if a == left:
+                return b
+            return 0.0 if product and a == 0.0 else make(code, a, b)
+        if not isinstance(a, symbol):
+            return numeric(a, b)
+        if b == right:
+            return a
+        return 0.0 if product and b == 0.0 else make(code, a, b)
 
     return binary
 
@@ -130,18 +140,28 @@ def _matrix_product(a: Numeric, b: Numeric) -> Numeric:
     left, right = (np.asarray(_boxed(x), dtype=object) for x in (a, b))
     if left.shape[-1:] != right.shape[:1] or not 1 <= left.ndim <= 2 >= right.ndim >= 1:
         raise ValueError(f"matmul: shapes {left.shape} and {right.shape} do not match")
-    add, multiply = _scalar("ADD", 2), _scalar("MUL", 2)
-    rows = np.atleast_2d(left).tolist()
-    columns = (right.T if right.ndim == 2 else right[None]).tolist()
+    rows, columns = (
+        [_nonzero(line) for line in x.tolist()] if x.ndim == 2 else [_nonzero(x.tolist())] for x in (left, right.T)
+    )
     out = np.empty((len(rows), len(columns)), dtype=object)
     for i, row in enumerate(rows):
         for k, column in enumerate(columns):
-            value: Numeric = 0.0
-            for x, y in zip(row, column, strict=True):
-                if not (_is_zero(x) or _is_zero(y)):
-                    value = multiply(x, y) if _is_zero(value) else add(value, multiply(x, y))
-            out[i, k] = value
+            out[i, k] = _scalar_product(row, column)
     return out.reshape(left.shape[:-1] + right.shape[1:]).view(Traced)
+
+
+def _nonzero(elements: list[Numeric]) -> dict[int, Numeric]:
+    return {k: x for k, x in enumerate(elements) if not _is_zero(x)}
+
+
+def _scalar_product(a: dict[int, Numeric], b: dict[int, Numeric]) -> Numeric:
+    """Σ a_k b_k of elements that are not 0."""
+    add, multiply = _scalar("ADD", 2), _scalar("MUL", 2)
+    value: Numeric = 0.0
+    for k, x in a.items():
+        if k in b:
+            value = add(value, multiply(x, b[k]))
+    return value
 
 
 def _is_zero(x: Numeric) -> bool:
@@ -338,6 +358,16 @@ def dot(a: Numeric, b: Numeric) -> Numeric:
 
 def cross(a: Numeric, b: Numeric) -> Numeric:
     """a × b of two 3-vectors."""
+    if is_symbolic(a) or is_symbolic(b):
+        (x, y, z), (u, v, w) = (np.asarray(_boxed(vector), dtype=object).tolist() for vector in (a, b))
+        subtract, multiply = _scalar("SUB", 2), _scalar("MUL", 2)
+        return array(
+            [
+                subtract(multiply(y, w), multiply(z, v)),
+                subtract(multiply(z, u), multiply(x, w)),
+                subtract(multiply(x, v), multiply(y, u)),
+            ]
+        )
     return array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
