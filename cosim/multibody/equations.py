@@ -199,6 +199,18 @@ class MechanismEquations(ConfigurationSpace):
         of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse (theory §6). Finite forces have no effect.
         """
         moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return self._impulse(moving, rows, demand, jump, fixed, active)
+
+    def _impulse(
+        self,
+        moving: list[dynamics.BodyMotion],
+        rows: list[ConstraintRow],
+        demand: Numeric,
+        jump: Numeric,
+        fixed: Numeric,
+        active: Numeric | None,
+    ) -> Solution:
+        """See `impulse`; moving, rows: at any velocity."""
         rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
         if active is not None:
             rows = self.constraints.with_active(rows, active)
@@ -216,11 +228,12 @@ class MechanismEquations(ConfigurationSpace):
         if not self.constraints.members:
             return q, v
         no_jump, holonomic = np.zeros(len(v)), self.constraints.holonomic
-        residual, _ = self.constraint_violation(q, v, t)
+        v_tree = self.v_map.expand(v)
+        moving, _, residual, _, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
         violation = ops.with_elements(np.zeros(len(holonomic)), np.flatnonzero(holonomic), residual)
-        q = self.integrate(q, self.impulse(q, violation, no_jump, fixed, t, active).acceleration)
-        _, rate = self.constraint_violation(q, v, t)
-        return q, v + self.impulse(q, rate, no_jump, fixed, t, active).acceleration
+        q = self.integrate(q, self._impulse(moving, rows, violation, no_jump, fixed, active).acceleration)
+        moving, _, _, rate, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
+        return q, v + self._impulse(moving, rows, rate, no_jump, fixed, active).acceleration
 
     # --- dynamics ---
 
