@@ -157,6 +157,10 @@ class BatchFunction(_Function):
     def _library(self) -> Library:
         return Library(self.code, [self.symbol], cpython_entry.symbol_addresses())
 
+    def begin(self) -> None:
+        """Compile long code in other processes until the first call."""
+        self._library  # noqa: B018
+
     @property
     def address(self) -> int:
         return self._library[self.symbol]

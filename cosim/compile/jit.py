@@ -8,11 +8,13 @@ import itertools
 import os
 import tempfile
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import CompileError
+from cosim.compile.compilation import Compilation
+from cosim.compile.modules import modules
+from cosim.compile.object_code import host, llvm, target_machine
 
 DIGEST_SIZE = hashlib.sha256().digest_size
 
@@ -26,63 +28,55 @@ def cache_folder() -> Path:
 
 
 @cache
-def _llvm() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm
-
-
-@cache
-def _host() -> tuple[str, str, str]:
-    """(triple, CPU, features) of this machine."""
-    llvm = _llvm()
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
-@cache
 def vector_lanes() -> int:
     """Doubles per vector register of this machine."""
-    features = _host()[2].split(",")
+    features = host()[2].split(",")
     if "+avx512f" in features:
         return 8
     return 4 if "+avx" in features else 2
 
 
-def _target_machine() -> Any:
-    triple, cpu, features = _host()
-    target = _llvm().Target.from_triple(triple)
-    return target.create_target_machine(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small", jit=True)
-
-
 @cache
 def _jit() -> Any:
-    return _llvm().create_lljit_compiler(_target_machine())
+    return llvm().create_lljit_compiler(target_machine())
 
 
 class Library:
     """Machine code of one module; functions by name. Must stay referenced while its code may run."""
 
     def __init__(self, ir: str, exports: list[str], imports: Mapping[str, int]) -> None:
-        """Compile `ir` (or take it from the cache), link it against `imports` and the process.
-
-        Raises CompileError if LLVM rejects the IR.
+        """Code for `ir`, from the cache or compiled; linked with `imports` and the process when an address is needed.
+        A long text is compiled meanwhile, in other processes.
         """
         import llvmlite
 
-        described = "\n".join([llvmlite.__version__, *_host(), ir])
-        self.key = hashlib.sha256(described.encode()).hexdigest()
-        code, self.from_cache = _cached(self.key), True
-        if code is None:
-            code, self.from_cache = _object_code(ir), False
-            _store(self.key, code)
-        builder = _llvm().JITLibraryBuilder().add_object_img(code).add_current_process()
-        for name, address in imports.items():
+        self._exports, self._imports, texts = exports, imports, modules(ir)
+        described = llvmlite.__version__, *host()
+        self._keys = [hashlib.sha256("\n".join([*described, text]).encode()).hexdigest() for text in texts]
+        self.key, self._codes = self._keys[0], [_cached(key) for key in self._keys]
+        self._missing = [k for k, code in enumerate(self._codes) if code is None]
+        self.from_cache = not self._missing
+        self._compilation = Compilation([texts[k] for k in self._missing])
+
+    def link(self) -> None:
+        """Wait until the code is there. Raises CompileError if LLVM rejects the IR."""
+        self._tracker  # noqa: B018
+
+    @cached_property
+    def _tracker(self) -> Any:
+        made = dict(zip(self._missing, self._compilation.result(), strict=True))
+        for k, code in made.items():
+            _store(self._keys[k], code)
+        codes = [made.get(k, code) for k, code in enumerate(self._codes)]
+        del self._codes, self._compilation
+        builder = llvm().JITLibraryBuilder().add_current_process()
+        for code in codes:
+            builder.add_object_img(code)
+        for name, address in self._imports.items():
             builder.import_symbol(name, address)
-        for name in exports:
+        for name in self._exports:
             builder.export_symbol(name)
-        self._tracker = builder.link(_jit(), _unique_name(self.key))
+        return builder.link(_jit(), _unique_name(self.key))
 
     def __getitem__(self, name: str) -> int:
         """The address of an exported function."""
@@ -95,27 +89,6 @@ _links = itertools.count()
 def _unique_name(key: str) -> str:
     """A name per link: the same code may be linked several times in one process, also concurrently."""
     return f"{key[:16]}_{next(_links)}"
-
-
-def _object_code(ir: str) -> bytes:
-    llvm, machine = _llvm(), _target_machine()
-    try:
-        module = llvm.parse_assembly(ir)
-    except RuntimeError as error:
-        raise CompileError(f"LLVM does not accept the generated code: {str(error).splitlines()[0]}") from error
-    module.triple = _host()[0]
-    # the graph has no repeated or constant operations: more passes cost time without effect
-    tuning = llvm.create_pipeline_tuning_options(speed_level=0)
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    # sin and cos are branches; values wait in registers, not before them: inverse dynamics of TALOS take half the time.
-    # The pass compares every load with every store, also where nothing branches
-    sinking = llvm.create_new_function_pass_manager()
-    sinking.add_sinking_pass()
-    for function in module.functions:
-        if sum(1 for _ in function.blocks) > 1:
-            sinking.run(function, builder)
-    return machine.emit_object(module)
 
 
 def _cached(key: str) -> bytes | None:

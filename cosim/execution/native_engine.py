@@ -29,6 +29,10 @@ class NativeEngine(Engine):
         self._error: BaseException | None = None  # of a controller in Python
         self._words = np.zeros(len(SharedWord), dtype=np.int64)  # of the ticks that run
 
+    def arm(self) -> None:
+        super().arm()
+        self._loop.link()  # other code was begun meanwhile
+
     def _controller(self, loop: ControlLoop) -> Callable[[], object]:
         """One call of a controller that stays in Python."""
         compiled_inputs = self.tick_model.inputs_of_python_controllers.get(loop.name)

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cosim.compile import BatchFunction
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
 from cosim.execution.native_engine import NativeEngine
@@ -123,6 +124,8 @@ class RunRecorder:
 
     def __post_init__(self) -> None:
         self._evaluate = evaluation_of(self.rig)
+        if self.scheduler.pacing is None and isinstance(self.rig.observe, BatchFunction):
+            self.rig.observe.begin()
         self._statistics = SignalStatistics(
             tuple(self.outline.units), followed_signals(self.outline, self.outline.units)
         )

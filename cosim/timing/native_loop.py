@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -54,10 +55,16 @@ class NativeLoop:
         parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
         parts += [_LoopWriter(program, paced, *policies).text() for paced in (False, True)]
         self.library = Library("\n".join(parts), ["ticks.fast", "ticks.paced"], {})
-        self._free_running, self._paced = (
-            ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(_ARGUMENTS))(self.library[f"ticks.{kind}"])
-            for kind in ("fast", "paced")
-        )
+
+    @cached_property
+    def _entries(self) -> list[Callable[..., None]]:
+        """Free running and paced."""
+        entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(_ARGUMENTS))
+        return [entry(self.library[f"ticks.{kind}"]) for kind in ("fast", "paced")]
+
+    def link(self) -> None:
+        """Wait until the code is compiled."""
+        self.library.link()
 
     def run(
         self,
@@ -71,11 +78,12 @@ class NativeLoop:
         without the interpreter's lock."""
         callback = ctypes.cast(PYTHON(python), ctypes.c_void_p) if python is not None else None
         shared = [ring.words.ctypes.data, memory.ctypes.data, callback, ring.rows.ctypes.data]
+        free_running, in_real_time = self._entries
         if pacing is None:
-            self._free_running(*shared, *[None] * (len(_ARGUMENTS) - len(shared)))
+            free_running(*shared, *[None] * (len(_ARGUMENTS) - len(shared)))
             return
         paced = [array.ctypes.data for array in (ring.stamps, pacing.deadlines, pacing.memory)]
-        self._paced(*shared, *paced, *pacing.clock.functions)
+        in_real_time(*shared, *paced, *pacing.clock.functions)
 
 
 class _LoopWriter(LoopText):

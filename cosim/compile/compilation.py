@@ -1,0 +1,77 @@
+"""Object code of several modules, made in other processes while this one goes on: LLVM as Python knows it compiles one
+module at a time in a process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO
+from weakref import finalize
+
+from cosim.compile import object_code
+from cosim.errors import CompileError
+
+
+class Compilation:
+    """The object code of IR texts."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        """Several texts are compiled by one process per processor, a single text when it is asked for."""
+        self._texts = texts
+        count = min(len(texts), len(os.sched_getaffinity(0)))
+        self._shares = [list(range(k, len(texts), count)) for k in range(count)] if count > 1 else []
+        self._workers = [_Worker([texts[k] for k in share]) for share in self._shares]
+
+    def result(self) -> list[bytes]:
+        """The object code of each text. Raises CompileError if LLVM rejects one."""
+        found: dict[int, bytes] = {}
+        for share, worker in zip(self._shares, self._workers, strict=True):
+            found |= zip(share, worker.result(), strict=False)
+        return [found[k] if k in found else compiled_here(text) for k, text in enumerate(self._texts)]
+
+
+def compiled_here(text: str) -> bytes:
+    """The object code, made in this process. Raises CompileError if LLVM rejects the text."""
+    try:
+        return object_code.object_code(text)
+    except RuntimeError as error:
+        raise CompileError(f"LLVM does not accept the generated code: {str(error).splitlines()[0]}") from error
+
+
+class _Worker:
+    """A process that compiles texts."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        finalize(self, self._out.close)
+        # files, as a pipe would block until the process reads it
+        with suppress(OSError), tempfile.TemporaryFile() as given:
+            pickle.dump(list(texts), given)
+            given.seek(0)
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", object_code.__file__],
+                stdin=given,
+                stdout=self._out,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},  # the same modules
+                process_group=0,  # Ctrl-C reaches this process only, which then ends the other one
+            )
+            finalize(self, _end, self._process)
+
+    def result(self) -> list[bytes]:
+        """The objects, none if the process failed."""
+        if self._process is None or self._process.wait() != 0:
+            return []
+        self._out.seek(0)
+        return pickle.load(self._out)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()

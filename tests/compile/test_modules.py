@@ -1,0 +1,109 @@
+"""Long code as several modules: compiled by other processes, the same results as one module."""
+
+import numpy as np
+import pytest
+
+from cosim.compile import ArrayPort, compilation, compile_for_batches, jit, modules, object_code
+from cosim.compile.compilation import Compilation
+from cosim.compile.jit import Library
+from cosim.errors import CompileError
+
+IR = """
+@table = internal constant [2 x double] [double 2.0, double 3.0]
+declare double @llvm.fabs.f64(double)
+define internal double @cosim.twice(double %x) alwaysinline nounwind {
+  %y = fadd double %x, %x
+  ret double %y
+}
+define internal void @inner(ptr %in0, ptr %out0) nounwind {
+  %x = load double, ptr %in0
+  %y = call double @cosim.twice(double %x)
+  store double %y, ptr %out0
+  ret void
+}
+define void @outer(ptr %in0, ptr %out0) nounwind {
+  call void @inner(ptr %in0, ptr %out0)
+  ret void
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("COSIM_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def short_modules(monkeypatch):
+    monkeypatch.setattr(modules, "LONGEST", 0)
+
+
+def waves(x, y):
+    """Long enough for several functions."""
+    z = x
+    for _ in range(3000):
+        z = z * 0.999 + np.float64(0.5) * (z * z - y)
+    return z, z * y
+
+
+PORTS = [ArrayPort("x", (1,)), ArrayPort("y", (1,))]
+
+
+def test_a_short_text_is_one_module():
+    assert modules.modules(IR) == [IR]
+
+
+def test_each_module_has_what_it_needs(short_modules):
+    first, second = modules.modules(IR)
+    for module in (first, second):
+        assert module.count("@table = internal") == module.count("define internal double @cosim.twice") == 1
+    assert "define void @inner" in first and "@outer" not in first
+    assert "declare void @inner(ptr %in0, ptr %out0) nounwind" in second and "define void @outer" in second
+
+
+def test_a_text_with_variables_stays_whole(short_modules):
+    text = IR + "@many = global ptr null\n"
+    assert modules.modules(text) == [text]
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch, processors):
+    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: set(range(processors)))
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-0.1, 0.1, (2, 9, 1))
+    whole = compile_for_batches(waves, PORTS)(x, y)
+    monkeypatch.setattr(modules, "LONGEST", 20_000)
+    parts = compile_for_batches(waves, PORTS)
+    parts.begin()
+    np.testing.assert_array_equal(parts(x, y), whole)
+    assert len(list(empty_cache.iterdir())) > 3
+    again = compile_for_batches(waves, PORTS)
+    assert again._library.from_cache
+    np.testing.assert_array_equal(again(x, y), whole)
+
+
+def test_code_that_processes_cannot_make_is_made_here(short_modules, monkeypatch, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit(3)\n")
+    monkeypatch.setattr(object_code, "__file__", str(broken))
+    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: {0, 1})
+    assert all(code.startswith(b"\x7fELF") for code in Compilation(modules.modules(IR)).result())
+
+
+def test_an_error_in_one_of_several_modules_is_raised_where_it_is_linked(short_modules, monkeypatch):
+    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: {0, 1})
+    library = Library(IR.replace("ret double %y", "ret double %z"), ["outer"], {})
+    with pytest.raises(CompileError, match="LLVM does not accept the generated code"):
+        library.link()
+
+
+def test_a_library_that_is_not_linked_leaves_no_process(short_modules, monkeypatch):
+    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: {0, 1})
+    started = Compilation(modules.modules(IR))
+    (first, _) = started._workers
+    process = first._process
+    del started, first, _
+    assert process is not None and process.returncode is not None
+    assert jit.vector_lanes() in (2, 4, 8)
