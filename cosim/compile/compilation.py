@@ -21,9 +21,9 @@ class Compilation:
     """The object code of IR texts."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        """Several texts are compiled by one process per processor, a single text when it is asked for."""
+        """Several texts are compiled by one process per processor, a single text in `result`."""
         self._texts = texts
-        count = min(len(texts), len(os.sched_getaffinity(0)))
+        count = min(len(texts), _processors())
         self._shares = [list(range(k, len(texts), count)) for k in range(count)] if count > 1 else []
         self._workers = [_Worker([texts[k] for k in share]) for share in self._shares]
 
@@ -41,6 +41,10 @@ def compiled_here(text: str) -> bytes:
         return object_code.object_code(text)
     except RuntimeError as error:
         raise CompileError(f"LLVM does not accept the generated code: {str(error).splitlines()[0]}") from error
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Worker:

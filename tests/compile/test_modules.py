@@ -70,7 +70,7 @@ def test_a_text_with_variables_stays_whole(short_modules):
 
 @pytest.mark.parametrize("processors", [1, 2])
 def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch, processors):
-    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: set(range(processors)))
+    monkeypatch.setattr(compilation, "_processors", lambda: processors)
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-0.1, 0.1, (2, 9, 1))
     whole = compile_for_batches(waves, PORTS)(x, y)
@@ -88,19 +88,19 @@ def test_code_that_processes_cannot_make_is_made_here(short_modules, monkeypatch
     broken = tmp_path / "broken.py"
     broken.write_text("raise SystemExit(3)\n")
     monkeypatch.setattr(object_code, "__file__", str(broken))
-    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(compilation, "_processors", lambda: 2)
     assert all(code.startswith(b"\x7fELF") for code in Compilation(modules.modules(IR)).result())
 
 
 def test_an_error_in_one_of_several_modules_is_raised_where_it_is_linked(short_modules, monkeypatch):
-    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(compilation, "_processors", lambda: 2)
     library = Library(IR.replace("ret double %y", "ret double %z"), ["outer"], {})
     with pytest.raises(CompileError, match="LLVM does not accept the generated code"):
         library.link()
 
 
 def test_a_library_that_is_not_linked_leaves_no_process(short_modules, monkeypatch):
-    monkeypatch.setattr(compilation.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(compilation, "_processors", lambda: 2)
     started = Compilation(modules.modules(IR))
     (first, _) = started._workers
     process = first._process
