@@ -6,12 +6,13 @@ An inertia that follows the joint rigidly, in derivative causality, is part of t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 
 import numpy as np
 
 from cosim import ops
-from cosim.bondgraph import BondGraph, Law, Sf, assemble
+from cosim.bondgraph import BondGraph, Element, Law, assemble
 from cosim.bondgraph.assembly import Values
 from cosim.bondgraph.equations import Variable
 from cosim.bondgraph.graph import GraphError
@@ -26,13 +27,15 @@ class GraphActuator:
 
     inputs = ACTUATOR_INPUTS
 
-    def __init__(self, params: Parameters, graph: BondGraph, domain: str, outputs: Mapping[str, str]) -> None:
-        """graph: bonds to `joint`, of this domain, and takes the inputs `request`, `position`, `velocity`.
+    def __init__(self, params: Parameters, graph: BondGraph, outputs: Mapping[str, str]) -> None:
+        """graph: bonds to `joint`, and takes the inputs `request`, `position`, `velocity`.
 
         Raises GraphError for a graph that cannot be, and one whose inertia on the joint changes.
         """
+        graph = copy.deepcopy(graph)
         graph.inputs |= INPUTS
-        graph.add(JOINT, Sf(domain, Law(lambda velocity: velocity, ("velocity",))))
+        # rotational or translational, which follows from its bond
+        graph.add(JOINT, Element("Sf", (), Law(lambda velocity: velocity, ("velocity",))))
         self.params = params
         self.assembly = assemble(graph)
         self.recorded = {name: self.assembly.equations.signal(signal, JOINT) for name, signal in outputs.items()}

@@ -16,14 +16,10 @@ from cosim.types import param, params
 class Params:
     graph: BondGraph = param(doc="its elements, junctions, components and bonds")
     signals: dict = param(default=None, doc="recorded signals: name -> `<element>.effort`, `.flow`, `.displacement`")
-    linear: bool = param(default=False, doc="whether the joint is linear: its port is translational")
 
 
 def load(params: Params) -> GraphActuator:
-    import copy
-
-    domain = "translational" if params.linear else "rotational"
     try:
-        return GraphActuator(params, copy.deepcopy(params.graph), domain, params.signals or {})
+        return GraphActuator(params, params.graph, params.signals or {})
     except GraphError as error:
         raise SectionError(error.what, ("graph", *error.keys)) from None

@@ -137,29 +137,30 @@ class Assembly:
         return known[Variable("f", self.graph.at(name)[0])]
 
     def power(self, name: str, known: Values) -> Numeric:
-        """Into an element of one port [W]; of the thermal domain, the heat flow."""
+        """Into an element of one port [W]."""
         (bond,) = self.graph.at(name)
-        sign, flow = self.graph.sign(name, bond), known[Variable("f", bond)]
-        is_power = DOMAINS[self.graph.domains[bond]].product_is_power
-        return sign * (known[Variable("e", bond)] * flow if is_power else flow)
+        return self.graph.sign(name, bond) * (known[Variable("e", bond)] * known[Variable("f", bond)])
 
     def supplied(self, known: Values) -> dict[str, Numeric]:
-        """By source: the power that it gives [W]."""
+        """By source: the power that it gives [W]; heat that a thermal source gives has been counted as dissipated."""
         return {name: -self.power(name, known) for name in self._of_kinds("Se", "Sf")}
 
     def dissipated(self, known: Values) -> dict[str, Numeric]:
-        """By resistance: the power that it takes [W]. Thermal ones take none."""
-        return {name: self.power(name, known) for name in self._of_kinds("R") if not self._is_thermal(name)}
+        """By resistance: the power that it turns into heat [W]."""
+        return {name: self.power(name, known) for name in self._of_kinds("R")}
 
     def stored(self, known: Values) -> dict[str, Numeric]:
         """By storage: its energy [J]."""
         return {name: self._stored_in(name, known) for name in self._of_kinds("I", "C", "IC")}
 
     def _of_kinds(self, *kinds: str) -> list[str]:
-        return [name for name, element in self.graph.elements.items() if element.kind in kinds]
-
-    def _is_thermal(self, name: str) -> bool:
-        return self.graph.elements[name].domains == ("thermal",)
+        """Elements of one port of these kinds, but those of the thermal domain, whose flows are heat."""
+        graph = self.graph
+        return [
+            name
+            for name, element in graph.elements.items()
+            if element.kind in kinds and DOMAINS[graph.domains[graph.at(name)[0]]].product_is_power
+        ]
 
     def _stored_in(self, name: str, known: Values) -> Numeric:
         element = self.graph.elements[name]
@@ -167,9 +168,6 @@ class Assembly:
             assert element.energy is not None
             states = [f"{name}.{what}_{k}" for k, what in enumerate(element.stores, 1)]
             return element.energy.fn(*(known[Variable("state", state)] for state in states))
-        what = "displacement" if element.kind == "C" else "momentum"
-        if self._is_thermal(name):
-            return known[Variable("state", f"{name}.{what}")]
         if isinstance(element.value, Law):
             if element.energy is None:
                 return known[Variable("state", f"{name}.stored")]
@@ -201,8 +199,9 @@ def assemble(graph: BondGraph) -> Assembly:
 def _add_energies(equations: GraphEquations) -> None:
     """States for the energies of storages by laws that come without one."""
     for name, element in equations.graph.elements.items():
-        if element.kind in ("I", "C") and isinstance(element.value, Law) and element.energy is None:
-            (bond,) = equations.graph.at(name)
+        (bond, *_) = equations.graph.at(name)
+        thermal = not DOMAINS[equations.graph.domains[bond]].product_is_power
+        if element.kind in ("I", "C") and isinstance(element.value, Law) and element.energy is None and not thermal:
             power = Function(lambda e, f: e * f, (Variable("e", bond), Variable("f", bond)))
             equations.add_state(StateVariable(f"{name}.stored", "J", 0.0, account=True), power)
 

@@ -81,7 +81,8 @@ class Element:
 
     initial: of its state, or of the states of a field; energy: of an I or C whose value is a law, the stored energy [J]
     as a law of its momentum or displacement, without which it is integrated; of a field, that of the states of its
-    ports. stores: what each port of a field stores. inverse: the law of an R, solved for the other side.
+    ports. stores: what each port of a field stores. gives: what an R by a law computes; inverse: its law, solved for
+    the other side.
     """
 
     kind: str
@@ -91,6 +92,7 @@ class Element:
     energy: Law | None = None
     stores: tuple[Stored, ...] = ()
     inverse: Law | None = None
+    gives: Side | None = None
 
     @property
     def row(self) -> ElementKind:
@@ -124,11 +126,8 @@ class Element:
 
     @property
     def output(self) -> Side | None:
-        """What it computes, where it is required or preferred. An R by a law computes what the law does not begin with:
-        a law of the effort gives the flow."""
-        if self.kind == "R" and isinstance(self.value, Law) and self.value.uses[:1] == ("effort",):
-            return "flow"
-        return self.row.output
+        """What it computes, where it is required or preferred."""
+        return self.gives or self.row.output
 
     @property
     def required(self) -> bool:
@@ -157,10 +156,12 @@ def C(domain: str, stiffness: Value, initial: Numeric = 0.0, energy: Law | None 
     return Element("C", (domain,), stiffness, initial, energy)
 
 
-def R(domain: str, resistance: Value, inverse: Law | None = None) -> Element:
-    """A resistance e = R f, or a law of the `flow` that gives the effort, or of the `effort` that gives the flow; with
-    the `inverse` of the law it can compute either."""
-    return Element("R", (domain,), resistance, inverse=inverse)
+def R(domain: str, resistance: Value, inverse: Law | None = None, gives: Side | None = None) -> Element:
+    """A resistance e = R f, or a law that `gives` the effort or the flow: by default, a law of the `effort` gives the
+    flow, any other the effort. With the `inverse` of the law it can compute either."""
+    if gives is None and isinstance(resistance, Law):
+        gives = "flow" if "effort" in resistance.uses else "effort"
+    return Element("R", (domain,), resistance, inverse=inverse, gives=gives)
 
 
 def IC(ports: Sequence[tuple[str, Stored]], energy: Callable[..., Numeric], initial: Sequence[Numeric]) -> Element:

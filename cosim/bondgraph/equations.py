@@ -171,7 +171,7 @@ class GraphEquations:
         if state not in self.states:
             bond = self.graph.at(name)[0]
             unit = DOMAINS[self.graph.domains[bond]].displacement
-            initial = element.initial if element.kind == "C" else 0.0
+            initial = element.initial if element.kind in ("C", "1") else 0.0
             self.add_state(StateVariable(state, unit, initial), linear(Term(1.0, Variable("f", bond))))
         return Variable("state", state)
 

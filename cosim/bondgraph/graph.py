@@ -48,9 +48,9 @@ class BondGraph:
         self.elements[name] = element
         return name
 
-    def junction(self, name: str, kind: str, domain: str = "") -> str:
-        """A junction "0" or "1"; its domain follows from its bonds."""
-        return self.add(name, Element(kind, (domain,) if domain else ()))
+    def junction(self, name: str, kind: str, domain: str = "", initial: float = 0.0) -> str:
+        """A junction "0" or "1"; its domain follows from its bonds. initial: displacement of a 1-junction."""
+        return self.add(name, Element(kind, (domain,) if domain else (), initial=initial))
 
     def bond(self, tail: str, head: str) -> None:
         """A bond from `tail` to `head`, elements by name, ports of components as `component.port`."""

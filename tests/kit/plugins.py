@@ -14,6 +14,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from cosim.bondgraph import TF, BondGraph, Law, Se
+from tests.bondgraph.graphs import motor
+
 
 def modules(package: str) -> list[ModuleType]:
     """The plug-ins of a package: every module whose name does not begin with an underscore."""
@@ -86,12 +89,26 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return options[int(rng.integers(len(options)))]
     if _is_per_joint(hint):
         return tuple(_number(field, rng) for _ in range(n))
+    if hint is BondGraph:
+        return motor_at_joint()
+    if hint is dict:
+        return {}
     if float in (hint, *get_args(hint)):
         return _number(field, rng)
     if int in (hint, *get_args(hint)):
         return int(np.ceil(_number(field, rng)))
     assert hint is str, f"parameter '{field.name}' of type {hint}: no rule to draw a value"
     return text
+
+
+def motor_at_joint() -> BondGraph:
+    """The graph of an actuator: a DC motor that a voltage of 2 V per N·m drives, geared to the joint."""
+    graph = motor()
+    graph.elements["supply"] = Se("electrical", Law(lambda request: 2.0 * request, ("request",)))
+    del graph.inputs["voltage"]
+    graph.add("gear", TF("rotational", "rotational", 0.1))
+    graph.chain("rotor", "gear", "joint")
+    return graph
 
 
 def _number(field: dataclasses.Field[Any], rng: np.random.Generator) -> float:

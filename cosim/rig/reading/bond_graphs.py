@@ -21,7 +21,7 @@ from typing import Any
 
 from cosim.bondgraph import expressions
 from cosim.bondgraph.domains import DOMAINS
-from cosim.bondgraph.elements import KINDS, Element, Law
+from cosim.bondgraph.elements import KINDS, Element, Law, R
 from cosim.bondgraph.graph import BondGraph, GraphError
 from cosim.errors import did_you_mean, shortened
 from cosim.rig.reading import schema
@@ -134,7 +134,8 @@ def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], re
     if len(reading.errors) > before:
         return None
     if "law" in data:
-        element = replace(element, value=_law(data["law"], (*path, "law"), constants, reading))
+        law = _law(data["law"], (*path, "law"), constants, reading)
+        element = R(element.domains[0], law) if kind == "R" else replace(element, value=law)
     else:
         element = replace(element, value=schema.number(data[row.value], unit, (*path, row.value), reading))
     if "initial" in data:

@@ -1,0 +1,24 @@
+"""A planetary gear by Willis: ω_sun = (1 + i) ω_carrier − i ω_ring, with i the teeth of the ring per tooth of the sun.
+
+Ports: `sun`, from a 1-junction; `ring` and `carrier`, to 1-junctions. A shaft that is held is bonded to a source of
+flow 0. Rigid and without loss; a `shaft` before it makes it elastic.
+"""
+
+from __future__ import annotations
+
+from cosim.bondgraph import TF, BondGraph
+from cosim.types import param, params
+
+
+@params
+class Params:
+    ring_ratio: float = param(unit="1", above=1.0, doc="i, teeth of the ring per tooth of the sun")
+
+
+def build(params: Params) -> BondGraph:
+    graph = BondGraph(ports={"sun": "mesh", "ring": "to_ring", "carrier": "to_carrier"})
+    graph.junction("mesh", "0")
+    for name, ratio in (("to_ring", -1.0 / params.ring_ratio), ("to_carrier", 1.0 / (1.0 + params.ring_ratio))):
+        graph.add(name, TF("rotational", "rotational", ratio))
+        graph.bond("mesh", name)
+    return graph

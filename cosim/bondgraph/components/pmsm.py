@@ -1,0 +1,65 @@
+"""Permanent-magnet synchronous machine in the axes d and q of its rotor, with saliency and cogging torque.
+
+    L_d i̇_d = u_d − R i_d + p ω L_q i_q        L_q i̇_q = u_q − R i_q − p ω (L_d i_d + ψ)
+    M = 3/2 p (ψ i_q + (L_d − L_q) i_d i_q)
+
+(Krause, Wasynczuk, Sudhoff and Pekarek, Analysis of Electric Machinery and Drive Systems.) Inside, currents, voltages
+and the flux are √(3/2) times those of the formulas, so that u i is the power of all three phases. As a bond graph the
+magnets and the windings of the other axis modulate a gyrator from each axis to the shaft.
+
+Ports: `d` and `q`, the meshes that sources of voltage are bonded to; `shaft`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from cosim import ops
+from cosim.bondgraph import GY, BondGraph, C, I, Law, R
+from cosim.bondgraph.components._thermal import Thermal, add_windings
+from cosim.types import param, params
+
+# of currents, voltages and fluxes whose product is the power of three phases
+SCALE = math.sqrt(1.5)
+
+
+@params
+class Params:
+    pole_pairs: int = param(min=1, doc="p")
+    resistance: float = param(unit="ohm", above=0.0, doc="R of a phase")
+    inductance_d: float = param(unit="H", above=0.0, doc="L_d")
+    inductance_q: float = param(unit="H", above=0.0, doc="L_q")
+    flux: float = param(unit="V*s", above=0.0, doc="ψ of the magnets in a phase, amplitude")
+    inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="of the rotor; 0: that of what is bonded to it")
+    viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the bearings")
+    cogging: float = param(unit="N*m", min=0.0, default=0.0, doc="amplitude of the cogging torque")
+    cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
+    thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+
+
+def build(params: Params) -> BondGraph:
+    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    graph = BondGraph(ports={"d": "mesh_d", "q": "mesh_q", "shaft": "rotor"})
+    for name in ("mesh_d", "mesh_q", "rotor"):
+        graph.junction(name, "1")
+    graph.add("winding_d", I("electrical", ld))
+    graph.add("winding_q", I("electrical", lq))
+    graph.add("machine_d", GY("electrical", "rotational", Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
+    graph.add("machine_q", GY("electrical", "rotational", Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
+    for axis in ("d", "q"):
+        graph.bond(f"mesh_{axis}", f"winding_{axis}")
+        graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
+    add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
+    if params.inertia:
+        graph.add("inertia", I("rotational", params.inertia))
+        graph.bond("rotor", "inertia")
+    if params.viscous:
+        graph.add("bearing", R("rotational", params.viscous))
+        graph.bond("rotor", "bearing")
+    if params.cogging:
+        amplitude, n = params.cogging, params.cogging_periods
+        torque = Law(lambda angle: amplitude * ops.sin(n * angle), ("displacement",))
+        energy = Law(lambda angle: amplitude / n * (1.0 - ops.cos(n * angle)), ("displacement",))
+        graph.add("cogging", C("rotational", torque, energy=energy))
+        graph.bond("rotor", "cogging")
+    return graph

@@ -1,0 +1,79 @@
+"""Assembled graphs integrated by scipy over machine code: the reference of several tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from cosim import ops
+from cosim.bondgraph import Assembly, BondGraph, Se, Sf, assemble
+from cosim.compile import ArrayPort, compile
+from cosim.compile.jacobian import Jacobian
+from tests.bondgraph.graphs import given
+
+Inputs = Callable[[float], Mapping[str, float]]
+
+
+def no_inputs(t: float) -> Mapping[str, float]:
+    return {}
+
+
+class Simulation:
+    """The states, and the energies supplied and dissipated [J], at the given times."""
+
+    def __init__(
+        self, assembly: Assembly, times: Any, inputs: Inputs = no_inputs, rtol: float = 1e-9, **options: Any
+    ) -> None:
+        names = [state.name for state in assembly.states]
+        self.assembly, self.names, self.t, self.inputs = assembly, names, np.asarray(times, dtype=float), inputs
+
+        def rates(t: Any, x: Any, u: Any) -> Any:
+            given = {name: u[k] for k, name in enumerate(assembly.inputs)}
+            dx, known = assembly.flow(t, {name: x[k] for k, name in enumerate(names)}, given)
+            supplied = ops.total(assembly.supplied(known).values())
+            lost = ops.total(assembly.dissipated(known).values())
+            return ops.array([*dx.values(), supplied, lost])
+
+        sizes = {"t": (), "x": (len(names) + 2,), "u": (len(assembly.inputs),)}
+        compiled = compile(rates, [ArrayPort(*item) for item in sizes.items()], "rates", interpret=False)
+
+        def flow(t: float, x: np.ndarray) -> np.ndarray:
+            return np.array(compiled(np.array(t), x, np.array([*inputs(t).values()], dtype=float)))
+
+        start = np.array([*assembly.initial().values(), 0.0, 0.0], dtype=float)
+        options = {"method": "Radau", "rtol": rtol, "atol": 1e-11, **options}
+        if options["method"] == "Radau":
+            jacobian = Jacobian(lambda x, t, u: rates(t, x, u), [sizes["x"], (), sizes["u"]], "slope")
+            options["jac"] = lambda t, x: jacobian(x, t, np.array([*inputs(t).values()], dtype=float))
+        found = solve_ivp(flow, (0.0, self.t[-1]), start, t_eval=self.t, **options)
+        assert found.success, found.message
+        self.states = dict(zip(names, found.y, strict=False))
+        self.supplied, self.dissipated = found.y[-2:]
+
+    def __getitem__(self, state: str) -> np.ndarray:
+        return self.states[state]
+
+    def known(self, k: int = -1) -> Any:
+        """Every variable of the graph at time k."""
+        x = {name: values[k] for name, values in self.states.items()}
+        return self.assembly.solve(self.t[k], x, self.inputs(self.t[k]))
+
+    def stored(self, k: int = -1) -> float:
+        return float(sum(self.assembly.stored(self.known(k)).values()))
+
+
+def bench(component: BondGraph, sources: Mapping[str, tuple[str, str]], *bonds: str) -> Assembly:
+    """A component on sources that are inputs: port -> (input, unit), and further bonds `a -> b`. The unit V or N*m
+    makes a source of effort, rad/s one of flow."""
+    graph = BondGraph(inputs={name: unit for name, unit in sources.values()})
+    graph.include("part", component)
+    for port, (name, unit) in sources.items():
+        domain = "electrical" if unit == "V" else "rotational"
+        graph.add(name, (Sf if unit == "rad/s" else Se)(domain, given(name)))
+        graph.bond(name, f"part.{port}")
+    for chain in bonds:
+        graph.chain(*chain.split(" -> "))
+    return assemble(graph)

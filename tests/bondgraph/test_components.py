@@ -1,0 +1,287 @@
+"""Components of drives against closed forms and published solutions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cosim import ops
+from cosim.bondgraph import BondGraph, I, Law, R, Se, Sf, assemble
+from cosim.bondgraph.components import dc_machine, friction, gear_stage, harmonic_drive, planetary, pmsm, shaft
+from cosim.bondgraph.components._thermal import Thermal
+from cosim.units import RPM
+from tests.bondgraph.graphs import given
+from tests.bondgraph.simulation import Simulation, bench
+
+FORMS = ("dead_zone", "transformer")
+SERVO = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3, viscous=1e-4)
+
+
+# --- machines ---
+
+
+def test_a_dc_machine_starts_as_published() -> None:
+    """DCPM_Start of the Modelica Standard Library 4.1.0: a ramp of the voltage, then a load."""
+    constant = (100.0 - 0.05 * 100.0) / (1425.0 * RPM)
+    machine = dc_machine.Params(0.05, 0.0015, inertia=0.15 + 0.15, torque_constant=constant)
+    assembly = bench(dc_machine.build(machine), {"armature": ("voltage", "V"), "shaft": ("load", "N*m")})
+
+    def inputs(t: float) -> dict[str, float]:
+        return {"voltage": min(max((t - 0.2) / 0.8, 0.0), 1.0) * 100.0, "load": -63.66 if t >= 1.5 else 0.0}
+
+    found = Simulation(assembly, [0.5, 1.0, 2.0], inputs, method="DOP853", max_step=5e-3)
+    assert found["part.winding.flow"] == pytest.approx([91.915255, 92.527382, 99.9743466], rel=1e-6)
+    assert found["part.inertia.flow"] == pytest.approx([51.63637, 149.81254, 149.2278453], rel=1e-6)
+
+
+def test_a_dc_machine_answers_a_step_as_its_closed_form() -> None:
+    """L J ω̈ + (R J + L b) ω̇ + (R b + K²) ω = K U."""
+    machine = dc_machine.Params(0.5, 2e-3, inertia=1e-3, torque_constant=0.1, viscous=2e-4)
+    assembly = bench(dc_machine.build(machine), {"armature": ("voltage", "V")})
+    t = np.linspace(0.0, 0.3, 40)
+    found = Simulation(assembly, t, lambda _: {"voltage": 12.0}, method="DOP853")
+    roots = np.roots([2e-3 * 1e-3, 0.5 * 1e-3 + 2e-3 * 2e-4, 0.5 * 2e-4 + 0.1**2])
+    final = 0.1 * 12.0 / (0.5 * 2e-4 + 0.1**2)
+    a, b = roots
+    speed = final * (1.0 + (b * np.exp(a * t) - a * np.exp(b * t)) / (a - b)).real
+    assert found["part.inertia.flow"] == pytest.approx(speed, rel=1e-7, abs=1e-7 * final)
+
+
+def test_a_field_winding_excites_as_magnets_do() -> None:
+    """At steady excitation K = G U_f / R_f."""
+    wound = dc_machine.Params(0.5, 2e-3, inertia=1e-3, excitation=0.05, field_resistance=20.0, field_inductance=0.4)
+    sources = {"armature": ("voltage", "V"), "field": ("excitation", "V")}
+    found = Simulation(bench(dc_machine.build(wound), sources), [2.0], lambda _: {"voltage": 12.0, "excitation": 40.0})
+    assert found["part.field_winding.flow"][-1] == pytest.approx(2.0, rel=1e-8)
+    assert found["part.inertia.flow"][-1] == pytest.approx(12.0 / (0.05 * 2.0), rel=1e-6)
+
+
+def test_a_synchronous_machine_has_the_torque_of_its_currents() -> None:
+    """3/2 p (ψ i_q + (L_d − L_q) i_d i_q), and the voltages of both axes."""
+    assembly = bench(pmsm.build(SERVO), {"d": ("u_d", "V"), "q": ("u_q", "V")})
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        i_d, i_q, u_d, u_q, w = rng.normal(size=5) * [5.0, 10.0, 20.0, 20.0, 100.0]
+        s, p = pmsm.SCALE, SERVO.pole_pairs
+        x = {"part.winding_d.flow": s * i_d, "part.winding_q.flow": s * i_q, "part.inertia.flow": w}
+        rates, _ = assembly.flow(0.0, x, {"u_d": s * u_d, "u_q": s * u_q})
+        ld, lq, flux = SERVO.inductance_d, SERVO.inductance_q, SERVO.flux
+        torque = 1.5 * p * (flux * i_q + (ld - lq) * i_d * i_q)
+        assert rates["part.inertia.flow"] == pytest.approx((torque - 1e-4 * w) / 1e-3, rel=1e-10)
+        assert rates["part.winding_d.flow"] / s == pytest.approx((u_d - 0.5 * i_d + p * w * lq * i_q) / ld, rel=1e-10)
+        expected = (u_q - 0.5 * i_q - p * w * (ld * i_d + flux)) / lq
+        assert rates["part.winding_q.flow"] / s == pytest.approx(expected, rel=1e-10)
+
+
+def test_cogging_stores_what_it_takes() -> None:
+    cogged = pmsm.Params(4, 0.5, 1e-3, 1e-3, 0.02, inertia=1e-3, cogging=0.05, cogging_periods=24)
+    assembly = bench(pmsm.build(cogged), {"d": ("u_d", "V"), "q": ("u_q", "V")})
+    found = Simulation(
+        assembly, np.linspace(0.0, 0.4, 9), lambda t: {"u_d": 0.0, "u_q": 8.0 * math.sin(20.0 * t)}, method="DOP853"
+    )
+    for k in range(9):
+        change = found.stored(k) - found.stored(0)
+        assert found.supplied[k] == pytest.approx(change + found.dissipated[k], rel=1e-6, abs=1e-9)
+
+
+def test_a_winding_heats_to_its_steady_temperatures_and_its_resistance_rises() -> None:
+    """Held shaft: i = U/R(T), T_w = i² R (R_wh + R_ha), T_h = i² R R_ha."""
+    thermal = Thermal(30.0, 200.0, 0.8, 1.5)
+    machine = dc_machine.Params(0.5, 2e-3, torque_constant=0.1, thermal=thermal)
+    sources = {"armature": ("voltage", "V"), "shaft": ("speed", "rad/s")}
+    found = Simulation(bench(dc_machine.build(machine), sources), [6000.0], lambda _: {"voltage": 3.0, "speed": 0.0})
+    winding = found["part.winding_heat.displacement"][-1] / 30.0
+    housing = found["part.housing_heat.displacement"][-1] / 200.0
+    resistance = 0.5 * (1.0 + 0.00393 * winding)
+    assert found["part.winding.flow"][-1] == pytest.approx(3.0 / resistance, rel=1e-7)
+    assert winding == pytest.approx(9.0 / resistance * 2.3, rel=1e-6)
+    assert housing == pytest.approx(9.0 / resistance * 1.5, rel=1e-6)
+    assert found.supplied[-1] == pytest.approx(found.dissipated[-1] + found.stored(-1), rel=1e-8)
+
+
+# --- shafts and gears ---
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_shaft_with_backlash_swings_as_published(form: str) -> None:
+    """ElastoBacklash of the Modelica Standard Library 4.1.0: an inertia on the ground, wound up beyond its gap."""
+    graph = BondGraph()
+    graph.junction("speed", "1")
+    graph.add("inertia", I("rotational", 5.0))
+    graph.add("ground", Sf("rotational", 0.0))
+    mesh = shaft.Params(2e4, 50.0, gap=math.pi / 4, twist=math.pi / 2, backlash=form)
+    graph.include("shaft", shaft.build(mesh))
+    graph.chain("speed", "inertia")
+    graph.chain("speed", "shaft.input")
+    graph.chain("shaft.output", "ground")
+    found = Simulation(assemble(graph), [0.1, 0.25, 0.5, 1.0], method="DOP853", max_step=2e-3)
+    speed, twist = ("inertia.flow", "shaft.spring.displacement")
+    if form == "transformer":
+        speed, twist = ("shaft.twist.flow", "shaft.twist.displacement")
+    assert found[twist] == pytest.approx([0.2498311, 0.5808075, -0.30993973, -0.1555704], abs=1e-4)
+    assert found[speed] == pytest.approx([52.893741, 30.080733, -17.228305, -7.02293], rel=1e-4)
+
+
+def test_two_inertias_on_a_shaft_resonate_at_their_frequency() -> None:
+    """ω² = k (1/J_1 + 1/J_2)."""
+    graph = BondGraph()
+    for name, inertia, speed in (("near", 0.02, 1.0), ("far", 0.05, 0.0)):
+        graph.junction(name, "1")
+        graph.add(f"{name}_inertia", I("rotational", inertia, speed))
+        graph.bond(name, f"{name}_inertia")
+    graph.include("shaft", shaft.build(shaft.Params(300.0)))
+    graph.chain("near", "shaft.input")
+    graph.chain("shaft.output", "far")
+    t = np.linspace(0.0, 0.2, 30)
+    found = Simulation(assemble(graph), t, method="DOP853")
+    frequency = math.sqrt(300.0 * (1.0 / 0.02 + 1.0 / 0.05))
+    assert found["shaft.spring.displacement"] == pytest.approx(np.sin(frequency * t) / frequency, abs=1e-9)
+
+
+@pytest.mark.parametrize("load", [0.2, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("elastic", [False, True])
+def test_the_efficiency_of_a_stage_over_its_load(load: float, elastic: bool) -> None:
+    """Problem 1 of theory §8: η = M_load / (M_load + M_0 + μ M_load)."""
+    mesh = {"stiffness": 5e3, "damping": 2.0} if elastic else {}
+    stage = gear_stage.Params(10.0, **mesh, inertia=0.01, coulomb=0.4, load_friction=0.15, creep_speed=1e-6)
+    torque = (load * 1.15 + 0.4) / 10.0
+    graph = BondGraph()
+    graph.junction("input", "1")
+    graph.add("motor", Sf("rotational", 50.0) if elastic else Se("rotational", torque))
+    graph.add("load", Se("rotational", -load) if elastic else Sf("rotational", 5.0))
+    graph.include("stage", gear_stage.build(stage))
+    graph.chain("motor", "input", "stage.input")
+    graph.chain(*(("load", "stage.output") if elastic else ("stage.output", "load")))
+    assembly = assemble(graph)
+    x = assembly.initial()
+    if elastic:  # at steady state
+        x |= {"stage.inertia.flow": 5.0, "stage.mesh.spring.displacement": torque / 5e3}
+    rates, known = assembly.flow(0.0, x, {})
+    assert all(abs(rate) < 1e-9 for rate in rates.values())
+    supplied = assembly.supplied(known)
+    assert -supplied["load"] / supplied["motor"] == pytest.approx(load / (load + 0.4 + 0.15 * load), rel=1e-9)
+
+
+def test_a_load_that_drives_a_stage_meets_its_friction() -> None:
+    """M_T = M_0 + μ M_load in this direction too: the motor gets M_load − M_T."""
+    stage = gear_stage.Params(10.0, coulomb=0.4, load_friction=0.15, creep_speed=1e-6)
+    transmitted = -(20.0 - (0.4 + 0.15 * 20.0))
+    assert gear_stage.friction(stage, 3.0, transmitted) == pytest.approx(0.4 + 0.15 * 20.0, rel=1e-9)
+
+
+def test_a_planetary_gear_turns_as_willis_says() -> None:
+    graph = BondGraph(inputs={"sun": "rad/s", "ring": "rad/s"})
+    graph.include("gear", planetary.build(planetary.Params(3.0)))
+    for name in ("sun", "ring"):
+        graph.add(name, Sf("rotational", given(name)))
+    graph.junction("carrier", "1")
+    graph.add("load", R("rotational", 2.0))
+    graph.chain("sun", "gear.sun")
+    graph.chain("gear.ring", "ring")
+    graph.chain("gear.carrier", "carrier", "load")
+    graph.add("inertia", I("rotational", 0.1))
+    graph.bond("carrier", "inertia")
+    assembly = assemble(graph)
+    known = assembly.solve(0.0, assembly.initial(), {"sun": 12.0, "ring": 2.0})
+    assert assembly.flow_of("load", known) == pytest.approx((12.0 + 3.0 * 2.0) / 4.0)
+    # torques of sun : ring : carrier = 1 : i : −(1 + i)
+    torque = assembly.effort("sun", known)
+    assert assembly.effort("ring", known) == pytest.approx(-3.0 * torque, rel=1e-12)
+
+
+def test_a_strain_wave_gear_hardens_and_has_its_kinematic_error() -> None:
+    params = harmonic_drive.Params(50.0, 2e4, hardening=5e7, damping=1.0, error=2e-4)
+    graph = BondGraph(inputs={"speed": "rad/s"})
+    graph.include("gear", harmonic_drive.build(params))
+    graph.add("motor", Sf("rotational", given("speed")))
+    graph.add("arm", I("rotational", 0.5))
+    graph.junction("output", "1")
+    graph.chain("motor", "gear.input")
+    graph.chain("gear.output", "output", "arm")
+    assembly = assemble(graph)
+    found = Simulation(
+        assembly, np.linspace(0.0, 2.0, 21), lambda t: {"speed": 30.0 * math.sin(3.0 * t)}, 1e-8, method="DOP853"
+    )
+    angle = found["gear.generator.displacement"]
+    assert angle == pytest.approx(10.0 * (1.0 - np.cos(3.0 * found.t)), abs=1e-7)
+    twist = found["gear.spring.displacement"][-1]
+    assert assembly.effort("gear.spring", found.known()) == pytest.approx(2e4 * twist + 5e7 * twist**3, rel=1e-9)
+    assert found.supplied[-1] == pytest.approx(found.stored() + found.dissipated[-1], rel=1e-6)
+    # the output with both its twist and the error of the teeth
+    with_error = angle[-1] / 50.0 + 2e-4 * math.sin(2.0 * angle[-1])
+    graph_angle = np.trapezoid(found["arm.flow"], found.t) + twist
+    assert graph_angle == pytest.approx(with_error, abs=2e-3)
+
+
+# --- friction ---
+
+
+def sliding(params: friction.Params, force: Law) -> Simulation:
+    graph = BondGraph(inputs={})
+    graph.add("push", Se("rotational", force))
+    graph.include("contact", friction.build(params))
+    graph.add("inertia", I("rotational", 0.5))
+    graph.bond("push", "contact.body")
+    graph.bond("contact.body", "inertia")
+    return Simulation(assemble(graph), np.linspace(0.0, 5.0, 51))
+
+
+def test_bristles_hold_what_should_stick() -> None:
+    """A load that rises to 0.9 F_s: bristles hold it to 1e-9 rad/s, the smooth law creeps away."""
+    load = Law(lambda t: 2.7 * ops.minimum(t, 1.0), ("t",))
+    stuck = sliding(friction.Params(2.5, static=3.0, bristle_stiffness=2e4, bristle_damping=30.0), load)
+    deflection = stuck["contact.stiffness.displacement"]
+    assert deflection[-1] == pytest.approx(2.7 / 2e4, rel=1e-6)
+    assert abs(stuck["inertia.flow"][30:]).max() < 1e-9
+    creeping = sliding(friction.Params(2.5, model="stribeck", static=3.0), load)
+    assert creeping["inertia.flow"][-1] > 1e-3
+
+
+@pytest.mark.parametrize("speed", [0.002, 0.02, 1.0, -0.3])
+@pytest.mark.parametrize("model", ["stribeck", "lugre"])
+def test_steady_sliding_has_the_friction_of_the_stribeck_curve(model: str, speed: float) -> None:
+    params = friction.Params(
+        2.5, model, static=3.0, stribeck_speed=0.01, viscous=0.4, creep_speed=1e-7, bristle_damping=20.0
+    )
+    assembly = bench(friction.build(params), {"body": ("speed", "rad/s")})
+    found = Simulation(assembly, [5.0], lambda _: {"speed": speed})
+    expected = math.copysign(2.5 + 0.5 * math.exp(-((speed / 0.01) ** 2)), speed) + 0.4 * speed
+    assert assembly.effort("speed", found.known()) == pytest.approx(expected, rel=1e-6)
+
+
+WRONG = {
+    "a machine without excitation": (
+        lambda: dc_machine.Params(0.5, 1e-3),
+        "give either torque_constant, or excitation, field_resistance and field_inductance",
+    ),
+    "half a field winding": (
+        lambda: dc_machine.Params(0.5, 1e-3, excitation=0.1),
+        "a field winding has excitation, field_resistance and field_inductance; give all three",
+    ),
+    "less friction at rest": (
+        lambda: friction.Params(2.0, static=1.0),
+        "static is 1, less than coulomb with 2; exchange them",
+    ),
+    "a gap in a rigid mesh": (
+        lambda: gear_stage.Params(10.0, gap=0.01),
+        "damping and gap are those of an elastic mesh; give stiffness too, or leave them out",
+    ),
+    "a ratio of 0": (
+        lambda: gear_stage.Params(0.0),
+        "a ratio of 0 transmits nothing; give turns of the input per turn of the output",
+    ),
+    "a stage that locks itself": (
+        lambda: gear_stage.Params(10.0, load_friction=1.0),
+        "load_friction is 1: the load could never drive the stage (self-locking); give less than 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_refused_parameters(case: str) -> None:
+    make, message = WRONG[case]
+    with pytest.raises(ValueError) as raised:
+        make()
+    assert str(raised.value) == message
