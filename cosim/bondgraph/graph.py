@@ -225,5 +225,5 @@ def _domains(graph: CheckedGraph) -> tuple[str, ...]:
                 waiting += [(k, domain, name) for k in graph.at(end) if k != bond]
     for number, bond in enumerate(graph.bonds):
         if number not in found:
-            raise GraphError("no element says its domain; give it one", bond.tail)
+            raise GraphError("its domain is unknown; bond it to an element, or give it one", bond.tail)
     return tuple(found[number][0] for number in range(len(graph.bonds)))

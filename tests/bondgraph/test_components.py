@@ -106,12 +106,12 @@ def test_a_winding_heats_to_its_steady_temperatures_and_its_resistance_rises() -
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_shaft_with_backlash_swings_as_published(form: str) -> None:
-    """ElastoBacklash of the Modelica Standard Library 4.1.0: an inertia on the ground, wound up beyond its gap."""
+    """ElastoBacklash of the Modelica Standard Library 4.1.0: an inertia on the ground, wound up beyond its backlash."""
     graph = BondGraph()
     graph.junction("speed", "1")
     graph.add("inertia", I("rotational", 5.0))
     graph.add("ground", Sf("rotational", 0.0))
-    mesh = shaft.Params(2e4, 50.0, gap=math.pi / 4, twist=math.pi / 2, backlash=form)
+    mesh = shaft.Params(2e4, 50.0, backlash=math.pi / 4, twist=math.pi / 2, model=form)
     graph.include("shaft", shaft.build(mesh))
     graph.chain("speed", "inertia")
     graph.chain("speed", "shaft.input")
@@ -176,17 +176,17 @@ def test_a_planetary_gear_turns_as_willis_says() -> None:
     graph.include("gear", planetary.build(planetary.Params(3.0)))
     for name in ("sun", "ring"):
         graph.add(name, Sf("rotational", given(name)))
-    graph.junction("carrier", "1")
+    graph.junction("arm", "1")
     graph.add("load", R("rotational", 2.0))
     graph.chain("sun", "gear.sun")
     graph.chain("gear.ring", "ring")
-    graph.chain("gear.carrier", "carrier", "load")
+    graph.chain("gear.arm", "arm", "load")
     graph.add("inertia", I("rotational", 0.1))
-    graph.bond("carrier", "inertia")
+    graph.bond("arm", "inertia")
     assembly = assemble(graph)
     known = assembly.solve(0.0, assembly.initial(), {"sun": 12.0, "ring": 2.0})
     assert assembly.flow_of("load", known) == pytest.approx((12.0 + 3.0 * 2.0) / 4.0)
-    # torques of sun : ring : carrier = 1 : i : −(1 + i)
+    # torques of sun : ring : arm = 1 : i : −(1 + i)
     torque = assembly.effort("sun", known)
     assert assembly.effort("ring", known) == pytest.approx(-3.0 * torque, rel=1e-12)
 
@@ -218,7 +218,7 @@ def test_a_strain_wave_gear_hardens_and_has_its_kinematic_error() -> None:
 # --- friction ---
 
 
-def sliding(params: friction.Params, force: Law) -> Simulation:
+def held(params: friction.Params, force: Law) -> Simulation:
     graph = BondGraph(inputs={})
     graph.add("push", Se("rotational", force))
     graph.include("contact", friction.build(params))
@@ -231,11 +231,11 @@ def sliding(params: friction.Params, force: Law) -> Simulation:
 def test_bristles_hold_what_should_stick() -> None:
     """A load that rises to 0.9 F_s: bristles hold it to 1e-9 rad/s, the smooth law creeps away."""
     load = Law(lambda t: 2.7 * ops.minimum(t, 1.0), ("t",))
-    stuck = sliding(friction.Params(2.5, static=3.0, bristle_stiffness=2e4, bristle_damping=30.0), load)
+    stuck = held(friction.Params(2.5, static=3.0, bristle_stiffness=2e4, bristle_damping=30.0), load)
     deflection = stuck["contact.stiffness.displacement"]
     assert deflection[-1] == pytest.approx(2.7 / 2e4, rel=1e-6)
     assert abs(stuck["inertia.flow"][30:]).max() < 1e-9
-    creeping = sliding(friction.Params(2.5, model="stribeck", static=3.0), load)
+    creeping = held(friction.Params(2.5, model="stribeck", static=3.0), load)
     assert creeping["inertia.flow"][-1] > 1e-3
 
 
@@ -264,9 +264,9 @@ WRONG = {
         lambda: friction.Params(2.0, static=1.0),
         "static is 1, less than coulomb with 2; exchange them",
     ),
-    "a gap in a rigid mesh": (
-        lambda: gear_stage.Params(10.0, gap=0.01),
-        "damping and gap are those of an elastic mesh; give stiffness too, or leave them out",
+    "backlash in a rigid mesh": (
+        lambda: gear_stage.Params(10.0, backlash=0.01),
+        "damping and backlash are those of an elastic mesh; give stiffness too, or leave them out",
     ),
     "a ratio of 0": (
         lambda: gear_stage.Params(0.0),

@@ -107,7 +107,7 @@ CASES: dict[str, tuple[BondGraph, str]] = {
     ),
     "junctions alone": (
         graph({}, {"n": "1", "m": "0"}, "n -> m", "m -> n"),
-        "elements.n: no element says its domain; give it one",
+        "elements.n: its domain is unknown; bond it to an element, or give it one",
     ),
     "a coordinate that nothing moves": (
         graph(

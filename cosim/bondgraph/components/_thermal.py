@@ -49,7 +49,7 @@ def add_windings(graph: BondGraph, meshes: Sequence[str], resistance: float, the
 
 
 def _hot(resistance: float, coefficient: float) -> Law:
-    def effort(current: Numeric, rise: Numeric) -> Numeric:
-        return resistance * (1.0 + coefficient * rise) * current
+    def effort(current: Numeric, temperature_rise: Numeric) -> Numeric:
+        return resistance * (1.0 + coefficient * temperature_rise) * current
 
     return Law(effort, ("flow", "winding_heat.effort"))

@@ -6,7 +6,8 @@ Ports: `armature`, the mesh that a source of voltage is bonded to; `shaft`. With
 
 from __future__ import annotations
 
-import math
+from functools import partial
+from operator import mul
 
 from cosim.bondgraph import GY, BondGraph, I, Law, R
 from cosim.bondgraph.components._thermal import Thermal, add_windings
@@ -18,19 +19,19 @@ class Params:
     resistance: float = param(unit="ohm", above=0.0, doc="R of the armature")
     inductance: float = param(unit="H", above=0.0, doc="L of the armature")
     inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="J of the rotor; 0: that of what is bonded to it")
-    torque_constant: float = param(unit="N*m/A", above=0.0, default=math.nan, doc="K, with permanent magnets")
+    torque_constant: float | None = param(unit="N*m/A", above=0.0, default=None, doc="K, with permanent magnets")
     viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="b of the bearings")
-    excitation: float = param(unit="H", above=0.0, default=math.nan, doc="G: torque per armature and field current")
-    field_resistance: float = param(unit="ohm", above=0.0, default=math.nan)
-    field_inductance: float = param(unit="H", above=0.0, default=math.nan)
+    excitation: float | None = param(unit="H", above=0.0, default=None, doc="G: torque per armature and field current")
+    field_resistance: float | None = param(unit="ohm", above=0.0, default=None)
+    field_inductance: float | None = param(unit="H", above=0.0, default=None)
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
 
     def __post_init__(self) -> None:
         field = (self.excitation, self.field_resistance, self.field_inductance)
-        given = [not math.isnan(value) for value in field]
+        given = [value is not None for value in field]
         if any(given) != all(given):
             raise ValueError("a field winding has excitation, field_resistance and field_inductance; give all three")
-        if all(given) == (not math.isnan(self.torque_constant)):
+        if all(given) == (self.torque_constant is not None):
             raise ValueError("give either torque_constant, or excitation, field_resistance and field_inductance")
 
 
@@ -42,14 +43,14 @@ def build(params: Params) -> BondGraph:
     graph.bond("mesh", "winding")
     add_windings(graph, ["mesh"], params.resistance, params.thermal)
     constant = params.torque_constant
-    if not math.isnan(params.excitation):
+    if params.excitation is not None:
         graph.ports["field"] = "field_mesh"
         graph.junction("field_mesh", "1")
         graph.add("field_winding", I("electrical", params.field_inductance))
         graph.add("field_resistance", R("electrical", params.field_resistance))
         graph.bond("field_mesh", "field_winding")
         graph.bond("field_mesh", "field_resistance")
-        constant = Law(lambda current: params.excitation * current, ("field_winding.flow",))
+        constant = Law(partial(mul, params.excitation), ("field_winding.flow",))
     graph.add("machine", GY("electrical", "rotational", constant))
     graph.chain("mesh", "machine", "rotor")
     if params.inertia:

@@ -32,8 +32,8 @@ class Params:
         unit="N*m/rad", above=0.0, default=math.inf, doc="of the mesh, at the input; rigid without"
     )
     damping: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the mesh, at the input")
-    gap: float = param(unit="rad", min=0.0, max=TURN, default=0.0, doc="backlash from edge to edge, at the input")
-    backlash: Literal["dead_zone", "transformer"] = param(default="dead_zone", doc="see `shaft`")
+    backlash: float = param(unit="rad", min=0.0, max=TURN, default=0.0, doc="from edge to edge, at the input")
+    backlash_model: Literal["dead_zone", "transformer"] = param(default="dead_zone", doc="see `shaft`")
     inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="of the output shaft")
     coulomb: float = param(unit="N*m", min=0.0, default=0.0, doc="M_0, friction without load, at the output")
     load_friction: float = param(unit="1", min=0.0, default=0.0, doc="μ, friction per load")
@@ -46,8 +46,8 @@ class Params:
         if self.load_friction >= 1.0:
             what = f"load_friction is {self.load_friction:g}: the load could never drive the stage (self-locking)"
             raise ValueError(f"{what}; give less than 1")
-        if math.isinf(self.stiffness) and (self.damping or self.gap):
-            raise ValueError("damping and gap are those of an elastic mesh; give stiffness too, or leave them out")
+        if math.isinf(self.stiffness) and (self.damping or self.backlash):
+            raise ValueError("damping and backlash are those of an elastic mesh; give stiffness too, or leave them out")
 
 
 def friction(params: Params, speed: Numeric, transmitted: Numeric) -> Numeric:
@@ -65,7 +65,7 @@ def build(params: Params) -> BondGraph:
     graph.add("ratio", TF("rotational", "rotational", 1.0 / params.ratio))
     graph.chain("torque", "ratio", "output")
     if elastic:
-        mesh = shaft.Params(params.stiffness, params.damping, params.gap, backlash=params.backlash)
+        mesh = shaft.Params(params.stiffness, params.damping, params.backlash, model=params.backlash_model)
         graph.include("mesh", shaft.build(mesh))
         graph.bond("mesh.output", "torque")
     if params.inertia:

@@ -1,7 +1,7 @@
-"""A planetary gear by Willis: ω_sun = (1 + i) ω_carrier − i ω_ring, with i the teeth of the ring per tooth of the sun.
+"""A planetary gear by Willis: ω_sun = (1 + i) ω_arm − i ω_ring, with i the teeth of the ring per tooth of the sun.
 
-Ports: `sun`, from a 1-junction; `ring` and `carrier`, to 1-junctions. A shaft that is held is bonded to a source of
-flow 0. Rigid and without loss; a `shaft` before it makes it elastic.
+Ports: `sun`, from a 1-junction; `ring` and `arm` (that of the planets), to 1-junctions. A shaft that is held is bonded
+to a source of flow 0. Rigid and without loss; a `shaft` before it makes it elastic.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class Params:
 
 
 def build(params: Params) -> BondGraph:
-    graph = BondGraph(ports={"sun": "mesh", "ring": "to_ring", "carrier": "to_carrier"})
+    graph = BondGraph(ports={"sun": "mesh", "ring": "to_ring", "arm": "to_arm"})
     graph.junction("mesh", "0")
-    for name, ratio in (("to_ring", -1.0 / params.ring_ratio), ("to_carrier", 1.0 / (1.0 + params.ring_ratio))):
+    for name, ratio in (("to_ring", -1.0 / params.ring_ratio), ("to_arm", 1.0 / (1.0 + params.ring_ratio))):
         graph.add(name, TF("rotational", "rotational", ratio))
         graph.bond("mesh", name)
     return graph

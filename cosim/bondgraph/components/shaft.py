@@ -1,11 +1,11 @@
-"""An elastic shaft or mesh with backlash (theory §9): no torque inside the gap, and a damper that never pulls.
+"""An elastic shaft or mesh with backlash (theory §9): no torque inside it, and a damper that never pulls.
 
-With the twist φ beyond the edge of the gap, M = k φ + d. The damper's torque d = b φ̇ is at most as large as that of the
-spring, so the sum does not pull, and does not jump where contact begins.
+With the twist φ beyond the edge of the backlash, M = k φ + d. The damper's torque d = b φ̇ is at most as large as that
+of the spring, so the sum does not pull, and does not jump where contact begins.
 
 As a bond graph this is a spring by a law with a dead zone and a damper that knows the spring's torque
-(`backlash: dead_zone`); or, as in theory §9, a transformer of ratio 0 inside the gap and 1 outside, before a spring and
-the same damper (`backlash: transformer`). Both give the same torque.
+(`model: dead_zone`); or, as in theory §9, a transformer of ratio 0 inside the backlash and 1 outside, before a spring
+and the same damper (`model: transformer`). Both give the same torque.
 
 Ports: `input` and `output`, 1-junctions of shafts bond from and to them.
 """
@@ -24,14 +24,14 @@ from cosim.units import TURN
 class Params:
     stiffness: float = param(unit="N*m/rad", above=0.0, doc="k")
     damping: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="b")
-    gap: float = param(unit="rad", min=0.0, max=TURN, default=0.0, doc="backlash, from edge to edge")
-    twist: float = param(unit="rad", default=0.0, doc="at t = 0, from the middle of the gap")
-    backlash: Literal["dead_zone", "transformer"] = param(default="dead_zone", doc="how the gap is modelled")
+    backlash: float = param(unit="rad", min=0.0, max=TURN, default=0.0, doc="from edge to edge")
+    twist: float = param(unit="rad", default=0.0, doc="at t = 0, from the middle of the backlash")
+    model: Literal["dead_zone", "transformer"] = param(default="dead_zone", doc="of the backlash")
 
 
-def beyond_gap(twist: Numeric, gap: float) -> Numeric:
-    """The twist beyond the edge of the gap, 0 inside."""
-    return twist - ops.clip(twist, -gap / 2.0, gap / 2.0)
+def beyond_backlash(twist: Numeric, backlash: float) -> Numeric:
+    """The twist beyond the edge of the backlash, 0 inside."""
+    return twist - ops.clip(twist, -backlash / 2.0, backlash / 2.0)
 
 
 def without_pulling(damping: Numeric, spring: Numeric) -> Numeric:
@@ -41,11 +41,11 @@ def without_pulling(damping: Numeric, spring: Numeric) -> Numeric:
 
 
 def build(params: Params) -> BondGraph:
-    k, b, gap = params.stiffness, params.damping, params.gap
+    k, b, backlash = params.stiffness, params.damping, params.backlash
     graph = BondGraph(ports={"input": "torque", "output": "torque"})
     graph.junction("torque", "0")
     graph.junction("twist", "1", initial=params.twist)
-    if gap == 0.0:
+    if backlash == 0.0:
         graph.add("spring", C("rotational", k, params.twist))
         graph.chain("torque", "twist", "spring")
         if b:
@@ -53,16 +53,16 @@ def build(params: Params) -> BondGraph:
             graph.chain("twist", "damper")
         return graph
     graph.add("damper", R("rotational", Law(lambda w, m: without_pulling(b * w, m), ("flow", "spring.effort"))))
-    if params.backlash == "dead_zone":
-        law = Law(lambda q: k * beyond_gap(q, gap), ("displacement",))
-        energy = Law(lambda q: 0.5 * k * beyond_gap(q, gap) ** 2, ("displacement",))
+    if params.model == "dead_zone":
+        law = Law(lambda q: k * beyond_backlash(q, backlash), ("displacement",))
+        energy = Law(lambda q: 0.5 * k * beyond_backlash(q, backlash) ** 2, ("displacement",))
         graph.add("spring", C("rotational", law, params.twist, energy))
         graph.chain("torque", "twist", "spring")
     else:
-        edge = Law(lambda q: ops.where(ops.absolute(q) > gap / 2.0, 1.0, 0.0), ("twist.displacement",))
+        edge = Law(lambda q: ops.where(ops.absolute(q) > backlash / 2.0, 1.0, 0.0), ("twist.displacement",))
         graph.add("edge", TF("rotational", "rotational", edge))
         graph.junction("contact", "1")
-        graph.add("spring", C("rotational", k, beyond_gap(params.twist, gap)))
+        graph.add("spring", C("rotational", k, beyond_backlash(params.twist, backlash)))
         graph.chain("torque", "twist", "edge", "contact", "spring")
-    graph.chain("twist" if params.backlash == "dead_zone" else "contact", "damper")
+    graph.chain("twist" if params.model == "dead_zone" else "contact", "damper")
     return graph
