@@ -140,28 +140,20 @@ def _matrix_product(a: Numeric, b: Numeric) -> Numeric:
     left, right = (np.asarray(_boxed(x), dtype=object) for x in (a, b))
     if left.shape[-1:] != right.shape[:1] or not 1 <= left.ndim <= 2 >= right.ndim >= 1:
         raise ValueError(f"matmul: shapes {left.shape} and {right.shape} do not match")
-    rows, columns = (
-        [_nonzero(line) for line in x.tolist()] if x.ndim == 2 else [_nonzero(x.tolist())] for x in (left, right.T)
-    )
-    out = np.empty((len(rows), len(columns)), dtype=object)
-    for i, row in enumerate(rows):
-        for k, column in enumerate(columns):
-            out[i, k] = _scalar_product(row, column)
-    return out.reshape(left.shape[:-1] + right.shape[1:]).view(Traced)
-
-
-def _nonzero(elements: list[Numeric]) -> dict[int, Numeric]:
-    return {k: x for k, x in enumerate(elements) if not _is_zero(x)}
-
-
-def _scalar_product(a: dict[int, Numeric], b: dict[int, Numeric]) -> Numeric:
-    """Σ a_k b_k of elements that are not 0."""
     add, multiply = _scalar("ADD", 2), _scalar("MUL", 2)
-    value: Numeric = 0.0
-    for k, x in a.items():
-        if k in b:
-            value = add(value, multiply(x, b[k]))
-    return value
+    rows = [[None if _is_zero(x) else x for x in row] for row in np.atleast_2d(left).tolist()]
+    columns = [[(k, y) for k, y in enumerate(column) if not _is_zero(y)] for column in np.atleast_2d(right.T).tolist()]
+    out = []
+    for row in rows:
+        for column in columns:
+            value: Numeric = 0.0
+            for k, y in column:
+                if (x := row[k]) is not None:
+                    value = add(value, multiply(x, y))
+            out.append(value)
+    product = np.empty(len(out), dtype=object)
+    product[:] = out
+    return product.reshape(left.shape[:-1] + right.shape[1:]).view(Traced)
 
 
 def _is_zero(x: Numeric) -> bool:

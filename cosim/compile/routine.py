@@ -43,6 +43,12 @@ class Routine(RoutineBase):
         """Arithmetic operations of one evaluation, calls included."""
         return self.graph.operations + sum(callee.operations for callee in self.callees)
 
+    @property
+    def _content(self) -> str:
+        """The graph, which costs less than its code for one lane; code for batches needs no other."""
+        graph, callees = self.graph, [callee.symbol for callee in self.callees]
+        return repr((graph.nodes, graph.outputs, graph.arguments, callees, self.shapes, self.uniform))
+
     def _text(self, symbol: str, lanes: int) -> str:
         return emit.function(symbol, self.graph, self._trace.calls, lanes, len(self._trace.inputs), self.uniform)
 

@@ -111,10 +111,15 @@ class RoutineBase(ABC):
         """The code for one lane, under the symbol `_`."""
         return self._text("_", 1)
 
+    @property
+    def _content(self) -> str:
+        """What distinguishes it from others of the same name."""
+        return self._anonymous
+
     @cached_property
     def symbol(self) -> str:
-        """Its name in LLVM IR, with a hash of the code."""
-        return f"{self.name}_{hashlib.sha256(self._anonymous.encode()).hexdigest()[:12]}"
+        """Its name in LLVM IR, with a hash of its content."""
+        return f"{self.name}_{hashlib.sha256(self._content.encode()).hexdigest()[:12]}"
 
     def definition(self, lanes: int) -> str:
         """IR of `@symbol.<lanes>`."""
