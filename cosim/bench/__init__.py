@@ -10,6 +10,7 @@ from cosim.bench import (
     report,
     rows_batch,
     rows_chain,
+    rows_compile,
     rows_dynamics,
     rows_hardware,
     rows_loops,
@@ -43,6 +44,7 @@ CASES: tuple[BenchCase, ...] = (
     *rows_realtime.CASES,
     *rows_hardware.CASES,
     *rows_start.CASES,
+    *rows_compile.CASES,
 )
 
 
