@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ PACKAGE = "package://"
 MANIFEST = "package.xml"
 DEPTH = 2  # folders below a search folder in which packages are found
 ANCESTORS = 6  # folders above a file that may be its package
+UNTRACKED = "cosim.untracked"  # audit event of a search, or of a file that is opened outside of Python
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _NAME = re.compile(rb"<name>\s*([\w.-]+)\s*</name>")
 
@@ -53,6 +55,7 @@ def find_package(name: str, folders: Iterable[Path], near: Path) -> Path:
 
     Raises InputError if there is none.
     """
+    sys.audit(UNTRACKED, name)
     for folder in folders:
         for level in range(DEPTH + 1):
             for found in sorted(folder.glob("/".join("*" * level)) if level else [folder]):

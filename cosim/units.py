@@ -10,6 +10,8 @@ import re
 
 from cosim.errors import shortened
 
+LONGEST = 1e9  # s; longer times are typing errors
+
 TURN = 2.0 * math.pi
 DEGREE = math.pi / 180.0
 RPM = TURN / 60.0
@@ -153,3 +155,9 @@ def format_seconds(seconds: float) -> str:
             size = seconds / factor
             return f"{size:,.0f} {prefix}s" if abs(size) >= 100.0 else f"{size:.3g} {prefix}s"
     return "0 s"
+
+
+def show_time(ns: float) -> str:
+    """A time as text with its unit: `2 ms`."""
+    unit, factor = next((u for u in (("s", 1e9), ("ms", 1e6)) if ns >= u[1]), ("us", 1e3))
+    return f"{ns / factor:.10g} {unit}"

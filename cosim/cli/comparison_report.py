@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cosim.output.console import report_console, report_table
+from cosim.output.text_table import TextTable
 from cosim.rig.comparison import Comparison
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 MOST_SIGNALS, MOST_FIELDS = 12, 24  # that are listed
 ROUNDING = 1e-9  # relative to the size of a signal: smaller differences are summed up in a line
@@ -19,11 +16,10 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
 
     a, b: names of the runs.
     """
-    console = report_console()
-    console.print(f"a  {a}  {comparison.a.rig.name}, {comparison.a.t[-1]:.6g} s", markup=False)
-    console.print(f"b  {b}  {comparison.b.rig.name}, {comparison.b.t[-1]:.6g} s", markup=False)
+    print(f"a  {a}  {comparison.a.rig.name}, {comparison.a.t[-1]:.6g} s")
+    print(f"b  {b}  {comparison.b.rig.name}, {comparison.b.t[-1]:.6g} s")
     if comparison.identical and not comparison.changed:
-        console.print("the runs are equal, to the bit")
+        print("the runs are equal, to the bit")
         return
 
     fields = {name: pair for name, pair in comparison.changed.items() if not name.startswith("joints.")}
@@ -31,11 +27,11 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
         shown = _table("summary", "a", "b", "b / a")
         for name, (first, second) in list(fields.items())[:MOST_FIELDS]:
             shown.add_row(name, _value(first), _value(second), _ratio(first, second))
-        console.print(shown, markup=False)
+        _print(shown)
         if (more := len(fields) - MOST_FIELDS) > 0:
-            console.print(f"… and {more} more")
+            print(f"… and {more} more")
     if any(name.startswith("joints.") for name in comparison.changed):
-        console.print(_joints(comparison), markup=False)
+        _print(_joints(comparison))
     sizes = {name: _size(comparison, name) for name in comparison.signals}
     relative = {name: d.max / sizes[name] if sizes[name] else 0.0 for name, d in comparison.signals.items()}
     differing = sorted((name for name, r in relative.items() if r > ROUNDING), key=lambda name: -relative[name])
@@ -46,19 +42,19 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
             unit = d.unit.replace("*", "·")
             values = f"{d.rms:.4g} {unit}", f"{d.max:.4g} {unit}", f"{d.t:.6g} s", f"{relative[name]:.1%}"
             signals.add_row(name, *values)
-        console.print(signals, markup=False)
+        _print(signals)
     rest = len(comparison.signals) - len(differing[:MOST_SIGNALS])
     if rest:
         larger = len(differing) - len(differing[:MOST_SIGNALS])
         equal = f"{rest - larger} equal within 1e-9 of their size"
-        console.print(f"{rest} more signals: {equal}" + (f", {larger} with smaller differences" if larger else ""))
+        print(f"{rest} more signals: {equal}" + (f", {larger} with smaller differences" if larger else ""))
     for which, names in (("a", comparison.only_a), ("b", comparison.only_b)):
         if names:
             listed = ", ".join(names[:MOST_SIGNALS]) + (" …" if len(names) > MOST_SIGNALS else "")
-            console.print(f"only in {which}: {listed}", markup=False)
+            print(f"only in {which}: {listed}")
 
 
-def _joints(comparison: Comparison) -> Table:
+def _joints(comparison: Comparison) -> TextTable:
     """Errors and efforts of the joints of both runs, side by side."""
     keys = {"error RMS": "error_rms", "effort RMS": "effort_rms"}
     shown = _table("joint", *(heading for name in keys for heading in (f"{name} a", "b", "b / a")))
@@ -72,12 +68,12 @@ def _joints(comparison: Comparison) -> Table:
     return shown
 
 
-def _table(heading: str, *columns: str) -> Table:
-    table = report_table()
-    table.add_column(heading, overflow="fold")
-    for column in columns:
-        table.add_column(column, justify="right", overflow="fold")
-    return table
+def _table(heading: str, *columns: str) -> TextTable:
+    return TextTable([heading], columns)
+
+
+def _print(table: TextTable) -> None:
+    print(*table.lines(), sep="\n")
 
 
 def _size(comparison: Comparison, name: str) -> float:

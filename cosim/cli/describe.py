@@ -12,8 +12,9 @@ from cosim.control.limits import LIMITS, STOP
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
-from cosim.rig.sections.schedule import ScheduleSpec, show_time
+from cosim.rig.sections.schedule import ScheduleSpec
 from cosim.timing.pacing import Pacing, Trigger
+from cosim.units import show_time
 
 if TYPE_CHECKING:
     from cosim.rig import Rig

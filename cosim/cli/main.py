@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 
@@ -11,6 +12,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
+    # threads for matrices far larger than those of a rig, whose start takes as long as the import of numpy
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = _run()
     except KeyboardInterrupt:
@@ -21,35 +24,20 @@ def main() -> None:
 
 def _run() -> int:
     """The exit code of the command. Imports are here because Ctrl-C may come during them."""
-    import typer
-
-    from cosim.cli.commands import app
+    from cosim.cli.command_line import parse
     from cosim.errors import CosimError
     from cosim.execution.posix_signals import raise_on_termination
 
     raise_on_termination()  # an orderly stop completes the recording
     try:
-        # an interrupt is an exception or, early on, the exit code 130
-        if app(standalone_mode=False):
-            raise KeyboardInterrupt
+        parse(sys.argv[1:])()
     except CosimError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    except typer.Abort:
+    except BrokenPipeError:  # what reads the output has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         print(f"cannot write: {error.strerror}; make room or choose another place", file=sys.stderr)
         return 1
-    except Exception as error:
-        # typer's own complaints about the command line
-        show, explain = getattr(error, "show", None), getattr(error, "format_message", None)
-        if show is None or explain is None:
-            raise
-        command = getattr(getattr(error, "ctx", None), "command_path", "cosim")
-        what = " ".join(explain().split()).rstrip(".")
-        if what:
-            print(f"{command}: {what}; see {command} --help", file=sys.stderr)
-        else:
-            show()  # the list of commands
-        return getattr(error, "exit_code", 2)
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cosim.errors import CosimError, InputError, RunError, did_you_mean
 from cosim.output.output_files import write_file
 from cosim.paths import locate
-from cosim.rig.outline import channels_of
+from cosim.rig.outline import outline_of
 from cosim.rig.run import Run
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ TIMING = "timing"
 
 def input_files(rig: Rig) -> dict[Path, str]:
     """The files that a rig was read from: its URDF and Python files, and those that trajectories name."""
+    return rig.cached.recall("input_files", lambda: _input_files(rig))
+
+
+def _input_files(rig: Rig) -> dict[Path, str]:
     spec = rig.spec
     found = {} if spec.mechanism.urdf is None else {spec.mechanism.urdf: "the URDF"}
     plugins = [
@@ -41,7 +45,7 @@ def input_files(rig: Rig) -> dict[Path, str]:
 def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joints: Sequence[str] = ()) -> None:
     """Raise InputError for a plot of the timing of a run that is not in real time, and for signals and joints to plot
     that the rig does not have, or without a plot."""
-    chosen = (("--plot-signals", signals, tuple(dict(channels_of(rig)))), ("--plot-joints", joints, rig.joints))
+    chosen = (("--plot-signals", signals, tuple(outline_of(rig).units)), ("--plot-joints", joints, rig.joints))
     for option, names, known in chosen:
         if names and not plots:
             raise InputError("there is no plot to choose them for; pass --plot FILE too", option)
@@ -51,7 +55,7 @@ def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joi
     if signals and joints:
         raise InputError("give --plot-signals or --plot-joints, not both", "--plot")
     for plot in plots:
-        if Path(plot).stem.endswith(TIMING) and rig.spec.schedule.pacing is None:
+        if Path(plot).stem.endswith(TIMING) and rig.run_spec.schedule.pacing is None:
             what = "a plot of the timing needs a run in real time; pass --realtime or choose another file name"
             raise InputError(f"{plot}: {what}", "--plot")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cosim.errors import RunError, plural
-from cosim.output.console import report_console, report_table
+from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
-from cosim.rig.build.drivers import BusReport
 from cosim.rig.run import Run
 from cosim.rig.summary import EnergySummary, JointSummary, RunSummary, speed_text
+
+if TYPE_CHECKING:
+    from cosim.rig.build.drivers import BusReport
 
 # relative energy residual above which a run is called coarse
 COARSE = 0.01
@@ -23,15 +26,11 @@ LOSS = ROUNDING
 
 def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
     """Print the summary: a table of the joints, then a line per topic. unstable: what was known to be before."""
-    summary, console = run.summary, report_console()
-    console.print(f"[bold]{run.rig.name}[/bold]  {run.rig.description}".rstrip(), soft_wrap=True)
-    table = report_table()
-    table.add_column("joint", overflow="fold")
-    table.add_column("role")
-    joints, units = summary["joints"], run.rig.units
+    summary, units = run.summary, run.rig.units
+    print(f"{bold(run.rig.name)}  {run.rig.description}".rstrip())
+    joints = summary["joints"]
     columns = _columns(list(joints.values()))
-    for heading, _, _ in columns:
-        table.add_column(heading, justify="right")
+    table = TextTable(("joint", "role"), [heading for heading, _, _ in columns])
     for name, joint in joints.items():
         none = {"effort"} if joint["role"] == "passive" else set()
         values = [
@@ -39,10 +38,10 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
             for _, key, what in columns
         ]
         table.add_row(name, joint["role"], *values)
-    console.print(table)
     timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
-    for line in [*structure_lines(summary, units), *guard_lines(summary), *general_lines(summary, unstable), *timing]:
-        console.print(line, soft_wrap=True)
+    further = [*structure_lines(summary, units), *guard_lines(summary), *general_lines(summary, unstable), *timing]
+    for line in (*table.lines(), *further):
+        print(line)
 
 
 # heading, key of a joint's summary, the interface whose unit it has

@@ -53,7 +53,7 @@ class Library:
         self._exports, self._imports, texts = exports, imports, modules(ir)
         described = llvmlite.__version__, *host()
         self._keys = [hashlib.sha256("\n".join([*described, text]).encode()).hexdigest() for text in texts]
-        self.key, self._codes = self._keys[0], [_cached(key) for key in self._keys]
+        self.key, self._codes = self._keys[0], [cached(f"{key}.o") for key in self._keys]
         self._missing = [k for k, code in enumerate(self._codes) if code is None]
         self.from_cache = not self._missing
         self._compilation = Compilation([texts[k] for k in self._missing])
@@ -66,7 +66,7 @@ class Library:
     def _tracker(self) -> Any:
         made = dict(zip(self._missing, self._compilation.result(), strict=True))
         for k, code in made.items():
-            _store(self._keys[k], code)
+            store(f"{self._keys[k]}.o", code)
         codes = [made.get(k, code) for k, code in enumerate(self._codes)]
         del self._codes, self._compilation
         builder = llvm().JITLibraryBuilder().add_current_process()
@@ -91,25 +91,25 @@ def _unique_name(key: str) -> str:
     return f"{key[:16]}_{next(_links)}"
 
 
-def _cached(key: str) -> bytes | None:
-    """The object code cached under the key; an incomplete file is ignored."""
+def cached(name: str) -> bytes | None:
+    """The content of a file of the cache folder that `store` wrote; an incomplete file is ignored."""
     with contextlib.suppress(OSError):
-        content = (cache_folder() / f"{key}.o").read_bytes()
-        digest, code = content[:DIGEST_SIZE], content[DIGEST_SIZE:]
-        if hashlib.sha256(code).digest() == digest:
-            return code
+        stored = (cache_folder() / name).read_bytes()
+        digest, content = stored[:DIGEST_SIZE], stored[DIGEST_SIZE:]
+        if hashlib.sha256(content).digest() == digest:
+            return content
     return None
 
 
-def _store(key: str, code: bytes) -> None:
-    """Write the object atomically; a folder without write access is no error."""
+def store(name: str, content: bytes) -> None:
+    """Write a file of the cache folder atomically; a folder without write access is no error."""
     with contextlib.suppress(OSError):
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             try:
-                file.write(hashlib.sha256(code).digest() + code)
+                file.write(hashlib.sha256(content).digest() + content)
                 file.flush()
-                os.replace(file.name, folder / f"{key}.o")
+                os.replace(file.name, folder / name)
             except OSError:
                 os.unlink(file.name)

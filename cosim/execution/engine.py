@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import REQUESTED, ControlledStop
 from cosim.control.limits import STOP
 from cosim.control.plausibility import starts_moving, starts_outside
-from cosim.errors import RunError
-from cosim.execution.stop_reason import stop_reason
-from cosim.hardware.manager import HardwareManager
-from cosim.tick.tick_model import TickModel
+from cosim.errors import InputError, RunError
 from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+
+if TYPE_CHECKING:
+    from cosim.hardware.manager import HardwareManager
+    from cosim.tick.tick_model import TickModel, TickTask
 
 # top speed of a quintic of unit length in unit time
 QUINTIC_SPEED = 1.875
@@ -49,8 +51,17 @@ class Engine(ABC):
     running = "the loop"  # what runs now
 
     def __init__(self, tick_model: TickModel) -> None:
-        self.tick_model, self.tasks = tick_model, tick_model.tasks
-        self.program = tick_model.program
+        self.tick_model, self.program = tick_model, tick_model.program
+
+    @property
+    def tasks(self) -> tuple[TickTask, ...]:
+        """Of a tick, in running order."""
+        return self.tick_model.tasks
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Of the control loops in turn, as far as they stay in Python."""
+        return tuple(loop.failure for loop in self.tick_model.loops)
 
     def run(self, count: int) -> tuple[np.ndarray, str]:
         """(rows (k, nr) of the next `count` ticks as fast as possible, why there are fewer or "")."""
@@ -77,7 +88,12 @@ class Engine(ABC):
         faulty = status is LoopStatus.FAULT and (self.failure or self.view("fault") != REQUESTED)
         if not self.force_stopped and not faulty:
             return ""
-        return self.failure or stop_reason(self.tick_model, self.number - 1, self.memory, rows)
+        from cosim.execution.stop_reason import stop_reason  # looks at every part of the rig
+
+        try:
+            return self.failure or stop_reason(self.tick_model, self.number - 1, self.memory, rows)
+        except InputError as error:  # the files of a rig that was not built changed during its run
+            return self._stopped_at(self.number - 1, f"a fault whose cause is not known: {error.what}")
 
     def request_controlled_stop(self) -> None:
         """Bring the joints to rest, then end the ticks; from another thread. Only with `has_controlled_stop`."""

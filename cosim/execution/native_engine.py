@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.control.control_loop import ControlLoop
 from cosim.errors import RunError, describe_exception
 from cosim.execution.engine import Engine
-from cosim.tick.memory_call import bind, compile_call
-from cosim.tick.python_controller import PythonController
-from cosim.tick.tick_model import TickModel
-from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.tick_ring import PacingMemory, SharedWord, TickRing
+
+if TYPE_CHECKING:
+    from cosim.control.control_loop import ControlLoop
+    from cosim.tick.tick_model import TickModel
 
 
 class NativeEngine(Engine):
@@ -35,11 +35,18 @@ class NativeEngine(Engine):
 
     def _controller(self, loop: ControlLoop) -> Callable[[], object]:
         """One call of a controller that stays in Python."""
+        from cosim.tick.memory_call import bind, compile_call
+        from cosim.tick.python_controller import PythonController
+
         compiled_inputs = self.tick_model.inputs_of_python_controllers.get(loop.name)
         if compiled_inputs is not None:
             return PythonController(loop, self.view, compiled_inputs[1])
         (call,) = next(task.calls for task in self.tasks if task.loop is loop)
         return bind(call, self.memory, compile_call(call, interpret=True))
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        return super().failures if self._controllers else ()
 
     def _call_python(self, number: int) -> int:
         """See `NativeLoop.run`; nothing may be raised through the compiled loop."""
@@ -76,6 +83,8 @@ class NativeEngine(Engine):
                 raise self._error
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
+        from cosim.tick.virtual_plant import VirtualPlant
+
         plant = VirtualPlant(self.tick_model)
         plant.memory[:] = self.memory
         plant.begin(self.number * self.tick_model.step_ns)

@@ -51,15 +51,16 @@ def measure_ticks(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
 
     None with real motors: they would move.
     """
+    tasks = engine.program.tasks
     if engine.hardware:
-        return np.zeros(0, np.int64), np.zeros((0, 3 + len(engine.tasks)), np.int64)
+        return np.zeros(0, np.int64), np.zeros((0, 3 + len(tasks)), np.int64)
     begun = time.perf_counter()
-    count = min(max(MIN_TICKS, 4 * max(task.ticks for task in engine.tasks)), MAX_TICKS)
+    count = min(max(MIN_TICKS, 4 * max(task.ticks for task in tasks)), MAX_TICKS)
     ring = TickRing(engine.program, count, stamped=True)
     ring.words[SharedWord.TRIGGERED] = 1
     first, snapshot = engine.number, engine.snapshot()
-    constants, deadlines = settings(Pacing(), engine.tick_model.step_ns), np.full(len(engine.tasks), NO_DEADLINE)
-    with _copies([task.loop for task in engine.tasks if task.loop is not None]):
+    constants, deadlines = settings(Pacing(), engine.tick_model.step_ns), np.full(len(tasks), NO_DEADLINE)
+    with _copies([] if engine.kind == "compiled" else engine.tick_model.loops):  # compiled ones have no hidden state
         engine.open()
         engine.arm()
         while ring.waiting < count and time.perf_counter() - begun < TIME_LIMIT:

@@ -206,7 +206,7 @@ class Scheduler:
             while sum(map(len, self._recent)) - len(self._recent[0]) > RECENT_TICKS:
                 self._recent.popleft()
             numbers, start = self.engine.numbers(rows), self.engine.view("bumpless_start").copy()
-            failures = tuple(loop.failure for loop in self.engine.tick_model.loops)
+            failures = self.engine.failures
             for k in range(len(self._blocks)):  # the rows of those that wait may change
                 self._blocks[k] = self._blocks[k].owned()
             self._blocks.append(TickBlock(numbers, rows, stamps, start, failures))

@@ -9,16 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cosim.errors import InputError, shortened
-from cosim.output.plot import check_format
+from cosim.output.plot_formats import check_format
 from cosim.output.run_status import RunStatus, status_line
 from cosim.units import parse_quantity
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 # columns of a table that is not written to a terminal
 PIPE_WIDTH = 110
@@ -41,24 +36,6 @@ def quantity_of(text: str, unit: str, option: str, bounds: tuple[float, float], 
 def duration_of(text: str, shortest: float = SHORTEST, longest: float = LONGEST, words: str = WORDS) -> float:
     """Seconds of the option --duration; words: the valid times in the message. Raises InputError."""
     return quantity_of(text, "s", "--duration", (shortest, longest), words)
-
-
-def report_console() -> Console:
-    """The console of a report: lines are as long as they need to be, and as wide in a pipe as in a wide terminal."""
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = PIPE_WIDTH
-    return console
-
-
-def report_table() -> Table:
-    """A table of a report, without columns."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def check_targets(

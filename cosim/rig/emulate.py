@@ -18,11 +18,10 @@ from cosim.rig.reading.yaml_source import read_value
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.emulator import FAULT_KINDS
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
-from cosim.rig.sections.schedule import show_time
 from cosim.tick.virtual_plant import VirtualPlant
 from cosim.timing.pacing import Pacing
 from cosim.timing.privileges import acquire, quiet_interpreter
-from cosim.units import TURN
+from cosim.units import TURN, show_time
 
 # drive limits relative to those of the guard, where not given
 EFFORT, VELOCITY = 1.5, 2.0

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +21,11 @@ from cosim.output.run_folder import run_folder
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import SUFFIX, WHAT, StoreFile
 from cosim.rig.outline import RigOutline
-from cosim.rig.sections.keep import KeepSpec
-from cosim.rig.sections.schedule import show_time
-from cosim.tick.tick_model import TickModel
+from cosim.units import show_time
+
+if TYPE_CHECKING:
+    from cosim.rig.sections.keep import KeepSpec
+    from cosim.tick.tick_model import TickModel
 
 _numbers = itertools.count()
 

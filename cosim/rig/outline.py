@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.parameters import values_of
-from cosim.rig.sections.schedule import AUTO
 from cosim.timing import deadlines
 from cosim.units import JOINT_DIMENSIONS
+
+if TYPE_CHECKING:
+    from cosim.rig.build.wired_rig import WiredRig
 
 FURTHER = {"temperature": "degC", "age": "s", "step_error": "1"}  # units of further signals of joints
 
@@ -50,6 +51,19 @@ class RigOutline:
 
 
 def outline_of(rig: WiredRig) -> RigOutline:
+    """With the parameters as they are now."""
+    outline = rig.cached.recall("outline", lambda: _outline_of(rig))
+    if not rig.built:
+        return outline
+    from cosim.rig.parameters import values_of
+
+    return replace(outline, parameters=values_of(rig))
+
+
+def _outline_of(rig: WiredRig) -> RigOutline:
+    from cosim.rig.parameters import values_of
+    from cosim.rig.sections.schedule import AUTO
+
     spec, schedule, model = rig.spec, rig.spec.schedule, rig.plant.model
     constraints = {
         c.name: ConstraintOutline(

@@ -62,6 +62,7 @@ def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
     new = {name: _read(rig, name, value, errors) for name, value in values.items()}
     if errors:
         raise InputErrors(errors)
+    rig.cached.forget()
     for where, numbers in filter(None, new.values()):
         rig.tick_model.parameters[where] = numbers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from cosim.errors import did_you_mean
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import SignalStatistics
-from cosim.rig.build.drivers import BusReport
 from cosim.rig.outline import RigOutline
 from cosim.timing.deadlines import DeadlineRecord
+
+if TYPE_CHECKING:
+    from cosim.rig.build.drivers import BusReport
 
 
 @dataclass(eq=False)

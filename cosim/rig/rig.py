@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cosim.compile import interpreting
 from cosim.errors import InputError, plural
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
+from cosim.rig.build.stand_ins import KNOWN
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.open_numbers import numbers_of
-from cosim.rig.parameters import ParameterValue, set_for_a_run, set_values, values_of
-from cosim.rig.reading.schema import show
-from cosim.rig.reading.yaml_source import YamlSource, load_yaml, source_of
-from cosim.rig.rollout_batch import RolloutBatch
-from cosim.rig.rollouts import Keep, run_rollouts
+from cosim.rig.cached_parts import CachedParts
+from cosim.rig.input_tracking import key_of
 from cosim.rig.run import Run
-from cosim.rig.sections.keep import Keep as KeepSignals
-from cosim.rig.sections.keep import keep_of
-from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
-from cosim.tick.accumulation import UserMetric
 from cosim.units import parse_quantity
+
+if TYPE_CHECKING:
+    from cosim.rig.parameters import ParameterValue
+    from cosim.rig.reading.yaml_source import YamlSource
+    from cosim.rig.rollout_batch import RolloutBatch
+    from cosim.rig.rollouts import Keep
+    from cosim.rig.sections.keep import Keep as KeepSignals
+    from cosim.rig.sections.rig_spec import RigSpec
+    from cosim.tick.accumulation import UserMetric
 
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 NO_ARRAYS: Mapping[str, ArrayLike] = {}
@@ -47,13 +50,28 @@ class Rig(WiredRig):
     def parameters(self) -> dict[str, float | list[float]]:
         """The parameters that `set` sets, by name: the numbers of the controllers, in SI, a list where there is one per
         joint."""
+        from cosim.rig.parameters import values_of
+
         return values_of(self)
 
     @property
     def numbers(self) -> dict[str, float | list[float]]:
         """The numbers of the mechanism and the drives that `rollouts` can vary as well, by name, in SI."""
+        from cosim.rig.open_numbers import numbers_of
+
         found = {name: number.values.tolist() for name, number in numbers_of(self).items()}
         return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+
+    @property
+    def warnings(self) -> tuple[list[str], list[str]]:
+        """(what is unstable, what does not fit) in the rig as its file has it."""
+
+        def find() -> tuple[list[str], list[str]]:
+            from cosim.rig.inspection import warnings_before_run
+
+            return warnings_before_run(self)
+
+        return self.cached.recall("warnings", find)
 
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.
@@ -61,6 +79,8 @@ class Rig(WiredRig):
         value: a number in SI or text with a unit, one for all joints or one per joint. Raises InputErrors for a name
         that does not exist and for a value that the rig file could not have.
         """
+        from cosim.rig.parameters import set_values
+
         set_values(self, {name: value})
 
     def run(
@@ -83,9 +103,17 @@ class Rig(WiredRig):
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
         then. Raises RunError if the first tick fails.
         """
-        with set_for_a_run(self, parameters):
-            kept = self.spec.keep if keep is None else keep_of(keep)
-            return run_session(self, _seconds(duration), record, progress, clear_faults, kept)
+        if parameters or not isinstance(parameters, Mapping):
+            from cosim.rig.parameters import set_for_a_run
+
+            with set_for_a_run(self, parameters):
+                return self.run(duration, record, progress, clear_faults, keep=keep)
+        kept = self.run_spec.keep
+        if keep is not None:
+            from cosim.rig.sections.keep import keep_of
+
+            kept = keep_of(keep)
+        return run_session(self, _seconds(duration), record, progress, clear_faults, kept)
 
     def rollouts(
         self,
@@ -107,6 +135,8 @@ class Rig(WiredRig):
         threads: one per core by default. A run that is stopped keeps what it had; `faults` has the reason.
         Raises InputErrors for names, shapes and values that do not fit, and for a rig whose ticks are not compiled.
         """
+        from cosim.rig.rollouts import run_rollouts
+
         ticks = ticks_of(self, _seconds(duration))
         return run_rollouts(self, parameters, initial, ticks, keep, every, signals, metrics, threads)
 
@@ -126,9 +156,12 @@ class Rig(WiredRig):
 
         See `load_rig` for the other arguments. Raises InputErrors with all errors, each with its key.
         """
+        from cosim.rig.reading.schema import show
+        from cosim.rig.reading.yaml_source import source_of
+
         if not isinstance(data, Mapping):
             raise InputError(f"expected a mapping of the sections of a rig, got {show(data)}", "from_dict")
-        return _load(source_of(data, folder), (), interpret, realtime)
+        return cls(_read(source_of(data, folder), (), realtime), interpret)
 
 
 def load_rig(
@@ -140,21 +173,40 @@ def load_rig(
     Raises InputErrors with all errors, each with its line.
     """
     if not isinstance(path, str | Path):
+        from cosim.rig.reading.schema import show
+
         fix = "use Rig.from_dict for the sections of a rig"
         raise InputError(f"expected the name of a file, got {show(path)}; {fix}", "load_rig")
-    return _load(load_yaml(path), [overrides] if isinstance(overrides, str) else list(overrides), interpret, realtime)
+    texts = [overrides] if isinstance(overrides, str) else list(overrides)
+
+    def read() -> RigSpec:
+        from cosim.rig.reading.yaml_source import load_yaml
+
+        return _read(load_yaml(path), texts, realtime)
+
+    if interpreting() if interpret is None else interpret:
+        return Rig(read(), True)
+    cached = CachedParts.of(key_of(str(path), texts, realtime))
+    if KNOWN in cached:
+        return Rig.restored(cached, read)
+    with cached.tracked():
+        return Rig(read(), False, cached)
 
 
-def _load(source: YamlSource, overrides: Sequence[str], interpret: bool | None, realtime: bool) -> Rig:
+def _read(source: YamlSource, overrides: Sequence[str], realtime: bool) -> RigSpec:
+    from cosim.rig.sections.rig_spec import read_rig
+
     spec = read_rig(source, overrides)
     if (realtime or spec.drivers) and spec.schedule.pacing is None:
         # catching up would send late commands to real motors
         word = "{overrun: skip}" if spec.drivers else "yes"
         spec = read_rig(source, [*overrides, (f"schedule.realtime={word}", "--realtime")])
-    return Rig(spec, interpret)
+    return spec
 
 
 def _rebuilt(source: YamlSource, interpret: bool, parameters: np.ndarray) -> Rig:
+    from cosim.rig.sections.rig_spec import read_rig
+
     rig = Rig(read_rig(source), interpret)
     rig.tick_model.parameters[:] = parameters
     return rig
@@ -165,6 +217,8 @@ def _seconds(duration: float | str | None) -> float | None:
     if duration is None or (isinstance(duration, int | float | np.number) and not isinstance(duration, bool)):
         return duration
     if not isinstance(duration, str):
+        from cosim.rig.reading.schema import show
+
         raise InputError(f"expected s or text such as '2 s', got {show(duration)}", "duration")
     try:
         return parse_quantity(duration, "s")

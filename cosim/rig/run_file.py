@@ -16,7 +16,6 @@ import numpy as np
 from cosim.errors import CosimError, InputError
 from cosim.output.events import RunEvent
 from cosim.output.output_files import writing
-from cosim.output.recording_reader import read_recording
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
@@ -139,6 +138,8 @@ def _fields(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 def _from_recording(path: str | Path) -> dict[str, Any]:
     import orjson
+
+    from cosim.output.recording_reader import read_recording
 
     recording = read_recording(path)
     if "outline" not in recording.metadata:

@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cosim.compile import BatchFunction
 from cosim.errors import CosimError, InputError, RunError
 from cosim.execution.engine import Engine
 from cosim.execution.native_engine import NativeEngine
-from cosim.execution.python_engine import PythonEngine
-from cosim.execution.schedulability import check_schedulable
 from cosim.execution.scheduler import FOREVER, Scheduler
 from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
-from cosim.output.remote_sink import RemoteSink
 from cosim.output.run_status import RunStatus
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import SignalStore
-from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.timing_report import timing_lines
 from cosim.output.waiting_ticks import WaitingTicks
-from cosim.rig.build.drivers import BusReport, bus_report, driver_groups, safety_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.kept_signals import check_kept, kept_names, store_of
 from cosim.rig.outline import RigOutline, outline_of
-from cosim.rig.provenance import attachments_of, metadata_of
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.run_file import finish_store
-from cosim.rig.sections.keep import KeepSpec
-from cosim.rig.sections.schedule import LONGEST
 from cosim.rig.status_reports import StatusReports
 from cosim.rig.summary import followed_signals
 from cosim.tick.tick_block import TickBlock
-from cosim.tick.virtual_plant import VirtualPlant
 from cosim.types import Sink
+from cosim.units import LONGEST
+
+if TYPE_CHECKING:
+    from cosim.output.remote_sink import RemoteSink
+    from cosim.rig.build.drivers import BusReport
+    from cosim.rig.sections.keep import KeepSpec
 
 
 def make_engine(rig: WiredRig) -> Engine:
     """A new engine at t = 0: with a compiled loop where it can be, else the Python engine."""
-    spec, model = rig.spec, rig.tick_model
+    spec, model = rig.run_spec, rig.run_model
     if rig.looped:
-        return NativeEngine(model)
+        with rig.cached.tracked():
+            engine = NativeEngine(model)
+        rig.keep()
+        return engine
+    from cosim.execution.python_engine import PythonEngine
+    from cosim.rig.build.drivers import driver_groups, safety_of
+    from cosim.tick.virtual_plant import VirtualPlant
+
     plant = VirtualPlant(model)
     groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant)
     return PythonEngine(model, plant, groups, **safety_of(spec.guard, rig.hardware, model.step, spec.source.place))
@@ -52,20 +58,23 @@ def make_engine(rig: WiredRig) -> Engine:
 
 def make_scheduler(rig: WiredRig) -> Scheduler:
     """The scheduler of a rig, in real time where its schedule has real-time settings."""
-    schedule, source = rig.spec.schedule, rig.spec.source
+    schedule = rig.run_spec.schedule
 
     def make() -> Engine:
         engine = make_engine(rig)
         if schedule.pacing is not None:
-            check_schedulable(engine, rig.tasks, schedule.step_ns / schedule.rate, source.place)
+            from cosim.execution.schedulability import check_schedulable
+
+            check_schedulable(engine, rig.tasks, schedule.step_ns / schedule.rate, rig.place)
         return engine
 
-    return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, source.place(("schedule", "realtime")))
+    place = rig.cached.recall("place of realtime", lambda: rig.place(("schedule", "realtime")))
+    return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, place)
 
 
 def ticks_of(rig: WiredRig, duration: float | None) -> int:
     """The ticks after the first of a run of `duration` [s], by default the rig's. Raises InputError unless it has 1."""
-    schedule = rig.spec.schedule
+    schedule = rig.run_spec.schedule
     seconds = schedule.duration_ns * 1e-9 if duration is None else duration
     ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
     if ticks < 1:
@@ -84,19 +93,22 @@ def run_session(
 ) -> Run:
     """See `Rig.run`."""
     ticks, outline = ticks_of(rig, duration), outline_of(rig)
-    kept = check_kept(keep, outline, rig.tick_model, ticks + 1)
+    kept = check_kept(keep, outline, rig.run_model, ticks + 1)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     with make_scheduler(rig) as scheduler, scheduler.signals:
         scheduler.prepare(clear_faults)
         recorder = _record(RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline)), record, progress)
         if rig.hardware:
-            recorder.connections = bus_report(
-                rig.spec.drivers, rig.bus_loads, scheduler.engine.hardware_manager, time.perf_counter() - recorder.begun
-            )
+            from cosim.rig.build.drivers import bus_report
+
+            passed = time.perf_counter() - recorder.begun
+            manager = scheduler.engine.hardware_manager
+            recorder.connections = bus_report(rig.spec.drivers, rig.bus_loads, manager, passed)
     if not recorder.done:
-        raise RunError(recorder.fault, str(rig.spec.path))
+        raise RunError(recorder.fault, str(rig.run_spec.path))
     run = recorder.run()
+    rig.keep()
     finish_store(run, recorder.store, temporary=keep.file is None)
     if recorder.fault:
         raise StoppedRun(run)
@@ -133,7 +145,7 @@ class RunRecorder:
     def add(self, block: TickBlock) -> None:
         """Add finished ticks. Signals of a real-time run are computed at its end, because a Python loop shares the
         interpreter: its sinks compute theirs in a separate process, except in an interpreted run."""
-        step_ns = self.rig.spec.schedule.step_ns
+        step_ns = self.rig.run_spec.schedule.step_ns
         self.done, self.now_ns = self.done + len(block.numbers), int(block.numbers[-1]) * step_ns
         if self.remote is not None:
             self.remote.ticks(block)
@@ -166,9 +178,10 @@ class RunRecorder:
 
 
 def evaluation_of(rig: WiredRig) -> Evaluation:
-    """What the outputs of a run compute. Unless the rig is interpreted, it can be sent to another process."""
-    schedule, pacing = rig.spec.schedule, rig.spec.schedule.pacing
-    evaluation = Evaluation(rig.observe, EventMonitor(rig.tick_model), schedule.step_ns)
+    """What the outputs of a run compute; that of a compiled rig can be sent to another process."""
+    schedule, pacing = rig.run_spec.schedule, rig.run_spec.schedule.pacing
+    monitor = rig.cached.recall("events", lambda: EventMonitor(rig.tick_model))
+    evaluation = Evaluation(rig.observe, copy.deepcopy(monitor), schedule.step_ns)
     if pacing is not None:
         evaluation.tasks = rig.tasks
         evaluation.misses = MissMonitor(
@@ -187,9 +200,13 @@ def _open_sinks(
 ) -> tuple[list[Sink], RemoteSink | None]:
     """Open the recording and the telemetry of the rig; for a real-time run in a separate process, which is also the
     second result if it evaluates the ticks."""
-    spec = rig.spec
+    spec = rig.run_spec
     if record is None and spec.telemetry.publish is None:
         return [], None
+    from cosim.output.remote_sink import RemoteSink
+    from cosim.output.sinks import SinkConfig, open_sinks
+    from cosim.rig.provenance import attachments_of, metadata_of
+
     start_ns = time.time_ns()
     output = SinkConfig(
         name=spec.name,
@@ -226,7 +243,7 @@ def _record(
                     raise
                 recorder.begun = time.perf_counter()
                 # real joints make a controlled stop after the last tick, if the rig configures it
-                scheduler.start(FOREVER if rig.hardware and rig.tick_model.has_controlled_stop else ticks)
+                scheduler.start(FOREVER if rig.hardware and rig.run_model.has_controlled_stop else ticks)
                 _follow(recorder, ticks, progress)
             except KeyboardInterrupt:
                 scheduler.controlled_stop()

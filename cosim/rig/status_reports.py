@@ -22,8 +22,8 @@ class StatusReports:
         self.missed = 0
         self._sent = time.perf_counter()
         self._tick = 0  # of the last status
-        self._warned = rig.tick_model.row.place("warned").where
-        pacing, step = rig.spec.schedule.pacing, rig.tick_model.step
+        self._warned = rig.run_model.row.place("warned").where
+        pacing, step = rig.run_spec.schedule.pacing, rig.run_model.step
         self._first = 0 if pacing is None else round(pacing.warm_up * pacing.rate / step)
 
     def add(self, block: TickBlock) -> None:
@@ -33,7 +33,7 @@ class StatusReports:
         now, tick = time.perf_counter(), int(block.numbers[-1])
         if now - self._sent < PERIOD and tick + 1 < self.ticks:
             return
-        step = self.rig.tick_model.step
+        step = self.rig.run_model.step
         factor = (tick - self._tick) * step / max(now - self._sent, 1e-9)
         beyond = [name for name, mask in zip(self.rig.joints, block.rows[-1, self._warned], strict=True) if mask]
         self._sent, self._tick = now, tick

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from cosim.errors import plural
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
-from cosim.plant.integrators import INTEGRATORS
-from cosim.rig.build.drivers import BusReport
 from cosim.rig.outline import ConstraintOutline, RigOutline
 from cosim.rig.recorded_run import RecordedRun
+
+if TYPE_CHECKING:
+    from cosim.rig.build.drivers import BusReport
 
 REST = 1e-12  # J
 SAFE = 1.5  # by which an estimated error should be below its tolerance
@@ -205,6 +206,8 @@ def _step_error(rig: RigOutline, signals: Figures) -> StepErrorSummary | None:
     if not peaks:
         return None
     joint = max(peaks, key=lambda name: peaks[name])
+    from cosim.plant.integrators import INTEGRATORS
+
     order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps
     assert order is not None and isinstance(needed, int)
     if 1.0 < peaks[joint] < math.inf:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -48,13 +49,16 @@ class NativeLoop:
     """The ticks of a program in compiled code."""
 
     def __init__(self, program: TickProgram) -> None:
-        self.program = program
-        policies = policy_call(schedule_next, SCHEDULE_NEXT), policy_call(check_clock, CHECK_CLOCK)
-        routines = [*program.routines, *(call.routine for call in policies)]
-        needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
-        parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
-        parts += [_LoopWriter(program, paced, *policies).text() for paced in (False, True)]
-        self.library = Library("\n".join(parts), ["ticks.fast", "ticks.paced"], {})
+        self.__setstate__((program, _code(program)))
+
+    def __getstate__(self) -> tuple[TickProgram, str]:
+        """The program without its calls, and the LLVM IR, which is linked where it is needed."""
+        tasks = tuple(replace(task, calls=()) for task in self.program.tasks)
+        return replace(self.program, tasks=tasks), self.code
+
+    def __setstate__(self, state: tuple[TickProgram, str]) -> None:
+        self.program, self.code = state
+        self.library = Library(self.code, ["ticks.fast", "ticks.paced"], {})
 
     @cached_property
     def _entries(self) -> list[Callable[..., None]]:
@@ -84,6 +88,16 @@ class NativeLoop:
             return
         paced = [array.ctypes.data for array in (ring.stamps, pacing.deadlines, pacing.memory)]
         in_real_time(*shared, *paced, *pacing.clock.functions)
+
+
+def _code(program: TickProgram) -> str:
+    """The LLVM IR of the loop."""
+    policies = policy_call(schedule_next, SCHEDULE_NEXT), policy_call(check_clock, CHECK_CLOCK)
+    routines = [*program.routines, *(call.routine for call in policies)]
+    needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
+    parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
+    parts += [_LoopWriter(program, paced, *policies).text() for paced in (False, True)]
+    return "\n".join(parts)
 
 
 class _LoopWriter(LoopText):

@@ -223,7 +223,7 @@ def test_an_interrupt_is_a_failure_wherever_it_comes(command, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cosim.rig.rig.read_rig", interrupted)
+    monkeypatch.setattr("cosim.rig.sections.rig_spec.read_rig", interrupted)
     code, out, err = command("run", "rig.yaml")
     assert (code, out, err) == (1, "", ["interrupted"])
 
@@ -293,10 +293,10 @@ joints: {{link: {{actuator: {{{motor}, {actuator}}}}}}}
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "cosim run: Missing argument 'rig'; see cosim run --help"),
-        (["run", "rig.yaml", "--bogus"], "cosim run: No such option: --bogus; see cosim run --help"),
-        (["walk"], "cosim: No such command 'walk'; see cosim --help"),
-        (["run", "rig.yaml", "--set"], "cosim: Option '--set' requires an argument; see cosim --help"),
+        (["run"], "cosim run: the following arguments are required: rig; see cosim run --help"),
+        (["run", "rig.yaml", "--bogus"], "cosim: unrecognized arguments: --bogus; see cosim --help"),
+        (["new", "a.yaml"], "cosim new: the following arguments are required: robot; see cosim new --help"),
+        (["run", "rig.yaml", "--set"], "cosim run: argument --set: expected one argument; see cosim run --help"),
     ],
 )
 def test_command_lines_that_are_none(command, arguments, message):

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 import yaml
 
 from cosim import Rig, load_rig, ops
-from cosim.cli.commands import app
+from cosim.cli.command_line import command_parser
 from cosim.drivers.common.wiring import JointParams, Units
 from cosim.execution.scheduler import SchedulerState
 from cosim.new.command import new_rig
@@ -151,18 +150,16 @@ NEW = {words[2]: words[3] for words in commands() if words[1] == "new"}
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_a_command_on_a_page_can_be_run(words, tmp_path):
     _, command, *rest = words
-    parser = typer.main.get_command(app).commands[command]
-    context = parser.make_context(command, rest)
-    given = context.params
+    given = vars(command_parser().parse_args([command, *rest]))
     path = given.get("rig")
     if path is None or Path(path).suffix != ".yaml":
         return
     if str(path) in NEW:
         new_rig(tmp_path / path, str(ROOT / NEW[str(path)]))
         path = tmp_path / path
-    faults = given.get("fault") or []
+    faults = given.get("faults", [])
     overrides = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in faults)}]"] if faults else []
-    overrides += given.get("set_") or []
+    overrides += given.get("overrides", [])
     if command == "emulate":
         assert read_rig(ROOT / path, overrides).drivers
     else:
@@ -285,10 +282,10 @@ def test_the_example_of_a_controller_is_compiled(folder):
 def test_every_command_and_every_option_is_on_its_page():
     page = PAGES["reference/cli.md"]
     sections = {part.split()[1].strip("`"): part for part in page.split("\n## `")[1:]}
-    commands = typer.main.get_command(app).commands
+    commands = command_parser().commands.choices
     assert set(sections) == set(commands)
     for name, command in commands.items():
-        options = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
+        options = set(re.findall(r"--[\w-]+", command.format_usage()))
         assert set(re.findall(r"^\| `(--[\w-]+)", sections[name], flags=re.MULTILINE)) == options, name
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from cosim.errors import InputError, InputErrors, SourceLocation, plural
 from cosim.multibody.description.diagnostics import Diagnostics
 from cosim.multibody.description.topology import build_mechanism
 from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.paths import UNTRACKED
 
 INSTALL = "pip install mujoco"
 KINDS = ("free", "spherical", "prismatic", "revolute")  # by MuJoCo's number of the joint type
@@ -46,6 +48,7 @@ def read_mjcf(path: str | Path) -> Mechanism:
     """
     file = str(path)
     mujoco = _import(file)
+    sys.audit(UNTRACKED, file)
     try:
         model = mujoco.MjModel.from_xml_path(file)
     except ValueError as error:

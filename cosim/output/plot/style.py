@@ -7,17 +7,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cosim.errors import InputError
 from cosim.output.output_files import write_file
 from cosim.output.plot.glyphs import families
+from cosim.output.plot_formats import FORMATS, check_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
-
-# suffix -> metadata: no date, so that equal runs give equal files
-FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 INK, SOFT, FAINT, PALE = "#1c2229", "#3d4650", "#5c6670", "#9aa3ad"  # of texts and lines, from dark to light
 BLUE, RUST, ROSE, GREEN, VIOLET, OCHRE = "#4a9ae8", "#c8420b", "#c2255c", "#2f9e78", "#8a6bc8", "#b98a1d"
@@ -47,16 +44,6 @@ STYLE: dict[Any, Any] = {
 DPI = 130
 SUPERSCRIPTS = str.maketrans("-\N{MINUS SIGN}0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NO_EXTRA_STYLE: Mapping[Any, Any] = {}
-
-
-def check_format(path: str | Path, option: str = "") -> str:
-    """The file format by the suffix of `path`. Raises InputError for an unsupported one; option: where it came from."""
-    form = Path(path).suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        wrong = f"cannot draw a plot as '.{form}'" if form else "no suffix"
-        place = f"{option}: {path}" if option else str(path)
-        raise InputError(f"{wrong}; use {', '.join(f'.{known}' for known in FORMATS)}", place)
-    return form
 
 
 def fix_layout(figure: Any) -> None:

@@ -1,27 +1,23 @@
-"""A rig whose parts are built and connected: plant, guard, control loops and the model of its ticks."""
+"""A rig whose parts are built and connected, at the first use of one of them."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 from cosim.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
-from cosim.errors import InputError, InputErrors
-from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
-from cosim.rig.build.driver_context import (
-    drive_controlled,
-    driver_contexts,
-    load_motors,
-    observer_bandwidths,
-    real_joints,
-)
-from cosim.rig.build.drivers import bus_loads
-from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
-from cosim.rig.build.initial_state import is_spherical_dof
-from cosim.rig.build.plant import build_encoders, build_plant
-from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.rig_spec import RigSpec
-from cosim.tick.tick_model import TickModel
+from cosim.errors import InputError
+from cosim.rig.build.stand_ins import KNOWN, known_parts, stand_ins
+from cosim.rig.cached_parts import CachedParts
 from cosim.timing.deadlines import TaskTime
+
+if TYPE_CHECKING:
+    from cosim.control.guard import Guard
+    from cosim.errors import SourceLocation
+    from cosim.plant.plant import Plant
+    from cosim.rig.sections.rig_spec import RigSpec
+    from cosim.tick.tick_model import TickModel
+    from cosim.types import DriverContext, Limits
 
 
 class WiredRig:
@@ -31,73 +27,113 @@ class WiredRig:
     driver -> its DriverContext; bus_loads: driver -> fraction of its bus that is used, at worst.
     """
 
-    def __init__(self, spec: RigSpec, interpret: bool | None = None) -> None:
-        """interpret: run the Python functions instead of compiled code (default: by the environment variable).
+    spec: RigSpec
+    joints: tuple[str, ...]
+    plant: Plant
+    guard: Guard
+    limits: Limits
+    tick_model: TickModel
+    contexts: dict[str, DriverContext]
+    bus_loads: dict[str, float]
+    # while it is not built
+    _read: Callable[[], RigSpec] | None = None
+    _stand_ins: tuple[RigSpec, TickModel]
+    # the ticks with numbers of the plant as inputs, and their names
+    opened: tuple[tuple[str, ...], TickModel] | None = None
+
+    def __init__(self, spec: RigSpec, interpret: bool | None = None, cached: CachedParts | None = None) -> None:
+        """interpret: run the Python functions instead of compiled code (default: by the environment variable); cached:
+        where parts are kept for other processes.
 
         Raises InputErrors for parts that do not fit together.
         """
-        self.spec = spec
         self.interpret = interpreting() if interpret is None else interpret
-        self.joints = tuple(spec.joints)
-        # the ticks with numbers of the plant as inputs, and their names
-        self.opened: tuple[tuple[str, ...], TickModel] | None = None
-        schedule, drivers = spec.schedule, spec.drivers
-        reading = Reading(spec.source.place, [], spec.path.parent)
-        self.guard = guard_of(spec)
-        self.limits = self.guard.limits
-        self.plant = build_plant(spec, real_joints(drivers), reading)
-        loops = build_loops(spec, self.plant, self.limits, reading)
-        _check_real_joints(spec, reading)
-        self.contexts = driver_contexts(drivers, self.joints, self.limits, schedule.step_ns * 1e-9, spec.source)
-        try:
-            self.bus_loads = bus_loads(drivers, self.contexts)
-        except InputError as error:
-            reading.errors.append(error)
-        check_reference_limits(loops, spec, reading)
-        encoders = build_encoders(spec, self.plant.model.dof_units)
-        self.guard = with_encoders(with_real_defaults(self.guard, spec, followed_positions(loops)), spec, encoders)
-        if reading.errors:
-            raise InputErrors(reading.errors)
-        self.tick_model = TickModel(
-            plant=self.plant,
-            encoders=encoders,
-            loops=[loop for loop in loops if loop is not None],
-            guard=self.guard,
-            integrator=schedule.integrator,
-            step_ns=schedule.step_ns,
-            substeps=schedule.substeps,
-            compiled=not self.interpret,
-            loads=load_motors(self.joints, self.plant.rotors, drivers),
-            bandwidths=observer_bandwidths(drivers),
-            drive_controlled=drive_controlled(self.joints, drivers),
-            deceleration=spec.guard.deceleration,
-            order=spec.schedule.order,
-        )
+        self.cached = CachedParts() if cached is None else cached
+        self._build(spec)
+
+    @classmethod
+    def restored(cls, cached: CachedParts, read: Callable[[], RigSpec]) -> Self:
+        """The compiled rig of which these parts are known; it is built from the spec when others are needed."""
+        rig, known = cls.__new__(cls), cached.recall(KNOWN, dict)
+        rig.interpret, rig.cached, rig.joints, rig._read = False, cached, known["joints"], read
+        rig._stand_ins = stand_ins(known, rig._complete)
+        return rig
+
+    def _complete(self) -> WiredRig:
+        """This rig after it was built. Raises InputError if its files are not those of its known parts any more."""
+        if (read := self._read) is not None:
+            if not self.cached.unchanged:
+                raise InputError("a file of the rig has changed since it was loaded; load it again", "rig")
+            with self.cached.tracked():
+                self._build(read())
+            self._read = None
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """A part of a rig that is not built yet."""
+        if name in WiredRig.__annotations__ and not self.built:
+            return getattr(self._complete(), name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    @property
+    def built(self) -> bool:
+        """Whether it has all its parts, which may have changed since."""
+        return self._read is None
+
+    @property
+    def run_spec(self) -> RigSpec:
+        """`spec` as a run needs it: of a rig that is not built, a stand-in."""
+        return self.spec if self.built else self._stand_ins[0]
+
+    @property
+    def run_model(self) -> TickModel:
+        """`tick_model` as a run needs it: of a rig that is not built, a stand-in."""
+        return self.tick_model if self.built else self._stand_ins[1]
+
+    def _build(self, spec: RigSpec) -> None:
+        from cosim.rig.build.rig_parts import build_parts
+
+        parts = build_parts(spec, not self.interpret)
+        self.spec, self.joints = spec, tuple(spec.joints)
+        self.__dict__.update(parts._asdict())
+
+    def keep(self) -> None:
+        """Keep what is known of the rig for other processes, if its ticks are compiled."""
+        if self.native:
+            self.cached.recall(KNOWN, lambda: known_parts(self.spec, self.tick_model))
+            self.cached.save()
 
     @property
     def hardware(self) -> bool:
         """Whether it has real motors."""
-        return bool(self.spec.drivers)
+        return bool(self.run_spec.drivers)
 
     @property
     def watched(self) -> bool:
         """Whether every tick reads inputs of the hardware: real motors or an emergency stop."""
-        return self.hardware or self.spec.guard.estop is not None
+        return self.hardware or self.run_spec.guard.estop is not None
 
     @property
     def looped(self) -> bool:
         """Whether the loop is compiled; controllers may stay in Python, unless a watchdog is to stop them."""
-        monitored = self.spec.guard.watchdog is not None and self.tick_model.untraceable
+        monitored = self.run_spec.guard.watchdog is not None and self.run_model.untraceable
         return not (self.interpret or self.watched or monitored)
 
     @property
     def native(self) -> bool:
         """Whether a whole tick is compiled."""
-        return self.looped and not self.tick_model.untraceable
+        return self.looped and not self.run_model.untraceable
 
-    @cached_property
+    @property
     def tasks(self) -> tuple[TaskTime, ...]:
         """The tasks of a tick in running order, with their deadlines."""
+        return self.cached.recall("tasks", self._tasks)
+
+    def place(self, path: tuple[str | int, ...]) -> SourceLocation | None:
+        """Where a key of the rig is."""
+        return self.spec.source.place(path)
+
+    def _tasks(self) -> tuple[TaskTime, ...]:
         schedule = self.spec.schedule
         period = round(schedule.step_ns / schedule.rate)
         return tuple(
@@ -111,18 +147,13 @@ class WiredRig:
             for task in self.tick_model.tasks
         )
 
-    @cached_property
+    @property
     def observe(self) -> BatchFunction | Interpreted:
         """(start, row) -> all signals, for batches of rows; start: the flat BumplessStart of their run."""
+        return self.cached.recall("observe", self._observe)
+
+    def _observe(self) -> BatchFunction | Interpreted:
         start = self.tick_model.layout.place("bumpless_start").shape
         ports = [ArrayPort("start", start), ArrayPort("row", (self.tick_model.row.size,))]
         outputs = [ArrayPort("signals", (len(self.tick_model.signals.names),))]
         return compile_for_batches(self.tick_model.signals.observe, ports, "observe", outputs, self.interpret)
-
-
-def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
-    """Record real drives of dofs of joints with a quaternion."""
-    for driver in spec.drivers:
-        for name in (name for name in driver.joints if is_spherical_dof(spec, name)):
-            what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be real by itself"
-            reading.fail(driver.at("joints", name), f"{what}; use a chain of revolute and prismatic joints")

@@ -13,9 +13,10 @@ from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, r
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joints import bound_reason, kinds_of
-from cosim.rig.sections.schedule import LONGEST, TOLERANCE, read_deadline, read_ticks, show_time
+from cosim.rig.sections.schedule import TOLERANCE, read_deadline, read_ticks
 from cosim.tick.tick_model import ORDER
 from cosim.types import param, params
+from cosim.units import LONGEST, show_time
 
 # names of times of a tick, which controllers cannot have
 RESERVED = {*ORDER, "latency", "end_to_end", "tick"}

@@ -9,8 +9,8 @@ from cosim.hardware.estop import EstopParams
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.limits import Actions
-from cosim.rig.sections.schedule import show_time
 from cosim.types import param, params
+from cosim.units import show_time
 
 WATCHDOG_STEPS = 5  # minimum of the watchdog
 STALE_STEPS, STALE_NS = 5, 20_000_000  # default age of feedback: steps, at least ns

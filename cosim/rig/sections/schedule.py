@@ -16,10 +16,10 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.tick.tick_model import ORDER
 from cosim.timing.pacing import Pacing, Trigger
 from cosim.types import param, params
+from cosim.units import LONGEST, show_time
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4"]
 AUTO = "auto"  # number of substeps
-LONGEST = 1e9  # s; longer times are typing errors
 TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
 SHORTEST = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it
 
@@ -243,9 +243,3 @@ def read_deadline(time: float, step_ns: int | None, rate: float, at: KeyPath, re
         )
         reading.fail(at, what)
     return deadline
-
-
-def show_time(ns: float) -> str:
-    """A time as text with its unit: `2 ms`."""
-    unit, factor = next((u for u in (("s", 1e9), ("ms", 1e6)) if ns >= u[1]), ("us", 1e3))
-    return f"{ns / factor:.10g} {unit}"

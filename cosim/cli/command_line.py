@@ -1,0 +1,184 @@
+"""The words of the command line: its commands, their arguments and options."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cosim.cli import commands
+from cosim.errors import InputError
+
+ABOUT = "Robotics control co-simulation with hardware in the loop."
+WIDTH = 110  # columns of a help text
+INDENT = 30  # of what it says about an option
+
+
+class CommandParser(ArgumentParser):
+    """A parser whose complaints are errors in one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        def form(prog: str) -> HelpFormatter:
+            return HelpFormatter(prog, max_help_position=INDENT, width=WIDTH)
+
+        super().__init__(**settings, allow_abbrev=False, formatter_class=form)
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see {self.prog} --help", self.prog)
+
+    def add_commands(self) -> None:
+        self.commands = self.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add_command(self, run: Callable[..., None], *words: tuple[tuple[str, ...], dict[str, Any]]) -> None:
+        """A command with the name of the function that runs it, and its line of help."""
+        about = (run.__doc__ or "").splitlines()[0]
+        parser = self.commands.add_parser(run.__name__, help=about, description=about)
+        parser.set_defaults(command=run)
+        for names, settings in words:
+            parser.add_argument(*names, **settings)
+
+
+class _ShowVersion(Action):
+    def __call__(self, *_: object) -> NoReturn:
+        from cosim import __version__
+
+        print(f"cosim {__version__}")
+        raise SystemExit(0)
+
+
+def parse(words: list[str]) -> Callable[[], None]:
+    """The chosen command with its arguments; of no words, the help text.
+
+    Raises InputError for words that are none, SystemExit after a help text.
+    """
+    given = vars(command_parser().parse_args(words or ["--help"]))
+    command = given.pop("command")
+    return lambda: command(**given)
+
+
+def _word(*names: str, **settings: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """An argument or an option, as `ArgumentParser.add_argument` takes it."""
+    return names, settings
+
+
+def _flag(name: str, about: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    return _word(name, action="store_true", help=about)
+
+
+def command_parser() -> CommandParser:
+    parser = CommandParser(prog="cosim", description=ABOUT)
+    parser.add_argument("--version", nargs=0, default=SUPPRESS, action=_ShowVersion, help="print the version")
+    parser.add_commands()
+    rig = _word("rig", type=Path, help="the rig file (YAML)")
+    overrides = _word(
+        "--set",
+        metavar="A.B=C",
+        dest="overrides",
+        action="append",
+        default=[],
+        help="replace a value of the rig, e.g. controllers.arm.kp=200; may be repeated",
+    )
+    parser.add_command(
+        commands.run,
+        rig,
+        _word("--duration", metavar="S", help="how long to run, e.g. 2.5 or 500 ms"),
+        overrides,
+        _flag("--realtime", "run in real time"),
+        _word("--record", metavar="F.mcap", help="record every tick"),
+        _word(
+            "--plot",
+            metavar="F.png",
+            dest="plots",
+            action="append",
+            default=[],
+            help="draw the run (png, svg, pdf), or its timing in a file …timing.png; may be repeated",
+        ),
+        _word("--plot-joints", metavar="A,B", default="", help="joints to plot"),
+        _word("--plot-signals", metavar="A/B,C/D", default="", help="signals to plot, e.g. elbow/velocity"),
+        _word("--json", metavar="F.json", help="write the summary; - for stdout"),
+        _word(
+            "--interpret",
+            action="store_const",
+            const=True,
+            help="run the Python reference instead of machine code",
+        ),
+        _flag("--yes", "switch real motors on without confirmation"),
+        _flag("--clear-faults", "clear faults of the drives first; look at their causes before"),
+    )
+    parser.add_command(
+        commands.emulate,
+        rig,
+        overrides,
+        _word(
+            "--fault",
+            dest="faults",
+            action="append",
+            default=[],
+            help="a fault to inject, e.g. 'kind: drop, fraction: 0.1, at: 2 s'; may be repeated",
+        ),
+        _word("--duration", metavar="S", help="how long, e.g. 60 or 5 min; default: until Ctrl-C"),
+    )
+    parser.add_command(commands.check, rig, overrides)
+    parser.add_command(
+        commands.compare,
+        _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
+        _word("b", type=Path, help="the run to compare with it"),
+    )
+    parser.add_command(
+        commands.new,
+        _word("rig", type=Path, help="the rig file to write (YAML)"),
+        _word("robot", help="the robot file"),
+        _word("--bandwidth", metavar="F", default="5 Hz", help="of the control of each joint; default: 5 Hz"),
+        _word(
+            "--actuator",
+            choices=("auto", "ideal", "dc_motor"),
+            default="auto",
+            help="type of the actuators; auto, the default: motors where friction is strong",
+        ),
+        _flag("--floating", "the base is free instead of fixed"),
+        _word(
+            "--arg",
+            metavar="NAME:=VALUE",
+            dest="arguments",
+            action="append",
+            default=[],
+            help="value of an argument of xacro; may be repeated",
+        ),
+        _word(
+            "--packages",
+            metavar="FOLDER",
+            action="append",
+            default=[],
+            help="where ROS packages are searched first; may be repeated",
+        ),
+        _flag("--force", "overwrite an existing rig"),
+    )
+    parser.add_command(
+        commands.derive,
+        _word("mechanism", metavar="RIG|URDF", type=Path, help="a rig (YAML) or a robot (.urdf)"),
+        _word("file", metavar="FILE", type=Path, nargs="?", help="draw the graph (png, svg or pdf)"),
+        _flag("--graph", "the structure of the mechanism as a graph"),
+        _flag("--bondgraph", "the actuators that are bond graphs, and their equations"),
+        _word("--joint", metavar="NAME", help="of --bondgraph: only the actuator of this joint"),
+        _word(
+            "--form",
+            choices=("loop-free", "circuit"),
+            default="loop-free",
+            help="of --bondgraph: the graph, the default, or its circuit, is drawn",
+        ),
+        _word("--to", choices=("text", "latex"), default="text", help="of --bondgraph: equations alone in LaTeX"),
+    )
+    parser.add_command(
+        commands.bench,
+        _word("--json", metavar="F.json", type=Path, default=Path("bench.json"), help="where to write the figures"),
+        _word("--only", metavar="TEXT", help="only rows whose name contains this"),
+        _flag("--quick", "fewer repetitions"),
+    )
+    parser.add_command(
+        commands.doctor,
+        _word("--duration", metavar="S", default="5 s", help="how long to measure, e.g. 5 or 2 min"),
+        _word("--cpu", metavar="N", type=int, help="the CPU that the loop is to run on"),
+        _word("--json", metavar="F.json", type=Path, help="write the figures; - for stdout"),
+    )
+    return parser

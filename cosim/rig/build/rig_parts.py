@@ -1,0 +1,83 @@
+"""The parts of a rig, built from its checked file and connected: plant, guard, control loops, model of its ticks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cosim.control.guard import Guard
+from cosim.errors import InputError, InputErrors
+from cosim.plant.plant import Plant
+from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
+from cosim.rig.build.driver_context import (
+    drive_controlled,
+    driver_contexts,
+    load_motors,
+    observer_bandwidths,
+    real_joints,
+)
+from cosim.rig.build.drivers import bus_loads
+from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
+from cosim.rig.build.initial_state import is_spherical_dof
+from cosim.rig.build.plant import build_encoders, build_plant
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.tick.tick_model import TickModel
+from cosim.types import DriverContext, Limits
+
+
+class RigParts(NamedTuple):
+    """limits, guard: (nv,); tick_model: one control cycle; contexts: driver -> its DriverContext; bus_loads: driver ->
+    fraction of its bus that is used, at worst."""
+
+    plant: Plant
+    guard: Guard
+    limits: Limits
+    tick_model: TickModel
+    contexts: dict[str, DriverContext]
+    bus_loads: dict[str, float]
+
+
+def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
+    """compiled: False for plain Python. Raises InputErrors for parts that do not fit together."""
+    schedule, drivers, joints = spec.schedule, spec.drivers, tuple(spec.joints)
+    reading = Reading(spec.source.place, [], spec.path.parent)
+    guard = guard_of(spec)
+    limits = guard.limits
+    plant = build_plant(spec, real_joints(drivers), reading)
+    loops = build_loops(spec, plant, limits, reading)
+    _check_real_joints(spec, reading)
+    contexts = driver_contexts(drivers, joints, limits, schedule.step_ns * 1e-9, spec.source)
+    loads: dict[str, float] = {}
+    try:
+        loads = bus_loads(drivers, contexts)
+    except InputError as error:
+        reading.errors.append(error)
+    check_reference_limits(loops, spec, reading)
+    encoders = build_encoders(spec, plant.model.dof_units)
+    guard = with_encoders(with_real_defaults(guard, spec, followed_positions(loops)), spec, encoders)
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    tick_model = TickModel(
+        plant=plant,
+        encoders=encoders,
+        loops=[loop for loop in loops if loop is not None],
+        guard=guard,
+        integrator=schedule.integrator,
+        step_ns=schedule.step_ns,
+        substeps=schedule.substeps,
+        compiled=compiled,
+        loads=load_motors(joints, plant.rotors, drivers),
+        bandwidths=observer_bandwidths(drivers),
+        drive_controlled=drive_controlled(joints, drivers),
+        deceleration=spec.guard.deceleration,
+        order=spec.schedule.order,
+    )
+    return RigParts(plant, guard, limits, tick_model, contexts, loads)
+
+
+def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
+    """Record real drives of dofs of joints with a quaternion."""
+    for driver in spec.drivers:
+        for name in (name for name in driver.joints if is_spherical_dof(spec, name)):
+            what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be real by itself"
+            reading.fail(driver.at("joints", name), f"{what}; use a chain of revolute and prismatic joints")
