@@ -7,28 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim.derive.graph_layout import (
-    RADIUS,
-    Box,
-    Point,
-    body_box,
-    break_name,
-    edge_curves,
-    lay_out,
-    place_label,
-    widest_label,
-)
+from cosim.derive.graph_layout import RADIUS, body_box, edge_curves, lay_out, place_label
+from cosim.derive.picture import BACKING, Panel, save_panels
+from cosim.derive.text_boxes import Box, Point, break_name, widest_label
 from cosim.errors import InputError
 from cosim.multibody.description.structure import Structure
-from cosim.output.plot import check_format, drawable, save
+from cosim.output.plot import check_format
 
 MAX_BODIES = 200  # in a picture
-HEADER_HEIGHT = 0.7  # for title and note, in
 
 BODY: dict[str, Any] = {"facecolor": "#eef4fb", "edgecolor": "#3d4650", "linewidth": 1.1, "zorder": 4}
 TREE: dict[str, Any] = {"color": "#3a73ad"}
 CUT: dict[str, Any] = {"color": "#c8420b", "linestyle": (0, (4.0, 2.5))}
-BACKING = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.75}
 
 
 def plot_graph(path: str | Path, structure: Structure, title: str, note: str = "") -> None:
@@ -41,38 +31,28 @@ def plot_graph(path: str | Path, structure: Structure, title: str, note: str = "
         what = f"a graph of {structure.size} bodies is too large to draw ({MAX_BODIES} at most); leave the file out"
         raise InputError(what, str(path))
 
-    texts = drawable(title), drawable(note)
-    save(path, lambda: _draw(structure, *texts), "graph", {"svg.hashsalt": "graph", "hatch.linewidth": 0.7})
+    save_panels(path, [_panel(structure, title, note)])
 
 
-def _draw(structure: Structure, title: str, note: str) -> Any:
-    from matplotlib.figure import Figure
-
+def _panel(structure: Structure, title: str, note: str) -> Panel:
     layout = lay_out(structure)
     curves = edge_curves(structure, layout)
     paths = [_path(curve) for curve in curves]
     corners = [tuple(corner) for path in paths for corner in path.get_extents().get_points()]
     xs, ys = zip(*layout.places.values(), *corners, strict=True)
     side = 0.25 + max(RADIUS, widest_label(structure.bodies) / 2)
-    needed, height = max(xs) - min(xs) + 2 * side, max(ys) - min(ys) + 1.1 + HEADER_HEIGHT
-    width = max(needed, 0.13 * len(title) + 0.4, 0.085 * len(note) + 0.4)
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0 - HEADER_HEIGHT / height))
-    axes.set_axis_off()
-    axes.set_xlim(min(xs) - side, min(xs) - side + width)
-    axes.set_ylim(min(ys) - 0.65, max(ys) + 0.45)
-    header: Any = ((0.14, title, {"size": 13.0, "weight": "bold"}), (0.42, note, {"size": 9.5}))
-    for down, text, style in header:
-        figure.text(0.16 / width, 1.0 - down / height, text, va="top", parse_math=False, **style)
-    labels = [body_box(name, layout.places[k]) for k, name in enumerate(structure.bodies)]
-    for edge, curve, path in zip(structure.edges, curves, paths, strict=True):
-        style = CUT if edge.number > structure.size else TREE
-        box = place_label(break_name(edge.joint.name), curve, labels)
-        labels.append(box)
-        _draw_edge(axes, edge.joint.name, path, box, style)
-    for number, name in enumerate(structure.bodies):
-        _draw_body(axes, number, name, layout.places[number])
-    return figure
+
+    def draw(axes: Any) -> None:
+        labels = [body_box(name, layout.places[k]) for k, name in enumerate(structure.bodies)]
+        for edge, curve, path in zip(structure.edges, curves, paths, strict=True):
+            style = CUT if edge.number > structure.size else TREE
+            box = place_label(break_name(edge.joint.name), curve, labels)
+            labels.append(box)
+            _draw_edge(axes, edge.joint.name, path, box, style)
+        for number, name in enumerate(structure.bodies):
+            _draw_body(axes, number, name, layout.places[number])
+
+    return Panel(title, note, (min(xs) - side, min(ys) - 0.65), (max(xs) + side, max(ys) + 0.45), draw)
 
 
 def _path(points: Sequence[Point]) -> Any:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from cosim.derive.graph_drawing import plot_graph
-from cosim.derive.graph_layout import GAP, MAX_WIDTH, RADIUS, WAYPOINT_GAP, break_name, lay_out
+from cosim.derive.graph_layout import GAP, RADIUS, WAYPOINT_GAP, lay_out
 from cosim.derive.graph_report import graph_lines, loop_path
+from cosim.derive.layered import MAX_WIDTH
+from cosim.derive.text_boxes import break_name
 from cosim.errors import InputError
 from cosim.multibody.constraint_laws import distance
 from cosim.multibody.description.structure import structure_of
