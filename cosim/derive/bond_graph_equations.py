@@ -6,13 +6,14 @@ The graph is assembled again with symbols as values, and evaluated on symbols; i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cosim.bondgraph import Assembly, BondGraph, Law, assemble
+from cosim.bondgraph.assembly import Loop, Values
 from cosim.bondgraph.equations import Variable
 from cosim.compile.trace import symbols
-from cosim.derive.symbolic import Formula, as_latex, as_text, formula_symbol, formulas, simplified
+from cosim.derive.symbolic import Formula, as_latex, as_text, expanded, formula_symbol, formulas, simplified
 from cosim.derive.tables import quantity, shown_unit, table
 from cosim.types import Numeric
 
@@ -35,22 +36,40 @@ class Parameter(NamedTuple):
         return f"{self.letter}_{self.element}"
 
 
+class LinearSystem(NamedTuple):
+    """An algebraic loop of several unknown efforts and flows: rows · unknown = right."""
+
+    unknown: Sequence[Formula]
+    rows: Sequence[Sequence[Formula]]
+    right: Sequence[Formula]
+
+    @property
+    def equations(self) -> list[tuple[Formula, Formula]]:
+        """(left, right) of each."""
+        left = (sum(a * x for a, x in zip(row, self.unknown, strict=True)) for row in self.rows)
+        return list(zip(left, self.right, strict=True))
+
+
 @dataclass(frozen=True)
 class GraphFormulas:
-    """rates: of the states, by name. outputs: by name. parameters: the values of elements, by the symbols in formulas.
+    """rates: of the states, by name. outputs: by name. systems: what formulas take from loops of several unknowns.
+    parameters: the values of elements, by the symbols in formulas.
 
     States that only account for energy are left out. `x'` is the derivative of an input with respect to time.
     """
 
     rates: Mapping[str, Formula]
     outputs: Mapping[str, Formula]
+    systems: Sequence[LinearSystem]
     parameters: Mapping[Formula, Parameter]
     inputs: Sequence[str]
 
     @property
     def used(self) -> list[Parameter]:
         """The parameters that occur in a formula, in the order of the graph."""
-        occurring = {s for formula in (*self.rates.values(), *self.outputs.values()) for s in formula.free_symbols}
+        of_loops = [side for system in self.systems for equation in system.equations for side in equation]
+        everything = (*self.rates.values(), *self.outputs.values(), *of_loops)
+        occurring = {symbol for formula in everything for symbol in formula.free_symbols}
         return [parameter for symbol, parameter in self.parameters.items() if symbol in occurring]
 
 
@@ -75,15 +94,66 @@ def formulas_of(assembly: Assembly, outputs: Mapping[str, Variable]) -> GraphFor
         name: replace(element, value=values[name]) if name in values else element
         for name, element in graph.elements.items()
     }
-    named = assemble(BondGraph(elements, list(graph.bonds), inputs=dict(graph.inputs)))
+    assembled = assemble(BondGraph(elements, list(graph.bonds), inputs=dict(graph.inputs)))
+    named = _NamedLoops(assembled.graph, assembled.causality, assembled.equations, assembled.order)
     accounts = {state.name: 0.0 for state in assembly.states if state.account}
     rates, variables = named.flow(t["t"], x | accounts, u)
     wanted = {**{name: rates[name] for name in states}, **{name: variables[v] for name, v in outputs.items()}}
     everything = known | {formula_symbol(name): symbol for name, symbol in (t | x | u).items()}
-    found = dict(zip(wanted, map(simplified, formulas(everything, list(wanted.values()))), strict=True))
-    return GraphFormulas(
-        {name: found[name] for name in states}, {name: found[name] for name in outputs}, parameters, inputs
-    )
+    everything |= {formula_symbol(name): symbol for loop in named.met for name, symbol in loop.unknown.items()}
+    solved, systems = _solved_loops(named.met, everything)
+    found = dict(zip(wanted, formulas(everything, list(wanted.values())), strict=True))
+    found = {name: simplified(formula.xreplace(solved)) for name, formula in found.items()}
+    rates_of, outputs_of = ({name: found[name] for name in names} for names in (states, outputs))
+    return GraphFormulas(rates_of, outputs_of, systems, parameters, inputs)
+
+
+def _solved_loops(
+    loops: Sequence[_Loop], known: Mapping[Formula, Numeric]
+) -> tuple[dict[Formula, Formula], list[LinearSystem]]:
+    """(what loops of one unknown solve, the others)."""
+    solved: dict[Formula, Formula] = {}
+    systems = []
+    for loop in loops:
+        n, entries = len(loop.unknown), formulas(known, [*loop.rows, *loop.right])
+        entries = [simplified(expanded(entry.xreplace(solved))) for entry in entries]
+        unknown = [formula_symbol(name) for name in loop.unknown]
+        rows, right = [entries[k * n : (k + 1) * n] for k in range(n)], entries[n * n :]
+        if n == 1:
+            solved[unknown[0]] = right[0] / rows[0][0]
+        else:
+            systems.append(LinearSystem(unknown, rows, right))
+    return solved, systems
+
+
+class _Loop(NamedTuple):
+    """matrix · unknown = right, in symbols of casadi; rows: those of the matrix, one after the other."""
+
+    unknown: Mapping[str, Numeric]
+    rows: Sequence[Numeric]
+    right: Sequence[Numeric]
+
+
+@dataclass(frozen=True, eq=False)
+class _NamedLoops(Assembly):
+    """An assembly whose loops are recorded with names for what they solve, the efforts and flows of bonds."""
+
+    met: list[_Loop] = field(default_factory=list)
+
+    def _solve_loop(self, loop: Loop, known: Values) -> None:
+        matrix, right = self._loop_equations(loop, known)
+        unknown = {_unknown_name(variable): _casadi_symbol(_unknown_name(variable)) for variable in loop.guessed}
+        n = len(unknown)
+        self.met.append(_Loop(unknown, [matrix[i, j] for i in range(n) for j in range(n)], list(right)))
+        known |= self._follow(loop, list(unknown.values()), known)
+
+
+def _unknown_name(variable: Variable) -> str:
+    """`f3'`, the derivative of the flow of bond 3; the derivative of a state by its name."""
+    if variable.kind == "rate":
+        return f"{variable.of}'"
+    of = variable.of + 1 if isinstance(variable.of, int) else variable.of
+    return f"{variable.kind}{of}{chr(39) * variable.order}"
 
 
 def _casadi_symbol(name: str) -> Numeric:
@@ -96,9 +166,12 @@ def _casadi_symbol(name: str) -> Numeric:
 def equation_lines(found: GraphFormulas) -> list[str]:
     """One line for each equation, and a table of the parameters."""
     equations = [(f"{name}'", formula) for name, formula in found.rates.items()] + list(found.outputs.items())
+    loops = [equation for system in found.systems for equation in system.equations]
     return [
-        "equations: x' is dx/dt",
+        "equations: x' is dx/dt" + "; e3 and f3 are the effort and the flow of bond 3" * bool(loops),
         *table([(f"  {name}", f"= {as_text(formula)}") for name, formula in equations], "<<"),
+        *([""] * bool(loops)),
+        *(f"  {as_text(left)} = {as_text(right)}" for left, right in loops),
         *([""] * bool(found.used)),
         *table([(f"  {p.name}", f"= {quantity(p.value, p.unit)}") for p in found.used], "<<"),
     ]
@@ -111,6 +184,9 @@ def latex_lines(found: GraphFormulas) -> list[str]:
     names |= {formula_symbol(name): _latex_input(name) for name in found.inputs}
     equations = [rf"\dot {_latex_state(name)} &= {as_latex(formula, names)}" for name, formula in found.rates.items()]
     equations += [rf"{_latex_text(name)} &= {as_latex(formula, names)}" for name, formula in found.outputs.items()]
+    for system in found.systems:
+        names |= {symbol: _latex_unknown(symbol.name) for symbol in system.unknown}
+        equations += [rf"{as_latex(left, names)} &= {as_latex(right, names)}" for left, right in system.equations]
     rows = [
         rf"${p.letter}_{{{_latex_text(p.element)}}}$ & ${_latex_number(p.value)}$ & {_latex_unit(p.unit)} \\"
         for p in found.used
@@ -137,6 +213,12 @@ def _latex_state(name: str) -> str:
 def _latex_input(name: str) -> str:
     text = _latex_text(name.removesuffix("'"))
     return rf"\dot{{{text}}}" if name.endswith("'") else text
+
+
+def _latex_unknown(name: str) -> str:
+    stem, dots = name.rstrip("'"), name.count("'")
+    letter = _latex_state(stem) if "." in stem else f"{stem[0]}_{{{stem[1:]}}}"
+    return rf"\{'d' * dots}ot{{{letter}}}" if dots else letter
 
 
 def _latex_number(value: float) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from cosim.actuators._graph_actuator import JOINT, GraphActuator
 from cosim.bondgraph import Assembly, Element, Law
 from cosim.bondgraph.equations import Variable
+from cosim.derive.bond_graph_drawing import bond_graph_panel
 from cosim.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
 from cosim.derive.graph_report import check_file
+from cosim.derive.picture import Panel, save_panels
 from cosim.derive.tables import SIGNS, counted, quantity, shown_unit, table
 from cosim.errors import InputError, InputErrors, did_you_mean
 from cosim.multibody.description.robot_file import SUFFIXES
@@ -19,8 +22,12 @@ from cosim.rig.sections.rig_spec import read_rig
 
 MAX_PRINTED_BONDS = 20  # of an incidence matrix
 
+MAX_DRAWN_ELEMENTS = 200
+
 Form = Literal["loop-free", "circuit"]
 Syntax = Literal["text", "latex"]
+
+PANELS: Mapping[Form, Callable[[Assembly, str, str], Panel]] = {"loop-free": bond_graph_panel}
 
 
 def derive_bond_graph(
@@ -33,6 +40,8 @@ def derive_bond_graph(
     """
     check_file(file, path, "--bondgraph")
     actuators = chosen(graph_actuators(path), path, joint)
+    if file is not None:
+        _draw(file, actuators, form)
     for name, actuator in actuators.items():
         if to == "latex":
             print(f"% {name}")
@@ -42,6 +51,21 @@ def derive_bond_graph(
         print("\n".join(lines))
         if name != list(actuators)[-1]:
             print()
+    if file is not None and to == "text":
+        print(f"wrote    graph {file}")
+
+
+def _draw(file: Path, actuators: dict[str, GraphActuator], form: Form) -> None:
+    """Raises InputError for a graph too large to draw."""
+    for name, actuator in actuators.items():
+        if len(actuator.assembly.graph.elements) > MAX_DRAWN_ELEMENTS:
+            number = len(actuator.assembly.graph.elements)
+            what = f"the graph of '{name}' with {number} elements is too large to draw ({MAX_DRAWN_ELEMENTS} at most)"
+            raise InputError(f"{what}; leave the file out", str(file))
+    panel = PANELS[form]
+    save_panels(
+        file, [panel(actuator.assembly, name, count(actuator.assembly)) for name, actuator in actuators.items()]
+    )
 
 
 def graph_actuators(path: Path) -> dict[str, GraphActuator]:

@@ -77,6 +77,11 @@ def simplified(formula: Formula) -> Formula:
     return (above / below).xreplace({symbol: r for r, symbol in fractions.items()})
 
 
+def expanded(formula: Formula) -> Formula:
+    """Without parentheses and common terms that cancel."""
+    return sympy.expand(formula)
+
+
 def as_text(formula: Formula) -> str:
     """In the syntax of Python."""
     return sympy.sstr(_with_decimals(formula), full_prec=False)

@@ -131,4 +131,75 @@ def relay() -> Assembly:
     return assemble(graph)
 
 
-GRAPHS = {"relay": relay, "motor": motor, "divider": divider, "pendulum": pendulum, "hydraulic": hydraulic}
+def manipulator() -> Assembly:
+    """A planar arm with two angles and a point mass, gravity along z: bonds that close loops."""
+    graph = BondGraph(inputs={"torque_1": "N*m", "torque_2": "N*m"})
+    for k in (1, 2):
+        graph.junction(f"angle_{k}", "1")
+        graph.add(f"drive_{k}", Se("rotational", Law(lambda torque: torque, (f"torque_{k}",))))
+        graph.add(f"rotor_{k}", I("rotational", 0.02 * k))
+        graph.bond(f"drive_{k}", f"angle_{k}")
+        graph.bond(f"angle_{k}", f"rotor_{k}")
+    for axis, function, sign in (("x", ops.cos, 1.0), ("z", ops.sin, -1.0)):
+        graph.junction(axis, "0")
+        graph.junction(f"along_{axis}", "1")
+        graph.add(f"mass_{axis}", I("translational", 1.5))
+        graph.chain(axis, f"along_{axis}", f"mass_{axis}")
+        for k in (1, 2):
+            law = Law(lambda q, of=function, s=sign: 0.4 * s * of(q), (f"angle_{k}.displacement",))
+            graph.add(f"link_{k}_{axis}", TF("rotational", "translational", law))
+            graph.chain(f"angle_{k}", f"link_{k}_{axis}", axis)
+    graph.add("weight", Se("translational", -14.7))
+    graph.bond("weight", "along_z")
+    return assemble(graph)
+
+
+def stage() -> BondGraph:
+    """An elastic gear stage with friction, a component."""
+    graph = BondGraph(ports={"input": "twist", "output": "shaft"})
+    for name, kind in (("twist", "0"), ("mesh", "1"), ("wheel", "1"), ("shaft", "1")):
+        graph.junction(name, kind)
+    graph.add("stiffness", C("rotational", 2e3))
+    graph.add("damping", R("rotational", 0.4))
+    graph.add("ratio", TF("rotational", "rotational", 0.2))
+    graph.add("inertia", I("rotational", 3e-5))
+    graph.add("friction", R("rotational", Law(lambda f: 0.1 * ops.tanh(f / 0.1), ("flow",))))
+    graph.chain("twist", "mesh", "stiffness")
+    graph.chain("twist", "wheel", "ratio", "shaft", "friction")
+    graph.bond("wheel", "inertia")
+    graph.bond("mesh", "damping")
+    return graph
+
+
+def train() -> Assembly:
+    """A motor on three gear stages: a long graph with components."""
+    graph = BondGraph(inputs={"voltage": "V"})
+    graph.junction("armature", "1")
+    graph.junction("rotor_shaft", "1")
+    graph.add("supply", Se("electrical", Law(lambda voltage: voltage, ("voltage",))))
+    graph.add("winding", I("electrical", 2e-3))
+    graph.add("resistance", R("electrical", 0.8))
+    graph.add("motor", GY("electrical", "rotational", 0.08))
+    graph.add("rotor", I("rotational", 4e-5))
+    graph.add("load", I("rotational", 0.3))
+    for k in (1, 2, 3):
+        graph.include(f"stage_{k}", stage())
+    graph.chain("supply", "armature", "motor", "rotor_shaft", "stage_1.input")
+    graph.bond("stage_1.output", "stage_2.input")
+    graph.bond("stage_2.output", "stage_3.input")
+    graph.bond("stage_3.output", "load")
+    graph.bond("armature", "winding")
+    graph.bond("armature", "resistance")
+    graph.bond("rotor_shaft", "rotor")
+    return assemble(graph)
+
+
+GRAPHS = {
+    "relay": relay,
+    "motor": motor,
+    "divider": divider,
+    "pendulum": pendulum,
+    "hydraulic": hydraulic,
+    "train": train,
+    "manipulator": manipulator,
+}

@@ -13,7 +13,7 @@ from cosim.derive.bond_graph_equations import equation_lines, formulas_of, latex
 from cosim.derive.symbolic import as_text, formula_symbol, formulas, simplified
 from cosim.derive.tables import quantity
 from cosim.errors import CompileError
-from tests.derive.bond_graphs import GRAPHS, motor
+from tests.derive.bond_graphs import GRAPHS, manipulator, motor
 
 A, B, D = (formula_symbol(name) for name in "abd")
 
@@ -77,6 +77,11 @@ def test_the_equations_are_those_that_are_integrated(name):
     def value(formula):
         return float(sympy.lambdify(list(values), formula, "math")(*values.values()))
 
+    for system in found.systems:
+        matrix = np.array([[value(a) for a in row] for row in system.rows])
+        solution = np.linalg.solve(matrix, [value(b) for b in system.right])
+        values |= dict(zip(system.unknown, solution, strict=True))
+
     assert set(found.rates) == {state.name for state in assembly.states if not state.account}
     for state, formula in found.rates.items():
         assert value(formula) == pytest.approx(float(rates[state]), rel=1e-10, abs=1e-12)
@@ -100,6 +105,20 @@ def test_the_equations_of_a_motor_as_text():
         "  I_load        = 3 kg",
         "  R_drag        = 2 N·s/m",
     ]
+
+
+def test_loops_of_several_unknowns_are_equations_of_motion():
+    lines = equation_lines(formulas_of(manipulator(), {}))
+    assert lines[:2] == [
+        "equations: x' is dx/dt; e3 and f3 are the effort and the flow of bond 3",
+        "  rotor_1.flow'          = e2/I_rotor_1",
+    ]
+    (first, second) = (line for line in lines if line.startswith("  f4'*("))
+    mass = "0.16*I_mass_x*cos(angle_1.displacement)**2 + 0.16*I_mass_z*sin(angle_1.displacement)**2 + I_rotor_1"
+    assert f"e2*({mass})/I_rotor_1 = " in first and first.endswith("sin(angle_1.displacement) + torque_1")
+    assert second.endswith("+ torque_2)/I_rotor_2")
+    latex = latex_lines(formulas_of(manipulator(), {}))
+    assert any(line.startswith(r"\dot{f_{4}} \left(0.16 I_{\mathrm{mass\_x}}") for line in latex)
 
 
 def test_the_equations_of_a_motor_in_latex():
