@@ -120,12 +120,14 @@ class Assembly:
     # --- signals ---
 
     def unit_of(self, variable: Variable) -> str:
-        """Of an effort, flow, state or input."""
+        """Of an effort, flow, state, input or recorded signal."""
         if variable.kind in ("e", "f"):
             domain = DOMAINS[self.graph.domains[int(variable.of)]]
             return domain.effort if variable.kind == "e" else domain.flow
         if variable.kind == "state":
             return self.equations.states[str(variable.of)].unit
+        if variable.kind == "signal":
+            return self.graph.signals[str(variable.of)][1]
         return self.graph.inputs.get(str(variable.of), "s")
 
     def effort(self, name: str, known: Values) -> Numeric:

@@ -21,8 +21,8 @@ from cosim.types import Numeric
 
 
 class Variable(NamedTuple):
-    """kind: `e` or `f` of a bond; `ratio` of an element, or its inverse; `state`, `rate` of a state; `input`; `t`.
-    order: of the derivative with respect to time."""
+    """kind: `e` or `f` of a bond; `ratio` of an element, or its inverse; `state`, `rate` of a state; `input`; `signal`;
+    `t`. order: of the derivative with respect to time."""
 
     kind: str
     of: str | int = ""
@@ -127,6 +127,8 @@ class GraphEquations:
     def __post_init__(self) -> None:
         for name, element in self.graph.elements.items():
             self.of |= _WRITERS[element.kind](self, name, element)
+        for name, (law, _) in self.graph.signals.items():
+            self.of[Variable("signal", name)] = self.function(law, name)
         pending = [v for equation in self.of.values() for v in equation.uses]
         while pending:
             variable = pending.pop()
@@ -141,8 +143,9 @@ class GraphEquations:
         or inside one that contains it. Raises GraphError for one that does not exist."""
         if name == "t":
             return TIME
-        if name in self.graph.inputs:
-            return Variable("input", name)
+        for kind, named in (("input", self.graph.inputs), ("signal", self.graph.signals)):
+            if name in named:
+                return Variable(kind, name)
         target, what = self.graph.meant(name, own)
         return self._signal_of(target, what, own)
 
@@ -158,7 +161,7 @@ class GraphEquations:
             return Variable("e" if what == "effort" else "f", bond)
         if what == "displacement":
             return self.displacement(name, own)
-        if f"{name}.momentum" not in self.states:
+        if element.kind != "I" or not isinstance(element.value, Law):
             raise GraphError(f"its law uses the momentum of '{name}', which has none", own)
         return Variable("state", f"{name}.momentum")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,17 +29,31 @@ class Bond(NamedTuple):
     head: str
 
 
+@dataclass(frozen=True)
+class Component:
+    """A component of the library: its type, its module and its parameters."""
+
+    type: str
+    module: Any
+    params: Any
+
+    def build(self) -> BondGraph:
+        return self.module.build(self.params)
+
+
 @dataclass
 class BondGraph:
     """A graph under construction, or a component of another graph.
 
-    ports: names under which a surrounding graph bonds to elements of this one.
+    ports: names under which a surrounding graph bonds to elements of this one; inputs: name -> unit; signals: further
+    ones to be recorded, name -> (law, unit).
     """
 
     elements: dict[str, Element] = field(default_factory=dict)
     bonds: list[Bond] = field(default_factory=list)
     ports: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, str] = field(default_factory=dict)  # name -> unit
+    inputs: dict[str, str] = field(default_factory=dict)
+    signals: dict[str, tuple[Law, str]] = field(default_factory=dict)
 
     def add(self, name: str, element: Element) -> str:
         """Raises GraphError for a name that is taken."""
@@ -69,13 +83,14 @@ class BondGraph:
             self.bond(f"{name}.{tail}", f"{name}.{head}")
         self.ports |= {f"{name}.{port}": f"{name}.{target}" for port, target in component.ports.items()}
         self.inputs |= component.inputs
+        self.signals |= {f"{name}.{signal}": how for signal, how in component.signals.items()}
 
     def checked(self) -> CheckedGraph:
         """The graph with its domains. Raises GraphError for elements and bonds that cannot be."""
         for name, element in self.elements.items():
             _check_element(name, element)
         bonds = [Bond(self._end(tail), self._end(head)) for tail, head in self.bonds]
-        graph = CheckedGraph(self.elements, tuple(bonds), dict(self.inputs))
+        graph = CheckedGraph(self.elements, tuple(bonds), dict(self.inputs), dict(self.signals))
         _check_bonds(graph)
         return graph
 
@@ -96,6 +111,7 @@ class CheckedGraph:
     elements: dict[str, Element]
     bonds: tuple[Bond, ...]
     inputs: dict[str, str]
+    signals: dict[str, tuple[Law, str]]
 
     def __post_init__(self) -> None:
         at: dict[str, list[int]] = {name: [] for name in self.elements}

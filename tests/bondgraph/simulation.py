@@ -65,15 +65,13 @@ class Simulation:
         return float(sum(self.assembly.stored(self.known(k)).values()))
 
 
-def bench(component: BondGraph, sources: Mapping[str, tuple[str, str]], *bonds: str) -> Assembly:
-    """A component on sources that are inputs: port -> (input, unit), and further bonds `a -> b`. The unit V or N*m
-    makes a source of effort, rad/s one of flow."""
-    graph = BondGraph(inputs={name: unit for name, unit in sources.values()})
+def bench(component: BondGraph, sources: Mapping[str, tuple[str, str]], **inputs: str) -> Assembly:
+    """A component on sources that are inputs: port -> (input, unit). The unit V or N*m makes a source of effort, rad/s
+    one of flow. inputs: further ones, name -> unit."""
+    graph = BondGraph(inputs={name: unit for name, unit in sources.values()} | inputs)
     graph.include("part", component)
     for port, (name, unit) in sources.items():
         domain = "electrical" if unit == "V" else "rotational"
         graph.add(name, (Sf if unit == "rad/s" else Se)(domain, given(name)))
         graph.bond(name, f"part.{port}")
-    for chain in bonds:
-        graph.chain(*chain.split(" -> "))
     return assemble(graph)

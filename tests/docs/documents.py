@@ -86,7 +86,7 @@ def shown_type(hint: Any) -> str:
     if get_origin(hint) is Annotated:
         return shown_type(inner[0])
     if get_origin(hint) is tuple:
-        words = schema._ELEMENTS[schema._bare_type(inner[0])]
+        words = schema._ELEMENTS.get(schema._bare_type(inner[0]), "list of sections")
         return words if ... in inner else f"{len(inner)} {words}"
     assert dataclasses.is_dataclass(hint)
     return "section"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.bondgraph.components import _thermal
+from cosim.bondgraph.components import _current_control, _thermal
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
@@ -114,6 +114,7 @@ SECTIONS: dict[str, tuple[type, set[str]]] = {
     "`telemetry`": (rig_spec.TelemetrySpec, set()),
     "`keep`": (keep.KeepSpec, set()),
     "Thermal nodes": (_thermal.Thermal, set()),
+    "Control of the current": (_current_control.CurrentControl, set()),
 }
 PACKAGES = {
     "Actuator": "cosim.actuators",

@@ -15,6 +15,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from cosim.bondgraph import TF, BondGraph, Law, Se
+from cosim.bondgraph.components import dc_machine
+from cosim.bondgraph.graph import Component
 from tests.bondgraph.graphs import motor
 
 
@@ -80,7 +82,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def _is_per_joint(hint: Any) -> bool:
-    return any(get_origin(part) is tuple for part in (hint, *get_args(hint)))
+    return any(get_args(part)[:1] == (float,) for part in (hint, *get_args(hint)) if get_origin(part) is tuple)
 
 
 def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.random.Generator) -> Any:
@@ -91,8 +93,12 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return tuple(_number(field, rng) for _ in range(n))
     if hint is BondGraph:
         return motor_at_joint()
+    if hint is Component:
+        return Component("dc_machine", dc_machine, dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1))
     if hint is dict:
         return {}
+    if any(map(dataclasses.is_dataclass, (hint, *get_args(hint)))):  # one or several sections
+        return field.default
     if float in (hint, *get_args(hint)):
         return _number(field, rng)
     if int in (hint, *get_args(hint)):

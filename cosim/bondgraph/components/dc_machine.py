@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import partial
 from operator import mul
 
-from cosim.bondgraph import GY, BondGraph, I, Law, R
+from cosim.bondgraph import GY, BondGraph, I, Law, R, Se
+from cosim.bondgraph.components._current_control import CurrentControl, limited
 from cosim.bondgraph.components._thermal import Thermal, add_windings
-from cosim.types import param, params
+from cosim.types import Numeric, param, params
 
 
 @params
@@ -59,4 +60,24 @@ def build(params: Params) -> BondGraph:
     if params.viscous:
         graph.add("bearing", R("rotational", params.viscous))
         graph.bond("rotor", "bearing")
+    return graph
+
+
+def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
+    """The machine on a source of voltage that closes a loop of its current; port: `shaft`. The input `request` is an
+    effort behind gears of this ratio."""
+    graph = build(params)
+    constant = params.torque_constant
+    if constant is None:
+        raise ValueError("a drive controls machines with permanent magnets; give torque_constant")
+
+    def voltage(request: Numeric, current: Numeric, speed: Numeric) -> Numeric:
+        target = limited(request / (ratio * constant), control.current_limit)
+        windings = params.resistance * target + params.inductance * control.rate * (target - current)
+        return limited(windings + constant * speed, control.voltage_limit)
+
+    graph.add("supply", Se("electrical", Law(voltage, ("request", "winding.flow", "rotor.flow"))))
+    graph.bond("supply", "mesh")
+    for name, signal, unit in (("current", "winding.flow", "A"), ("voltage", "supply.effort", "V")):
+        graph.signals[name] = Law(lambda value: value, (signal,)), unit
     return graph

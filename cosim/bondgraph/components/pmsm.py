@@ -15,12 +15,16 @@ from __future__ import annotations
 import math
 
 from cosim import ops
-from cosim.bondgraph import GY, BondGraph, C, I, Law, R
+from cosim.bondgraph import GY, BondGraph, C, I, Law, R, Se
+from cosim.bondgraph.components._current_control import CurrentControl, limited
 from cosim.bondgraph.components._thermal import Thermal, add_windings
-from cosim.types import param, params
+from cosim.types import Numeric, param, params
 
 # of currents, voltages and fluxes whose product is the power of three phases
 SCALE = math.sqrt(1.5)
+LOWEST_SPEED = 1e-3  # rad/s, electrical, below which the back-EMF does not limit
+SMALLEST_VOLTAGE = 1e-12  # V²
+BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
 
 
 @params
@@ -63,3 +67,50 @@ def build(params: Params) -> BondGraph:
         graph.add("cogging", C("rotational", torque, energy=energy))
         graph.bond("rotor", "cogging")
     return graph
+
+
+def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
+    """The machine on an averaged inverter that closes loops of both currents, with i_d = 0 below the speed at which the
+    voltage limits, and field weakening above; port: `shaft`. The input `request` is an effort behind gears of this
+    ratio.
+
+    The current in d that keeps the back-EMF at U, 0.9 of the limit of the voltage, is
+    i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0. Voltages are limited as a vector, their direction is kept.
+    """
+    p, ld, lq, r = params.pole_pairs, params.inductance_d, params.inductance_q, params.resistance
+    flux, largest = SCALE * params.flux, SCALE * control.current_limit
+    limit = SCALE * control.voltage_limit
+    graph = build(params)
+
+    def targets(request: Numeric, speed: Numeric) -> tuple[Numeric, Numeric]:
+        """Setpoints of both currents."""
+        i_q = limited(request / (ratio * p * flux), largest)
+        if ops.is_infinite(limit):
+            return 0.0, i_q
+        voltage = BACK_EMF * limit / ops.maximum(ops.absolute(p * speed), LOWEST_SPEED)
+        room = ops.sqrt(ops.maximum(voltage * voltage - (lq * i_q) * (lq * i_q), 0.0))
+        i_d = ops.clip((room - flux) / ld, -largest, 0.0)
+        rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
+        return i_d, ops.clip(i_q, -rest, rest)
+
+    def voltages(request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric) -> tuple[Numeric, Numeric]:
+        d, q = targets(request, speed)
+        u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q
+        u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux)
+        if ops.is_infinite(limit):
+            return u_d, u_q
+        scale = ops.minimum(limit / ops.sqrt(u_d * u_d + u_q * u_q + SMALLEST_VOLTAGE), 1.0)
+        return scale * u_d, scale * u_q
+
+    uses = ("request", "winding_d.flow", "winding_q.flow", "rotor.flow")
+    for k, axis in enumerate(("d", "q")):
+        graph.add(f"inverter_{axis}", Se("electrical", Law(lambda *known, k=k: voltages(*known)[k], uses)))
+        graph.bond(f"inverter_{axis}", f"mesh_{axis}")
+        graph.signals[f"current_{axis}"] = Law(per_phase, (f"winding_{axis}.flow",)), "A"
+        graph.signals[f"voltage_{axis}"] = Law(per_phase, (f"inverter_{axis}.effort",)), "V"
+    return graph
+
+
+def per_phase(value: Numeric) -> Numeric:
+    """The amplitude in a phase of a current or voltage inside the graph."""
+    return value / SCALE

@@ -22,7 +22,7 @@ from typing import Any
 from cosim.bondgraph import expressions
 from cosim.bondgraph.domains import DOMAINS
 from cosim.bondgraph.elements import KINDS, Element, Law, R
-from cosim.bondgraph.graph import BondGraph, GraphError
+from cosim.bondgraph.graph import BondGraph, Component, GraphError
 from cosim.errors import did_you_mean, shortened
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import COMPONENT, call_checked, read_plugin
@@ -107,8 +107,14 @@ def _component(value: YamlValue, path: KeyPath, reading: Reading) -> BondGraph |
     if "graph" in data:
         schema.check_keys(data, ("graph",), path, reading)
         return read_graph(data["graph"], (*path, "graph"), reading)
-    plugin = read_plugin(COMPONENT, data, path, reading, None)
-    return None if plugin is None else call_checked(lambda: plugin.module.build(plugin.params), path, reading)
+    component = read_component(data, path, reading)
+    return None if component is None else call_checked(component.build, path, reading)
+
+
+def read_component(value: YamlValue, path: KeyPath, reading: Reading) -> Component | None:
+    """The component of the library that the section names by its `type`; None after an error."""
+    plugin = read_plugin(COMPONENT, reading.mapping(value, path), path, reading, None)
+    return None if plugin is None else Component(plugin.type, plugin.module, plugin.params)
 
 
 def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading) -> Element | None:
@@ -162,4 +168,7 @@ def _law(value: YamlValue, path: KeyPath, constants: Mapping[str, float], readin
         return reading.fail(path, shortened(str(error)))
 
 
-schema.READERS[BondGraph] = lambda reading, hint, value, meta, path: read_graph(value, path, reading)
+schema.READERS |= {
+    BondGraph: lambda reading, hint, value, meta, path: read_graph(value, path, reading),
+    Component: lambda reading, hint, value, meta, path: read_component(value, path, reading),
+}

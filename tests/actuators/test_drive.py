@@ -1,0 +1,125 @@
+"""The drive out of components, and the sample rigs of drives."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim import Rig, load_rig
+from cosim.actuators import dc_motor, drive
+from cosim.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
+from cosim.bondgraph.components._current_control import CurrentControl
+from cosim.bondgraph.graph import Component
+from cosim.errors import InputError
+from tests.bondgraph.simulation import Simulation, bench
+
+RIGS = Path(__file__).parents[2] / "rigs/drives"
+MACHINE = dc_machine.Params(0.5, 2e-3, inertia=3e-5, torque_constant=0.04)
+SERVO = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3)
+
+
+def test_a_rigid_drive_is_the_dc_motor_to_rounding() -> None:
+    """The same machine, gear and loop: written by hand in `dc_motor`, assembled here."""
+    control = CurrentControl(200.0, current_limit=3.0, voltage_limit=5.0)
+    gears = (gear_stage.Params(50.0, viscous=0.7),)
+    assembled = drive.load(drive.Params(Component("dc_machine", dc_machine, MACHINE), control, gears))
+    by_hand = dc_motor.load(dc_motor.Params(0.5, 2e-3, 0.04, 3e-5, 5.0, 3.0, ratio=50.0, viscous=0.7))
+    assert assembled.reflected_inertia == pytest.approx(by_hand.reflected_inertia, rel=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        current, request, velocity = rng.normal(size=3) * [4.0, 10.0, 3.0]
+        u = {"request": request, "position": 0.3, "velocity": velocity}
+        (name,) = assembled.initial(0.0, 0.0)
+        dx, y = assembled.flow(0.0, assembled.params, {name: current}, u)
+        dx_by_hand, y_by_hand = by_hand.flow(0.0, by_hand.params, {"current": current}, u)
+        assert dx[name] == pytest.approx(dx_by_hand["current"], rel=1e-10)
+        for signal in ("effort", "power", "loss", "stored", "current", "voltage"):
+            assert y[signal] == pytest.approx(y_by_hand[signal], rel=1e-10), signal
+
+
+def test_a_current_loop_answers_with_its_bandwidth() -> None:
+    """Held shaft: i approaches its setpoint as 1 − exp(−2π f t), without limits."""
+    held = bench(
+        dc_machine.controlled(MACHINE, CurrentControl(150.0), 1.0), {"shaft": ("speed", "rad/s")}, request="N*m"
+    )
+    t = np.linspace(0.0, 5e-3, 11)
+    found = Simulation(held, t, lambda _: {"speed": 0.0, "request": 0.08}, method="DOP853")
+    # the resistance of the loop is compensated at the setpoint: the rate is 2π f + R/L
+    rate = 2.0 * math.pi * 150.0 + 0.5 / 2e-3
+    assert found["part.winding.flow"] == pytest.approx(2.0 * (1.0 - np.exp(-rate * t)), rel=1e-6, abs=1e-9)
+
+
+def test_field_weakening_keeps_the_voltage_and_reaches_speeds_beyond_the_back_emf() -> None:
+    """At 2 · U/(p ψ) the machine still gives torque, with i_d < 0 and voltages within the limit."""
+    control = CurrentControl(400.0, current_limit=30.0, voltage_limit=20.0)
+    assembly = bench(pmsm.controlled(SERVO, control, 1.0), {"shaft": ("speed", "rad/s")}, request="N*m")
+    speed = 1.3 * 20.0 / (4 * 0.02)
+    found = Simulation(assembly, [0.05], lambda _: {"speed": speed, "request": 0.3})
+    i_d, i_q = (found[f"part.winding_{axis}.flow"][-1] / pmsm.SCALE for axis in "dq")
+    assert i_d < -1.0 and 1.5 * 4 * (0.02 * i_q + (1.0e-3 - 1.8e-3) * i_d * i_q) > 0.2
+    known = found.known()
+    voltage = math.hypot(*(assembly.effort(f"part.inverter_{axis}", known) for axis in "dq")) / pmsm.SCALE
+    assert voltage <= 20.0 * (1.0 + 1e-9)
+
+
+def test_a_component_without_a_current_loop_is_no_motor() -> None:
+    with pytest.raises(InputError) as raised:
+        drive.load(drive.Params(Component("shaft", shaft, shaft.Params(100.0))))
+    assert str(raised.value) == "'shaft' is no motor with a current loop; use dc_machine or pmsm"
+
+
+def one_joint(actuator: dict[str, Any], **schedule: Any) -> Any:
+    body = {"name": "link", "joint": "hinge", "axis": [0, 0, 1], "mass": 1, "inertia": [0.1, 0.1, 0.5]}
+    return Rig.from_dict(
+        {
+            "mechanism": {"gravity": [0, 0, 0], "bodies": [body]},
+            "joints": {"hinge": {"actuator": actuator}},
+            "schedule": {"step": "1 ms", "duration": "60 s", "integrator": "rodas4", **schedule},
+        }
+    )
+
+
+FRICTION = {"coulomb": 2.5, "static": 3.0, "bristle_stiffness": 2e4, "bristle_damping": 30.0}
+HELD = {
+    "type": "bond_graph",
+    "graph": {
+        "junctions": {"shaft": 1},
+        "elements": {"load": {"type": "Se", "domain": "rotational", "law": "2.7 * min(t, 1)"}},
+        "components": {"contact": {"type": "friction", **FRICTION}},
+        "bonds": ["load -> shaft -> joint", "shaft -> contact.body"],
+    },
+}
+
+
+def test_what_should_stick_does_not_creep_in_a_minute() -> None:
+    """A load of 0.9 of the static friction, 60 s at 1 ms: the joint stays where the bristles hold it."""
+    run = one_joint(HELD).run()
+    position = run["hinge/position"]
+    after = run.t > 5.0
+    # before it holds it slides as far as bristles that yield more and more: x = −z_s ln(1 − z / z_s)
+    assert position[-1] == pytest.approx(3.0 / 2e4 * math.log(10.0), rel=0.2)
+    assert np.ptp(position[after]) < 1e-9
+    smooth = {"type": "friction", "model": "smooth", "coulomb": 3.0}
+    creeping = {**HELD, "graph": {**HELD["graph"], "components": {"contact": smooth}}}
+    assert np.ptp(one_joint(creeping, duration="10 s").run()["hinge/position"]) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["two_stage_gear", "industrial_arm"])
+def test_the_energy_of_a_sample_rig_closes(name: str) -> None:
+    run = load_rig(RIGS / f"{name}.yaml").run(duration=0.2)
+    assert abs(run.summary["energy"]["residual_relative"]) < 1e-6
+
+
+def test_two_stages_start_with_impacts() -> None:
+    """No torque until the backlash of each stage is crossed, one after the other; then impacts."""
+    run = load_rig(RIGS / "two_stage_gear.yaml").run()
+    first, second = run["shaft/first_torque"], run["shaft/second_torque"]
+    begins = [run.t[np.flatnonzero(torque > 0.0)[0]] for torque in (first, second)]
+    assert 0.5e-3 < begins[0] < begins[1] < 10e-3
+    assert first[run.t < begins[0]].max() == 0.0 and second[run.t < begins[1]].max() == 0.0
+    early = (run.t > begins[1]) & (run.t < begins[1] + 20e-3)
+    assert second[early].max() > 20.0 * abs(second[-1])
