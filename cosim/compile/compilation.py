@@ -52,14 +52,14 @@ class _Worker:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        finalize(self, self._out.close)
         # files, as a pipe would block until the process reads it
         with suppress(OSError), tempfile.TemporaryFile() as given:
             pickle.dump(list(texts), given)
             given.seek(0)
+            self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+            finalize(self, self._out.close)
             self._process = subprocess.Popen(
-                [sys.executable, "-S", object_code.__file__],
+                [sys.executable, "-S", "-P", object_code.__file__],
                 stdin=given,
                 stdout=self._out,
                 stderr=subprocess.DEVNULL,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compilation, compile_for_batches, jit, modules, object_code
+from cosim.compile import ArrayPort, BatchFunction, Routine, compilation, jit, modules, object_code
 from cosim.compile.compilation import Compilation
 from cosim.compile.jit import Library
 from cosim.errors import CompileError
@@ -48,7 +48,9 @@ def waves(x, y):
     return z, z * y
 
 
-PORTS = [ArrayPort("x", (1,)), ArrayPort("y", (1,))]
+def batches_of_waves():
+    ports = [ArrayPort("x", (1,)), ArrayPort("y", (1,))]
+    return BatchFunction.of(Routine(waves, [port.shape for port in ports], "waves"), ports)
 
 
 def test_a_short_text_is_one_module():
@@ -73,13 +75,13 @@ def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch
     monkeypatch.setattr(compilation, "_processors", lambda: processors)
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-0.1, 0.1, (2, 9, 1))
-    whole = compile_for_batches(waves, PORTS)(x, y)
+    whole = batches_of_waves()(x, y)
     monkeypatch.setattr(modules, "LONGEST", 20_000)
-    parts = compile_for_batches(waves, PORTS)
+    parts = batches_of_waves()
     parts.begin()
     np.testing.assert_array_equal(parts(x, y), whole)
     assert len(list(empty_cache.iterdir())) > 3
-    again = compile_for_batches(waves, PORTS)
+    again = batches_of_waves()
     assert again._library.from_cache
     np.testing.assert_array_equal(again(x, y), whole)
 
