@@ -171,8 +171,8 @@ def symbols(name: str, shape: Shape) -> tuple[Numeric, Numeric]:
 
     column = casadi.SX.sym(name, math.prod(shape))
     box = np.empty(math.prod(shape), dtype=object)
-    for k in range(box.size):
-        box[k] = column[k]
+    for k, element in enumerate(column.elements()):
+        box[k] = element
     return column, box.reshape(shape).view(ops.Traced)
 
 

@@ -50,8 +50,7 @@ class Derived:
 
 def _array(value: Numeric, shape: Shape) -> Numeric:
     """An expression as an array of symbols, constants as numbers."""
-    elements = [value[k] for k in range(value.numel())]
-    elements = [float(e) if e.is_constant() else e for e in elements]
+    elements = [float(e) if e.is_constant() else e for e in value.elements()]
     return ops.array(np.array(elements, dtype=object).reshape(shape, order="F") if elements else np.zeros(shape))
 
 
