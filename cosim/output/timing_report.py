@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cosim.timing.deadlines import SPREAD
+from cosim.timing.spread import SPREAD
 from cosim.units import format_seconds
 
 MAX_CAUSES = 4  # by name

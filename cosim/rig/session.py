@@ -169,7 +169,7 @@ class RunRecorder:
         t, values = self.store.arrays()
         paced = self.scheduler.pacing is not None
         timing = self.scheduler.timing if paced else None
-        busy = self.busy if timing is None else float(timing.busy_ns.sum()) * 1e-9
+        busy = self.busy if timing is None else timing.busy_s
         wall = time.perf_counter() - self.begun
         events, counts = tuple(self.events), self._evaluate.events.limit_alarms.counts
         kept = None if self.store.kept.columns is None else kept_names(self.store.kept, self.outline)

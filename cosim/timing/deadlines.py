@@ -3,23 +3,25 @@
 Everything is computed from the stamps that a loop leaves, int64 (k, 3 + T) in ns of the monotonic clock, a row per
 tick: when it was due, when it woke, when each of the T tasks ended, in running order (one that was not due in this tick
 ends with the one before), and the CPU time of the loop's thread at the end. `numbers` (k,) are those of the ticks.
+The stamps of a long run are in a file: what goes through them all does so in blocks, in bounded memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from cosim.timing.pacing import LATE_TRIGGER
+from cosim.timing.spread import SPREAD, spreads
 from cosim.types import Numeric
 
 WINDOW_NS = 1_000_000_000  # of the clock, over which the real-time factor is computed
 MAX_WORST = 5  # misses in the summary
-BLOCK = 1 << 13  # ticks classified at once, which fit the cache
+BLOCK = 1 << 14  # ticks looked at together
 
 WAKE_UP_LATENCY, TRIGGER_LATE = "wake-up latency", "trigger late"
 TRIGGER = "trigger"  # instead of a task, where only the trigger was late
@@ -91,7 +93,7 @@ class Miss(NamedTuple):
 
 
 class MissTable(NamedTuple):
-    """All misses, (m,) each: row of the tick, lateness [ns], indices of task and cause, row of the root."""
+    """Misses, (m,) each: row of the tick, lateness [ns], indices of task and cause, row of the root."""
 
     row: np.ndarray
     late: np.ndarray
@@ -144,6 +146,17 @@ class DeadlineRecord:
         """(k,) from awake to the end of the last task."""
         return self.stamps[:, -2] - self.stamps[:, 1]
 
+    @property
+    def busy_s(self) -> float:
+        """Sum over all ticks."""
+        return sum(int(block.busy_ns.sum()) for block in self._blocks()) * 1e-9
+
+    def _blocks(self, before: int = 0) -> Iterator[DeadlineRecord]:
+        """The ticks in blocks; before: number of rows of the block before that each begins with."""
+        for begin in range(0, len(self.numbers), BLOCK):
+            rows = slice(max(begin - before, 0), begin + BLOCK)
+            yield replace(self, numbers=self.numbers[rows], stamps=self.stamps[rows])
+
     def time_of(self, numbers: Numeric) -> Numeric:
         """Time of the rig [s] in these ticks."""
         return numbers * (self.period_ns * self.rate) / 1e9
@@ -153,15 +166,18 @@ class DeadlineRecord:
     @property
     def slips_ns(self) -> np.ndarray:
         """(k,) clock slip of each tick since the first: when it was due, minus the time of its number."""
-        grid = np.floor((self.numbers - self.numbers[:1]) * self.period_ns + 0.5)  # as in `pacing.due`
-        return self.stamps[:, 0] - self.stamps[:1, 0] - grid.astype(np.int64)
+        return self._slips_ns(slice(None))
+
+    def _slips_ns(self, rows: slice) -> np.ndarray:
+        grid = np.floor((self.numbers[rows] - self.numbers[:1]) * self.period_ns + 0.5)  # as in `pacing.due`
+        return self.stamps[rows, 0] - self.stamps[:1, 0] - grid.astype(np.int64)
 
     @property
     def drift_ns(self) -> int:
         """Deviation of the last tick from the clock beyond the clock slip: 0, unless an external trigger paces."""
         if not len(self.numbers):
             return 0
-        slip = int(self.slips_ns[-1])
+        slip = int(self._slips_ns(slice(-1, None))[0])
         if self.lost_rows and slip < self.slip_ns:  # some of it is after the last row, but it comes in whole periods
             return slip - round(round(slip / self.period_ns) * self.period_ns)
         return slip - self.slip_ns
@@ -170,12 +186,21 @@ class DeadlineRecord:
     def real_time_factors(self) -> np.ndarray:
         """(w,) in windows from each tick to the first one at least `WINDOW_NS` later, relative to `rate`: (ticks ·
         period) / length. Of a shorter run one factor over all of it; none of fewer than two ticks."""
-        woke = self.stamps[:, 1]
-        end = np.searchsorted(woke, woke + WINDOW_NS)
-        begin = np.flatnonzero(end < len(woke))
-        if not len(begin):
-            return np.array([self._factor(0, -1)]) if len(woke) > 1 else np.zeros(0)
-        return self._factor(begin, end[begin])
+        return np.concatenate([np.zeros(0), *self._factors()])
+
+    def _factors(self) -> Iterator[np.ndarray]:
+        """The real-time factors in blocks."""
+        woke, k = self.stamps[:, 1], len(self.numbers)
+        if k > 1 and woke[-1] - woke[0] < WINDOW_NS:
+            yield np.array([self._factor(0, -1)])
+        for begin in range(0, k, BLOCK):
+            first = woke[begin : begin + BLOCK]
+            until = begin + len(first)
+            while until < k and woke[until - 1] < first[-1] + WINDOW_NS:
+                until = min(until + BLOCK, k)
+            end = begin + np.searchsorted(woke[begin:until], first + WINDOW_NS)
+            whole = np.flatnonzero(end < until)
+            yield self._factor(begin + whole, end[whole])
 
     def _factor(self, i: Numeric, j: Numeric) -> Numeric:
         """From the i-th row to the j-th."""
@@ -187,7 +212,10 @@ class DeadlineRecord:
     def counted(self) -> np.ndarray:
         """(k,) truth values: ticks after the warm-up, which `pacing.schedule_next` counts in periods too."""
         # ticks repeated from a snapshot after the warm-up count
-        return (np.maximum.accumulate(self.numbers) - self.numbers[:1]) * self.period_ns >= self.warm_up_ns
+        return self._after_warm_up(np.maximum.accumulate(self.numbers))
+
+    def _after_warm_up(self, numbers: np.ndarray) -> np.ndarray:
+        return (numbers - self.numbers[:1]) * self.period_ns >= self.warm_up_ns
 
     def misses(self) -> list[Miss]:
         """Late ticks after the warm-up, in order."""
@@ -208,33 +236,61 @@ class DeadlineRecord:
 
     @cached_property
     def missed(self) -> MissTable:
-        k, due, done = len(self.numbers), self.stamps[:, 0], self.stamps[:, -2]
-        late, first = np.zeros(k, dtype=np.int64), np.full(k, len(self.tasks), dtype=np.int16)
+        """All misses."""
+        return _joined([part for part, _ in self._missed()])
+
+    def _missed(self) -> Iterator[tuple[MissTable, int]]:
+        """The misses in blocks of ticks, and how many ticks of the block count."""
+        root, highest = 0, self.numbers[:1]  # of the ticks so far: where the last delay began, the highest number
+        for begin in range(0, len(self.numbers), BLOCK):
+            rows = np.arange(begin, min(begin + BLOCK, len(self.numbers)))
+            numbers, stamps = self.numbers[rows], self.stamps[rows]
+            late, first = self._lateness(numbers, stamps)
+            done_before, expected = self._expected(rows)
+            if self.triggered:
+                after = stamps[:, 0] - expected
+                trigger_late = after > LATE_TRIGGER * self.period_ns
+                late = np.where(trigger_late, np.maximum(late, after), late).astype(np.int64)
+                delayed = trigger_late & (done_before > expected)
+            else:
+                delayed = done_before > stamps[:, 0]
+            # a tick is delayed by a previous one that ended after it was due; triggers are due when they are expected
+            roots = np.maximum.accumulate(np.where(delayed & (rows > 0), root, rows))
+            numbers = np.maximum.accumulate(np.maximum(numbers, highest))
+            root, highest = roots[-1], numbers[-1:]
+            counted = self._after_warm_up(numbers)
+            found = np.flatnonzero((late > 0) & counted)
+            new = np.diff(roots[found], prepend=-1) > 0  # roots do not fall
+            causes = self._causes_of(roots[found][new])[np.cumsum(new) - 1]
+            misses = MissTable(rows[found], late[found], first[found], causes, roots[found])
+            yield misses, int(np.count_nonzero(counted))
+
+    def _lateness(self, numbers: np.ndarray, stamps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(k,) ns beyond the deadlines, and the index of the first task that is late, of these ticks."""
+        late, first = np.zeros(len(numbers), dtype=np.int64), np.full(len(numbers), len(self.tasks), dtype=np.int16)
         for j in reversed(range(len(self.tasks))):
-            over = self.stamps[:, 2 + j] - due - self.tasks[j].deadline_ns
-            rows = np.flatnonzero((over > 0) & self.tasks[j].due(self.numbers))
+            over = stamps[:, 2 + j] - stamps[:, 0] - self.tasks[j].deadline_ns
+            rows = np.flatnonzero((over > 0) & self.tasks[j].due(numbers))
             late[rows] = np.maximum(late[rows], over[rows])
             first[rows] = j
-        # a tick is delayed by a previous one that ended after it was due; triggers are due when they are expected
-        delayed, trigger_late = np.zeros(k, dtype=bool), np.zeros(k, dtype=bool)
-        if self.triggered:
-            expected = due[:-1] + np.diff(self.numbers) * self.period_ns
-            after = due[1:] - expected
-            trigger_late[1:] = after > LATE_TRIGGER * self.period_ns
-            delayed[1:] = trigger_late[1:] & (done[:-1] > expected)
-            late[1:] = np.where(trigger_late[1:], np.maximum(late[1:], after), late[1:])
-        else:
-            delayed[1:] = done[:-1] > due[1:]
-        root = np.maximum.accumulate(np.where(delayed, 0, np.arange(k)))
-        rows = np.flatnonzero((late > 0) & self.counted)
-        new = np.diff(root[rows], prepend=-1) > 0  # roots do not fall
-        roots, of = root[rows][new], np.cumsum(new) - 1
-        parts = [self._cause(part) for part in np.array_split(roots, 1 + len(roots) // BLOCK)]
-        causes = np.where(trigger_late[roots], 1, np.concatenate(parts))
-        return MissTable(rows, late[rows], first[rows], causes[of], root[rows])
+        return late, first
+
+    def _expected(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """When the tick before each of these was done, and when its trigger is expected; the first tick is when it is
+        due."""
+        before = np.maximum(rows - 1, 0)
+        periods = self.numbers[rows] - self.numbers[before]
+        return self.stamps[before, -2], self.stamps[before, 0] + periods * self.period_ns
+
+    def _causes_of(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) indices in `causes`, for the ticks in these rows as if no other tick had delayed them."""
+        if not len(rows):
+            return np.zeros(0, dtype=np.int64)
+        trigger_late = self.stamps[rows, 0] - self._expected(rows)[1] > LATE_TRIGGER * self.period_ns
+        return np.where(trigger_late & self.triggered, 1, self._cause(rows))
 
     def _cause(self, rows: np.ndarray) -> np.ndarray:
-        """(m,) indices in `causes`, for the ticks in these rows as if no other tick had delayed them."""
+        """See `_causes_of`, of ticks whose trigger was not late."""
         tasks, stamps, numbers = self.tasks, self.stamps[rows], self.numbers[rows]
         woke, done = stamps[:, 1], stamps[:, -2]
         due = np.stack([task.due(numbers) for task in tasks], axis=1)
@@ -255,10 +311,21 @@ class DeadlineRecord:
         waited = off | np.array([task.bus for task in tasks])[blamed]
         return np.where(fits, 0, 2 + blamed + np.where(waited, 0, len(tasks)))
 
-    @cached_property
+    @property
     def executions(self) -> list[dict[str, float] | None]:
         """Execution times of each task, over the ticks in which it is due."""
-        return [spread(execution_times(self.stamps, j)[task.due(self.numbers)]) for j, task in enumerate(self.tasks)]
+        return self._spreads[3:]
+
+    @cached_property
+    def _spreads(self) -> list[dict[str, float] | None]:
+        """Of `latency_ns`, `busy_ns`, `end_to_end_ns` and the execution times of each task."""
+        return spreads(self._times, 3 + len(self.tasks))
+
+    def _times(self) -> Iterator[list[np.ndarray]]:
+        """The same times, in blocks."""
+        for block, longer in zip(self._blocks(), self._blocks(before=int(self.triggered)), strict=True):
+            executions = (execution_times(block.stamps, j)[t.due(block.numbers)] for j, t in enumerate(self.tasks))
+            yield [longer.latency_ns, block.busy_ns, block.end_to_end_ns, *executions]
 
     @property
     def _medians(self) -> np.ndarray:
@@ -271,12 +338,13 @@ class DeadlineRecord:
         """JSON-ready; None for what the run was too short for. `latency` is None in a triggered run, `trigger_interval`
         in any other; `tick` is from awake to done; `of` are the ticks after the warm-up; `privilege_fixes` are how to
         get the privileges that were not granted."""
-        latency, factors, m = spread(self.latency_ns), self.real_time_factors, self.missed
-        counts = np.bincount(m.cause, minlength=len(self.causes))
+        latency, tick, end_to_end, *executions = self._spreads
+        counts, of, worst = np.zeros(len(self.causes), dtype=np.int64), 0, _joined([])
+        for part, counted in self._missed():
+            counts, of = counts + np.bincount(part.cause, minlength=len(counts)), of + counted
+            worst = _worst(_joined([worst, part]))
         often = np.argsort(-counts, kind="stable")
-        least = np.partition(m.late, -MAX_WORST)[-MAX_WORST] if len(m.late) > MAX_WORST else 0
-        worst = np.flatnonzero(m.late >= least)
-        worst = worst[np.argsort(-m.late[worst], kind="stable")]
+        lowest = min((float(part.min()) for part in self._factors() if len(part)), default=None)
         return {
             "ticks": len(self.numbers),
             "period_s": self.period_ns / 1e9,
@@ -284,49 +352,49 @@ class DeadlineRecord:
             "engine": self.engine,
             "latency": None if self.triggered else latency,
             "trigger_interval": latency if self.triggered else None,
-            "tick": spread(self.busy_ns),
+            "tick": tick,
             "tasks": {
                 task.name: (times or dict.fromkeys(SPREAD)) | {"deadline_s": task.deadline_ns / 1e9}
-                for task, times in zip(self.tasks, self.executions, strict=True)
+                for task, times in zip(self.tasks, executions, strict=True)
             },
-            "end_to_end": spread(self.end_to_end_ns),
+            "end_to_end": end_to_end,
             "missed": {
-                "count": len(m.row),
-                "of": int(np.count_nonzero(self.counted)),
+                "count": int(counts.sum()),
+                "of": of,
                 "causes": {self.causes[i]: int(counts[i]) for i in often if counts[i]},
-                "worst": [self._describe_miss(i) for i in worst[:MAX_WORST].tolist()],
+                "worst": [self._describe(miss) for miss in zip(*(column.tolist() for column in worst), strict=True)],
             },
             "clock_slip_s": self.slip_ns / 1e9,
             "lost_rows": self.lost_rows,
             "real_time_factor": {
-                "mean": float(self._factor(0, -1)) if len(factors) else None,
-                "worst_window": float(factors.min()) if len(factors) else None,
+                "mean": None if lowest is None else float(self._factor(0, -1)),
+                "worst_window": lowest,
             },
             "drift_s": self.drift_ns / 1e9,
             "privileges": {item.name: item.granted for item in self.privileges},
             "privilege_fixes": {item.name: item.fix for item in self.privileges if not item.granted},
         }
 
-    def _describe_miss(self, i: int) -> dict[str, Any]:
-        """The i-th miss."""
-        m = self.missed
-        number = int(self.numbers[m.row[i]])
+    def _describe(self, miss: tuple[int, int, int, int, int]) -> dict[str, Any]:
+        """A row of a MissTable."""
+        row, late, task, cause, root = miss
+        number = int(self.numbers[row])
         return {
             "number": number,
             "t_s": self.time_of(number),
-            "late_s": int(m.late[i]) / 1e9,
-            "task": self._task(int(m.task[i])),
-            "cause": self.causes[int(m.cause[i])],
-            "root": int(self.numbers[m.root[i]]),
+            "late_s": late / 1e9,
+            "task": self._task(task),
+            "cause": self.causes[cause],
+            "root": int(self.numbers[root]),
         }
 
 
-SPREAD = ("median_s", "p99_s", "max_s")
+def _joined(parts: Sequence[MissTable]) -> MissTable:
+    none = MissTable(*(np.zeros(0, dtype=np.int64) for _ in MissTable._fields))
+    return MissTable(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
 
 
-def spread(ns: np.ndarray) -> dict[str, float] | None:
-    """Median, 99th percentile and maximum of times (k,) in ns; None of none."""
-    if not len(ns):
-        return None
-    median, p99 = np.percentile(ns, (50, 99))
-    return dict(zip(SPREAD, (float(median) / 1e9, float(p99) / 1e9, int(ns.max()) / 1e9), strict=True))
+def _worst(table: MissTable) -> MissTable:
+    """The rows of the MAX_WORST largest latenesses, the largest first."""
+    order = np.argsort(-table.late, kind="stable")[:MAX_WORST]
+    return MissTable(*(column[order] for column in table))

@@ -56,7 +56,7 @@ from cosim.rig.sections import (
 )
 from cosim.tick.metrics import METRICS
 from cosim.tick.tick_model import ORDER
-from cosim.timing import deadlines, pacing
+from cosim.timing import deadlines, pacing, spread
 from cosim.types import COMMAND, joint_signals
 from cosim.units import SPELLINGS, UNITS
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
@@ -394,7 +394,7 @@ def flat(summary: dict, path: str = "") -> set[str]:
     """Names of the fields of a summary, with dots; a distribution of times is one field."""
     found: set[str] = set()
     for key, value in summary.items():
-        inner = isinstance(value, dict) and not set(deadlines.SPREAD) <= set(value)
+        inner = isinstance(value, dict) and not set(spread.SPREAD) <= set(value)
         found |= flat(value, f"{path}{key}.") if inner else {path + key}
     return found
 
@@ -429,7 +429,7 @@ def test_every_field_of_the_timing_is_listed_with_every_cause():
     assert {name for row in listed for name in row} == {name.replace("tasks.write", "tasks.<task>") for name in generic}
     meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
     assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))
-    assert f"`{{{', '.join(deadlines.SPREAD)}}}`" in TEXT
+    assert f"`{{{', '.join(spread.SPREAD)}}}`" in TEXT
     assert names("Causes of missed deadlines") == causes
 
 

@@ -1,12 +1,14 @@
 """Timing of real-time runs: stamps with known answers for every cause of a missed deadline, figures, and lines."""
 
 import json
+import tracemalloc
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from cosim.output.timing_report import timing_lines
+from cosim.timing import deadlines
 from cosim.timing.deadlines import DeadlineRecord, Miss, TaskTime, channels, values
 from cosim.units import format_seconds
 
@@ -375,3 +377,45 @@ def test_lines_of_triggers_and_of_a_run_within_its_warm_up():
 )  # fmt: skip
 def test_times_have_three_digits_and_a_unit_that_suits(seconds, text):
     assert format_seconds(seconds) == text
+
+
+# --- long runs ---
+
+
+def disturbed(k, triggered=False):
+    """The timing of k ticks with late wake-ups, delays that hold up further ticks, slip and lost rows."""
+    rng = np.random.default_rng(1)
+    usual = np.concatenate([[WAKE], np.full(len(TASKS), 100 * US)])
+    given = np.cumsum(np.where(rng.random(k) < 0.02, rng.integers(0, 3, k), 0)) * MS
+    due = START + np.arange(k) * MS + given
+    longer = np.where(rng.random((k, len(usual))) < 0.01, rng.integers(0, 4 * MS, (k, len(usual))), 0)
+    ends = due[:, None] + np.cumsum(usual + longer, axis=1)
+    ends = np.maximum.accumulate(ends.ravel()).reshape(ends.shape)  # late ticks hold up the next ones
+    stamps = np.column_stack([due, ends, ends[:, -1]]).astype(np.int64)
+    kept = np.flatnonzero(rng.random(k) > 0.01)
+    return timing(stamps[kept], kept, triggered=triggered, warm_up_ns=20 * MS)
+
+
+@pytest.mark.parametrize("triggered", [False, True])
+def test_the_figures_do_not_depend_on_the_blocks(monkeypatch, triggered):
+    whole = disturbed(3000, triggered)
+    expected, misses, factors = whole.summary(), whole.misses(), whole.real_time_factors
+    assert len(misses) > 50 and len({miss.cause for miss in misses}) > 1
+    for block in (64, 2999):
+        monkeypatch.setattr(deadlines, "BLOCK", block)
+        parts = replace(whole)
+        assert parts.summary() == expected and parts.misses() == misses
+        np.testing.assert_array_equal(parts.real_time_factors, factors)
+        assert parts.busy_s == pytest.approx(whole.busy_ns.sum() * 1e-9)
+
+
+def test_the_memory_of_the_summary_does_not_grow_with_the_run():
+    peaks = []
+    for k in (100_000, 400_000):
+        record = disturbed(k)
+        tracemalloc.start()
+        record.summary()
+        _ = record.busy_s
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.05 * peaks[0] < 32 << 20

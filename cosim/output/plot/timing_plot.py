@@ -30,7 +30,8 @@ from cosim.output.plot.style import (
     save,
 )
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
-from cosim.timing.deadlines import DeadlineRecord, spread, task_index
+from cosim.timing.deadlines import DeadlineRecord, task_index
+from cosim.timing.spread import spread
 from cosim.units import format_seconds
 
 if TYPE_CHECKING:

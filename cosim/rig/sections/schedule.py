@@ -83,8 +83,12 @@ class ScheduleSpec:
 def read_schedule(data: YamlValue, reading: Reading) -> ScheduleSpec:
     """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing."""
     at, data = ("schedule",), data or {}
-    adaptive = data.get("substeps") == AUTO
-    fixed = {key: value for key, value in data.items() if not (adaptive and key == "substeps")}
+    substeps = data.get("substeps")
+    adaptive, is_word = substeps == AUTO, isinstance(substeps, str) and substeps.isalpha()
+    if is_word and not adaptive:
+        what = f"expected a number of substeps or '{AUTO}', got {show(substeps)}{did_you_mean(substeps, [AUTO])}"
+        reading.fail((*at, "substeps"), what)
+    fixed = {key: value for key, value in data.items() if not (is_word and key == "substeps")}
     values: dict[str, Any] = read_fields(_ScheduleFile, fixed, at, reading, besides=("realtime",))
     step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
     duration_ns: Any = round(values["duration"] * 1e9) if "duration" in values else None
