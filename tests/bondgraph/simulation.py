@@ -64,6 +64,16 @@ class Simulation:
     def stored(self, k: int = -1) -> float:
         return float(sum(self.assembly.stored(self.known(k)).values()))
 
+    def energy_gap(self) -> float:
+        """|supplied − dissipated − change of the stored energy| over the largest of them, at the end."""
+        supplied, dissipated, change = self.supplied[-1], self.dissipated[-1], self.stored(-1) - self.stored(0)
+        return abs(supplied - dissipated - change) / max(abs(supplied), abs(dissipated), abs(change))
+
+
+def moved(graph: BondGraph, duration: float, method: str = "DOP853", steps: int = 1) -> Simulation:
+    """The graph at equal times, `steps` from its initial state to the duration [s]."""
+    return Simulation(assemble(graph), np.linspace(0.0, duration, steps + 1), method=method, atol=1e-12)
+
 
 def bench(component: BondGraph, sources: Mapping[str, tuple[str, str]], **inputs: str) -> Assembly:
     """A component on sources that are inputs: port -> (input, unit). The unit V or N*m makes a source of effort, rad/s

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from cosim.bondgraph import Law
 from cosim.rig.reading import schema
 from cosim.types import PerJoint
 
@@ -70,6 +71,7 @@ TYPES = {
     bool: "true, false",
     str: "text",
     dict: "section",
+    Law: "expression",
     list: "list",
     PerJoint: "per joint",
 }

@@ -169,6 +169,7 @@ def _law(value: YamlValue, path: KeyPath, constants: Mapping[str, float], readin
 
 
 schema.READERS |= {
+    Law: lambda reading, hint, value, meta, path: _law(value, path, {}, reading),
     BondGraph: lambda reading, hint, value, meta, path: read_graph(value, path, reading),
     Component: lambda reading, hint, value, meta, path: read_component(value, path, reading),
 }

@@ -1,0 +1,332 @@
+"""Hydraulic components against closed forms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim.bondgraph import BondGraph, I, Law, Se, Sf, assemble
+from cosim.bondgraph.components import (
+    accumulator,
+    chamber,
+    flow_pump,
+    hydraulic_motor,
+    ideal_cylinder,
+    laminar_restriction,
+    line,
+    orifice,
+    relief_valve,
+    spool_valve,
+)
+from cosim.bondgraph.components._fluid import AMBIENT
+from tests.bondgraph.hydraulic_graphs import (
+    AREA,
+    FORCE,
+    MASS,
+    OPENING,
+    SUPPLY,
+    between,
+    built,
+    loaded_cylinder,
+    supplied,
+    throttled_cylinder,
+    valve_cylinder,
+)
+from tests.bondgraph.simulation import Simulation, moved
+
+MU, RHO, ETA, BULK = 0.7, 900.0, 0.04, 1.75e9
+CONDUCTANCE = MU * OPENING * math.sqrt(2.0 / RHO)  # Q / √Δp of an orifice
+
+
+def flow_through(component: BondGraph, pressure: float) -> float:
+    motion = moved(between(component, pressure), 1e-3)
+    return float(motion.assembly.flow_of("item.through", motion.known()))
+
+
+# --- what a fluid flows through ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pressure", [1e5, 1e7])
+def test_the_flow_of_an_orifice(pressure: float) -> None:
+    assert flow_through(built(orifice, area=OPENING), pressure) == pytest.approx(CONDUCTANCE * pressure**0.5, rel=1e-4)
+
+
+def test_an_orifice_is_laminar_near_zero_and_passes_both_ways() -> None:
+    """Q = K Δp / √Δp_t below the transition; at Δp_t the turbulent law has the Reynolds number of the transition."""
+    diameter = math.sqrt(4.0 * OPENING / math.pi)
+    transition = 0.5 * RHO * (100.0 * ETA / (RHO * MU * diameter)) ** 2
+    turbulent = CONDUCTANCE * math.sqrt(transition)
+    assert RHO * turbulent / OPENING * diameter / ETA == pytest.approx(100.0, rel=1e-12)
+    item = built(orifice, area=OPENING)
+    laminar = flow_through(item, 1e-3 * transition)
+    assert laminar == pytest.approx(1e-3 * turbulent, rel=1e-6)
+    law = item.elements["edge"].value
+    assert isinstance(law, Law)
+    assert law.fn(-2e4) == -law.fn(2e4)
+    assert law.fn(0.0) == 0.0
+
+
+@pytest.mark.parametrize("flow", [-2e-3, -1e-7, 0.0, 1e-9, 1e-5, 3e-3])
+def test_the_pressure_drop_of_an_orifice_is_the_inverse_of_its_flow(flow: float) -> None:
+    edge = built(orifice, area=OPENING).elements["edge"]
+    assert isinstance(edge.value, Law) and edge.inverse is not None
+    assert edge.value.fn(edge.inverse.fn(flow)) == pytest.approx(flow, rel=1e-12, abs=0.0)
+
+
+def test_the_flow_of_a_laminar_restriction() -> None:
+    """Hagen and Poiseuille."""
+    flow = flow_through(built(laminar_restriction, length=2.0, diameter=0.01, viscosity=0.05), 3e5)
+    assert flow == pytest.approx(3e5 * math.pi * 0.01**4 / (128.0 * 0.05 * 2.0), rel=1e-12)
+
+
+def test_a_line_starts_with_its_inertia_and_ends_with_its_loss() -> None:
+    graph = between(built(line, length=5.0, diameter=0.012, density=870.0, viscosity=0.03), 2e5)
+    inertia = 870.0 * 5.0 / (0.25 * math.pi * 0.012**2)
+    resistance = 128.0 * 0.03 * 5.0 / (math.pi * 0.012**4)
+    lag = inertia / resistance
+    flows = moved(graph, 2.0 * lag, steps=4)["item.inertia.flow"]
+    times = np.linspace(0.0, 2.0 * lag, 5)
+    assert flows == pytest.approx(2e5 / resistance * (1.0 - np.exp(-times / lag)), rel=1e-8, abs=1e-15)
+
+
+def relieved(pump_flow: float) -> BondGraph:
+    """A pump of constant flow on a volume, with a relief valve that opens at 100 bar."""
+    graph = BondGraph()
+    graph.include("pump", built(flow_pump, flow=pump_flow, leakage=1e-13))
+    graph.include("hose", built(chamber, volume=1e-3))
+    graph.include("relief", built(relief_valve, cracking=1e7, flow=1e-3, override=1e6))
+    graph.add("tank", Se("hydraulic", 0.0))
+    graph.bond("pump.port", "hose.port")
+    graph.bond("pump.port", "relief.a")
+    graph.bond("relief.b", "tank")
+    return graph
+
+
+def test_a_relief_valve_cracks_and_keeps_the_pressure() -> None:
+    """Q0 = G p + Q_n (p − p_c) / Δp_o."""
+    motion = moved(relieved(4e-4), 0.2, "Radau")
+    pressure = float(motion.assembly.effort("pump.outlet", motion.known()))
+    assert pressure == pytest.approx((4e-4 + 1e-3 * 1e7 / 1e6) / (1e-13 + 1e-3 / 1e6), rel=1e-7)
+    assert motion.energy_gap() < 1e-6
+
+
+def test_a_relief_valve_is_shut_below_the_cracking_pressure() -> None:
+    assert flow_through(built(relief_valve, cracking=1e7, flow=1e-3, override=1e6), 9.99e6) == 0.0
+    assert flow_through(built(relief_valve, cracking=1e7, flow=1e-3, override=1e6), 1.1e7) == pytest.approx(1e-3)
+    assert flow_through(built(relief_valve, cracking=0.0, flow=1e-3, override=1e6), 0.0) == 0.0
+
+
+# --- accumulator -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.4])
+def test_an_accumulator_follows_its_polytrope(exponent: float) -> None:
+    """1 l per s for 0.4 s into 1 l of gas: (p + p0) V^n is constant."""
+    graph = BondGraph()
+    item = built(accumulator, volume=1e-3, precharge=5e6, inlet=1e-9, exponent=exponent, pressure=6e6)
+    graph.include("gas", item)
+    graph.add("pump", Sf("hydraulic", 1e-3))
+    graph.bond("pump", "gas.port")
+    motion = moved(graph, 0.4)
+    gas = 1e-3 * ((5e6 + AMBIENT) / (6e6 + AMBIENT)) ** (1.0 / exponent)
+    expected = (6e6 + AMBIENT) * (gas / (gas - 4e-4)) ** exponent - AMBIENT
+    assert motion.assembly.effort("gas.gas", motion.known()) == pytest.approx(expected, rel=1e-9)
+    assert motion.energy_gap() < 1e-8
+
+
+def test_an_empty_accumulator_gives_no_fluid() -> None:
+    graph = BondGraph()
+    graph.include("gas", built(accumulator, volume=1e-3, precharge=5e6, inlet=1e-9))
+    graph.add("line", Se("hydraulic", 1e6))
+    graph.bond("line", "gas.port")
+    motion = moved(graph, 1.0, "Radau")
+    assert -1e-6 < motion["gas.gas.displacement"][-1] < 0.0  # of 1 l, by the stiffness of its seat
+    assert motion.energy_gap() < 1e-6
+
+
+# --- motor -------------------------------------------------------------------------------------------------
+
+
+def test_the_speed_and_flow_of_a_motor() -> None:
+    """w Δp = b ω + M_0 at the end, Q = w ω + G Δp."""
+    w, leak = 20e-6 / (2.0 * math.pi), 1e-12
+    graph = between(built(hydraulic_motor, displacement=w, leakage=leak, viscous=0.05, coulomb=3.0), 1e7)
+    graph.ports["item.shaft"] = "item.shaft"
+    graph.add("wheel", I("rotational", 0.01))
+    graph.bond("item.shaft", "wheel")
+    motion = moved(graph, 5.0)
+    known = motion.known()
+    speed = float(motion.assembly.flow_of("wheel", known))
+    assert speed == pytest.approx((w * 1e7 - 3.0) / 0.05, rel=1e-6)
+    assert -motion.assembly.flow_of("pump.pump", known) == pytest.approx(-(w * speed + leak * 1e7), rel=1e-9)
+    assert motion.energy_gap() < 1e-8
+
+
+# --- cylinder ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("area_b", "extension"), [(AREA, 0.5), (0.012, 0.5), (0.012, 0.2)])
+def test_the_frequency_of_a_closed_cylinder(area_b: float, extension: float) -> None:
+    """ω² = (E A_a² / V_a + E A_b² / V_b) / M"""
+    dead = 1e-3
+    graph = loaded_cylinder(BondGraph(), force=0.0, area_b=area_b, extension=extension, dead_volume=dead)
+    assembly = assemble(graph)
+    start = {name: float(value) for name, value in assembly.initial().items()}
+
+    def rates(name: str, step: float) -> np.ndarray:
+        dx, _ = assembly.flow(0.0, start | {name: start[name] + step}, {})
+        return np.array([*dx.values()], dtype=float)
+
+    slopes = [(rates(name, 1e-9) - rates(name, -1e-9)) / 2e-9 for name in start]
+    frequency = np.abs(np.linalg.eigvals(np.array(slopes)).imag).max()
+    stiffness = BULK * AREA**2 / (dead + AREA * extension) + BULK * area_b**2 / (dead + area_b * (1.0 - extension))
+    assert frequency == pytest.approx(math.sqrt(stiffness / MASS), rel=1e-3)
+
+
+def speed_of(motion: Simulation) -> float:
+    """Of the rod at the end."""
+    return float(motion["mass.flow"][-1])
+
+
+def test_the_speed_of_the_rigid_cylinder_under_load() -> None:
+    """Theory §10: each edge takes half of p − F / A."""
+    graph = supplied()
+    for name in ("inlet", "outlet"):
+        graph.include(name, built(orifice, area=OPENING))
+    graph.include("cylinder", built(ideal_cylinder, area_a=AREA, area_b=AREA))
+    graph.add("mass", I("translational", MASS))
+    graph.add("force", Se("translational", -FORCE))
+    graph.chain("pump.port", "inlet.a")
+    graph.chain("inlet.b", "cylinder.a")
+    graph.chain("cylinder.b", "outlet.a")
+    graph.chain("outlet.b", "tank")
+    graph.bond("cylinder.rod", "mass")
+    graph.bond("force", "cylinder.rod")
+    motion = moved(graph, 1.0, "Radau")
+    assert speed_of(motion) == pytest.approx(CONDUCTANCE * math.sqrt(0.5 * (SUPPLY - FORCE / AREA)) / AREA, rel=1e-4)
+    assert motion.energy_gap() < 1e-6
+
+
+@pytest.mark.parametrize("area_b", [AREA, 0.012])
+def test_the_speed_of_a_cylinder_under_load(area_b: float) -> None:
+    """p_a = p − (A_a v / K)², p_b = (A_b v / K)², A_a p_a − A_b p_b = F."""
+    speed = speed_of(moved(throttled_cylinder(area_b=area_b, pressure_a=FORCE / AREA), 1.0, "Radau"))
+    known = CONDUCTANCE * math.sqrt((AREA * SUPPLY - FORCE) / (AREA**3 + area_b**3))
+    assert speed == pytest.approx(known, rel=5e-4)  # p / 2E of compression beside
+
+
+def test_a_leak_past_the_piston_lets_the_rod_creep() -> None:
+    """Closed, against a force: Q = G (p_a − p_b) from side to side, v = Q / A."""
+    graph = loaded_cylinder(BondGraph(), leakage=1e-12, viscous=1e6, pressure_a=FORCE / AREA)
+    speed = speed_of(moved(graph, 1.0, "Radau"))
+    drop = (FORCE + 1e6 * speed) / AREA
+    assert speed == pytest.approx(-1e-12 * drop / AREA, rel=1e-3)
+
+
+@pytest.mark.parametrize(("force", "extension", "end"), [(-FORCE, 0.02, 0.0), (FORCE, 0.98, 1.0)])
+def test_a_piston_comes_to_rest_at_its_stop(force: float, extension: float, end: float) -> None:
+    """Without fluid pressure: the ports are open to the tank."""
+    graph = loaded_cylinder(BondGraph(), force=force, extension=extension, viscous=1e5, dead_volume=1e-3)
+    graph.add("tank", Se("hydraulic", 0.0))
+    graph.junction("return", "0")
+    graph.bond("return", "tank")
+    for name in "ab":
+        graph.include(f"hose_{name}", built(orifice, area=2e-4))
+        graph.chain(f"cylinder.{name}", f"hose_{name}.a")
+        graph.chain(f"hose_{name}.b", "return")
+    motion = moved(graph, 1.0, "Radau", steps=40)
+    position = motion["cylinder.stops.displacement"]
+    assert position[-1] == pytest.approx(end + force / 1e8, abs=1e-6)
+    stops = ("cylinder.stops", "cylinder.damping")
+    forces = np.array([sum(float(motion.assembly.effort(s, motion.known(k))) for s in stops) for k in range(41)])
+    outside = np.sign(position - np.clip(position, 0.0, 1.0))
+    assert (forces * outside >= 0.0).all()  # they push, and never pull
+    assert (forces[outside == 0.0] == 0.0).all()
+    assert motion.energy_gap() < 1e-6
+
+
+def test_a_closed_cylinder_that_is_pulled_holds_by_the_ambient_pressure_alone() -> None:
+    motion = moved(loaded_cylinder(BondGraph(), force=2e4, viscous=1e5), 0.02)
+    pressure = float(motion.assembly.effort("cylinder.a", motion.known()))
+    assert -AMBIENT < pressure < -0.9 * AMBIENT
+    assert motion.energy_gap() < 1e-6
+
+
+# --- spool valve -------------------------------------------------------------------------------------------
+
+
+def opened(x: float, **keys: float) -> dict[str, float]:
+    """By edge: its flow from 10 bar to tank, with both consumers at 5 bar."""
+    graph = supplied()
+    graph.include("valve", built(spool_valve, diameter=0.02, max_opening=0.002, command=Law(lambda: x), **keys))
+    graph.bond("pump.port", "valve.p")
+    graph.bond("valve.t", "tank")
+    for name in "ab":
+        graph.add(f"load_{name}", Se("hydraulic", 5e5))
+        graph.bond(f"valve.{name}", f"load_{name}")
+    motion = moved(graph, 1e-6)
+    known = motion.known(0)
+    edges = ("p_to_a", "b_to_t", "p_to_b", "a_to_t")
+    return {edge: float(motion.assembly.flow_of(f"valve.{edge}", known)) for edge in edges}
+
+
+def test_the_spool_opens_two_edges_and_shuts_two() -> None:
+    full = MU * math.pi * 0.02 * 0.001 * math.sqrt(2.0 * 5e5 / RHO)
+    right, left = opened(0.001), opened(-0.001)
+    assert [right[edge] for edge in ("p_to_a", "b_to_t")] == pytest.approx([full] * 2, rel=1e-4)
+    assert [left[edge] for edge in ("p_to_b", "a_to_t")] == pytest.approx([full] * 2, rel=1e-4)
+    assert max(right["p_to_b"], right["a_to_t"]) < 1e-5 * full
+    assert opened(0.005)["p_to_a"] == pytest.approx(2.0 * full, rel=1e-4)  # the bound of the opening
+
+
+def test_overlap_delays_the_opening_and_the_clearance_leaks() -> None:
+    full = MU * math.pi * 0.02 * 0.001 * math.sqrt(2.0 * 5e5 / RHO)
+    assert opened(0.001, overlap=0.0004)["p_to_a"] == pytest.approx(0.6 * full, rel=1e-3)
+    assert opened(0.0, overlap=-0.0004) == pytest.approx(dict.fromkeys(opened(0.0), 0.4 * full), rel=1e-3)
+    gap = 5e-6  # an edge at the end of its overlap is half the clearance high
+    assert opened(0.0, clearance=gap)["p_to_a"] == pytest.approx(full * 0.5 * gap / 0.001, rel=1e-3)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_spool_follows_its_command_with_a_lag(order: int) -> None:
+    lag = {"time_constant": 0.01} if order == 1 else {"natural_frequency": 300.0, "damping_ratio": 0.5}
+    opening = moved(valve_cylinder(valve=lag), 0.01, steps=5)["valve.spring.displacement"]
+    t = np.linspace(0.0, 0.01, 6)
+    if order == 1:
+        known = 1.0 - np.exp(-t / 0.01)
+    else:
+        w, z = 300.0, 0.5
+        d = w * math.sqrt(1.0 - z * z)
+        known = 1.0 - np.exp(-z * w * t) * (np.cos(d * t) + z * w / d * np.sin(d * t))
+    assert opening == pytest.approx(0.002 * known, rel=1e-6, abs=1e-12)
+
+
+# --- balance of energy ---------------------------------------------------------------------------------------
+
+AERATED: dict[str, Any] = {
+    "air_content": 0.01,
+    "pressure_a": FORCE / AREA,
+    "leakage": 1e-12,
+    "viscous": 500.0,
+    "coulomb": 200.0,
+}
+
+
+@pytest.mark.parametrize("method", ["DOP853", "Radau"])
+@pytest.mark.parametrize(
+    "graph",
+    [
+        throttled_cylinder(pressure_a=FORCE / AREA),
+        valve_cylinder(**AERATED),
+        valve_cylinder(-0.002, {"natural_frequency": 200.0}, **AERATED),
+        valve_cylinder(
+            0.002, {"time_constant": 0.02, "overlap": 1e-4}, area_b=0.012, dead_volume=1e-3, extension=0.995
+        ),
+    ],
+    ids=["orifices", "air, leakage and friction", "second order spool", "first order spool"],
+)
+def test_energy_supplied_is_stored_or_dissipated(graph: BondGraph, method: str) -> None:
+    assert moved(graph, 0.2, method).energy_gap() < 1e-6
