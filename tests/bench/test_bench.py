@@ -381,7 +381,9 @@ def test_what_is_timed_agrees_with_its_peer(name):
     assert row.runs == TINY.pairs
 
 
-@pytest.mark.parametrize("name", ["second start", "import cosim", "compile tick", "compile forward_dynamics"])
+@pytest.mark.parametrize(
+    "name", ["second start", "second command", "import cosim", "compile tick", "compile forward_dynamics"]
+)
 def test_fresh_processes_are_timed(name):
     row = measure_case(named(name), TINY)
     assert row.runs == TINY.starts
