@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter
+from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cosim.cli import commands
-from cosim.errors import InputError
+from cosim.errors import InputError, did_you_mean
 
 ABOUT = "Robotics control co-simulation with hardware in the loop."
 WIDTH = 110  # columns of a help text
@@ -26,6 +26,16 @@ class CommandParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message}; see {self.prog} --help", self.prog)
+
+    def parse_command(self, words: list[str]) -> Namespace:
+        """The words after that of the command; arguments may stand behind options."""
+        given, rest = self.parse_known_intermixed_args(words)
+        if not rest:
+            return given
+        if not rest[0].startswith("-"):
+            self.error(f"there is no place for the argument '{rest[0]}'")
+        options = [name for action in self._actions for name in action.option_strings]
+        self.error(f"there is no option '{rest[0]}'{did_you_mean(rest[0], options)}")
 
     def add_commands(self) -> None:
         self.commands = self.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -52,7 +62,13 @@ def parse(words: list[str]) -> Callable[[], None]:
 
     Raises InputError for words that are none, SystemExit after a help text.
     """
-    given = vars(command_parser().parse_args(words or ["--help"]))
+    parser = command_parser()
+    known = parser.commands.choices
+    if not words or words[0].startswith("-"):
+        parser.parse_args(words or ["--help"])
+    elif words[0] not in known:
+        parser.error(f"there is no command '{words[0]}'{did_you_mean(words[0], known)}")
+    given = vars(known[words[0]].parse_command(words[1:]))
     command = given.pop("command")
     return lambda: command(**given)
 

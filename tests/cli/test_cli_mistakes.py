@@ -294,7 +294,12 @@ joints: {{link: {{actuator: {{{motor}, {actuator}}}}}}}
     ("arguments", "message"),
     [
         (["run"], "cosim run: the following arguments are required: rig; see cosim run --help"),
-        (["run", "rig.yaml", "--bogus"], "cosim: unrecognized arguments: --bogus; see cosim --help"),
+        (
+            ["run", "rig.yaml", "--durtion", "3"],
+            "cosim run: there is no option '--durtion'; did you mean '--duration'?; see cosim run --help",
+        ),
+        (["rum"], "cosim: there is no command 'rum'; did you mean 'run'?; see cosim --help"),
+        (["run", "a.yaml", "b.yaml"], "cosim run: there is no place for the argument 'b.yaml'; see cosim run --help"),
         (["new", "a.yaml"], "cosim new: the following arguments are required: robot; see cosim new --help"),
         (["run", "rig.yaml", "--set"], "cosim run: argument --set: expected one argument; see cosim run --help"),
     ],
