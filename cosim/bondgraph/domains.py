@@ -24,7 +24,7 @@ class Domain:
 
 
 DOMAINS: dict[str, Domain] = {
-    "electrical": Domain("V", "A", "C", "V*s", "H", "1/F", "ohm"),
+    "electrical": Domain("V", "A", "C", "V*s", "H", "V/C", "ohm"),
     "translational": Domain("N", "m/s", "m", "N*s", "kg", "N/m", "N*s/m"),
     "rotational": Domain("N*m", "rad/s", "rad", "N*m*s", "kg*m^2", "N*m/rad", "N*m*s/rad"),
     "hydraulic": Domain("Pa", "m^3/s", "m^3", "Pa*s", "kg/m^4", "Pa/m^3", "Pa*s/m^3"),
@@ -37,7 +37,7 @@ RATIOS: dict[tuple[str, str], str] = {
     ("rotational", "translational"): "m/rad",
     ("translational", "rotational"): "rad/m",
     ("translational", "hydraulic"): "m^2",
-    ("hydraulic", "translational"): "1/m^2",
+    ("hydraulic", "translational"): "Pa/N",
     ("rotational", "hydraulic"): "m^3/rad",
     ("hydraulic", "rotational"): "rad/m^3",
 }
