@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COARSE = 0.01
 # relative energy residual above which a run is called unstable
 UNSTABLE = 0.5
+MOST_SUBSTEPS = 1000  # that a warning recommends
 # smaller values, in SI, are shown as 0
 ROUNDING = 1e-12
 # energy [J] lost in an event below which it is not reported
@@ -107,7 +108,9 @@ def step_error_lines(summary: RunSummary) -> list[str]:
     if error is None or error["max"] <= 1.0:
         return []
     what = f"estimated error of joint '{error['joint']}'"
-    fix = f"use schedule.substeps: {error['substeps_needed']} or auto, or a larger tolerance"
+    needed = error["substeps_needed"]
+    # of a motion that diverged no number would do
+    fix = f"use schedule.substeps: {f'{needed} or ' if needed <= MOST_SUBSTEPS else ''}auto, or a larger tolerance"
     return [f"warning  the step is too coarse: the {what} is {error['max']:.3g} times schedule.tolerance; {fix}"]
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -63,6 +64,11 @@ def test_a_step_whose_estimated_error_is_too_large_is_reported_with_its_joint(ri
     assert step_error_lines(coarse) == [
         f"warning  the step is too coarse: the estimated error of joint 'b' is {error['max']:.3g} times"
         f" schedule.tolerance; use schedule.substeps: {error['substeps_needed']} or auto, or a larger tolerance"
+    ]
+    diverged: Any = coarse | {"step_error": {"max": 1e300, "joint": "b", "substeps_needed": 10**75}}
+    assert step_error_lines(diverged) == [
+        "warning  the step is too coarse: the estimated error of joint 'b' is 1e+300 times schedule.tolerance; use"
+        " schedule.substeps: auto, or a larger tolerance"
     ]
     assert coarse["step_count"] is None
     chosen = rig_of(PENDULUM, *settings, "schedule.tolerance=1e-9", "schedule.substeps=auto").run().summary
