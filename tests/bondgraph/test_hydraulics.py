@@ -22,6 +22,7 @@ from cosim.bondgraph.components import (
     spool_valve,
 )
 from cosim.bondgraph.components._fluid import AMBIENT
+from cosim.bondgraph.graph import GraphError
 from tests.bondgraph.hydraulic_graphs import (
     AREA,
     FORCE,
@@ -330,3 +331,33 @@ AERATED: dict[str, Any] = {
 )
 def test_energy_supplied_is_stored_or_dissipated(graph: BondGraph, method: str) -> None:
     assert moved(graph, 0.2, method).energy_gap() < 1e-6
+
+
+# --- what cannot be -------------------------------------------------------------------------------------------
+
+
+def test_two_orifices_in_a_row_need_a_chamber() -> None:
+    graph = supplied()
+    for name in ("first", "second"):
+        graph.include(name, built(orifice, area=OPENING))
+    graph.chain("pump.port", "first.a")
+    graph.chain("first.b", "second.a")
+    graph.chain("second.b", "tank")
+    with pytest.raises(GraphError) as raised:
+        assemble(graph)
+    assert str(raised.value) == (
+        "elements.first.edge: algebraic loop: its law depends on what it computes, through 'second.edge'; put an"
+        " inertia or a compliance into the loop"
+    )
+
+
+def test_a_pump_of_constant_pressure_needs_a_resistance_before_a_chamber() -> None:
+    graph = loaded_cylinder(supplied())
+    graph.bond("pump.port", "cylinder.a")
+    graph.bond("cylinder.b", "tank")
+    with pytest.raises(GraphError) as raised:
+        assemble(graph)
+    assert str(raised.value) == (
+        "elements.cylinder.chamber_a.fluid: its effort is imposed (derivative causality), which its law cannot take;"
+        " give it a constant value, or put a resistance between it and what imposes the effort"
+    )

@@ -43,6 +43,16 @@ def test_runs_are_deterministic(sample: Sample) -> None:  # noqa: F811
     assert (first["slide/pressure_a"] == second["slide/pressure_a"]).all()
 
 
+def test_rollouts_are_single_runs_to_the_bit(sample: Sample) -> None:  # noqa: F811
+    masses = [5000.0, 6000.0, 7000.0]
+    rollouts = sample("drives/hydraulic_full").rollouts(
+        parameters={"mechanism.load.mass": masses}, duration="10 ms", keep="all"
+    )
+    for mass, pressure in zip(masses, rollouts.samples["slide/pressure_a"], strict=True):
+        single = sample("drives/hydraulic_full", f"mechanism.bodies[0].mass={mass}").run("10 ms")
+        assert (pressure == single["slide/pressure_a"]).all()
+
+
 def test_a_cylinder_lifts_a_boom(sample: Sample) -> None:  # noqa: F811
     run = sample("drives/hydraulic_boom").run()
     error = run["piston/position"] - run["piston/reference_position"]
