@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from cosim.compile import stack_array
+from cosim.compile.loops import gathering
 from cosim.compile.lower import Graph, GraphNode
 from cosim.compile.mathlib import TOGETHER, constant, lane_calls, real, suffix
 from cosim.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC, OF_TWO
@@ -125,7 +126,7 @@ class Emitter:
             for lane in range(TOGETHER):
                 value = self.real(group[min(lane, len(group) - 1)])
                 vector = self.add(f"insertelement {t} {vector}, double {value}, i32 {lane}")
-            pair = self._sin_and_cos("together", t, vector)
+            pair = self._sin_and_cos(str(TOGETHER), t, vector)
             for lane, argument in enumerate(group):
                 sine, cosine = (self.add(f"extractelement {t} {both}, i32 {lane}") for both in pair)
                 self.sincos[argument] = sine, cosine
@@ -250,6 +251,11 @@ def _in_parts(
             elif kind == "COPY":
                 place, count = where
                 e.copy(e.address(e.inputs[what.input], what.place), count, e.address(space, place))
+            elif kind == "GATHER":
+                texts.append(gathering(f"{symbol}.gather{len(texts)}.{lanes}", lanes, *where))
+                e.lines.append(
+                    f"  call void @{symbol}.gather{len(texts) - 1}.{lanes}(ptr {e.inputs[what]}, ptr {space})"
+                )
             else:
                 arrays = whole.arguments[what] + whole.results[what]
                 _make(e, what, calls[what], [e.address(e.inputs[a.input], a.place) for a in arrays], *where)

@@ -108,28 +108,30 @@ class LoopWriter:
         value = self.load(source, index)
         self.store(value, target, at)
 
-    def load(self, pointer: str, index: int) -> str:
+    def load(self, pointer: str, index: int | str) -> str:
         return self.add(f"load {self.t}, ptr {self.address(pointer, index)}, align 8")
 
     def store(self, value: str, pointer: str, index: int) -> None:
         self.lines.append(f"  store {self.t} {value}, ptr {self.address(pointer, index)}, align 8")
 
-    def address(self, pointer: str, index: int) -> str:
+    def address(self, pointer: str, index: int | str) -> str:
         return self.add(f"getelementptr inbounds {self.t}, ptr {pointer}, i64 {index}")
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
         self.block = name
 
-    def begin(self, backwards: bool = False) -> str:
-        """Open a loop over the bodies; returns the name of its index."""
+    def begin(self, backwards: bool = False, step: int = 1) -> str:
+        """Open a loop over the bodies, or over the first of so many; returns the name of its index."""
         self.loops += 1
         n, before = self.loops, self.block
-        first, step = (self.bodies - 1, -1) if backwards else (0, 1)
+        first, last = 0, -(-self.bodies // step) * step
+        if backwards:
+            first, step, last = self.bodies - 1, -1, -1
         self.lines.append(f"  br label %loop{n}")
         self.label(f"loop{n}")
         self.lines.append(f"  %k{n} = phi i64 [ {first}, %{before} ], [ %k{n}.next, %loop{n}.end ]")
-        self._end = (n, step, -1 if backwards else self.bodies)
+        self._end = (n, step, last)
         return f"%k{n}"
 
     def end(self) -> None:
@@ -246,3 +248,16 @@ class LoopWriter:
         head = f"define internal void @{self.symbol}({', '.join(self.parameters)}) nounwind {{"
         body = [head, "entry:", *setup, *self.lines, *last, "  ret void", "}"]
         return "\n".join([*arrays, *body]) + "\n"
+
+
+def gathering(symbol: str, lanes: int, places: Sequence[tuple[int, int]]) -> str:
+    """`void @symbol(ptr in, ptr out)`: out[to] = in[of] for each (of, to)."""
+    writer = LoopWriter(symbol, lanes, len(places), 1, 1)
+    k = writer.begin()
+    source, target = (writer.lookup("i64", column, k) for column in zip(*places, strict=True))
+    address = writer.add(f"getelementptr inbounds {writer.t}, ptr %in0, i64 {source}")
+    value = writer.add(f"load {writer.t}, ptr {address}, align 8")
+    address = writer.add(f"getelementptr inbounds {writer.t}, ptr %out0, i64 {target}")
+    writer.lines.append(f"  store {writer.t} {value}, ptr {address}, align 8")
+    writer.end()
+    return writer.text([])

@@ -28,6 +28,7 @@ class Graph:
     outputs: list[list[int]] = field(default_factory=list)
     arguments: list[list[list[int]]] = field(default_factory=list)
     known: dict[GraphNode, int] = field(default_factory=dict)
+    has_loops: bool = False  # whether calls of loops over items take parts of arrays
 
     def node(self, *parts: Any) -> int:
         if parts[0] in COMMUTATIVE and parts[1] > parts[2]:

@@ -64,7 +64,7 @@ TOGETHER = 4
 def sincos(lanes: int) -> str:
     """IR of `@cosim.sincos.<lanes>(T) -> {T, T}`, (sin, cos); for scalar code also `@cosim.sincos.together` of TOGETHER
     lanes. A lane gets the same bits in all of them."""
-    return _sincos(1, "1") + _sincos(TOGETHER, "together") if lanes == 1 else _sincos(lanes, str(lanes))
+    return _sincos(1, "1") + _sincos(TOGETHER, str(TOGETHER)) if lanes == 1 else _sincos(lanes, str(lanes))
 
 
 def _sincos(lanes: int, name: str) -> str:

@@ -8,8 +8,19 @@ from functools import cached_property
 
 from cosim import ops
 from cosim.compile import emit
+from cosim.compile.like_items import with_loops
 from cosim.compile.lower import Graph, lower
-from cosim.compile.trace import RoutineBase, Shape, Trace, is_recorded, origin, record_call, single_or_tuple, trace
+from cosim.compile.trace import (
+    RecordedCall,
+    RoutineBase,
+    Shape,
+    Trace,
+    is_recorded,
+    origin,
+    record_call,
+    single_or_tuple,
+    trace,
+)
 from cosim.types import Numeric
 
 
@@ -34,14 +45,19 @@ class Routine(RoutineBase):
     def graph(self) -> Graph:
         return lower(self._trace, emit.supported, origin(self.fn))
 
+    @cached_property
+    def _code(self) -> tuple[Graph, Sequence[RecordedCall]]:
+        """The graph with its calls, and loops over like items where it is long."""
+        return with_loops(self.graph, self._trace.calls)
+
     @property
     def callees(self) -> list[RoutineBase]:
-        return [call.routine for call in self._trace.calls]
+        return [call.routine for call in self._code[1]]
 
     @property
     def operations(self) -> int:
         """Arithmetic operations of one evaluation, calls included."""
-        return self.graph.operations + sum(callee.operations for callee in self.callees)
+        return self.graph.operations + sum(call.routine.operations for call in self._trace.calls)
 
     @property
     def _content(self) -> str:
@@ -50,7 +66,8 @@ class Routine(RoutineBase):
         return repr((graph.nodes, graph.outputs, graph.arguments, callees, self.shapes, self.uniform))
 
     def _text(self, symbol: str, lanes: int) -> str:
-        return emit.function(symbol, self.graph, self._trace.calls, lanes, len(self._trace.inputs), self.uniform)
+        graph, calls = self._code
+        return emit.function(symbol, graph, calls, lanes, len(self._trace.inputs), self.uniform)
 
 
 def call_when(

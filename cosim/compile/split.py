@@ -9,6 +9,7 @@ must stay unchanged until the last part has run), and slots for live values, whi
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, groupby
@@ -24,8 +25,11 @@ LONGEST = 3000
 # sin and cos are inlined; LLVM compares every store with every load before it
 WEIGHTS = {"SIN": 20, "COS": 20, "STORE": 4}
 
-# ("VALUE", node), ("STORE", node, place in the workspace), ("COPY", Array, place in the workspace, count)
-# or ("CALL", number, condition or None)
+# so many elements that are scattered over an array are copied in a loop, and so many that are adjacent at once
+GATHERED, ADJACENT = 48, 8
+
+# ("VALUE", node), ("STORE", node, place in the workspace), ("COPY", Array, place in the workspace, count),
+# ("GATHER", input, [(place in it, place in the workspace)]) or ("CALL", number, condition or None)
 Task = tuple[Any, ...]
 
 
@@ -78,7 +82,9 @@ def dependencies_first(nodes: Sequence[GraphNode], wanted: int, known: Container
 
 
 def is_long(graph: Graph) -> bool:
-    """Whether a graph is long enough to be split."""
+    """Whether a graph is long enough to be split, or has loops: parts pass them arrays without copies."""
+    if graph.has_loops:
+        return True
     stored = WEIGHTS["STORE"] * sum(map(len, chain(graph.outputs, *graph.arguments)))
     return stored + sum(WEIGHTS.get(node[0], 1) for node in graph.nodes) > 2 * LONGEST
 
@@ -151,13 +157,38 @@ class _Tasks:
                     self.list.append(("VALUE", other))
 
     def store(self, nodes: Sequence[int], target: ArraySlice) -> None:
-        for source, run in self.runs(nodes):
+        runs = self.runs(nodes)
+        gathered = self.gathered(nodes, runs)
+        self.list += [("GATHER", array, [(of, target.place + to) for of, to in pairs]) for array, pairs in gathered]
+        copied = {to for _, pairs in gathered for _, to in pairs}
+        for source, run in runs:
+            if source and run[0] in copied:
+                continue
             if source and len(run) > 1:
                 self.list.append(("COPY", source, target.place + run[0], len(run)))
                 continue
             for index in run:
-                self.compute(nodes[index])
-                self.list.append(("STORE", nodes[index], target.place + index))
+                if index not in copied:
+                    self.compute(nodes[index])
+                    self.list.append(("STORE", nodes[index], target.place + index))
+
+    def gathered(
+        self, nodes: Sequence[int], runs: Sequence[tuple[ArraySlice | None, list[int]]]
+    ) -> list[tuple[int, list[tuple[int, int]]]]:
+        """(array, [(place in it, index of a node)]) where many nodes are scattered over an array, or are the same."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        often = {node for node, count in Counter(nodes).items() if count >= GATHERED}
+        slots: dict[int, int] = {}
+        for source, run in runs:
+            if source and len(run) < ADJACENT:
+                found.setdefault(source.input, []).extend((source.place + k, index) for k, index in enumerate(run))
+            for index in run if source is None else ():
+                if nodes[index] in often:
+                    if nodes[index] not in slots:
+                        self.store([nodes[index]], slot := self.room(1))
+                        slots[nodes[index]] = slot.place
+                    found.setdefault(self.workspace, []).append((slots[nodes[index]], index))
+        return [(array, pairs) for array, pairs in found.items() if len(pairs) >= GATHERED]
 
     def runs(self, nodes: Sequence[int]) -> list[tuple[ArraySlice | None, list[int]]]:
         """The indices of the nodes in runs: nodes that are adjacent in memory, with the location of the first, or nodes

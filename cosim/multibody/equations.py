@@ -347,6 +347,12 @@ class MechanismEquations(ConfigurationSpace):
         full = kinematics.mass_matrix(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
         return full if self.v_map.trivial else self.v_map.matrix.T @ full @ self.v_map.matrix
 
+    def mass_diagonal(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """The diagonal (nv,) of the mass matrix."""
+        if not self.v_map.trivial:
+            return np.diag(self.mass_matrix(q, t))
+        return kinematics.mass_diagonal(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
+
     def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
         return self._over_tree(kinematics.kinetic_energy, self.q_map.positions(q), self.v_map.expand(v), t=t)
 

@@ -87,6 +87,19 @@ def mass_matrix(sweeps: Unrolled, q: Numeric, nv: int, t: Numeric = 0.0) -> Nume
     return ops.array(m).reshape(nv, nv)
 
 
+def mass_diagonal(sweeps: Unrolled, q: Numeric, nv: int, t: Numeric = 0.0) -> Numeric:
+    """The diagonal (nv,) of M(q), in O(n)."""
+
+    def own(joint: JointKind, body: Body, motion: BodyMotion) -> SpatialInertia:
+        return rigid_inertia(body)
+
+    def compose(joint: JointKind, body: Body, inertia: SpatialInertia, motion: BodyMotion) -> Pytree:
+        resistance = [s.dot(inertia @ s) + body.rotor[i] for i, s in enumerate(motion.hinge)]
+        return transport_inertia(body, motion, inertia), ops.array(resistance)
+
+    return sweeps.vector(sweeps.inward(own, compose, body_motions(sweeps, q, np.zeros(nv), t)))
+
+
 class Placement(NamedTuple):
     """A body in ground axes: its axes (3, 3), its origin (3,), its angular velocity and the velocity of its origin."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -159,9 +160,13 @@ class Model:
 
     def dof_index(self, name: str) -> int:
         """The index of a dof in vectors (nv,). Raises InputError that lists the existing names."""
-        if name not in self.dof_names:
+        if name not in self._dof_indices:
             raise InputError(f"joint '{name}' does not exist{did_you_mean(name, self.dof_names)}")
-        return self.dof_names.index(name)
+        return self._dof_indices[name]
+
+    @cached_property
+    def _dof_indices(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.dof_names)}
 
     @property
     def dof_units(self) -> tuple[str, ...]:

@@ -50,7 +50,10 @@ def _required_efforts(rig: WiredRig) -> tuple[Array, Array]:
             chart[loop.index], v[loop.index] = sample["position"], sample["velocity"]
             a[loop.index] = sample["acceleration"]
         q = equations.coordinates(chart)
-        effort = equations.inverse_dynamics(q, v, a, t) + equations.friction_effort(v) + equations.spring_effort(q)
+        # machine code of many bodies is a loop, sooner made than they are evaluated in Python
+        compiled = equations.rolled and not rig.interpret
+        load = plant.controller_model.inverse_dynamics(q, v, a) if compiled else equations.inverse_dynamics(q, v, a, t)
+        effort = load + equations.friction_effort(v) + equations.spring_effort(q)
         row[followed] = np.asarray(effort, dtype=float)[followed]
     return times, efforts
 
@@ -73,8 +76,8 @@ def _large_rotors(rig: WiredRig, state: RigState) -> Iterator[str]:
     if not rotors:
         return
     reflected = np.array([float(rotors.get(name, 0.0)) for name in plant.model.dof_names])
-    matrix = np.asarray(plant.full_model.equations.mass_matrix(plant.start.q, 0.0), dtype=float)
-    links, units = np.diag(matrix) - reflected, np.array(plant.model.dof_units)
+    inertias = np.asarray(plant.full_model.equations.mass_diagonal(plant.start.q, 0.0), dtype=float)
+    links, units = inertias - reflected, np.array(plant.model.dof_units)
     for k, name in enumerate(plant.model.dof_names):
         largest = float(links[units == units[k]].max())
         if reflected[k] > LARGEST_ROTOR * largest > 0.0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -174,15 +175,15 @@ class TickFunctions:
         """(the fields of COMMAND (nv,), guard faults (nv,), warned (nv,), fault (), request before and now (nv,)): the
         commands of all controllers after the guard.
 
-        inputs: GUARD_INPUTS, (nv,) each, then the fields of COMMAND of each loop in turn. fault is 0, or the largest
-        fault of the guard or of the plant; nothing is written after a fault, and the request is then the
+        inputs: GUARD_INPUTS, (nv,) each, then the fields of COMMAND of each loop in turn as one vector. fault is 0, or
+        the largest fault of the guard or of the plant; nothing is written after a fault, and the request is then the
         one that would have been.
         """
-        commands = inputs[len(GUARD_INPUTS) :]
-        command: State = {name: np.zeros(self.nv) for name in COMMAND}
-        for k, loop in enumerate(self.loops):
-            for name, values in zip(COMMAND, commands[k * len(COMMAND) :], strict=False):
-                command[name] = ops.with_elements(command[name], loop.index, values)
+        commands: list[Numeric] = [0.0] * (len(COMMAND) * self.nv)
+        places = [self.nv * k + loop.index for loop in self.loops for k in range(len(COMMAND))]
+        for place, value in zip(chain.from_iterable(places), inputs[-1], strict=True):
+            commands[place] = value
+        command: State = dict(zip(COMMAND, ops.array(commands).reshape(-1, self.nv), strict=True))
         if self.drive_controlled is not None:
             command |= {gain: ops.where(self.drive_controlled, 0.0, command[gain]) for gain in ("kp", "kd")}
         known = dict(zip(GUARD_INPUTS, inputs, strict=False)) | {"request": request, "armed": t - start[0]}

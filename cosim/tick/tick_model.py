@@ -301,8 +301,7 @@ class TickModel(TickFunctions):
         if self.guard.needs_history.any():
             inputs = ["t", "bumpless_start", *_MEASURED, "reference_position", "age", "request", *_STANDSTILL_PATHS]
             calls.append(self._call("watch_standstill", self.watch_standstill, inputs, _STANDSTILL_PATHS))
-        commands = [("controller_commands", loop.name, name) for loop in self.loops for name in COMMAND]
-        inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, *commands]
+        inputs = ["t", "plant", "bumpless_start", "request", *_GUARD_PATHS, "controller_commands"]
         outputs = [*_COMMAND, "guard_fault", "warned", "fault", "previous_request", "request"]
         calls.append(self._call("check_command", self.check_command, inputs, outputs))
         if self.has_controlled_stop:

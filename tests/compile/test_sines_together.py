@@ -19,7 +19,7 @@ def both(x):
 def calls(fn, n):
     """(calls for several arguments, calls for one)"""
     text = Routine(fn, [(n,)], "sines").definition(1)
-    return text.count("@cosim.sincos.together("), text.count("@cosim.sincos.1(")
+    return text.count(f"@cosim.sincos.{TOGETHER}("), text.count("@cosim.sincos.1(")
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1, (0, 1)), (2, (1, 0)), (4, (1, 0)), (5, (1, 1)), (7, (2, 0))])

@@ -1,0 +1,151 @@
+"""Like parts of long graphs become loops over items, with the bits of straight-line code."""
+
+import numpy as np
+import pytest
+
+from cosim import ops
+from cosim.compile import ArrayPort, compile, like_items
+from cosim.compile.jit import vector_lanes
+from cosim.compile.routine import Routine, call_when
+
+RNG = np.random.default_rng(7)
+MANY = 61  # no multiple of the lanes
+NEVER = 10**9
+
+
+@pytest.fixture(autouse=True)
+def machine_code(monkeypatch):
+    """The environment has no say in these tests."""
+    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+
+
+def compiled(monkeypatch, least, make, sizes):
+    monkeypatch.setattr(like_items, "LEAST_ITEMS", least)
+    f = compile(make(), [ArrayPort(f"x{k}", (n,)) for k, n in enumerate(sizes)])
+    return f, f.routine.definition(1)
+
+
+def assert_equal_bits(monkeypatch, make, *sizes, loops, folds=0):
+    """Loops and straight-line code give the same bits, for one state and for a batch; loops, folds: calls of each."""
+    rolled, text = compiled(monkeypatch, like_items.LEAST_ITEMS, make, sizes)
+    unrolled, plain = compiled(monkeypatch, NEVER, make, sizes)
+    assert (text.count("@items_"), text.count("@fold_")) == (loops, folds)
+    assert "@items_" not in plain and "@fold_" not in plain
+    k = 2 * vector_lanes() + 3
+    batch = [RNG.uniform(-3.0, 3.0, (k, n)) for n in sizes]
+    batch[0][1, 2], batch[0][2, 3], batch[0][3, 5] = np.nan, np.inf, -0.0
+    expected = [unrolled(*(x[row] for x in batch)) for row in range(k)]
+    for found in ([rolled(*(x[row] for x in batch)) for row in range(k)], rolled(*batch)):
+        assert np.array(found).tobytes() == np.array(expected).tobytes()
+
+
+def test_elements_of_arrays_with_equal_and_with_differing_constants(monkeypatch):
+    gains = RNG.uniform(0.1, 2.0, MANY)
+
+    def make():
+        return lambda x, y: ops.sin(gains * x) * 2.5 + ops.tanh(y) / gains - ops.cos(gains * x) * x
+
+    assert_equal_bits(monkeypatch, make, MANY, MANY, loops=1)
+
+
+def test_three_classes_of_items_with_interleaved_elements_and_a_value_that_all_use(monkeypatch):
+    n = 3 * MANY
+
+    def make():
+        def fn(x, y, s):
+            common = ops.exp(s[0]) * s[1]
+            results = [None] * n
+            for k in range(n):
+                if k % 3 == 0:
+                    results[k] = ops.where(x[k] > common, x[k] * y[n - 1 - k], -common)
+                elif k % 3 == 1:
+                    results[k] = ops.clip(x[k] - y[k], -0.5, 0.1 * k) * s[1]
+                else:
+                    results[k] = ops.logical_and(x[k] > 0.0, ops.logical_not(y[k] < x[k]))
+            return ops.array(results)
+
+        return fn
+
+    assert_equal_bits(monkeypatch, make, n, n, 2, loops=3)
+
+
+def test_sums_and_maxima_over_items(monkeypatch):
+    def make():
+        def fn(x, y):
+            squares = x * x * 0.5
+            largest = ops.total([])
+            for k in range(MANY):
+                largest = ops.maximum(largest, ops.absolute(y[k] - 1.0))
+            mixed = ops.total(squares[k] * y[k] if k % 4 else squares[k] for k in range(MANY))
+            return ops.concatenate([squares / (1.0 + mixed), ops.array([largest, ops.total(squares), x @ y])])
+
+        return fn
+
+    assert_equal_bits(monkeypatch, make, MANY, MANY, loops=3, folds=4)
+
+
+def test_items_before_and_after_calls(monkeypatch):
+    """Loops come in the order of what they need: results of a call and of a sum are inputs of later items."""
+
+    def make():
+        inner = Routine(lambda x: ops.cos(x) + ops.concatenate([x[1:], x[:1]]), [(MANY,)], "inner")
+
+        def fn(x):
+            scaled = x * 0.25 + 1.0
+            called = inner(scaled * scaled)
+            total = ops.total(called[k] * scaled[k] for k in range(MANY))
+            chosen = call_when(total > 0.0, inner, [called - total], [scaled])
+            return ops.concatenate([chosen * scaled, ops.sqrt(ops.absolute(called - total))])
+
+        return fn
+
+    monkeypatch.setattr(like_items, "LEAST_ITEMS", 48)
+    rolled, text = compiled(monkeypatch, 48, make, [MANY])
+    assert text.count("@fold_") == 1 and text.count("@items_") >= 3
+    unrolled, _ = compiled(monkeypatch, NEVER, make, [MANY])
+    for scale in (0.1, 1.0, -8.0):
+        x = scale * RNG.uniform(-1.0, 2.0, (9, MANY))
+        expected = np.array([unrolled(row) for row in x])
+        assert np.array([rolled(row) for row in x]).tobytes() == expected.tobytes() == rolled(x).tobytes()
+
+
+def test_items_that_read_their_neighbours(monkeypatch):
+    """Items that share no result stay apart even where they read the same elements."""
+
+    def make():
+        return lambda x: (x[1:] - x[:-1]) * ops.sin(x[1:] + x[:-1])
+
+    assert_equal_bits(monkeypatch, make, MANY, loops=1)
+
+
+def test_outputs_with_repeated_constants_and_rearranged_inputs(monkeypatch):
+    order = RNG.permutation(MANY)
+
+    def make():
+        return lambda x: ops.concatenate([np.ones(MANY), x[order], np.zeros(MANY), x * x - 1.0, x[::-1]])
+
+    assert_equal_bits(monkeypatch, make, MANY, loops=1)
+
+
+@pytest.mark.parametrize("n", [6, 47])
+def test_few_items_stay_straight_line_code(n):
+    text = Routine(lambda x: x * x + ops.sin(x), [(n,)], "few").definition(1)
+    assert "@items_" not in text
+
+
+def test_a_graph_that_is_mostly_something_else_stays_as_it_is():
+    def fn(x):
+        y = x[0]
+        for k in range(1000):
+            y = ops.sin(y * x[k % 5]) + y
+        return ops.concatenate([x * 2.0, ops.array([y])])
+
+    assert "@items_" not in Routine(fn, [(MANY,)], "mostly").definition(1)
+
+
+def test_code_of_many_items_is_as_long_as_that_of_few():
+    def length(n):
+        text = Routine(lambda x, y: ops.sin(x) * y + ops.total(x * y), [(n,), (n,)], "length").definition(1)
+        return text.count("\n")
+
+    assert length(60) == length(2000)

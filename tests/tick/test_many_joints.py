@@ -1,0 +1,75 @@
+"""Rigs with many joints: loops over drives, encoders, guard and controllers give the bits of straight-line code."""
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.compile import like_items
+from tests.kit import many_joints
+
+NEVER = 10**9
+
+
+@pytest.fixture(autouse=True)
+def machine_code(monkeypatch):
+    """The environment has no say in these tests."""
+    monkeypatch.delenv("COSIM_INTERPRET", raising=False)
+
+
+def mixed(n):
+    """A chain with rigid and elastic drives, encoders with noise and delay, joints without drive and a moved one, and a
+    latch."""
+    elastic = many_joints.MOTOR.replace("ratio: 101", "ratio: 101, stiffness: 2e4 N*m/rad, damping: 10 N*m*s/rad")
+    text = many_joints.chain(n).replace("gravity: [0, 0, 0]", "gravity: [0, -1, 0]")
+    lines = []
+    for k in range(1, n + 1):
+        if k % 3 == 0:
+            lines.append(f"  h_{k}: {{actuator: {elastic}, limits: {{velocity: {5 + k}, effort: {700 + k}}}}}")
+        elif k % 3 == 1:
+            lines.append(f"  h_{k}: {{encoder: {{cpr: {2000 + k % 2}, delay: {k % 2}, noise: 0.1 mrad}}}}")
+    lines[0] = "  h_1: {prescribed: {type: sine, amplitude: 0.05, frequency: 1 Hz}, actuator: null}"
+    lines.append(f"  h_{n - 1}: {{actuator: null}}")
+    driven = [f"h_{k}" for k in range(2, n + 1) if k != n - 1]
+    pid = f"name: c, type: feedforward_pd, joints: [{', '.join(driven)}], kp: 1000, kd: 30"
+    text = text.replace("name: c, type: computed_torque, bandwidth: 5 Hz, damping: 1", pid)
+    text = text.replace("controllers:", "\n".join([*lines, "controllers:"]))
+    text += "guard: {actions: {velocity: warn, effort: saturate}}\nevents:\n"
+    return text + f"  - {{do: latch, of: h_{n - 1}, name: lock, at: 20 ms}}\n"
+
+
+def signals(path, **choices):
+    run = load_rig(path).run("40 ms", **choices)
+    return {name: np.asarray(run[name]) for name in run.signals}
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    different = [name for name in found if found[name].tobytes() != expected[name].tobytes()]
+    assert not different
+
+
+@pytest.mark.parametrize("rig", ["mixed", "arms"])
+def test_loops_give_the_bits_of_straight_line_code(rig, tmp_path, monkeypatch):
+    path = tmp_path / "rig.yaml"
+    path.write_text(mixed(152) if rig == "mixed" else many_joints.arms(tmp_path, 10))
+    made, replaced = [], like_items._Rolling._replace
+    monkeypatch.setattr(like_items._Rolling, "_replace", lambda *given: made.append(len(given[2])) or replaced(*given))
+    rolled = signals(path)
+    assert made
+    monkeypatch.setattr(like_items, "LEAST_ITEMS", NEVER)
+    assert_same(rolled, signals(path))
+
+
+def test_rollouts_of_many_joints_equal_single_runs(tmp_path):
+    path = tmp_path / "rig.yaml"
+    path.write_text(
+        many_joints.chain(60).replace(
+            "computed_torque, bandwidth: 5 Hz, damping: 1", "feedforward_pd, kp: 1000, kd: 30"
+        )
+    )
+    rig = load_rig(path)
+    batch = rig.rollouts({"c.kp": np.array([800.0, 1000.0, 1300.0])}, keep="all", duration=0.02)
+    for k, kp in enumerate((800.0, 1000.0, 1300.0)):
+        single = rig.run("20 ms", parameters={"c.kp": kp})
+        for name in ("h_1/position", "h_60/position", "h_30/effort", "energy/kinetic"):
+            assert np.array_equal(batch.signals[name][k], single.signals[name])
