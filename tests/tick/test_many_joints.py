@@ -52,8 +52,8 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("rig", ["mixed", "arms"])
 def test_loops_give_the_bits_of_straight_line_code(rig, tmp_path, monkeypatch):
     path = tmp_path / "rig.yaml"
-    path.write_text(mixed(33) if rig == "mixed" else many_joints.arms(tmp_path, 4))
-    monkeypatch.setattr(like_items, "LEAST_ITEMS", 8)  # straight-line code of more joints compiles for long
+    path.write_text(mixed(24) if rig == "mixed" else many_joints.arms(tmp_path, 4))
+    monkeypatch.setattr(like_items, "LEAST_ITEMS", 6)  # straight-line code of more joints compiles for long
     made, replaced = [], like_items._Rolling._replace
     monkeypatch.setattr(like_items._Rolling, "_replace", lambda *given: made.append(len(given[2])) or replaced(*given))
     rolled = signals(path)
