@@ -18,6 +18,7 @@ from cosim.multibody.closure import Closure
 from cosim.multibody.configuration_space import ConfigurationSpace
 from cosim.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
 from cosim.multibody.constraint_set import ConstraintSet
+from cosim.multibody.copies import CopiesRoutine, Forest
 from cosim.multibody.kinematics import Placement
 from cosim.multibody.least_norm import least_norm
 from cosim.multibody.mechanism import Pose
@@ -49,7 +50,7 @@ class MechanismEquations(ConfigurationSpace):
         self.sweeps = tree.sweeps
         self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to those of all joints
         self.nv_tree = len(self.v_map.leader)
-        self._rolled: dict[tuple[str, tuple[bytes | None, ...]], RolledRoutine] = {}
+        self._rolled: dict[tuple[str, tuple[bytes | None, ...]], RolledRoutine | CopiesRoutine] = {}
 
     @property
     def timed(self) -> bool:
@@ -72,9 +73,16 @@ class MechanismEquations(ConfigurationSpace):
         alike = len({(k.nq, k.nv) for k in self.tree.kinds}) == 1
         return len(self.tree.bodies) >= ROLLED_FROM and alike and self.is_plain_tree
 
+    @cached_property
+    def copies(self) -> Forest | None:
+        """The trees on the ground where there are many bodies in copies of a few small trees."""
+        forest = Forest(self.sweeps)
+        many = len(self.tree.bodies) >= ROLLED_FROM and self.is_plain_tree
+        return forest if many and forest.has_copies(ROLLED_FROM) else None
+
     def _over_tree(self, algorithm: Callable[..., Numeric], *vectors: Numeric, t: Numeric = 0.0) -> Numeric:
         """An algorithm of `dynamics` or `kinematics`: straight-line code, or a loop when there are many bodies."""
-        if not self.rolled or not any(map(ops.is_symbolic, vectors)):
+        if not (self.rolled or self.copies) or not any(map(ops.is_symbolic, vectors)):
             return algorithm(self.sweeps, *vectors, t=t)
         given = [v for v in vectors if ops.is_symbolic(v)]
         constants = [None if ops.is_symbolic(v) else np.asarray(v) for v in vectors]
@@ -82,7 +90,11 @@ class MechanismEquations(ConfigurationSpace):
         if key not in self._rolled:
             sizes = [(k.nq, k.nv) for k in self.tree.kinds]
             shapes = [np.shape(v) for v in given]
-            self._rolled[key] = RolledRoutine(algorithm, self.sweeps, sizes, shapes, constants, algorithm.__name__)
+            self._rolled[key] = (
+                CopiesRoutine(algorithm, self.copies, constants, [len(v) for v in vectors])
+                if self.copies
+                else RolledRoutine(algorithm, self.sweeps, sizes, shapes, constants, algorithm.__name__)
+            )
         return self._rolled[key](*given)
 
     # --- constraints ---
