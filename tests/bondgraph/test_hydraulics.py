@@ -242,7 +242,9 @@ def test_a_piston_comes_to_rest_at_its_stop(force: float, extension: float, end:
     position = motion["cylinder.stops.displacement"]
     assert position[-1] == pytest.approx(end + force / 1e8, abs=1e-6)
     stops = ("cylinder.stops", "cylinder.damping")
-    forces = np.array([sum(float(motion.assembly.effort(s, motion.known(k))) for s in stops) for k in range(41)])
+    forces = np.array(
+        [sum(float(motion.assembly.effort(s, known)) for s in stops) for known in map(motion.known, range(41))]
+    )
     outside = np.sign(position - np.clip(position, 0.0, 1.0))
     assert (forces * outside >= 0.0).all()  # they push, and never pull
     assert (forces[outside == 0.0] == 0.0).all()
