@@ -11,6 +11,7 @@ from cosim.bondgraph import Assembly, Element, Law
 from cosim.bondgraph.equations import Variable
 from cosim.derive.bond_graph_drawing import bond_graph_panel
 from cosim.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
+from cosim.derive.circuit_drawing import circuit_panel
 from cosim.derive.graph_report import check_file
 from cosim.derive.picture import Panel, save_panels
 from cosim.derive.tables import SIGNS, counted, quantity, shown_unit, table
@@ -27,7 +28,7 @@ MAX_DRAWN_ELEMENTS = 200
 Form = Literal["loop-free", "circuit"]
 Syntax = Literal["text", "latex"]
 
-PANELS: Mapping[Form, Callable[[Assembly, str, str], Panel]] = {"loop-free": bond_graph_panel}
+PANELS: Mapping[Form, Callable[[Assembly, str, str], Panel]] = {"loop-free": bond_graph_panel, "circuit": circuit_panel}
 
 
 def derive_bond_graph(
