@@ -94,7 +94,7 @@ def formulas_of(assembly: Assembly, outputs: Mapping[str, Variable]) -> GraphFor
         name: replace(element, value=values[name]) if name in values else element
         for name, element in graph.elements.items()
     }
-    assembled = assemble(BondGraph(elements, list(graph.bonds), inputs=dict(graph.inputs)))
+    assembled = assemble(BondGraph(elements, list(graph.bonds), inputs=dict(graph.inputs), signals=dict(graph.signals)))
     named = _NamedLoops(assembled.graph, assembled.causality, assembled.equations, assembled.order)
     accounts = {state.name: 0.0 for state in assembly.states if state.account}
     rates, variables = named.flow(t["t"], x | accounts, u)

@@ -23,7 +23,7 @@ HANGING = 0.5  # of the bond of an element above or below its junction
 BETWEEN = 0.16  # texts side by side
 FAN = 0.25  # additional distance of layers per height of a bond
 SIDE_WEIGHT, WAYPOINT_WEIGHT = 1e-4, 1e-6  # relative to the way between the ends
-PADDING = 0.12  # of the box of a component
+PADDING = 0.07  # of the box of a component
 
 
 class Label(NamedTuple):
@@ -138,12 +138,12 @@ def _labels(graph: CheckedGraph, lines: Mapping[str, tuple[str, ...]]) -> tuple[
             edges={
                 k: (numbers[a], numbers[b]) for k, (a, b) in enumerate(graph.bonds) if a in numbers and b in numbers
             },
-            gap=lambda one, other: (
+            spacing=lambda one, other: (
                 sum(half_height(standing[v]) if isinstance(v, int) else 0.1 for v in (one, other)) + 0.2
             ),
             distance=distance,
             weight=lambda v: WAYPOINT_WEIGHT if isinstance(v, tuple) else 1.0 if v in straight else SIDE_WEIGHT,
-            strip_gap=2 * max(map(half_height, standing)) + 0.3,
+            strip_spacing=2 * max(map(half_height, standing)) + 0.3,
         )
     )
     labels = {name: Label(layout.places[k], graph.elements[name].kind, lines[name]) for name, k in numbers.items()}

@@ -32,10 +32,10 @@ def lay_out(structure: Structure) -> GraphLayout:
         LayeredGraph(
             layers=structure.depths,
             edges={edge.number: (edge.start, edge.end) for edge in structure.edges},
-            gap=lambda one, other: WAYPOINT_GAP if isinstance(one, tuple) or isinstance(other, tuple) else GAP,
+            spacing=lambda one, other: WAYPOINT_GAP if isinstance(one, tuple) or isinstance(other, tuple) else GAP,
             distance=lambda rows, depth: _distance(structure, rows, depth),
             weight=lambda vertex: WAYPOINT_WEIGHT if isinstance(vertex, tuple) else 1.0,
-            strip_gap=1.5 * GAP,
+            strip_spacing=1.5 * GAP,
         )
     )
 

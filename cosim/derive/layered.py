@@ -24,18 +24,18 @@ Vertex = int | tuple[int, int]  # a vertex, or a waypoint: (number of an edge, l
 
 @dataclass(frozen=True)
 class LayeredGraph:
-    """layers: of each vertex. edges: number -> first and last vertex. gap: between the centres of neighbours in a
+    """layers: of each vertex. edges: number -> first and last vertex. spacing: between the centres of neighbours in a
     layer, the upper one first. distance: of a layer from the one before, from the heights. weight: how much the wished
     height of a vertex counts; it follows the neighbours of its weight or more, so light ones do not deform a chain.
-    strip_gap: between rows of layers.
+    strip_spacing: between rows of layers.
     """
 
     layers: Sequence[int]
     edges: Mapping[int, tuple[int, int]]
-    gap: Callable[[Vertex, Vertex], float]
+    spacing: Callable[[Vertex, Vertex], float]
     distance: Callable[[Mapping[Vertex, float], int], float]
     weight: Callable[[Vertex], float]
-    strip_gap: float
+    strip_spacing: float
 
 
 class EdgeSegment(NamedTuple):
@@ -71,7 +71,7 @@ def lay_out(graph: LayeredGraph) -> GraphLayout:
             x += side * distance
             for v in layers[depth]:
                 places[v], ahead[v] = (x, floor - max(heights) + side * rows[v]), side
-        floor += min(heights) - max(heights) - graph.strip_gap
+        floor += min(heights) - max(heights) - graph.strip_spacing
         side = -side
 
     def segment(start: Vertex, end: Vertex) -> EdgeSegment:
@@ -156,13 +156,13 @@ def _heights_of_vertices(
 
 
 def _separate(graph: LayeredGraph, row: Sequence[Vertex], wished: Sequence[float]) -> list[float]:
-    """The heights nearest to the wished ones (weighted least squares) that decrease by the gaps or more.
+    """The heights nearest to the wished ones (weighted least squares) that decrease by the spacings or more.
 
-    With the gaps subtracted this is an isotonic regression by pooling adjacent violators.
+    With the spacings subtracted this is an isotonic regression by pooling adjacent violators.
     """
     offsets = [0.0]
     for one, other in pairwise(row):
-        offsets.append(offsets[-1] + graph.gap(one, other))
+        offsets.append(offsets[-1] + graph.spacing(one, other))
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
     for vertex, value, offset in zip(row, wished, offsets, strict=True):
         mean, weight, members = value + offset, graph.weight(vertex), 1

@@ -63,6 +63,7 @@ def divider() -> Assembly:
     graph.add("lower", R("electrical", 220.0))
     graph.add("series", R("electrical", 50.0))
     graph.add("capacitor", C("electrical", 1e6))
+    graph.signals["heat"] = Law(lambda e, f: e * f, ("upper.effort", "upper.flow")), "W"
     graph.chain("supply", "mesh", "middle", "branch", "capacitor")
     graph.bond("mesh", "upper")
     graph.bond("middle", "lower")

@@ -66,6 +66,7 @@ def test_an_operation_without_a_formula_is_refused():
 def test_the_equations_are_those_that_are_integrated(name):
     assembly = GRAPHS[name]()
     outputs = {f"{kind}{k}": Variable(kind, k) for kind in "ef" for k in range(len(assembly.graph.bonds))}
+    outputs |= {name: Variable("signal", name) for name in assembly.graph.signals}
     found = formulas_of(assembly, outputs)
     rng = np.random.default_rng(7)
     x = {state.name: np.float64(rng.uniform(0.1, 1.0)) for state in assembly.states}
