@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import sympy
+
 from cosim.bondgraph import Assembly, BondGraph, Law, assemble
 from cosim.bondgraph.assembly import Loop, Values
 from cosim.bondgraph.equations import Variable
@@ -19,6 +21,7 @@ from cosim.types import Numeric
 
 # of the name of a parameter, by the kind of its element
 PREFIXES = {"I": "I", "C": "k", "R": "R", "TF": "m", "GY": "K", "Se": "e", "Sf": "f"}
+LARGEST_SHOWN = 1000  # operations of a formula as text
 # of states, by what they are: in LaTeX
 LETTERS = {"flow": "f", "displacement": "q", "momentum": "p"}
 
@@ -169,12 +172,18 @@ def equation_lines(found: GraphFormulas) -> list[str]:
     loops = [equation for system in found.systems for equation in system.equations]
     return [
         "equations: x' is dx/dt" + "; e3 and f3 are the effort and the flow of bond 3" * bool(loops),
-        *table([(f"  {name}", f"= {as_text(formula)}") for name, formula in equations], "<<"),
+        *table([(f"  {name}", f"= {_shown(formula)}") for name, formula in equations], "<<"),
         *([""] * bool(loops)),
-        *(f"  {as_text(left)} = {as_text(right)}" for left, right in loops),
+        *(f"  {_shown(left)} = {_shown(right)}" for left, right in loops),
         *([""] * bool(found.used)),
         *table([(f"  {p.name}", f"= {quantity(p.value, p.unit)}") for p in found.used], "<<"),
     ]
+
+
+def _shown(formula: Formula) -> str:
+    """The formula as text, or its size where nobody would read it."""
+    operations = sympy.count_ops(formula)
+    return as_text(formula) if operations <= LARGEST_SHOWN else f"({operations} operations)"
 
 
 def latex_lines(found: GraphFormulas) -> list[str]:

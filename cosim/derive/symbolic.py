@@ -18,6 +18,7 @@ from cosim.compile.trace import column
 from cosim.errors import CompileError
 from cosim.types import Numeric
 
+LARGEST_SIMPLIFIED = 1000  # operations of a formula beyond which it stays as it is
 LARGEST_CANCELLED = 400  # operations of a formula whose common factors are searched for
 LARGEST_KEPT_DENOMINATOR = 10  # of a fraction that is printed as such: x/5, but 0.4 x and 0.02 x
 

@@ -12,8 +12,11 @@ UNIT_SIGNS = {"*": "·", "^2": "²", "^3": "³", "^4": "⁴", "ohm": "Ω"}
 
 
 def table(rows: Iterable[Sequence[str]], aligned: str) -> list[str]:
-    """Columns as wide as their widest cell; `aligned`: < (left) or > (right) for the first ones, others right."""
+    """Columns as wide as their widest cell; `aligned`: < (left) or > (right) for the first ones, others right. No lines
+    for no rows."""
     columns = list(zip(*rows, strict=True))
+    if not columns:
+        return []
     widths = [max(map(len, column)) for column in columns]
     sides = aligned.ljust(len(columns), ">")
     padded = [[f"{cell:{s}{w}}" for cell in column] for column, w, s in zip(columns, widths, sides, strict=True)]

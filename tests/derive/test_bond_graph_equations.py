@@ -9,7 +9,7 @@ import sympy
 from cosim import ops
 from cosim.bondgraph.equations import Variable
 from cosim.compile.trace import symbols
-from cosim.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
+from cosim.derive.bond_graph_equations import GraphFormulas, equation_lines, formulas_of, latex_lines
 from cosim.derive.symbolic import as_text, formula_symbol, formulas, simplified
 from cosim.derive.tables import quantity
 from cosim.errors import CompileError
@@ -138,6 +138,12 @@ def test_the_equations_of_a_motor_in_latex():
     assert rf"${L}$ & $0.0009$ & $\mathrm{{H}}$ \\" in lines
     assert r"$I_{\mathrm{rotor}}$ & $1 \cdot 10^{-5}$ & $\mathrm{kg\,m^2}$ \\" in lines
     assert lines[-1] == r"\end{tabular}"
+
+
+def test_a_very_long_formula_is_shown_by_its_size():
+    product = sympy.prod(A + k for k in range(1, 1200))
+    found = GraphFormulas({"x.flow": product}, {}, [], {}, [])
+    assert equation_lines(found) == ["equations: x' is dx/dt", "  x.flow'  = (2397 operations)"]
 
 
 @pytest.mark.parametrize(
