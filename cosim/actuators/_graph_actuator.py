@@ -14,6 +14,7 @@ import numpy as np
 from cosim import ops
 from cosim.bondgraph import BondGraph, Element, Law, assemble
 from cosim.bondgraph.assembly import Values
+from cosim.bondgraph.domains import DOMAINS
 from cosim.bondgraph.equations import Variable
 from cosim.bondgraph.graph import GraphError
 from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, Parameters, Signal, Signals, State
@@ -38,6 +39,7 @@ class GraphActuator:
         graph.add(JOINT, Element("Sf", (), Law(lambda velocity: velocity, ("velocity",))))
         self.params = params
         self.assembly = assemble(graph)
+        self.moves = self._unit_of_joint()
         self.recorded = {name: self.assembly.equations.signal(signal, JOINT) for name, signal in outputs.items()}
         units = self.assembly.unit_of
         self.outputs: Signals = {**ACTUATOR_OUTPUTS, **{n: Signal((), units(v)) for n, v in self.recorded.items()}}
@@ -60,6 +62,13 @@ class GraphActuator:
             "stored": ops.total(energy for name, energy in stored.items() if name not in self._rigid),
         }
         return dx, y | {name: known[variable] for name, variable in self.recorded.items()}
+
+    def _unit_of_joint(self) -> str:
+        """Of the position of joints that it moves, rad or m. Raises GraphError for a bond of another domain."""
+        domain = self.assembly.graph.domains[self.assembly.graph.at(JOINT)[0]]
+        if domain not in ("rotational", "translational"):
+            raise GraphError(f"its bond is {domain}; bond a rotational or translational element to it", JOINT)
+        return DOMAINS[domain].displacement
 
     def _rigid_inertias(self) -> set[str]:
         """Inertias whose flow is a multiple of that of the joint."""

@@ -123,3 +123,31 @@ def test_two_stages_start_with_impacts() -> None:
     assert first[run.t < begins[0]].max() == 0.0 and second[run.t < begins[1]].max() == 0.0
     early = (run.t > begins[1]) & (run.t < begins[1] + 20e-3)
     assert second[early].max() > 20.0 * abs(second[-1])
+
+
+def test_a_drive_that_turns_does_not_move_a_linear_joint() -> None:
+    """A torque taken for a force would be a wrong number without a word."""
+    body = {"name": "slide", "joint": "rail", "type": "prismatic", "axis": [0, 0, 1], "mass": 1, "inertia": [1, 1, 1]}
+    motor = {"type": "dc_machine", "resistance": 0.5, "inductance": 1e-3, "inertia": 1e-4, "torque_constant": 0.05}
+    with pytest.raises(InputError) as raised:
+        Rig.from_dict(
+            {
+                "mechanism": {"bodies": [body]},
+                "joints": {"rail": {"actuator": {"type": "drive", "motor": motor}}},
+                "schedule": {"step": "1 ms", "duration": "1 s"},
+            }
+        )
+    assert str(raised.value).endswith(
+        "joints.rail.actuator: its bond graph moves the joint by a torque, and 'rail' moves by a force; end it with a"
+        " TF to that domain"
+    )
+
+
+def test_a_joint_is_mechanical() -> None:
+    graph = {
+        "elements": {"supply": {"type": "Se", "domain": "electrical", "effort": 1}},
+        "bonds": ["supply -> joint"],
+    }
+    with pytest.raises(InputError) as raised:
+        one_joint({"type": "bond_graph", "graph": graph})
+    assert str(raised.value).endswith("joint: its bond is electrical; bond a rotational or translational element to it")

@@ -47,9 +47,23 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         rotors=rotors,
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
     )
+    _check_motion(plant, reading)
     plant = with_initial_state(plant, spec)
     _check_redundancy(plant, spec, reading)
     return plant.with_modes(hybrid_modes_of(spec, plant))
+
+
+def _check_motion(plant: Plant, reading: Reading) -> None:
+    """Raises InputErrors for actuators that turn a linear joint, or push a rotational one."""
+    words = {"rad": "torque", "m": "force"}
+    units = dict(zip(plant.full_model.dof_names, plant.full_model.dof_units, strict=True))
+    for name, actuator in plant.actuators.items():
+        moves = getattr(actuator, "moves", units[name])
+        if moves != units[name]:
+            what = f"its bond graph moves the joint by a {words[moves]}, and '{name}' moves by a {words[units[name]]}"
+            reading.fail(("joints", name, "actuator"), f"{what}; end it with a TF to that domain")
+    if reading.errors:
+        raise InputErrors(reading.errors)
 
 
 def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:
