@@ -164,8 +164,8 @@ ACTUATOR_OUTPUTS: Signals = {
 class Actuator(ContinuousBlock, Protocol):
     """A continuous block between a requested effort and a joint; all signals are of one joint, shape ().
 
-    inputs: ACTUATOR_INPUTS; outputs: ACTUATOR_OUTPUTS, and further ones to be recorded. One for rotational or for linear
-    joints alone has `moves`, the unit of their position: rad or m.
+    inputs: ACTUATOR_INPUTS; outputs: ACTUATOR_OUTPUTS, and further ones to be recorded. One for rotational joints, or
+    for linear ones, alone has `moves`, the unit of their position: rad or m.
     """
 
     reflected_inertia: float  # rigidly coupled to the joint; part of the mechanism [kg m² or kg]
