@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import sys
 import threading
 import time
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import source_from_cache
@@ -64,16 +66,18 @@ class InputTracker:
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
         self._variables: dict[str, str | None] = {}
-        self._known, self._outer = True, None
+        self._known = True
+        self._outer: list[InputTracker | None] = []  # around each block that is entered now
 
     def __enter__(self) -> None:
         _install()
-        self._outer, _state.tracker = _state.tracker, self
+        self._outer.append(_state.tracker)
+        _state.tracker = self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _state.tracker = self._outer
+        _state.tracker = self._outer.pop()
 
     def inputs(self) -> Inputs | None:
         """Those so far; None where they are not all known, or have changed since they were read."""
@@ -91,6 +95,9 @@ class InputTracker:
         if path.endswith(".pyc"):
             path = _source_of(path)
         if not flags & (os.O_WRONLY | os.O_RDWR) and path not in self._files and _is_input(path):
+            if _blocks(path):
+                self._known = False
+                return
             content = _content(path)
             self._files[path] = _digest(content)
             for found in _VARIABLE.finditer(content or b""):
@@ -116,6 +123,14 @@ def _install() -> None:
                 _state.tracker = tracker
 
     sys.addaudithook(hook)
+
+
+def _blocks(path: str) -> bool:
+    """Whether it is a FIFO, a socket or a device: it may wait for its other end, and has no content to compare."""
+    with suppress(OSError):
+        mode = os.stat(path).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
 
 
 def _content(path: str) -> bytes | None:

@@ -272,3 +272,25 @@ def test_python_files_of_the_user_and_what_they_read(folder):
         assert was_built and changed != effort, name
         was_built, effort = in_a_process_of_its_own()
         assert not was_built and effort == changed, name
+
+
+def test_a_block_that_is_entered_twice_ends_once_and_for_all(tmp_path):
+    """Whatever the program opens afterwards is none of its inputs."""
+    tracker, other = input_tracking.InputTracker(), input_tracking.InputTracker()
+    before, after = tmp_path / "before.txt", tmp_path / "after.txt"
+    before.write_text("1")
+    after.write_text("2")
+    with tracker, other, tracker:
+        before.read_text()
+    after.read_text()
+    assert tracker.inputs().files.keys() == {str(before)}
+    assert input_tracking._state.tracker is None
+
+
+def test_a_fifo_is_not_opened_a_second_time(tmp_path):
+    """It would wait for a writer; and the inputs are then not known."""
+    tracker, path = input_tracking.InputTracker(), tmp_path / "fifo"
+    os.mkfifo(path)
+    with tracker:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    assert tracker.inputs() is None
