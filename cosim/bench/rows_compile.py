@@ -12,11 +12,11 @@ import numpy as np
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import robot_file
 from cosim.bench.robots import TALOS, load_robot
-from cosim.bench.rows import BenchCase, Measurement
+from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.bench.rows_start import fresh
 
 RUN = "from cosim import load_rig", "rig = load_rig(sys.argv[2])", "rig.run(0.2)"
-FEW, MANY = 10, 40
+FEW, MANY, LONG = 10, 40, 1000
 DRIVE = (
     "{type: dc_motor, resistance: 0.45 ohm, inductance: 0.9 mH, torque_constant: 0.125 N*m/A,"
     " rotor_inertia: 0.35 kg*cm^2, voltage_limit: 48 V, current_limit: 60 A, ratio: 101, viscous: 2.2,"
@@ -69,6 +69,15 @@ def linkages(bodies: list[str], loops: list[str], joints: list[str]) -> str:
     return f"mechanism:\n  gravity: [0, -9.81, 0]{''.join(lists)}\njoints:\n" + _indented(joints)
 
 
+def chain(n: int) -> str:
+    """n rods in a row, with a drive in each joint and one controller."""
+    rod = "origin: {xyz: [0.1, 0, 0]}, axis: [0, 0.6, 0.8], mass: 0.1, com: [0.05, 0, 0], inertia: [1e-5, 8e-5, 8e-5]"
+    bodies = f"  bodies:\n    - {{name: rod, joint: hinge, repeat: {n}, {rod}}}\n"
+    drives = _indented([f"all: {{actuator: {DRIVE}}}"])
+    controllers = f"controllers:\n  - {{name: posture, {CONTROLLER}}}\n"
+    return f"mechanism:\n  gravity: [0, 0, 0]\n{bodies}joints:\n{drives}{controllers}"
+
+
 def humanoid() -> str:
     """TALOS on a floating base with a drive in each joint. Raises MissingPeer."""
     names = load_robot(TALOS).model.dof_names
@@ -111,6 +120,7 @@ CASES = (
         f"{MANY} four-bar linkages apart: first run of 0.2 s",
         partial(first_run, partial(apart, MANY)),
         unit="s",
+        target=Target("ours", 5.0, at_most=True),
     ),
     BenchCase(
         "first run linkages in a row",
@@ -124,5 +134,13 @@ CASES = (
         "TALOS with 32 drives, floating base: first run of 0.2 s",
         partial(first_run, humanoid),
         unit="s",
+        target=Target("ours", 3.0, at_most=True),
+    ),
+    BenchCase(
+        "first run chain",
+        f"{LONG} joints in a row with drives and a controller: first run of 0.2 s",
+        partial(first_run, partial(chain, LONG)),
+        unit="s",
+        target=Target("ours", 12.0, at_most=True),
     ),
 )
