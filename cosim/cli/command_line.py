@@ -119,6 +119,7 @@ def command_parser() -> CommandParser:
             const=True,
             help="run the Python reference instead of machine code",
         ),
+        _flag("--reference", "report the errors of the steps, by a run with steps of a tight tolerance"),
         _flag("--yes", "switch real motors on without confirmation"),
         _flag("--clear-faults", "clear faults of the drives first; look at their causes before"),
     )

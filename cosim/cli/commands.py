@@ -20,6 +20,7 @@ def run(
     plot_signals: str,
     json: str | None,
     interpret: bool | None,
+    reference: bool,
     yes: bool,
     clear_faults: bool,
 ) -> None:
@@ -36,6 +37,10 @@ def run(
     console.check_targets(plots, json, record, rig)
     with console.busy(f"compiling {rig.stem}"), named_when_slow():
         loaded = load_rig(rig, overrides, interpret, realtime)
+    if reference:
+        from cosim.cli.reference_run import check_has_reference
+
+        check_has_reference(loaded)
     check_plots(plots, loaded, signals, joints)
     console.check_inputs(input_files(loaded), plots, json, record)
     with named_when_slow():
@@ -56,6 +61,10 @@ def run(
     fault = fault or invalid_results(finished, unstable)
     if json != "-":
         print_summary(finished, unstable)
+    if reference and fault is None:
+        from cosim.cli.reference_run import print_errors
+
+        print_errors(finished, rig, overrides, interpret)
     failures = [*write_files(finished, plots, json, record, signals, joints), *([] if fault is None else [fault])]
     for failure in failures[:-1]:
         print(failure, file=sys.stderr)

@@ -32,26 +32,37 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
             print(f"… and {more} more")
     if any(name.startswith("joints.") for name in comparison.changed):
         _print(_joints(comparison))
-    sizes = {name: _size(comparison, name) for name in comparison.signals}
-    relative = {name: d.max / sizes[name] if sizes[name] else 0.0 for name, d in comparison.signals.items()}
-    differing = sorted((name for name, r in relative.items() if r > ROUNDING), key=lambda name: -relative[name])
+    differing = differing_signals(comparison)
     if differing:
-        signals = _table("signal", "RMS of b − a", "largest", "at", "of its size")
-        for name in differing[:MOST_SIGNALS]:
-            d = comparison.signals[name]
-            unit = d.unit.replace("*", "·")
-            values = f"{d.rms:.4g} {unit}", f"{d.max:.4g} {unit}", f"{d.t:.6g} s", f"{relative[name]:.1%}"
-            signals.add_row(name, *values)
-        _print(signals)
-    rest = len(comparison.signals) - len(differing[:MOST_SIGNALS])
+        _print(signals_table(comparison, "RMS of b − a"))
+    shown_signals = min(len(differing), MOST_SIGNALS)
+    rest = len(comparison.signals) - shown_signals
     if rest:
-        larger = len(differing) - len(differing[:MOST_SIGNALS])
+        larger = len(differing) - shown_signals
         equal = f"{rest - larger} equal within 1e-9 of their size"
         print(f"{rest} more signals: {equal}" + (f", {larger} with smaller differences" if larger else ""))
     for which, names in (("a", comparison.only_a), ("b", comparison.only_b)):
         if names:
             listed = ", ".join(names[:MOST_SIGNALS]) + (" …" if len(names) > MOST_SIGNALS else "")
             print(f"only in {which}: {listed}")
+
+
+def differing_signals(comparison: Comparison) -> dict[str, float]:
+    """The signals that differ -> the largest difference relative to their size, the largest first."""
+    sizes = {name: _size(comparison, name) for name in comparison.signals}
+    relative = {name: d.max / sizes[name] if sizes[name] else 0.0 for name, d in comparison.signals.items()}
+    return {name: r for name, r in sorted(relative.items(), key=lambda item: -item[1]) if r > ROUNDING}
+
+
+def signals_table(comparison: Comparison, rms: str) -> TextTable:
+    """The signals that differ most; rms: heading of the column."""
+    table = _table("signal", rms, "largest", "at", "of its size")
+    for name, relative in list(differing_signals(comparison).items())[:MOST_SIGNALS]:
+        d = comparison.signals[name]
+        unit = d.unit.replace("*", "·")
+        size = f"{relative:.1%}" if relative >= 1e-3 else f"{relative:.1e}"
+        table.add_row(name, f"{d.rms:.4g} {unit}", f"{d.max:.4g} {unit}", f"{d.t:.6g} s", size)
+    return table
 
 
 def _joints(comparison: Comparison) -> TextTable:

@@ -1,0 +1,57 @@
+"""`cosim run --reference`: how far the signals of a run are from those with steps of a tight tolerance."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cosim import compare, load_rig
+
+RIGS = Path(__file__).parents[2] / "rigs"
+RIG = """
+mechanism:
+  bodies:
+    - {name: link, joint: hinge, axis: [0, 1, 0], mass: 1, com: [0, 0, -0.3], inertia: [0.01, 0.01, 0.01]}
+joints: {hinge: {initial: {position: 1.2}}}
+schedule: {step: STEP, duration: 2 s}
+"""
+
+
+@pytest.fixture
+def rig(tmp_path):
+    def written(step):
+        path = tmp_path / "swing.yaml"
+        path.write_text(RIG.replace("STEP", step))
+        return path
+
+    return written
+
+
+def test_the_errors_are_those_against_the_closest_reference_there_is(command, rig):
+    """A pendulum in steps of 20 ms: the table has the differences from a run in steps that are fifty times shorter."""
+    coarse = rig("20 ms")
+    code, out, err = command("run", str(coarse), "--reference")
+    assert (code, err) == (0, [])
+    heading, row = (
+        next(line for line in out.splitlines() if line.startswith(name)) for name in ("reference", "hinge/position")
+    )
+    assert re.fullmatch(r"reference  rodas4 with steps for a tolerance of 1e-09, \S+ × the time of the run", heading)
+    exact = load_rig(coarse, ["schedule.substeps=50"]).run()
+    error = compare(exact, load_rig(coarse).run()).signals["hinge/position"]
+    _, rms, _, largest, *_ = row.split()
+    assert float(rms) == pytest.approx(error.rms, rel=1e-3)
+    assert float(largest) == pytest.approx(error.max, rel=1e-3)
+
+
+def test_a_run_without_error_says_so(command, rig):
+    code, out, _ = command("run", str(rig("0.1 ms")), "--reference", "--duration", "0.05")
+    assert code == 0
+    assert out.splitlines()[-1] == "every signal is within 1e-9 of its size"
+
+
+def test_real_motors_have_no_reference(command):
+    code, out, err = command("run", str(RIGS / "arm_can.yaml"), "--reference", "--yes")
+    assert (code, out) == (2, "")
+    assert err == ["--reference: real motors have no reference; run the rig without its drivers"]
